@@ -1,0 +1,134 @@
+"""The code of a program: its jaxpr, flattened and numbered.
+
+A jaxpr nests: `jit`, `custom_jvp` and their like wrap more equations. The code of a program is the same list of
+equations with such calls inlined, so that what remains is one block of operations, and inside it one block for every
+loop (`scan`) and for every piece that is recomputed behind a barrier (`remat`). Values are numbered through all blocks;
+a loop's body reads values of the blocks around it directly, which makes *loop-invariant* a matter of where a value was
+made.
+
+    Block(inputs=(0, 1), operations=(mul 0 1 -> 2, reduce_sum 2 -> 3), outputs=(3,))
+
+Nothing here knows names, layouts or meshes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .source import Source
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Literal:
+    """A scalar constant that stands in an operation's inputs."""
+
+    value: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The empty shape: literals are scalars."""
+        return ()
+
+
+Input = int | Literal
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Operation:
+    """One equation.
+
+    Attributes:
+        name: the primitive's name, as in the jaxpr.
+        equation: the jaxpr's equation, whose primitive and parameters are what runs.
+        inputs: numbers of values, and literals.
+        outputs: numbers of the values that it makes.
+        source: the user's line that it comes from.
+        backward: whether differentiation made it, for the backward pass.
+        body: the block inside, for `scan` and `remat`.
+    """
+
+    name: str
+    equation: Any
+    inputs: tuple[Input, ...]
+    outputs: tuple[int, ...]
+    source: Source | None
+    backward: bool
+    body: Block | None = None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The primitive's parameters."""
+        return self.equation.params
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The values among the inputs."""
+        return tuple(i for i in self.inputs if isinstance(i, int))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Block:
+    """Operations in order, with the values that come in and go out."""
+
+    inputs: tuple[int, ...]
+    operations: tuple[Operation, ...]
+    outputs: tuple[Input, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Code:
+    """A flattened jaxpr.
+
+    Attributes:
+        block: the outermost block; its inputs are the program's arguments, then its constants.
+        shapes: the shape of each value, by number.
+        dtypes: the dtype of each value, by number.
+        constants: arrays that the function closed over, by number.
+    """
+
+    block: Block
+    shapes: tuple[tuple[int, ...], ...]
+    dtypes: tuple[Any, ...]
+    constants: dict[int, Any]
+
+    def shape_of(self, value: Input) -> tuple[int, ...]:
+        """The shape of an input; literals are scalars."""
+        return self.shapes[value] if isinstance(value, int) else ()
+
+
+def walk(block: Block) -> Iterator[Operation]:
+    """Yields every operation of a block and of the blocks inside, outer before inner."""
+    for operation in block.operations:
+        yield operation
+        if operation.body is not None:
+            yield from walk(operation.body)
+
+
+def use_counts(code: Code) -> list[int]:
+    """Counts for each value how often it is read: by operations, or as an output of its block."""
+    counts = [0] * len(code.shapes)
+
+    def count(block: Block):
+        for operation in block.operations:
+            for value in operation.reads:
+                counts[value] += 1
+            if operation.body is not None:
+                count(operation.body)
+        for value in block.outputs:
+            if isinstance(value, int):
+                counts[value] += 1
+
+    count(code.block)
+    return counts
+
+
+def item_bytes(dtype: Any) -> int:
+    """Bytes of one element; extended dtypes (PRNG keys) count as two 32-bit words."""
+    try:
+        return np.dtype(dtype).itemsize
+    except TypeError:
+        return 8

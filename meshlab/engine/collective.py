@@ -1,0 +1,224 @@
+"""Collectives: what a plan's moves cost, where they come from, and what would remove them.
+
+Every collective has a cause in the user's own code: an axis that is summed while it is split, an operation that needs
+whole what is stored split, a place that wants it otherwise. Partial sums travel through linear operations before they
+are resolved, so the cause is looked for where the sum was made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+from .code import Operation, item_bytes, walk
+from .relayout import wire_bytes
+from .source import Source
+from .spec import Axes, Spec, local_shape
+from .steps import Cause, Compute, Move, counted
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Collective:
+    """One collective of a plan.
+
+    Attributes:
+        kind: all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute.
+        axes: the mesh axes, major first.
+        payload_bytes: bytes of its operand on one device, one execution.
+        wire_bytes: bytes that one device sends, one execution (ring).
+        times: executions in one run of the plan.
+        dtype: of its operand.
+        value: a short name of what is moved.
+        dims: the dims of what is moved.
+        source: the user's line that causes it.
+        because: why it is there.
+        remedy: what would remove it.
+    """
+
+    kind: str
+    axes: Axes
+    payload_bytes: int
+    wire_bytes: float
+    times: int
+    dtype: str
+    value: str
+    dims: tuple[str, ...]
+    source: Source | None
+    because: str
+    remedy: str
+
+
+def collectives_of(plan: Plan) -> tuple[Collective, ...]:
+    """Lists the collectives of a plan's steps."""
+    story = _Story(plan)
+    found = []
+    for step, times in counted(plan.steps):
+        if isinstance(step, Move) and step.hop.kind != "slice":
+            found.append(story.move(step, times))
+        elif isinstance(step, Compute) and step.extremum:
+            found.append(story.extremum(step, times))
+    return tuple(found)
+
+
+def _quoted(names) -> str:
+    return " and ".join(f"`{n}`" for n in names)
+
+
+class _Story:
+    """Tells of each move where it comes from."""
+
+    def __init__(self, plan: Plan):
+        self.plan, self.program = plan, plan.program
+        self.makers: dict[int, Operation] = {}
+        for operation in walk(plan.program.code.block):
+            self.makers.update(dict.fromkeys(operation.outputs, operation))
+        self.results = {
+            v: (step, spec)
+            for step, _ in counted(plan.steps)
+            if isinstance(step, Compute)
+            for v, spec in zip(step.operation.outputs, step.results, strict=True)
+        }
+        self.insides = {
+            outer: inner
+            for op in walk(plan.program.code.block)
+            if op.body is not None
+            for outer, inner in zip(op.outputs, op.body.outputs, strict=True)
+            if isinstance(inner, int)
+        }
+
+    def record(self, kind: str, axes: Axes, number: int, spec: Spec, times: int, **told: Any) -> Collective:
+        code = self.program.code
+        payload = math.prod(local_shape(code.shapes[number], spec, self.plan.mesh.axes)) * item_bytes(code.dtypes[number])
+        shown = self.program.value(number)
+        return Collective(
+            kind,
+            axes,
+            payload,
+            wire_bytes(kind, payload, axes, self.plan.mesh.axes),
+            times,
+            str(code.dtypes[number]),
+            dims=tuple(d or "1" for d in shown.dims),
+            **({"value": shown.label} | told),
+        )
+
+    def move(self, step: Move, times: int) -> Collective:
+        if step.hop.kind in ("all-reduce", "reduce-scatter"):
+            told = self.summed(step)
+        else:
+            told = self.relaid(step)
+        return self.record(step.hop.kind, step.hop.axes, step.value, step.start, times, **told)
+
+    def summed(self, step: Move) -> dict[str, Any]:
+        """The story of a partial sum: the operation that made it, and the dims that it adds up."""
+        operation, dims = self.origin(step.value, step.hop.axes)
+        source = operation.source if operation else None
+        axes = _quoted(step.hop.axes)
+        if operation is None or not dims:
+            return {"source": source, "because": f"A partial sum over {axes} is added up.", "remedy": ""}
+        where = " in the backward pass" if operation.backward else ""
+        verb = "is looked up" if operation.name == "gather" else "is summed"
+        because = f"{_quoted(dims)} {verb}{where} while split over {axes}"
+        if step.hop.kind == "reduce-scatter":
+            because += "; what it adds up to is stored split, so each device keeps its part"
+        label = self.program.value(step.value)
+        value = label.place or (source and source.target) or label.label
+        if operation.backward and not label.place:
+            value = f"gradient at {value}"
+        return {
+            "source": source,
+            "because": because + ".",
+            "remedy": f"Take {_quoted(dims)} off {axes}: then every device adds up the whole sum itself.",
+            "value": value,
+        }
+
+    def origin(self, value: int, axes: Axes) -> tuple[Operation | None, tuple[str, ...]]:
+        """Follows a partial sum back to the operation that sums a split axis."""
+        seen = 0
+        while seen < len(self.program.names):
+            seen += 1
+            value = self.insides.get(value, value)
+            made = self.results.get(value)
+            if made is None:
+                return self.makers.get(value), ()
+            operation = made[0].operation
+            dims = self.summed_dims(made[0], axes)
+            if dims:
+                return operation, dims
+            partial = [
+                v
+                for v, s in zip(operation.inputs, made[0].operands, strict=True)
+                if isinstance(v, int) and s is not None and set(axes) & set(s.partial)
+            ]
+            if not partial:
+                return operation, ()
+            value = partial[0]
+        return None, ()
+
+    def summed_dims(self, step: Compute, axes: Axes) -> tuple[str, ...]:
+        factors = self.program.factors[step.operation]
+        found = {}
+        for value, spec, operand in zip(step.operation.inputs, step.operands, factors.operands, strict=True):
+            if isinstance(value, int) and spec is not None:
+                for factor, split, name in zip(operand, spec.splits, self.program.names[value], strict=True):
+                    if (factor in factors.summed or factor in factors.maxed) and set(split) & set(axes):
+                        found[name or "?"] = None
+        return tuple(found)
+
+    def relaid(self, step: Move) -> dict[str, Any]:
+        """The story of a gather or an exchange: who needs the value otherwise than it lies."""
+        shown = self.program.value(step.value)
+        moved = step.hop.other if step.hop.kind == "all-to-all" else step.hop.axis
+        dim, axes = shown.dims[moved] or "?", _quoted(step.hop.axes)
+        cause = step.cause
+        source = cause.operation.source if cause.operation else shown.source
+        if cause.kind == "stored":
+            because = f"`{cause.place}` is stored with `{dim}` whole, but it is made split over {axes}."
+            remedy = f'Store it split: {{"{cause.place}": {{"{dim}": "{"+".join(step.hop.axes)}"}}}}.'
+        elif cause.kind == "carry":
+            because = f"The loop hands it on with `{dim}` whole, but it is made split over {axes}."
+            remedy = f"Store the loop's first value split as well, or take `{dim}` off {axes}."
+        else:
+            because, remedy = self.needed(cause, dim, axes, step)
+        return {"source": source, "because": because, "remedy": remedy}
+
+    def needed(self, cause: Cause, dim: str, axes: str, step: Move) -> tuple[str, str]:
+        operation = cause.operation
+        name = operation.name if operation else "an operation"
+        where = " in the backward pass" if operation and operation.backward else ""
+        if step.hop.kind == "all-to-all":
+            now = self.program.value(step.value).dims[step.hop.axis]
+            return (
+                f"`{name}`{where} needs `{now}` split over {axes}, but it lies with `{dim}` split over it.",
+                f"Put the two on the same axes: `{dim}` and `{now}` change places here.",
+            )
+        place = self.program.value(step.value).place
+        stored = place is not None and self.plan.rules.stored.get(place)
+        if stored:
+            return (
+                f"`{place}` is stored with `{dim}` split over {axes}; `{name}`{where} computes with it whole.",
+                f"Store `{place}` whole (more memory), or compute with `{dim}` split over {axes} as well.",
+            )
+        return (
+            f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}.",
+            f"Take `{dim}` off {axes}.",
+        )
+
+    def extremum(self, step: Compute, times: int) -> Collective:
+        """The all-reduce after a maximum or minimum over a split axis."""
+        operation = step.operation
+        dims = self.summed_dims(step, step.extremum)
+        which = "greatest" if operation.name == "reduce_max" else "least"
+        return self.record(
+            "all-reduce",
+            step.extremum,
+            operation.outputs[0],
+            step.results[0],
+            times,
+            source=operation.source,
+            because=f"The {which} value over {_quoted(dims)} is taken while it is split over {_quoted(step.extremum)}.",
+            remedy=f"Take {_quoted(dims)} off {_quoted(step.extremum)}.",
+        )

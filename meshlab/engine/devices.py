@@ -1,0 +1,148 @@
+"""Devices to run on: the attached ones, or simulated CPU devices where there are too few.
+
+    simulate(8)             # from here on this process has 8 simulated CPU devices, whether or not JAX was used before
+    devices(8)              # 8 attached accelerators if there are as many, else 8 simulated CPU devices
+
+Simulated devices are real devices to JAX: programs are compiled for them, split over them, and their collectives move
+data from one to the other, so that results and traffic can be trusted. Times cannot: all share this machine's cores.
+
+JAX fixes the number of CPU devices when it is first used. If there are too few by then, its back ends are dropped
+and start anew; arrays made before stay readable, but meshes and compiled programs over the old devices do not fit
+the new ones. `simulate` selects the CPU platform by JAX's own setting `jax_platforms`, since JAX starts the back ends
+of all platforms at once otherwise: a GPU or TPU is never started for a simulation. `devices` asks JAX for what is
+attached, as any first use of JAX does; call `simulate` before it to leave accelerators alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+import os
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+from jax.extend import backend
+
+from .errors import MeshError
+
+# Collectives among 320 and more simulated devices were seen to deadlock, after which XLA ends the process.
+LIMIT = 64
+
+_LOG = logging.getLogger("meshlab")
+
+
+def simulate(n: int = 8) -> None:
+    """Gives this process simulated CPU devices, before or after JAX was first used.
+
+    Nothing happens if JAX has as many CPU devices already.
+
+    Args:
+        n: how many, 1 to 64.
+
+    Raises:
+        MeshError: `n` is not an integer from 1 to 64.
+
+    Example:
+        >>> simulate(8)
+        >>> len(jax.devices("cpu")) >= 8
+        True
+    """
+    count = _check_limit(_check_count(n), "ml.simulate")
+    jax.config.update("jax_platforms", "cpu")
+    if _started():
+        if len(_cpu_devices()) >= count:
+            return
+        _LOG.info("Restarting JAX's back ends with %d simulated CPU devices, of which there were too few.", count)
+        backend.clear_backends()
+    jax.config.update("jax_num_cpu_devices", max(count, _configured()))
+
+
+def devices(n: int) -> list[Any]:
+    """Returns devices to run on: attached accelerators if there are enough, else simulated CPU devices.
+
+    After `simulate` these are CPU devices. That devices are simulated is logged (logger `meshlab`, level info), and
+    `describe` says so in words.
+
+    Args:
+        n: how many.
+
+    Returns:
+        `n` JAX devices of one platform.
+
+    Raises:
+        MeshError: `n` is not a positive integer, or more than 64 and not attached.
+    """
+    count = _check_count(n)
+    if not _started() and count <= LIMIT:
+        # Whatever else is attached, the CPU back end that starts now will have enough devices.
+        jax.config.update("jax_num_cpu_devices", max(count, _configured()))
+    if jax.config.values["jax_platforms"] != "cpu":
+        attached = jax.devices()
+        if attached[0].platform != "cpu" and len(attached) >= count:
+            return attached[:count]
+    _check_limit(count, "The mesh")
+    if len(_cpu_devices()) < count:
+        simulate(count)
+    found = _cpu_devices()[:count]
+    _LOG.info("Running on %s.", describe(found))
+    return found
+
+
+def describe(found: Sequence[Any]) -> str:
+    """Returns what devices are, in words: "8 simulated CPU devices", "4 GPU devices (NVIDIA H100)"."""
+    kind, plural = found[0].device_kind, "s" * (len(found) != 1)
+    if found[0].platform == "cpu":
+        return f"{len(found)} simulated CPU device{plural} (results and traffic are real, times are not)"
+    return f"{len(found)} {found[0].platform.upper()} device{plural} ({kind})"
+
+
+def compiler_options(found: Sequence[Any]) -> dict[str, Any]:
+    """Returns the options with which to compile for devices.
+
+    XLA for CPU ends the process when devices reach a collective more than 40 seconds apart, which simulated devices on
+    few cores do; they are given ten minutes.
+    """
+    return {"xla_cpu_collective_call_terminate_timeout_seconds": 600} if found[0].platform == "cpu" else {}
+
+
+def _check_count(n: int) -> int:
+    if isinstance(n, bool) or not hasattr(n, "__index__") or operator.index(n) < 1:
+        raise MeshError(f"A number of devices was expected, an integer of at least 1; got {n!r}.")
+    return operator.index(n)
+
+
+def _check_limit(count: int, asking: str) -> int:
+    if count > LIMIT:
+        raise MeshError(
+            f"{asking} asks for {count} devices, and at most {LIMIT} are simulated: collectives among 320 or more"
+            " simulated devices deadlock, and XLA then ends the process. Plan on any number of devices, which needs"
+            f" none; to run, use a mesh of at most {LIMIT}, or attach {count} accelerators."
+        )
+    return count
+
+
+def _started() -> bool:
+    """Tells whether JAX has started its back ends; from then on it refuses other numbers of CPU devices."""
+    setting = jax.config.values["jax_num_cpu_devices"]
+    try:
+        jax.config.update("jax_num_cpu_devices", setting + 1)
+    except RuntimeError:
+        return True
+    jax.config.update("jax_num_cpu_devices", setting)
+    return False
+
+
+def _configured() -> int:
+    """Returns how many CPU devices JAX was told to make: by its setting, else by XLA's flag, else one."""
+    setting = jax.config.values["jax_num_cpu_devices"]
+    flag = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+    return setting if setting > 0 else int(flag[1]) if flag else 1
+
+
+def _cpu_devices() -> list[Any]:
+    try:
+        return jax.devices("cpu")
+    except RuntimeError:  # JAX was started on other platforms only
+        return []

@@ -1,0 +1,120 @@
+"""Telling what a plan does: the explanation, the table, the JSON.
+
+    plan.explain()
+
+    all-reduce over model · logits [batch classes] · 4,000 B payload, 6,000 B sent · readme.py:7
+      because  `hidden` is summed while split over `model`.
+      remedy   Take `hidden` off `model`: then every device adds up the whole sum itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+from typing import TYPE_CHECKING
+
+from .collective import Collective
+from .steps import Compute, counted
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """Every collective of a plan with its cause; prints as text.
+
+    Attributes:
+        rows: the collectives, in the order of the steps.
+        warnings: operations that run whole because no rule knows them.
+    """
+
+    rows: tuple[Collective, ...]
+    warnings: tuple[str, ...]
+
+    def __str__(self):
+        if not self.rows:
+            return "\n".join(["No device sends anything: the plan has no collectives.", *self.warnings])
+        return "\n".join([*map(_told, self.rows), *self.warnings])
+
+    __repr__ = __str__
+
+
+def _told(c: Collective) -> str:
+    times = f" × {c.times}" if c.times > 1 else ""
+    head = (
+        f"{c.kind} over {' and '.join(c.axes)} · {c.value} [{' '.join(c.dims)}] · "
+        f"{c.payload_bytes:,} B payload, {c.wire_bytes:,.0f} B sent{times} · {c.source or 'no source line'}"
+    )
+    return "\n".join([head, f"  because  {c.because}", *([f"  remedy   {c.remedy}"] if c.remedy else [])])
+
+
+def warnings(plan: Plan) -> tuple[str, ...]:
+    """What the plan does that its user should know: operations that run whole on every device."""
+    found = {
+        (step.operation.name, str(step.operation.source or "an unknown line"))
+        for step, _ in counted(plan.steps)
+        if isinstance(step, Compute) and not step.known
+    }
+    return tuple(
+        f"⚠ `{name}` at {where} has no rule: its operands are gathered and it runs whole on every device."
+        for name, where in sorted(found)
+    )
+
+
+def explain(plan: Plan) -> Explanation:
+    """Every collective of a plan with its cause."""
+    return Explanation(plan.collectives, warnings(plan))
+
+
+def rows(plan: Plan) -> list[tuple[str, str]]:
+    """The plan's table: what is known exactly, by name."""
+    memory = plan.memory
+    found = [
+        ("mesh", str(plan.mesh)),
+        ("layout", str(plan.layout) or "nothing is split"),
+        ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
+        ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
+    ]
+    by_axis: dict[str, float] = {}
+    for c in plan.collectives:
+        key = "+".join(c.axes)
+        by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
+    found += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
+    found.append(("arguments a device", f"{memory.argument_bytes:,} B"))
+    found.append(("outputs a device", f"{memory.output_bytes:,} B"))
+    return found
+
+
+def table(plan: Plan) -> str:
+    """The plan's table as text."""
+    width = max(len(name) for name, _ in rows(plan))
+    return "\n".join([*(f"{name:<{width}}  {text}" for name, text in rows(plan)), *warnings(plan)])
+
+
+def html_table(plan: Plan) -> str:
+    """The plan's table as HTML."""
+    cells = "".join(
+        f"<tr><th style='text-align:left;white-space:pre'>{html.escape(n)}</th><td style='text-align:left'>{html.escape(t)}</td></tr>"
+        for n, t in rows(plan)
+    )
+    notes = "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))
+    return f"<table>{cells}</table>{notes}"
+
+
+def to_json(plan: Plan) -> str:
+    """The plan as JSON: mesh, layout, collectives, memory."""
+    return json.dumps(
+        {
+            "schema": 1,
+            "mesh": dict(plan.mesh.shape),
+            "layout": plan.layout.to_dict(),
+            "collectives": [
+                dataclasses.asdict(c) | {"source": str(c.source) if c.source else None} for c in plan.collectives
+            ],
+            "wire_bytes": plan.wire_bytes,
+            "memory": dict(plan.memory.parts),
+        },
+        indent=2,
+    )

@@ -1,0 +1,112 @@
+"""From a jaxpr to `Code`: calls inlined, loops and recomputed pieces kept as blocks.
+
+`jit`, `closed_call`, `custom_jvp_call` and `custom_vjp_call` are only wrapping by the time that a program is traced
+(differentiation is over): they are inlined. A `remat` that needs no barrier is inlined too; one whose results are
+recomputed for the backward pass stays a block, since XLA would otherwise merge the recomputation back into the forward
+pass, and the memory that it saves would be lost. A scan's constants are not passed in: its body reads them from the
+block around it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jax.extend import core as jex
+
+from .code import Block, Code, Input, Literal, Operation
+from .source import is_backward, source_of
+
+# The inner jaxpr of each call that is only wrapping, by the parameter that holds it.
+_INLINED = {
+    "jit": "jaxpr",
+    "pjit": "jaxpr",
+    "closed_call": "call_jaxpr",
+    "core_call": "call_jaxpr",
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "custom_lin": "call_jaxpr",
+}
+REMAT = ("remat2", "checkpoint", "remat")
+
+
+class _Flattener:
+    """Numbers values and collects the operations of nested blocks."""
+
+    def __init__(self):
+        self.shapes: list[tuple[int, ...]] = []
+        self.dtypes: list[Any] = []
+        self.constants: dict[int, Any] = {}
+
+    def value(self, aval: Any) -> int:
+        self.shapes.append(tuple(aval.shape))
+        self.dtypes.append(aval.dtype)
+        return len(self.shapes) - 1
+
+    def constant(self, array: Any, aval: Any) -> Input:
+        number = self.value(aval)
+        self.constants[number] = array
+        return number
+
+    def block(self, jaxpr: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
+        """Appends the operations of a jaxpr to `made`; returns its outputs."""
+        known: dict[Any, Input] = dict(zip(jaxpr.invars, inputs, strict=True))
+
+        def read(atom: Any) -> Input:
+            return Literal(atom.val) if isinstance(atom, jex.Literal) else known[atom]
+
+        for equation in jaxpr.eqns:
+            outputs = self.equation(equation, [read(a) for a in equation.invars], made)
+            known.update(zip(equation.outvars, outputs, strict=True))
+        return [read(atom) for atom in jaxpr.outvars]
+
+    def closed(self, closed: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
+        """The same for a jaxpr that may bring constants."""
+        jaxpr = getattr(closed, "jaxpr", closed)
+        constants = [
+            self.constant(c, v.aval) for c, v in zip(getattr(closed, "consts", ()), jaxpr.constvars, strict=True)
+        ]
+        return self.block(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), constants + inputs, made)
+
+    def equation(self, equation: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
+        name = equation.primitive.name
+        if name in _INLINED:
+            return self.closed(equation.params[_INLINED[name]], inputs, made)
+        if name in REMAT and not (equation.params["prevent_cse"] and equation.params["differentiated"]):
+            return self.closed(equation.params["jaxpr"], inputs, made)
+        body = None
+        if name == "scan":
+            inputs, body = self.scan_body(equation, inputs)
+        elif name in REMAT:
+            body = self.body(equation.params["jaxpr"], [])
+        outputs = [self.value(v.aval) for v in equation.outvars]
+        source, backward = source_of(equation), is_backward(equation)
+        made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, body))
+        return list(outputs)
+
+    def body(self, closed: Any, constants: list[Input]) -> Block:
+        """A block of its own: the first inputs are read from outside, the others are fresh values."""
+        jaxpr = getattr(closed, "jaxpr", closed)
+        fresh = [self.value(v.aval) for v in jaxpr.invars[len(constants) :]]
+        made: list[Operation] = []
+        outputs = self.closed(closed, [*constants, *fresh], made)
+        return Block(tuple(fresh), tuple(made), tuple(outputs))
+
+    def scan_body(self, equation: Any, inputs: list[Input]) -> tuple[list[Input], Block]:
+        count = equation.params["num_consts"]
+        return inputs[count:], self.body(equation.params["jaxpr"], inputs[:count])
+
+
+def flatten(closed: Any) -> Code:
+    """Returns the code of a closed jaxpr; its constants become further inputs of the outermost block."""
+    flattener = _Flattener()
+    jaxpr = closed.jaxpr
+    arguments = [flattener.value(v.aval) for v in jaxpr.invars]
+    made: list[Operation] = []
+    outputs = flattener.closed(closed, list(arguments), made)
+    inputs = (*arguments, *flattener.constants)
+    return Code(
+        Block(inputs, tuple(made), tuple(outputs)),
+        tuple(flattener.shapes),
+        tuple(flattener.dtypes),
+        flattener.constants,
+    )

@@ -1,0 +1,286 @@
+"""Legality: what a layout may do, decided on dims alone, before anything is planned.
+
+1. Every dim, mesh axis and place that a layout names exists (unless its name ends in `?`).
+2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored.
+3. The product of the axes that split a dim divides its size.
+4. The dim of a scan is computed step by step: splitting it needs a pipeline schedule.
+
+All problems of a layout are found and raised at once. The same tests answer for every dim and mesh axis whether the dim
+may go there, fast enough to colour the zones of a drag before it begins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from .code import Operation, walk
+from .errors import LayoutError, closest, listed
+from .layout import Layout, LayoutLike
+from .mesh import Mesh
+from .source import Source
+from .spec import Axes, Spec
+
+if TYPE_CHECKING:
+    from .program import Program
+
+# Operations whose two sides are judged alone: what comes in and what goes out may be laid out differently.
+_RELAYOUTS = ("rename", "reshape", "tag")
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """Why something is not legal.
+
+    Attributes:
+        code: "unknown_dim", "unknown_axis", "unknown_place", "unused_dim", "repeated_axis", "not_divisible",
+            "conflict" or "pipeline".
+        text: the reason.
+        fix: what would be legal.
+        source: the user's line that it is about, if there is one.
+    """
+
+    code: str
+    text: str
+    fix: str
+    source: Source | None = None
+
+    def __str__(self):
+        return f"{self.text} {self.fix}".strip()
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """A legal layout for one program and mesh; mesh axes of size 1 are left out.
+
+    Attributes:
+        plain: mesh axes by dim.
+        stored: for each place with rules of its own, the axes by dim that replace the plain ones.
+    """
+
+    plain: Mapping[str, Axes]
+    stored: Mapping[str, Mapping[str, Axes]]
+
+    def spec(self, names: Iterable[str | None], place: str | None = None) -> Spec:
+        """How a value with these dim names is computed or, at a place, stored."""
+        own = self.stored.get(place, {}) if place else {}
+        return Spec(tuple(own.get(n, self.plain.get(n, ())) if n else () for n in names))
+
+
+def resolve(program: Program, mesh: Mesh, layout: LayoutLike) -> Rules:
+    """Checks a layout against a program and a mesh.
+
+    Returns:
+        Its `Rules`.
+
+    Raises:
+        LayoutError: it is not legal; all problems are listed.
+    """
+    layout = Layout.of(layout)
+    problems: list[Refusal] = []
+    plain = _known_rules(program, mesh, layout.rules, "", problems)
+    matched = _matched_places(program, mesh, layout, problems)
+    problems += _size_problems(program, mesh, plain, "")
+    problems += _conflicts(program, plain)
+    problems += _scanned(program, plain)
+    for place, own in matched.items():
+        problems += _stored_problems(program, mesh, plain, place, own)
+    if problems:
+        unique = tuple(dict.fromkeys(problems))
+        lines = "\n".join(f"  {i}. {p}" for i, p in enumerate(unique, 1))
+        count = f"{len(unique)} problems" if len(unique) > 1 else "one problem"
+        raise LayoutError(f"The layout {str(layout)!r} on the mesh {mesh} has {count}:\n{lines}", unique)
+
+    def real(rules: Mapping[str, Axes]) -> dict[str, Axes]:
+        return {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
+
+    return Rules(real(plain), {place: real(own) for place, own in matched.items()})
+
+
+def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict[str, Refusal | None]]:
+    """For every dim and mesh axis: what would be refused if the dim were moved there, or None."""
+    layout = Layout.of(layout)
+    plain = {d.removesuffix("?"): a for d, a in layout.rules.items()}
+    table: dict[str, dict[str, Refusal | None]] = {}
+    for dim in program.dims:
+        table[dim] = {}
+        for axis in mesh.axes:
+            moved = plain | {dim: (axis,)}
+            found = [
+                *_size_problems(program, mesh, {dim: (axis,)}, ""),
+                *_scanned(program, {dim: (axis,)}),
+                *_conflicts(program, moved, about=dim),
+            ]
+            table[dim][axis] = found[0] if found else None
+    return table
+
+
+def _known_rules(
+    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, problems: list[Refusal]
+) -> dict[str, Axes]:
+    """The rules whose names exist; the others are problems, or left out where they are optional."""
+    known: dict[str, Axes] = {}
+    for written, axes in rules.items():
+        dim, optional = written.removesuffix("?"), written.endswith("?")
+        missing = [a for a in axes if a not in mesh.axes]
+        if dim not in program.dims and not optional:
+            fix = closest(dim, program.dims).strip() or f"Its dims are {listed(program.dims)}."
+            problems.append(Refusal("unknown_dim", f"{where}`{dim}` is no dim of this program.", fix))
+        if missing and not optional:
+            for axis in missing:
+                fix = closest(axis, mesh.axes).strip() or f"Its axes are {listed(mesh.axes)}."
+                problems.append(Refusal("unknown_axis", f"{where}`{dim}:{axis}`: the mesh has no axis `{axis}`.", fix))
+        if len(set(axes)) < len(axes):
+            text = f"{where}`{dim}:{'+'.join(axes)}` names one axis twice."
+            problems.append(Refusal("repeated_axis", text, "Name each axis once."))
+        elif dim in program.dims and not missing:
+            known[dim] = axes
+    return known
+
+
+def _matched_places(program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]) -> dict[str, dict[str, Axes]]:
+    """The rules of each place; an output that is the next call's argument has that argument's rules."""
+    matched: dict[str, dict[str, Axes]] = {}
+    for written, rules in layout.places.items():
+        glob, optional = written.removesuffix("?"), written.endswith("?")
+        found = [p for p in program.places if fnmatch.fnmatchcase(p, glob)]
+        known = _known_rules(program, mesh, rules, f"At `{glob}`: ", problems)
+        if not found and not optional:
+            fix = closest(glob, program.places).strip() or f"Its places are {_some(program.places)}."
+            problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
+        held = {n for p in found for n in _place_names(program, p)}
+        for dim in known:
+            if found and dim not in held:
+                text = f"At `{glob}`: no value there has the dim `{dim}`."
+                problems.append(Refusal("unused_dim", text, f"They have {listed(sorted(held))}."))
+        for place in found:
+            matched[place] = known
+    for carry in program.carries:
+        for place in program.outputs:
+            if place == carry.place or place.startswith(carry.place + "/"):
+                source = carry.parameter + place[len(carry.place) :]
+                if source in matched and place not in matched:
+                    matched[place] = matched[source]
+    return matched
+
+
+def _some(places: tuple[str, ...], most: int = 12) -> str:
+    return listed(places[:most]) + (f" and {len(places) - most} more" if len(places) > most else "")
+
+
+def _place_names(program: Program, place: str) -> set[str]:
+    operations = program.tags.get(place)
+    if operations:
+        return {n for op in operations for n in program.names[op.outputs[0]] if n}
+    if place not in program.places_values:
+        return set()
+    return {n for n in program.names[program.places_values[place]] if n}
+
+
+def _size_problems(program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str) -> list[Refusal]:
+    problems = []
+    for dim, axes in rules.items():
+        size, count = program.dims[dim], math.prod(mesh.axes[a] for a in axes)
+        if size % count:
+            down, up = size // count * count, -(-size // count) * count
+            fitting = f"{down} or {up}" if down else str(up)
+            text = f"{where}`{dim}` has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
+            problems.append(Refusal("not_divisible", text, f"Sizes that fit: {fitting}."))
+    return problems
+
+
+def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
+    return [
+        Refusal(
+            "pipeline",
+            f"`{dim}` is the dim of a scan: its steps run one after the other, so splitting it needs a pipeline schedule.",
+            f'To store it split, write {{"params/*": {{"{dim}": "{axes[0]}"}}}}.',
+            scan.source,
+        )
+        for dim, axes in rules.items()
+        if axes and (scan := program.scanned.get(dim))
+    ]
+
+
+def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = None) -> list[Refusal]:
+    """Pairs of dims that share an axis and meet in one operation or value."""
+    problems = []
+    names = list(rules)
+    for i, a in enumerate(names):
+        for b in names[i + 1 :]:
+            if about is not None and about not in (a, b):
+                continue
+            shared = [x for x in rules[a] if x in rules[b]]
+            meeting = program.meetings.get(frozenset((a, b))) if shared else None
+            if meeting is not None:
+                problems.append(_conflict(a, b, shared[0], meeting))
+    return problems
+
+
+def _conflict(a: str, b: str, axis: str, meeting: Operation | str) -> Refusal:
+    if isinstance(meeting, str):
+        where, source = f"`{meeting}`", None
+    else:
+        source = meeting.source
+        where = f"`{meeting.name}` at {source}" if source else f"`{meeting.name}`"
+    text = f"`{a}` and `{b}` cannot both be on `{axis}`: they meet in {where}."
+    return Refusal("conflict", text, "Put one of them on another axis, or leave it whole.", source)
+
+
+def _stored_problems(
+    program: Program, mesh: Mesh, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]
+) -> list[Refusal]:
+    problems = _size_problems(program, mesh, own, f"At `{place}`: ")
+    rules = dict(plain) | dict(own)
+    values = [op.outputs[0] for op in program.tags.get(place, ())] or [program.places_values.get(place)]
+    for value in values:
+        names = [n for n in (program.names[value] if value is not None else ()) if n in rules]
+        for i, a in enumerate(names):
+            for b in names[i + 1 :]:
+                shared = [x for x in rules[a] if x in rules[b]]
+                if shared:
+                    text = f"At `{place}`: `{a}` and `{b}` are both on `{shared[0]}`."
+                    problems.append(Refusal("conflict", text, "An axis splits one dim of a value."))
+    return problems
+
+
+def scanned_dims(program: Program) -> dict[str, Operation]:
+    """The dims that scans step through."""
+    found: dict[str, Operation] = {}
+    for operation in walk(program.code.block):
+        if operation.name == "scan":
+            carried = operation.params["num_carry"]
+            for value in (*operation.inputs[carried:], *operation.outputs[carried:]):
+                name = program.names[value][0] if isinstance(value, int) else None
+                if name:
+                    found.setdefault(name, operation)
+    return found
+
+
+def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
+    """For each pair of dims that meet in one operation or one stored value, the first such."""
+    found: dict[frozenset[str], Operation | str] = {}
+
+    def meet(names: Iterable[str | None], where: Operation | str):
+        known = list(dict.fromkeys(n for n in names if n in program.dims))
+        for i, a in enumerate(known):
+            for b in known[i + 1 :]:
+                found.setdefault(frozenset((a, b)), where)
+
+    for operation, factors in program.factors.items():
+        inputs = [program.names[v] if isinstance(v, int) else () for v in operation.inputs]
+        results = [program.names[v] for v in operation.outputs]
+        if operation.name in _RELAYOUTS or not factors.known:
+            for names in (*inputs, *results):
+                meet(names, operation)
+            continue
+        pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
+        meet([n for names, axes in pairs for n, f in zip(names, axes, strict=True) if f not in factors.whole], operation)
+        for names in (*inputs, *results):
+            meet(names, operation)
+    for argument in program.arguments:
+        meet(program.names[argument.value], argument.place)
+    return found

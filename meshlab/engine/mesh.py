@@ -1,0 +1,90 @@
+"""Meshes: named axes of devices, apart from any model.
+
+    mesh = ml.mesh(data=2, model=4)      # 8 devices; device 5 stands at data=1, model=1
+
+Devices are numbered row-major: the last axis changes fastest. A mesh knows no devices; they are found when a plan
+runs. Everything up to there costs the same for 8 devices and for 65,536.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from .dims import is_name
+from .errors import MeshError
+
+
+@dataclasses.dataclass(frozen=True)
+class Mesh:
+    """Named mesh axes with sizes.
+
+    Args:
+        shape: (name, size) of each axis, major first.
+
+    Raises:
+        MeshError: an axis has no usable name or size, or a name stands twice.
+    """
+
+    shape: tuple[tuple[str, int], ...]
+
+    def __post_init__(self):
+        problems = []
+        for name, size in self.shape:
+            if not isinstance(name, str) or not is_name(name):
+                problems.append(f"an axis was named {name!r}; a name is letters, digits and `_`, and starts with a letter")
+            elif isinstance(size, bool) or not hasattr(size, "__index__") or operator.index(size) < 1:
+                problems.append(f"axis `{name}` was given the size {size!r}; a size is an integer, at least 1")
+        names = [name for name, _ in self.shape]
+        problems += [f"axis `{n}` stands twice" for n in dict.fromkeys(names) if names.count(n) > 1]
+        if problems:
+            raise MeshError("This mesh cannot be: " + "; ".join(problems) + ". Write ml.mesh(data=2, model=4).")
+        object.__setattr__(self, "shape", tuple((n, operator.index(s)) for n, s in self.shape))
+
+    @property
+    def axes(self) -> Mapping[str, int]:
+        """Sizes by axis name, major first."""
+        return MappingProxyType(dict(self.shape))
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return math.prod(size for _, size in self.shape)
+
+    def coordinates(self, device: int) -> dict[str, int]:
+        """Returns where a device stands: its index along each axis.
+
+        Raises:
+            MeshError: there is no such device.
+        """
+        if not 0 <= device < self.size:
+            raise MeshError(f"Device {device} was asked for; this mesh ({self}) has the devices 0 to {self.size - 1}.")
+        found = {}
+        for name, size in reversed(self.shape):
+            device, found[name] = divmod(device, size)
+        return {name: found[name] for name, _ in self.shape}
+
+    def __str__(self):
+        return " × ".join(f"{name}={size}" for name, size in self.shape) or "one device"
+
+
+def mesh(**axes: int) -> Mesh:
+    """Makes a mesh from axis sizes, major first.
+
+    Args:
+        axes: name=size of each mesh axis; without any, one device.
+
+    Returns:
+        The `Mesh`.
+
+    Raises:
+        MeshError: a size is not a positive integer.
+
+    Example:
+        >>> str(mesh(data=2, model=4))
+        'data=2 × model=4'
+    """
+    return Mesh(tuple(axes.items()))

@@ -1,0 +1,164 @@
+"""The normal form of a program, so that what is counted is what a compiler leaves.
+
+XLA removes what is dead, computes equal expressions once, and takes out of a loop what does not change inside. If the
+plan counted before that, it would count collectives that never run. So the code is brought into that form first:
+
+    name marks are taken out; equal operations of one block are made one; a scan's operations that depend on nothing
+    made inside it move in front of it; what no output needs is dropped.
+
+Operations behind the barrier of a `remat` are never merged with those outside: that they run again is their purpose.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from .code import Block, Code, Input, Literal, Operation
+
+_NEVER_SHARED = ("scan", "while", "cond")
+_EXPENSIVE_LOOPS = ("while", "cond")
+
+
+def normalize(code: Code) -> Code:
+    """Returns the same code in normal form; values keep their numbers."""
+    shared = _share(code.block, {}, {})
+    hoisted, _ = _hoist(shared, set(shared.inputs))
+    return dataclasses.replace(code, block=_drop_dead(hoisted))
+
+
+def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
+    """Takes out name marks and repeated operations; `known` are the operations made so far, outside included."""
+    known = dict(known)
+    kept = []
+
+    def read(value: Input) -> Input:
+        return renamed.get(value, value) if isinstance(value, int) else value
+
+    for operation in block.operations:
+        inputs = tuple(read(i) for i in operation.inputs)
+        if operation.name == "dim_names":
+            renamed[operation.outputs[0]] = inputs[0]
+            continue
+        body = operation.body
+        if body is not None:
+            body = _share(body, known if operation.name == "scan" else {}, renamed)
+        operation = dataclasses.replace(operation, inputs=inputs, body=body)
+        key = _key(operation)
+        if key is not None and key in known:
+            renamed.update(zip(operation.outputs, known[key], strict=True))
+            continue
+        if key is not None:
+            known[key] = operation.outputs
+        kept.append(operation)
+    return Block(block.inputs, tuple(kept), tuple(read(o) for o in block.outputs))
+
+
+def _key(operation: Operation):
+    """What makes two operations equal, or None where they must not be merged."""
+    if operation.body is not None or operation.name in _NEVER_SHARED or operation.equation.effects:
+        return None
+    inputs = tuple(_literal_key(i) if isinstance(i, Literal) else i for i in operation.inputs)
+    key = (operation.name, inputs, tuple(sorted((k, _hashable(v)) for k, v in operation.params.items())))
+    return None if any(v is None for _, v in key[2]) else key
+
+
+def _literal_key(literal: Literal):
+    array = np.asarray(literal.value)
+    return (str(array.dtype), array.tobytes())
+
+
+def _hashable(value):
+    """A stand-in that compares as the value does; None where there is none."""
+    try:
+        hash(value)
+    except TypeError:
+        return None
+    return (type(value).__name__, value) if not callable(value) else None
+
+
+def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:
+    """Moves what does not change inside a scan in front of it; `outside` are the values known around the block."""
+    known = set(outside)
+    kept = []
+    for operation in block.operations:
+        if operation.body is not None:
+            body = operation.body
+            inner = set(body.inputs) if operation.name != "scan" else known | set(body.inputs)
+            body, _ = _hoist(body, inner)
+            if operation.name == "scan":
+                invariant, body = _split_invariant(body, known)
+                kept += invariant
+                known.update(o for op in invariant for o in op.outputs)
+            operation = dataclasses.replace(operation, body=body)
+        kept.append(operation)
+        known.update(operation.outputs)
+    return Block(block.inputs, tuple(kept), block.outputs), known
+
+
+def _split_invariant(body: Block, outside: set[int]) -> tuple[list[Operation], Block]:
+    known = set(outside) - set(body.inputs)
+    invariant, varying = [], []
+    for operation in body.operations:
+        movable = operation.body is None and operation.name not in _EXPENSIVE_LOOPS and not operation.equation.effects
+        if movable and all(i in known for i in operation.reads):
+            invariant.append(operation)
+            known.update(operation.outputs)
+        else:
+            varying.append(operation)
+    return invariant, Block(body.inputs, tuple(varying), body.outputs)
+
+
+def _drop_dead(block: Block) -> Block:
+    needed = {o for o in block.outputs if isinstance(o, int)}
+    kept = []
+    for operation in reversed(block.operations):
+        if not needed.intersection(operation.outputs) and not operation.equation.effects:
+            continue
+        if operation.body is not None:
+            operation = dataclasses.replace(operation, body=_drop_dead(operation.body))
+            needed.update(outside_reads(operation.body))
+        needed.update(operation.reads)
+        kept.append(operation)
+    return Block(block.inputs, tuple(reversed(kept)), block.outputs)
+
+
+def outside_reads(block: Block) -> set[int]:
+    """The values that a block reads from the blocks around it."""
+    made = set(block.inputs)
+    read: set[int] = set()
+    for operation in block.operations:
+        read.update(operation.reads)
+        if operation.body is not None:
+            read.update(outside_reads(operation.body))
+        made.update(operation.outputs)
+    read.update(o for o in block.outputs if isinstance(o, int))
+    return read - made
+
+
+def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
+    """Finds the values that hold one number everywhere, and those of them that are zero.
+
+    Returns:
+        The numbers of the values that are a scalar broadcast, and of those that are the constant zero.
+    """
+    uniform: set[int] = set()
+    zeros: set[int] = set()
+
+    def look(block: Block, visit: Callable[[Operation], None]):
+        for operation in block.operations:
+            visit(operation)
+            if operation.body is not None:
+                look(operation.body, visit)
+
+    def visit(operation: Operation):
+        if operation.name == "broadcast_in_dim" and code.shape_of(operation.inputs[0]) == ():
+            uniform.update(operation.outputs)
+            source = operation.inputs[0]
+            if isinstance(source, Literal) and not np.any(np.asarray(source.value)):
+                zeros.update(operation.outputs)
+
+    look(code.block, visit)
+    return frozenset(uniform), frozenset(zeros)

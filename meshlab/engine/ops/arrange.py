@@ -1,0 +1,110 @@
+"""Parts of a dim, and what a value is to the rest of the program: no arithmetic here.
+
+    >>> import meshlab as ml
+    >>> Head, Half = ml.dims(head=4, half=2)
+    >>> first, second = ml.split(ml.tensor([0, 1, 2, 3], Head), Head, Half)
+    >>> ml.concat((second, first), Half, Head)
+    i32[head=4]([2 3 0 1])
+
+A part of a dim is another dim, of another size and so of another name. A dim that is taken apart has to be whole on
+each device: where a layout splits it, it is gathered first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .. import axes
+from .. import tensor as named
+from ..dims import Dim
+from ..errors import DimError
+from ..marks import mark_tag
+from ..tensor import Tensor
+
+
+def split(x: Tensor, dim: Dim | str, part: Dim) -> tuple[Any, ...]:
+    """Cuts a dim into equal parts, in order.
+
+    Args:
+        x: [..., dim, ...].
+        dim: what to cut.
+        part: what each part is called; its size divides that of `dim`.
+
+    Returns:
+        One tensor for each part: the dims of `x` with `part` for `dim`.
+
+    Raises:
+        DimError: `x` has no such dim, or the sizes do not divide.
+    """
+    array = named.array_of("split", x)
+    axis = axes.find("split", x.dims, dim)
+    whole = x.dims[axis]
+    if whole.size % part.size:
+        raise DimError(f"split was asked to cut {whole} into parts of {part}; the size of a part divides the whole.")
+    dims = axes.distinct("The result of split", (*x.dims[:axis], part, *x.dims[axis + 1 :]))
+    starts = range(0, whole.size, part.size)
+    return tuple(named.result(lax.slice_in_dim(array, at, at + part.size, axis=axis), dims) for at in starts)
+
+
+def concat(parts: Sequence[Tensor], part: Dim | str, dim: Dim) -> Tensor:
+    """Joins tensors along a dim.
+
+    Args:
+        parts: each [..., part, ...], with the same other dims in any order.
+        part: what to join along.
+        dim: what the result calls it; its size is that of all the parts together.
+
+    Returns:
+        The dims of the first tensor with `dim` for `part`.
+
+    Raises:
+        DimError: no parts, parts of different dims, or a size that is not their sum.
+    """
+    if not parts:
+        raise DimError("concat was given no tensors to join.")
+    arrays, first = [named.array_of("concat", x) for x in parts], parts[0].dims
+    axis = axes.find("concat", first, part)
+    for position, x in enumerate(parts):
+        if set(x.dims) != set(first):
+            raise DimError(
+                f"concat was given parts of different dims: part 0 has {axes.show(first)}, "
+                f"part {position} {axes.show(x.dims)}. All have the same dims."
+            )
+    if first[axis].size * len(parts) != dim.size:
+        raise DimError(
+            f"concat was asked to join {len(parts)} times {first[axis]} into {dim}; "
+            f"together they have the size {first[axis].size * len(parts)}."
+        )
+    arrays = [named.expand(array, x.dims, first) for array, x in zip(arrays, parts, strict=True)]
+    dims = axes.distinct("The result of concat", (*first[:axis], dim, *first[axis + 1 :]))
+    return named.result(lax.concatenate(arrays, axis), dims)
+
+
+def stop_gradient(x: Any) -> Any:
+    """Returns a tensor, or a tree of them, that gradients take for a constant.
+
+    Args:
+        x: a tree of tensors and arrays of any dims.
+    """
+    return lax.stop_gradient(x)
+
+
+def tag(tree: Any, name: str) -> Any:
+    """Returns the same values, known to layouts as the place `name`; so are their gradients.
+
+    Args:
+        tree: a tree of tensors and arrays of any dims.
+        name: the place, `"residual"` for example: a layout then says how they are stored by
+            `{"residual": {"seq": "model"}}`.
+
+    Raises:
+        DimError: the name is not a string, or is empty.
+    """
+    if not isinstance(name, str) or not name:
+        raise DimError(f"tag was given the name {name!r}; a place is called by a word, such as 'residual'.")
+    return jax.tree.map(lambda array: mark_tag(jnp.asarray(array), name), tree)

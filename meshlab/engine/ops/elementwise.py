@@ -1,0 +1,93 @@
+"""Functions of one element, and choices between elements: they use up no dims.
+
+    >>> import meshlab as ml
+    >>> x = ml.tensor([-1.0, 2.0], "hidden")
+    >>> ml.relu(x)
+    f32[hidden=2]([0. 2.])
+    >>> ml.where(x > 0, x, 0.5)
+    f32[hidden=2]([0.5 2. ])
+
+Operands broadcast by name; numbers go without names. What is not here is a line away: an operation that this module
+lacks is arithmetic on tensors, or the function of `jax.numpy` on `.array` and `ml.tensor` around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .. import tensor as named
+
+
+def _unary(name: str, function: Callable[[Any], Any], summary: str) -> Callable[[Any], Any]:
+    """Makes the named form of a function of one array."""
+
+    def apply(x: Any) -> Any:
+        return named.elementwise(name, function, x)
+
+    apply.__name__ = apply.__qualname__ = name
+    apply.__doc__ = f"{summary}\n\nArgs:\n    x: a tensor of any dims, or a number.\n\nReturns:\n    The same dims."
+    return apply
+
+
+abs = _unary("abs", jnp.abs, "Returns the magnitude of each element.")
+cos = _unary("cos", jnp.cos, "Returns the cosine of each element.")
+exp = _unary("exp", jnp.exp, "Returns e to the power of each element.")
+gelu = _unary("gelu", jax.nn.gelu, "Returns the Gaussian error linear unit of each element, by its tanh form.")
+log = _unary("log", jnp.log, "Returns the natural logarithm of each element.")
+relu = _unary("relu", jax.nn.relu, "Returns the larger of each element and 0.")
+rsqrt = _unary("rsqrt", lax.rsqrt, "Returns one over the square root of each element.")
+sigmoid = _unary("sigmoid", lax.logistic, "Returns 1 / (1 + exp(-x)) of each element.")
+silu = _unary("silu", lambda x: x * lax.logistic(x), "Returns x * sigmoid(x) of each element.")
+sin = _unary("sin", jnp.sin, "Returns the sine of each element.")
+sqrt = _unary("sqrt", jnp.sqrt, "Returns the square root of each element.")
+square = _unary("square", jnp.square, "Returns the square of each element.")
+tanh = _unary("tanh", jnp.tanh, "Returns the hyperbolic tangent of each element.")
+
+
+def maximum(x: Any, y: Any) -> Any:
+    """Returns the larger of two tensors, element by element.
+
+    Args:
+        x: a tensor or a number.
+        y: a tensor or a number; the two broadcast by name.
+    """
+    return named.elementwise("maximum", jnp.maximum, x, y)
+
+
+def minimum(x: Any, y: Any) -> Any:
+    """Returns the smaller of two tensors, element by element.
+
+    Args:
+        x: a tensor or a number.
+        y: a tensor or a number; the two broadcast by name.
+    """
+    return named.elementwise("minimum", jnp.minimum, x, y)
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """Returns `x` where the condition holds and `y` elsewhere.
+
+    Args:
+        condition: a tensor of booleans, such as `scores > 0`.
+        x: a tensor or a number.
+        y: a tensor or a number; the three broadcast by name.
+    """
+    return named.elementwise("where", _select, condition, x, y)
+
+
+def _select(condition: Any, x: Any, y: Any) -> Any:
+    """`jnp.where` without the nested call that it leaves in a jaxpr."""
+    dtype = jnp.result_type(x, y)
+    shape = np.shape(condition) or np.shape(x) or np.shape(y)
+    # A scalar has no axes to lay out, so it is the only operand that still has to be spread.
+    condition, x, y = (
+        part if np.shape(part) else lax.broadcast(part, shape)
+        for part in (jnp.asarray(condition, bool), jnp.asarray(x, dtype), jnp.asarray(y, dtype))
+    )
+    return lax.select(condition, x, y)

@@ -1,0 +1,124 @@
+"""Positions along a dim: counting them, comparing with them, looking things up by them.
+
+    >>> import meshlab as ml
+    >>> Vocab, Embed = ml.dims(vocab=3, embed=2)
+    >>> table = ml.tensor([[0, 1], [2, 3], [4, 5]], Vocab, Embed)
+    >>> ml.take(table, ml.tensor([2, 0], "seq"), Vocab)
+    i32[seq=2, embed=2]([[4 5]
+     [0 1]])
+
+There is no indexing by position: `take` looks up by a tensor of integers, and `arange` compares with positions, as in
+`ml.where(ml.arange(Seq) >= ml.arange(Kv), scores, -1e9)`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from .. import axes
+from .. import tensor as named
+from ..abstract import AbstractDtype
+from ..dims import Dim
+from ..errors import DimError
+from ..tensor import Tensor
+
+
+def arange(dim: Dim, dtype: Any = jnp.int32) -> Tensor:
+    """Returns 0, 1, 2, ... along a dim.
+
+    Args:
+        dim: a `Dim`; a name alone has no size.
+        dtype: `jnp.int32` or `ml.i32`, for example.
+
+    Returns:
+        [dim].
+
+    Raises:
+        DimError: `dim` is not a `Dim`.
+    """
+    _sized("arange", dim)
+    return named.result(lax.iota(_dtype(dtype), dim.size), (dim,))
+
+
+def one_hot(ids: Any, dim: Dim, dtype: Any = jnp.float32) -> Tensor:
+    """Returns 1 where the position along a new dim is the integer, 0 elsewhere.
+
+    Args:
+        ids: [...], integers.
+        dim: the new dim.
+        dtype: of the result.
+
+    Returns:
+        [..., dim].
+
+    Raises:
+        DimError: `dim` is not a `Dim`, `ids` has it already, or holds no integers.
+    """
+    _sized("one_hot", dim)
+    array, dims = _integers("one_hot", ids)
+    wanted = axes.distinct("The result of one_hot", (*dims, dim))
+    positions = lax.broadcasted_iota(array.dtype, axes.sizes(wanted), len(dims))
+    spread = lax.broadcast_in_dim(array, axes.sizes(wanted), tuple(range(len(dims))))
+    return named.result(lax.convert_element_type(lax.eq(spread, positions), _dtype(dtype)), wanted)
+
+
+def take(table: Tensor, ids: Any, dim: Dim | str) -> Any:
+    """Looks up rows of a table, by one gather: an embedding.
+
+    Args:
+        table: [..., dim, ...].
+        ids: integers, of dims that `table` does not have; those out of range take the nearest row.
+        dim: what the integers count along.
+
+    Returns:
+        The dims of `ids`, then the other dims of `table`.
+
+    Raises:
+        DimError: `table` has no such dim, it shares a dim with `ids`, or `ids` holds no integers.
+
+    Example:
+        x = ml.take(table, tokens, Vocab)     # table: [vocab, embed], tokens: [batch, seq] -> [batch, seq, embed]
+    """
+    array = named.array_of("take", table)
+    axis = axes.find("take", table.dims, dim)
+    indices, dims = _integers("take", ids)
+    shared = [dim for dim in dims if dim.name in axes.names(table.dims)]
+    if shared:
+        raise DimError(
+            f"take was given a table of {axes.show(table.dims)} and ids of {axes.show(dims)}, which share "
+            f"{axes.show(shared)}. Rename one, take under ml.vmap, or use ml.one_hot and ml.dot."
+        )
+    rest = axes.without(table.dims, [axis])
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(len(dims), len(dims) + len(rest))),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+    )
+    slice_sizes = tuple(1 if place == axis else size for place, size in enumerate(table.shape))
+    starts = lax.expand_dims(indices, (indices.ndim,))
+    return named.result(lax.gather(array, starts, numbers, slice_sizes, mode="clip"), dims + rest)
+
+
+def _sized(what: str, dim: Any) -> None:
+    """Refuses a bare name where a size is needed."""
+    if not isinstance(dim, Dim):
+        raise DimError(f"{what} was given {dim!r}; it needs a dim with a size, such as ml.Dim('seq', 128).")
+
+
+def _integers(what: str, ids: Any) -> tuple[Any, axes.Dims]:
+    """Returns the array and the dims of a tensor of integers, or of an integer."""
+    array, dims = named.operand(what, ids)
+    array = jnp.asarray(array)
+    if not jnp.issubdtype(array.dtype, jnp.integer):
+        raise DimError(
+            f"{what} was given {named.short_name(array.dtype)}{axes.show(dims)} to count with; it takes integers."
+        )
+    return array, dims
+
+
+def _dtype(dtype: Any) -> Any:
+    """Returns what JAX calls a dtype, of meshlab's `i32` as of JAX's own."""
+    return dtype.dtype if isinstance(dtype, AbstractDtype) else jnp.dtype(dtype)

@@ -1,0 +1,118 @@
+"""Normalised exponentials along named dims, and the loss that is made of them.
+
+    >>> import meshlab as ml
+    >>> ml.softmax(ml.tensor([0.0, 0.0], "classes"), "classes")
+    f32[classes=2]([0.5 0.5])
+
+All subtract the maximum first, so that nothing overflows; the maximum has no gradient, since the result does not
+depend on it. Written in plain reductions, they may be split along the very dim that they use up: each device then
+reduces its part, and what is exchanged is the reduced values alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from .. import axes
+from .. import tensor as named
+from ..dims import Dim
+from ..errors import DimError
+from ..tensor import Tensor
+from .arrange import stop_gradient
+from .elementwise import exp, log, where
+
+
+def softmax(x: Tensor, *dims: Dim | str) -> Tensor:
+    """Returns exponentials that sum to 1 over the dims listed, or over all.
+
+    Args:
+        x: [..., dims].
+        dims: what to normalise over.
+
+    Returns:
+        The dims of `x`.
+
+    Raises:
+        DimError: `x` has no such dim.
+    """
+    named.array_of("softmax", x)
+    weights = exp(x - stop_gradient(x).max(*dims))
+    return weights / weights.sum(*dims)
+
+
+def log_softmax(x: Tensor, *dims: Dim | str) -> Tensor:
+    """Returns the logarithm of `softmax(x, *dims)`, without forming it.
+
+    Args:
+        x: [..., dims].
+        dims: what to normalise over.
+
+    Returns:
+        The dims of `x`.
+
+    Raises:
+        DimError: `x` has no such dim.
+    """
+    named.array_of("log_softmax", x)
+    shifted = x - stop_gradient(x).max(*dims)
+    return shifted - log(exp(shifted).sum(*dims))
+
+
+def logsumexp(x: Tensor, *dims: Dim | str) -> Any:
+    """Returns the logarithm of the sum of exponentials over the dims listed, or over all.
+
+    Args:
+        x: [..., dims].
+        dims: what to sum over.
+
+    Returns:
+        The other dims of `x`.
+
+    Raises:
+        DimError: `x` has no such dim.
+    """
+    named.array_of("logsumexp", x)
+    largest = stop_gradient(x).max(*dims)
+    return largest + log(exp(x - largest).sum(*dims))
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
+    """Returns -log softmax(logits) at the labels.
+
+    The label's logit is picked by comparing each class with the label and summing, not by a gather: that stays a local
+    operation where the classes are split.
+
+    Args:
+        logits: [..., classes].
+        labels: [...], integers below the size of `classes`; its dims are among those of `logits`.
+        classes: what to sum over.
+
+    Returns:
+        The dims of `logits` without `classes`.
+
+    Raises:
+        DimError: `logits` has no such dim, `labels` has it or a dim that `logits` lacks, or holds no integers.
+
+    Example:
+        loss = ml.cross_entropy(logits, labels, Classes).mean()
+    """
+    named.array_of("cross_entropy", logits)
+    axis = axes.find("cross_entropy", logits.dims, classes)
+    classes = logits.dims[axis]
+    label_array, label_dims = named.operand("cross_entropy", labels)
+    extra = [dim for dim in label_dims if dim == classes or dim not in logits.dims]
+    if extra:
+        raise DimError(
+            f"cross_entropy was given labels of {axes.show(label_dims)} for logits of {axes.show(logits.dims)}: "
+            f"labels have the dims of logits without `{classes.name}`, so not {axes.show(extra)}."
+        )
+    if not jnp.issubdtype(jnp.result_type(label_array), jnp.integer):
+        raise DimError(
+            f"cross_entropy was given labels {labels!r}; they are integers, the position of the right class."
+        )
+    position = named.result(lax.broadcasted_iota(jnp.int32, logits.shape, axis), logits.dims)
+    picked = where(position == labels, logits, 0.0).sum(classes)
+    return logsumexp(logits, classes) - picked

@@ -1,0 +1,91 @@
+"""The outcome of one operation: in which specs it reads its operands, and what it makes.
+
+Three rules, and nothing else decides it:
+
+1. It is computed under the plain rules on its dims; factors that cannot be split are whole.
+2. A split that an operand has and the plain rules do not ask for survives elementwise and reducing operations, while
+   its mesh axis splits nothing else there; contractions, gathers and scatters drop it (the operand is gathered first).
+3. A summed factor that is split leaves a partial sum; a partial operand that may go through (`settle` in the planner
+   decides) makes the result partial.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .rules import Factors
+from .spec import Axes, Spec
+
+
+class Outcome(NamedTuple):
+    """What becomes of one operation.
+
+    Attributes:
+        operands: the spec in which each input is read.
+        results: the specs of the results.
+        extremum: mesh axes of the all-reduce that follows a maximum or minimum.
+    """
+
+    operands: tuple[Spec, ...]
+    results: tuple[Spec, ...]
+    extremum: Axes
+
+
+def outcome_of(
+    factors: Factors,
+    asked: dict[int, Axes],
+    operands: Sequence[Spec | None],
+    zeros: Sequence[bool],
+    moved: frozenset[int] = frozenset(),
+) -> Outcome:
+    """Works out one operation.
+
+    Args:
+        factors: how its axes belong together.
+        asked: what the plain rules ask of each factor.
+        operands: the specs that the operands have; None for a value that can be made in any spec.
+        zeros: which operands are zero everywhere; those may be read as partial for free.
+        moved: factors of a rename whose two sides differ: a split there does not survive.
+
+    Returns:
+        The `Outcome`.
+    """
+    partial = {a for spec in operands if spec is not None for a in spec.partial}
+    splits = {f: axes for f, axes in asked.items() if axes and f not in factors.whole}
+    if factors.survives:
+        _survivors(factors, operands, splits, partial, moved)
+    summed = {a for f in factors.summed for a in splits.get(f, ())}
+    after = tuple(sorted(partial | summed))
+
+    def spec(axes: tuple[int, ...], over: Axes) -> Spec:
+        return Spec(tuple(splits.get(f, ()) if f >= 0 else () for f in axes), over)
+
+    read = tuple(
+        spec(axes, after if zero else have.partial if have is not None else ())
+        for axes, have, zero in zip(factors.operands, operands, zeros, strict=True)
+    )
+    extremum = tuple(sorted(a for f in factors.maxed for a in splits.get(f, ())))
+    return Outcome(read, tuple(spec(axes, after) for axes in factors.results), extremum)
+
+
+def _survivors(
+    factors: Factors,
+    operands: Sequence[Spec | None],
+    splits: dict[int, Axes],
+    partial: set[str],
+    moved: frozenset[int],
+):
+    """Adds the splits that operands bring along."""
+    used = {a for axes in splits.values() for a in axes} | partial
+    for have, axes in zip(operands, factors.operands, strict=True):
+        if have is None:
+            continue
+        for factor, split in zip(axes, have.splits, strict=True):
+            plain = splits.get(factor, ())
+            if factor < 0 or factor in factors.whole or factor in moved or len(split) <= len(plain):
+                continue
+            more = set(split).difference(plain)
+            if set(plain) <= set(split) and not used.intersection(more):
+                splits[factor] = split
+                used.update(more)

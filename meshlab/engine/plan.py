@@ -1,0 +1,237 @@
+"""Plans: a program under a layout on a mesh, exactly as each device runs it.
+
+    plan = program.plan(ml.mesh(data=2, model=2), "batch:data hidden:model")
+    plan.collectives      every collective: kind, axes, bytes, times, the user's line, why, and what would remove it
+    plan.check()          compiles it, and holds collectives and results against what was predicted
+    plan.run(...)         runs it
+
+A plan is a value: making one changes nothing, and a new layout is a new plan.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .code import Literal, item_bytes
+from .collective import Collective, collectives_of
+from .errors import MeshlabError
+from .layout import Layout, LayoutLike
+from .legality import Rules, resolve
+from .mesh import Mesh
+from .planner import plan_steps
+from .program import Program, Value
+from .spec import Spec, local_shape, whole
+from .steps import Step
+
+if TYPE_CHECKING:
+    from .check import Report
+    from .explain import Explanation
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """Bytes on each device, exact, of what goes in and comes out.
+
+    Attributes:
+        parts: bytes by argument of the function, and by output (`out/0`, …).
+        argument_bytes: of all arguments.
+        output_bytes: of all outputs.
+    """
+
+    parts: Mapping[str, int]
+    argument_bytes: int
+    output_bytes: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Plan:
+    """A program under a layout on a mesh; made by `program.plan`.
+
+    Attributes:
+        program: what is computed.
+        mesh: where.
+        layout: what splits what.
+        rules: the layout as it applies to this program and mesh.
+        steps: the program of each device.
+        homes: the spec in which each value is made, by number.
+    """
+
+    program: Program
+    mesh: Mesh
+    layout: Layout
+    rules: Rules
+    steps: tuple[Step, ...]
+    homes: Mapping[int, Spec]
+
+    @functools.cached_property
+    def argument_specs(self) -> dict[int, Spec]:
+        """How each argument, and each constant, is stored, by number."""
+        names = self.program.names
+        places = {a.value: a.place for a in self.program.arguments}
+        return {
+            v: self.rules.spec(names[v], places[v]) if v in places else whole(len(names[v]))
+            for v in self.program.code.block.inputs
+        }
+
+    @functools.cached_property
+    def output_specs(self) -> tuple[Spec, ...]:
+        """How each output is stored."""
+        program = self.program
+        return tuple(
+            self.rules.spec(program.names[v], place) if isinstance(v, int) else whole(0)
+            for v, place in zip(program.code.block.outputs, program.outputs, strict=True)
+        )
+
+    @functools.cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """Every collective, in the order of the steps."""
+        return collectives_of(self)
+
+    @property
+    def wire_bytes(self) -> float:
+        """Bytes that one device sends in one run of the plan."""
+        return sum(c.wire_bytes * c.times for c in self.collectives)
+
+    @functools.cached_property
+    def memory(self) -> Memory:
+        """Exact bytes of arguments and outputs on each device."""
+        parts: dict[str, int] = {}
+        for argument in self.program.arguments:
+            count = self._local_bytes(argument.value, self.argument_specs[argument.value])
+            parts[argument.parameter] = parts.get(argument.parameter, 0) + count
+        arguments = sum(parts.values())
+        outputs = 0
+        for value, place, spec in zip(self.program.code.block.outputs, self.program.outputs, self.output_specs, strict=True):
+            if isinstance(value, Literal):
+                count = item_bytes(getattr(value.value, "dtype", "float32"))
+            else:
+                count = self._local_bytes(value, spec)
+            part = "/".join(place.split("/")[:2])
+            parts[part] = parts.get(part, 0) + count
+            outputs += count
+        return Memory(parts, arguments, outputs)
+
+    def _local_bytes(self, value: int, spec: Spec) -> int:
+        code = self.program.code
+        return math.prod(local_shape(code.shapes[value], spec, self.mesh.axes)) * item_bytes(code.dtypes[value])
+
+    def spec(self, value: Value | str) -> Spec:
+        """How a value lies on the mesh: where it is stored if it is a place, else where it is made.
+
+        Args:
+            value: a `Value` of the program, or a place.
+
+        Raises:
+            MeshlabError: there is no such place, or the value is made on the spot wherever it is read.
+        """
+        place = value if isinstance(value, str) else value.place
+        found = self.program.place(value) if isinstance(value, str) else value
+        if place is not None and place in self.program.places:
+            return self.rules.spec(found.dims, place)
+        home = self.homes.get(found.number)
+        return home if home is not None else self.rules.spec(found.dims)
+
+    def shard(self, value: Value | str, device: int) -> tuple[tuple[int, int], ...]:
+        """The index range of each axis of a value that a device holds: (start, stop).
+
+        Args:
+            value: a `Value` of the program, or a place.
+            device: from 0, row-major over the mesh.
+
+        Raises:
+            MeshError: there is no such device.
+            MeshlabError: there is no such place.
+        """
+        where = self.mesh.coordinates(device)
+        found = self.program.place(value) if isinstance(value, str) else value
+        ranges = []
+        for size, split in zip(found.shape, self.spec(value).splits, strict=True):
+            index = 0
+            for axis in split:
+                index = index * self.mesh.axes[axis] + where[axis]
+            part = size // math.prod(self.mesh.axes[a] for a in split)
+            ranges.append((index * part, (index + 1) * part))
+        return tuple(ranges)
+
+    def explain(self) -> Explanation:
+        """Every collective with its cause and what would remove it, as text and as rows."""
+        from .explain import explain
+
+        return explain(self)
+
+    def compile(self) -> Any:
+        """Compiles the plan for attached or simulated devices.
+
+        Returns:
+            JAX's compiled executable (`as_text()` is its HLO).
+        """
+        from .run import compiled
+
+        return compiled(self)
+
+    def run(self, *args: Any, donate: bool = False) -> Any:
+        """Runs the plan.
+
+        Args:
+            *args: as for the function: tensors, NumPy or JAX arrays.
+            donate: whether the arguments that the next call gets anew may be overwritten.
+
+        Returns:
+            The function's own output tree.
+
+        Raises:
+            RunError: an argument does not fit.
+        """
+        from .run import run
+
+        return run(self, args, donate)
+
+    def check(self, *args: Any) -> Report:
+        """Compiles and runs the plan, and holds it against its prediction and the unsharded function.
+
+        Args:
+            *args: as for `run`; without any, data is drawn.
+
+        Returns:
+            A `Report`; `.ok` says whether everything is equal.
+        """
+        from .check import check
+
+        return check(self, args)
+
+    def to_json(self) -> str:
+        """The plan as JSON: mesh, layout, collectives, memory."""
+        from .explain import to_json
+
+        return to_json(self)
+
+    def __str__(self):
+        from .explain import table
+
+        return table(self)
+
+    def __repr__(self):
+        return f"Plan({str(self.layout)!r} on {self.mesh}: {len(self.collectives)} collectives)"
+
+    def _repr_html_(self) -> str:
+        from .explain import html_table
+
+        return html_table(self)
+
+
+def make_plan(program: Program, mesh: Mesh, layout: LayoutLike) -> Plan:
+    """Plans a program; see `Program.plan`.
+
+    Raises:
+        MeshlabError: `mesh` is no `Mesh`.
+        LayoutError: the layout is not legal.
+    """
+    if not isinstance(mesh, Mesh):
+        raise MeshlabError(f"plan() was given {mesh!r} for its mesh; write program.plan(ml.mesh(data=2), layout).")
+    rules = resolve(program, mesh, layout)
+    steps, homes = plan_steps(program, rules, mesh.axes)
+    return Plan(program, mesh, Layout.of(layout), rules, steps, homes)

@@ -1,0 +1,265 @@
+"""The planner: from a program and legal rules to the steps that each device runs.
+
+It walks the operations in order and keeps, for every value, its **home** spec (the one that it was made in, or was
+resolved to) and all specs in which it is on the devices by now. An operation's outcome is looked up or worked out
+(`outcome`), what it needs is moved there (`relayout`), and what it makes has a home.
+
+A relayout is emitted in the block where the value was made, not where it is needed: so what does not change inside a
+loop is moved once, in front of it, as XLA would do anyway. A value that was moved once stays available.
+
+A partial sum with a single use may stay partial through linear operations; before anything else, and before several
+uses, it is resolved, once, to its wanted spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from . import planner_blocks
+from .code import Block, Input, Operation
+from .legality import Rules
+from .outcome import Outcome, outcome_of
+from .relayout import Hop, hops, resolution, wire_bytes
+from .scope import Scope
+from .spec import Axes, Spec, local_shape, whole
+from .steps import Cause, Compute, Fill, Move, Step
+from .wanted import wanted_specs
+
+if TYPE_CHECKING:
+    from .program import Program
+
+
+def plan_steps(program: Program, rules: Rules, sizes: Mapping[str, int]) -> tuple[tuple[Step, ...], dict[int, Spec]]:
+    """Returns the steps of a program under legal rules, and every value's home spec.
+
+    Args:
+        program: the program.
+        rules: made by `legality.resolve`.
+        sizes: the mesh axes' sizes.
+    """
+    planner = Planner(program, rules, sizes)
+    block = program.code.block
+    scope = Scope()
+    placed = {a.value: a.place for a in program.arguments}
+    for value in block.inputs:
+        spec = rules.spec(program.names[value], placed[value]) if value in placed else whole(len(program.names[value]))
+        planner.arrive(scope, value, spec)
+    planner.run(scope, block)
+    for value, place in zip(block.outputs, program.outputs, strict=True):
+        if isinstance(value, int):
+            planner.obtain(value, rules.spec(program.names[value], place), Cause("stored", place=place))
+    return tuple(scope.steps), planner.home
+
+
+class Planner:
+    """The state of one planning: homes, scopes and wants. Used once."""
+
+    def __init__(self, program: Program, rules: Rules, sizes: Mapping[str, int]):
+        self.program, self.rules, self.sizes = program, rules, sizes
+        self.names, self.shapes = program.names, program.code.shapes
+        self.uses, self.factors, self.memo = program.uses, program.factors, program.memo
+        self.uniform, self.zeros = program.uniform
+        self.wants = wanted_specs(program, rules, sizes)
+        self.home: dict[int, Spec] = {}
+        self.scope_of: dict[int, Scope] = {}
+        self.fills: dict[int, Operation] = {}
+        self.chain: list[Scope] = []
+
+    # Blocks
+
+    def run(self, scope: Scope, block: Block):
+        """Plans the operations of a block into a scope."""
+        self.chain.append(scope)
+        for operation in block.operations:
+            if operation.body is None:
+                self.operation(scope, operation)
+            elif operation.name == "scan":
+                planner_blocks.plan_scan(self, scope, operation)
+            else:
+                planner_blocks.plan_barrier(self, scope, operation)
+        self.chain.pop()
+
+    def arrive(self, scope: Scope, value: int, spec: Spec):
+        """Takes note of a value that was made in a spec; resolves a partial sum that has several uses."""
+        self.home[value] = spec
+        self.scope_of[value] = scope
+        scope.available[value] = (spec,)
+        if spec.partial and self.uses[value] != 1:
+            self.resolve(value)
+
+    # Values
+
+    def spec_of(self, value: Input) -> Spec | None:
+        """The home of an input; None for literals and for values that can be made in any spec."""
+        return self.home.get(value) if isinstance(value, int) else None
+
+    def natural(self, value: Input) -> Spec:
+        """The home of an input or, where it has none, what the plain rules ask for."""
+        if not isinstance(value, int):
+            return whole(0)
+        return self.home.get(value) or self.rules.spec(self.names[value])
+
+    def resolve(self, value: int, cause: Cause | None = None) -> Spec:
+        """Resolves a partial sum to its wanted spec, for good."""
+        target = resolution(self.home[value], self.wants.get(value))
+        self.obtain(value, target, cause or Cause("sum"))
+        self.home[value] = target
+        return target
+
+    def obtain(self, value: Input, target: Spec, cause: Cause):
+        """Makes a value available in a spec: with nothing, by a fill, or by moves from the cheapest spec at hand."""
+        if not isinstance(value, int):
+            return
+        scope = self.scope_of[value]
+        available = scope.available.get(value, ())
+        if target in available:
+            return
+        fill = self.fills.get(value)
+        if fill is not None:
+            scope.steps.append(Fill(fill, target))
+            scope.available[value] = (*available, target)
+            return
+        spec, moves = min(
+            ((spec, hops(spec, target)) for spec in available if set(target.partial) <= set(spec.partial)),
+            key=lambda found: self.price(value, *found),
+        )
+        for hop in moves:
+            if hop.result not in available:
+                scope.steps.append(Move(value, spec, hop, cause))
+                available = (*available, hop.result)
+            spec = hop.result
+        scope.available[value] = available
+
+    def price(self, value: int, start: Spec, moves: Sequence[Hop]) -> float:
+        """The wire bytes of a chain of moves, per element size."""
+        total, spec = 0.0, start
+        for hop in moves:
+            if hop.kind != "slice":
+                count = 1
+                for size in local_shape(self.shapes[value], spec, self.sizes):
+                    count *= size
+                total += wire_bytes(hop.kind, count, hop.axes, self.sizes)
+            spec = hop.result
+        return total
+
+    # Operations
+
+    def operation(self, scope: Scope, operation: Operation):
+        """Plans one operation that is no block."""
+        name = operation.name
+        if name == "iota" or (name == "broadcast_in_dim" and operation.outputs[0] in self.uniform):
+            self.fill(scope, operation)
+        elif name == "tag" and operation.params["tag"] in self.rules.stored:
+            stored = self.rules.spec(self.names[operation.outputs[0]], operation.params["tag"])
+            cause = Cause("stored", operation, operation.params["tag"])
+            self.emit(scope, operation, Outcome((stored,), (stored,), ()), cause)
+        elif name == "rename":
+            self.rename(scope, operation)
+        else:
+            self.settle(operation)
+            self.emit(scope, operation, self.outcome(operation), Cause("operand", operation))
+
+    def fill(self, scope: Scope, operation: Operation):
+        """A value that costs nothing to make: it has no home, and every use has it made as it needs it."""
+        for value in operation.reads:
+            if self.home[value].partial:
+                self.resolve(value)
+            self.obtain(value, whole(0), Cause("operand", operation))
+        value = operation.outputs[0]
+        self.fills[value] = operation
+        self.scope_of[value] = scope
+
+    def emit(self, scope: Scope, operation: Operation, outcome: Outcome, cause: Cause):
+        """Moves the operands to where they are needed, and computes."""
+        read: list[Spec | None] = []
+        for value, spec in zip(operation.inputs, outcome.operands, strict=True):
+            if isinstance(value, int):
+                if self.home.get(value) != spec:
+                    self.obtain(value, spec, cause)
+                read.append(spec)
+            else:
+                read.append(None)
+        factors = self.factors[operation]
+        scope.steps.append(Compute(operation, tuple(read), outcome.results, outcome.extremum, factors.known))
+        for value, spec in zip(operation.outputs, outcome.results, strict=True):
+            self.arrive(scope, value, spec)
+
+    def asked(self, operation: Operation) -> dict[int, Axes]:
+        """What the plain rules ask of each factor."""
+        return {f: self.rules.plain[dim] for f, dim in self.program.factor_dims[operation] if dim in self.rules.plain}
+
+    def outcome(self, operation: Operation, moved: frozenset[int] = frozenset()) -> Outcome:
+        """The outcome of an operation in the specs that its operands now have; looked up if it was met before."""
+        asked = self.asked(operation)
+        operands = tuple(map(self.spec_of, operation.inputs))
+        key = (operation, operands, tuple(asked.items()))
+        found = self.memo.get(key)
+        if found is None:
+            zeros = [v in self.zeros if isinstance(v, int) else False for v in operation.inputs]
+            found = outcome_of(self.factors[operation], asked, operands, zeros, moved)
+            self.memo[key] = found
+        return found
+
+    def settle(self, operation: Operation):
+        """Resolves the partial operands that the operation cannot let through."""
+        partial = [i for i, v in enumerate(operation.inputs) if (s := self.spec_of(v)) is not None and s.partial]
+        if not partial:
+            return
+        keep = self.common(operation, partial)
+        for i in partial:
+            value = operation.inputs[i]
+            assert isinstance(value, int)
+            # The same value may stand in two places, and be resolved already.
+            if not set(self.home[value].partial) <= set(keep):
+                self.reduce_to(value, keep, Cause("sum", operation))
+
+    def common(self, operation: Operation, partial: list[int]) -> Axes:
+        """The axes over which an operation's operands may stay partial."""
+        linear = self.factors[operation].linear
+        specs = [self.spec_of(v) for v in operation.inputs]
+        over = set.intersection(*(set(s.partial) for i in partial if (s := specs[i]) is not None))
+        others = [i for i in range(len(specs)) if i not in partial]
+        if linear == "add":
+            if any(operation.inputs[i] not in self.zeros for i in others):
+                return ()
+        elif linear == "scale":
+            uniform = [v in self.uniform or not self.program.code.shape_of(v) for v in operation.inputs]
+            if len(partial) > 1 or not all(uniform[i] for i in others) or (operation.name == "div" and partial[0] != 0):
+                return ()
+        elif linear != "unary":
+            return ()
+        asked = {a for axes in self.asked(operation).values() for a in axes}
+        return () if over & asked else tuple(sorted(over))
+
+    def reduce_to(self, value: int, keep: Axes, cause: Cause):
+        """Resolves a partial sum but for the axes to keep."""
+        if not keep:
+            self.resolve(value, cause)
+            return
+        spec = self.home[value]
+        target = Spec(spec.splits, tuple(a for a in spec.partial if a in keep))
+        self.obtain(value, target, cause)
+        self.home[value] = target
+
+    def rename(self, scope: Scope, operation: Operation):
+        """A rename: the operand is moved to where the new names lie; it is let through if nothing has to move."""
+        before, after = operation.params["before"], operation.params["after"]
+        moved = frozenset(i + len(before) for i in range(len(before)) if before[i] != after[i])
+        value = operation.inputs[0]
+        assert isinstance(value, int)
+        outcome = self.renamed(operation, value, moved)
+        spec = self.home.get(value)
+        if spec is not None and spec.partial:
+            free = all(hop.kind == "slice" for hop in hops(spec, outcome.operands[0]))
+            if not free or set(outcome.operands[0].axes) & set(spec.partial):
+                self.resolve(value, Cause("sum", operation))
+                outcome = self.renamed(operation, value, moved)
+        self.emit(scope, operation, outcome, Cause("operand", operation))
+
+    def renamed(self, operation: Operation, value: int, moved: frozenset[int]) -> Outcome:
+        """The outcome of a rename, its operand's factors taken for the result's: new names, new splits."""
+        factors = self.factors[operation]
+        asked = self.asked(operation)
+        same = type(factors)((factors.results[0],), factors.results)
+        return outcome_of(same, asked, (self.home.get(value),), (value in self.zeros,), moved)

@@ -1,0 +1,272 @@
+"""Programs: a traced function with a dim name on every axis of every value.
+
+A program knows no mesh and no layout; `program.plan(mesh, layout)` puts the three together. What depends on the program
+alone (factors, uses, which dims meet in one operation) is worked out once, here, so that a change of layout re-plans in
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .code import Code, Operation, item_bytes, use_counts, walk
+from .errors import MeshlabError, closest
+from .layout import LayoutLike
+from .mesh import Mesh
+from .naming import Names, facts_of
+from .normal import normalize, uniform_values
+from .rules import Factors, factors_of
+from .source import Source
+
+if TYPE_CHECKING:
+    from .legality import Refusal
+    from .plan import Plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    """One array among the arguments: its place, its value's number, and the parameter that it belongs to."""
+
+    place: str
+    value: int
+    parameter: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Carry:
+    """An output that is the next call's argument: the parameter, the output's index and its place."""
+
+    parameter: str
+    output: int
+    place: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    """One value of a program.
+
+    Attributes:
+        number: its number in the program.
+        dims: the dim name of each axis; None for an axis of size 1; made-up names start with `~`.
+        shape: its global shape.
+        dtype: its dtype.
+        source: the user's line that makes it; None for arguments.
+        label: a short name to show.
+        place: where it is stored, if it is an argument or an output.
+    """
+
+    number: int
+    dims: Names
+    shape: tuple[int, ...]
+    dtype: Any
+    source: Source | None
+    label: str
+    place: str | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole value."""
+        return math.prod(self.shape) * item_bytes(self.dtype)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """A traced function; made by `ml.trace`.
+
+    Attributes:
+        fn: the function.
+        code: its operations in normal form.
+        names: the dim names of each value, by number.
+        dims: the user's dims with their sizes, in order of first appearance.
+        arguments: the arrays among the arguments, in order.
+        outputs: the places of the outputs, in order.
+        carries: outputs that are the next call's arguments.
+        structure: the tree of the arguments, Tensors as leaves.
+        templates: the leaves of the arguments as they were traced, without data.
+        out_shapes: the outputs' tree, of abstract tensors and arrays.
+    """
+
+    fn: Callable
+    code: Code
+    names: tuple[Names, ...]
+    dims: Mapping[str, int]
+    arguments: tuple[Argument, ...]
+    outputs: tuple[str, ...]
+    carries: tuple[Carry, ...]
+    structure: Any
+    templates: tuple[Any, ...]
+    out_shapes: Any
+
+    def plan(self, mesh: Mesh, layout: LayoutLike = None) -> Plan:
+        """Plans the program under a layout on a mesh.
+
+        Args:
+            mesh: made by `ml.mesh`.
+            layout: a string, dict or `Layout`; None splits nothing.
+
+        Returns:
+            The `Plan`.
+
+        Raises:
+            LayoutError: the layout is not legal; all problems are listed.
+        """
+        from .plan import make_plan
+
+        return make_plan(self, mesh, layout)
+
+    def refusals(self, mesh: Mesh, layout: LayoutLike = None) -> dict[str, dict[str, Refusal | None]]:
+        """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing."""
+        from .legality import refusals
+
+        return refusals(self, mesh, layout)
+
+    @property
+    def carry(self) -> dict[str, int]:
+        """The output that is the next call's argument, by parameter."""
+        return {c.parameter: c.output for c in self.carries}
+
+    @functools.cached_property
+    def tags(self) -> dict[str, tuple[Operation, ...]]:
+        """The tag operations, by tag."""
+        found: dict[str, list[Operation]] = {}
+        for operation in walk(self.code.block):
+            if operation.name == "tag":
+                found.setdefault(operation.params["tag"], []).append(operation)
+        return {tag: tuple(operations) for tag, operations in found.items()}
+
+    @functools.cached_property
+    def places(self) -> tuple[str, ...]:
+        """Where values are stored: arguments, outputs (`out/...`) and tags."""
+        return (*(a.place for a in self.arguments), *self.outputs, *self.tags)
+
+    @functools.cached_property
+    def values(self) -> tuple[Value, ...]:
+        """Every value that the normal form computes, arguments first."""
+        block = self.code.block
+        numbers = [*block.inputs]
+        for operation in walk(block):
+            numbers += operation.outputs
+            numbers += operation.body.inputs if operation.body else ()
+        return tuple(self.value(n) for n in numbers)
+
+    def value(self, number: int) -> Value:
+        """The value of a number."""
+        maker = self._makers.get(number)
+        place = self._value_places.get(number)
+        label = place or (maker and maker.source and maker.source.target) or (maker.name if maker else "value")
+        code = self.code
+        return Value(
+            number, self.names[number], code.shapes[number], code.dtypes[number], maker and maker.source, label, place
+        )
+
+    def place(self, place: str) -> Value:
+        """The value that is stored at a place (the first one, for a tag).
+
+        Raises:
+            MeshlabError: there is no such place, or the output there is a constant.
+        """
+        number = self.places_values.get(place)
+        if number is None:
+            raise MeshlabError(f"There is no value at `{place}`.{closest(place, self.places)}")
+        return self.value(number)
+
+    @functools.cached_property
+    def _makers(self) -> dict[int, Operation]:
+        found = {}
+        for operation in walk(self.code.block):
+            found.update(dict.fromkeys(operation.outputs, operation))
+            if operation.body:
+                found.update(dict.fromkeys(operation.body.inputs, operation))
+        return found
+
+    @functools.cached_property
+    def _value_places(self) -> dict[int, str]:
+        outputs = zip(self.code.block.outputs, self.outputs, strict=True)
+        found = {v: place for v, place in outputs if isinstance(v, int)}
+        return found | {a.value: a.place for a in self.arguments}
+
+    @functools.cached_property
+    def places_values(self) -> dict[str, int]:
+        """The value that is stored at each place."""
+        outputs = zip(self.code.block.outputs, self.outputs, strict=True)
+        found = {place: v for v, place in outputs if isinstance(v, int)}
+        found |= {tag: operations[0].outputs[0] for tag, operations in self.tags.items()}
+        return found | {a.place: a.value for a in self.arguments}
+
+    @functools.cached_property
+    def uses(self) -> list[int]:
+        """How often each value is read."""
+        return use_counts(self.code)
+
+    @functools.cached_property
+    def uniform(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The values that hold one number everywhere, and those of them that are zero."""
+        return uniform_values(self.code)
+
+    @functools.cached_property
+    def factors(self) -> dict[Operation, Factors]:
+        """The factors of every operation that is no block."""
+        uniform, zeros = self.uniform
+        return {
+            operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros))
+            for operation in walk(self.code.block)
+            if operation.body is None
+        }
+
+    @functools.cached_property
+    def factor_dims(self) -> dict[Operation, tuple[tuple[int, str], ...]]:
+        """The user's dim of each factor of an operation, where it has one."""
+        found = {}
+        for operation, factors in self.factors.items():
+            dims: dict[int, str] = {}
+            values = (*operation.inputs, *operation.outputs)
+            for value, axes in zip(values, (*factors.operands, *factors.results), strict=True):
+                if isinstance(value, int):
+                    named = zip(axes, self.names[value], strict=True)
+                    dims.update({f: n for f, n in named if f >= 0 and n in self.dims})
+            found[operation] = tuple(dims.items())
+        return found
+
+    @functools.cached_property
+    def scanned(self) -> dict[str, Operation]:
+        """The dims that scans step through, with the scan."""
+        from .legality import scanned_dims
+
+        return scanned_dims(self)
+
+    @functools.cached_property
+    def meetings(self) -> dict[frozenset[str], Operation | str]:
+        """For each pair of dims that meet in one operation or stored value, the first one."""
+        from .legality import meetings
+
+        return meetings(self)
+
+    @functools.cached_property
+    def memo(self) -> dict:
+        """Outcomes of operations that were planned before, by operation, specs and rules."""
+        return {}
+
+    def __repr__(self):
+        dims = " ".join(f"{name}={size}" for name, size in self.dims.items())
+        count = sum(1 for _ in walk(self.code.block))
+        return f"Program({getattr(self.fn, '__name__', 'fn')}: {count} operations over {dims})"
+
+
+def build(
+    fn: Callable,
+    code: Code,
+    names: tuple[Names, ...],
+    dims: Mapping[str, int],
+    arguments: tuple[Argument, ...],
+    outputs: tuple[str, ...],
+    carries: tuple[Carry, ...],
+    structure: Any,
+    templates: tuple[Any, ...],
+    out_shapes: Any,
+) -> Program:
+    """Makes a program from named code: brings the code into normal form."""
+    return Program(fn, normalize(code), names, dims, arguments, outputs, carries, structure, templates, out_shapes)

@@ -1,0 +1,11 @@
+"""The rules, one small function per primitive, in one table."""
+
+from . import elementwise as elementwise
+from . import indexing as indexing
+from . import marks as marks
+from . import reducing as reducing
+from . import shaping as shaping
+from .table import LOCAL_PARAMS as LOCAL_PARAMS
+from .table import Factors as Factors
+from .table import Facts as Facts
+from .table import factors_of as factors_of

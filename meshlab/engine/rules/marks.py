@@ -1,0 +1,24 @@
+"""Rules of the marks: names, renames and tags move nothing by themselves.
+
+Under a rename the axes that keep their name run through; a renamed axis is two, of one size: each side has its own
+split, and where the two differ data moves.
+"""
+
+from __future__ import annotations
+
+from ..code import Operation
+from .table import Factors, Facts, rule
+
+
+@rule("dim_names", "tag")
+def _identity(_operation: Operation, facts: Facts) -> Factors:
+    axes = tuple(range(len(facts.results[0])))
+    return Factors((axes,), (axes,), linear="unary")
+
+
+@rule("rename")
+def _rename(operation: Operation, facts: Facts) -> Factors:
+    before, after = operation.params["before"], operation.params["after"]
+    rank = len(before)
+    result = tuple(i if before[i] == after[i] else i + rank for i in range(rank))
+    return Factors((tuple(range(rank)),), (result,), linear="unary")

@@ -1,0 +1,56 @@
+"""Rules of contractions and reductions: axes that are summed, or of which the greatest is taken, away.
+
+    reduce_sum  x[batch, hidden] over hidden → [batch]       operands ((0, 1),)   results ((0,),)   summed {1}
+
+A summed axis that is split leaves a partial sum. Contractions are computed under the plain rules alone: a weight that
+is stored split is gathered first, which is all there is to FSDP.
+"""
+
+from __future__ import annotations
+
+from ..code import Operation
+from .table import Factors, Facts, rule
+
+
+def _reduced(operation: Operation, facts: Facts) -> tuple[tuple[int, ...], tuple[int, ...], frozenset[int]]:
+    rank = len(facts.operands[0])
+    gone = frozenset(operation.params["axes"])
+    return tuple(range(rank)), tuple(i for i in range(rank) if i not in gone), gone
+
+
+@rule("reduce_sum")
+def _sum(operation: Operation, facts: Facts) -> Factors:
+    axes, kept, gone = _reduced(operation, facts)
+    # One number everywhere is added up whole: its sum needs no other device.
+    if facts.uniform[0]:
+        return Factors((axes,), (kept,), whole=gone)
+    return Factors((axes,), (kept,), summed=gone, linear="unary")
+
+
+@rule("reduce_max", "reduce_min")
+def _extremum(operation: Operation, facts: Facts) -> Factors:
+    axes, kept, gone = _reduced(operation, facts)
+    return Factors((axes,), (kept,), maxed=gone, extremum=operation.name.removeprefix("reduce_"))
+
+
+@rule("reduce_prod", "reduce_and", "reduce_or", "reduce_xor", "argmax", "argmin")
+def _whole(operation: Operation, facts: Facts) -> Factors:
+    axes, kept, gone = _reduced(operation, facts)
+    return Factors((axes,), (kept,) * len(facts.results), whole=gone)
+
+
+@rule("dot_general")
+def _dot_general(operation: Operation, facts: Facts) -> Factors:
+    (summed_left, summed_right), (batch_left, batch_right) = operation.params["dimension_numbers"]
+    left_rank, right_rank = len(facts.operands[0]), len(facts.operands[1])
+    left = list(range(left_rank))
+    right = list(range(left_rank, left_rank + right_rank))
+    for i, j in (*zip(batch_left, batch_right, strict=True), *zip(summed_left, summed_right, strict=True)):
+        right[j] = left[i]
+    result = (
+        *(left[i] for i in batch_left),
+        *(left[i] for i in range(left_rank) if i not in batch_left and i not in summed_left),
+        *(right[j] for j in range(right_rank) if j not in batch_right and j not in summed_right),
+    )
+    summed = frozenset(left[i] for i in summed_left)
+    return Factors((tuple(left), tuple(right)), (result,), summed=summed, survives=False)

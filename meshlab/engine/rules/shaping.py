@@ -1,0 +1,183 @@
+"""Rules of operations that move axes about: transpose, broadcast, reshape, slice, pad, concatenate, sort.
+
+An axis that is kept in full runs through; one that is cut, joined or reordered inside must be whole, and what comes out
+is a new axis with a name of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..code import Operation
+from .table import Factors, Facts, Shape, local_params, rule
+
+
+@rule("transpose")
+def _transpose(operation: Operation, facts: Facts) -> Factors:
+    rank = len(facts.operands[0])
+    return Factors((tuple(range(rank)),), (tuple(operation.params["permutation"]),), linear="unary")
+
+
+@rule("broadcast_in_dim")
+def _broadcast(operation: Operation, facts: Facts) -> Factors:
+    source, result = facts.operands[0], facts.results[0]
+    placed = operation.params["broadcast_dimensions"]
+    operand = tuple(k if source[j] == result[k] else -1 for j, k in enumerate(placed))
+    return Factors((operand, *((),) * (len(facts.operands) - 1)), (tuple(range(len(result))),))
+
+
+@local_params("broadcast_in_dim")
+def _broadcast_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
+    return params | {"shape": results[0], "sharding": None}
+
+
+@rule("squeeze")
+def _squeeze(operation: Operation, facts: Facts) -> Factors:
+    rank = len(facts.operands[0])
+    gone = {d % rank for d in operation.params["dimensions"]}
+    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in gone),), linear="unary")
+
+
+@rule("reshape")
+def _reshape(_operation: Operation, facts: Facts) -> Factors:
+    """Axes that keep their size run through; those that are merged or split must be whole."""
+    before, after = facts.operands[0], facts.results[0]
+    operand, result = [-1] * len(before), [-1] * len(after)
+    whole: set[int] = set()
+    count = 0
+    for left, right in _aligned(before, after):
+        if len(left) == len(right) == 1:
+            operand[left[0]] = result[right[0]] = count
+            count += 1
+            continue
+        for axes, place in ((left, operand), (right, result)):
+            for axis in axes:
+                place[axis] = count
+                whole.add(count)
+                count += 1
+    linear = "unary" if not whole else ""
+    return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), linear=linear)
+
+
+def _aligned(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
+    """Pairs the smallest runs of axes (those of size 1 left out) with equal products."""
+    left = [i for i, s in enumerate(before) if s != 1]
+    right = [i for i, s in enumerate(after) if s != 1]
+    runs = []
+    i = j = 0
+    while i < len(left):
+        axes, others = [left[i]], [right[j]]
+        a, b = before[left[i]], after[right[j]]
+        i, j = i + 1, j + 1
+        while a != b:
+            if a < b:
+                axes.append(left[i])
+                a, i = a * before[left[i]], i + 1
+            else:
+                others.append(right[j])
+                b, j = b * after[right[j]], j + 1
+        runs.append((axes, others))
+    return runs
+
+
+@local_params("reshape")
+def _reshape_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
+    return params | {"new_sizes": results[0], "sharding": None}
+
+
+def _kept(facts: Facts, cut: list[bool], operands: int = 1) -> Factors:
+    """Axes run through, but for those that are cut: there operand and result have factors of their own."""
+    rank = len(cut)
+    result = tuple(i + rank if c else i for i, c in enumerate(cut))
+    whole = frozenset(f for i, c in enumerate(cut) if c for f in (i, i + rank))
+    scalars = ((),) * (len(facts.operands) - operands)
+    return Factors((tuple(range(rank)),) * operands + scalars, (result,) * len(facts.results), whole=whole)
+
+
+@rule("slice")
+def _slice(_operation: Operation, facts: Facts) -> Factors:
+    return _kept(facts, [a != b for a, b in zip(facts.operands[0], facts.results[0], strict=True)])
+
+
+@local_params("slice")
+def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], results: tuple[Shape, ...]):
+    # An axis that is kept in full ends where the shard ends; any other is whole here.
+    limits = tuple(
+        size if start == 0 and size == kept else limit
+        for size, kept, start, limit in zip(
+            operands[0], results[0], params["start_indices"], params["limit_indices"], strict=True
+        )
+    )
+    return params | {"limit_indices": limits}
+
+
+@rule("dynamic_slice")
+def _dynamic_slice(operation: Operation, facts: Facts) -> Factors:
+    return _slice(operation, facts)
+
+
+@local_params("dynamic_slice")
+def _dynamic_slice_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
+    return params | {"slice_sizes": results[0]}
+
+
+@rule("dynamic_update_slice")
+def _dynamic_update_slice(_operation: Operation, facts: Facts) -> Factors:
+    array, update = facts.operands[:2]
+    rank = len(array)
+    cut = [a != b for a, b in zip(array, update, strict=True)]
+    axes = tuple(range(rank))
+    inner = tuple(i + rank if c else i for i, c in enumerate(cut))
+    whole = frozenset(f for i, c in enumerate(cut) if c for f in (i, i + rank))
+    return Factors((axes, inner, *((),) * (len(facts.operands) - 2)), (axes,), whole=whole)
+
+
+@rule("pad")
+def _pad(operation: Operation, facts: Facts) -> Factors:
+    return _kept(facts, [tuple(c) != (0, 0, 0) for c in operation.params["padding_config"]])
+
+
+@rule("rev")
+def _reverse(operation: Operation, facts: Facts) -> Factors:
+    rank = len(facts.operands[0])
+    axes = tuple(range(rank))
+    return Factors((axes,), (axes,), whole=frozenset(operation.params["dimensions"]))
+
+
+@rule("concatenate")
+def _concatenate(operation: Operation, facts: Facts) -> Factors:
+    rank, along = len(facts.results[0]), operation.params["dimension"]
+
+    def axes(fresh: int) -> tuple[int, ...]:
+        return tuple(fresh if i == along else i for i in range(rank))
+
+    count = len(facts.operands)
+    fresh = frozenset(range(rank, rank + count + 1))
+    return Factors(tuple(axes(rank + k) for k in range(count)), (axes(rank + count),), whole=fresh)
+
+
+@rule("split")
+def _split(operation: Operation, facts: Facts) -> Factors:
+    rank, along = len(facts.operands[0]), operation.params["axis"]
+    pieces = tuple(tuple(rank if i == along else i for i in range(rank)) for _ in facts.results)
+    return Factors((tuple(range(rank)),), pieces, whole=frozenset((along, rank)))
+
+
+@rule("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
+def _cumulative(operation: Operation, facts: Facts) -> Factors:
+    axes = tuple(range(len(facts.operands[0])))
+    return Factors((axes,), (axes,), whole=frozenset((operation.params["axis"],)))
+
+
+@rule("sort")
+def _sort(operation: Operation, facts: Facts) -> Factors:
+    axes = tuple(range(len(facts.operands[0])))
+    along = operation.params["dimension"] % len(axes)
+    return Factors((axes,) * len(facts.operands), (axes,) * len(facts.results), whole=frozenset((along,)))
+
+
+@rule("top_k")
+def _top_k(operation: Operation, facts: Facts) -> Factors:
+    rank = len(facts.operands[0])
+    along = operation.params.get("axis", -1) % rank
+    return _kept(facts, [i == along for i in range(rank)])

@@ -1,0 +1,133 @@
+"""The table of rules: for each primitive, which axes of its operands and results are the same.
+
+A rule names **factors**: an axis that runs through the operation. Everything else is read off them, so that naming,
+legality, planning and running cannot disagree:
+
+    dot_general  x[batch, rows] · w[rows, hidden] → [batch, hidden]
+    operands ((0, 1), (1, 2))   results ((0, 2),)   summed {1}
+
+A factor that is split may be computed shard by shard. If it is *summed* the result is then a partial sum; if it is
+*maxed* an all-reduce follows at once (there is no partial maximum); a factor that must be *whole* is gathered first.
+Axes of size 1 have no factor (-1): there is nothing to split.
+
+A primitive without a rule is gathered and runs whole, and the plan says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from ..code import Operation
+
+Shape = tuple[int, ...]
+AxisFactors = tuple[int, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Factors:
+    """How the axes of one operation's operands and results belong together.
+
+    Attributes:
+        operands: for each operand the factor of each axis.
+        results: for each result the factor of each axis.
+        summed: factors that the operation adds up.
+        maxed: factors over which it takes the greatest ("max") or the least ("min") value.
+        extremum: "max" or "min", for `maxed`.
+        whole: factors that cannot be split.
+        survives: whether a split that the plain rules do not ask for may go through (elementwise and reducing
+            operations), or is dropped by gathering first (contractions, gathers, scatters).
+        linear: how a partial sum may go through: "unary" (one operand), "add" (operands partial alike), "scale" (one
+            partial operand, the others the same number everywhere), or "" (it may not).
+        known: whether a rule made this, or the primitive is unknown.
+    """
+
+    operands: tuple[AxisFactors, ...]
+    results: tuple[AxisFactors, ...]
+    summed: frozenset[int] = frozenset()
+    maxed: frozenset[int] = frozenset()
+    extremum: str = ""
+    whole: frozenset[int] = frozenset()
+    survives: bool = True
+    linear: str = ""
+    known: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What a rule may know of an operation beyond its parameters.
+
+    Attributes:
+        operands: the operands' shapes.
+        results: the results' shapes.
+        zeros: for each operand, whether it is known to be zero everywhere.
+        uniform: for each operand, whether it is known to hold one number everywhere.
+    """
+
+    operands: tuple[Shape, ...]
+    results: tuple[Shape, ...]
+    zeros: tuple[bool, ...]
+    uniform: tuple[bool, ...]
+
+
+Rule = Callable[[Operation, Facts], Factors]
+LocalParams = Callable[[dict[str, Any], tuple[Shape, ...], tuple[Shape, ...]], dict[str, Any]]
+
+RULES: dict[str, Rule] = {}
+LOCAL_PARAMS: dict[str, LocalParams] = {}
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers the rule of one or more primitives."""
+
+    def register(function: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def local_params(*names: str) -> Callable[[LocalParams], LocalParams]:
+    """Registers how a primitive's parameters change from global shapes to one device's shards.
+
+    The function takes the parameters, and the operands' and results' local shapes.
+    """
+
+    def register(function: LocalParams) -> LocalParams:
+        LOCAL_PARAMS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def run_whole(facts: Facts, known: bool = False) -> Factors:
+    """The factors of an operation that no rule knows: nothing is shared, nothing can be split."""
+    count = 0
+    axes = []
+    for shape in (*facts.operands, *facts.results):
+        axes.append(tuple(range(count, count + len(shape))))
+        count += len(shape)
+    cut = len(facts.operands)
+    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), whole=frozenset(range(count)), survives=False, known=known)
+
+
+def factors_of(operation: Operation, facts: Facts) -> Factors:
+    """Returns the factors of an operation, by its primitive's rule."""
+    found = RULES.get(operation.name)
+    made = found(operation, facts) if found else run_whole(facts)
+    return _without_units(made, facts)
+
+
+def _without_units(factors: Factors, facts: Facts) -> Factors:
+    """Takes the factors off axes of size 1."""
+
+    def strip(axes: tuple[AxisFactors, ...], shapes: tuple[Shape, ...]) -> tuple[AxisFactors, ...]:
+        return tuple(
+            tuple(f if size != 1 else -1 for f, size in zip(a, shape, strict=True))
+            for a, shape in zip(axes, shapes, strict=True)
+        )
+
+    return dataclasses.replace(
+        factors, operands=strip(factors.operands, facts.operands), results=strip(factors.results, facts.results)
+    )

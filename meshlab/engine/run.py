@@ -1,0 +1,138 @@
+"""Running plans: on the attached devices where there are enough, else on simulated ones.
+
+Arguments come as tensors, NumPy or JAX arrays; they are laid out as the plan stores them, and the results come back in
+the function's own tree. A compiled plan is kept with the plan, so a training loop compiles once.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+
+from .devices import compiler_options, devices
+from .errors import RunError
+from .lower import lowered, partition_spec
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .plan import Plan
+
+_compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def jax_mesh(plan: Plan, on: Sequence[Any]) -> jax.sharding.Mesh:
+    """The plan's mesh over real devices."""
+    axes = plan.mesh.shape or (("device", 1),)
+    return jax.sharding.Mesh(
+        np.array(on).reshape(tuple(s for _, s in axes)),
+        tuple(n for n, _ in axes),
+        axis_types=(jax.sharding.AxisType.Auto,) * len(axes),
+    )
+
+
+def compiled(plan: Plan, donate: bool = False) -> Any:
+    """Compiles a plan, or returns what was compiled before for the same devices."""
+    on = devices(plan.mesh.size)
+    known = _compiled.setdefault(plan, {})
+    key = (donate, tuple(id(d) for d in on))
+    if key not in known:
+        known[key] = _compile(plan, on, donate)
+    return known[key]
+
+
+def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Any:
+    mesh = jax_mesh(plan, on)
+    carried = {c.parameter for c in plan.program.carries}
+    donated = tuple(i for i, a in enumerate(plan.program.arguments) if a.parameter in carried) if donate else ()
+    arguments = [
+        jax.ShapeDtypeStruct(
+            plan.program.code.shapes[a.value],
+            plan.program.code.dtypes[a.value],
+            sharding=NamedSharding(mesh, partition_spec(plan.argument_specs[a.value])),
+        )
+        for a in plan.program.arguments
+    ]
+    function = jax.jit(lowered(plan, mesh), donate_argnums=donated, keep_unused=True)
+    return function.lower(*arguments).compile(compiler_options=compiler_options(on))
+
+
+def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
+    """Runs a plan; see `Plan.run`."""
+    arrays = flat_arguments(plan, args)
+    executable = compiled(plan, donate)
+    mesh = jax_mesh(plan, devices(plan.mesh.size))
+    placed = [
+        jax.device_put(array, NamedSharding(mesh, partition_spec(plan.argument_specs[a.value])))
+        for array, a in zip(arrays, plan.program.arguments, strict=True)
+    ]
+    return output_tree(plan, executable(*placed))
+
+
+def output_tree(plan: Plan, arrays: Sequence[Any]) -> Any:
+    """The function's own output tree around flat results."""
+    return jax.tree.unflatten(jax.tree.structure(plan.program.out_shapes), arrays)
+
+
+def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
+    """The arrays of the arguments, in the program's order.
+
+    Raises:
+        RunError: the trees, shapes or dtypes are not those that were traced; every difference is listed.
+    """
+    program = plan.program
+    leaves, structure = jax.tree.flatten(tuple(args), is_leaf=_is_tensor)
+    if structure != program.structure:
+        raise RunError(
+            f"The plan was traced for arguments of the tree {program.structure} and was given {structure}: "
+            "give run() the same arguments as ml.trace()."
+        )
+    arrays, problems = [], []
+    for leaf, argument in zip(leaves, program.arguments, strict=True):
+        array, problem = _array(leaf, program, argument)
+        arrays.append(array)
+        problems += [problem] if problem else []
+    if problems:
+        raise RunError("These arguments do not fit the plan: " + "; ".join(problems) + ".")
+    return arrays
+
+
+def _is_tensor(node: Any) -> bool:
+    return isinstance(node, Tensor)
+
+
+@functools.singledispatch
+def _unwrap(leaf: Any) -> Any:
+    return leaf
+
+
+@_unwrap.register
+def _(leaf: Tensor) -> Any:
+    return leaf.array
+
+
+def _array(leaf: Any, program: Any, argument: Any) -> tuple[Any, str | None]:
+    array = _unwrap(leaf)
+    shape, dtype = program.code.shapes[argument.value], program.code.dtypes[argument.value]
+    if not hasattr(array, "dtype"):
+        array = np.asarray(array, dtype)
+    if isinstance(array, jax.ShapeDtypeStruct):
+        return array, f"`{argument.place}` is abstract; running needs data"
+    names = program.names[argument.value]
+    if isinstance(leaf, Tensor) and array.ndim == len(names):
+        given = tuple(d.name for d in leaf.dims)
+        expected = tuple(n for n in names if n)
+        if len(given) == len(names) and given != names and sorted(given) == sorted(expected):
+            return array, f"`{argument.place}` has the dims {' '.join(given)}, where {' '.join(expected)} were traced"
+    if tuple(array.shape) != shape:
+        return array, f"`{argument.place}` has shape {tuple(array.shape)}, where {shape} was traced"
+    if array.dtype != dtype:
+        if isinstance(array, np.ndarray) and np.can_cast(array.dtype, np.dtype(dtype), "same_kind"):
+            return array.astype(dtype), None
+        return array, f"`{argument.place}` has dtype {array.dtype}, where {dtype} was traced"
+    return array, None

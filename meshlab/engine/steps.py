@@ -1,0 +1,129 @@
+"""The steps of a plan: the exact program that each device runs.
+
+    Compute   one operation on local shards
+    Fill      a constant, or an index along an axis, made on the spot in whatever spec is asked for
+    Move      one hop of a relayout: a slice or a collective
+    Loop      a scan, with the steps of its body
+    Barrier   a piece that is recomputed, behind an optimization barrier, with its steps
+
+Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
+that it reads. The same list is counted, drawn and run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from .code import Input, Operation
+from .relayout import Hop
+from .spec import Axes, Spec
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """Why a value is moved.
+
+    Attributes:
+        kind: "operand" (an operation needs it so), "sum" (a partial sum is resolved), "stored" (a place asks for it) or
+            "carry" (a loop hands it on).
+        operation: the operation that needs it, or made it.
+        place: the place, for "stored".
+    """
+
+    kind: str
+    operation: Operation | None = None
+    place: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Compute:
+    """One operation on local shards.
+
+    Attributes:
+        operation: what runs.
+        operands: the spec in which it reads each input; None for a literal.
+        results: the specs of what it makes.
+        extremum: mesh axes over which the greatest or least value is taken right after (an all-reduce).
+        known: whether a rule planned it; if not, it runs whole on every device.
+    """
+
+    operation: Operation
+    operands: tuple[Spec | None, ...]
+    results: tuple[Spec, ...]
+    extremum: Axes = ()
+    known: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Fill:
+    """A broadcast scalar or an iota, made in a spec."""
+
+    operation: Operation
+    spec: Spec
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """One hop of a relayout of a value."""
+
+    value: int
+    start: Spec
+    hop: Hop
+    cause: Cause
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """A scan.
+
+    Attributes:
+        operation: the scan.
+        operands: the specs in which carries and stacked inputs are read; None for a literal.
+        inner: the specs of the body's inputs.
+        outputs: the specs of the body's outputs; None for a literal.
+        steps: the body's steps.
+    """
+
+    operation: Operation
+    operands: tuple[Spec | None, ...]
+    inner: tuple[Spec, ...]
+    outputs: tuple[Spec | None, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def times(self) -> int:
+        """How often the body runs."""
+        return self.operation.params["length"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Barrier:
+    """A piece that is recomputed behind a barrier; fields as of `Loop`."""
+
+    operation: Operation
+    operands: tuple[Spec | None, ...]
+    inner: tuple[Spec, ...]
+    outputs: tuple[Spec | None, ...]
+    steps: tuple[Step, ...]
+
+    @property
+    def times(self) -> int:
+        """Its steps run once."""
+        return 1
+
+
+Step = Compute | Fill | Move | Loop | Barrier
+
+
+def counted(steps: tuple[Step, ...], times: int = 1) -> Iterator[tuple[Step, int]]:
+    """Yields every step, those inside loops too, with how often it runs."""
+    for step in steps:
+        yield step, times
+        if isinstance(step, Loop | Barrier):
+            yield from counted(step.steps, times * step.times)
+
+
+def made_by(step: Step) -> tuple[Input, ...]:
+    """The values that a step makes."""
+    return (step.value,) if isinstance(step, Move) else step.operation.outputs

@@ -1,0 +1,376 @@
+"""Tensors: arrays whose axes have names.
+
+A `Tensor` is one array and its dims. It is a pytree, so everything in JAX that takes trees takes tensors: `jax.grad`,
+`jax.tree.map`, optax. Operations find axes by name; two tensors broadcast over the dims that they do not share.
+
+    >>> import jax.numpy as jnp
+    >>> from meshlab.engine.dims import dims
+    >>> Batch, Hidden = dims(batch=2, hidden=3)
+    >>> x, bias = tensor(jnp.ones((2, 3)), Batch, Hidden), tensor(jnp.arange(3.0), Hidden)
+    >>> (x + bias).sum(Hidden)
+    f32[batch=2]([6. 6.])
+
+Each operation marks its result (`marks.py`), which is how names get into a jaxpr. A result without dims is a scalar
+`jax.Array`: JAX wants one for a loss, and a tensor without names would say nothing more.
+
+The dims are static and JAX's transforms know nothing of them. `jax.vmap` and `jax.lax.scan` take an axis off the array
+and leave the dims alone; `meshlab.vmap` and `meshlab.scan` take off both. Unflattening must accept anything (JAX puts
+placeholders into trees), so a tensor that does not fit its dims is found at its first operation, and refused there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.core import Tracer
+
+from . import axes
+from .axes import Dims
+from .dims import Dim
+from .errors import DimError
+from .marks import mark_names, mark_rename
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Tensor:
+    """An array whose axes are dims.
+
+    Args:
+        array: a JAX or NumPy array, or a `jax.ShapeDtypeStruct`; its shape is the sizes of the dims.
+        dims: one per axis.
+
+    Raises:
+        DimError: a dim stands twice, or the array does not have this shape.
+    """
+
+    array: Any
+    dims: Dims
+    # NumPy then leaves `scalar * tensor` to the tensor.
+    __array_ufunc__ = None
+    # `==` compares elements, so there is nothing that a hash could agree with.
+    __hash__ = None  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
+
+    def __post_init__(self):
+        axes.distinct("A tensor", self.dims)
+        if tuple(np.shape(self.array)) != self.shape:
+            raise DimError(
+                f"A tensor of {axes.show(self.dims)} was given an array of shape {tuple(np.shape(self.array))}; "
+                "the array has one axis for each dim, in this order."
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dims."""
+        return axes.sizes(self.dims)
+
+    @property
+    def dtype(self) -> Any:
+        """The array's dtype."""
+        return self.array.dtype
+
+    def __repr__(self) -> str:
+        head = f"{short_name(getattr(self.array, 'dtype', 'Tensor'))}{axes.show(self.dims)}"
+        if isinstance(self.array, Tracer) or not isinstance(self.array, jax.Array | np.ndarray):
+            return head
+        return f"{head}({np.array2string(np.asarray(self.array), threshold=20, precision=4)})"
+
+    def sum(self, *dims: Dim | str) -> Any:
+        """Returns the sum over the dims listed, or over all."""
+        return reduce("sum", jnp.sum, self, dims)
+
+    def max(self, *dims: Dim | str) -> Any:
+        """Returns the maximum over the dims listed, or over all."""
+        return reduce("max", jnp.max, self, dims)
+
+    def min(self, *dims: Dim | str) -> Any:
+        """Returns the minimum over the dims listed, or over all."""
+        return reduce("min", jnp.min, self, dims)
+
+    def mean(self, *dims: Dim | str) -> Any:
+        """Returns the mean over the dims listed, or over all; it divides by the global size, however they are split."""
+        return reduce("mean", jnp.mean, self, dims)
+
+    def rename(self, **names: Dim | str) -> Tensor:
+        """Returns the same tensor with other names, `x.rename(seq="kv")`: the place where data may move.
+
+        Args:
+            names: old=new; several at once are one relayout, so `x.rename(a="b", b="a")` swaps two names.
+
+        Raises:
+            DimError: no such dim, a new size, or a name that would stand twice.
+        """
+        if not names:
+            raise DimError('rename was called without names; write x.rename(seq="kv").')
+        after = list(self.dims)
+        for old, new in names.items():
+            axis = axes.find("rename", self.dims, old)
+            after[axis] = new if isinstance(new, Dim) else Dim(new, self.dims[axis].size)
+            if after[axis].size != self.dims[axis].size:
+                raise DimError(
+                    f"rename was asked to make {self.dims[axis]} into {after[axis]}; a rename keeps the size."
+                )
+        after = axes.distinct("The result of rename", after)
+        marked = mark_rename(array_of("rename", self), axes.names(self.dims), axes.names(after))
+        return _unchecked(marked, after)
+
+    def astype(self, dtype: Any) -> Tensor:
+        """Returns the tensor in another dtype: `x.astype(ml.bf16)` or `x.astype(jnp.bfloat16)`."""
+        target = getattr(dtype, "dtype", dtype)
+        return result(lax.convert_element_type(array_of("astype", self), target), self.dims)
+
+    def __add__(self, other):
+        return _operate("add", jnp.add, self, other)
+
+    def __radd__(self, other):
+        return _operate("add", jnp.add, other, self)
+
+    def __sub__(self, other):
+        return _operate("subtract", jnp.subtract, self, other)
+
+    def __rsub__(self, other):
+        return _operate("subtract", jnp.subtract, other, self)
+
+    def __mul__(self, other):
+        return _operate("multiply", jnp.multiply, self, other)
+
+    def __rmul__(self, other):
+        return _operate("multiply", jnp.multiply, other, self)
+
+    def __truediv__(self, other):
+        return _operate("divide", jnp.true_divide, self, other)
+
+    def __rtruediv__(self, other):
+        return _operate("divide", jnp.true_divide, other, self)
+
+    def __floordiv__(self, other):
+        return _operate("floor_divide", jnp.floor_divide, self, other)
+
+    def __rfloordiv__(self, other):
+        return _operate("floor_divide", jnp.floor_divide, other, self)
+
+    def __mod__(self, other):
+        return _operate("remainder", jnp.remainder, self, other)
+
+    def __rmod__(self, other):
+        return _operate("remainder", jnp.remainder, other, self)
+
+    def __pow__(self, other):
+        return _operate("power", jnp.power, self, other)
+
+    def __rpow__(self, other):
+        return _operate("power", jnp.power, other, self)
+
+    def __neg__(self):
+        return elementwise("negative", jnp.negative, self)
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return elementwise("abs", jnp.abs, self)
+
+    def __invert__(self):
+        return elementwise("invert", jnp.invert, self)
+
+    def __and__(self, other):
+        return _operate("and", jnp.bitwise_and, self, other)
+
+    def __or__(self, other):
+        return _operate("or", jnp.bitwise_or, self, other)
+
+    def __eq__(self, other):
+        return _operate("equal", jnp.equal, self, other)
+
+    def __ne__(self, other):
+        return _operate("not_equal", jnp.not_equal, self, other)
+
+    def __lt__(self, other):
+        return _operate("less", jnp.less, self, other)
+
+    def __le__(self, other):
+        return _operate("less_equal", jnp.less_equal, self, other)
+
+    def __gt__(self, other):
+        return _operate("greater", jnp.greater, self, other)
+
+    def __ge__(self, other):
+        return _operate("greater_equal", jnp.greater_equal, self, other)
+
+    def __getitem__(self, index):
+        raise DimError(
+            f"A tensor of {axes.show(self.dims)} was indexed, but its axes have names, not positions. "
+            "Use ml.take, ml.split or ml.where, or index `.array`."
+        )
+
+    def __matmul__(self, other):
+        raise DimError("`@` does not say what is summed. Write ml.dot(x, w, Hidden) with the dims to sum over.")
+
+    __rmatmul__ = __matmul__
+
+    def __bool__(self):
+        raise DimError(
+            f"A tensor of {axes.show(self.dims)} has no single truth value. "
+            "Use ml.where to choose element by element; `x is None` to ask for None."
+        )
+
+    def __array__(self, dtype=None, copy=None):
+        raise DimError(
+            f"A tensor of {axes.show(self.dims)} was handed to NumPy or jax.numpy, which know no names. "
+            "Use meshlab's operation of that name, or pass `.array`."
+        )
+
+
+def _unchecked(array: Any, dims: Dims) -> Tensor:
+    """Makes a tensor without looking at the array."""
+    made = object.__new__(Tensor)
+    object.__setattr__(made, "array", array)
+    object.__setattr__(made, "dims", dims)
+    return made
+
+
+jax.tree_util.register_pytree_with_keys(
+    Tensor,
+    flatten_with_keys=lambda x: ([(jax.tree_util.GetAttrKey("array"), x.array)], x.dims),
+    unflatten_func=lambda dims, children: _unchecked(next(iter(children)), dims),
+    flatten_func=lambda x: ((x.array,), x.dims),
+)
+
+
+def tensor(array: Any, *dims: Dim | str) -> Any:
+    """Gives an array's axes their names.
+
+    Args:
+        array: a JAX or NumPy array, or nested lists of numbers.
+        dims: one per axis; for a name alone, the size is the array's.
+
+    Returns:
+        A `Tensor`, or, without dims, a scalar `jax.Array`.
+
+    Raises:
+        DimError: the array does not fit the dims.
+
+    Example:
+        >>> tensor([[1, 2, 3], [4, 5, 6]], "batch", Dim("hidden", 3))
+        i32[batch=2, hidden=3]([[1 2 3]
+         [4 5 6]])
+    """
+    if isinstance(array, Tensor):
+        raise DimError(f"tensor was given a tensor of {axes.show(array.dims)}; use x.rename to change its names.")
+    if not isinstance(array, jax.Array):
+        # NumPy's 64-bit defaults become what JAX would make of them; the data stay on the host.
+        array = np.asarray(array)
+        array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
+    if len(dims) != array.ndim:
+        given = ", ".join(map(str, dims)) or "no dims"
+        raise DimError(f"tensor was given {given} for an array of shape {array.shape}; it takes one dim for each axis.")
+    named = tuple(dim if isinstance(dim, Dim) else Dim(dim, size) for dim, size in zip(dims, array.shape, strict=True))
+    return Tensor(array, named) if dims else jnp.asarray(array)
+
+
+def array_of(what: str, x: Any) -> Any:
+    """Returns a tensor's array.
+
+    Raises:
+        DimError: it is no tensor, has no data, or does not fit its dims.
+    """
+    if not isinstance(x, Tensor):
+        raise DimError(
+            f"{what} was given {_kind(x)}; it takes a tensor. Name the axes: ml.tensor(array, Batch, Hidden)."
+        )
+    if isinstance(x.array, jax.ShapeDtypeStruct):
+        raise DimError(
+            f"{what} was given {x!r}, which is a shape without data. Pass it to ml.trace, or make it with ml.tensor."
+        )
+    shape = getattr(x.array, "shape", None)
+    if shape != x.shape:
+        raise DimError(
+            f"{what} was given a tensor of {axes.show(x.dims)} whose array has the shape {shape}. "
+            "A raw JAX transform has changed the axes of the array and not the dims: "
+            "use ml.scan, ml.vmap or ml.checkpoint, which change both."
+        )
+    return x.array
+
+
+def operand(what: str, x: Any) -> tuple[Any, Dims]:
+    """Returns the array and the dims of a tensor or a scalar.
+
+    Raises:
+        DimError: `x` is an array whose axes have no names, or not a number at all.
+    """
+    if isinstance(x, Tensor):
+        return array_of(what, x), x.dims
+    if not (isinstance(x, bool | int | float | np.generic) or hasattr(x, "dtype")):
+        raise DimError(f"{what} was given {_kind(x)}; it takes tensors and numbers.")
+    if np.shape(x):
+        raise DimError(
+            f"{what} was given {_kind(x)}. Name its axes: ml.tensor(array, Batch, Hidden). Only numbers go without."
+        )
+    return x, ()
+
+
+def _kind(x: Any) -> str:
+    """Returns what a value without names is, for a message."""
+    return f"an array of shape {np.shape(x)} without names" if hasattr(x, "dtype") else f"{x!r}, a {type(x).__name__}"
+
+
+def result(array: Any, dims: Dims) -> Any:
+    """Returns the result of an operation: a tensor whose names are marked, or the scalar where there are no dims."""
+    return _unchecked(mark_names(array, axes.names(dims)), dims) if dims else array
+
+
+def expand(array: Any, dims: Dims, wanted: Dims) -> Any:
+    """Returns an array with its axes in the order of other dims, broadcast over those that it lacks.
+
+    Args:
+        array: [dims].
+        dims: a subset of `wanted`.
+        wanted: the dims of the result. A scalar stays one.
+    """
+    if not dims or dims == wanted:
+        return array
+    order = tuple(dim for dim in wanted if dim in dims)
+    if order != dims:
+        array = lax.transpose(array, tuple(dims.index(dim) for dim in order))
+    if order == wanted:
+        return array
+    return lax.broadcast_in_dim(array, axes.sizes(wanted), tuple(wanted.index(dim) for dim in order))
+
+
+def elementwise(what: str, function: Callable[..., Any], *operands: Any) -> Any:
+    """Applies a function of arrays of one shape, after broadcasting by name.
+
+    Raises:
+        DimError: an operand has no names, or two differ in a dim's size.
+    """
+    arrays, dims = zip(*(operand(what, x) for x in operands), strict=True)
+    union = axes.union(what, *dims)
+    return result(function(*(expand(array, has, union) for array, has in zip(arrays, dims, strict=True))), union)
+
+
+def reduce(what: str, function: Callable[..., Any], x: Tensor, dims: tuple[Dim | str, ...]) -> Any:
+    """Applies a reduction over the dims listed, or over all."""
+    array, gone = array_of(what, x), axes.find_all(what, x.dims, dims)
+    return result(function(array, axis=gone), axes.without(x.dims, gone))
+
+
+def _operate(what: str, function: Callable[..., Any], left: Any, right: Any) -> Any:
+    """Applies an operator; leaves it to Python where an operand is no array and no number."""
+    for x in (left, right):
+        if not (isinstance(x, Tensor | bool | int | float) or hasattr(x, "dtype")):
+            return NotImplemented
+    return elementwise(what, function, left, right)
+
+
+_SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}
+
+
+def short_name(dtype: Any) -> str:
+    """Returns how meshlab calls a dtype: `f32`, `bf16`, `i32`, `bool`."""
+    word = str(dtype).rstrip("0123456789")
+    return f"{_SHORT.get(word, word)}{str(dtype)[len(word) :]}"

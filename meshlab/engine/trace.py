@@ -1,0 +1,172 @@
+"""Tracing: from a function and the shapes of its arguments to a `Program`.
+
+    program = ml.trace(step, params, ml.f32[Batch, Rows, Cols], ml.i32[Batch])
+
+The function is traced as a whole, after differentiation, optimizer and all, on shapes alone: nothing is computed, no
+memory is taken, and a model of 405 billion parameters is traced on a laptop.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from .errors import MeshlabError, TraceError, closest
+from .flatten import flatten
+from .naming import name_axes
+from .program import Argument, Carry, Program, build
+from .tensor import Tensor
+
+Leaf = tuple[str, Any, tuple[str, ...] | None]
+
+
+def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> Program:
+    """Traces a function into a program: its jaxpr, with a dim name on every axis of every value.
+
+    Args:
+        fn: a plain function of named tensors (and JAX arrays), returning any tree of them.
+        *args: for each parameter of `fn` a tree of tensors, abstract (`ml.f32[Batch, Hidden]`) or concrete.
+        carry: which output is the next call's argument: `{"params": 1}` says that output 1 is the next `params`. Such
+            outputs are stored as that argument is. By default an argument is carried where exactly one output has its
+            tree, shapes and dtypes.
+
+    Returns:
+        The `Program`.
+
+    Raises:
+        TraceError: the function cannot be traced, a leaf is no array, names meet, or `carry` names what is not there.
+        DimError: a dim has two sizes.
+    """
+    names = _parameter_names(fn, len(args))
+    leaves = [leaf for name, arg in zip(names, args, strict=True) for leaf in _leaves(name, arg)]
+    structure = jax.tree.structure(args, is_leaf=_is_tensor)
+
+    def flat(*arrays: Any) -> Any:
+        rebuilt = [
+            jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
+            for array, (_, leaf, _) in zip(arrays, leaves, strict=True)
+        ]
+        return fn(*jax.tree.unflatten(structure, rebuilt))
+
+    abstract = [_abstract(leaf) for _, leaf, _ in leaves]
+    try:
+        closed, shapes = jax.make_jaxpr(flat, return_shape=True)(*abstract)
+    except MeshlabError:
+        raise
+    except Exception as error:
+        raise TraceError(f"`{_called(fn)}` could not be traced: {type(error).__name__}: {error}") from error
+    arguments = tuple(
+        Argument(place, number, name)
+        for number, (place, name) in enumerate(
+            (p, n) for n, a in zip(names, args, strict=True) for p, _, _ in _leaves(n, a)
+        )
+    )
+    code = flatten(closed)
+    given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
+    axis_names, sizes = name_axes(code, given)
+    outputs = [place for place, _, _ in _leaves("out", shapes)]
+    carries = _carries(fn, names, args, shapes, carry)
+    templates = tuple(
+        jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
+        for array, (_, leaf, _) in zip(abstract, leaves, strict=True)
+    )
+    return build(fn, code, axis_names, sizes, arguments, tuple(outputs), carries, structure, templates, shapes)
+
+
+def _called(fn: Callable) -> str:
+    return getattr(fn, "__name__", type(fn).__name__)
+
+
+def _is_tensor(node: Any) -> bool:
+    return isinstance(node, Tensor)
+
+
+def _parameter_names(fn: Callable, count: int) -> list[str]:
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        return [f"arg{i}" for i in range(count)]
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
+    required = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+    ]
+    if count < len(required) or (count > len(positional) and rest is None):
+        raise TraceError(
+            f"`{_called(fn)}` takes ({', '.join(positional)}) but {count} arguments were given to ml.trace: "
+            "give one tree of tensors for each parameter."
+        )
+    return positional[:count] + [f"{rest}{i}" for i in range(count - len(positional))]
+
+
+def _leaves(name: str, tree: Any) -> list[Leaf]:
+    """The leaves of one argument: (place, leaf, names); a Tensor is one leaf.
+
+    A Tensor whose array does not fit its dims (some optimizers reshape what they keep) is named by the rules instead.
+    """
+    found, wrong = [], []
+    for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_tensor):
+        inner = jax.tree_util.keystr(path, simple=True, separator="/")
+        place = f"{name}/{inner}" if inner else name
+        if isinstance(leaf, Tensor):
+            shape = tuple(leaf.array.shape)
+            fits = shape == tuple(d.size for d in leaf.dims)
+            found.append((place, leaf, tuple(d.name for d in leaf.dims) if fits else None))
+        elif hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
+            found.append((place, leaf, None))
+        elif isinstance(leaf, bool | int | float | complex):
+            found.append((place, leaf, None))
+        else:
+            wrong.append(f"`{place}` is {leaf!r} ({type(leaf).__name__})")
+    if wrong:
+        raise TraceError(
+            f"ml.trace needs tensors or arrays, but {'; '.join(wrong)}. Close over what is no array, or take it out."
+        )
+    return found
+
+
+def _abstract(leaf: Any) -> Any:
+    array = leaf.array if isinstance(leaf, Tensor) else leaf
+    if isinstance(array, bool | int | float | complex):
+        return jax.ShapeDtypeStruct((), jax.dtypes.result_type(array))
+    return jax.ShapeDtypeStruct(np.shape(array) if not hasattr(array, "shape") else array.shape, array.dtype)
+
+
+def _signature(tree: Any) -> tuple:
+    leaves, structure = jax.tree.flatten(tree)
+    abstract = [_abstract(leaf) for leaf in leaves]
+    return structure, tuple((a.shape, a.dtype) for a in abstract)
+
+
+def _carries(fn: Callable, names: list[str], args: tuple, shapes: Any, carry: Mapping[str, int] | None) -> tuple[Carry, ...]:
+    """Which outputs are the next call's arguments: as said, or where exactly one output fits."""
+    outputs = list(shapes) if isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields") else [shapes]
+    single = not (isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields"))
+    signatures = [_signature(o) for o in outputs]
+
+    def made(name: str, index: int) -> Carry:
+        return Carry(name, index, "out" if single else f"out/{index}")
+
+    if carry is None:
+        found = []
+        for name, arg in zip(names, args, strict=True):
+            fitting = [i for i, s in enumerate(signatures) if s == _signature(arg)]
+            rivals = [n for n, a in zip(names, args, strict=True) if _signature(a) == _signature(arg)]
+            if len(fitting) == 1 and len(rivals) == 1:
+                found.append(made(name, fitting[0]))
+        return tuple(found)
+    problems = []
+    for name, index in carry.items():
+        if name not in names:
+            problems.append(f"`{name}` is no argument of `{_called(fn)}`.{closest(name, names)}")
+        elif not 0 <= index < len(outputs):
+            problems.append(f"`{name}` is to come from output {index}, but the outputs are 0 to {len(outputs) - 1}.")
+        elif signatures[index] != _signature(args[names.index(name)]):
+            problems.append(f"output {index} has another tree, other shapes or dtypes than argument `{name}`.")
+    if problems:
+        raise TraceError("`carry` cannot be: " + " ".join(problems))
+    return tuple(made(name, index) for name, index in carry.items())
