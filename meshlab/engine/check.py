@@ -76,7 +76,7 @@ class Report:
             lines.append(f"  {_mark(p == c)} {kind} over {'+'.join(axes or ('?',))}: predicted {p:,} B, compiled {c:,} B")
         if not self.predicted and not self.compiled:
             lines.append(f"  {_mark(True)} no collectives, predicted and compiled")
-        worst = max(self.errors, key=lambda e: e[1] / e[2], default=None)
+        worst = max(self.errors, key=lambda e: (e[1] > e[2], e[1]), default=None)
         if worst is not None:
             place, error, tolerance = worst
             text = f"results: greatest error {error:.1e} of the root mean square, at {place} (allowed {tolerance:.0e})"

@@ -29,9 +29,9 @@ class Literal:
     value: Any
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The empty shape: literals are scalars."""
-        return ()
+    def is_zero(self) -> bool:
+        """Whether it is the number zero."""
+        return not np.any(np.asarray(self.value))
 
 
 Input = int | Literal

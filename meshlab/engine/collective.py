@@ -140,7 +140,8 @@ class _Story:
         seen = 0
         while seen < len(self.program.names):
             seen += 1
-            value = self.insides.get(value, value)
+            while value in self.insides:
+                value = self.insides[value]
             made = self.results.get(value)
             if made is None:
                 return self.makers.get(value), ()

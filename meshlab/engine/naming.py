@@ -62,7 +62,7 @@ def facts_of(code: Code, operation: Operation, uniform: Iterable[int] = (), zero
     return Facts(
         tuple(code.shape_of(i) for i in operation.inputs),
         tuple(code.shapes[o] for o in operation.outputs),
-        tuple(i in zeros if isinstance(i, int) else False for i in operation.inputs),
+        tuple(i in zeros if isinstance(i, int) else i.is_zero for i in operation.inputs),
         tuple(code.shape_of(i) == () or i in uniform for i in operation.inputs),
     )
 

@@ -157,7 +157,7 @@ def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
         if operation.name == "broadcast_in_dim" and code.shape_of(operation.inputs[0]) == ():
             uniform.update(operation.outputs)
             source = operation.inputs[0]
-            if isinstance(source, Literal) and not np.any(np.asarray(source.value)):
+            if isinstance(source, Literal) and source.is_zero:
                 zeros.update(operation.outputs)
 
     look(code.block, visit)

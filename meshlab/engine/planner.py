@@ -100,6 +100,10 @@ class Planner:
             return whole(0)
         return self.home.get(value) or self.rules.spec(self.names[value])
 
+    def is_zero(self, value: Input) -> bool:
+        """Whether an input is known to be zero everywhere: then it is a partial sum of itself."""
+        return value in self.zeros if isinstance(value, int) else value.is_zero
+
     def resolve(self, value: int, cause: Cause | None = None) -> Spec:
         """Resolves a partial sum to its wanted spec, for good."""
         target = resolution(self.home[value], self.wants.get(value))
@@ -196,7 +200,7 @@ class Planner:
         key = (operation, operands, tuple(asked.items()))
         found = self.memo.get(key)
         if found is None:
-            zeros = [v in self.zeros if isinstance(v, int) else False for v in operation.inputs]
+            zeros = [self.is_zero(v) for v in operation.inputs]
             found = outcome_of(self.factors[operation], asked, operands, zeros, moved)
             self.memo[key] = found
         return found
@@ -221,10 +225,10 @@ class Planner:
         over = set.intersection(*(set(s.partial) for i in partial if (s := specs[i]) is not None))
         others = [i for i in range(len(specs)) if i not in partial]
         if linear == "add":
-            if any(operation.inputs[i] not in self.zeros for i in others):
+            if not all(self.is_zero(operation.inputs[i]) for i in others):
                 return ()
         elif linear == "scale":
-            uniform = [v in self.uniform or not self.program.code.shape_of(v) for v in operation.inputs]
+            uniform = [not isinstance(v, int) or v in self.uniform or not self.shapes[v] for v in operation.inputs]
             if len(partial) > 1 or not all(uniform[i] for i in others) or (operation.name == "div" and partial[0] != 0):
                 return ()
         elif linear != "unary":

@@ -155,9 +155,11 @@ class Program:
 
     def value(self, number: int) -> Value:
         """The value of a number."""
-        maker = self._makers.get(number)
         place = self._value_places.get(number)
-        label = place or (maker and maker.source and maker.source.target) or (maker.name if maker else "value")
+        outer = self._outer.get(number, number)
+        maker = self._makers.get(outer)
+        named = self._value_places.get(outer)
+        label = named or (maker and maker.source and maker.source.target) or (maker.name if maker else "value")
         code = self.code
         return Value(
             number, self.names[number], code.shapes[number], code.dtypes[number], maker and maker.source, label, place
@@ -179,8 +181,17 @@ class Program:
         found = {}
         for operation in walk(self.code.block):
             found.update(dict.fromkeys(operation.outputs, operation))
+        return found
+
+    @functools.cached_property
+    def _outer(self) -> dict[int, int]:
+        """For what comes into a block, the value outside that it is (a slice of), through all blocks."""
+        found: dict[int, int] = {}
+        for operation in walk(self.code.block):
             if operation.body:
-                found.update(dict.fromkeys(operation.body.inputs, operation))
+                for outside, inside in zip(operation.inputs, operation.body.inputs, strict=True):
+                    if isinstance(outside, int):
+                        found[inside] = found.get(outside, outside)
         return found
 
     @functools.cached_property

@@ -111,7 +111,8 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
         )
     if not jnp.issubdtype(jnp.result_type(label_array), jnp.integer):
         raise DimError(
-            f"cross_entropy was given labels {labels!r}; they are integers, the position of the right class."
+            f"cross_entropy was given labels of {named.short_name(jnp.result_type(label_array))}{axes.show(label_dims)}; "
+            "they are integers, the position of the right class."
         )
     position = named.result(lax.broadcasted_iota(jnp.int32, logits.shape, axis), logits.dims)
     picked = where(position == labels, logits, 0.0).sum(classes)

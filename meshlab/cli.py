@@ -1,0 +1,111 @@
+"""The command `meshlab`: so far one verb, `meshlab lab`, which opens the notebooks in JupyterLab.
+
+    meshlab lab                        # opens 00_start
+    meshlab lab 00_start --port 8900 --no-browser
+
+Notebooks are kept as text (`notebooks/*.py`, jupytext's percent format), so that they can be reviewed and run as tests.
+Readers get real `.ipynb` files, in a folder of their own: `meshlab-notebooks/` in the current directory, or `--folder`.
+What a reader has changed there is never overwritten; see `meshlab.workbooks`.
+
+JupyterLab is started as a child process and is given no configuration of ours but its folder and first page: the
+reader's own settings, kernels and extensions stay in force.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from meshlab.version import __version__
+
+MISSING = """meshlab lab needs {missing}, which this Python does not have ({python}).
+Install the notebook side with:
+
+    {python} -m pip install "meshlab[notebook]"
+
+or, in a clone of the project, type `make lab`."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status.
+
+    Args:
+        arguments: the words after `meshlab`; the process's own when `None`.
+    """
+    options = _parser().parse_args(arguments)
+    return options.run(options)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="meshlab", description="Plan how a JAX model lies on a mesh of devices.")
+    parser.add_argument("--version", action="version", version=f"meshlab {__version__}")
+    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    lab = verbs.add_parser("lab", help="open the notebooks in JupyterLab", description=open_lab.__doc__)
+    lab.add_argument("notebook", nargs="?", default="00_start", help="the notebook to open (default: %(default)s)")
+    lab.add_argument("--no-browser", action="store_true", help="start the server and print its address, open nothing")
+    lab.add_argument("--port", type=int, help="the server's port (default: JupyterLab's choice)")
+    lab.add_argument(
+        "--folder", type=Path, default=Path("meshlab-notebooks"), help="where your copies lie (default: %(default)s)"
+    )
+    lab.set_defaults(run=open_lab)
+    return parser
+
+
+def open_lab(options: argparse.Namespace) -> int:
+    """Open a notebook in JupyterLab. Your copies of the notebooks are kept, with all that you changed."""
+    missing = [name for name in ("jupyterlab", "jupytext") if importlib.util.find_spec(name) is None]
+    if missing:
+        return _fail(MISSING.format(missing=" and ".join(missing), python=sys.executable))
+
+    from meshlab import workbooks  # noqa: PLC0415 - needs jupytext, whose absence was just answered for
+
+    try:
+        notebook = workbooks.pick(options.notebook)
+        for note in workbooks.refresh(options.folder):
+            print(note)
+    except workbooks.WorkbookError as error:
+        return _fail(str(error))
+    command = lab_command(options.folder, notebook, port=options.port, browser=not options.no_browser)
+    try:
+        return subprocess.call(command)
+    except KeyboardInterrupt:  # Ctrl-C reaches JupyterLab as well, which asks and says what it does.
+        return 130
+
+
+def lab_command(folder: Path, notebook: str, port: int | None, browser: bool) -> list[str]:
+    """Returns the command that serves `folder` and opens `notebook` in it.
+
+    Args:
+        folder: the reader's folder of notebooks; JupyterLab shows it and nothing above it.
+        notebook: the name of a notebook, without its ending.
+        port: the server's port; JupyterLab's choice when `None`.
+        browser: whether to open the reader's browser.
+    """
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.resolve()}"]
+    command += [f"--LabApp.default_url=/lab/tree/{notebook}.ipynb"]
+    if port is not None:
+        command += [f"--port={port}"]
+    if not browser:
+        command += ["--no-browser"]
+    if _is_root():
+        command += ["--allow-root"]  # In containers, being root is usual, and JupyterLab would refuse to start.
+    return command
+
+
+def _is_root() -> bool:
+    """Whether this is the superuser; never on Windows, which has no `geteuid`."""
+    return hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+def _fail(message: str) -> int:
+    print(message, file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,7 @@
+"""Models in named dims: the zoo that tests, notebooks and benchmarks share.
+
+Each module holds a `Config` of sizes, `init(key, config)`, a `loss` and a `step`, written to be read. They name dims
+by strings, so that the same function serves every size. `zoo.py` lists them all, ready to be traced.
+
+`meshlab` does not import this folder by itself: write `from meshlab.models import mlp`.
+"""

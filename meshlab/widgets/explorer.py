@@ -1,0 +1,426 @@
+"""The Explorer: a program and a mesh, a layout that changes by gestures, and the plan that follows at once.
+
+Every gesture of the board is a method, so that whatever is done with the mouse can be done, and tested, in a script:
+
+    >>> explorer = ml.explore(program, ml.mesh(data=2, model=2))
+    >>> explorer.place("hidden", "model")
+    Accepted: revision 1
+    >>> explorer.plan.wire_bytes
+    4000
+    >>> explorer.place("rows", "model")
+    Refused: `rows` and `hidden` meet in one operation, ... Fix: ...
+    >>> explorer.undo()
+    Accepted: revision 2
+
+There is no Jupyter in here: at the end of a cell the Explorer shows itself through `session`. Its methods may be
+called from any thread (JupyterLab calls widgets from several), so one lock guards the state, and whoever subscribed
+is told within it, in order. A revision counts every change, undo and redo included.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..engine.errors import LayoutError, closest, listed
+from ..engine.layout import Layout
+from ..engine.legality import resolve
+from .changes import layout_after, refused
+from .compare import Search, search
+from .document import Document, ExplorerError, History, read_document
+from .intents import Accepted, Auto, Cancel, Intent, Load, Outcome, Place, Redo, Refused, Remove, Reset, Select, Start, Undo
+from .runs import Run, Training, check_training
+from .view import places_of
+
+KEPT_PLANS = 64
+
+
+class Explorer:
+    """A layout that is being explored.
+
+    Args:
+        program: what `ml.trace` gave.
+        mesh: the mesh.
+        layout: the layout to begin with.
+        run: what the Run button trains on.
+
+    Raises:
+        LayoutError: the layout does not fit the program and the mesh.
+        ExplorerError: `run` does not fit the program.
+    """
+
+    def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
+        if run is not None:
+            check_training(run, program)
+        self.program, self.mesh, self.training = program, mesh, run
+        self._lock = threading.RLock()
+        self._plans: dict[Document, Any] = {}
+        self._history = History(self._document(Layout.of(layout)))
+        self._initial = self._history.present
+        self._plan_of(self._initial)
+        self._selected = next(iter(places_of(program)), None)
+        self._revision = 0
+        self._runs: tuple[Run, ...] = ()
+        self._search: Search | None = None
+        self._listeners: list[Callable[[str], None]] = []
+        self._session = None
+
+    # What it shows
+
+    @property
+    def document(self) -> Document:
+        """The present document."""
+        return self._history.present
+
+    @property
+    def layout(self) -> Layout:
+        """The present layout."""
+        return self.document.layout
+
+    @property
+    def plan(self) -> Any:
+        """The plan of the present layout."""
+        with self._lock:
+            return self._plan_of(self.document)
+
+    def plan_before(self) -> Any:
+        """Returns the plan before the last change, or None where there was none."""
+        with self._lock:
+            return self._plan_of(self._history.past[-1]) if self._history.past else None
+
+    @property
+    def revision(self) -> int:
+        """How many changes there were."""
+        return self._revision
+
+    @property
+    def selected(self) -> str | None:
+        """The place whose slices are shown."""
+        return self._selected
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, oldest first."""
+        return self._runs
+
+    @property
+    def history(self) -> History:
+        """The documents before and after the present one."""
+        return self._history
+
+    @property
+    def comparison(self) -> Search | None:
+        """The layout that `auto` found last."""
+        return self._search
+
+    # Gestures
+
+    def place(self, dim: Any, *axes: str, at: str | None = None) -> Outcome:
+        """Splits a dim over exactly these mesh axes.
+
+        Args:
+            dim: the dim or its name.
+            axes: mesh axes, major first; none takes the dim's rule away.
+            at: a place (`"params/*"`): how the values there are stored.
+
+        Returns:
+            `Accepted`, or `Refused` with the reason; nothing changes then.
+        """
+        name = getattr(dim, "name", dim)
+        return self.apply(Place(name, tuple(axes), at) if axes else Remove(name, at))
+
+    def remove(self, dim: Any, at: str | None = None) -> Outcome:
+        """Takes a dim's rule out of the layout."""
+        return self.apply(Remove(getattr(dim, "name", dim), at))
+
+    def undo(self) -> Outcome:
+        """Goes one change back."""
+        return self.apply(Undo())
+
+    def redo(self) -> Outcome:
+        """Takes back an undo."""
+        return self.apply(Redo())
+
+    def reset(self) -> Outcome:
+        """Goes back to the layout that the Explorer was opened with."""
+        return self.apply(Reset())
+
+    def load(self, layout: Any) -> Outcome:
+        """Replaces the whole layout, given in any of its spellings."""
+        return self.apply(Load(Layout.of(layout)))
+
+    def select(self, place: str) -> Outcome:
+        """Shows who holds which slice of the tensor at a place, such as `params/w1`."""
+        return self.apply(Select(place))
+
+    def auto(self, objective: str = "traffic") -> Any:
+        """Searches the best layout and sets it beside the present one, which stays.
+
+        Args:
+            objective: "traffic" or "memory".
+
+        Returns:
+            The `Choice`; `explorer.load(choice.layout)` takes it over.
+        """
+        self._set_search(Search(objective))
+        try:
+            found = search(self.program, self.mesh, objective)
+        except Exception as error:
+            self._set_search(Search(objective, error=str(error)))
+            raise
+        self._set_search(found)
+        return found.choice
+
+    def run(self, steps: int | None = None) -> Run:
+        """Trains under the present layout, in the background.
+
+        Args:
+            steps: how many steps; by default what the training says.
+
+        Returns:
+            The run: `.wait()`, `.cancel()`, `.losses`, `.result`.
+
+        Raises:
+            ExplorerError: there is nothing to train on, or a run is going on already.
+        """
+        with self._lock:
+            answer = self.apply(Start(steps))
+            if isinstance(answer, Refused):
+                raise ExplorerError(f"{answer.reason} {answer.fix}".strip())
+            return self._runs[-1]
+
+    def cancel(self) -> Outcome:
+        """Stops the run that is going on, after its present step."""
+        return self.apply(Cancel())
+
+    # The one door
+
+    def apply(self, intent: Intent) -> Outcome:
+        """Carries out an intent.
+
+        Args:
+            intent: what is asked.
+
+        Returns:
+            `Accepted` with the new revision, or `Refused` with a reason and a fix; nothing changes then.
+        """
+        with self._lock:
+            if isinstance(intent, Select):
+                return self._select(intent.place)
+            if isinstance(intent, Start):
+                return self._start(intent.steps)
+            if isinstance(intent, Cancel):
+                return self._cancel()
+            if isinstance(intent, Auto):
+                threading.Thread(target=self._auto_quietly, args=(intent.objective,), daemon=True).start()
+                return Accepted(self._revision)
+            after = self._after(intent)
+            if isinstance(after, Refused):
+                return after
+            if after is not self._history:
+                self._history = after
+                self._changed()
+            return Accepted(self._revision, self.plan)
+
+    def what_if(self, intent: Intent) -> Outcome:
+        """Says what an intent would give, and changes nothing.
+
+        Args:
+            intent: a change of the layout.
+
+        Returns:
+            `Accepted` with the plan that would follow, or `Refused`.
+        """
+        with self._lock:
+            after = self._after(intent)
+            return after if isinstance(after, Refused) else Accepted(self._revision, self._plan_of(after.present))
+
+    def refusals(self) -> dict:
+        """Returns, for each dim and mesh axis, why the dim cannot be moved there, or None where it can."""
+        return self.program.refusals(self.mesh, self.layout)
+
+    def legal(self, layout: Layout) -> Refused | None:
+        """Returns why a layout is refused, or None where it is legal, without planning it."""
+        try:
+            resolve(self.program, self.mesh, layout)
+        except LayoutError as error:
+            return refused(error)
+        return None
+
+    def subscribe(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Has a function called after each change, with "document", "selection", "comparison" or "run".
+
+        Args:
+            listener: the function; it may be called from any thread.
+
+        Returns:
+            A function that ends the subscription.
+        """
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    # Keeping and showing
+
+    def to_json(self) -> str:
+        """Returns the present document as JSON."""
+        return self.document.to_json()
+
+    @classmethod
+    def from_json(cls, text: str, program: Any, run: Training | None = None) -> Explorer:
+        """Opens a document that `to_json` wrote.
+
+        Args:
+            text: the JSON.
+            program: the program that it was written for.
+            run: what the Run button trains on.
+
+        Raises:
+            ExplorerError: the text is no such document, or it is of a program with other dims.
+        """
+        from ..engine.mesh import mesh  # noqa: PLC0415
+
+        document = read_document(text)
+        if dict(document.dims) != dict(program.dims):
+            raise ExplorerError(
+                f"This document is of a program with the dims {dict(document.dims)}; "
+                f"the program that was given has {dict(program.dims)}."
+            )
+        return cls(program, mesh(**dict(document.mesh)), document.layout, run)
+
+    def view(self) -> dict:
+        """Returns everything that the board draws, as plain data."""
+        from .board import board_view  # noqa: PLC0415
+
+        with self._lock:
+            return board_view(self)
+
+    def figure(self, name: str = "communication") -> Any:
+        """Returns one of the board's charts as a `plotly.graph_objects.Figure`.
+
+        Args:
+            name: "communication", "lines", "memory", "comparison" or "loss".
+        """
+        from .figures import figure  # noqa: PLC0415
+
+        return figure(name, self.view())
+
+    def snapshot(self) -> Any:
+        """Returns the board as plain HTML without scripts, which a saved notebook keeps."""
+        from .snapshot import Snapshot  # noqa: PLC0415
+
+        return Snapshot(self.view())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        from .session import mimebundle  # noqa: PLC0415
+
+        return mimebundle(self)
+
+    def __repr__(self) -> str:
+        return f"Explorer(layout={str(self.layout)!r}, revision={self.revision}, wire bytes={self.plan.wire_bytes})"
+
+    # Within
+
+    def _document(self, layout: Layout) -> Document:
+        return Document(tuple(self.program.dims.items()), tuple(self.mesh.axes.items()), layout)
+
+    def _plan_of(self, document: Document) -> Any:
+        if document not in self._plans:
+            plan = self.program.plan(self.mesh, document.layout)
+            while len(self._plans) >= KEPT_PLANS:
+                self._plans.pop(next(iter(self._plans)))
+            self._plans[document] = plan
+        return self._plans[document]
+
+    def _after(self, intent: Intent) -> History | Refused:
+        history = self._history
+        if isinstance(intent, Undo):
+            return history.undo() if history.past else Refused("There is nothing to undo.", code="nothing")
+        if isinstance(intent, Redo):
+            return history.redo() if history.future else Refused("There is nothing to redo.", code="nothing")
+        try:
+            document = self._document(layout_after(intent, self.layout, self._initial.layout, self.program))
+            self._plan_of(document)
+        except LayoutError as error:
+            return refused(error)
+        return history if document == history.present else history.commit(document)
+
+    def _changed(self, what: str = "document") -> None:
+        if what != "run":
+            self._revision += 1
+        for listener in tuple(self._listeners):
+            listener(what)
+
+    def _select(self, place: str) -> Outcome:
+        places = places_of(self.program)
+        if place not in places:
+            reason = f"There is no value at a place `{place}`.{closest(place, places)}"
+            return Refused(reason, f"Use one of {listed(places[:8])}.", "unknown_place")
+        if place != self._selected:
+            self._selected = place
+            self._changed("selection")
+        return Accepted(self._revision, self.plan)
+
+    def _set_search(self, found: Search) -> None:
+        with self._lock:
+            self._search = found
+            self._changed("comparison")
+
+    def _auto_quietly(self, objective: str) -> None:
+        try:
+            self.auto(objective)
+        except Exception:  # noqa: S110  `auto` has noted the error for the board before it raised it
+            pass
+
+    def _start(self, steps: int | None) -> Outcome:
+        if self.training is None:
+            return Refused(
+                "This Explorer has no data to train on.",
+                "Open it with ml.explore(program, mesh, run=ml.Training(start, batches)).",
+                "no_training",
+            )
+        if self._runs and self._runs[-1].active:
+            return Refused(
+                f"Run {self._runs[-1].number} is still going on; there is one run at a time.",
+                "Wait for it, or cancel it.",
+                "running",
+            )
+        if steps is not None and steps < 1:
+            return Refused(f"A run of {steps} steps was asked for.", "Ask for at least 1.", "bad_steps")
+        run = Run(len(self._runs) + 1, self._revision, self.document, steps or self.training.steps)
+        self._runs = (*self._runs, run)
+        run.start(self.plan, self.training, self._reported)
+        self._changed("run")
+        return Accepted(self._revision, self.plan)
+
+    def _reported(self) -> None:
+        with self._lock:
+            self._changed("run")
+
+    def _cancel(self) -> Outcome:
+        if not self._runs or not self._runs[-1].active:
+            return Refused("There is no run to cancel.", code="nothing")
+        self._runs[-1].cancel()
+        return Accepted(self._revision, self.plan)
+
+
+def explore(program: Any, mesh: Any, layout: Any = None, run: Training | None = None) -> Explorer:
+    """Opens the Explorer: drag a dim onto a mesh axis, and see what it costs and why.
+
+    Args:
+        program: what `ml.trace` gave.
+        mesh: the mesh, as `ml.mesh(data=2, model=2)`.
+        layout: the layout to begin with.
+        run: what the Run button trains on, as `ml.Training({"params": params}, batches)`.
+
+    Returns:
+        The Explorer; at the end of a cell it shows itself.
+
+    Raises:
+        LayoutError: the layout does not fit.
+        ExplorerError: `run` does not fit the program.
+
+    Example:
+        >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
+    """
+    return Explorer(program, mesh, layout, run)

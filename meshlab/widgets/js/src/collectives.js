@@ -1,0 +1,55 @@
+// @ts-check
+/** The list of collectives: what each moves, why it is there, and what would remove it. */
+import { h, prose } from "./dom.js";
+import { bytes, exact } from "./format.js";
+import { axisLabel, markClass } from "./marks.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Collective} Collective
+ */
+
+/**
+ * @param {View} view
+ * @param {Collective} collective
+ * @returns {HTMLElement}
+ */
+function drawOne(view, collective) {
+  const { kind, key, total, wire, times, payload, value, dims, source, code, because, remedy } = collective;
+  const often = times > 1 ? ` × ${exact(times)}` : "";
+  return h(
+    "li",
+    { class: `mlb-collective ${markClass(view, key)}`, "data-kind": kind, "data-axes": key },
+    h(
+      "div",
+      { class: "mlb-collective-head" },
+      h("b", {}, kind),
+      axisLabel(view, key),
+      h("span", { class: "mlb-collective-value" }, value, dims.length > 0 && ` [${dims.join(" ")}]`),
+      h(
+        "span",
+        { class: "mlb-bar-value", title: `payload ${exact(payload)} bytes, wire ${exact(wire)} bytes${often}` },
+        `${bytes(wire)}${often}`,
+        times > 1 && ` = ${bytes(total)}`,
+      ),
+    ),
+    h("p", { class: "mlb-because" }, prose(because)),
+    remedy && h("p", { class: "mlb-remedy" }, h("span", { class: "mlb-tag" }, "to remove it"), prose(remedy)),
+    source && h("p", { class: "mlb-source" }, h("code", {}, source), code && h("code", { class: "mlb-code" }, code)),
+  );
+}
+
+/**
+ * @param {View} view
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawCollectives(view) {
+  const { rows, left_out: left } = view.collectives;
+  if (rows.length === 0) return [h("p", { class: "mlb-none" }, "None: each device works on its own.")];
+  const list = h(
+    "ol",
+    { class: "mlb-list", "data-scroll": "collectives", tabindex: "0", "aria-label": "collectives" },
+    rows.map((row) => drawOne(view, row)),
+  );
+  return [list, left ? h("p", { class: "mlb-none" }, `and ${left} smaller ones`) : null];
+}

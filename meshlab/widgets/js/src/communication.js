@@ -1,0 +1,35 @@
+// @ts-check
+/** The communication chart: bytes that each device sends in a step, by mesh axis and by source line. */
+import { barRow, stack } from "./bars.js";
+import { h } from "./dom.js";
+import { axisLabel } from "./marks.js";
+
+/** @typedef {import("./types.js").View} View */
+
+/**
+ * @param {View} view
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawCommunication(view) {
+  const { by_axis: byAxis, by_line: byLine, total, left_out: left } = view.communication;
+  if (total === 0 && byLine.length === 0) {
+    return [h("p", { class: "mlb-none" }, "Nothing is sent under this layout.")];
+  }
+  const mostAxis = Math.max(...byAxis.map((part) => part.bytes));
+  const mostLine = Math.max(...byLine.map((line) => line.bytes));
+  const axes = byAxis.map((part) =>
+    barRow(axisLabel(view, part.key), stack(view, [part], mostAxis), part.bytes, { "data-axis": part.key }),
+  );
+  const lines = byLine.map((line) => {
+    const label = h("span", { class: "mlb-line", title: line.code }, h("code", {}, line.line));
+    return barRow(label, stack(view, line.parts, mostLine), line.bytes, { "data-line": line.line });
+  });
+  return [
+    h("h4", {}, "by mesh axis"),
+    h("ul", { class: "mlb-bars", "data-chart": "axes" }, axes),
+    h("h4", {}, "by source line"),
+    h("ul", { class: "mlb-bars", "data-chart": "lines" }, lines),
+    left ? h("p", { class: "mlb-none" }, `and ${left} more lines`) : null,
+    h("p", { class: "mlb-foot" }, "Bytes on the wire that one device sends in one step."),
+  ];
+}

@@ -1,0 +1,123 @@
+// @ts-check
+/** The layout that the solver found, beside the one on the board: a table, and a chart on one scale. */
+import { barRow, stack } from "./bars.js";
+import { h } from "./dom.js";
+import { bytes, exact } from "./format.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").ComparisonRow} Row
+ * @typedef {import("./board.js").Board} Board
+ */
+
+/**
+ * @param {Board} board
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawComparison(board) {
+  const { comparison } = board.view;
+  /** @type {(objective: string, label: string) => HTMLElement} */
+  const button = (objective, label) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button",
+        "data-key": `auto:${objective}`,
+        "data-auto": objective,
+        disabled: comparison?.phase === "searching",
+        onclick: () => board.send("auto", { objective }),
+      },
+      label,
+    );
+  const tools = h(
+    "div",
+    { class: "mlb-tools" },
+    button("traffic", "Find least traffic"),
+    button("memory", "Find least memory"),
+    comparison?.rows &&
+      h(
+        "button",
+        {
+          type: "button",
+          class: "mlb-button mlb-primary",
+          "data-key": "take",
+          disabled: comparison.same,
+          onclick: () => board.send("load", { layout: comparison.layout }),
+        },
+        comparison.same ? "Same as yours" : "Use Auto's layout",
+      ),
+  );
+  return [tools, ...drawFound(board.view)];
+}
+
+/**
+ * @param {View} view
+ * @returns {(HTMLElement | null)[]}
+ */
+function drawFound(view) {
+  const { comparison } = view;
+  if (!comparison)
+    return [h("p", { class: "mlb-none" }, "Auto finds the provably best layout, and sets it beside yours.")];
+  if (comparison.phase === "searching")
+    return [h("p", { class: "mlb-none" }, `Searching for the least ${comparison.objective} …`)];
+  if (!comparison.rows) return [h("p", { class: "mlb-error" }, `✕ ${comparison.error}`)];
+  const most = Math.max(1, ...comparison.rows.map((row) => row.bytes));
+  return [
+    drawTable(comparison.rows),
+    h("h4", {}, "each device sends, per step"),
+    h(
+      "ul",
+      { class: "mlb-bars", "data-chart": "comparison" },
+      comparison.rows.map((row) =>
+        barRow(row.name, stack(view, row.by_axis, most), row.bytes, { "data-row": row.key }),
+      ),
+    ),
+    h("p", { class: "mlb-foot" }, `Objective: ${comparison.objective}. ${comparison.proof}`),
+  ];
+}
+
+/**
+ * @param {Row[]} rows
+ * @returns {HTMLElement}
+ */
+function drawTable(rows) {
+  /** @type {(label: string, cell: (row: Row) => Node | string, title?: (row: Row) => string) => HTMLElement} */
+  const line = (label, cell, title) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, label),
+      rows.map((row) => h("td", { title: title?.(row) }, cell(row))),
+    );
+  return h(
+    "table",
+    { class: "mlb-table" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("td"),
+        rows.map((row) => h("th", { scope: "col" }, row.name)),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      line("layout", (row) => h("code", {}, row.layout || "no layout")),
+      line(
+        "sends",
+        (row) => bytes(row.bytes),
+        (row) => `${exact(row.bytes)} bytes`,
+      ),
+      line("collectives", (row) => exact(row.collectives)),
+      line(
+        "holds",
+        (row) => bytes(row.arguments),
+        (row) => `${exact(row.arguments)} bytes`,
+      ),
+    ),
+  );
+}

@@ -1,0 +1,76 @@
+// @ts-check
+/** Numbers as a reader wants them; the exact number of bytes is always in the element's title. */
+
+const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
+
+/**
+ * 1628116 → "1.63 MB" (powers of 1000, three digits).
+ * @param {number} count
+ * @returns {string}
+ */
+export function bytes(count) {
+  const magnitude = Math.abs(count);
+  let unit = 0;
+  let value = magnitude;
+  while (value >= 999.5 && unit < UNITS.length - 1) {
+    value /= 1000;
+    unit += 1;
+  }
+  const digits = unit === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  return `${count < 0 ? "−" : ""}${value.toFixed(digits)} ${UNITS[unit]}`;
+}
+
+/**
+ * 4000 → "+4.00 kB", 0 → "±0".
+ * @param {number} count
+ * @returns {string}
+ */
+export function signedBytes(count) {
+  if (count === 0) return "±0";
+  return `${count > 0 ? "+" : ""}${bytes(count)}`;
+}
+
+/**
+ * 1628116 → "1,628,116".
+ * @param {number} count
+ * @returns {string}
+ */
+export function exact(count) {
+  return count.toLocaleString("en-US");
+}
+
+/**
+ * @param {number} count
+ * @param {string} noun
+ * @returns {string}
+ */
+export function plural(count, noun) {
+  return `${exact(count)} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
+ * Slice 0 → "A", 25 → "Z", 26 → "AA".
+ * @param {number} index
+ * @returns {string}
+ */
+export function letter(index) {
+  const last = String.fromCharCode(65 + (index % 26));
+  return index < 26 ? last : letter(Math.floor(index / 26) - 1) + last;
+}
+
+/**
+ * @param {number | null} value
+ * @returns {string}
+ */
+export function loss(value) {
+  return value === null ? "–" : value.toPrecision(6);
+}
+
+/**
+ * @param {number | null} seconds
+ * @returns {string}
+ */
+export function duration(seconds) {
+  if (seconds === null) return "–";
+  return seconds < 1 ? `${(seconds * 1000).toPrecision(3)} ms` : `${seconds.toPrecision(3)} s`;
+}

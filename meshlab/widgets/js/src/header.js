@@ -1,0 +1,108 @@
+// @ts-check
+/** The first line of the board: the layout as it is written in Python, undo and redo; below it the totals. */
+import { h } from "./dom.js";
+import { bytes, exact, signedBytes } from "./format.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./board.js").Board} Board
+ */
+
+/**
+ * @param {Board} board
+ * @returns {HTMLElement[]}
+ */
+export function drawHeader(board) {
+  const { view } = board;
+  const { undo, redo } = view.history;
+  /** @type {(op: string, label: string, keys: string, off: boolean) => HTMLElement} */
+  const button = (op, label, keys, off) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button",
+        "data-key": op,
+        "data-op": op,
+        disabled: off,
+        title: keys,
+        onclick: () => board.send(op),
+      },
+      label,
+    );
+  const adding = h("input", { type: "checkbox", checked: board.adding, "data-key": "adding" });
+  adding.addEventListener("change", () => board.setAdding(adding.checked));
+  const mesh = view.mesh.axes.map((axis) => `${axis.name} × ${axis.size}`).join(", ");
+  return [
+    h(
+      "div",
+      { class: "mlb-title" },
+      h("code", { class: "mlb-layout-text" }, view.layout.text || "no layout"),
+      h("span", { class: "mlb-mesh-text" }, `${exact(view.mesh.size)} devices: ${mesh}`),
+    ),
+    h(
+      "div",
+      { class: "mlb-tools" },
+      h("label", { class: "mlb-switch", title: "or hold Shift while dropping" }, adding, "add axis, keep others"),
+      button("undo", "↶ Undo", "Ctrl+Z", undo === 0),
+      button("redo", "↷ Redo", "Ctrl+Shift+Z", redo === 0),
+      button("reset", "Reset", "back to the layout that the Explorer was opened with", false),
+    ),
+  ];
+}
+
+/**
+ * @param {string} label
+ * @param {string} value
+ * @param {string} title
+ * @param {string} change
+ * @param {number} sign
+ * @returns {HTMLElement}
+ */
+function total(label, value, title, change, sign) {
+  const direction = sign > 0 ? "mlb-more" : sign < 0 ? "mlb-less" : "mlb-same";
+  return h(
+    "div",
+    { class: "mlb-total", title },
+    h("div", { class: "mlb-total-label" }, label),
+    h(
+      "div",
+      { class: "mlb-total-value" },
+      value,
+      change && h("span", { class: `mlb-change ${direction}` }, `${sign > 0 ? "▲" : sign < 0 ? "▼" : ""} ${change}`),
+    ),
+  );
+}
+
+/**
+ * @param {View} view
+ * @returns {HTMLElement[]}
+ */
+export function drawTotals(view) {
+  const { change, communication, memory, collectives } = view;
+  const held = memory.arguments;
+  const counted = change?.collectives ?? 0;
+  return [
+    total(
+      "each device sends, per step",
+      bytes(communication.total),
+      `${exact(communication.total)} bytes`,
+      change?.bytes ? signedBytes(change.bytes) : "",
+      change?.bytes ?? 0,
+    ),
+    total(
+      "collectives",
+      exact(collectives.count),
+      "",
+      counted ? `${counted > 0 ? "+" : "−"}${Math.abs(counted)}` : "",
+      counted,
+    ),
+    total(
+      "each device holds, of the arguments",
+      bytes(held),
+      `${exact(held)} bytes`,
+      change?.arguments ? signedBytes(change.arguments) : "",
+      change?.arguments ?? 0,
+    ),
+  ];
+}

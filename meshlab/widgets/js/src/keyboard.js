@@ -1,0 +1,97 @@
+// @ts-check
+/**
+ * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
+ * drops, Escape lets go; Delete takes a dim off its axis; Ctrl+Z and Ctrl+Shift+Z undo and redo. Without a chip in
+ * hand, arrows go from chip to chip.
+ *
+ * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
+ */
+import { TRAY } from "./hand.js";
+
+/** @typedef {import("./board.js").Board} Board */
+
+const STEPS = /** @type {Record<string, 1 | -1>} */ ({ ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 });
+
+/**
+ * @param {Board} board
+ */
+export function listenToKeys(board) {
+  board.root.addEventListener("keydown", (event) => {
+    if (event.key === "Tab") {
+      board.letGo();
+      return;
+    }
+    const command = event.ctrlKey || event.metaKey;
+    if (command && event.key.toLowerCase() === "s") return;
+    event.stopPropagation();
+    if (handled(board, event, command)) event.preventDefault();
+  });
+}
+
+/**
+ * @param {Board} board
+ * @param {KeyboardEvent} event
+ * @param {boolean} command
+ * @returns {boolean}
+ */
+function handled(board, event, command) {
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (target.closest("input, select")) return false;
+  if (command) return history(board, event);
+  if (event.key === "Escape" && board.hand) {
+    board.drag.clear();
+    board.letGo();
+    return true;
+  }
+  const chip = /** @type {HTMLElement | null} */ (target.closest(".mlb-chip"));
+  return chip ? onChip(board, event, chip) : false;
+}
+
+/**
+ * @param {Board} board
+ * @param {KeyboardEvent} event
+ * @returns {boolean}
+ */
+function history(board, event) {
+  const key = event.key.toLowerCase();
+  if (key !== "z" && key !== "y") return false;
+  board.send(key === "y" || event.shiftKey ? "redo" : "undo");
+  return true;
+}
+
+/**
+ * @param {Board} board
+ * @param {KeyboardEvent} event
+ * @param {HTMLElement} chip
+ * @returns {boolean}
+ */
+function onChip(board, event, chip) {
+  const { dim = "", zone = "" } = chip.dataset;
+  if (event.key === " " || event.key === "Enter") {
+    if (board.hand) board.drop();
+    else board.grab(dim, zone, "keyboard");
+    return true;
+  }
+  if (event.key in STEPS) {
+    if (board.hand) board.step(STEPS[event.key], event.shiftKey);
+    else focusBeside(board, chip, STEPS[event.key]);
+    return true;
+  }
+  if ((event.key === "Delete" || event.key === "Backspace") && zone !== TRAY && !board.hand) {
+    board.grab(dim, zone, "keyboard");
+    board.aim(TRAY, false);
+    board.drop();
+    return true;
+  }
+  return false;
+}
+
+/**
+ * @param {Board} board
+ * @param {HTMLElement} chip
+ * @param {1 | -1} step
+ */
+function focusBeside(board, chip, step) {
+  const chips = /** @type {HTMLElement[]} */ ([...board.root.querySelectorAll(".mlb-chip:not(.mlb-ghost)")]);
+  chips[(chips.indexOf(chip) + step + chips.length) % chips.length]?.focus();
+}

@@ -1,0 +1,24 @@
+// @ts-check
+/** What anywidget loads: draws a board for each view of the session, and takes it down again. */
+import "./session.css";
+import { Board } from "./board.js";
+import { h } from "./dom.js";
+import { followTheme } from "./theme.js";
+
+/**
+ * @param {{model: import("./types.js").Model, el: HTMLElement}} context
+ * @returns {() => void}
+ */
+function render({ model, el }) {
+  const root = h("div", { class: "mlb", role: "region", "aria-label": "meshlab Explorer" });
+  el.append(root);
+  const unfollow = followTheme(root);
+  const board = new Board(model, root);
+  return () => {
+    unfollow();
+    board.close();
+    root.remove();
+  };
+}
+
+export default { render };

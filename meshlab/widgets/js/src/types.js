@@ -1,0 +1,66 @@
+// @ts-check
+/**
+ * The data that Python sends, as meshlab/widgets/view.py and protocol.py make it. Nothing is computed here: this file
+ * holds types only, so that the checker sees a misspelt field.
+ *
+ * @typedef {{name: string, size: number, axes: string[], local: number}} Chip
+ * @typedef {{name: string, size: number}} Axis
+ * @typedef {{key: string, axes: string[]}} Group
+ * @typedef {{code: string, text: string, fix: string, source: string}} Refusal
+ * @typedef {{key: string, bytes: number}} Part
+ * @typedef {{line: string, code: string, bytes: number, parts: Part[]}} Line
+ * @typedef {{
+ *   kind: string, axes: string[], key: string, payload: number, wire: number, times: number, total: number,
+ *   dtype: string, value: string, dims: string[], source: string, code: string, because: string, remedy: string
+ * }} Collective
+ * @typedef {{
+ *   place: string, dims: string[], shape: number[], dtype: string, local: number[], splits: string[][],
+ *   partial: string[], bytes: number, local_bytes: number
+ * }} PlaceRow
+ * @typedef {{device: number, coords: number[], ranges: [number, number][], slice: number}} Tile
+ * @typedef {{
+ *   place: string, dims: string[], shape: number[], dtype: string, splits: string[][], partial: string[],
+ *   copied_over: string[], slices: number, copies: number, tiles: Tile[], left_out: number
+ * }} Shards
+ * @typedef {{
+ *   key: string, name: string, layout: string, bytes: number, by_axis: Part[], collectives: number,
+ *   arguments: number, outputs: number
+ * }} ComparisonRow
+ * @typedef {{
+ *   objective: string, phase: string, error: string, proof?: string, same?: boolean, rows?: ComparisonRow[],
+ *   layout?: Record<string, unknown>
+ * }} Comparison
+ * @typedef {{
+ *   mesh: {axes: Axis[], size: number},
+ *   chips: Chip[],
+ *   layout: {text: string, places: {at: string, dim: string, axes: string[]}[]},
+ *   groups: Group[],
+ *   collectives: {rows: Collective[], count: number, left_out: number},
+ *   communication: {total: number, by_axis: Part[], by_line: Line[], left_out: number},
+ *   memory: {parts: {name: string, bytes: number, output: boolean}[], arguments: number, outputs: number},
+ *   places: {rows: PlaceRow[], left_out: number},
+ *   shards: Shards | null,
+ *   refusals: Record<string, Record<string, Refusal | null>>,
+ *   additions: Record<string, Record<string, Refusal | null>>,
+ *   history: {undo: number, redo: number},
+ *   change: {bytes: number, arguments: number, collectives: number} | null,
+ *   comparison: Comparison | null,
+ *   trains: boolean
+ * }} View
+ * @typedef {{
+ *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
+ *   first_loss: number | null, loss: number | null, losses: number[], step_seconds: number | null, error: string
+ * }} RunRow
+ * @typedef {{current: RunRow | null, runs: RunRow[]}} Job
+ * @typedef {{
+ *   kind: "ack" | "nack" | "preview", id: string, rev: number, reason?: string, fix?: string, trace?: string,
+ *   bytes?: number, change?: number, memory?: number
+ * }} Answer
+ * @typedef {{
+ *   get(name: string): any,
+ *   on(event: string, listener: (...args: any[]) => void): void,
+ *   off(event: string, listener: (...args: any[]) => void): void,
+ *   send(content: unknown): void
+ * }} Model
+ */
+export {};
