@@ -127,13 +127,24 @@ class _Story:
         label = self.program.value(step.value)
         value = label.place or (source and source.target) or label.label
         if operation.backward and not label.place:
-            value = f"gradient at {value}"
+            value = f"gradient of {self.parameter(label.dims) or value}"
         return {
             "source": source,
             "because": because + ".",
             "remedy": f"Take {_quoted(dims)} off {axes}: then every device adds up the whole sum itself.",
             "value": value,
         }
+
+    def parameter(self, dims: tuple[str | None, ...]) -> str | None:
+        """The one argument that has these dims, whatever their order and apart from the dim of a scan."""
+        wanted = {d for d in dims if d not in self.program.scanned}
+        found = [
+            a.place
+            for a in self.program.arguments
+            if a.parameter in self.program.carry
+            and {d for d in self.program.names[a.value] if d not in self.program.scanned} == wanted
+        ]
+        return found[0] if len(found) == 1 else None
 
     def origin(self, value: int, axes: Axes) -> tuple[Operation | None, tuple[str, ...]]:
         """Follows a partial sum back to the operation that sums a split axis."""

@@ -88,6 +88,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike) -> Rules:
     problems += _scanned(program, plain)
     for place, own in matched.items():
         problems += _stored_problems(program, mesh, plain, place, own)
+    matched = _with_carries(program, matched)
     if problems:
         unique = tuple(dict.fromkeys(problems))
         lines = "\n".join(f"  {i}. {p}" for i, p in enumerate(unique, 1))
@@ -142,7 +143,7 @@ def _known_rules(
 
 
 def _matched_places(program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]) -> dict[str, dict[str, Axes]]:
-    """The rules of each place; an output that is the next call's argument has that argument's rules."""
+    """The rules of each place that some glob matches; of several globs the last one counts."""
     matched: dict[str, dict[str, Axes]] = {}
     for written, rules in layout.places.items():
         glob, optional = written.removesuffix("?"), written.endswith("?")
@@ -158,13 +159,19 @@ def _matched_places(program: Program, mesh: Mesh, layout: Layout, problems: list
                 problems.append(Refusal("unused_dim", text, f"They have {listed(sorted(held))}."))
         for place in found:
             matched[place] = known
+    return matched
+
+
+def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict[str, dict[str, Axes]]:
+    """An output that is the next call's argument has that argument's rules, unless it has its own."""
+    carried = {}
     for carry in program.carries:
         for place in program.outputs:
             if place == carry.place or place.startswith(carry.place + "/"):
                 source = carry.parameter + place[len(carry.place) :]
-                if source in matched and place not in matched:
-                    matched[place] = matched[source]
-    return matched
+                if source in matched:
+                    carried[place] = matched[source]
+    return carried | matched
 
 
 def _some(places: tuple[str, ...], most: int = 12) -> str:
@@ -241,7 +248,7 @@ def _stored_problems(
         for i, a in enumerate(names):
             for b in names[i + 1 :]:
                 shared = [x for x in rules[a] if x in rules[b]]
-                if shared:
+                if shared and (a in own or b in own):
                     text = f"At `{place}`: `{a}` and `{b}` are both on `{shared[0]}`."
                     problems.append(Refusal("conflict", text, "An axis splits one dim of a value."))
     return problems

@@ -157,12 +157,12 @@ class Planner:
         elif name == "tag" and operation.params["tag"] in self.rules.stored:
             stored = self.rules.spec(self.names[operation.outputs[0]], operation.params["tag"])
             cause = Cause("stored", operation, operation.params["tag"])
-            self.emit(scope, operation, Outcome((stored,), (stored,), ()), cause)
+            self.emit(scope, self.computed(operation, Outcome((stored,), (stored,), ())), cause)
         elif name == "rename":
             self.rename(scope, operation)
         else:
             self.settle(operation)
-            self.emit(scope, operation, self.outcome(operation), Cause("operand", operation))
+            self.emit(scope, self.outcome(operation), Cause("operand", operation))
 
     def fill(self, scope: Scope, operation: Operation):
         """A value that costs nothing to make: it has no home, and every use has it made as it needs it."""
@@ -174,40 +174,42 @@ class Planner:
         self.fills[value] = operation
         self.scope_of[value] = scope
 
-    def emit(self, scope: Scope, operation: Operation, outcome: Outcome, cause: Cause):
+    def emit(self, scope: Scope, step: Compute, cause: Cause):
         """Moves the operands to where they are needed, and computes."""
-        read: list[Spec | None] = []
-        for value, spec in zip(operation.inputs, outcome.operands, strict=True):
-            if isinstance(value, int):
-                if self.home.get(value) != spec:
-                    self.obtain(value, spec, cause)
-                read.append(spec)
-            else:
-                read.append(None)
-        factors = self.factors[operation]
-        scope.steps.append(Compute(operation, tuple(read), outcome.results, outcome.extremum, factors.known))
-        for value, spec in zip(operation.outputs, outcome.results, strict=True):
+        operation, home = step.operation, self.home
+        for value, spec in zip(operation.inputs, step.operands, strict=True):
+            if spec is not None and home.get(value) != spec:
+                self.obtain(value, spec, cause)
+        scope.steps.append(step)
+        for value, spec in zip(operation.outputs, step.results, strict=True):
             self.arrive(scope, value, spec)
 
     def asked(self, operation: Operation) -> dict[int, Axes]:
         """What the plain rules ask of each factor."""
-        return {f: self.rules.plain[dim] for f, dim in self.program.factor_dims[operation] if dim in self.rules.plain}
+        plain = self.rules.plain
+        return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain}
 
-    def outcome(self, operation: Operation, moved: frozenset[int] = frozenset()) -> Outcome:
-        """The outcome of an operation in the specs that its operands now have; looked up if it was met before."""
+    def outcome(self, operation: Operation) -> Compute:
+        """What becomes of an operation in the specs that its operands now have; looked up if it was met before."""
         asked = self.asked(operation)
-        operands = tuple(map(self.spec_of, operation.inputs))
+        operands = tuple([self.spec_of(v) for v in operation.inputs])
         key = (operation, operands, tuple(asked.items()))
         found = self.memo.get(key)
         if found is None:
             zeros = [self.is_zero(v) for v in operation.inputs]
-            found = outcome_of(self.factors[operation], asked, operands, zeros, moved)
+            found = self.computed(operation, outcome_of(self.factors[operation], asked, operands, zeros))
             self.memo[key] = found
         return found
 
+    def computed(self, operation: Operation, outcome: Outcome) -> Compute:
+        """The step of an operation with a known outcome."""
+        read = tuple(s if isinstance(v, int) else None for v, s in zip(operation.inputs, outcome.operands, strict=True))
+        return Compute(operation, read, outcome.results, outcome.extremum, self.factors[operation].known)
+
     def settle(self, operation: Operation):
         """Resolves the partial operands that the operation cannot let through."""
-        partial = [i for i, v in enumerate(operation.inputs) if (s := self.spec_of(v)) is not None and s.partial]
+        home = self.home
+        partial = [i for i, v in enumerate(operation.inputs) if isinstance(v, int) and v in home and home[v].partial]
         if not partial:
             return
         keep = self.common(operation, partial)
@@ -259,7 +261,7 @@ class Planner:
             if not free or set(outcome.operands[0].axes) & set(spec.partial):
                 self.resolve(value, Cause("sum", operation))
                 outcome = self.renamed(operation, value, moved)
-        self.emit(scope, operation, outcome, Cause("operand", operation))
+        self.emit(scope, self.computed(operation, outcome), Cause("operand", operation))
 
     def renamed(self, operation: Operation, value: int, moved: frozenset[int]) -> Outcome:
         """The outcome of a rename, its operand's factors taken for the result's: new names, new splits."""

@@ -109,9 +109,10 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
             f"cross_entropy was given labels of {axes.show(label_dims)} for logits of {axes.show(logits.dims)}: "
             f"labels have the dims of logits without `{classes.name}`, so not {axes.show(extra)}."
         )
-    if not jnp.issubdtype(jnp.result_type(label_array), jnp.integer):
+    dtype = jnp.result_type(label_array)
+    if not jnp.issubdtype(dtype, jnp.integer):
         raise DimError(
-            f"cross_entropy was given labels of {named.short_name(jnp.result_type(label_array))}{axes.show(label_dims)}; "
+            f"cross_entropy was given labels of {named.short_name(dtype)}{axes.show(label_dims)}; "
             "they are integers, the position of the right class."
         )
     position = named.result(lax.broadcasted_iota(jnp.int32, logits.shape, axis), logits.dims)

@@ -63,7 +63,7 @@ export function s(tag, properties = {}, ...children) {
 /**
  * Text in which `names` in backquotes are set as code.
  * @param {string} text
- * @returns {Child[]}
+ * @returns {(Node | string)[]}
  */
 export function prose(text) {
   return text.split("`").map((part, i) => (i % 2 ? h("code", {}, part) : part));

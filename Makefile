@@ -1,0 +1,84 @@
+# `make lab` opens the notebooks, `make test` checks everything; `make help` lists the rest.
+# Both do all of their own set-up: a virtual environment in .venv, and for the tests Chromium where it may be installed.
+
+VENV     := .venv
+BIN      := $(VENV)/bin
+LAB_ARGS :=
+# Two test processes on two cores; not more than eight on a big machine, for each holds its own JAX.
+WORKERS  := $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ $$n -gt 8 ] && echo 8 || echo $$n)
+TESTS    :=
+PYTEST   := $(BIN)/python -m pytest
+PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help lab test check lint format types js unit notebooks browser bench sweep constraints clean system
+
+help: ## What can be made
+	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
+
+# --- environments: each stamp says that its extra is installed as pyproject.toml has it now ---------------------------
+
+$(VENV)/.made:
+	@PYTHON="$(PYTHON)" MAKECMDGOALS="$(MAKECMDGOALS)" sh scripts/venv.sh $(VENV)
+	@touch $@
+
+$(VENV)/.notebook: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing meshlab and JupyterLab into $(VENV) (about a minute, once)."
+	@$(PIP) --editable '.[notebook]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "Installing meshlab and what its tests need into $(VENV) (about a minute, once)."
+	@$(PIP) --editable '.[dev]'
+	@touch $(VENV)/.notebook $@
+
+system: $(VENV)/.dev
+	@sh scripts/browser.sh $(BIN)/python
+
+# --- what people type -------------------------------------------------------------------------------------------------
+
+lab: $(VENV)/.notebook ## Open the notebooks in JupyterLab (LAB_ARGS="--no-browser --port 8888")
+	@$(BIN)/meshlab lab $(LAB_ARGS)
+
+test: check system ## Everything: lint, types, JavaScript, unit tests, notebooks, browser
+	@$(PYTEST) -n $(WORKERS) --dist loadgroup $(TESTS)
+
+check: lint types js ## Everything that runs no code: lint, format, types, JavaScript
+
+lint: $(VENV)/.dev ## Lint, and whether the code is formatted
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+format: $(VENV)/.dev ## Format, and repair what lint can repair
+	@$(BIN)/ruff format
+	@$(BIN)/ruff check --fix
+
+types: $(VENV)/.dev ## Types
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
+js: ## The page's JavaScript, where Node.js is there
+	@sh scripts/check_js.sh meshlab/widgets/js
+
+unit: $(VENV)/.dev ## Unit tests: no notebook, no browser
+	@$(PYTEST) -n $(WORKERS) -m "not browser and not notebook" $(TESTS)
+
+notebooks: $(VENV)/.dev ## Execute every notebook
+	@$(PYTEST) -m notebook
+
+browser: system ## Browser tests: JupyterLab in a real Chromium
+	@$(PYTEST) -m browser
+
+bench: system ## Benchmarks: trace, plan, re-plan, drop to redrawn chart
+	@$(BIN)/python -m benchmarks
+
+sweep: $(VENV)/.dev ## Predicted collectives against compiled programs, over many random layouts (resumable, long)
+	@$(BIN)/python -m benchmarks.sweep
+
+constraints: ## Take the newest versions, and write down which (run `make test` before you commit it)
+	@rm -rf $(VENV) && PYTHON="$(PYTHON)" sh scripts/venv.sh $(VENV)
+	@$(BIN)/python -m pip --disable-pip-version-check install -qq --editable '.[dev]'
+	@head -2 constraints.txt > $(VENV)/new && $(BIN)/python -m pip freeze --exclude-editable >> $(VENV)/new
+	@mv $(VENV)/new constraints.txt
+
+clean: ## Remove what make has made, but not your notebooks
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis tests/browser/artifacts benchmarks/results

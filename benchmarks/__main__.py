@@ -1,0 +1,34 @@
+"""`make bench`: all benchmarks, as one table; `--no-browser` leaves out the one that needs Chromium.
+
+What is promised (re-planning within 50 ms, a drop redrawn within 300 ms, for 95 of 100) is marked as kept or broken,
+and a broken promise is this command's exit status. Other machines differ: the numbers are printed, not asserted in the
+tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+from benchmarks import planning
+from benchmarks.timing import table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser.add_argument("--no-browser", action="store_true", help="leave out what needs Chromium")
+    options = parser.parse_args()
+    samples = planning.measure()
+    if not options.no_browser:
+        from benchmarks import dropping
+
+        samples += dropping.measure()
+    print(table(samples))
+    return 0 if all(sample.kept for sample in samples) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""The Explorer's board as a person meets it: chips, zones, charts, buttons; moved by a real mouse and a real keyboard.
+
+board = Board(page)
+with board.next_revision():
+    board.drag("hidden", "model")
+board.collectives                        # [("all-reduce", "model"), ...] as the page lists them
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Locator, expect
+
+from tests.browser.page import NotebookPage
+
+TRAY = ""
+
+
+class Board:
+    """A board on a page: the first, or the one with this number."""
+
+    def __init__(self, page: NotebookPage, number: int = 0):
+        self.page = page
+        self.mouse = page.view.mouse
+        self.keyboard = page.view.keyboard
+        self.root = page.view.locator(".mlb[data-rev]").nth(number)
+        expect(self.root).to_be_visible()
+
+    def chip(self, dim: str) -> Locator:
+        """The chip of a dim (the first, where it lies on several axes)."""
+        return self.root.locator(f'.mlb-chip[data-dim="{dim}"]:not(.mlb-ghost)').first
+
+    def zone(self, axis: str) -> Locator:
+        """The drop zone of a mesh axis, or the tray."""
+        return self.root.locator(f'.mlb-zone[data-zone="{axis}"]')
+
+    def button(self, operation: str) -> Locator:
+        """One of the buttons: "run", "cancel", "undo", "redo", "reset"."""
+        return self.root.locator(f'button[data-op="{operation}"]')
+
+    @property
+    def revision(self) -> int:
+        """The revision that the page shows."""
+        return int(self.root.get_attribute("data-rev") or -1)
+
+    @property
+    def layout(self) -> str:
+        """The layout as the page writes it."""
+        return self.root.locator(".mlb-layout-text").inner_text()
+
+    @property
+    def collectives(self) -> list[tuple[str, str]]:
+        """Kind and axes of each collective, in the order of the page's list."""
+        rows = self.root.locator("li[data-kind]")
+        return rows.evaluate_all("rows => rows.map(row => [row.dataset.kind, row.dataset.axes])")
+
+    @property
+    def chart(self) -> dict[str, str]:
+        """The bars of the communication chart: what each says, by mesh axis."""
+        bars = self.root.locator('[data-chart="axes"] [data-axis]')
+        pairs = bars.evaluate_all("bars => bars.map(bar => [bar.dataset.axis, bar.innerText])")
+        return {axis: re.sub(r"\s+", " ", text).strip() for axis, text in pairs}
+
+    @contextmanager
+    def next_revision(self) -> Iterator[None]:
+        """Waits, after the block, until the page shows a later revision than before it."""
+        before = self.revision
+        yield
+        expect(self.root).not_to_have_attribute("data-rev", str(before))
+
+    def drag(self, dim: str, axis: str) -> None:
+        """Drags a chip onto a zone with the mouse: press, a first small move, the way there, release."""
+        self.press(dim)
+        self.move_to(axis)
+        self.mouse.up()
+
+    def press(self, dim: str) -> None:
+        """Presses the mouse on a chip, and moves it just enough to be a drag."""
+        self.chip(dim).scroll_into_view_if_needed()
+        x, y = _middle(self.chip(dim))
+        self.mouse.move(x, y)
+        self.mouse.down()
+        self.mouse.move(x + 6, y + 6)
+
+    def move_to(self, axis: str) -> None:
+        """Moves the pressed mouse to the middle of a zone, in several steps as a hand would."""
+        self.mouse.move(*_middle(self.zone(axis)), steps=8)
+
+    def carry(self, dim: str, axis: str) -> None:
+        """Does by keyboard what `drag` does by mouse: pick up, arrow keys until the zone is aimed at, put down."""
+        self.chip(dim).focus()
+        self.keyboard.press("Enter")
+        aimed = self.root.locator(f'.mlb-zone[data-aim][data-zone="{axis}"]')
+        for _ in range(self.root.locator(".mlb-zone").count()):
+            if aimed.count():
+                break
+            self.keyboard.press("ArrowRight")
+        self.keyboard.press("Enter")
+
+
+def _middle(locator: Locator) -> tuple[float, float]:
+    box = locator.bounding_box()
+    assert box is not None, f"{locator} is not on the page"
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2

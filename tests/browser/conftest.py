@@ -1,0 +1,77 @@
+"""Fixtures of the browser tests: `chromium`, `lab`, and `notebook_page`, which opens one notebook.
+
+Without a browser these tests fail, with what to do: a skipped test is soon a broken one. Only MESHLAB_NO_BROWSER=1,
+which somebody has to say, skips them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from meshlab import workbooks
+from tests.browser.page import NotebookPage, new_context, open_browser
+from tests.browser.server import Server, serve
+
+HERE = Path(__file__).parent
+FAILED = pytest.StashKey[bool]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what is in this folder, and keeps it in one process: two JupyterLabs would only slow each other."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.xdist_group("browser"))
+            if os.environ.get("MESHLAB_NO_BROWSER"):
+                item.add_marker(pytest.mark.skip(reason="MESHLAB_NO_BROWSER is set"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """A browser, headless."""
+    with open_browser() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A JupyterLab that serves the project's notebooks, converted as `meshlab lab` does it."""
+    folder = tmp_path_factory.mktemp("notebooks")
+    workbooks.refresh(folder)
+    with serve(folder, tmp_path_factory.mktemp("home")) as server:
+        yield server
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
+    """Tells the fixtures whether the test failed, so that they can keep a picture of the moment."""
+    report = yield
+    if call.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
+@pytest.fixture
+def notebook_page(
+    chromium: Browser, lab: Server, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str | Path], NotebookPage]]:
+    """Opens a notebook: one of the project's by name, or a text source by path. Its kernel ends with the test."""
+    pages: list[NotebookPage] = []
+
+    def open_page(notebook: str | Path) -> NotebookPage:
+        if isinstance(notebook, Path):
+            workbooks.write(notebook, lab.folder / f"{notebook.stem}.ipynb")
+        page = NotebookPage(new_context(chromium), lab, f"{Path(notebook).stem}.ipynb")
+        pages.append(page)
+        return page
+
+    yield open_page
+    for page in pages:
+        if request.node.stash.get(FAILED, False):
+            page.shot(f"failed-{request.node.name}")
+        page.close()

@@ -1,0 +1,72 @@
+"""The start notebook as its reader meets it: opened, run, a chip dragged by mouse and another by keyboard, trained."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.board import TRAY, Board
+
+
+@pytest.fixture
+def board(notebook_page):
+    page = notebook_page("00_start")
+    page.run_all()
+    return Board(page)
+
+
+def layout(page):
+    return page.python("explorer.layout.to_dict()")
+
+
+def test_dragging_replans_and_running_trains(board):
+    page = board.page
+    assert layout(page) == {}
+    assert board.collectives == []
+    board.root.scroll_into_view_if_needed()
+    page.shot("1-opened")
+
+    with board.next_revision():
+        board.drag("hidden", "model")
+    assert layout(page) == {"hidden": "model"}
+    assert board.layout == "hidden:model"
+    assert {axes for _, axes in board.collectives} == {"model"}
+    by_mouse = board.chart
+    assert set(by_mouse) == {"model"}
+    page.shot("2-hidden-dragged")
+
+    with board.next_revision():
+        board.carry("batch", "data")
+    assert layout(page) == {"batch": "data", "hidden": "model"}
+    assert {axes for _, axes in board.collectives} == {"model", "data"}
+    assert set(board.chart) == {"model", "data"}
+    assert len(board.collectives) == page.python("len(explorer.plan.collectives)")
+    page.shot("3-batch-by-keyboard")
+
+    board.button("run").click()
+    loss = board.root.locator("[data-run='1'] .mlb-loss")
+    expect(board.root.locator("[data-run='1']")).to_contain_text("done", timeout=90_000)
+    shown = float(loss.inner_text())
+    assert shown == pytest.approx(page.python("losses['both'][-1]"), rel=1e-3)
+    assert page.python("losses['no layout'][-1]") == pytest.approx(page.python("losses['both'][-1]"), rel=1e-4)
+    page.shot("4-trained")
+
+    with board.next_revision():
+        board.button("undo").click()
+    assert layout(page) == {"hidden": "model"}
+    assert board.chart == by_mouse
+    page.assert_clean()
+
+
+def test_an_illegal_drop_is_refused_before_it_happens(board):
+    page = board.page
+    before = board.revision
+    board.press("classes")
+    board.move_to("data")
+    zone = board.zone("data")
+    expect(zone).to_have_attribute("data-state", "refused")
+    expect(zone).to_contain_text("10")
+    page.shot("refused")
+    board.mouse.up()
+    assert layout(page) == {}
+    assert board.revision == before
+    assert board.zone(TRAY).locator('[data-dim="classes"]').count() == 1
+    page.assert_clean()

@@ -1,0 +1,57 @@
+"""Runs a notebook's text source in a kernel, as a reader would from the first cell to the last.
+
+done = run(Path("notebooks/00_start.py"))
+done.value("losses")                    # what a name holds at the end, in the kernel
+done.text(7)                            # what the seventh cell printed
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jupytext
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).parents[1]
+SECONDS = 300
+
+
+@dataclass(frozen=True)
+class Executed:
+    """A notebook after its last cell, its kernel still there to be asked."""
+
+    client: NotebookClient
+
+    @property
+    def cells(self) -> list[Any]:
+        """The cells, with their outputs."""
+        return self.client.nb.cells
+
+    def value(self, expression: str) -> Any:
+        """Returns what an expression is in the kernel; it must be a Python literal."""
+        cell = jupytext.reads(f"# %%\n{expression}", fmt="py:percent").cells[0]
+        self.client.execute_cell(cell, len(self.cells), store_history=False)
+        return ast.literal_eval(cell.outputs[0]["data"]["text/plain"])
+
+    def text(self) -> str:
+        """Returns all that the notebook printed or showed as text."""
+        outputs = [output for cell in self.cells for output in cell.get("outputs", [])]
+        return "\n".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)
+
+
+@contextmanager
+def run(source: Path) -> Iterator[Executed]:
+    """Executes a notebook; the first cell that raises is an error here, with its traceback."""
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
+    client = NotebookClient(jupytext.read(source), timeout=SECONDS, kernel_name="python3")
+    with client.setup_kernel(env=environment, cwd=str(source.parent)):
+        for number, cell in enumerate(client.nb.cells):
+            client.execute_cell(cell, number)
+        yield Executed(client)

@@ -1,0 +1,78 @@
+"""The command line: what it starts, and what it says when it cannot."""
+
+import importlib.util
+import subprocess
+import sys
+
+import pytest
+
+from meshlab import cli
+from meshlab.version import __version__
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """The commands that would have been run."""
+    commands = []
+    monkeypatch.setattr(subprocess, "call", lambda command: commands.append(command) or 0)
+    return commands
+
+
+def test_lab_opens_the_start_notebook_in_a_folder_of_copies(called, tmp_path, capsys):
+    assert cli.main(["lab", "--folder", str(tmp_path / "mine")]) == 0
+    (command,) = called
+    assert command[:3] == [sys.executable, "-m", "jupyterlab"]
+    assert f"--ServerApp.root_dir={tmp_path / 'mine'}" in command
+    assert "--LabApp.default_url=/lab/tree/00_start.ipynb" in command
+    assert "--no-browser" not in command
+    assert (tmp_path / "mine" / "00_start.ipynb").exists()
+    assert "00_start.ipynb: new" in capsys.readouterr().out
+
+
+def test_lab_passes_on_port_and_no_browser(called, tmp_path):
+    cli.main(["lab", "00_start.ipynb", "--no-browser", "--port", "8901", "--folder", str(tmp_path)])
+    assert "--no-browser" in called[0]
+    assert "--port=8901" in called[0]
+
+
+@pytest.mark.parametrize("root", [True, False])
+def test_only_root_is_let_in_as_root(called, tmp_path, monkeypatch, root):
+    monkeypatch.setattr(cli, "_is_root", lambda: root)
+    cli.main(["lab", "--folder", str(tmp_path)])
+    assert ("--allow-root" in called[0]) == root
+
+
+def test_lab_without_jupyterlab_says_how_to_get_it(called, monkeypatch, capsys):
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jupyterlab" else found(name))
+    assert cli.main(["lab"]) == 1
+    message = capsys.readouterr().err
+    assert f"meshlab lab needs jupyterlab, which this Python does not have ({sys.executable})" in message
+    assert f'{sys.executable} -m pip install "meshlab[notebook]"' in message
+    assert called == []
+
+
+def test_lab_with_an_unknown_notebook_lists_those_there_are(called, tmp_path, capsys):
+    assert cli.main(["lab", "start", "--folder", str(tmp_path)]) == 1
+    assert "There is no notebook `start`. Did you mean `00_start`?" in capsys.readouterr().err
+    assert called == []
+
+
+def test_interrupting_is_not_an_error_of_ours(monkeypatch, tmp_path):
+    def interrupted(command):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "call", interrupted)
+    assert cli.main(["lab", "--folder", str(tmp_path)]) == 130
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["--version"])
+    assert capsys.readouterr().out == f"meshlab {__version__}\n"
+
+
+def test_without_a_verb_it_says_which_there_are(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([])
+    assert "VERB" in capsys.readouterr().err
