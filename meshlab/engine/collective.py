@@ -110,7 +110,7 @@ class _Story:
             told = self.summed(step)
         else:
             told = self.relaid(step)
-        return self.record(step.hop.kind, step.hop.axes, step.value, step.start, times, **told)
+        return self.record(step.hop.kind, step.hop.axes, step.name, step.start, times, **told)
 
     def summed(self, step: Move) -> dict[str, Any]:
         """The story of a partial sum: the operation that made it, and the dims that it adds up."""
@@ -124,7 +124,7 @@ class _Story:
         because = f"{_quoted(dims)} {verb}{where} while split over {axes}"
         if step.hop.kind == "reduce-scatter":
             because += "; what it adds up to is stored split, so each device keeps its part"
-        label = self.program.value(step.value)
+        label = self.program.value(step.name)
         value = label.place or (source and source.target) or label.label
         if operation.backward and not label.place:
             value = f"gradient of {self.parameter(label.dims) or value}"
@@ -151,8 +151,8 @@ class _Story:
         seen = 0
         while seen < len(self.program.names):
             seen += 1
-            while value in self.insides:
-                value = self.insides[value]
+            while value in self.insides or value in self.program.roots:
+                value = self.insides.get(value, self.program.roots.get(value, value))
             made = self.results.get(value)
             if made is None:
                 return self.makers.get(value), ()
@@ -182,7 +182,7 @@ class _Story:
 
     def relaid(self, step: Move) -> dict[str, Any]:
         """The story of a gather or an exchange: who needs the value otherwise than it lies."""
-        shown = self.program.value(step.value)
+        shown = self.program.value(step.name)
         moved = step.hop.other if step.hop.kind == "all-to-all" else step.hop.axis
         dim, axes = shown.dims[moved] or "?", _quoted(step.hop.axes)
         cause = step.cause
@@ -202,7 +202,7 @@ class _Story:
         name = operation.name if operation else "an operation"
         where = " in the backward pass" if operation and operation.backward else ""
         if step.hop.kind == "all-to-all":
-            now = self.program.value(step.value).dims[step.hop.axis]
+            now = self.program.value(step.name).dims[step.hop.axis]
             return (
                 f"`{name}`{where} needs `{now}` split over {axes}, but it lies with `{dim}` split over it.",
                 f"Put the two on the same axes: `{dim}` and `{now}` change places here.",

@@ -39,11 +39,12 @@ class Lowering:
 
     Args:
         shapes: the global shape of each value, by number.
+        roots: for values that are the array of another, which one.
         sizes: the mesh axes' sizes.
     """
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], sizes: Mapping[str, int]):
-        self.shapes, self.sizes = shapes, sizes
+    def __init__(self, shapes: Sequence[tuple[int, ...]], roots: Mapping[int, int], sizes: Mapping[str, int]):
+        self.shapes, self.roots, self.sizes = shapes, roots, sizes
 
     def run(self, steps: Sequence[Step], shards: Shards):
         """Runs steps in order; adds what they make to `shards`."""
@@ -62,7 +63,7 @@ class Lowering:
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:
         """The shards of inputs, and the values of literals."""
         return [
-            shards[v, s] if isinstance(v, int) and s is not None else v.value if isinstance(v, Literal) else None
+            v.value if isinstance(v, Literal) else shards[self.roots.get(v, v), s] if s is not None else None
             for v, s in zip(values, specs, strict=True)
         ]
 
@@ -96,16 +97,14 @@ class Lowering:
             split = step.spec.splits[along]
             return indices + (self.index(split) * shape[along]).astype(indices.dtype) if split else indices
         source = operation.inputs[0]
-        scalar = source.value if isinstance(source, Literal) else shards[source, Spec(())]
+        (scalar,) = self.read(shards, (source,), (Spec(()),))
         return lax.broadcast_in_dim(jnp.asarray(scalar, operation.equation.outvars[0].aval.dtype), shape, ())
 
     def compute(self, step: Compute, shards: Shards):
         """One operation, its parameters made local."""
         operation = step.operation
         operands = self.read(shards, operation.inputs, step.operands)
-        if operation.name in ("rename", "tag"):
-            results = operands
-        elif operation.name in ("gather", "scatter-add") and self.looks_up(step):
+        if operation.name in ("gather", "scatter-add") and self.looks_up(step):
             results = [self.look_up(step, operands)]
         else:
             results = self.bind(operation, operands, self.local_params(step, operands))
@@ -218,16 +217,13 @@ def device_function(plan: Plan) -> Callable:
     program = plan.program
     block = program.code.block
     constants = {number: jnp.asarray(c) for number, c in program.code.constants.items()}
-    lowering = Lowering(program.code.shapes, plan.mesh.axes)
+    lowering = Lowering(program.code.shapes, program.roots, plan.mesh.axes)
 
     def run(*arrays):
         shards: Shards = dict(zip(((a.value, plan.argument_specs[a.value]) for a in program.arguments), arrays, strict=True))
         shards.update(((n, plan.argument_specs[n]), c) for n, c in constants.items())
         lowering.run(plan.steps, shards)
-        return tuple(
-            shards[v, spec] if isinstance(v, int) else jnp.asarray(v.value)
-            for v, spec in zip(block.outputs, plan.output_specs, strict=True)
-        )
+        return tuple(jnp.asarray(o) for o in lowering.read(shards, block.outputs, plan.output_specs))
 
     return run
 

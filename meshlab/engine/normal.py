@@ -39,8 +39,9 @@ def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
 
     for operation in block.operations:
         inputs = tuple(read(i) for i in operation.inputs)
-        if operation.name == "dim_names":
-            renamed[operation.outputs[0]] = inputs[0]
+        same = _returned(operation, inputs)
+        if same is not None:
+            renamed[operation.outputs[0]] = inputs[same]
             continue
         body = operation.body
         if body is not None:
@@ -54,6 +55,32 @@ def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
             known[key] = operation.outputs
         kept.append(operation)
     return Block(block.inputs, tuple(kept), tuple(read(o) for o in block.outputs))
+
+
+def _returned(operation: Operation, inputs: tuple[Input, ...]) -> int | None:
+    """Which of its operands an operation returns as it is, if it does."""
+    if operation.name in ("dim_names", "copy", "copy_p", "stop_gradient"):
+        return 0
+    if operation.body is not None or len(operation.outputs) != 1:
+        return None
+    outvar = operation.equation.outvars[0].aval
+
+    def returns(position: int) -> bool:
+        aval = operation.equation.invars[position].aval
+        return isinstance(inputs[position], int) and aval.shape == outvar.shape and aval.dtype == outvar.dtype
+
+    if operation.name in ("convert_element_type", "reshape", "broadcast_in_dim"):
+        return 0 if returns(0) else None
+    if operation.name == "integer_pow":
+        return 0 if operation.params["y"] == 1 else None
+    neutral = {"mul": 1, "div": 1, "add": 0, "sub": 0, "add_any": 0}.get(operation.name)
+    if neutral is None:
+        return None
+    for position, other in ((0, 1), (1, 0)):
+        literal = inputs[other]
+        if isinstance(literal, Literal) and returns(position) and np.all(np.asarray(literal.value) == neutral):
+            return position if position == 0 or operation.name not in ("div", "sub") else None
+    return None
 
 
 def _key(operation: Operation):

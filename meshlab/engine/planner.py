@@ -60,6 +60,7 @@ class Planner:
         self.names, self.shapes = program.names, program.code.shapes
         self.uses, self.factors, self.memo = program.uses, program.factors, program.memo
         self.uniform, self.zeros = program.uniform
+        self.roots = program.roots
         self.wants = wanted_specs(program, rules, sizes)
         self.home: dict[int, Spec] = {}
         self.scope_of: dict[int, Scope] = {}
@@ -83,8 +84,9 @@ class Planner:
     def arrive(self, scope: Scope, value: int, spec: Spec):
         """Takes note of a value that was made in a spec; resolves a partial sum that has several uses."""
         self.home[value] = spec
-        self.scope_of[value] = scope
-        scope.available[value] = (spec,)
+        if value not in self.roots:
+            self.scope_of[value] = scope
+            scope.available[value] = (spec,)
         if spec.partial and self.uses[value] != 1:
             self.resolve(value)
 
@@ -115,25 +117,26 @@ class Planner:
         """Makes a value available in a spec: with nothing, by a fill, or by moves from the cheapest spec at hand."""
         if not isinstance(value, int):
             return
-        scope = self.scope_of[value]
-        available = scope.available.get(value, ())
+        root = self.roots.get(value, value)
+        scope = self.scope_of[root]
+        available = scope.available.get(root, ())
         if target in available:
             return
-        fill = self.fills.get(value)
+        fill = self.fills.get(root)
         if fill is not None:
             scope.steps.append(Fill(fill, target))
-            scope.available[value] = (*available, target)
+            scope.available[root] = (*available, target)
             return
         spec, moves = min(
             ((spec, hops(spec, target)) for spec in available if set(target.partial) <= set(spec.partial)),
-            key=lambda found: self.price(value, *found),
+            key=lambda found: self.price(root, *found),
         )
         for hop in moves:
             if hop.result not in available:
-                scope.steps.append(Move(value, spec, hop, cause))
+                scope.steps.append(Move(root, spec, hop, cause, value))
                 available = (*available, hop.result)
             spec = hop.result
-        scope.available[value] = available
+        scope.available[root] = available
 
     def price(self, value: int, start: Spec, moves: Sequence[Hop]) -> float:
         """The wire bytes of a chain of moves, per element size."""
@@ -157,7 +160,8 @@ class Planner:
         elif name == "tag" and operation.params["tag"] in self.rules.stored:
             stored = self.rules.spec(self.names[operation.outputs[0]], operation.params["tag"])
             cause = Cause("stored", operation, operation.params["tag"])
-            self.emit(scope, self.computed(operation, Outcome((stored,), (stored,), ())), cause)
+            self.obtain(operation.inputs[0], stored, cause)
+            self.arrive(scope, operation.outputs[0], stored)
         elif name == "rename":
             self.rename(scope, operation)
         else:
@@ -180,7 +184,8 @@ class Planner:
         for value, spec in zip(operation.inputs, step.operands, strict=True):
             if spec is not None and home.get(value) != spec:
                 self.obtain(value, spec, cause)
-        scope.steps.append(step)
+        if operation.outputs[0] not in self.roots:
+            scope.steps.append(step)
         for value, spec in zip(operation.outputs, step.results, strict=True):
             self.arrive(scope, value, spec)
 

@@ -214,6 +214,15 @@ class Program:
         return use_counts(self.code)
 
     @functools.cached_property
+    def roots(self) -> dict[int, int]:
+        """For what a rename or a tag returns, the value whose array it is: both are the same data."""
+        found: dict[int, int] = {}
+        for operation in walk(self.code.block):
+            if operation.name in ("rename", "tag") and isinstance(operation.inputs[0], int):
+                found[operation.outputs[0]] = found.get(operation.inputs[0], operation.inputs[0])
+        return found
+
+    @functools.cached_property
     def uniform(self) -> tuple[frozenset[int], frozenset[int]]:
         """The values that hold one number everywhere, and those of them that are zero."""
         return uniform_values(self.code)

@@ -65,12 +65,21 @@ class Fill:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """One hop of a relayout of a value."""
+    """One hop of a relayout of a value.
+
+    Attributes:
+        value: whose array is moved.
+        start: the spec before.
+        hop: the move.
+        cause: why.
+        name: the value under the name that it is asked for by: a rename is the same array with other dims.
+    """
 
     value: int
     start: Spec
     hop: Hop
     cause: Cause
+    name: int
 
 
 @dataclasses.dataclass(frozen=True)
