@@ -19,6 +19,7 @@ from .engine.errors import MeshlabError as MeshlabError
 from .engine.errors import RunError as RunError
 from .engine.errors import TraceError as TraceError
 from .engine.ops.arrange import concat as concat
+from .engine.ops.arrange import shift as shift
 from .engine.ops.arrange import split as split
 from .engine.ops.arrange import stop_gradient as stop_gradient
 from .engine.ops.arrange import tag as tag

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from .code import Operation, item_bytes, walk
 from .relayout import wire_bytes
+from .shifting import pieces
 from .source import Source
 from .spec import Axes, Spec, local_shape
-from .steps import Cause, Compute, Move, counted
+from .steps import Cause, Compute, Move, counted, shift_split
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -61,6 +62,8 @@ def collectives_of(plan: Plan) -> tuple[Collective, ...]:
             found.append(story.move(step, times))
         elif isinstance(step, Compute) and step.extremum:
             found.append(story.extremum(step, times))
+        elif isinstance(step, Compute) and step.operation.name == "shift":
+            found += story.shift(step, times)
     return tuple(found)
 
 
@@ -218,6 +221,32 @@ class _Story:
             f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}.",
             f"Take `{dim}` off {axes}.",
         )
+
+    def shift(self, step: Compute, times: int) -> list[Collective]:
+        """The permutes of a shift along a split axis."""
+        operation, split, spec = step.operation, shift_split(step), step.results[0]
+        axis, sizes = operation.params["axis"], self.plan.mesh.axes
+        if not split:
+            return []
+        number = operation.outputs[0]
+        shape, dim = self.program.code.shapes[number], self.program.names[number][axis]
+        block = local_shape(shape, spec, sizes)[axis]
+        found = []
+        for piece in pieces(operation.params["offset"], operation.params["wrap"], block, split, sizes):
+            if piece.axes:
+                told = self.record(
+                    "collective-permute",
+                    piece.axes,
+                    number,
+                    spec,
+                    times,
+                    source=operation.source,
+                    because=f"`{dim}` is shifted by {operation.params['offset']} while it is split over {_quoted(split)}.",
+                    remedy=f"Take `{dim}` off {_quoted(split)}.",
+                )
+                sent = told.payload_bytes * (piece.stop - piece.start) // block
+                found.append(dataclasses.replace(told, payload_bytes=sent, wire_bytes=float(sent)))
+        return found
 
     def extremum(self, step: Compute, times: int) -> Collective:
         """The all-reduce after a maximum or minimum over a split axis."""

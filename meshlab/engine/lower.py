@@ -20,8 +20,9 @@ from .code import Input, Literal, Operation
 from .relayout import Hop
 from .rules import LOCAL_PARAMS
 from .rules.indexing import looked_up_axis
+from .shifting import shift_shard
 from .spec import Axes, Spec, local_shape
-from .steps import Barrier, Compute, Fill, Loop, Move, Step
+from .steps import Barrier, Compute, Fill, Loop, Move, Step, shift_split
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -106,6 +107,8 @@ class Lowering:
         operands = self.read(shards, operation.inputs, step.operands)
         if operation.name in ("gather", "scatter-add") and self.looks_up(step):
             results = [self.look_up(step, operands)]
+        elif operation.name == "shift" and (split := shift_split(step)):
+            results = [shift_shard(operands[0], operation.params, split, self.sizes)]
         else:
             results = self.bind(operation, operands, self.local_params(step, operands))
         if step.extremum:

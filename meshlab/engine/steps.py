@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from .code import Input, Operation
+from .code import Operation
 from .relayout import Hop
 from .spec import Axes, Spec
 
@@ -133,6 +133,7 @@ def counted(steps: tuple[Step, ...], times: int = 1) -> Iterator[tuple[Step, int
             yield from counted(step.steps, times * step.times)
 
 
-def made_by(step: Step) -> tuple[Input, ...]:
-    """The values that a step makes."""
-    return (step.value,) if isinstance(step, Move) else step.operation.outputs
+def shift_split(step: Compute) -> Axes:
+    """The mesh axes that split the axis along which a shift moves."""
+    spec = step.operands[0]
+    return spec.splits[step.operation.params["axis"]] if spec is not None else ()

@@ -70,7 +70,9 @@ def read_document(text: str) -> Document:
     except json.JSONDecodeError as error:
         raise ExplorerError(f"This is not an Explorer's document: it is not JSON ({error}).") from None
     if not isinstance(data, dict) or "schema" not in data:
-        raise ExplorerError("This is not an Explorer's document: it has no `schema`. Use what `explorer.to_json()` gave.")
+        raise ExplorerError(
+            "This is not an Explorer's document: it has no `schema`. Use what `explorer.to_json()` gave."
+        )
     if data["schema"] != SCHEMA:
         raise ExplorerError(
             f"This document has schema {data['schema']!r}; this version of meshlab reads schema {SCHEMA}. "

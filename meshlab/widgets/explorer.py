@@ -19,6 +19,7 @@ is told within it, in order. A revision counts every change, undo and redo inclu
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -26,17 +27,29 @@ from typing import Any
 from ..engine.errors import LayoutError, closest, listed
 from ..engine.layout import Layout
 from ..engine.legality import resolve
+from .board import board_view, job_view
 from .changes import layout_after, refused
 from .compare import Search, search
 from .document import Document, ExplorerError, History, read_document
-from .intents import Accepted, Auto, Cancel, Intent, Load, Outcome, Place, Redo, Refused, Remove, Reset, Select, Start, Undo
+from .intents import (
+    Accepted,
+    Auto,
+    Cancel,
+    Intent,
+    Outcome,
+    Redo,
+    Refused,
+    Select,
+    Start,
+    Undo,
+)
 from .runs import Run, Training, check_training
 from .view import places_of
 
 KEPT_PLANS = 64
 
 
-class Explorer:
+class Explorer(Gestures):
     """A layout that is being explored.
 
     Args:
@@ -54,7 +67,7 @@ class Explorer:
         if run is not None:
             check_training(run, program)
         self.program, self.mesh, self.training = program, mesh, run
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._plans: dict[Document, Any] = {}
         self._history = History(self._document(Layout.of(layout)))
         self._initial = self._history.present
@@ -64,7 +77,7 @@ class Explorer:
         self._runs: tuple[Run, ...] = ()
         self._search: Search | None = None
         self._listeners: list[Callable[[str], None]] = []
-        self._session = None
+        self.session: Any = None  # the notebook's widget, once it is shown
 
     # What it shows
 
@@ -81,12 +94,12 @@ class Explorer:
     @property
     def plan(self) -> Any:
         """The plan of the present layout."""
-        with self._lock:
+        with self.lock:
             return self._plan_of(self.document)
 
     def plan_before(self) -> Any:
         """Returns the plan before the last change, or None where there was none."""
-        with self._lock:
+        with self.lock:
             return self._plan_of(self._history.past[-1]) if self._history.past else None
 
     @property
@@ -114,45 +127,7 @@ class Explorer:
         """The layout that `auto` found last."""
         return self._search
 
-    # Gestures
-
-    def place(self, dim: Any, *axes: str, at: str | None = None) -> Outcome:
-        """Splits a dim over exactly these mesh axes.
-
-        Args:
-            dim: the dim or its name.
-            axes: mesh axes, major first; none takes the dim's rule away.
-            at: a place (`"params/*"`): how the values there are stored.
-
-        Returns:
-            `Accepted`, or `Refused` with the reason; nothing changes then.
-        """
-        name = getattr(dim, "name", dim)
-        return self.apply(Place(name, tuple(axes), at) if axes else Remove(name, at))
-
-    def remove(self, dim: Any, at: str | None = None) -> Outcome:
-        """Takes a dim's rule out of the layout."""
-        return self.apply(Remove(getattr(dim, "name", dim), at))
-
-    def undo(self) -> Outcome:
-        """Goes one change back."""
-        return self.apply(Undo())
-
-    def redo(self) -> Outcome:
-        """Takes back an undo."""
-        return self.apply(Redo())
-
-    def reset(self) -> Outcome:
-        """Goes back to the layout that the Explorer was opened with."""
-        return self.apply(Reset())
-
-    def load(self, layout: Any) -> Outcome:
-        """Replaces the whole layout, given in any of its spellings."""
-        return self.apply(Load(Layout.of(layout)))
-
-    def select(self, place: str) -> Outcome:
-        """Shows who holds which slice of the tensor at a place, such as `params/w1`."""
-        return self.apply(Select(place))
+    # What takes time
 
     def auto(self, objective: str = "traffic") -> Any:
         """Searches the best layout and sets it beside the present one, which stays.
@@ -184,15 +159,11 @@ class Explorer:
         Raises:
             ExplorerError: there is nothing to train on, or a run is going on already.
         """
-        with self._lock:
+        with self.lock:
             answer = self.apply(Start(steps))
             if isinstance(answer, Refused):
                 raise ExplorerError(f"{answer.reason} {answer.fix}".strip())
             return self._runs[-1]
-
-    def cancel(self) -> Outcome:
-        """Stops the run that is going on, after its present step."""
-        return self.apply(Cancel())
 
     # The one door
 
@@ -205,7 +176,7 @@ class Explorer:
         Returns:
             `Accepted` with the new revision, or `Refused` with a reason and a fix; nothing changes then.
         """
-        with self._lock:
+        with self.lock:
             if isinstance(intent, Select):
                 return self._select(intent.place)
             if isinstance(intent, Start):
@@ -232,7 +203,7 @@ class Explorer:
         Returns:
             `Accepted` with the plan that would follow, or `Refused`.
         """
-        with self._lock:
+        with self.lock:
             after = self._after(intent)
             return after if isinstance(after, Refused) else Accepted(self._revision, self._plan_of(after.present))
 
@@ -290,9 +261,7 @@ class Explorer:
 
     def view(self) -> dict:
         """Returns everything that the board draws, as plain data."""
-        from .board import board_view  # noqa: PLC0415
-
-        with self._lock:
+        with self.lock:
             return board_view(self)
 
     def figure(self, name: str = "communication") -> Any:
@@ -303,7 +272,8 @@ class Explorer:
         """
         from .figures import figure  # noqa: PLC0415
 
-        return figure(name, self.view())
+        with self.lock:
+            return figure(name, self.view(), job_view(self))
 
     def snapshot(self) -> Any:
         """Returns the board as plain HTML without scripts, which a saved notebook keeps."""
@@ -317,7 +287,8 @@ class Explorer:
         return mimebundle(self)
 
     def __repr__(self) -> str:
-        return f"Explorer(layout={str(self.layout)!r}, revision={self.revision}, wire bytes={self.plan.wire_bytes})"
+        sent = round(self.plan.wire_bytes)
+        return f"Explorer(layout={str(self.layout)!r}, revision={self.revision}, wire bytes={sent:,})"
 
     # Within
 
@@ -362,15 +333,13 @@ class Explorer:
         return Accepted(self._revision, self.plan)
 
     def _set_search(self, found: Search) -> None:
-        with self._lock:
+        with self.lock:
             self._search = found
             self._changed("comparison")
 
     def _auto_quietly(self, objective: str) -> None:
-        try:
+        with contextlib.suppress(Exception):  # `auto` has noted the error for the board before it raised it
             self.auto(objective)
-        except Exception:  # noqa: S110  `auto` has noted the error for the board before it raised it
-            pass
 
     def _start(self, steps: int | None) -> Outcome:
         if self.training is None:
@@ -394,7 +363,7 @@ class Explorer:
         return Accepted(self._revision, self.plan)
 
     def _reported(self) -> None:
-        with self._lock:
+        with self.lock:
             self._changed("run")
 
     def _cancel(self) -> Outcome:

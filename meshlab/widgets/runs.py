@@ -222,6 +222,7 @@ def run_view(run: Run | None, current: Document) -> dict | None:
         "first_loss": losses[0] if losses else None,
         "loss": losses[-1] if losses else None,
         "losses": losses[::stride],
+        "stride": stride,
         "step_seconds": run.step_seconds,
         "error": run.error,
     }

@@ -54,10 +54,10 @@ class Session(anywidget.AnyWidget):
 
 def session_of(explorer: Explorer) -> Session:
     """Returns the session of an Explorer, and opens it when it is first shown."""
-    with explorer._lock:
-        if explorer._session is None:
-            explorer._session = Session(explorer)
-        return explorer._session
+    with explorer.lock:
+        if explorer.session is None:
+            explorer.session = Session(explorer)
+        return explorer.session
 
 
 def mimebundle(explorer: Explorer) -> Any:

@@ -1,7 +1,7 @@
 """Who holds which slice of one tensor: the picture in the mesh grid, as plain data.
 
 Every device holds an index range on each axis; devices with the same ranges hold the same slice (replicas of each
-other) and bear the same letter. With `hidden` on `model` of a mesh of 2 by 2, `params/w1` has two slices, each held twice:
+other) and bear the same letter. With `hidden` on `model` of a mesh of 2 by 2, `params/w1` has two slices, each twice:
 
     >>> [tile["slice"] for tile in shards_view(plan, "params/w1")["tiles"]]
     [0, 1, 0, 1]

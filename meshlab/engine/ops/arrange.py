@@ -12,6 +12,7 @@ each device: where a layout splits it, it is gathered first.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from .. import tensor as named
 from ..dims import Dim
 from ..errors import DimError
 from ..marks import mark_tag
+from ..shifting import shift_p
 from ..tensor import Tensor
 
 
@@ -108,3 +110,27 @@ def tag(tree: Any, name: str) -> Any:
     if not isinstance(name, str) or not name:
         raise DimError(f"tag was given the name {name!r}; a place is called by a word, such as 'residual'.")
     return jax.tree.map(lambda array: mark_tag(jnp.asarray(array), name), tree)
+
+
+def shift(x: Tensor, dim: Dim | str, offset: int, *, wrap: bool = False) -> Tensor:
+    """Returns the tensor moved along a dim: element i comes to i + offset.
+
+    Where the dim is split, only what crosses the edge of a shard is sent, to the neighbour that it belongs to.
+
+    Args:
+        x: [..., dim, ...].
+        dim: what to shift along.
+        offset: how far; negative towards the start.
+        wrap: whether what leaves at one end comes in at the other; else zeros come in.
+
+    Returns:
+        The dims of `x`.
+
+    Raises:
+        DimError: `x` has no such dim, or the offset is no integer.
+    """
+    array = named.array_of("shift", x)
+    axis = axes.find("shift", x.dims, dim)
+    if isinstance(offset, bool) or not hasattr(offset, "__index__"):
+        raise DimError(f"shift was given the offset {offset!r}; an offset is an integer.")
+    return named.result(shift_p.bind(array, axis=axis, offset=operator.index(offset), wrap=bool(wrap)), x.dims)

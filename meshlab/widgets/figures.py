@@ -1,0 +1,118 @@
+"""The board's charts as Plotly figures, for papers, slides and further work.
+
+    >>> explorer.figure("communication").write_html("communication.html")
+
+They are drawn from the very data that the board draws, in the same colours. Plotly is imported when the first one is
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..engine.errors import closest, listed
+from .document import ExplorerError
+from .palette import NEUTRAL, PATTERN, SOLID, mark
+
+_DRAWERS: dict[str, Callable[[dict, dict], Any]] = {}
+
+
+def _drawer(name: str) -> Callable:
+    def register(draw: Callable[[dict, dict], Any]) -> Callable[[dict, dict], Any]:
+        _DRAWERS[name] = draw
+        return draw
+
+    return register
+
+
+def figure(name: str, view: dict, job: dict) -> Any:
+    """Draws one chart of the board.
+
+    Args:
+        name: "communication", "lines", "memory", "comparison" or "loss".
+        view: what `board_view` gave.
+        job: what `job_view` gave.
+
+    Returns:
+        A `plotly.graph_objects.Figure`.
+
+    Raises:
+        ExplorerError: there is no such chart, or nothing to draw in it yet.
+    """
+    if name not in _DRAWERS:
+        raise ExplorerError(f"There is no chart {name!r}; there are {listed(_DRAWERS)}.{closest(name, _DRAWERS)}")
+    drawn = _DRAWERS[name](view, job)
+    drawn.update_layout(template="plotly_white", font_size=14, margin={"l": 10, "r": 10, "t": 50, "b": 10})
+    return drawn
+
+
+def _stacked(view: dict, title: str, rows: list[tuple[str, list[dict]]]) -> Any:
+    """Draws bars of parts; each mesh axis is one trace, in its mark."""
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    drawn = go.Figure()
+    for group in view["groups"]:
+        number = mark(view, group["key"])
+        counts = [sum(part["bytes"] for part in parts if part["key"] == group["key"]) for _, parts in rows]
+        if any(counts):
+            drawn.add_bar(
+                y=[name for name, _ in rows],
+                x=counts,
+                orientation="h",
+                name=group["key"],
+                marker={"color": SOLID[number], "pattern": {"shape": PATTERN[number], "fgcolor": "white"}},
+            )
+    drawn.update_layout(title=title, barmode="stack", xaxis_title="bytes", yaxis_autorange="reversed", showlegend=True)
+    return drawn
+
+
+@_drawer("communication")
+def _communication(view: dict, job: dict) -> Any:
+    rows = [(part["key"], [part]) for part in view["communication"]["by_axis"]]
+    return _stacked(view, "Bytes that each device sends per step, by mesh axis", rows)
+
+
+@_drawer("lines")
+def _lines(view: dict, job: dict) -> Any:
+    rows = [(line["line"], line["parts"]) for line in view["communication"]["by_line"]]
+    return _stacked(view, "Bytes that each device sends per step, by source line", rows)
+
+
+@_drawer("memory")
+def _memory(view: dict, job: dict) -> Any:
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    parts = view["memory"]["parts"]
+    shapes = ["/" if part["output"] else "" for part in parts]
+    bars = go.Bar(
+        y=[part["name"] for part in parts],
+        x=[part["bytes"] for part in parts],
+        orientation="h",
+        marker={"color": NEUTRAL, "pattern": {"shape": shapes, "fgcolor": "white"}},
+    )
+    title = "Bytes that each device holds: arguments, and outputs (striped)"
+    return go.Figure(bars).update_layout(title=title, xaxis_title="bytes", yaxis_autorange="reversed")
+
+
+@_drawer("comparison")
+def _comparison(view: dict, job: dict) -> Any:
+    comparison = view["comparison"]
+    if not comparison or "rows" not in comparison:
+        raise ExplorerError("There is no layout to compare with yet; call explorer.auto() first.")
+    rows = [(f"{row['name']}: {row['layout'] or 'no layout'}", row["by_axis"]) for row in comparison["rows"]]
+    return _stacked(view, f"Bytes that each device sends per step (Auto: least {comparison['objective']})", rows)
+
+
+@_drawer("loss")
+def _loss(view: dict, job: dict) -> Any:
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    runs = [run for run in reversed(job["runs"]) if run["losses"]]
+    if not runs:
+        raise ExplorerError("There is no run with a loss yet; call explorer.run() first.")
+    drawn = go.Figure()
+    for run in runs:
+        steps = [index * run["stride"] + 1 for index in range(len(run["losses"]))]
+        drawn.add_scatter(x=steps, y=run["losses"], name=f"run {run['number']}: {run['layout'] or 'no layout'}")
+    return drawn.update_layout(title="Loss", xaxis_title="step", yaxis_title="loss")

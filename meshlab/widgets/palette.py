@@ -1,0 +1,28 @@
+"""The colours of mesh axes in figures and snapshots: the light set of the board (see js/src/colours.css).
+
+An axis has the same colour wherever it is drawn, and a pattern as well, for those who do not see the colour.
+"""
+
+from __future__ import annotations
+
+SOLID = ("#2563c9", "#c2570c", "#0f7f6f", "#7a45c4", "#b82d71", "#6b7a12")
+TINT = ("#e7effc", "#fdeee0", "#dff4ef", "#f0e9fb", "#fce7f0", "#f1f4da")
+PATTERN = ("", "/", "-", "\\", "|", "x")
+NEUTRAL = "#3d4a5f"
+INK, SOFT, EDGE, QUIET = "#171b22", "#4d5664", "#dfe3e9", "#eef0f3"
+
+
+def mark(view: dict, key: str) -> int:
+    """Returns the number of the mark of a mesh axis, or of a set of them, as the board counts them."""
+    keys = [group["key"] for group in view["groups"]]
+    return (keys.index(key) if key in keys else 0) % len(SOLID)
+
+
+def count_bytes(count: int) -> str:
+    """Returns 1628116 as "1.63 MB", in powers of 1000, as the board writes it."""
+    value, unit = float(abs(count)), 0
+    units = ("B", "kB", "MB", "GB", "TB", "PB")
+    while value >= 999.5 and unit < len(units) - 1:
+        value, unit = value / 1000, unit + 1
+    digits = 0 if unit == 0 or value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{'−' if count < 0 else ''}{value:.{digits}f} {units[unit]}"
