@@ -147,6 +147,8 @@ class Lowering:
         assert axis is not None
         table, ids, *updates = operands
         rows, total = table.shape[axis], self.shapes[operation.inputs[0]][axis] if isinstance(operation.inputs[0], int) else 0
+        # Small integers would overflow when the start of a part is taken off.
+        ids = ids.astype(jnp.promote_types(ids.dtype, jnp.int32))
         clip = operation.params["mode"] == lax.GatherScatterMode.CLIP
         ids = jnp.clip(ids, 0, total - 1) if clip else ids
         local = ids - (self.index(spec.splits[axis]) * rows).astype(ids.dtype)
@@ -197,7 +199,9 @@ class Lowering:
         body = step.operation.body
         assert body is not None
         operands = tuple(jnp.asarray(o) for o in self.read(shards, step.operation.inputs, step.operands))
-        inside = dict(zip(zip(body.inputs, step.inner, strict=True), lax.optimization_barrier(operands), strict=True))
+        # The body computes from its own inputs alone; what else it may read are constants.
+        inside = dict(shards)
+        inside.update(zip(zip(body.inputs, step.inner, strict=True), lax.optimization_barrier(operands), strict=True))
         self.run(step.steps, inside)
         self.hand_out(step, self.read(inside, body.outputs, step.outputs), shards)
 

@@ -20,6 +20,7 @@ from . import planner_blocks
 from .code import Block, Input, Operation
 from .legality import Rules
 from .outcome import Outcome, outcome_of
+from .prune import prune
 from .relayout import Hop, hops, resolution, wire_bytes
 from .scope import Scope
 from .spec import Axes, Spec, local_shape, whole
@@ -46,10 +47,12 @@ def plan_steps(program: Program, rules: Rules, sizes: Mapping[str, int]) -> tupl
         spec = rules.spec(program.names[value], placed[value]) if value in placed else whole(len(program.names[value]))
         planner.arrive(scope, value, spec)
     planner.run(scope, block)
+    outputs: list[tuple[Input, Spec | None]] = []
     for value, place in zip(block.outputs, program.outputs, strict=True):
-        if isinstance(value, int):
-            planner.obtain(value, rules.spec(program.names[value], place), Cause("stored", place=place))
-    return tuple(scope.steps), planner.home
+        stored = rules.spec(program.names[value], place) if isinstance(value, int) else whole(0)
+        planner.obtain(value, stored, Cause("stored", place=place))
+        outputs.append((value, stored))
+    return prune(scope.steps, outputs, program.roots), planner.home
 
 
 class Planner:

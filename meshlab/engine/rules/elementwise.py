@@ -8,11 +8,13 @@ alike; multiplying or dividing by one number everywhere scales it; negation keep
 
 from __future__ import annotations
 
+import jax.numpy as jnp
+
 from ..code import Operation
-from .table import Factors, Facts, rule
+from .table import Factors, Facts, rule, run_whole
 
 PLAIN = (
-    "abs acos acosh and asin asinh atan atan2 atanh bessel_i0e bessel_i1e bitcast_convert_type cbrt ceil clamp "
+    "abs acos acosh and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp "
     "complex conj convert_element_type copy copy_p cos cosh digamma eq erf erf_inv erfc exp exp2 expm1 floor ge gt imag "
     "integer_pow is_finite le lgamma log log1p logistic lt max min ne nextafter not or population_count pow real "
     "reduce_precision rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh sqrt "
@@ -31,6 +33,12 @@ def _plain(_operation: Operation, facts: Facts) -> Factors:
     return _through(facts)
 
 
+@rule("bitcast_convert_type")
+def _bitcast(_operation: Operation, facts: Facts) -> Factors:
+    # Between dtypes of different widths an axis comes or goes.
+    return _through(facts) if facts.operands[0] == facts.results[0] else run_whole(facts, known=True)
+
+
 @rule("neg")
 def _negate(_operation: Operation, facts: Facts) -> Factors:
     return _through(facts, "unary")
@@ -47,5 +55,7 @@ def _multiply(_operation: Operation, facts: Facts) -> Factors:
 
 
 @rule("div")
-def _divide(_operation: Operation, facts: Facts) -> Factors:
-    return _through(facts, "scale" if facts.uniform[1] else "")
+def _divide(operation: Operation, facts: Facts) -> Factors:
+    # Integers are cut off, and what is cut off each addend is not what is cut off the sum.
+    exact = jnp.issubdtype(operation.equation.outvars[0].aval.dtype, jnp.inexact)
+    return _through(facts, "scale" if facts.uniform[1] and exact else "")

@@ -53,4 +53,7 @@ def _dot_general(operation: Operation, facts: Facts) -> Factors:
         *(right[j] for j in range(right_rank) if j not in batch_right and j not in summed_right),
     )
     summed = frozenset(left[i] for i in summed_left)
+    if operation.equation.outvars[0].aval.dtype == bool:
+        # Truth values are joined by "or", of which there is no partial sum.
+        return Factors((tuple(left), tuple(right)), (result,), whole=summed, survives=False)
     return Factors((tuple(left), tuple(right)), (result,), summed=summed, survives=False)
