@@ -72,7 +72,7 @@ bench: system ## Benchmarks: trace, plan, re-plan, drop to redrawn chart
 	@$(BIN)/python -m benchmarks
 
 sweep: $(VENV)/.dev ## Predicted collectives against compiled programs, over many random layouts (resumable, long)
-	@$(BIN)/python -m benchmarks.sweep
+	@$(BIN)/python -m meshlab.verify --layouts 200 --journal sweep.jsonl
 
 constraints: ## Take the newest versions, and write down which (run `make test` before you commit it)
 	@rm -rf $(VENV) && PYTHON="$(PYTHON)" sh scripts/venv.sh $(VENV)

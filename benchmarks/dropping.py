@@ -1,8 +1,8 @@
 """From the drop of a chip to the redrawn board, in a real browser with a real mouse.
 
 The clock is the page's own: it starts at the release of the mouse button, and stops after the frame in which the board
-shows the new revision. In between lie the way to the kernel, the re-plan, and the way back. Each drop is a legal move
-to a layout that was not planned before.
+shows the new revision. In between lie the way to the kernel, the re-plan, and the way back. The drops are a random walk
+of legal moves: in the transformer hardly one leads to a layout that was planned before.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ from __future__ import annotations
 import random
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from benchmarks.planning import subjects
 from benchmarks.timing import Sample
 from meshlab import workbooks
-from tests.browser.board import Board
+from tests.browser.board import TRAY, Board
 from tests.browser.page import NotebookPage, new_context, open_browser
 from tests.browser.server import serve
 
@@ -70,9 +69,10 @@ def _drops(board: Board, variable: str, times: int) -> tuple[float, ...]:
     return tuple(milliseconds / 1000 for milliseconds in board.page.view.evaluate("() => window.__drops"))
 
 
-def _moves(page: NotebookPage, variable: str) -> list[tuple[Any, Any]]:
-    """Returns the dims and axes of the moves that are legal now and change something."""
-    return page.python(
+def _moves(page: NotebookPage, variable: str) -> list[tuple[str, str]]:
+    """Returns the dims and axes of the moves that are legal now and change something, back to the tray included."""
+    onto_axes = page.python(
         f"[(d, a) for d, axes in {variable}.refusals().items() for a, refusal in axes.items()"
         f" if refusal is None and {variable}.layout.rules.get(d) != (a,)]"
     )
+    return onto_axes + [(dim, TRAY) for dim in page.python(f"list({variable}.layout.rules)")]

@@ -102,9 +102,15 @@ def compiler_options(found: Sequence[Any]) -> dict[str, Any]:
     """Returns the options with which to compile for devices.
 
     XLA for CPU ends the process when devices reach a collective more than 40 seconds apart, which simulated devices on
-    few cores do; they are given ten minutes.
+    few cores do; they are given ten minutes. It also takes out the barriers around recomputed pieces before it merges
+    equal expressions, which would undo the recomputation, and is kept from it.
     """
-    return {"xla_cpu_collective_call_terminate_timeout_seconds": 600} if found[0].platform == "cpu" else {}
+    if found[0].platform != "cpu":
+        return {}
+    return {
+        "xla_cpu_collective_call_terminate_timeout_seconds": 600,
+        "xla_disable_hlo_passes": "cse_barrier_expander",
+    }
 
 
 def _check_count(n: int) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 from jax.extend import core as jex
 
 from .code import Block, Code, Input, Literal, Operation
-from .source import is_backward, source_of
+from .source import Source, is_backward, source_of
 
 # The inner jaxpr of each call that is only wrapping, by the parameter that holds it.
 _INLINED = {
@@ -36,6 +36,7 @@ class _Flattener:
         self.shapes: list[tuple[int, ...]] = []
         self.dtypes: list[Any] = []
         self.constants: dict[int, Any] = {}
+        self.calls: list[Source | None] = []
 
     def value(self, aval: Any) -> int:
         self.shapes.append(tuple(aval.shape))
@@ -69,8 +70,12 @@ class _Flattener:
 
     def equation(self, equation: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
         name = equation.primitive.name
+        source = source_of(equation, bool(self.calls)) or (self.calls[-1] if self.calls else None)
         if name in _INLINED:
-            return self.closed(equation.params[_INLINED[name]], inputs, made)
+            self.calls.append(source)
+            outputs = self.closed(equation.params[_INLINED[name]], inputs, made)
+            self.calls.pop()
+            return outputs
         if name in REMAT and not (equation.params["prevent_cse"] and equation.params["differentiated"]):
             return self.closed(equation.params["jaxpr"], inputs, made)
         body = None
@@ -79,8 +84,9 @@ class _Flattener:
         elif name in REMAT:
             body = self.body(equation.params["jaxpr"], [])
         outputs = [self.value(v.aval) for v in equation.outvars]
-        source, backward = source_of(equation), is_backward(equation)
-        made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, body))
+        made.append(
+            Operation(name, equation, tuple(inputs), tuple(outputs), source, is_backward(equation), body)
+        )
         return list(outputs)
 
     def body(self, closed: Any, constants: list[Input]) -> Block:

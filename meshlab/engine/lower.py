@@ -161,10 +161,16 @@ class Lowering:
         clipped = params | {"mode": lax.GatherScatterMode.CLIP}
         (found,) = self.bind(operation, [table, jnp.where(here, local, 0)], clipped)
         offsets = operation.params["dimension_numbers"].offset_dims
-        mask = lax.broadcast_in_dim(
-            here[..., 0], found.shape, tuple(i for i in range(found.ndim) if i not in offsets)
-        )
-        return jnp.where(mask, found, jnp.zeros_like(found))
+
+        def spread(rows: Any) -> Any:
+            return lax.broadcast_in_dim(rows[..., 0], found.shape, tuple(i for i in range(found.ndim) if i not in offsets))
+
+        looked = jnp.where(spread(here), found, jnp.zeros_like(found))
+        if operation.params["mode"] != lax.GatherScatterMode.FILL_OR_DROP:
+            return looked
+        # Of the addends of a row that is not there, the first device's is what stands for it.
+        missing = ((ids < 0) | (ids >= total)) & (self.index(spec.splits[axis]) == 0)
+        return jnp.where(spread(missing), _filler(operation.params["fill_value"], found.dtype), looked)
 
     def loop(self, step: Loop, shards: Shards):
         """A scan; its body reads what lies around it."""
@@ -213,6 +219,18 @@ class Lowering:
             spec = step.outputs[position] or Spec(())
             outer = Spec(((), *spec.splits), spec.partial) if position >= stacked_from else spec
             shards[value, outer] = result
+
+
+def _filler(given: Any, dtype: Any) -> Any:
+    """What JAX's gather answers for rows that are not there."""
+    if given is not None:
+        return jnp.asarray(given, dtype)
+    if jnp.issubdtype(dtype, jnp.inexact):
+        return jnp.asarray(jnp.nan, dtype)
+    if dtype == bool:
+        return jnp.asarray(True)
+    limits = jnp.iinfo(dtype)
+    return jnp.asarray(limits.min if jnp.issubdtype(dtype, jnp.signedinteger) else limits.max, dtype)
 
 
 def _like(made: Any, carry: Any) -> Any:

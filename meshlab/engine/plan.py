@@ -16,6 +16,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import jax
+
 from .code import Literal, item_bytes
 from .collective import Collective, collectives_of
 from .errors import MeshlabError
@@ -107,7 +109,7 @@ class Plan:
         outputs = 0
         for value, place, spec in zip(self.program.code.block.outputs, self.program.outputs, self.output_specs, strict=True):
             if isinstance(value, Literal):
-                count = item_bytes(getattr(value.value, "dtype", "float32"))
+                count = item_bytes(jax.dtypes.result_type(value.value))
             else:
                 count = self._local_bytes(value, spec)
             part = "/".join(place.split("/")[:2])
@@ -209,13 +211,10 @@ class Plan:
 
         return to_json(self)
 
-    def __str__(self):
+    def __repr__(self):
         from .explain import table
 
         return table(self)
-
-    def __repr__(self):
-        return f"Plan({str(self.layout)!r} on {self.mesh}: {len(self.collectives)} collectives)"
 
     def _repr_html_(self) -> str:
         from .explain import html_table

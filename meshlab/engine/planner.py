@@ -68,6 +68,8 @@ class Planner:
         self.home: dict[int, Spec] = {}
         self.scope_of: dict[int, Scope] = {}
         self.fills: dict[int, Operation] = {}
+        # Carries of loops that are tried as zeros, to see whether partial sums gather in them.
+        self.hoped: frozenset[int] = frozenset()
         self.chain: list[Scope] = []
 
     # Blocks
@@ -107,7 +109,7 @@ class Planner:
 
     def is_zero(self, value: Input) -> bool:
         """Whether an input is known to be zero everywhere: then it is a partial sum of itself."""
-        return value in self.zeros if isinstance(value, int) else value.is_zero
+        return value in self.zeros or value in self.hoped if isinstance(value, int) else value.is_zero
 
     def resolve(self, value: int, cause: Cause | None = None) -> Spec:
         """Resolves a partial sum to its wanted spec, for good."""
@@ -119,6 +121,8 @@ class Planner:
     def obtain(self, value: Input, target: Spec, cause: Cause):
         """Makes a value available in a spec: with nothing, by a fill, or by moves from the cheapest spec at hand."""
         if not isinstance(value, int):
+            return
+        if value in self.hoped:
             return
         root = self.roots.get(value, value)
         scope = self.scope_of[root]
@@ -201,7 +205,7 @@ class Planner:
         """What becomes of an operation in the specs that its operands now have; looked up if it was met before."""
         asked = self.asked(operation)
         operands = tuple([self.spec_of(v) for v in operation.inputs])
-        key = (operation, operands, tuple(asked.items()))
+        key = (operation, operands, tuple(asked.items()), self.hoped.intersection(operation.reads))
         found = self.memo.get(key)
         if found is None:
             zeros = [self.is_zero(v) for v in operation.inputs]

@@ -2,7 +2,8 @@
 
 A scan's carry must have one spec, going in and coming out. It starts from the spec of what comes in, is joined with
 what the body makes of it (an axis stays split only as far as both are), and the body is planned anew until nothing
-changes. A carry that starts from zero may be partial: so gradients accumulate over steps and are reduced once.
+changes. A carry that starts from zero may be partial: so gradients accumulate over steps and are reduced once. Whether
+partial sums gather in it is found by planning the body once as if it were still zero.
 """
 
 from __future__ import annotations
@@ -59,16 +60,21 @@ def plan_scan(planner: Planner, scope: Scope, operation: Operation):
     starts = [_before(planner, v) for v in operation.inputs[:carried]]
     stacked = [_before(planner, v) for v in operation.inputs[carried:]]
     stacked = [Spec(((), *s.splits[1:])) for s in stacked]
-    zero = [v in planner.zeros and planner.uses[i] == 1 for v, i in zip(operation.inputs, body.inputs, strict=False)]
-    saved = _save(planner)
+    zero = [planner.is_zero(v) and planner.uses[i] == 1 for v, i in zip(operation.inputs, body.inputs, strict=False)]
+    saved, hoped = _save(planner), planner.hoped
+    hoping = any(zero[:carried])
     while True:
         inner = [*starts, *(Spec(s.splits[1:]) for s in stacked)]
+        tried = zip(body.inputs, starts, zero, strict=False)
+        planner.hoped = hoped.union(v for v, s, z in tried if hoping and z and not s.partial)
         inside, made = _plan_body(planner, operation, inner)
+        planner.hoped = hoped
         joined = [
             _join(start, after, may) for start, after, may in zip(starts, made[:carried], zero[:carried], strict=True)
         ]
-        if joined == starts:
+        if joined == starts and not hoping:
             break
+        hoping = hoping and joined != starts
         # A carry that did not stay as partial as it came in is not tried as a partial sum again.
         zero = [z and (not s.partial or s.partial == j.partial) for z, s, j in zip(zero, starts, joined, strict=False)]
         starts = [j if z else j.resolved() for z, j in zip(zero, joined, strict=False)]

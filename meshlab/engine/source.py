@@ -15,6 +15,8 @@ from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _MODELS = os.path.join(_PACKAGE, "models") + os.sep
+# JAX's modules that call a function to trace it; frames beyond them belong to whoever called first.
+_CALLERS = ("pjit.py", "custom_derivatives.py")
 _LIBRARIES = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
 
 
@@ -69,12 +71,23 @@ def _rank(file: str) -> int:
     return 0
 
 
-def source_of(equation: Any) -> Source | None:
-    """Returns the user's line that a jaxpr equation comes from, or None where JAX kept no traceback."""
+def source_of(equation: Any, inside_call: bool = False) -> Source | None:
+    """Returns the user's line that a jaxpr equation comes from.
+
+    Args:
+        equation: of a jaxpr.
+        inside_call: whether it lies in the jaxpr of a call such as `jit`. JAX keeps those for the next call, with the
+            lines of the first one: only frames inside the called function are this call's own.
+
+    Returns:
+        The line, or None where there is none.
+    """
     traceback = equation.source_info.traceback
     if traceback is None:
         return None
     for frame in traceback.frames:
+        if inside_call and os.path.basename(frame.file_name) in _CALLERS:
+            return None
         if _rank(frame.file_name) == 0:
             return Source(frame.file_name, frame.line_num, frame.function_name)
     return None

@@ -54,6 +54,11 @@ class Compute:
     extremum: Axes = ()
     known: bool = True
 
+    def __str__(self):
+        read = ", ".join(str(spec) for spec in self.operands if spec is not None)
+        then = f", then all-reduce ({self.operation.name[-3:]}) over {'+'.join(self.extremum)}" if self.extremum else ""
+        return f"{self.operation.name}  {read} → {', '.join(map(str, self.results))}{then}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Fill:
@@ -61,6 +66,9 @@ class Fill:
 
     operation: Operation
     spec: Spec
+
+    def __str__(self):
+        return f"{self.operation.name}  made as {self.spec}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +88,9 @@ class Move:
     hop: Hop
     cause: Cause
     name: int
+
+    def __str__(self):
+        return f"{self.hop.kind} over {'+'.join(self.hop.axes)}  {self.start} → {self.hop.result}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,6 +116,9 @@ class Loop:
         """How often the body runs."""
         return self.operation.params["length"]
 
+    def __str__(self):
+        return "\n    ".join([f"scan × {self.times}", *"\n".join(map(str, self.steps)).splitlines()])
+
 
 @dataclasses.dataclass(frozen=True)
 class Barrier:
@@ -120,6 +134,9 @@ class Barrier:
     def times(self) -> int:
         """Its steps run once."""
         return 1
+
+    def __str__(self):
+        return "\n    ".join(["recomputed, behind a barrier", *"\n".join(map(str, self.steps)).splitlines()])
 
 
 Step = Compute | Fill | Move | Loop | Barrier

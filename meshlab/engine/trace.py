@@ -14,6 +14,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from .errors import MeshlabError, TraceError, closest
 from .flatten import flatten
@@ -65,7 +66,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
             (p, n) for n, a in zip(names, args, strict=True) for p, _, _ in _leaves(n, a)
         )
     )
-    code = flatten(closed)
+    code = flatten(_without_dead_code(closed))
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     axis_names, sizes = name_axes(code, given)
     outputs = [place for place, _, _ in _leaves("out", shapes)]
@@ -75,6 +76,15 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         for array, (_, leaf, _) in zip(abstract, leaves, strict=True)
     )
     return build(fn, code, axis_names, sizes, arguments, tuple(outputs), carries, structure, templates, shapes)
+
+
+def _without_dead_code(closed: Any) -> Any:
+    """The same program, rid of what no output needs; inside loops too, where a carry or a result may be of no use."""
+    jaxpr = closed.jaxpr
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    kept, _ = dce_jaxpr(jaxpr.replace(constvars=[], invars=inputs), [True] * len(jaxpr.outvars), instantiate=True)
+    count = len(jaxpr.constvars)
+    return closed.replace(jaxpr=kept.replace(constvars=kept.invars[:count], invars=kept.invars[count:]))
 
 
 def _called(fn: Callable) -> str:

@@ -81,11 +81,12 @@ def read_document(text: str) -> Document:
     missing = sorted({"dims", "mesh", "layout"} - data.keys())
     if missing:
         raise ExplorerError(f"This document of the Explorer lacks {', '.join(missing)}; was it cut short?")
-    return Document(
-        dims=tuple((str(name), int(size)) for name, size in data["dims"].items()),
-        mesh=tuple((str(name), int(size)) for name, size in data["mesh"]),
-        layout=Layout.of(data["layout"]),
-    )
+    try:
+        dims = tuple((str(name), int(size)) for name, size in data["dims"].items())
+        mesh = tuple((str(name), int(size)) for name, size in data["mesh"])
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ExplorerError(f"The dims or the mesh of this document cannot be read ({error}).") from None
+    return Document(dims, mesh, Layout.of(data["layout"]))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,19 +31,10 @@ from .board import board_view, job_view
 from .changes import layout_after, refused
 from .compare import Search, search
 from .document import Document, ExplorerError, History, read_document
-from .intents import (
-    Accepted,
-    Auto,
-    Cancel,
-    Intent,
-    Outcome,
-    Redo,
-    Refused,
-    Select,
-    Start,
-    Undo,
-)
-from .runs import Run, Training, check_training
+from .gestures import Gestures
+from .intents import Accepted, Auto, Cancel, Intent, Outcome, Redo, Refused, Select, Start, Undo
+from .runs import Run, Runs
+from .training import Training, check_training
 from .view import places_of
 
 KEPT_PLANS = 64
@@ -74,7 +65,7 @@ class Explorer(Gestures):
         self._plan_of(self._initial)
         self._selected = next(iter(places_of(program)), None)
         self._revision = 0
-        self._runs: tuple[Run, ...] = ()
+        self._runs = Runs(run)
         self._search: Search | None = None
         self._listeners: list[Callable[[str], None]] = []
         self.session: Any = None  # the notebook's widget, once it is shown
@@ -115,7 +106,7 @@ class Explorer(Gestures):
     @property
     def runs(self) -> tuple[Run, ...]:
         """All runs, oldest first."""
-        return self._runs
+        return self._runs.all
 
     @property
     def history(self) -> History:
@@ -163,7 +154,7 @@ class Explorer(Gestures):
             answer = self.apply(Start(steps))
             if isinstance(answer, Refused):
                 raise ExplorerError(f"{answer.reason} {answer.fix}".strip())
-            return self._runs[-1]
+            return self._runs.all[-1]
 
     # The one door
 
@@ -180,9 +171,11 @@ class Explorer(Gestures):
             if isinstance(intent, Select):
                 return self._select(intent.place)
             if isinstance(intent, Start):
-                return self._start(intent.steps)
+                refusal = self._runs.start(intent.steps, self.plan, self.document, self._revision, self._run_changed)
+                return self._run_changed() if refusal is None else refusal
             if isinstance(intent, Cancel):
-                return self._cancel()
+                refusal = self._runs.cancel()
+                return Accepted(self._revision, self.plan) if refusal is None else refusal
             if isinstance(intent, Auto):
                 threading.Thread(target=self._auto_quietly, args=(intent.objective,), daemon=True).start()
                 return Accepted(self._revision)
@@ -341,36 +334,10 @@ class Explorer(Gestures):
         with contextlib.suppress(Exception):  # `auto` has noted the error for the board before it raised it
             self.auto(objective)
 
-    def _start(self, steps: int | None) -> Outcome:
-        if self.training is None:
-            return Refused(
-                "This Explorer has no data to train on.",
-                "Open it with ml.explore(program, mesh, run=ml.Training(start, batches)).",
-                "no_training",
-            )
-        if self._runs and self._runs[-1].active:
-            return Refused(
-                f"Run {self._runs[-1].number} is still going on; there is one run at a time.",
-                "Wait for it, or cancel it.",
-                "running",
-            )
-        if steps is not None and steps < 1:
-            return Refused(f"A run of {steps} steps was asked for.", "Ask for at least 1.", "bad_steps")
-        run = Run(len(self._runs) + 1, self._revision, self.document, steps or self.training.steps)
-        self._runs = (*self._runs, run)
-        run.start(self.plan, self.training, self._reported)
-        self._changed("run")
-        return Accepted(self._revision, self.plan)
-
-    def _reported(self) -> None:
+    def _run_changed(self) -> Accepted:
         with self.lock:
             self._changed("run")
-
-    def _cancel(self) -> Outcome:
-        if not self._runs or not self._runs[-1].active:
-            return Refused("There is no run to cancel.", code="nothing")
-        self._runs[-1].cancel()
-        return Accepted(self._revision, self.plan)
+            return Accepted(self._revision, self.plan)
 
 
 def explore(program: Any, mesh: Any, layout: Any = None, run: Training | None = None) -> Explorer:

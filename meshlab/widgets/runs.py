@@ -1,101 +1,26 @@
 """Training under a plan, in the background, so that neither the notebook nor the board waits for it.
 
-A `Training` says what the plan cannot know: the values to start from and the batches. Say the program is
-`step(params, images, labels) -> (loss, params)`, whose output 1 is the next step's `params`:
-
-    >>> training = Training({"params": params}, batches=lambda: ({"images": x, "labels": y} for x, y in data), steps=50)
     >>> run = ml.explore(program, mesh, run=training).run()
     >>> run.wait().losses[-1]
 
 Each step calls `plan.run`, hands carried outputs to the next step, and notes the first scalar output as the loss. A
-run can be cancelled between two steps (XLA cannot be interrupted within one). It starts from the same values every
-time, so that two layouts can be compared: the losses agree.
+run can be cancelled between two steps (XLA cannot be interrupted within one). There is one at a time; the earlier ones
+are kept, since the same loss under another layout is what the table of runs is there to show.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from ..engine.errors import closest, listed
+from ..engine.errors import listed
 from .document import Document, ExplorerError
+from .intents import Refused
+from .training import Training, parameters_of
 
 REPORT_SECONDS = 0.1  # Jupyter drops messages beyond 1000 a second; the eye needs ten
-
-
-@dataclasses.dataclass(frozen=True)
-class Training:
-    """What a run repeats.
-
-    Args:
-        start: values of the program's arguments at the first step, by argument name; those that the program carries
-            are replaced by its own outputs afterwards.
-        batches: makes a fresh iterable of the arguments that change with each step, by argument name; it is called
-            again whenever it is used up.
-        steps: how many steps a run takes, unless it is told otherwise.
-
-    Raises:
-        ExplorerError: `steps` is below 1, or `batches` cannot be called.
-
-    Example:
-        >>> Training({"params": params, "images": images, "labels": labels}, steps=20)  # every step on the same data
-    """
-
-    start: Mapping[str, Any]
-    batches: Callable[[], Iterable[Mapping[str, Any]]] | None = None
-    steps: int = 100
-
-    def __post_init__(self):
-        if self.steps < 1:
-            raise ExplorerError(f"Training was given steps={self.steps}; it takes at least 1.")
-        if self.batches is not None and not callable(self.batches):
-            raise ExplorerError(
-                f"Training was given batches of type {type(self.batches).__name__}, which is used up by one run; "
-                "hand in a function that makes them: batches=lambda: iter(...)."
-            )
-
-    def feeds(self) -> Iterator[Mapping[str, Any]]:
-        """Yields the changing arguments of each step, without end."""
-        if self.batches is None:
-            while True:
-                yield {}
-        while True:
-            before = None
-            for before in self.batches():
-                yield before
-            if before is None:
-                raise ExplorerError("Training's batches() gave no batch at all; it must give at least one.")
-
-
-def parameters_of(program: Any) -> tuple[str, ...]:
-    """Returns the names of the program's parameters, in order."""
-    return tuple(dict.fromkeys(argument.parameter for argument in program.arguments))
-
-
-def check_training(training: Training, program: Any) -> None:
-    """Refuses a training whose values do not belong to the program's arguments.
-
-    Args:
-        training: the training.
-        program: the program.
-
-    Raises:
-        ExplorerError: a name is not an argument of the program, or a carried argument has no value to start from.
-    """
-    arguments = parameters_of(program)
-    for name in training.start:
-        if name not in arguments:
-            raise ExplorerError(
-                f"Training starts from `{name}`, which is no argument of this program (it has {listed(arguments)})."
-                f"{closest(name, arguments)}"
-            )
-    needed = set(program.carry) if training.batches else set(arguments)
-    missing = [name for name in arguments if name in needed and name not in training.start]
-    if missing:
-        raise ExplorerError(f"Training lacks a value to start from for {listed(missing)}; add it to `start`.")
 
 
 def _loss(outputs: tuple) -> float | None:
@@ -151,14 +76,14 @@ class Run:
         self._ended.wait(timeout)
         return self
 
-    def start(self, plan: Any, training: Training, report: Callable[[], None]) -> Run:
+    def start(self, plan: Any, training: Training, report: Callable[[], Any]) -> Run:
         """Starts it in a thread of its own; `report` is called there, at most ten times a second."""
         work = threading.Thread(target=self._work, args=(plan, training, report), name=f"meshlab-run-{self.number}")
         work.daemon = True
         work.start()
         return self
 
-    def _work(self, plan: Any, training: Training, report: Callable[[], None]) -> None:
+    def _work(self, plan: Any, training: Training, report: Callable[[], Any]) -> None:
         try:
             self._steps(plan, training, report)
             self.phase = "cancelled" if self._stop.is_set() and self.taken < self.steps else "done"
@@ -170,7 +95,7 @@ class Run:
             finally:
                 self._ended.set()
 
-    def _steps(self, plan: Any, training: Training, report: Callable[[], None]) -> None:
+    def _steps(self, plan: Any, training: Training, report: Callable[[], Any]) -> None:
         arguments, carry = parameters_of(plan.program), plan.program.carry
         values = dict(training.start)
         feeds = training.feeds()
@@ -195,6 +120,56 @@ class Run:
             if now - reported >= REPORT_SECONDS:
                 reported = now
                 report()
+
+
+class Runs:
+    """The runs of one Explorer, one at a time.
+
+    Args:
+        training: what they train on; None where nothing was given.
+
+    Attributes:
+        all: every run, oldest first.
+    """
+
+    def __init__(self, training: Training | None):
+        self.training = training
+        self.all: tuple[Run, ...] = ()
+
+    def start(
+        self, steps: int | None, plan: Any, document: Document, revision: int, report: Callable[[], Any]
+    ) -> Refused | None:
+        """Starts a run.
+
+        Args:
+            steps: how many steps; None for as many as the training says.
+            plan: the plan to run.
+            document: the document that it is of.
+            revision: the Explorer's revision.
+            report: called as the run proceeds, from its own thread.
+
+        Returns:
+            Why there is none; None where it has started.
+        """
+        if self.training is None:
+            fix = "Open it with ml.explore(program, mesh, run=ml.Training(start, batches))."
+            return Refused("This Explorer has no data to train on.", fix, "no_training")
+        if self.all and self.all[-1].active:
+            reason = f"Run {self.all[-1].number} is still going on; there is one run at a time."
+            return Refused(reason, "Wait for it, or cancel it.", "running")
+        if steps is not None and steps < 1:
+            return Refused(f"A run of {steps} steps was asked for.", "Ask for at least 1.", "bad_steps")
+        run = Run(len(self.all) + 1, revision, document, steps or self.training.steps)
+        self.all = (*self.all, run)
+        run.start(plan, self.training, report)
+        return None
+
+    def cancel(self) -> Refused | None:
+        """Cancels the run that is going on; returns why there is nothing to cancel."""
+        if not self.all or not self.all[-1].active:
+            return Refused("There is no run to cancel.", code="nothing")
+        self.all[-1].cancel()
+        return None
 
 
 def run_view(run: Run | None, current: Document) -> dict | None:

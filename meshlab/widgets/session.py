@@ -62,7 +62,7 @@ def session_of(explorer: Explorer) -> Session:
 
 def mimebundle(explorer: Explorer) -> Any:
     """Returns what a notebook shows of an Explorer: the widget, and a snapshot for where there is no kernel."""
-    data, metadata = session_of(explorer)._repr_mimebundle_()
+    data, metadata = session_of(explorer)._repr_mimebundle_() or ({}, {})
     data["text/html"] = explorer.snapshot().html
     data["text/plain"] = repr(explorer)
     return data, metadata

@@ -1,0 +1,91 @@
+"""What the Run button trains on: the values that a program starts from, and its batches.
+
+A plan knows shapes only. Say the program is `step(params, images, labels) -> (loss, params)`, whose output 1 is the
+next step's `params`; then
+
+    >>> Training({"params": params}, batches=lambda: ({"images": x, "labels": y} for x, y in data), steps=50)
+
+says all that is missing. `batches` is a function, since each run starts afresh, on the same data: only so can the
+losses of two layouts be compared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from ..engine.errors import closest, listed
+from .document import ExplorerError
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """What a run repeats.
+
+    Args:
+        start: values of the program's arguments at the first step, by argument name; those that the program carries
+            are replaced by its own outputs afterwards.
+        batches: makes a fresh iterable of the arguments that change with each step, by argument name; it is called
+            again whenever it is used up.
+        steps: how many steps a run takes, unless it is told otherwise.
+
+    Raises:
+        ExplorerError: `steps` is below 1, or `batches` cannot be called.
+
+    Example:
+        >>> Training({"params": params, "images": images, "labels": labels}, steps=20)  # every step on the same data
+    """
+
+    start: Mapping[str, Any]
+    batches: Callable[[], Iterable[Mapping[str, Any]]] | None = None
+    steps: int = 100
+
+    def __post_init__(self):
+        if self.steps < 1:
+            raise ExplorerError(f"Training was given steps={self.steps}; it takes at least 1.")
+        if self.batches is not None and not callable(self.batches):
+            raise ExplorerError(
+                f"Training was given batches of type {type(self.batches).__name__}, which is used up by one run; "
+                "hand in a function that makes them: batches=lambda: iter(...)."
+            )
+
+    def feeds(self) -> Iterator[Mapping[str, Any]]:
+        """Yields the changing arguments of each step, without end."""
+        if self.batches is None:
+            while True:
+                yield {}
+        while True:
+            before = None
+            for before in self.batches():
+                yield before
+            if before is None:
+                raise ExplorerError("Training's batches() gave no batch at all; it must give at least one.")
+
+
+def parameters_of(program: Any) -> tuple[str, ...]:
+    """Returns the names of the program's parameters, in order."""
+    return tuple(dict.fromkeys(argument.parameter for argument in program.arguments))
+
+
+def check_training(training: Training, program: Any) -> None:
+    """Refuses a training whose values do not belong to the program's arguments.
+
+    Args:
+        training: the training.
+        program: the program.
+
+    Raises:
+        ExplorerError: a name is not an argument of the program, or a carried argument has no value to start from.
+    """
+    arguments = parameters_of(program)
+    for name in training.start:
+        if name not in arguments:
+            raise ExplorerError(
+                f"Training starts from `{name}`, which is no argument of this program (it has {listed(arguments)})."
+                f"{closest(name, arguments)}"
+            )
+    needed = set(program.carry) if training.batches else set(arguments)
+    missing = [name for name in arguments if name in needed and name not in training.start]
+    if missing:
+        raise ExplorerError(f"Training lacks a value to start from for {listed(missing)}; add it to `start`.")

@@ -1,0 +1,25 @@
+"""A small program that trains, on a mesh of 2 by 4, and an Explorer of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from meshlab.engine.mesh import Mesh
+from meshlab.engine.program import Program
+from meshlab.widgets.explorer import Explorer, explore
+from tests.widgets import small
+
+
+@pytest.fixture(scope="session")
+def program() -> Program:
+    return small.program()
+
+
+@pytest.fixture(scope="session")
+def mesh() -> Mesh:
+    return small.mesh()
+
+
+@pytest.fixture
+def explorer(program: Program, mesh: Mesh) -> Explorer:
+    return explore(program, mesh, run=small.training(steps=5))

@@ -1,0 +1,77 @@
+"""Documents: JSON and back, what is refused, and the history."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from meshlab.engine.layout import Layout
+from meshlab.widgets.document import Document, ExplorerError, History, read_document
+from meshlab.widgets.explorer import Explorer
+
+
+def document(layout: object = None) -> Document:
+    return Document((("batch", 8), ("hidden", 16)), (("model", 4), ("data", 2)), Layout.of(layout))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "layout", [None, "batch:data hidden:model+data", {"batch": "data", "z/*": {"hidden": "data"}, "a/*": {"hidden": None}}]
+)
+def test_json_gives_the_document_back(layout: object) -> None:
+    before = document(layout)
+    after = read_document(before.to_json())
+    assert after.layout == before.layout
+    assert after.mesh == before.mesh
+    assert dict(after.dims) == dict(before.dims)
+    assert after.to_json() == before.to_json()
+
+
+def test_equal_layouts_give_equal_text() -> None:
+    assert document("hidden:model batch:data").to_json() == document({"batch": "data", "hidden": ["model"]}).to_json()
+
+
+def test_unknown_schema_is_refused() -> None:
+    data = json.loads(document().to_json()) | {"schema": 2}
+    with pytest.raises(ExplorerError, match=r"has schema 2; this version of meshlab reads schema 1"):
+        read_document(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("batch:data", "not an Explorer's document: it is not JSON"),
+        ("[1]", "it has no `schema`"),
+        ('{"layout": {}}', "it has no `schema`"),
+        ('{"schema": 1, "layout": {}}', "lacks dims, mesh; was it cut short"),
+        ('{"schema": 1, "dims": 3, "mesh": [], "layout": {}}', "cannot be read"),
+        ('{"schema": 1, "dims": {"a": 3}, "mesh": ["data"], "layout": {}}', "cannot be read"),
+    ],
+)
+def test_other_text_is_refused(text: str, match: str) -> None:
+    with pytest.raises(ExplorerError, match=match):
+        read_document(text)
+
+
+def test_history_goes_back_and_forth() -> None:
+    one, two, three = (document(f"hidden:{axis}") for axis in ("data", "model", "data+model"))
+    history = History(one).commit(two).commit(three)
+    assert history.undo().present == two
+    assert history.undo().undo().undo().present == one
+    assert history.undo().undo().redo().present == two
+    assert history.redo() is history
+    assert history.undo().commit(one).future == ()
+
+
+def test_an_explorer_is_opened_from_its_json(explorer: Explorer) -> None:
+    explorer.load({"hidden": "model", "params/*": {"classes": "data"}})
+    again = Explorer.from_json(explorer.to_json(), explorer.program)
+    assert again.layout == explorer.layout
+    assert again.mesh == explorer.mesh
+    assert again.plan.wire_bytes == explorer.plan.wire_bytes
+
+
+def test_json_of_another_program_is_refused(explorer: Explorer) -> None:
+    text = document("hidden:model").to_json()
+    with pytest.raises(ExplorerError, match=r"of a program with the dims .*'hidden': 16.* the program that was given has"):
+        Explorer.from_json(text, explorer.program)
