@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import jax
-import jaxlib
+import jaxlib.version
 
 from .engine.devices import simulate
 from .engine.layout import Layout
@@ -36,11 +36,15 @@ Case = tuple[str, str, str]
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the sweep from the command line; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m meshlab.verify", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m meshlab.verify", description="Checks every model under many legal layouts."
+    )
     parser.add_argument("--layouts", type=int, default=200, help="layouts for each model (default: 200)")
     parser.add_argument("--seed", type=int, default=0, help="which layouts are drawn (default: 0)")
     parser.add_argument("--models", nargs="*", help="names of models (default: all)")
-    parser.add_argument("--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where results are kept")
+    parser.add_argument(
+        "--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where results are kept"
+    )
     options = parser.parse_args(arguments)
     simulate(8)
     known = {m.name: m for m in models()}
@@ -77,20 +81,23 @@ def check_case(program: Program, mesh: Mesh, layout: Layout, data: tuple) -> dic
     try:
         report = program.plan(mesh, layout).check(*data)
         found = {"ok": report.ok, "report": None if report.ok else str(report)}
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong is a result of the sweep
+    except Exception as error:
         found = {"ok": False, "report": f"{type(error).__name__}: {error}"}
     return found | {"seconds": round(time.perf_counter() - start, 3)}
 
 
 def table(lines: list[dict[str, Any]]) -> str:
     """The results by model, with what they were found with."""
-    checked, failed = Counter(line["model"] for line in lines), Counter(line["model"] for line in lines if not line["ok"])
+    checked, failed = (
+        Counter(line["model"] for line in lines),
+        Counter(line["model"] for line in lines if not line["ok"]),
+    )
     seconds = Counter()
     for line in lines:
         seconds[line["model"]] += line["seconds"]
     rows = [f"{name:24}{n:9,}{failed[name]:9,}{seconds[name] / n:12.2f}" for name, n in checked.items()]
     total = f"{'all':24}{sum(checked.values()):9,}{sum(failed.values()):9,}"
-    versions = f"commit {_commit()} · jax {jax.__version__} · jaxlib {jaxlib.__version__} · Python {platform.python_version()}"
+    versions = f"commit {_commit()} · jax {jax.__version__} · jaxlib {jaxlib.version.__version__} · Python {platform.python_version()}"
     return "\n".join([f"{'model':24}{'layouts':>9}{'failed':>9}{'s a case':>12}", *rows, total, versions])
 
 

@@ -51,9 +51,10 @@ ml.f32[Batch, Rows, Cols]
 # %% [markdown]
 # ## The model
 #
-# Two matrix products with a `relu` between them. Each operation **names the dimensions that it uses up**: the first
-# product sums over rows and columns, so what is left of `[batch, rows, cols]` and `[rows, cols, hidden]` is `[batch,
-# hidden]`. `cross_entropy` uses up `classes`, and the mean uses up the rest: a loss has no dimensions.
+# Two matrix products with a `relu` between them, and out come the *logits*: a score for each of the ten classes. Each
+# operation **names the dimensions that it uses up**: the first product sums over rows and columns, so what is left of
+# `[batch, rows, cols]` and `[rows, cols, hidden]` is `[batch, hidden]`. `cross_entropy` uses up `classes`, and the
+# mean uses up the rest: a loss has no dimensions.
 #
 # The training step is plain JAX: `jax.value_and_grad`, and a subtraction for each weight. Nothing in the model speaks
 # of devices.
@@ -62,7 +63,8 @@ ml.f32[Batch, Rows, Cols]
 # %%
 def classify(params, images):
     hidden = ml.relu(ml.dot(images, params["w1"], Rows, Cols))
-    return ml.dot(hidden, params["w2"], Hidden)
+    logits = ml.dot(hidden, params["w2"], Hidden)
+    return logits
 
 
 def loss(params, images, labels):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -73,7 +73,9 @@ class Report:
         for key in sorted({*self.predicted, *self.compiled}, key=str):
             kind, axes = key
             p, c = self.predicted.get(key, 0), self.compiled.get(key, 0)
-            lines.append(f"  {_mark(p == c)} {kind} over {'+'.join(axes or ('?',))}: predicted {p:,} B, compiled {c:,} B")
+            lines.append(
+                f"  {_mark(p == c)} {kind} over {'+'.join(axes or ('?',))}: predicted {p:,} B, compiled {c:,} B"
+            )
         if not self.predicted and not self.compiled:
             lines.append(f"  {_mark(True)} no collectives, predicted and compiled")
         worst = max(self.errors, key=lambda e: (e[1] > e[2], e[1]), default=None)
@@ -100,7 +102,9 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
     executable = compiled(plan)
     platform = executable.input_shardings[0][0].mesh.devices.flat[0].platform if plan.program.arguments else "cpu"
     predicted, notes = predicted_totals(plan, platform)
-    found = {(k, a or ("?",)): n for (k, a), n in totals(read_collectives(executable.as_text(), plan.mesh.axes)).items() if n}
+    found = {
+        (k, a or ("?",)): n for (k, a), n in totals(read_collectives(executable.as_text(), plan.mesh.axes)).items() if n
+    }
     expected = unsharded(plan, args)
     errors = compare(plan.program, expected, run(plan, args, donate=False))
     analysis = executable.memory_analysis()
@@ -154,9 +158,7 @@ def compare(program: Program, expected: Sequence[Any], result: Any) -> tuple[tup
     """The greatest error of each output, as a share of its root mean square, with what is allowed."""
     errors = []
     for place, a, b in zip(program.outputs, expected, jax.tree.leaves(result), strict=True):
-        if jax.dtypes.issubdtype(getattr(a, "dtype", np.float32), jax.dtypes.prng_key):
-            a, b = jax.random.key_data(a), jax.random.key_data(b)
-        x, y = np.asarray(a), np.asarray(b)
+        x, y = (np.asarray(jax.random.key_data(r) if _is_key(r) else r) for r in (a, b))
         if not jax.numpy.issubdtype(x.dtype, jax.numpy.inexact):
             errors.append((place, 0.0 if np.array_equal(x, y) else math.inf, 0.0))
             continue
@@ -183,12 +185,18 @@ def drawn_arguments(program: Program, seed: int = 0) -> tuple[Any, ...]:
     leaves = []
     for template, argument in zip(program.templates, program.arguments, strict=True):
         shape, dtype = program.code.shapes[argument.value], program.code.dtypes[argument.value]
-        leaves.append(jax.tree.unflatten(jax.tree.structure(template), [_draw(random, shape, dtype, bounds.get(argument.value))]))
+        leaves.append(
+            jax.tree.unflatten(jax.tree.structure(template), [_draw(random, shape, dtype, bounds.get(argument.value))])
+        )
     return jax.tree.unflatten(program.structure, leaves)
 
 
+def _is_key(array: Any) -> bool:
+    return jax.numpy.issubdtype(getattr(array, "dtype", np.float32), jax.dtypes.prng_key)
+
+
 def _draw(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, bound: int | None) -> Any:
-    if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key):
+    if jax.numpy.issubdtype(dtype, jax.dtypes.prng_key):
         return jax.random.key(int(random.integers(2**31)))
     if jax.numpy.issubdtype(dtype, jax.numpy.integer):
         return random.integers(0, bound or 2, shape).astype(dtype)
@@ -208,7 +216,8 @@ def index_bounds(program: Program) -> dict[int, int]:
     return bounds
 
 
-def _indexed(program: Program, operation: Operation, makers: dict[int, Operation]):
+def _indexed(program: Program, operation: Operation, makers: dict[int, Operation]) -> Iterator[tuple[int, int]]:
+    """The values that an operation indexes by, with the size of what they index."""
     shapes = program.code.shapes
     if operation.name in ("gather", "scatter-add") and isinstance(operation.inputs[1], int):
         numbers = operation.params["dimension_numbers"]
@@ -237,4 +246,3 @@ def _roots(program: Program, value: int, makers: dict[int, Operation], through_i
         elif maker.body is None:
             todo += maker.reads
     return found
-

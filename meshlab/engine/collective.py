@@ -95,18 +95,20 @@ class _Story:
 
     def record(self, kind: str, axes: Axes, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
-        payload = math.prod(local_shape(code.shapes[number], spec, self.plan.mesh.axes)) * item_bytes(code.dtypes[number])
+        elements = math.prod(local_shape(code.shapes[number], spec, self.plan.mesh.axes))
+        payload = elements * item_bytes(code.dtypes[number])
         shown = self.program.value(number)
-        return Collective(
-            kind,
-            axes,
-            payload,
-            wire_bytes(kind, payload, axes, self.plan.mesh.axes),
-            times,
-            str(code.dtypes[number]),
-            dims=tuple(d or "1" for d in shown.dims),
-            **({"value": shown.label} | told),
-        )
+        facts: dict[str, Any] = {
+            "kind": kind,
+            "axes": axes,
+            "payload_bytes": payload,
+            "wire_bytes": wire_bytes(kind, payload, axes, self.plan.mesh.axes),
+            "times": times,
+            "dtype": str(code.dtypes[number]),
+            "value": shown.label,
+            "dims": tuple(d or "1" for d in shown.dims),
+        }
+        return Collective(**(facts | told))
 
     def move(self, step: Move, times: int) -> Collective:
         if step.hop.kind in ("all-reduce", "reduce-scatter"):
@@ -241,7 +243,7 @@ class _Story:
                     spec,
                     times,
                     source=operation.source,
-                    because=f"`{dim}` is shifted by {operation.params['offset']} while it is split over {_quoted(split)}.",
+                    because=f"`{dim}` is shifted by {operation.params['offset']} while split over {_quoted(split)}.",
                     remedy=f"Take `{dim}` off {_quoted(split)}.",
                 )
                 sent = told.payload_bytes * (piece.stop - piece.start) // block

@@ -38,7 +38,9 @@ class Dim:
 
     def __post_init__(self):
         if not isinstance(self.name, str) or not is_name(self.name):
-            raise DimError(f"A dim was named {self.name!r}; a name is letters, digits and `_`, and starts with a letter.")
+            raise DimError(
+                f"A dim was named {self.name!r}; a name is letters, digits and `_`, and starts with a letter."
+            )
         try:
             size = operator.index(self.size)
         except TypeError:

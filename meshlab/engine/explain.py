@@ -1,10 +1,10 @@
 """Telling what a plan does: the explanation, the table, the JSON.
 
-    plan.explain()
+plan.explain()
 
-    all-reduce over model · logits [batch classes] · 4,000 B payload, 6,000 B sent · readme.py:7
-      because  `hidden` is summed while split over `model`.
-      remedy   Take `hidden` off `model`: then every device adds up the whole sum itself.
+all-reduce over model · logits [batch classes] · 4,000 B payload, 6,000 B sent · readme.py:7
+because  `hidden` is summed while split over `model`.
+remedy   Take `hidden` off `model`: then every device adds up the whole sum itself.
 """
 
 from __future__ import annotations
@@ -95,8 +95,9 @@ def table(plan: Plan) -> str:
 
 def html_table(plan: Plan) -> str:
     """The plan's table as HTML."""
+    left = "text-align:left"
     cells = "".join(
-        f"<tr><th style='text-align:left;white-space:pre'>{html.escape(n)}</th><td style='text-align:left'>{html.escape(t)}</td></tr>"
+        f"<tr><th style='{left};white-space:pre'>{html.escape(n)}</th><td style='{left}'>{html.escape(t)}</td></tr>"
         for n, t in rows(plan)
     )
     notes = "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))

@@ -66,7 +66,9 @@ class _Flattener:
         constants = [
             self.constant(c, v.aval) for c, v in zip(getattr(closed, "consts", ()), jaxpr.constvars, strict=True)
         ]
-        return self.block(jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), constants + inputs, made)
+        return self.block(
+            jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), constants + inputs, made
+        )
 
     def equation(self, equation: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
         name = equation.primitive.name
@@ -84,9 +86,7 @@ class _Flattener:
         elif name in REMAT:
             body = self.body(equation.params["jaxpr"], [])
         outputs = [self.value(v.aval) for v in equation.outvars]
-        made.append(
-            Operation(name, equation, tuple(inputs), tuple(outputs), source, is_backward(equation), body)
-        )
+        made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, is_backward(equation), body))
         return list(outputs)
 
     def body(self, closed: Any, constants: list[Input]) -> Block:

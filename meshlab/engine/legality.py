@@ -142,7 +142,9 @@ def _known_rules(
     return known
 
 
-def _matched_places(program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]) -> dict[str, dict[str, Axes]]:
+def _matched_places(
+    program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]
+) -> dict[str, dict[str, Axes]]:
     """The rules of each place that some glob matches; of several globs the last one counts."""
     matched: dict[str, dict[str, Axes]] = {}
     for written, rules in layout.places.items():
@@ -194,7 +196,9 @@ def _size_problems(program: Program, mesh: Mesh, rules: Mapping[str, Axes], wher
         if size % count:
             down, up = size // count * count, -(-size // count) * count
             fitting = f"{down} or {up}" if down else str(up)
-            text = f"{where}`{dim}` has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
+            text = (
+                f"{where}`{dim}` has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
+            )
             problems.append(Refusal("not_divisible", text, f"Sizes that fit: {fitting}."))
     return problems
 
@@ -203,7 +207,7 @@ def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
     return [
         Refusal(
             "pipeline",
-            f"`{dim}` is the dim of a scan: its steps run one after the other, so splitting it needs a pipeline schedule.",
+            f"`{dim}` is the dim of a scan, whose steps run one after another: splitting it needs a pipeline schedule.",
             f'To store it split, write {{"params/*": {{"{dim}": "{axes[0]}"}}}}.',
             scan.source,
         )
@@ -272,7 +276,7 @@ def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
     found: dict[frozenset[str], Operation | str] = {}
 
     def meet(names: Iterable[str | None], where: Operation | str):
-        known = list(dict.fromkeys(n for n in names if n in program.dims))
+        known = list(dict.fromkeys(n for n in names if n is not None and n in program.dims))
         for i, a in enumerate(known):
             for b in known[i + 1 :]:
                 found.setdefault(frozenset((a, b)), where)
@@ -285,7 +289,9 @@ def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
                 meet(names, operation)
             continue
         pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
-        meet([n for names, axes in pairs for n, f in zip(names, axes, strict=True) if f not in factors.whole], operation)
+        meet(
+            [n for names, axes in pairs for n, f in zip(names, axes, strict=True) if f not in factors.whole], operation
+        )
         for names in (*inputs, *results):
             meet(names, operation)
     for argument in program.arguments:

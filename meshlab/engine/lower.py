@@ -122,7 +122,8 @@ class Lowering:
         if change is None or not any(s and s.axes for s in (*step.operands, *step.results)):
             return step.operation.params
         results = tuple(
-            local_shape(self.shapes[v], s, self.sizes) for v, s in zip(step.operation.outputs, step.results, strict=True)
+            local_shape(self.shapes[v], s, self.sizes)
+            for v, s in zip(step.operation.outputs, step.results, strict=True)
         )
         return change(step.operation.params, tuple(np.shape(o) for o in operands), results)
 
@@ -146,7 +147,10 @@ class Lowering:
         axis = looked_up_axis(operation.params["dimension_numbers"])
         assert axis is not None
         table, ids, *updates = operands
-        rows, total = table.shape[axis], self.shapes[operation.inputs[0]][axis] if isinstance(operation.inputs[0], int) else 0
+        rows, total = (
+            table.shape[axis],
+            self.shapes[operation.inputs[0]][axis] if isinstance(operation.inputs[0], int) else 0,
+        )
         # Small integers would overflow when the start of a part is taken off.
         ids = ids.astype(jnp.promote_types(ids.dtype, jnp.int32))
         clip = operation.params["mode"] == lax.GatherScatterMode.CLIP
@@ -163,7 +167,9 @@ class Lowering:
         offsets = operation.params["dimension_numbers"].offset_dims
 
         def spread(rows: Any) -> Any:
-            return lax.broadcast_in_dim(rows[..., 0], found.shape, tuple(i for i in range(found.ndim) if i not in offsets))
+            return lax.broadcast_in_dim(
+                rows[..., 0], found.shape, tuple(i for i in range(found.ndim) if i not in offsets)
+            )
 
         looked = jnp.where(spread(here), found, jnp.zeros_like(found))
         if operation.params["mode"] != lax.GatherScatterMode.FILL_OR_DROP:
@@ -227,7 +233,7 @@ def _filler(given: Any, dtype: Any) -> Any:
         return jnp.asarray(given, dtype)
     if jnp.issubdtype(dtype, jnp.inexact):
         return jnp.asarray(jnp.nan, dtype)
-    if dtype == bool:
+    if jnp.issubdtype(dtype, jnp.bool_):
         return jnp.asarray(True)
     limits = jnp.iinfo(dtype)
     return jnp.asarray(limits.min if jnp.issubdtype(dtype, jnp.signedinteger) else limits.max, dtype)
@@ -245,7 +251,9 @@ def device_function(plan: Plan) -> Callable:
     lowering = Lowering(program.code.shapes, program.roots, plan.mesh.axes)
 
     def run(*arrays):
-        shards: Shards = dict(zip(((a.value, plan.argument_specs[a.value]) for a in program.arguments), arrays, strict=True))
+        shards: Shards = dict(
+            zip(((a.value, plan.argument_specs[a.value]) for a in program.arguments), arrays, strict=True)
+        )
         shards.update(((n, plan.argument_specs[n]), c) for n, c in constants.items())
         lowering.run(plan.steps, shards)
         return tuple(jnp.asarray(o) for o in lowering.read(shards, block.outputs, plan.output_specs))

@@ -35,7 +35,9 @@ class Mesh:
         problems = []
         for name, size in self.shape:
             if not isinstance(name, str) or not is_name(name):
-                problems.append(f"an axis was named {name!r}; a name is letters, digits and `_`, and starts with a letter")
+                problems.append(
+                    f"an axis was named {name!r}; a name is letters, digits and `_`, and starts with a letter"
+                )
             elif isinstance(size, bool) or not hasattr(size, "__index__") or operator.index(size) < 1:
                 problems.append(f"axis `{name}` was given the size {size!r}; a size is an integer, at least 1")
         names = [name for name, _ in self.shape]

@@ -14,13 +14,12 @@ made-up name, in which `~` shows that it is not the user's.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .code import Block, Code, Literal, Operation, walk
 from .errors import DimError, TraceError
 from .rules import Factors, Facts, factors_of
-from .source import Source
 
 Names = tuple[str | None, ...]
 
@@ -63,11 +62,11 @@ def facts_of(code: Code, operation: Operation, uniform: Iterable[int] = (), zero
         tuple(code.shape_of(i) for i in operation.inputs),
         tuple(code.shapes[o] for o in operation.outputs),
         tuple(i in zeros if isinstance(i, int) else i.is_zero for i in operation.inputs),
-        tuple(code.shape_of(i) == () or i in uniform for i in operation.inputs),
+        tuple(not isinstance(i, int) or not code.shapes[i] or i in uniform for i in operation.inputs),
     )
 
 
-def name_axes(code: Code, arguments: dict[int, tuple[Names, str]]) -> tuple[tuple[Names, ...], dict[str, int]]:
+def name_axes(code: Code, arguments: Mapping[int, tuple[Names, str]]) -> tuple[tuple[Names, ...], dict[str, int]]:
     """Names every axis of every value.
 
     Args:
@@ -110,7 +109,10 @@ def _join_all(code: Code, classes: _Classes):
 
     def join_block(operation: Operation, body: Block):
         if operation.name != "scan":
-            for a, b in (*zip(operation.inputs, body.inputs, strict=True), *zip(operation.outputs, body.outputs, strict=True)):
+            for a, b in (
+                *zip(operation.inputs, body.inputs, strict=True),
+                *zip(operation.outputs, body.outputs, strict=True),
+            ):
                 join_values(a, b)
             return
         carried = operation.params["num_carry"]
@@ -153,7 +155,10 @@ def _marked(code: Code) -> list[Seed]:
         if operation.name == "dim_names":
             given = [(operation.outputs[0], operation.params["names"])]
         elif operation.name == "rename":
-            given = [(operation.inputs[0], operation.params["before"]), (operation.outputs[0], operation.params["after"])]
+            given = [
+                (operation.inputs[0], operation.params["before"]),
+                (operation.outputs[0], operation.params["after"]),
+            ]
         seeds += [Seed(v, i, n, where) for v, names in given for i, n in enumerate(names) if n is not None]
     return seeds
 
@@ -168,7 +173,9 @@ def _sizes(code: Code, seeds: list[Seed]) -> dict[str, int]:
             problems.append(f"`{seed.name}` has size {known} at {where} and size {size} at {seed.where}")
     if problems:
         raise DimError(
-            "A dim has one size in a program, but " + "; ".join(dict.fromkeys(problems)) + ". Give one of them another name."
+            "A dim has one size in a program, but "
+            + "; ".join(dict.fromkeys(problems))
+            + ". Give one of them another name."
         )
     return {name: size for name, (size, _) in sizes.items()}
 

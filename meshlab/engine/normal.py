@@ -37,16 +37,16 @@ def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
     def read(value: Input) -> Input:
         return renamed.get(value, value) if isinstance(value, int) else value
 
-    for operation in block.operations:
-        inputs = tuple(read(i) for i in operation.inputs)
-        same = _returned(operation, inputs)
+    for found in block.operations:
+        inputs = tuple(read(i) for i in found.inputs)
+        same = _returned(found, inputs)
         if same is not None:
-            renamed[operation.outputs[0]] = inputs[same]
+            renamed[found.outputs[0]] = inputs[same]
             continue
-        body = operation.body
+        body = found.body
         if body is not None:
-            body = _share(body, known if operation.name == "scan" else {}, renamed)
-        operation = dataclasses.replace(operation, inputs=inputs, body=body)
+            body = _share(body, known if found.name == "scan" else {}, renamed)
+        operation = dataclasses.replace(found, inputs=inputs, body=body)
         key = _key(operation)
         if key is not None and key in known:
             renamed.update(zip(operation.outputs, known[key], strict=True))
@@ -111,17 +111,17 @@ def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:
     known = set(outside)
     kept = []
     for operation in block.operations:
-        if operation.body is not None:
-            body = operation.body
-            inner = set(body.inputs) if operation.name != "scan" else known | set(body.inputs)
-            body, _ = _hoist(body, inner)
-            if operation.name == "scan":
-                invariant, body = _split_invariant(body, known)
-                kept += invariant
-                known.update(o for op in invariant for o in op.outputs)
-            operation = dataclasses.replace(operation, body=body)
-        kept.append(operation)
         known.update(operation.outputs)
+        if operation.body is None:
+            kept.append(operation)
+            continue
+        looped = operation.name == "scan"
+        body, _ = _hoist(operation.body, (known if looped else set()) | set(operation.body.inputs))
+        if looped:
+            invariant, body = _split_invariant(body, known)
+            kept += invariant
+            known.update(o for op in invariant for o in op.outputs)
+        kept.append(dataclasses.replace(operation, body=body))
     return Block(block.inputs, tuple(kept), block.outputs), known
 
 
@@ -144,11 +144,13 @@ def _drop_dead(block: Block) -> Block:
     for operation in reversed(block.operations):
         if not needed.intersection(operation.outputs) and not operation.equation.effects:
             continue
-        if operation.body is not None:
-            operation = dataclasses.replace(operation, body=_drop_dead(operation.body))
-            needed.update(outside_reads(operation.body))
         needed.update(operation.reads)
-        kept.append(operation)
+        if operation.body is None:
+            kept.append(operation)
+            continue
+        body = _drop_dead(operation.body)
+        needed.update(outside_reads(body))
+        kept.append(dataclasses.replace(operation, body=body))
     return Block(block.inputs, tuple(reversed(kept)), block.outputs)
 
 

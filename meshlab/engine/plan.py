@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from . import check, explain, run
 from .code import Literal, item_bytes
 from .collective import Collective, collectives_of
 from .errors import MeshlabError
@@ -25,13 +26,11 @@ from .layout import Layout, LayoutLike
 from .legality import Rules, resolve
 from .mesh import Mesh
 from .planner import plan_steps
-from .program import Program, Value
 from .spec import Spec, local_shape, whole
 from .steps import Step
 
 if TYPE_CHECKING:
-    from .check import Report
-    from .explain import Explanation
+    from .program import Program, Value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,7 +106,9 @@ class Plan:
             parts[argument.parameter] = parts.get(argument.parameter, 0) + count
         arguments = sum(parts.values())
         outputs = 0
-        for value, place, spec in zip(self.program.code.block.outputs, self.program.outputs, self.output_specs, strict=True):
+        for value, place, spec in zip(
+            self.program.code.block.outputs, self.program.outputs, self.output_specs, strict=True
+        ):
             if isinstance(value, Literal):
                 count = item_bytes(jax.dtypes.result_type(value.value))
             else:
@@ -159,11 +160,9 @@ class Plan:
             ranges.append((index * part, (index + 1) * part))
         return tuple(ranges)
 
-    def explain(self) -> Explanation:
+    def explain(self) -> explain.Explanation:
         """Every collective with its cause and what would remove it, as text and as rows."""
-        from .explain import explain
-
-        return explain(self)
+        return explain.explain(self)
 
     def compile(self) -> Any:
         """Compiles the plan for attached or simulated devices.
@@ -171,9 +170,7 @@ class Plan:
         Returns:
             JAX's compiled executable (`as_text()` is its HLO).
         """
-        from .run import compiled
-
-        return compiled(self)
+        return run.compiled(self)
 
     def run(self, *args: Any, donate: bool = False) -> Any:
         """Runs the plan.
@@ -188,11 +185,9 @@ class Plan:
         Raises:
             RunError: an argument does not fit.
         """
-        from .run import run
+        return run.run(self, args, donate)
 
-        return run(self, args, donate)
-
-    def check(self, *args: Any) -> Report:
+    def check(self, *args: Any) -> check.Report:
         """Compiles and runs the plan, and holds it against its prediction and the unsharded function.
 
         Args:
@@ -201,25 +196,17 @@ class Plan:
         Returns:
             A `Report`; `.ok` says whether everything is equal.
         """
-        from .check import check
-
-        return check(self, args)
+        return check.check(self, args)
 
     def to_json(self) -> str:
         """The plan as JSON: mesh, layout, collectives, memory."""
-        from .explain import to_json
-
-        return to_json(self)
+        return explain.to_json(self)
 
     def __repr__(self):
-        from .explain import table
-
-        return table(self)
+        return explain.table(self)
 
     def _repr_html_(self) -> str:
-        from .explain import html_table
-
-        return html_table(self)
+        return explain.html_table(self)
 
 
 def make_plan(program: Program, mesh: Mesh, layout: LayoutLike) -> Plan:

@@ -189,7 +189,7 @@ class Planner:
         """Moves the operands to where they are needed, and computes."""
         operation, home = step.operation, self.home
         for value, spec in zip(operation.inputs, step.operands, strict=True):
-            if spec is not None and home.get(value) != spec:
+            if spec is not None and isinstance(value, int) and home.get(value) != spec:
                 self.obtain(value, spec, cause)
         if operation.outputs[0] not in self.roots:
             scope.steps.append(step)

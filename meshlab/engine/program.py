@@ -11,20 +11,17 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from . import legality, plan
 from .code import Code, Operation, item_bytes, use_counts, walk
 from .errors import MeshlabError, closest
 from .layout import LayoutLike
 from .mesh import Mesh
 from .naming import Names, facts_of
-from .normal import normalize, uniform_values
+from .normal import uniform_values
 from .rules import Factors, factors_of
 from .source import Source
-
-if TYPE_CHECKING:
-    from .legality import Refusal
-    from .plan import Plan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +98,7 @@ class Program:
     templates: tuple[Any, ...]
     out_shapes: Any
 
-    def plan(self, mesh: Mesh, layout: LayoutLike = None) -> Plan:
+    def plan(self, mesh: Mesh, layout: LayoutLike = None) -> plan.Plan:
         """Plans the program under a layout on a mesh.
 
         Args:
@@ -114,15 +111,11 @@ class Program:
         Raises:
             LayoutError: the layout is not legal; all problems are listed.
         """
-        from .plan import make_plan
+        return plan.make_plan(self, mesh, layout)
 
-        return make_plan(self, mesh, layout)
-
-    def refusals(self, mesh: Mesh, layout: LayoutLike = None) -> dict[str, dict[str, Refusal | None]]:
+    def refusals(self, mesh: Mesh, layout: LayoutLike = None) -> dict[str, dict[str, legality.Refusal | None]]:
         """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing."""
-        from .legality import refusals
-
-        return refusals(self, mesh, layout)
+        return legality.refusals(self, mesh, layout)
 
     @property
     def carry(self) -> dict[str, int]:
@@ -247,23 +240,19 @@ class Program:
             for value, axes in zip(values, (*factors.operands, *factors.results), strict=True):
                 if isinstance(value, int):
                     named = zip(axes, self.names[value], strict=True)
-                    dims.update({f: n for f, n in named if f >= 0 and n in self.dims})
+                    dims.update({f: n for f, n in named if f >= 0 and n is not None and n in self.dims})
             found[operation] = tuple(dims.items())
         return found
 
     @functools.cached_property
     def scanned(self) -> dict[str, Operation]:
         """The dims that scans step through, with the scan."""
-        from .legality import scanned_dims
-
-        return scanned_dims(self)
+        return legality.scanned_dims(self)
 
     @functools.cached_property
     def meetings(self) -> dict[frozenset[str], Operation | str]:
         """For each pair of dims that meet in one operation or stored value, the first one."""
-        from .legality import meetings
-
-        return meetings(self)
+        return legality.meetings(self)
 
     @functools.cached_property
     def memo(self) -> dict:
@@ -274,19 +263,3 @@ class Program:
         dims = " ".join(f"{name}={size}" for name, size in self.dims.items())
         count = sum(1 for _ in walk(self.code.block))
         return f"Program({getattr(self.fn, '__name__', 'fn')}: {count} operations over {dims})"
-
-
-def build(
-    fn: Callable,
-    code: Code,
-    names: tuple[Names, ...],
-    dims: Mapping[str, int],
-    arguments: tuple[Argument, ...],
-    outputs: tuple[str, ...],
-    carries: tuple[Carry, ...],
-    structure: Any,
-    templates: tuple[Any, ...],
-    out_shapes: Any,
-) -> Program:
-    """Makes a program from named code: brings the code into normal form."""
-    return Program(fn, normalize(code), names, dims, arguments, outputs, carries, structure, templates, out_shapes)

@@ -16,7 +16,9 @@ from .steps import Barrier, Compute, Fill, Loop, Step
 Shard = tuple[int, Spec]
 
 
-def prune(steps: Sequence[Step], outputs: Iterable[tuple[Input, Spec | None]], roots: Mapping[int, int]) -> tuple[Step, ...]:
+def prune(
+    steps: Sequence[Step], outputs: Iterable[tuple[Input, Spec | None]], roots: Mapping[int, int]
+) -> tuple[Step, ...]:
     """Returns the steps that something reads.
 
     Args:

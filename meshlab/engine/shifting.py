@@ -29,7 +29,11 @@ def shifted(array: Any, *, axis: int, offset: int, wrap: bool) -> Any:
     if wrap:
         return jnp.roll(array, offset, axis)
     kept = max(0, size - abs(offset))
-    part = lax.slice_in_dim(array, 0, kept, axis=axis) if offset > 0 else lax.slice_in_dim(array, size - kept, size, axis=axis)
+    part = (
+        lax.slice_in_dim(array, 0, kept, axis=axis)
+        if offset > 0
+        else lax.slice_in_dim(array, size - kept, size, axis=axis)
+    )
     zeros = jnp.zeros((*array.shape[:axis], size - kept, *array.shape[axis + 1 :]), array.dtype)
     return lax.concatenate((zeros, part) if offset > 0 else (part, zeros), axis)
 
@@ -86,7 +90,7 @@ def pieces(offset: int, wrap: bool, block: int, split: Axes, sizes: Mapping[str,
 
 
 def _mesh_order(split: Axes, sizes: Mapping[str, int]) -> list[int]:
-    """For each block, in the order of the split, its number where the axes stand as in the mesh (as `ppermute` counts)."""
+    """For each block in the order of the split, its number in the order of the mesh, in which `ppermute` counts."""
     numbers = np.arange(math.prod(sizes[a] for a in split)).reshape([sizes[a] for a in sizes if a in split])
     inverse = [[a for a in sizes if a in split].index(a) for a in split]
     return numbers.transpose(inverse).ravel().tolist()

@@ -19,7 +19,8 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from .errors import MeshlabError, TraceError, closest
 from .flatten import flatten
 from .naming import name_axes
-from .program import Argument, Carry, Program, build
+from .normal import normalize
+from .program import Argument, Carry, Program
 from .tensor import Tensor
 
 Leaf = tuple[str, Any, tuple[str, ...] | None]
@@ -75,7 +76,18 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
         for array, (_, leaf, _) in zip(abstract, leaves, strict=True)
     )
-    return build(fn, code, axis_names, sizes, arguments, tuple(outputs), carries, structure, templates, shapes)
+    return Program(
+        fn=fn,
+        code=normalize(code),
+        names=axis_names,
+        dims=sizes,
+        arguments=arguments,
+        outputs=tuple(outputs),
+        carries=carries,
+        structure=structure,
+        templates=templates,
+        out_shapes=shapes,
+    )
 
 
 def _without_dead_code(closed: Any) -> Any:
@@ -152,7 +164,9 @@ def _signature(tree: Any) -> tuple:
     return structure, tuple((a.shape, a.dtype) for a in abstract)
 
 
-def _carries(fn: Callable, names: list[str], args: tuple, shapes: Any, carry: Mapping[str, int] | None) -> tuple[Carry, ...]:
+def _carries(
+    fn: Callable, names: list[str], args: tuple, shapes: Any, carry: Mapping[str, int] | None
+) -> tuple[Carry, ...]:
     """Which outputs are the next call's arguments: as said, or where exactly one output fits."""
     outputs = list(shapes) if isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields") else [shapes]
     single = not (isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields"))

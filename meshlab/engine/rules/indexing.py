@@ -39,9 +39,7 @@ def _gather(operation: Operation, facts: Facts) -> Factors:
     positions = tuple(range(rank, rank + len(ids) - 1))
     kept, looked = iter([i for i in range(rank) if i != axis]), iter(positions)
     result = tuple(next(kept) if i in numbers.offset_dims else next(looked) for i in range(len(facts.results[0])))
-    return Factors(
-        (tuple(range(rank)), (*positions, -1)), (result,), summed=frozenset((axis,)), survives=False
-    )
+    return Factors((tuple(range(rank)), (*positions, -1)), (result,), summed=frozenset((axis,)), survives=False)
 
 
 @local_params("gather")

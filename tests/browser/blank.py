@@ -1,0 +1,114 @@
+"""The board's bundle in a blank page, without JupyterLab and without a kernel, before a real Explorer.
+
+A few lines of JavaScript stand for the notebook's model: what the page sends goes to `protocol.answer`, and what the
+Explorer shares comes back, in the order in which a kernel sends it. Half a second per test, real mouse, keyboard and
+touch.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page
+
+import meshlab.widgets.session as session_module
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.protocol import answer, shared_state
+from tests.browser.page import ARTIFACTS
+
+MODEL = """
+const traits = INITIAL, listeners = {};
+const fire = (event, ...args) => { for (const each of [...(listeners[event] ?? [])]) each(...args); };
+function share(state) {
+    const changed = Object.keys(state).filter(key => JSON.stringify(traits[key]) !== JSON.stringify(state[key]));
+    Object.assign(traits, state);
+    for (const key of changed) fire(`change:${key}`);
+}
+window.sent = [];
+window.listeners = listeners;
+window.model = {
+    get: name => traits[name],
+    on: (event, listener) => (listeners[event] ??= new Set()).add(listener),
+    off: (event, listener) => listeners[event]?.delete(listener),
+    send: async content => {
+        window.sent.push(content);
+        const { state, reply } = await window.toPython(content);
+        if (state) share(state);
+        if (reply) fire("msg:custom", reply);
+    },
+};
+window.poll = async () => share((await window.toPython(null)).state);
+"""
+
+RENDER = """async source => {
+    const { default: widget } = await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+    const el = document.body.appendChild(document.createElement("main"));
+    window.close_board = widget.render({ model: window.model, el });
+}"""
+
+
+class BlankPage:
+    """A page with one board on it.
+
+    Args:
+        browser: the browser.
+        explorer: what the board shows.
+        theme: "light" or "dark".
+        touch: whether the page has a touch screen.
+    """
+
+    def __init__(self, browser: Browser, explorer: Explorer, theme: Any = "light", touch: bool = False, width: int = 1280):
+        self.explorer = explorer
+        self.silent = False
+        self.errors: list[str] = []
+        context = browser.new_context(
+            viewport={"width": width, "height": 800}, color_scheme=theme, reduced_motion="reduce", has_touch=touch
+        )
+        context.set_default_timeout(10_000)
+        self.view: Page = context.new_page()
+        self.view.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.view.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+        self.view.expose_function("toPython", self._to_python)
+        ground = "#fff" if theme == "light" else "#111"
+        self.view.set_content(
+            f'<!doctype html><html lang="en"><title>Board</title><body style="margin:8px;background:{ground}"></body></html>'
+        )
+        self.view.add_style_tag(content=_bundle("session.css"))
+        self.view.add_script_tag(content=MODEL.replace("INITIAL", json.dumps(shared_state(explorer) | {"notice": {}})))
+        self.view.evaluate(RENDER, _bundle("session.js"))
+
+    def _to_python(self, content: dict | None) -> dict:
+        if self.silent:
+            return {}
+        if content is None:
+            return {"state": shared_state(self.explorer)}
+        changes: list[str] = []
+        stop = self.explorer.subscribe(changes.append)
+        reply = answer(self.explorer, content)
+        stop()
+        return {"state": shared_state(self.explorer) if changes else None, "reply": reply}
+
+    def poll(self) -> None:
+        """Brings what changed without the page: progress of a run, gestures of a script."""
+        self.view.evaluate("() => window.poll()")
+
+    def shot(self, name: str, full: bool = False) -> Path:
+        """Keeps a picture of the page among the artefacts of the test run."""
+        ARTIFACTS.mkdir(exist_ok=True)
+        path = ARTIFACTS / f"board-{name}.png"
+        self.view.screenshot(path=str(path), full_page=full)
+        return path
+
+    def assert_clean(self) -> None:
+        """Raises if the page logged an error."""
+        assert not self.errors, "the page's console shows errors:\n" + "\n".join(self.errors)
+
+    def close(self) -> None:
+        """Closes the page with its profile."""
+        self.view.context.close()
+
+
+def _bundle(name: str) -> str:
+    return (Path(session_module.STATIC) / name).read_text(encoding="utf-8")

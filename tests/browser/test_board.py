@@ -1,0 +1,312 @@
+"""The board by itself: mouse, touch and click, refusals before the drop, undo, run, silence, themes, accessibility."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+import meshlab.widgets
+from meshlab.widgets.explorer import Explorer, explore
+from tests.browser.blank import BlankPage
+from tests.browser.board import TRAY, Board
+from tests.widgets import small
+
+AXE = Path(meshlab.widgets.__file__).parent / "js" / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    return explore(small.program(), small.mesh(), run=small.training(steps=40))
+
+
+@pytest.fixture
+def open_board(chromium: Browser, explorer: Explorer) -> Iterator[Callable[..., Board]]:
+    pages: list[BlankPage] = []
+
+    def opened(**options: object) -> Board:
+        pages.append(BlankPage(chromium, explorer, **options))  # type: ignore[arg-type]
+        return Board(pages[-1])
+
+    yield opened
+    for page in pages:
+        page.assert_clean()
+        page.close()
+
+
+def middle(board: Board, zone: str) -> tuple[float, float]:
+    box = board.zone(zone).bounding_box()
+    assert box
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] - 12
+
+
+def status(board: Board):
+    return board.root.locator(".mlb-status")
+
+
+def test_a_drag_replans(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    with board.next_revision():
+        board.drag("hidden", "model")
+    assert explorer.layout.to_dict() == {"hidden": "model"}
+    assert board.layout == "hidden:model"
+    assert board.collectives == [["all-reduce", "model"]]
+    assert board.chart == {"model": "model 480 B"}
+    assert board.root.locator(".mlb-ghost").count() == 0
+    expect(status(board)).to_contain_text("Layout hidden:model: each device sends 480 B per step (+480 B).")
+    expect(board.root.locator(".mlb-because")).to_contain_text("hidden")
+    expect(board.root.locator('[data-line^="small.py:"]')).to_have_count(1)
+    with board.next_revision():
+        board.drag("hidden", TRAY)
+    assert explorer.layout.to_dict() == {}
+    assert board.collectives == []
+
+
+def test_a_refusal_is_painted_before_the_drop(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    board.press("classes")
+    assert board.zone("model").get_attribute("data-state") == "refused"
+    assert board.zone("data").get_attribute("data-state") == "legal"
+    expect(board.zone("model")).to_contain_text("✕ refused")
+    expect(board.zone("model")).to_contain_text("classes has size 10, which 4 (model) does not divide.")
+    expect(board.zone("data")).to_contain_text("5 of 10 on each device")
+    board.move_to("model")
+    expect(status(board)).to_contain_text("Sizes that fit: 8 or 12.")
+    board.page.shot("refused")
+    board.mouse.up()
+    assert explorer.revision == 0
+    assert board.page.view.evaluate("sent.filter(each => each.kind === 'intent').length") == 0
+    assert board.zone(TRAY).locator('[data-dim="classes"]').count() == 1
+    expect(board.zone("model")).to_have_attribute("data-state", "idle")
+
+
+def test_the_price_is_told_before_the_drop(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    board.press("hidden")
+    board.move_to("model")
+    expect(status(board)).to_contain_text("4 of 16 on each device; each device would send 480 B per step (+480 B)")
+    board.keyboard.press("Escape")
+    board.mouse.up()
+    assert explorer.revision == 0
+
+
+def test_a_drop_beside_every_zone_changes_nothing(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    board.press("hidden")
+    board.mouse.move(5, 5)
+    board.mouse.up()
+    assert explorer.revision == 0
+    expect(board.zone("model")).to_have_attribute("data-state", "idle")
+
+
+def test_shift_adds_an_axis(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    with board.next_revision():
+        board.drag("hidden", "data")
+    board.press("hidden")
+    board.keyboard.down("Shift")
+    board.move_to("model")
+    with board.next_revision():
+        board.mouse.up()
+    board.keyboard.up("Shift")
+    assert explorer.layout.to_dict() == {"hidden": ["data", "model"]}
+    assert board.zone("data").locator('[data-dim="hidden"]').inner_text().split() == ["hidden", "16", "→", "2", "1", "of", "2"]
+    # The chip on `data` goes back to the tray: `model` alone is left.
+    with board.next_revision():
+        board.drag("hidden", TRAY)
+    assert explorer.layout.to_dict() == {"hidden": "model"}
+    board.root.get_by_label("add axis, keep others").check()
+    with board.next_revision():
+        board.drag("hidden", "data")
+    assert explorer.layout.to_dict() == {"hidden": ["model", "data"]}
+
+
+def test_click_then_click(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    board.chip("hidden").click()
+    expect(board.chip("hidden")).to_have_attribute("aria-pressed", "true")
+    board.chip("hidden").click()
+    expect(board.chip("hidden")).to_have_attribute("aria-pressed", "false")
+    board.chip("hidden").click()
+    with board.next_revision():
+        board.mouse.click(*middle(board, "model"))
+    assert explorer.layout.to_dict() == {"hidden": "model"}
+    board.chip("batch").click()
+    with board.next_revision():
+        board.root.get_by_role("button", name="put batch on data").click()
+    assert explorer.layout.to_dict() == {"batch": "data", "hidden": "model"}
+
+
+class Finger:
+    """A finger on a touch screen, as Chromium's own protocol has it."""
+
+    def __init__(self, page: Page):
+        self.session = page.context.new_cdp_session(page)
+
+    def __call__(self, kind: str, *point: float) -> None:
+        points = [{"x": point[0], "y": point[1]}] if point else []
+        self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+
+def test_touch_drags(open_board, explorer: Explorer) -> None:
+    board = open_board(touch=True)
+    finger = Finger(board.page.view)
+    box = board.chip("hidden").bounding_box()
+    assert box
+    x, y = box["x"] + 12, box["y"] + 12
+    goal = middle(board, "model")
+    finger("touchStart", x, y)
+    for part in (0.1, 0.4, 0.7, 1.0):
+        finger("touchMove", x + (goal[0] - x) * part, y + (goal[1] - y) * part)
+    expect(board.zone("model")).to_have_attribute("data-aim", "")
+    with board.next_revision():
+        finger("touchEnd")
+    assert explorer.layout.to_dict() == {"hidden": "model"}
+
+
+def test_undo_redo_reset_and_select(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    expect(board.button("undo")).to_be_disabled()
+    with board.next_revision():
+        board.drag("hidden", "model")
+    with board.next_revision():
+        board.button("undo").click()
+    assert explorer.layout.to_dict() == {}
+    with board.next_revision():
+        board.button("redo").click()
+    assert explorer.layout.to_dict() == {"hidden": "model"}
+    with board.next_revision():
+        board.root.get_by_label("tensor", exact=True).select_option("params/w2")
+    assert explorer.selected == "params/w2"
+    tiles = board.root.locator(".mlb-tile")
+    expect(tiles).to_have_count(8)
+    expect(tiles.nth(5)).to_have_attribute("aria-label", "device 5 (data 1, model 1) holds hidden 4–7; slice B")
+    with board.next_revision():
+        board.button("reset").click()
+    assert explorer.layout.to_dict() == {}
+
+
+def test_rules_at_places_are_shown_and_removed(open_board, explorer: Explorer) -> None:
+    explorer.load({"batch": "data", "params/*": {"hidden": "data"}})
+    board = open_board()
+    with board.next_revision():
+        board.root.get_by_role("button", name="remove the rule params/*: hidden on data").click()
+    assert explorer.layout.to_dict() == {"batch": "data"}
+
+
+def wait_for_run(board: Board, phase: str) -> None:
+    deadline = time.monotonic() + 60
+    row = board.root.locator("[data-run]").first
+    while phase not in row.inner_text():
+        assert time.monotonic() < deadline, row.inner_text()
+        time.sleep(0.05)
+        board.page.poll()
+
+
+def test_run_shows_progress_and_the_same_loss(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    board.button("run").click()
+    expect(board.root.locator("[data-run='1']")).to_be_visible()
+    wait_for_run(board, "done")
+    with board.next_revision():
+        board.drag("hidden", "model")
+    expect(board.root.locator("[data-run='1']")).to_contain_text("other layout")
+    board.button("run").click()
+    expect(board.root.locator("[data-run='2']")).to_be_visible()
+    wait_for_run(board, "done")
+    board.page.poll()
+    first, second = (float(board.root.locator(f"[data-run='{n}'] .mlb-loss").inner_text()) for n in (1, 2))
+    assert first == pytest.approx(second, rel=1e-4)
+    assert first == pytest.approx(explorer.runs[0].losses[-1], rel=1e-4)
+    board.page.shot("trained", full=True)
+
+
+def test_cancel(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    expect(board.button("cancel")).to_be_disabled()
+    board.root.get_by_label("steps", exact=True).fill("100000")
+    board.button("run").click()
+    expect(board.button("cancel")).to_be_enabled()
+    board.button("cancel").click()
+    wait_for_run(board, "cancelled")
+    assert explorer.runs[0].phase == "cancelled"
+    expect(board.button("run")).to_be_enabled()
+
+
+def test_without_data_the_run_button_says_how(chromium: Browser) -> None:
+    page = BlankPage(chromium, explore(small.program(), small.mesh()))
+    board = Board(page)
+    expect(board.button("run")).to_be_disabled()
+    expect(board.root.locator(".mlb-run-text")).to_contain_text("ml.explore(program, mesh, run=ml.Training(…))")
+    page.close()
+
+
+def test_a_silent_python_makes_the_board_read_only(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    board.page.silent = True
+    board.drag("hidden", "model")
+    banner = board.root.locator(".mlb-banner")
+    expect(banner).to_contain_text("Python does not answer", timeout=4000)
+    assert board.zone(TRAY).locator('[data-dim="hidden"]').count() == 1
+    board.press("hidden")
+    expect(board.zone("model")).to_have_attribute("data-state", "idle")
+    board.mouse.up()
+    board.page.shot("read-only")
+    board.page.silent = False
+    banner.get_by_role("button", name="Try again").click()
+    expect(banner).to_be_hidden()
+    with board.next_revision():
+        board.drag("hidden", "model")
+
+
+def test_a_redraw_in_mid_drag_does_no_harm(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    board.press("hidden")
+    explorer.place("batch", "data")
+    board.page.poll()
+    expect(board.zone("data")).to_have_attribute("data-state", "refused")
+    board.move_to("model")
+    with board.next_revision():
+        board.mouse.up()
+    assert explorer.layout.to_dict() == {"batch": "data", "hidden": "model"}
+
+
+def test_a_closed_board_listens_no_longer(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    page = board.page.view
+    page.evaluate("window.close_board()")
+    assert page.locator(".mlb").count() == 0
+    assert page.evaluate("Object.values(listeners).every(each => each.size === 0)")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_is_accessible(open_board, explorer: Explorer, theme: str) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
+    explorer.load("batch:data hidden:model")
+    explorer.run(3).wait(60)
+    explorer.place("classes", "data")
+    explorer.remove("batch")
+    board = open_board(theme=theme)
+    board.page.view.add_script_tag(path=str(AXE))
+    board.page.shot(theme, full=True)
+    assert violations(board.page.view) == []
+    board.chip("classes").click()
+    assert violations(board.page.view) == []
+    board.page.shot(f"{theme}-picked-up", full=True)
+
+
+def violations(page: Page) -> list[str]:
+    found = page.evaluate("async () => (await axe.run(document.body)).violations")
+    return [f"{each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]]
+
+
+@pytest.mark.parametrize("width", [480, 900])
+def test_it_fits_narrow_pages(open_board, explorer: Explorer, width: int) -> None:
+    explorer.load("batch:data hidden:model")
+    board = open_board(width=width)
+    assert board.page.view.evaluate("document.documentElement.scrollWidth") <= width
+    board.page.shot(f"width-{width}", full=True)

@@ -1,0 +1,124 @@
+"""The board by keyboard alone, and that its keys stay with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from meshlab.widgets.explorer import Explorer, explore
+from tests.browser.blank import BlankPage
+from tests.browser.board import TRAY, Board
+from tests.widgets import small
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    return explore(small.program(), small.mesh(), "batch:data")
+
+
+@pytest.fixture
+def board(chromium: Browser, explorer: Explorer) -> Iterator[Board]:
+    page = BlankPage(chromium, explorer)
+    yield Board(page)
+    page.assert_clean()
+    page.close()
+
+
+def focused(board: Board) -> list[str]:
+    return board.page.view.evaluate("[document.activeElement.dataset.dim, document.activeElement.dataset.zone]")
+
+
+def test_pick_up_choose_and_drop(board: Board, explorer: Explorer) -> None:
+    board.chip("hidden").focus()
+    board.keyboard.press("Space")
+    status = board.root.locator(".mlb-status")
+    expect(status).to_contain_text("hidden (16) picked up.")
+    expect(status).to_contain_text("data: batch and hidden cannot both be on data")
+    board.keyboard.press("ArrowRight")
+    # `data` refuses `hidden` while `batch` is there, so the first arrow is at `model`.
+    expect(board.zone("model")).to_have_attribute("data-aim", "")
+    expect(status).to_contain_text("model: hidden 4 of 16 on each device")
+    board.page.shot("keyboard")
+    with board.next_revision():
+        board.keyboard.press("Enter")
+    assert explorer.layout.to_dict() == {"batch": "data", "hidden": "model"}
+    expect(board.zone("model").locator('[data-dim="hidden"]')).to_be_focused()
+
+
+def test_escape_lets_go(board: Board, explorer: Explorer) -> None:
+    board.chip("hidden").focus()
+    board.keyboard.press("Enter")
+    board.keyboard.press("ArrowRight")
+    board.keyboard.press("Escape")
+    expect(board.zone("model")).to_have_attribute("data-state", "idle")
+    board.keyboard.press("Escape")
+    assert explorer.revision == 0
+    assert focused(board) == ["hidden", TRAY]
+
+
+def test_a_dim_that_no_zone_takes(board: Board, explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    board.page.poll()
+    board.chip("rows").focus()
+    board.keyboard.press("Enter")
+    expect(board.root.locator(".mlb-status")).to_contain_text("No zone takes it.")
+    board.keyboard.press("ArrowRight")
+    board.keyboard.press("Enter")
+    assert explorer.revision == 1
+
+
+def test_delete_takes_a_dim_off_its_axis(board: Board, explorer: Explorer) -> None:
+    board.chip("batch").focus()
+    with board.next_revision():
+        board.keyboard.press("Delete")
+    assert explorer.layout.to_dict() == {}
+    expect(board.zone(TRAY).locator('[data-dim="batch"]')).to_be_focused()
+    board.keyboard.press("Delete")
+    assert explorer.revision == 1
+
+
+@pytest.mark.parametrize("redo", ["Control+Shift+Z", "Control+Y"])
+def test_undo_and_redo(board: Board, explorer: Explorer, redo: str) -> None:
+    board.chip("batch").focus()
+    with board.next_revision():
+        board.keyboard.press("Delete")
+    with board.next_revision():
+        board.keyboard.press("Control+Z")
+    assert explorer.layout.to_dict() == {"batch": "data"}
+    board.chip("rows").focus()
+    with board.next_revision():
+        board.keyboard.press(redo)
+    assert explorer.layout.to_dict() == {}
+
+
+def test_arrows_go_from_chip_to_chip(board: Board) -> None:
+    board.chip("batch").focus()
+    board.keyboard.press("ArrowRight")
+    assert focused(board) == ["rows", TRAY]
+    board.keyboard.press("ArrowLeft")
+    assert focused(board) == ["batch", "data"]
+    board.keyboard.press("ArrowUp")
+    assert focused(board) == ["classes", TRAY]
+
+
+def test_everything_is_reached_by_tab(board: Board) -> None:
+    reached = set()
+    board.root.locator(".mlb-switch input").first.focus()
+    for _ in range(40):
+        board.keyboard.press("Tab")
+        reached.add(board.page.view.evaluate("document.activeElement.dataset.key ?? document.activeElement.dataset.op"))
+    assert {"reset", "chip:batch:data", "chip:hidden:", "tensor", "auto:traffic", "auto:memory"} <= reached
+
+
+def test_keys_stay_with_the_board(board: Board) -> None:
+    page = board.page.view
+    page.evaluate("() => { window.leaked = []; document.addEventListener('keydown', e => leaked.push(e.key)); }")
+    board.chip("hidden").focus()
+    for key in ("b", "x", "Delete", "Space", "ArrowRight", "Escape", "Control+Enter"):
+        board.keyboard.press(key)
+    assert page.evaluate("leaked") == []
+    board.keyboard.press("Control+s")
+    board.keyboard.press("Tab")
+    assert page.evaluate("leaked.filter(key => key !== 'Control')") == ["s", "Tab"]

@@ -1,0 +1,163 @@
+"""What a layout may do is decided at once, with every reason and what would fit."""
+
+import pytest
+
+import meshlab as ml
+from meshlab.engine.errors import LayoutError
+from meshlab.engine.legality import refusals, resolve
+from meshlab.engine.sampling import draw
+from meshlab.models import mesh_tf
+from meshlab.models.initial import shapes
+from meshlab.models.zoo import models
+
+Batch, Embed, Ffn, Out = ml.dims(batch=6, embed=8, ffn=16, out=12)
+
+
+def net(params, x):
+    hidden = ml.tag(ml.relu(ml.dot(x, params["up"], "embed")), "hidden")
+    return ml.dot(hidden, params["down"], "ffn")
+
+
+PARAMS = {"up": ml.f32[Embed, Ffn], "down": ml.f32[Ffn, Out]}
+PROGRAM = ml.trace(net, PARAMS, ml.f32[Batch, Embed])
+MESH = ml.mesh(data=2, model=4)
+
+
+def problems(layout, program=PROGRAM, mesh=MESH):
+    with pytest.raises(LayoutError) as caught:
+        program.plan(mesh, layout)
+    assert all(str(p) in str(caught.value) for p in caught.value.problems)
+    return {p.code: p for p in caught.value.problems}
+
+
+def test_one_error_lists_all_problems_with_what_would_fit():
+    found = problems("btach:data embed:modle batch:model ffn:data out:data")
+    assert set(found) == {"unknown_dim", "unknown_axis", "not_divisible", "conflict"}
+    assert found["unknown_dim"].fix == "Did you mean `batch`?"
+    assert found["unknown_axis"].fix == "Did you mean `model`?"
+    assert "`batch` has size 6, which 4 (`model`) does not divide" in found["not_divisible"].text
+    assert found["not_divisible"].fix == "Sizes that fit: 4 or 8."
+    assert "`ffn` and `out` cannot both be on `data`: they meet in `dot_general` at test_legality.py" in found["conflict"].text
+    assert found["conflict"].source is not None
+    with pytest.raises(LayoutError, match=r"on the mesh data=2 × model=4 has 4 problems:\n  1\. .*\n  2\. .*\n  3\. "):
+        PROGRAM.plan(MESH, "btach:data embed:modle batch:model ffn:data out:data")
+
+
+def test_one_problem_is_one_problem():
+    with pytest.raises(LayoutError, match="has one problem:\n  1. `zebra` is no dim of this program. Its dims are `embed`"):
+        PROGRAM.plan(MESH, "zebra:data")
+    assert problems("ffn:zebra")["unknown_axis"].fix == "Its axes are `data`, `model`."
+    assert problems("ffn:data+data")["repeated_axis"].text == "`ffn:data+data` names one axis twice."
+
+
+def test_a_dim_smaller_than_the_axis_fits_only_when_larger():
+    assert problems("batch:data+model")["not_divisible"].fix == "Sizes that fit: 8."
+
+
+def test_optional_names_may_be_missing():
+    rules = resolve(PROGRAM, MESH, "zebra?:data ffn?:zebra batch?:data")
+    assert dict(rules.plain) == {"batch": ("data",)}
+    assert resolve(PROGRAM, MESH, {"zebra/*?": {"embed": "data"}}).stored == {}
+    # Optional is only whether a name exists: what it says must still be legal.
+    assert set(problems("batch?:model")) == {"not_divisible"}
+
+
+def test_mesh_tensorflows_own_readme_command_is_refused_with_what_was_meant():
+    config = mesh_tf.Autoencoder()
+    params = shapes(mesh_tf.init_autoencoder, config)
+    x = ml.f32[ml.Dim("batch", config.batch), ml.Dim("io", config.io)]
+    program = ml.trace(mesh_tf.train(mesh_tf.autoencoder_loss), params, x)
+    found = problems("hidden:all", program, ml.mesh(all=8))
+    assert found["unknown_dim"].fix == "Did you mean `hidden_odd` or `hidden_even`?"
+    # Mesh TensorFlow's counters for the name that exists: 4,096 elements over 8 processors, once.
+    plan = program.plan(ml.mesh(all=8), "hidden_odd:all")
+    assert [c.kind for c in plan.collectives] == ["all-reduce"]
+
+
+def test_two_dims_that_are_in_no_tensor_together_still_meet_in_a_contraction():
+    program = ml.trace(lambda x, y: ml.dot(x, y, "embed", "out"), ml.f32[Embed], ml.f32[Out])
+    assert set(problems("embed:data out:data", program)) == {"conflict"}
+    program.plan(MESH, "embed:data out:model")
+
+
+def test_an_axis_splits_one_dim_of_a_value():
+    program = ml.trace(lambda x: x * 2.0, ml.f32[Embed, Ffn])
+    assert "`embed` and `ffn` cannot both be on `data`" in problems("embed:data ffn:data+model", program)["conflict"].text
+
+
+def test_dims_that_never_meet_may_share_an_axis():
+    PROGRAM.plan(MESH, "embed:model out:model")
+    program = ml.trace(lambda x: x.rename(embed="kv") * 2.0, ml.f32[Embed])
+    program.plan(MESH, "embed:data kv:data")
+
+
+def test_places_are_matched_and_judged():
+    rules = resolve(PROGRAM, MESH, {"batch": "data", "params/*": {"ffn": "data"}, "params/up": {"embed": "model"}})
+    assert dict(rules.stored["params/down"]) == {"ffn": ("data",)}
+    # Of several globs the last one counts.
+    assert dict(rules.stored["params/up"]) == {"embed": ("model",)}
+    assert problems({"parmas/up": {"embed": "data"}})["unknown_place"].fix == "Did you mean `params/up`?"
+    assert "Its places are `params/down`, `params/up`, `x`" in problems({"zzz": {"embed": "data"}})["unknown_place"].fix
+    unused = problems({"params/down": {"batch": "data"}})["unused_dim"]
+    assert str(unused) == "At `params/down`: no value there has the dim `batch`. They have `ffn`, `out`."
+    assert problems({"params/*": {"zebra": "data"}})["unknown_dim"].text.startswith("At `params/*`: ")
+    assert problems({"params/*": {"ffn": "zebra"}})["unknown_axis"].text.startswith("At `params/*`: ")
+    assert "At `x`: `batch` has size 6" in problems({"x": {"batch": "model"}})["not_divisible"].text
+    both = problems({"params/up": {"embed": "data", "ffn": "data"}})["conflict"]
+    assert both.text == "At `params/up`: `embed` and `ffn` are both on `data`."
+    # The plain rules hold at a place for the dims that it does not name.
+    assert "both on `data`" in problems({"ffn": "data", "params/up": {"embed": "data"}})["conflict"].text
+    PROGRAM.plan(MESH, {"ffn": "data", "params/up": {"embed": "data", "ffn": None}})
+    assert "both on `model`" in problems({"hidden": {"batch": "data", "ffn": "model"}, "out": {"out": "model", "batch": "model"}}, mesh=ml.mesh(data=2, model=2))["conflict"].text  # fmt: skip
+
+
+def test_a_tag_may_name_dims_that_only_some_of_its_values_have():
+    def fn(x, y):
+        return ml.tag(x, "t") * 2.0, ml.tag(y, "t") * 2.0
+
+    program = ml.trace(fn, ml.f32[Embed, Ffn], ml.f32[Ffn, Out])
+    plan = program.plan(ml.mesh(data=2), {"t": {"embed": "data", "out": "data"}})
+    assert plan.spec("t").splits == (("data",), ())
+
+
+def test_the_dim_of_a_scan_may_be_stored_split_but_not_computed_so():
+    Layers, = ml.dims(layers=4)
+
+    def fn(x, w):
+        return ml.scan(lambda x, w: (x * w, None), x, w, "layers")[0]
+
+    program = ml.trace(fn, ml.f32[Embed], ml.f32[Layers, Embed])
+    found = problems("layers:data", program)["pipeline"]
+    assert "needs a pipeline schedule" in found.text
+    assert found.source is not None
+    plan = program.plan(MESH, {"w": {"layers": "data"}})
+    assert [c.kind for c in plan.collectives] == ["all-gather"]
+
+
+@pytest.mark.parametrize("model", models(), ids=lambda m: m.name)
+def test_the_table_of_refusals_agrees_with_what_is_refused(model):
+    program = ml.trace(model.step, *model.shapes)
+    for mesh, layout in draw(program, seed=5, count=6):
+        table = refusals(program, mesh, layout)
+        assert list(table) == list(program.dims)
+        for dim, by_axis in table.items():
+            assert list(by_axis) == list(mesh.axes)
+            for axis, refusal in by_axis.items():
+                moved = layout.with_rule(dim, (axis,))
+                try:
+                    resolve(program, mesh, moved)
+                except LayoutError as error:
+                    assert refusal in error.problems, f"{dim}:{axis} in {layout} on {mesh}: {error}"
+                else:
+                    assert refusal is None, f"{dim}:{axis} in {layout} on {mesh}: {refusal}"
+
+
+def test_axes_of_size_one_split_nothing():
+    rules = resolve(PROGRAM, ml.mesh(data=1, model=2), {"batch": "data", "ffn": ("data", "model"), "x": {"embed": "data"}})
+    assert dict(rules.plain) == {"batch": (), "ffn": ("model",)}
+    assert dict(rules.stored["x"]) == {"embed": ()}
+
+
+def test_a_plan_needs_a_mesh():
+    with pytest.raises(ml.MeshlabError, match=r"plan\(\) was given .*'data': 2.* for its mesh; write program.plan"):
+        PROGRAM.plan({"data": 2}, "batch:data")

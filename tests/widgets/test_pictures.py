@@ -1,0 +1,73 @@
+"""Figures and snapshots show the numbers of the view, in the colours of the board."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from meshlab.widgets import palette
+from meshlab.widgets.document import ExplorerError
+from meshlab.widgets.explorer import Explorer
+
+COLOURS = Path(palette.__file__).parent / "js" / "src" / "colours.css"
+
+
+def test_figures_show_the_bytes_of_the_plan(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    for name in ("communication", "lines"):
+        drawn = explorer.figure(name)
+        assert sum(sum(bar.x) for bar in drawn.data) == explorer.plan.wire_bytes
+        assert {bar.name for bar in drawn.data} == {"data", "model"}
+    parts = explorer.plan.memory.parts
+    assert list(explorer.figure("memory").data[0].x) == list(parts.values())
+
+
+def test_the_loss_of_every_run(explorer: Explorer) -> None:
+    with pytest.raises(ExplorerError, match="There is no run with a loss yet"):
+        explorer.figure("loss")
+    explorer.run(3).wait(60)
+    explorer.place("hidden", "model")
+    explorer.run(3).wait(60)
+    drawn = explorer.figure("loss")
+    assert [line.name for line in drawn.data] == ["run 1: no layout", "run 2: hidden:model"]
+    assert list(drawn.data[0].x) == [1, 2, 3]
+
+
+def test_figures_that_there_are_not(explorer: Explorer) -> None:
+    with pytest.raises(ExplorerError, match=r"There is no chart 'memry'; .* Did you mean `memory`"):
+        explorer.figure("memry")
+    with pytest.raises(ExplorerError, match="There is no layout to compare with yet"):
+        explorer.figure("comparison")
+
+
+def test_a_snapshot_is_plain_and_complete(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.load("batch:data hidden:model")
+    snapshot = explorer.snapshot()
+    text = str(snapshot)
+    assert "<script" not in text
+    assert "<style" not in text
+    assert "batch:data hidden:model" in text
+    assert text.count("<b>all-reduce</b>") == len(explorer.plan.collectives)
+    assert "small.py:" in text
+    assert snapshot._repr_html_() == text
+    snapshot.save(tmp_path / "board.html")
+    assert (tmp_path / "board.html").read_text(encoding="utf-8").endswith(f"{text}</body></html>")
+
+
+def test_a_snapshot_of_nothing_sent(explorer: Explorer) -> None:
+    assert "Nothing is sent under this layout." in explorer.snapshot().html
+
+
+def test_the_colours_are_those_of_the_board() -> None:
+    light = COLOURS.read_text(encoding="utf-8").split('[data-theme="dark"]')[0]
+    assert tuple(re.findall(r"--solid-\d: (#\w+)", light)) == palette.SOLID
+    assert tuple(re.findall(r"--tint-\d: (#\w+)", light)) == palette.TINT
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (1628116, "1.63 MB"), (-20480, "−20.5 kB")]
+)
+def test_bytes_are_written_as_on_the_board(count: int, text: str) -> None:
+    assert palette.count_bytes(count) == text
