@@ -97,7 +97,8 @@ def table(lines: list[dict[str, Any]]) -> str:
         seconds[line["model"]] += line["seconds"]
     rows = [f"{name:24}{n:9,}{failed[name]:9,}{seconds[name] / n:12.2f}" for name, n in checked.items()]
     total = f"{'all':24}{sum(checked.values()):9,}{sum(failed.values()):9,}"
-    versions = f"commit {_commit()} · jax {jax.__version__} · jaxlib {jaxlib.version.__version__} · Python {platform.python_version()}"
+    found = (f"commit {_commit()}", f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}")
+    versions = " · ".join((*found, f"Python {platform.python_version()}"))
     return "\n".join([f"{'model':24}{'layouts':>9}{'failed':>9}{'s a case':>12}", *rows, total, versions])
 
 

@@ -24,7 +24,7 @@ Module = Mapping[str, Computation]
 
 # Attributes that mention instructions, not computations.
 _NOT_CALLS = ("control-predecessors", "origin")
-_SAME = ("copy", "copy-start", "copy-done", "bitcast", "convert", "optimization-barrier")
+_SAME = ("copy", "copy-start", "copy-done", "bitcast", "convert", "opt-barrier")
 _FLIPPED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from jax import lax
 from jax.sharding import AxisType, Mesh, PartitionSpec
 
-from meshlab.engine.devices import simulate
+from meshlab.engine.devices import compiler_options, simulate
 from meshlab.engine.errors import RunError
 from meshlab.engine.hlo import HloCollective, read_collectives, totals
 from meshlab.engine.hlo_text import arrays
@@ -156,6 +156,28 @@ def test_joined_all_reduces_are_one_record_per_dtype():
 def test_sixteen_bit_floats_are_widened_on_cpu_and_say_so():
     (found,) = read(lambda x: lax.psum(x @ x, "x"), {"x": 8}, jax.ShapeDtypeStruct((8, 8), jnp.bfloat16))
     assert (found.payload_bytes, found.dtype) == (256, "float32")
+
+
+def test_eight_bit_floats_are_widened_on_cpu_and_half_precision_is_not():
+    def gather(dtype):
+        (found,) = read(lambda x: lax.all_gather(x, "x"), {"x": 8}, jax.ShapeDtypeStruct((8, 8), dtype))
+        return found.payload_bytes, found.dtype
+
+    assert gather(jnp.float8_e4m3fn) == (128, "float16")
+    assert gather(jnp.float16) == (128, "float16")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_recomputed_behind_a_barrier_moves_again(kind):
+    def twice(x, y):
+        first = KINDS[kind](jnp.sin(x), "x")
+        x, first = lax.optimization_barrier((x, first))
+        return first, KINDS[kind](jnp.sin(x), "x") * 2
+
+    # Without the option XLA for CPU merges the two, and the memory that recomputation saves is lost.
+    options = compiler_options(jax.devices("cpu"))
+    found = read(twice, {"x": 8}, WIDE, WIDE, options=options)
+    assert totals(found) == {(kind, ("x",)): 2 * 64 * 64 * 4}
 
 
 def test_a_record_says_where_it_comes_from():
