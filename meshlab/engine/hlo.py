@@ -11,8 +11,9 @@ inside a fusion named `all-reduce-scatter` is a reduce-scatter; a TPU's chain of
 carries a `chain_id` and counts once.
 
 Compare bytes by kind and axes (`totals`), not counts: XLA joins several collectives into one operation (one record per
-dtype then), and the text has no names of mesh axes. XLA for CPU widens bfloat16 to float32 and 8-bit floats to float16,
-so that such a payload counts double there; `dtype` says what is executed. What a kernel moves by itself, inside a custom call, is not seen.
+dtype then), and the text has no names of mesh axes. XLA for CPU widens bfloat16 to float32 and 8-bit floats to
+float16, so that such a payload counts double there; `dtype` says what is executed. What a kernel moves by itself,
+inside a custom call, is not seen.
 """
 
 from __future__ import annotations

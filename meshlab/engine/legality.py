@@ -105,15 +105,19 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
     """For every dim and mesh axis: what would be refused if the dim were moved there, or None."""
     layout = Layout.of(layout)
     plain = {d.removesuffix("?"): a for d, a in layout.rules.items()}
+    stored = _different_stored(program, _matched_places(program, mesh, layout, []))
     table: dict[str, dict[str, Refusal | None]] = {}
     for dim in program.dims:
         table[dim] = {}
+        # Where a place has a rule of its own for the dim, the plain one does not count.
+        places = [(place, own) for place, own, names in stored if dim in names and dim not in own]
         for axis in mesh.axes:
             moved = plain | {dim: (axis,)}
             found = [
                 *_size_problems(program, mesh, {dim: (axis,)}, ""),
                 *_scanned(program, {dim: (axis,)}),
                 *_conflicts(program, moved, about=dim),
+                *(p for place, own in places for p in _stored_problems(program, mesh, moved, place, own)),
             ]
             table[dim][axis] = found[0] if found else None
     return table
@@ -174,6 +178,17 @@ def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict
                 if source in matched:
                     carried[place] = matched[source]
     return carried | matched
+
+
+def _different_stored(
+    program: Program, matched: Mapping[str, Mapping[str, Axes]]
+) -> list[tuple[str, Mapping[str, Axes], set[str]]]:
+    """Of the places with rules of their own, one for each different set of rules and dims, with those dims."""
+    found = {}
+    for place, own in matched.items():
+        names = _place_names(program, place)
+        found.setdefault((tuple(own.items()), frozenset(names)), (place, own, names))
+    return list(found.values())
 
 
 def _some(places: tuple[str, ...], most: int = 12) -> str:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .code import Block, Code, Input, Literal, Operation
+from .rules.elementwise import ELEMENTWISE
 
 _NEVER_SHARED = ("scan", "while", "cond")
 _EXPENSIVE_LOOPS = ("while", "cond")
@@ -45,6 +46,7 @@ def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
             continue
         body = found.body
         if body is not None:
+            _rename_unchanged(found, inputs, renamed)
             body = _share(body, known if found.name == "scan" else {}, renamed)
         operation = dataclasses.replace(found, inputs=inputs, body=body)
         key = _key(operation)
@@ -55,6 +57,17 @@ def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
             known[key] = operation.outputs
         kept.append(operation)
     return Block(block.inputs, tuple(kept), tuple(read(o) for o in block.outputs))
+
+
+def _rename_unchanged(operation: Operation, inputs: tuple[Input, ...], renamed: dict[int, Input]):
+    """What a scan carries and never changes is what came in: its body, and what follows, read that instead."""
+    body = operation.body
+    if operation.name != "scan" or body is None:
+        return
+    for position in range(operation.params["num_carry"]):
+        if body.outputs[position] == body.inputs[position]:
+            renamed[body.inputs[position]] = inputs[position]
+            renamed[operation.outputs[position]] = inputs[position]
 
 
 def _returned(operation: Operation, inputs: tuple[Input, ...]) -> int | None:
@@ -171,7 +184,8 @@ def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
     """Finds the values that hold one number everywhere, and those of them that are zero.
 
     Returns:
-        The numbers of the values that are a scalar broadcast, and of those that are the constant zero.
+        The numbers of the values that are a scalar broadcast, or made of such element by element, and of those that are
+        the constant zero.
     """
     uniform: set[int] = set()
     zeros: set[int] = set()
@@ -183,6 +197,9 @@ def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
                 look(operation.body, visit)
 
     def visit(operation: Operation):
+        if operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":
+            known = [isinstance(i, Literal) or i in uniform for i in operation.inputs]
+            uniform.update(operation.outputs if all(known) and code.shapes[operation.outputs[0]] else ())
         if operation.name == "broadcast_in_dim" and code.shape_of(operation.inputs[0]) == ():
             uniform.update(operation.outputs)
             source = operation.inputs[0]

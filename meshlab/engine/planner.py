@@ -63,7 +63,7 @@ class Planner:
         self.names, self.shapes = program.names, program.code.shapes
         self.uses, self.factors, self.memo = program.uses, program.factors, program.memo
         self.uniform, self.zeros = program.uniform
-        self.roots = program.roots
+        self.roots, self.free = program.roots, program.free
         self.wants = wanted_specs(program, rules, sizes)
         self.home: dict[int, Spec] = {}
         self.scope_of: dict[int, Scope] = {}
@@ -131,8 +131,7 @@ class Planner:
             return
         fill = self.fills.get(root)
         if fill is not None:
-            scope.steps.append(Fill(fill, target))
-            scope.available[root] = (*available, target)
+            self.make(scope, fill, target, cause)
             return
         spec, moves = min(
             ((spec, hops(spec, target)) for spec in available if set(target.partial) <= set(spec.partial)),
@@ -162,7 +161,7 @@ class Planner:
     def operation(self, scope: Scope, operation: Operation):
         """Plans one operation that is no block."""
         name = operation.name
-        if name == "iota" or (name == "broadcast_in_dim" and operation.outputs[0] in self.uniform):
+        if operation.outputs[0] in self.free:
             self.fill(scope, operation)
         elif name == "tag" and operation.params["tag"] in self.rules.stored:
             stored = self.rules.spec(self.names[operation.outputs[0]], operation.params["tag"])
@@ -178,12 +177,28 @@ class Planner:
     def fill(self, scope: Scope, operation: Operation):
         """A value that costs nothing to make: it has no home, and every use has it made as it needs it."""
         for value in operation.reads:
-            if self.home[value].partial:
-                self.resolve(value)
-            self.obtain(value, whole(0), Cause("operand", operation))
+            if value not in self.fills:
+                if self.home[value].partial:
+                    self.resolve(value)
+                self.obtain(value, self.home[value], Cause("operand", operation))
         value = operation.outputs[0]
         self.fills[value] = operation
         self.scope_of[value] = scope
+
+    def make(self, scope: Scope, operation: Operation, target: Spec, cause: Cause):
+        """Makes a value that costs nothing in a spec, and what it is made of as that asks for."""
+        factors, value = self.factors[operation], operation.outputs[0]
+        if all(v not in self.fills for v in operation.reads):
+            scope.steps.append(Fill(operation, target))
+        else:
+            split_of = dict(zip(factors.results[0], target.splits, strict=True))
+            outcome = Outcome(
+                tuple(Spec(tuple(split_of.get(f, ()) for f in axes)) for axes in factors.operands), (target,), ()
+            )
+            for operand, spec in zip(operation.inputs, outcome.operands, strict=True):
+                self.obtain(operand, spec, cause)
+            scope.steps.append(self.computed(operation, outcome))
+        scope.available[value] = (*scope.available.get(value, ()), target)
 
     def emit(self, scope: Scope, step: Compute, cause: Cause):
         """Moves the operands to where they are needed, and computes."""

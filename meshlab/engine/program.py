@@ -21,6 +21,7 @@ from .mesh import Mesh
 from .naming import Names, facts_of
 from .normal import uniform_values
 from .rules import Factors, factors_of
+from .rules.elementwise import ELEMENTWISE
 from .source import Source
 
 
@@ -219,6 +220,18 @@ class Program:
     def uniform(self) -> tuple[frozenset[int], frozenset[int]]:
         """The values that hold one number everywhere, and those of them that are zero."""
         return uniform_values(self.code)
+
+    @functools.cached_property
+    def free(self) -> frozenset[int]:
+        """Values that any device can make in any spec: scalars broadcast, iotas, and what is made of them alone."""
+        found: set[int] = set()
+        for operation in walk(self.code.block):
+            if operation.name == "iota" or operation.outputs[:1] and operation.outputs[0] in self.uniform[0]:
+                found.update(operation.outputs)
+            elif operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":
+                of_free = all(not isinstance(i, int) or i in found for i in operation.inputs)
+                found.update(operation.outputs if operation.reads and of_free else ())
+        return frozenset(found)
 
     @functools.cached_property
     def factors(self) -> dict[Operation, Factors]:

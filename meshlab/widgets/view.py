@@ -194,7 +194,9 @@ def names_of(value: Any) -> list[str]:
 def place_view(plan: Any, place: str) -> dict:
     """Gives one tensor: its dims, its shape, its shape on one device, and the axes that split it."""
     value, spec = plan.program.place(place), plan.spec(place)
-    local = [stop - start for start, stop in plan.shard(place, 0)]
+    sizes = plan.mesh.axes
+    parts = (math.prod(sizes[axis] for axis in axes) for axes in spec.splits)
+    local = [size // part for size, part in zip(value.shape, parts, strict=True)]
     return {
         "place": place,
         "dims": names_of(value),

@@ -59,7 +59,9 @@ class BlankPage:
         touch: whether the page has a touch screen.
     """
 
-    def __init__(self, browser: Browser, explorer: Explorer, theme: Any = "light", touch: bool = False, width: int = 1280):
+    def __init__(
+        self, browser: Browser, explorer: Explorer, theme: Any = "light", touch: bool = False, width: int = 1280
+    ):
         self.explorer = explorer
         self.silent = False
         self.errors: list[str] = []

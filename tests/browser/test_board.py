@@ -113,7 +113,15 @@ def test_shift_adds_an_axis(open_board, explorer: Explorer) -> None:
         board.mouse.up()
     board.keyboard.up("Shift")
     assert explorer.layout.to_dict() == {"hidden": ["data", "model"]}
-    assert board.zone("data").locator('[data-dim="hidden"]').inner_text().split() == ["hidden", "16", "→", "2", "1", "of", "2"]
+    assert board.zone("data").locator('[data-dim="hidden"]').inner_text().split() == [
+        "hidden",
+        "16",
+        "→",
+        "2",
+        "1",
+        "of",
+        "2",
+    ]
     # The chip on `data` goes back to the tray: `model` alone is left.
     with board.next_revision():
         board.drag("hidden", TRAY)
@@ -136,7 +144,7 @@ def test_click_then_click(open_board, explorer: Explorer) -> None:
     assert explorer.layout.to_dict() == {"hidden": "model"}
     board.chip("batch").click()
     with board.next_revision():
-        board.root.get_by_role("button", name="put batch on data").click()
+        board.root.get_by_role("button", name="Put here: batch on data").click()
     assert explorer.layout.to_dict() == {"batch": "data", "hidden": "model"}
 
 
@@ -183,7 +191,9 @@ def test_undo_redo_reset_and_select(open_board, explorer: Explorer) -> None:
     assert explorer.selected == "params/w2"
     tiles = board.root.locator(".mlb-tile")
     expect(tiles).to_have_count(8)
-    expect(tiles.nth(5)).to_have_attribute("aria-label", "device 5 (data 1, model 1) holds hidden 4–7; slice B")
+    expect(tiles.nth(5)).to_have_attribute(
+        "aria-label", "device 5 (data 1, model 1) holds hidden 4\u2060–\u20607; slice B"
+    )
     with board.next_revision():
         board.button("reset").click()
     assert explorer.layout.to_dict() == {}
@@ -193,7 +203,7 @@ def test_rules_at_places_are_shown_and_removed(open_board, explorer: Explorer) -
     explorer.load({"batch": "data", "params/*": {"hidden": "data"}})
     board = open_board()
     with board.next_revision():
-        board.root.get_by_role("button", name="remove the rule params/*: hidden on data").click()
+        board.root.get_by_role("button", name="params/*: hidden → data × (remove this rule)").click()
     assert explorer.layout.to_dict() == {"batch": "data"}
 
 
@@ -288,8 +298,9 @@ def test_it_is_accessible(open_board, explorer: Explorer, theme: str) -> None:
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
     explorer.load("batch:data hidden:model")
     explorer.run(3).wait(60)
-    explorer.place("classes", "data")
     explorer.remove("batch")
+    explorer.place("classes", "data")
+    explorer.place("hidden", "data", at="params/*1")
     board = open_board(theme=theme)
     board.page.view.add_script_tag(path=str(AXE))
     board.page.shot(theme, full=True)

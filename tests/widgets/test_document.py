@@ -16,7 +16,8 @@ def document(layout: object = None) -> Document:
 
 
 @pytest.mark.parametrize(
-    "layout", [None, "batch:data hidden:model+data", {"batch": "data", "z/*": {"hidden": "data"}, "a/*": {"hidden": None}}]
+    "layout",
+    [None, "batch:data hidden:model+data", {"batch": "data", "z/*": {"hidden": "data"}, "a/*": {"hidden": None}}],
 )
 def test_json_gives_the_document_back(layout: object) -> None:
     before = document(layout)
@@ -73,5 +74,7 @@ def test_an_explorer_is_opened_from_its_json(explorer: Explorer) -> None:
 
 def test_json_of_another_program_is_refused(explorer: Explorer) -> None:
     text = document("hidden:model").to_json()
-    with pytest.raises(ExplorerError, match=r"of a program with the dims .*'hidden': 16.* the program that was given has"):
+    with pytest.raises(
+        ExplorerError, match=r"of a program with the dims .*'hidden': 16.* the program that was given has"
+    ):
         Explorer.from_json(text, explorer.program)

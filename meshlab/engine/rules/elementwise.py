@@ -22,6 +22,9 @@ PLAIN = (
 ).split()
 
 
+ELEMENTWISE = frozenset((*PLAIN, "neg", "add", "sub", "add_any", "mul", "div"))
+
+
 def _through(facts: Facts, linear: str = "") -> Factors:
     shape = facts.results[0]
     axes = tuple(range(len(shape)))

@@ -25,7 +25,6 @@ function drawOne(view, collective) {
       { class: "mlb-collective-head" },
       h("b", {}, kind),
       axisLabel(view, key),
-      h("span", { class: "mlb-collective-value" }, value, dims.length > 0 && ` [${dims.join(" ")}]`),
       h(
         "span",
         { class: "mlb-bar-value", title: `payload ${exact(payload)} bytes, wire ${exact(wire)} bytes${often}` },
@@ -33,6 +32,7 @@ function drawOne(view, collective) {
         times > 1 && ` = ${bytes(total)}`,
       ),
     ),
+    h("p", { class: "mlb-collective-value" }, value, dims.length > 0 && ` [${dims.join(" ")}]`),
     h("p", { class: "mlb-because" }, prose(because)),
     remedy && h("p", { class: "mlb-remedy" }, h("span", { class: "mlb-tag" }, "to remove it"), prose(remedy)),
     source && h("p", { class: "mlb-source" }, h("code", {}, source), code && h("code", { class: "mlb-code" }, code)),

@@ -21,14 +21,29 @@ export function drawCommunication(view) {
     barRow(axisLabel(view, part.key), stack(view, [part], mostAxis), part.bytes, { "data-axis": part.key }),
   );
   const lines = byLine.map((line) => {
-    const label = h("span", { class: "mlb-line", title: line.code }, h("code", {}, line.line));
+    const label = h(
+      "span",
+      { class: "mlb-line", title: line.code },
+      h("code", {}, line.line),
+      h("code", {}, line.code),
+    );
     return barRow(label, stack(view, line.parts, mostLine), line.bytes, { "data-line": line.line });
   });
   return [
     h("h4", {}, "by mesh axis"),
     h("ul", { class: "mlb-bars", "data-chart": "axes" }, axes),
     h("h4", {}, "by source line"),
-    h("ul", { class: "mlb-bars", "data-chart": "lines" }, lines),
+    h(
+      "ul",
+      {
+        class: "mlb-bars",
+        "data-chart": "lines",
+        "data-scroll": "lines",
+        tabindex: "0",
+        "aria-label": "by source line",
+      },
+      lines,
+    ),
     left ? h("p", { class: "mlb-none" }, `and ${left} more lines`) : null,
     h("p", { class: "mlb-foot" }, "Bytes on the wire that one device sends in one step."),
   ];

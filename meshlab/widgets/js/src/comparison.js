@@ -114,7 +114,7 @@ function drawTable(rows) {
       ),
       line("collectives", (row) => exact(row.collectives)),
       line(
-        "holds",
+        "holds, of arguments",
         (row) => bytes(row.arguments),
         (row) => `${exact(row.arguments)} bytes`,
       ),

@@ -7,6 +7,9 @@ import { h, s } from "./dom.js";
 import { bytes, exact, letter, plural } from "./format.js";
 import { axisLabel, swatch } from "./marks.js";
 
+// A dash at which a line does not break.
+const DASH = "\u2060–\u2060";
+
 /**
  * @typedef {import("./types.js").View} View
  * @typedef {import("./types.js").Shards} Shards
@@ -90,13 +93,15 @@ function drawGrid(view, shards, tiles, columns) {
   const { axes } = view.mesh;
   const across = axes.at(-1);
   const down = axes.length > 1 ? axes[axes.length - 2] : null;
-  const outer = axes.slice(0, -2).map((axis, i) => `${axis.name} ${tiles[0].coords[i]}`);
+  const outer = axes
+    .slice(0, -2)
+    .map((axis, i) => h("span", {}, axisLabel(view, axis.name), ` ${tiles[0].coords[i]} `));
   const small = columns > 4 || shards.tiles.length > 16;
   const cells = tiles.map((tile) => drawTile(view, shards, tile, small));
   return h(
     "figure",
-    { class: `mlb-grid ${small ? "mlb-small" : ""}` },
-    outer.length > 0 && h("figcaption", {}, outer.join(" · ")),
+    { class: `mlb-grid ${small ? "mlb-small" : tiles.length / columns > 2 ? "mlb-low" : ""}` },
+    outer.length > 0 && h("figcaption", {}, outer),
     across &&
       h("div", { class: "mlb-across" }, axisLabel(view, across.name), h("span", { "aria-hidden": "true" }, "→")),
     down &&
@@ -111,6 +116,14 @@ function drawGrid(view, shards, tiles, columns) {
 }
 
 /**
+ * @param {[number, number]} range
+ * @returns {string}
+ */
+function indices([start, stop]) {
+  return stop - start === 1 ? `${start}` : `${start}${DASH}${stop - 1}`;
+}
+
+/**
  * @param {View} view
  * @param {Shards} shards
  * @param {Tile} tile
@@ -119,7 +132,7 @@ function drawGrid(view, shards, tiles, columns) {
  */
 function drawTile(view, shards, tile, small) {
   const split = shards.splits.flatMap((axes, i) => (axes.length ? [i] : []));
-  const ranges = split.map((i) => `${shards.dims[i]} ${tile.ranges[i][0]}–${tile.ranges[i][1] - 1}`);
+  const ranges = split.map((i) => `${shards.dims[i]} ${indices(tile.ranges[i])}`);
   const coordinates = view.mesh.axes.map((axis, i) => `${axis.name} ${tile.coords[i]}`).join(", ");
   const text = `device ${tile.device} (${coordinates}) holds ${ranges.join(", ") || "all of it"}`;
   return h(

@@ -24,7 +24,7 @@ const SIGNS = { here: "", legal: "✓ fits", refused: "✕ refused" };
 function drawChip(view, chip, zone, help) {
   const place = zone === TRAY ? "unsplit" : `split over ${chip.axes.join(", then ")}`;
   const order = chip.axes.length > 1 ? `${chip.axes.indexOf(zone) + 1} of ${chip.axes.length}` : "";
-  const local = zone === TRAY ? "" : ` → ${exact(chip.local)}`;
+  const size = exact(chip.size) + (zone === TRAY ? "" : ` → ${exact(chip.local)}`);
   return h(
     "button",
     {
@@ -33,12 +33,14 @@ function drawChip(view, chip, zone, help) {
       "data-dim": chip.name,
       "data-zone": zone,
       "data-key": `chip:${chip.name}:${zone}`,
-      "aria-label": `${chip.name}, size ${chip.size}, ${place}`,
+      "aria-label": `${[chip.name, size, order].filter(Boolean).join(" ")}, ${place}`,
       "aria-describedby": help,
       "aria-pressed": "false",
     },
     h("span", { class: "mlb-chip-name" }, chip.name),
-    h("span", { class: "mlb-chip-size" }, exact(chip.size), local),
+    " ",
+    h("span", { class: "mlb-chip-size" }, size),
+    order && " ",
     order && h("span", { class: "mlb-chip-order" }, order),
   );
 }
@@ -104,7 +106,7 @@ function drawStored(board) {
       {
         type: "button",
         class: "mlb-button",
-        "aria-label": `remove the rule ${at}: ${dim} on ${axes.join(", ") || "nothing"}`,
+        "aria-label": `${at}: ${dim} → ${axes.join("+") || "whole"} × (remove this rule)`,
         onclick: () => board.send("remove", { dim, at }),
       },
       h("code", {}, `${at}: ${dim} → ${axes.join("+") || "whole"}`),
@@ -132,7 +134,7 @@ export function paintZones(panel, view, hand) {
     element.querySelector(".mlb-zone-note")?.replaceChildren(...prose(said?.note ?? ""));
     const here = /** @type {HTMLButtonElement} */ (element.querySelector(".mlb-here"));
     here.hidden = !(hand?.by === "click" && said?.state === "legal");
-    here.setAttribute("aria-label", hand ? `put ${hand.dim} on ${zoneName(zone)}` : "");
+    here.setAttribute("aria-label", hand ? `Put here: ${hand.dim} on ${zoneName(zone)}` : "");
   }
   for (const chip of panel.querySelectorAll(".mlb-chip")) {
     const held = hand?.dim === chip.getAttribute("data-dim") && hand?.from === chip.getAttribute("data-zone");

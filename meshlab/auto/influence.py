@@ -1,0 +1,224 @@
+"""Which dims the traffic of a value depends on.
+
+Under plain rules a plan sends a value because one operation makes it in one spec and another reads it in another. Both
+specs follow from the layout of a few dims: those of the value itself and, where it is a partial sum, those of the
+operations that it came through. So what is sent for one value is a table over the layouts of a small set of dims:
+
+    logits [batch classes] = sum over hidden       set {batch, classes, hidden}
+    the squared norms of all gradients, added up   set of all dims of parameters: they are reduced together or apart
+
+The sets are found from the program alone, by following what the planner would do without knowing any layout: wherever
+it might look at a dim, the dim is in the set. A set that is too large costs time; one that is too small would make the
+tables wrong, which `layout` notices, since it plans what it returns.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from ..engine.code import Input, Operation, walk
+from ..engine.program import Program
+from ..engine.rules import Factors
+
+Dims = frozenset[str]
+
+_NONE: Dims = frozenset()
+
+
+def influences(program: Program) -> dict[int, Dims]:
+    """Returns, for each value that may be sent, the dims that decide how much is sent for it.
+
+    Values that are the same array (a rename's operand and result) are one, under the number that the plan's moves bear.
+    """
+    flow = _Flow(program)
+    while flow.advance():
+        pass
+    return flow.sites()
+
+
+class _Flow:
+    """What is known so far; it only grows.
+
+    Attributes:
+        partial: for each value the dims that decide over which mesh axes it is a partial sum.
+        beyond: for each value the dims, apart from its own, that decide how it is split.
+        wanted: for each value the dims of the stored values that it becomes, as far as they are its own.
+    """
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.operations = tuple(walk(program.code.block))
+        self.names = [frozenset(n for n in names if n in program.dims) for names in program.names]
+        self.made_up = [any(n is not None and n not in program.dims for n in names) for names in program.names]
+        self.touched = {op: _union(self.names[v] for v in (*op.reads, *op.outputs)) for op in self.operations}
+        self.partial: dict[int, Dims] = defaultdict(lambda: _NONE)
+        self.beyond: dict[int, Dims] = defaultdict(lambda: _NONE)
+        self.wanted: dict[int, Dims] = defaultdict(lambda: _NONE)
+        self.zeros = self._may_be_zero()
+        for value in program.code.block.outputs:
+            self._want(value, self.names[value] if isinstance(value, int) else _NONE)
+
+    def advance(self) -> bool:
+        """Goes once over the program; returns whether anything was learnt."""
+        before = self._known()
+        for operation in self.operations:
+            if operation.body is None:
+                self._operation(operation, self.program.factors[operation])
+            elif operation.name == "scan":
+                self._scan(operation)
+            else:
+                self._barrier(operation)
+        for operation in reversed(self.operations):
+            self._wants(operation)
+        return self._known() != before
+
+    def sites(self) -> dict[int, Dims]:
+        """The dims of each value, all names of one array together, and of each operation that sends by itself."""
+        found: dict[int, Dims] = defaultdict(lambda: _NONE)
+        roots = self.program.roots
+
+        def add(value: Input, dims: Dims):
+            if isinstance(value, int):
+                found[roots.get(value, value)] |= dims
+
+        for value in (*self.program.code.block.inputs, *(v for op in self.operations for v in op.outputs)):
+            add(value, self._home(value))
+        for operation in self.operations:
+            body = operation.body
+            if body is not None:
+                pairs = (*zip(operation.inputs, body.inputs, strict=True), *zip(body.outputs, operation.outputs, strict=True))
+                for a, b in pairs:
+                    for value in (a, b):
+                        add(value, _union(self._home(v) for v in (a, b) if isinstance(v, int)))
+                continue
+            together = self.touched[operation] | _union(self._home(v) for v in operation.reads)
+            for value in operation.reads:
+                if self.partial[value] or self.made_up[value] or any(self.beyond[v] for v in operation.reads):
+                    add(value, together)
+            if self.program.factors[operation].maxed or operation.name == "shift":
+                add(operation.outputs[0], together)
+        return dict(found)
+
+    def _known(self) -> tuple[int, ...]:
+        return tuple(sum(map(len, known.values())) for known in (self.partial, self.beyond, self.wanted))
+
+    def _home(self, value: int) -> Dims:
+        """The dims that decide in which spec a value is made."""
+        partial = self.partial[value]
+        return self.names[value] | self.beyond[value] | partial | (self.wanted[value] if partial else _NONE)
+
+    def _may_be_zero(self) -> set[Input]:
+        """Values that are zero, and carries that start from zero: those may be partial for free."""
+        found: set[Input] = set(self.program.uniform[1])
+        for operation in self.operations:
+            if operation.name == "scan" and operation.body is not None:
+                starts = zip(operation.inputs, operation.body.inputs, strict=True)
+                found.update(b for a, b in starts if (a in found if isinstance(a, int) else a.is_zero))
+        return found
+
+    def _zero(self, value: Input) -> bool:
+        return value in self.zeros if isinstance(value, int) else value.is_zero
+
+    # One operation
+
+    def _operation(self, operation: Operation, factors: Factors):
+        name, reads = operation.name, operation.reads
+        fill = name == "iota" or (name == "broadcast_in_dim" and operation.outputs[0] in self.program.uniform[0])
+        if fill:
+            return
+        arriving = _union(self._home(v) for v in reads)
+        partial = self.touched[operation] | arriving if factors.summed else _NONE
+        for value in self._let_through(operation, factors):
+            if self.partial[value]:
+                partial |= self.touched[operation] | _union(self.partial[v] | self.beyond[v] for v in reads)
+        for value in operation.outputs:
+            self.partial[value] |= partial
+            survives = factors.survives and any(self.beyond[v] for v in reads)
+            if self.made_up[value] or survives:
+                self.beyond[value] |= (self.touched[operation] | arriving) - self.names[value]
+
+    def _let_through(self, operation: Operation, factors: Factors) -> Iterable[int]:
+        """The operands that may stay partial sums through an operation."""
+        inputs = operation.inputs
+        for position, value in enumerate(inputs):
+            if not isinstance(value, int) or self.program.uses[value] != 1:
+                continue
+            others = [v for i, v in enumerate(inputs) if i != position]
+            if factors.linear == "unary":
+                yield value
+            elif factors.linear == "add" and all(self._zero(v) or (isinstance(v, int) and self.partial[v]) for v in others):
+                yield value
+            elif factors.linear == "scale" and all(map(self._uniform, others)) and not (operation.name == "div" and position):
+                yield value
+
+    def _uniform(self, value: Input) -> bool:
+        return not isinstance(value, int) or value in self.program.uniform[0] or not self.program.code.shapes[value]
+
+    # Blocks
+
+    def _scan(self, operation: Operation):
+        body, carried = operation.body, operation.params["num_carry"]
+        assert body is not None
+        for outer, inner, made, after in zip(
+            operation.inputs[:carried], body.inputs, body.outputs, operation.outputs, strict=False
+        ):
+            slot = [v for v in (outer, inner, made, after) if isinstance(v, int)]
+            beyond = _union(self.beyond[v] for v in slot)
+            for value in slot:
+                self.beyond[value] |= beyond
+            if self._zero(outer) and self.program.uses[inner] == 1 and isinstance(made, int):
+                self.partial[inner] |= self.partial[made]
+                self.partial[after] |= self.partial[made]
+        for outer, inner in zip(operation.inputs[carried:], body.inputs[carried:], strict=True):
+            if isinstance(outer, int):
+                self.beyond[inner] |= self._changed(outer)
+        for made, after in zip(body.outputs[carried:], operation.outputs[carried:], strict=True):
+            if isinstance(made, int):
+                self.beyond[after] |= self._changed(made)
+                self.partial[after] |= self.partial[made] | (self.names[made] if self.partial[made] else _NONE)
+
+    def _barrier(self, operation: Operation):
+        body = operation.body
+        assert body is not None
+        for outer, inner in zip(operation.inputs, body.inputs, strict=True):
+            if isinstance(outer, int):
+                self.beyond[inner] |= self._changed(outer)
+                if self.program.uses[inner] == 1 and self.program.uses[outer] == 1:
+                    self.partial[inner] |= self.partial[outer]
+        for made, after in zip(body.outputs, operation.outputs, strict=True):
+            if isinstance(made, int):
+                self.beyond[after] |= self._changed(made)
+                self.partial[after] |= self.partial[made]
+
+    def _changed(self, value: int) -> Dims:
+        """The dims, apart from its own, that decide how a value lies once its sum is resolved."""
+        wanted = self.wanted[value] - self.names[value]
+        return self.beyond[value] | (wanted | self.partial[value] if wanted and self.partial[value] else _NONE)
+
+    # Wants
+
+    def _wants(self, operation: Operation):
+        body = operation.body
+        if body is None:
+            factors = self.program.factors[operation]
+            plain = factors.survives and not (factors.summed or factors.maxed or factors.whole)
+            if plain and len(operation.outputs) == 1:
+                for value in operation.reads:
+                    self._want(value, self.wanted[operation.outputs[0]])
+            return
+        for outer, inner in zip(operation.outputs, body.outputs, strict=True):
+            self._want(inner, self.wanted[outer])
+        carried = operation.params["num_carry"] if operation.name == "scan" else 0
+        for inner, made in zip(body.inputs[:carried], body.outputs[:carried], strict=True):
+            self._want(made, self.wanted[inner])
+        for outer, inner in zip(operation.inputs, body.inputs, strict=True):
+            self._want(outer, self.wanted[inner])
+
+    def _want(self, value: Input, dims: Dims):
+        if isinstance(value, int):
+            self.wanted[value] |= dims if self.made_up[value] else dims & self.names[value]
+
+
+def _union(sets: Iterable[Dims]) -> Dims:
+    return frozenset().union(*sets)

@@ -1,0 +1,113 @@
+"""The layouts to choose from: which dims may go on which mesh axes.
+
+A layout here puts each dim on at most one mesh axis, and is a set of (dim, axis) pairs, its **splits**. It is legal if
+every dim is allowed on its axis and no two dims that meet in one operation or stored value share an axis:
+
+    dims batch, hidden; axes data=2, model=2; they meet   →   7 layouts: none; batch:data; ...; batch:model hidden:data
+
+What `Program.plan` would refuse is never in the space, and what is in it is never refused. Rules at places are no part
+of it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from ..engine.program import Program
+
+Splits = frozenset[tuple[str, str]]
+Pair = frozenset[str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """Which layouts there are.
+
+    Attributes:
+        axes: the mesh axes that split anything, with their sizes.
+        choices: for each dim, in documented order, where it may go; None: it stays whole.
+        apart: pairs of dims that may not share an axis.
+    """
+
+    axes: Mapping[str, int]
+    choices: Mapping[str, tuple[str | None, ...]]
+    apart: frozenset[Pair]
+
+    @property
+    def pinned(self) -> Splits:
+        """What every layout of the space splits."""
+        return frozenset((d, c[0]) for d, c in self.choices.items() if len(c) == 1 and c[0] is not None)
+
+    def free(self, dims: Iterable[str]) -> frozenset[str]:
+        """Those of the dims that may be split at all."""
+        return frozenset(d for d in dims if any(self.choices.get(d, ())))
+
+    def splits(self, dims: Iterable[str] | None = None) -> Iterator[Splits]:
+        """Yields every legal layout of the dims (all, by default), the others left out, in documented order."""
+        wanted = frozenset(self.choices if dims is None else dims)
+        yield from self._extended([d for d in self.choices if d in wanted], {})
+
+    def _extended(self, dims: Sequence[str], chosen: dict[str, str]) -> Iterator[Splits]:
+        if not dims:
+            yield frozenset(chosen.items())
+            return
+        dim, *rest = dims
+        for axis in self.choices[dim]:
+            if axis is None:
+                yield from self._extended(rest, chosen)
+            elif self.fits(dim, axis, chosen.items()):
+                yield from self._extended(rest, chosen | {dim: axis})
+
+    def fits(self, dim: str, axis: str, splits: Iterable[tuple[str, str]]) -> bool:
+        """Whether a dim may be added to a layout on an axis."""
+        return all(other != axis or frozenset((dim, d)) not in self.apart for d, other in splits)
+
+    def count(self) -> int:
+        """The number of legal layouts."""
+        dims = [d for d in self.choices if self.free([d])]
+        last = {d: max((i for i, e in enumerate(dims) if frozenset((d, e)) in self.apart), default=-1) for d in dims}
+
+        @functools.cache
+        def below(index: int, open_splits: Splits) -> int:
+            """How many ways there are for the dims from `index` on, when those before that still matter lie so."""
+            if index == len(dims):
+                return 1
+            dim, total = dims[index], 0
+            for axis in self.choices[dim]:
+                if axis is None or self.fits(dim, axis, open_splits):
+                    after = open_splits if axis is None else open_splits | {(dim, axis)}
+                    total += below(index + 1, frozenset((d, a) for d, a in after if last[d] > index))
+            return total
+
+        return below(0, frozenset())
+
+
+def restricted(splits: Splits, dims: frozenset[str]) -> Splits:
+    """The part of a layout that is about some dims."""
+    return frozenset(pair for pair in splits if pair[0] in dims)
+
+
+def space_of(program: Program, axes: Mapping[str, int], pinned: Splits, forbidden: Splits, whole: frozenset[str]) -> Space:
+    """The legal layouts of a program.
+
+    Args:
+        program: the program.
+        axes: all mesh axes, with their sizes.
+        pinned: what must be split so.
+        forbidden: what must not be split so.
+        whole: dims that must not be split at all.
+    """
+    real = {a: n for a, n in axes.items() if n > 1}
+    fixed = dict(pinned)
+
+    def choices(dim: str) -> tuple[str | None, ...]:
+        if dim in fixed:
+            return (fixed[dim] if fixed[dim] in real else None,)
+        if dim in whole or dim in program.scanned:
+            return (None,)
+        fitting = [a for a, n in real.items() if program.dims[dim] % n == 0 and (dim, a) not in forbidden]
+        return (*fitting, None)
+
+    return Space(real, {dim: choices(dim) for dim in program.dims}, frozenset(program.meetings))
