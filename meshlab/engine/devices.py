@@ -15,6 +15,7 @@ attached, as any first use of JAX does; call `simulate` before it to leave accel
 
 from __future__ import annotations
 
+import functools
 import logging
 import operator
 import os
@@ -62,8 +63,8 @@ def simulate(n: int = 8) -> None:
 def devices(n: int) -> list[Any]:
     """Returns devices to run on: attached accelerators if there are enough, else simulated CPU devices.
 
-    After `simulate` these are CPU devices. That devices are simulated is logged (logger `meshlab`, level info), and
-    `describe` says so in words.
+    After `simulate` these are CPU devices. Where nobody asked for simulated devices and they are used, that is said
+    once, by a warning of the logger `meshlab`; `describe` has the words.
 
     Args:
         n: how many.
@@ -78,7 +79,8 @@ def devices(n: int) -> list[Any]:
     if not _started() and count <= LIMIT:
         # Whatever else is attached, the CPU back end that starts now will have enough devices.
         jax.config.update("jax_num_cpu_devices", max(count, _configured()))
-    if jax.config.values["jax_platforms"] != "cpu":
+    asked_for_cpu = jax.config.values["jax_platforms"] == "cpu"
+    if not asked_for_cpu:
         attached = jax.devices()
         if attached[0].platform != "cpu" and len(attached) >= count:
             return attached[:count]
@@ -86,8 +88,14 @@ def devices(n: int) -> list[Any]:
     if len(_cpu_devices()) < count:
         simulate(count)
     found = _cpu_devices()[:count]
-    _LOG.info("Running on %s.", describe(found))
+    if not asked_for_cpu:
+        _say_once(f"No {count} accelerators are attached: running on {describe(found)}.")
     return found
+
+
+@functools.cache
+def _say_once(text: str) -> None:
+    _LOG.warning(text)
 
 
 def describe(found: Sequence[Any]) -> str:

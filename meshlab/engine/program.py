@@ -226,7 +226,7 @@ class Program:
         """Values that any device can make in any spec: scalars broadcast, iotas, and what is made of them alone."""
         found: set[int] = set()
         for operation in walk(self.code.block):
-            if operation.name == "iota" or operation.outputs[:1] and operation.outputs[0] in self.uniform[0]:
+            if operation.name == "iota" or (operation.outputs[:1] and operation.outputs[0] in self.uniform[0]):
                 found.update(operation.outputs)
             elif operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":
                 of_free = all(not isinstance(i, int) or i in found for i in operation.inputs)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from playwright.sync_api import Browser, Page
 
 import meshlab.widgets.session as session_module
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.protocol import answer, shared_state
+from tests.browser.board import Board
 from tests.browser.page import ARTIFACTS
 
 MODEL = """
@@ -74,9 +75,8 @@ class BlankPage:
         self.view.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
         self.view.expose_function("toPython", self._to_python)
         ground = "#fff" if theme == "light" else "#111"
-        self.view.set_content(
-            f'<!doctype html><html lang="en"><title>Board</title><body style="margin:8px;background:{ground}"></body></html>'
-        )
+        head = '<!doctype html><html lang="en"><title>Board</title>'
+        self.view.set_content(f'{head}<body style="margin:8px;background:{ground}"></body></html>')
         self.view.add_style_tag(content=_bundle("session.css"))
         self.view.add_script_tag(content=MODEL.replace("INITIAL", json.dumps(shared_state(explorer) | {"notice": {}})))
         self.view.evaluate(RENDER, _bundle("session.js"))
@@ -110,6 +110,14 @@ class BlankPage:
     def close(self) -> None:
         """Closes the page with its profile."""
         self.view.context.close()
+
+
+class BlankBoard(Board):
+    """The board on a blank page; the page itself is `blank`."""
+
+    def __init__(self, blank: BlankPage):
+        super().__init__(cast(Any, blank))
+        self.blank = blank
 
 
 def _bundle(name: str) -> str:

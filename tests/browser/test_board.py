@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Page, expect
 
 import meshlab.widgets
 from meshlab.widgets.explorer import Explorer, explore
-from tests.browser.blank import BlankPage
-from tests.browser.board import TRAY, Board
+from tests.browser.blank import BlankBoard, BlankPage
+from tests.browser.board import TRAY
 from tests.widgets import small
 
 AXE = Path(meshlab.widgets.__file__).parent / "js" / "node_modules" / "axe-core" / "axe.min.js"
@@ -24,12 +24,12 @@ def explorer() -> Explorer:
 
 
 @pytest.fixture
-def open_board(chromium: Browser, explorer: Explorer) -> Iterator[Callable[..., Board]]:
+def open_board(chromium: Browser, explorer: Explorer) -> Iterator[Callable[..., BlankBoard]]:
     pages: list[BlankPage] = []
 
-    def opened(**options: object) -> Board:
+    def opened(**options: object) -> BlankBoard:
         pages.append(BlankPage(chromium, explorer, **options))  # type: ignore[arg-type]
-        return Board(pages[-1])
+        return BlankBoard(pages[-1])
 
     yield opened
     for page in pages:
@@ -37,13 +37,13 @@ def open_board(chromium: Browser, explorer: Explorer) -> Iterator[Callable[..., 
         page.close()
 
 
-def middle(board: Board, zone: str) -> tuple[float, float]:
+def middle(board: BlankBoard, zone: str) -> tuple[float, float]:
     box = board.zone(zone).bounding_box()
     assert box
     return box["x"] + box["width"] / 2, box["y"] + box["height"] - 12
 
 
-def status(board: Board):
+def status(board: BlankBoard):
     return board.root.locator(".mlb-status")
 
 
@@ -75,10 +75,10 @@ def test_a_refusal_is_painted_before_the_drop(open_board, explorer: Explorer) ->
     expect(board.zone("data")).to_contain_text("5 of 10 on each device")
     board.move_to("model")
     expect(status(board)).to_contain_text("Sizes that fit: 8 or 12.")
-    board.page.shot("refused")
+    board.blank.shot("refused")
     board.mouse.up()
     assert explorer.revision == 0
-    assert board.page.view.evaluate("sent.filter(each => each.kind === 'intent').length") == 0
+    assert board.blank.view.evaluate("sent.filter(each => each.kind === 'intent').length") == 0
     assert board.zone(TRAY).locator('[data-dim="classes"]').count() == 1
     expect(board.zone("model")).to_have_attribute("data-state", "idle")
 
@@ -161,7 +161,7 @@ class Finger:
 
 def test_touch_drags(open_board, explorer: Explorer) -> None:
     board = open_board(touch=True)
-    finger = Finger(board.page.view)
+    finger = Finger(board.blank.view)
     box = board.chip("hidden").bounding_box()
     assert box
     x, y = box["x"] + 12, box["y"] + 12
@@ -207,13 +207,13 @@ def test_rules_at_places_are_shown_and_removed(open_board, explorer: Explorer) -
     assert explorer.layout.to_dict() == {"batch": "data"}
 
 
-def wait_for_run(board: Board, phase: str) -> None:
+def wait_for_run(board: BlankBoard, phase: str) -> None:
     deadline = time.monotonic() + 60
     row = board.root.locator("[data-run]").first
     while phase not in row.inner_text():
         assert time.monotonic() < deadline, row.inner_text()
         time.sleep(0.05)
-        board.page.poll()
+        board.blank.poll()
 
 
 def test_run_shows_progress_and_the_same_loss(open_board, explorer: Explorer) -> None:
@@ -227,11 +227,11 @@ def test_run_shows_progress_and_the_same_loss(open_board, explorer: Explorer) ->
     board.button("run").click()
     expect(board.root.locator("[data-run='2']")).to_be_visible()
     wait_for_run(board, "done")
-    board.page.poll()
+    board.blank.poll()
     first, second = (float(board.root.locator(f"[data-run='{n}'] .mlb-loss").inner_text()) for n in (1, 2))
     assert first == pytest.approx(second, rel=1e-4)
     assert first == pytest.approx(explorer.runs[0].losses[-1], rel=1e-4)
-    board.page.shot("trained", full=True)
+    board.blank.shot("trained", full=True)
 
 
 def test_cancel(open_board, explorer: Explorer) -> None:
@@ -248,7 +248,7 @@ def test_cancel(open_board, explorer: Explorer) -> None:
 
 def test_without_data_the_run_button_says_how(chromium: Browser) -> None:
     page = BlankPage(chromium, explore(small.program(), small.mesh()))
-    board = Board(page)
+    board = BlankBoard(page)
     expect(board.button("run")).to_be_disabled()
     expect(board.root.locator(".mlb-run-text")).to_contain_text("ml.explore(program, mesh, run=ml.Training(…))")
     page.close()
@@ -256,7 +256,7 @@ def test_without_data_the_run_button_says_how(chromium: Browser) -> None:
 
 def test_a_silent_python_makes_the_board_read_only(open_board, explorer: Explorer) -> None:
     board = open_board()
-    board.page.silent = True
+    board.blank.silent = True
     board.drag("hidden", "model")
     banner = board.root.locator(".mlb-banner")
     expect(banner).to_contain_text("Python does not answer", timeout=4000)
@@ -264,8 +264,8 @@ def test_a_silent_python_makes_the_board_read_only(open_board, explorer: Explore
     board.press("hidden")
     expect(board.zone("model")).to_have_attribute("data-state", "idle")
     board.mouse.up()
-    board.page.shot("read-only")
-    board.page.silent = False
+    board.blank.shot("read-only")
+    board.blank.silent = False
     banner.get_by_role("button", name="Try again").click()
     expect(banner).to_be_hidden()
     with board.next_revision():
@@ -276,7 +276,7 @@ def test_a_redraw_in_mid_drag_does_no_harm(open_board, explorer: Explorer) -> No
     board = open_board()
     board.press("hidden")
     explorer.place("batch", "data")
-    board.page.poll()
+    board.blank.poll()
     expect(board.zone("data")).to_have_attribute("data-state", "refused")
     board.move_to("model")
     with board.next_revision():
@@ -286,7 +286,7 @@ def test_a_redraw_in_mid_drag_does_no_harm(open_board, explorer: Explorer) -> No
 
 def test_a_closed_board_listens_no_longer(open_board, explorer: Explorer) -> None:
     board = open_board()
-    page = board.page.view
+    page = board.blank.view
     page.evaluate("window.close_board()")
     assert page.locator(".mlb").count() == 0
     assert page.evaluate("Object.values(listeners).every(each => each.size === 0)")
@@ -302,12 +302,12 @@ def test_it_is_accessible(open_board, explorer: Explorer, theme: str) -> None:
     explorer.place("classes", "data")
     explorer.place("hidden", "data", at="params/*1")
     board = open_board(theme=theme)
-    board.page.view.add_script_tag(path=str(AXE))
-    board.page.shot(theme, full=True)
-    assert violations(board.page.view) == []
+    board.blank.view.add_script_tag(path=str(AXE))
+    board.blank.shot(theme, full=True)
+    assert violations(board.blank.view) == []
     board.chip("classes").click()
-    assert violations(board.page.view) == []
-    board.page.shot(f"{theme}-picked-up", full=True)
+    assert violations(board.blank.view) == []
+    board.blank.shot(f"{theme}-picked-up", full=True)
 
 
 def violations(page: Page) -> list[str]:
@@ -319,5 +319,5 @@ def violations(page: Page) -> list[str]:
 def test_it_fits_narrow_pages(open_board, explorer: Explorer, width: int) -> None:
     explorer.load("batch:data hidden:model")
     board = open_board(width=width)
-    assert board.page.view.evaluate("document.documentElement.scrollWidth") <= width
-    board.page.shot(f"width-{width}", full=True)
+    assert board.blank.view.evaluate("document.documentElement.scrollWidth") <= width
+    board.blank.shot(f"width-{width}", full=True)

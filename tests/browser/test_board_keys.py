@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from meshlab.widgets.explorer import Explorer, explore
-from tests.browser.blank import BlankPage
-from tests.browser.board import TRAY, Board
+from tests.browser.blank import BlankBoard, BlankPage
+from tests.browser.board import TRAY
 from tests.widgets import small
 
 
@@ -19,18 +19,18 @@ def explorer() -> Explorer:
 
 
 @pytest.fixture
-def board(chromium: Browser, explorer: Explorer) -> Iterator[Board]:
+def board(chromium: Browser, explorer: Explorer) -> Iterator[BlankBoard]:
     page = BlankPage(chromium, explorer)
-    yield Board(page)
+    yield BlankBoard(page)
     page.assert_clean()
     page.close()
 
 
-def focused(board: Board) -> list[str]:
-    return board.page.view.evaluate("[document.activeElement.dataset.dim, document.activeElement.dataset.zone]")
+def focused(board: BlankBoard) -> list[str]:
+    return board.blank.view.evaluate("[document.activeElement.dataset.dim, document.activeElement.dataset.zone]")
 
 
-def test_pick_up_choose_and_drop(board: Board, explorer: Explorer) -> None:
+def test_pick_up_choose_and_drop(board: BlankBoard, explorer: Explorer) -> None:
     board.chip("hidden").focus()
     board.keyboard.press("Space")
     status = board.root.locator(".mlb-status")
@@ -40,14 +40,14 @@ def test_pick_up_choose_and_drop(board: Board, explorer: Explorer) -> None:
     # `data` refuses `hidden` while `batch` is there, so the first arrow is at `model`.
     expect(board.zone("model")).to_have_attribute("data-aim", "")
     expect(status).to_contain_text("model: hidden 4 of 16 on each device")
-    board.page.shot("keyboard")
+    board.blank.shot("keyboard")
     with board.next_revision():
         board.keyboard.press("Enter")
     assert explorer.layout.to_dict() == {"batch": "data", "hidden": "model"}
     expect(board.zone("model").locator('[data-dim="hidden"]')).to_be_focused()
 
 
-def test_escape_lets_go(board: Board, explorer: Explorer) -> None:
+def test_escape_lets_go(board: BlankBoard, explorer: Explorer) -> None:
     board.chip("hidden").focus()
     board.keyboard.press("Enter")
     board.keyboard.press("ArrowRight")
@@ -58,9 +58,9 @@ def test_escape_lets_go(board: Board, explorer: Explorer) -> None:
     assert focused(board) == ["hidden", TRAY]
 
 
-def test_a_dim_that_no_zone_takes(board: Board, explorer: Explorer) -> None:
+def test_a_dim_that_no_zone_takes(board: BlankBoard, explorer: Explorer) -> None:
     explorer.load("batch:data hidden:model")
-    board.page.poll()
+    board.blank.poll()
     board.chip("rows").focus()
     board.keyboard.press("Enter")
     expect(board.root.locator(".mlb-status")).to_contain_text("No zone takes it.")
@@ -69,7 +69,7 @@ def test_a_dim_that_no_zone_takes(board: Board, explorer: Explorer) -> None:
     assert explorer.revision == 1
 
 
-def test_delete_takes_a_dim_off_its_axis(board: Board, explorer: Explorer) -> None:
+def test_delete_takes_a_dim_off_its_axis(board: BlankBoard, explorer: Explorer) -> None:
     board.chip("batch").focus()
     with board.next_revision():
         board.keyboard.press("Delete")
@@ -80,7 +80,7 @@ def test_delete_takes_a_dim_off_its_axis(board: Board, explorer: Explorer) -> No
 
 
 @pytest.mark.parametrize("redo", ["Control+Shift+Z", "Control+Y"])
-def test_undo_and_redo(board: Board, explorer: Explorer, redo: str) -> None:
+def test_undo_and_redo(board: BlankBoard, explorer: Explorer, redo: str) -> None:
     board.chip("batch").focus()
     with board.next_revision():
         board.keyboard.press("Delete")
@@ -93,7 +93,7 @@ def test_undo_and_redo(board: Board, explorer: Explorer, redo: str) -> None:
     assert explorer.layout.to_dict() == {}
 
 
-def test_arrows_go_from_chip_to_chip(board: Board) -> None:
+def test_arrows_go_from_chip_to_chip(board: BlankBoard) -> None:
     board.chip("batch").focus()
     board.keyboard.press("ArrowRight")
     assert focused(board) == ["rows", TRAY]
@@ -103,17 +103,19 @@ def test_arrows_go_from_chip_to_chip(board: Board) -> None:
     assert focused(board) == ["classes", TRAY]
 
 
-def test_everything_is_reached_by_tab(board: Board) -> None:
+def test_everything_is_reached_by_tab(board: BlankBoard) -> None:
     reached = set()
     board.root.locator(".mlb-switch input").first.focus()
     for _ in range(40):
         board.keyboard.press("Tab")
-        reached.add(board.page.view.evaluate("document.activeElement.dataset.key ?? document.activeElement.dataset.op"))
+        reached.add(
+            board.blank.view.evaluate("document.activeElement.dataset.key ?? document.activeElement.dataset.op")
+        )
     assert {"reset", "chip:batch:data", "chip:hidden:", "tensor", "auto:traffic", "auto:memory"} <= reached
 
 
-def test_keys_stay_with_the_board(board: Board) -> None:
-    page = board.page.view
+def test_keys_stay_with_the_board(board: BlankBoard) -> None:
+    page = board.blank.view
     page.evaluate("() => { window.leaked = []; document.addEventListener('keydown', e => leaked.push(e.key)); }")
     board.chip("hidden").focus()
     for key in ("b", "x", "Delete", "Space", "ArrowRight", "Escape", "Control+Enter"):

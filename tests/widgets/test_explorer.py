@@ -53,18 +53,19 @@ def test_a_place_keeps_its_position(explorer: Explorer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dim", "axes", "code", "reason", "fix"),
+    ("dim", "axes", "told"),
     [
-        ("classes", ("model",), "not_divisible", "`classes` has size 10, which 4", "8 or 12"),
-        ("clases", ("data",), "unknown_dim", "`clases` is no dim", "Did you mean `classes`"),
-        ("hidden", ("modle",), "unknown_axis", "no axis `modle`", "Did you mean `model`"),
-        ("rows", ("data",), "conflict", "`batch` and `rows` cannot both be on `data`", "another axis"),
-        ("hidden", ("model", "model"), "repeated_axis", "names one axis twice", "once"),
+        ("classes", ("model",), ("not_divisible", "`classes` has size 10, which 4", "8 or 12")),
+        ("clases", ("data",), ("unknown_dim", "`clases` is no dim", "Did you mean `classes`")),
+        ("hidden", ("modle",), ("unknown_axis", "no axis `modle`", "Did you mean `model`")),
+        ("rows", ("data",), ("conflict", "`batch` and `rows` cannot both be on `data`", "another axis")),
+        ("hidden", ("model", "model"), ("repeated_axis", "names one axis twice", "once")),
     ],
 )
 def test_refusals_say_why_and_change_nothing(
-    explorer: Explorer, dim: str, axes: tuple[str, ...], code: str, reason: str, fix: str
+    explorer: Explorer, dim: str, axes: tuple[str, ...], told: tuple[str, str, str]
 ) -> None:
+    code, reason, fix = told
     explorer.load("batch:data")
     answer = explorer.place(dim, *axes)
     assert isinstance(answer, Refused)

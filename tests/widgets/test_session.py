@@ -10,12 +10,14 @@ import pytest
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.session import STATIC, Session, session_of
 
+SENT: list[tuple[dict, int]] = []  # each answer, with the revision that the page has been told by then
+
 
 @pytest.fixture
 def session(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> Session:
     session = session_of(explorer)
-    monkeypatch.setattr(session, "answers", [], raising=False)
-    monkeypatch.setattr(session, "send", lambda content: session.answers.append((content, session.rev)))
+    monkeypatch.setattr(session, "send", lambda content: SENT.append((content, session.rev)))
+    SENT.clear()
     return session
 
 
@@ -31,7 +33,7 @@ def test_its_names_are_not_those_of_every_widget() -> None:
 
 def test_state_is_shared_before_the_answer_is_sent(session: Session, explorer: Explorer) -> None:
     receive(session, "place", dim="hidden", axes=["model"])
-    assert session.answers == [({"id": "a", "kind": "ack", "rev": 1}, 1)]
+    assert SENT == [({"id": "a", "kind": "ack", "rev": 1}, 1)]
     assert session.view["communication"]["total"] == explorer.plan.wire_bytes == 480
     assert session.doc["layout"] == {"hidden": "model"}
 
