@@ -66,3 +66,6 @@ from .engine.program import Program as Program
 from .engine.program import Value as Value
 from .engine.spec import Spec as Spec
 from .engine.trace import trace as trace
+from .widgets.explorer import Explorer as Explorer
+from .widgets.explorer import explore as explore
+from .widgets.training import Training as Training

@@ -87,7 +87,10 @@ class _Flow:
         for operation in self.operations:
             body = operation.body
             if body is not None:
-                pairs = (*zip(operation.inputs, body.inputs, strict=True), *zip(body.outputs, operation.outputs, strict=True))
+                pairs = (
+                    *zip(operation.inputs, body.inputs, strict=True),
+                    *zip(body.outputs, operation.outputs, strict=True),
+                )
                 for a, b in pairs:
                     for value in (a, b):
                         add(value, _union(self._home(v) for v in (a, b) if isinstance(v, int)))
@@ -147,9 +150,15 @@ class _Flow:
             others = [v for i, v in enumerate(inputs) if i != position]
             if factors.linear == "unary":
                 yield value
-            elif factors.linear == "add" and all(self._zero(v) or (isinstance(v, int) and self.partial[v]) for v in others):
+            elif factors.linear == "add" and all(
+                self._zero(v) or (isinstance(v, int) and self.partial[v]) for v in others
+            ):
                 yield value
-            elif factors.linear == "scale" and all(map(self._uniform, others)) and not (operation.name == "div" and position):
+            elif (
+                factors.linear == "scale"
+                and all(map(self._uniform, others))
+                and not (operation.name == "div" and position)
+            ):
                 yield value
 
     def _uniform(self, value: Input) -> bool:

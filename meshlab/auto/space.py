@@ -89,7 +89,9 @@ def restricted(splits: Splits, dims: frozenset[str]) -> Splits:
     return frozenset(pair for pair in splits if pair[0] in dims)
 
 
-def space_of(program: Program, axes: Mapping[str, int], pinned: Splits, forbidden: Splits, whole: frozenset[str]) -> Space:
+def space_of(
+    program: Program, axes: Mapping[str, int], pinned: Splits, forbidden: Splits, whole: frozenset[str]
+) -> Space:
     """The legal layouts of a program.
 
     Args:

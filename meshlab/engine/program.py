@@ -80,6 +80,7 @@ class Program:
         code: its operations in normal form.
         names: the dim names of each value, by number.
         dims: the user's dims with their sizes, in order of first appearance.
+        parameters: the names of the function's parameters.
         arguments: the arrays among the arguments, in order.
         outputs: the places of the outputs, in order.
         carries: outputs that are the next call's arguments.
@@ -92,6 +93,7 @@ class Program:
     code: Code
     names: tuple[Names, ...]
     dims: Mapping[str, int]
+    parameters: tuple[str, ...]
     arguments: tuple[Argument, ...]
     outputs: tuple[str, ...]
     carries: tuple[Carry, ...]

@@ -45,7 +45,11 @@ class Source:
         return _target(self.code)
 
     def __str__(self):
-        return f"{os.path.basename(self.file)}:{self.line}"
+        folder, file = os.path.split(self.file)
+        if os.path.basename(folder).startswith("ipykernel_"):
+            # A notebook's cell has a made-up file name, which tells nobody anything.
+            file = "cell" if self.function.startswith("<") else self.function
+        return f"{file}:{self.line}"
 
 
 @functools.lru_cache(maxsize=4096)

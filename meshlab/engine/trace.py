@@ -81,6 +81,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         code=normalize(code),
         names=axis_names,
         dims=sizes,
+        parameters=tuple(names),
         arguments=arguments,
         outputs=tuple(outputs),
         carries=carries,

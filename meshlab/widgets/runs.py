@@ -18,7 +18,7 @@ from typing import Any
 from ..engine.errors import listed
 from .document import Document, ExplorerError
 from .intents import Refused
-from .training import Training, parameters_of
+from .training import Training
 
 REPORT_SECONDS = 0.1  # Jupyter drops messages beyond 1000 a second; the eye needs ten
 
@@ -96,7 +96,7 @@ class Run:
                 self._ended.set()
 
     def _steps(self, plan: Any, training: Training, report: Callable[[], Any]) -> None:
-        arguments, carry = parameters_of(plan.program), plan.program.carry
+        arguments, carry = plan.program.parameters, plan.program.carry
         values = dict(training.start)
         feeds = training.feeds()
         reported, first_ended = 0.0, 0.0

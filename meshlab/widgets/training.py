@@ -63,11 +63,6 @@ class Training:
                 raise ExplorerError("Training's batches() gave no batch at all; it must give at least one.")
 
 
-def parameters_of(program: Any) -> tuple[str, ...]:
-    """Returns the names of the program's parameters, in order."""
-    return tuple(dict.fromkeys(argument.parameter for argument in program.arguments))
-
-
 def check_training(training: Training, program: Any) -> None:
     """Refuses a training whose values do not belong to the program's arguments.
 
@@ -78,7 +73,7 @@ def check_training(training: Training, program: Any) -> None:
     Raises:
         ExplorerError: a name is not an argument of the program, or a carried argument has no value to start from.
     """
-    arguments = parameters_of(program)
+    arguments = program.parameters
     for name in training.start:
         if name not in arguments:
             raise ExplorerError(

@@ -1,0 +1,150 @@
+"""The choice among layouts as an integer program.
+
+    x[d, a] ∈ {0, 1}       dim d lies on mesh axis a                    at most one axis for a dim
+    y[S, f] ≥ 0            the layout is f on the set of dims S         Σ over f of y[S, f] = 1
+                           Σ over f that put d on a of y[S, f] = x[d, a]   for every S, d in S, a
+
+A cost that is a table over S is Σ table[f]·y[S, f]. The equalities are what makes the relaxation tight (auto_mtf has
+implications in their place), and y is whole where x is, so that only the few x are branched on. Legality is in the
+columns: there is no y for a part that is not legal, and dims that may not share an axis have x + x ≤ 1.
+
+Goals are met one after the other, each kept while the next is met: no weights, no small constants. A solution counts
+only if the solver has proved it (`sol_status`, and a gap of zero); `status` alone also says "optimal" at a time limit.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+
+import pulp
+
+from ..engine.errors import MeshlabError
+from .space import Space, Splits, restricted
+from .tables import Dims, Table
+
+Expression = pulp.LpAffineExpression
+
+# Binaries that one goal of the documented order decides: weights up to 2^12 leave the solver's tolerance far behind.
+_ORDERED = 12
+# What a goal that was met may lose while later ones are met: the solver's own tolerance, not a preference.
+_TOLERANCE = 1e-7
+_LARGEST = 1e6
+
+
+class Model:
+    """The integer program of one choice.
+
+    Args:
+        space: the legal layouts.
+        parts: for each set of dims that has a table, its legal parts that are still in question.
+    """
+
+    def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]]):
+        self.space = space
+        self.problem = pulp.LpProblem("layout", pulp.LpMinimize)
+        self.solves = 0
+        self.x = {
+            (d, a): self._variable(f"x_{d}_{a}", least=int(len(choices) == 1), most=1, whole=True)
+            for d, choices in space.choices.items()
+            for a in choices
+            if a is not None
+        }
+        self.parts = {dims: tuple(given) for dims, given in parts.items()}
+        self.y = {
+            dims: {part: self._variable(f"y{i}_{j}") for j, part in enumerate(given)}
+            for i, (dims, given) in enumerate(self.parts.items())
+        }
+        self._constrain()
+
+    def _variable(self, name: str, least: int = 0, most: int | None = None, whole: bool = False) -> pulp.LpVariable:
+        return self.problem.add_variable(name, least, most, pulp.LpInteger if whole else pulp.LpContinuous)
+
+    def _constrain(self):
+        for d in self.space.choices:
+            self._add(((x, 1) for (e, _), x in self.x.items() if e == d), "<=", 1)
+        for pair in self.space.apart:
+            for a in self.space.axes:
+                together = [self.x[d, a] for d in pair if (d, a) in self.x]
+                if len(together) > 1:
+                    self._add(((x, 1) for x in together), "<=", 1)
+        for dims, columns in self.y.items():
+            self._add(((y, 1) for y in columns.values()), "==", 1)
+            for split, x in self.x.items():
+                if split[0] in dims:
+                    self._add([*((y, 1) for part, y in columns.items() if split in part), (x, -1)], "==", 0)
+
+    def _add(self, terms: Iterable[tuple[pulp.LpVariable, float]], sense: str, right: float):
+        left = pulp.LpAffineExpression(terms)
+        if left:
+            self.problem += left <= right if sense == "<=" else left == right
+
+    def cost(self, tables: Iterable[Table]) -> Expression:
+        """The cost of the layout under tables whose dims lie within the model's sets."""
+        terms: dict[pulp.LpVariable, float] = {}
+        for table in tables:
+            home = next(s for s in self.parts if table.dims <= s)
+            for part, y in self.y[home].items():
+                terms[y] = terms.get(y, 0.0) + table.costs[restricted(part, table.dims)]
+        return pulp.LpAffineExpression(terms)
+
+    def greatest(self, costs: Sequence[Expression]) -> Expression:
+        """A number that is at least each of some costs; minimised, it is the greatest of them."""
+        z = self._variable("z")
+        for cost in costs:
+            scale = _scale(cost)
+            self._add([*((y, c * scale) for y, c in cost.items()), (z, -scale)], "<=", 0)
+        return pulp.LpAffineExpression(z)
+
+    def splits(self) -> Expression:
+        """The number of dims that are split."""
+        return pulp.LpAffineExpression(((x, 1) for x in self.x.values()))
+
+    def minimise(self, goal: Expression) -> tuple[Splits, float]:
+        """Meets a goal as far as it can be met, and keeps it met from then on.
+
+        Args:
+            goal: a cost.
+
+        Returns:
+            A layout that is best, and the solver's proven bound on the goal.
+
+        Raises:
+            MeshlabError: there is no layout at all, or the solver has not proved its answer.
+        """
+        scale = _scale(goal)
+        self.problem.setObjective(goal * scale)
+        self._solve()
+        bound = pulp.value(self.problem.objective) or 0.0
+        self._add(((v, c * scale) for v, c in goal.items()), "<=", bound + _TOLERANCE * max(1.0, abs(bound)))
+        return frozenset(split for split, x in self.x.items() if (x.value() or 0) > 1 / 2), bound / scale
+
+    def settle(self) -> Splits:
+        """Of the layouts that are left, the first in documented order: early dims split, on early axes."""
+        found: Splits = frozenset()
+        variables = list(self.x.values())
+        for start in range(0, max(1, len(variables)), _ORDERED):
+            chunk = variables[start : start + _ORDERED]
+            weights = ((x, -float(2 ** (len(chunk) - i - 1))) for i, x in enumerate(chunk))
+            found, _ = self.minimise(pulp.LpAffineExpression(weights))
+        return found
+
+    def _solve(self):
+        bundled = getattr(getattr(pulp, "PULP_CBC_CMD", None), "pulp_cbc_path", None)
+        solver = pulp.COIN_CMD(path=bundled, msg=False, gapRel=0, gapAbs=0, threads=1)
+        with tempfile.TemporaryDirectory() as scratch:
+            solver.tmpDir = scratch
+            self.problem.solve(solver)
+        self.solves += 1
+        if self.problem.sol_status != pulp.LpSolutionOptimal:
+            found = pulp.LpStatus[self.problem.status]
+            raise MeshlabError(
+                f"The solver was asked for the best of {self.space.count()} layouts and proved none (it says {found!r}). "
+                "Take some of `pin` and `forbid` back."
+            )
+
+
+def _scale(expression: Expression) -> float:
+    """What brings the coefficients down to what the solver adds up exactly."""
+    largest = max((abs(c) for c in expression.values()), default=0.0)
+    return _LARGEST / largest if largest > _LARGEST else 1.0

@@ -1,0 +1,224 @@
+"""Peak memory under Mesh TensorFlow's liveness convention.
+
+A **ledger** lists operations and the tensors that they make, with dims and bytes, and nothing else. The convention, as
+auto_mtf has it, says in which order they run and what is in memory then:
+
+    order      greedy: of the operations that could run, the one that frees most bytes (what it makes counts against
+               it), ties by name; sizes are those of the whole tensors, so the order is the same under every layout
+    contents   what an operation makes is added before its operands are freed; a tensor is freed after its last use, at
+               once if it has none; final tensors are never freed; operations need no memory of their own
+    bytes      of one device: each dim divided by the mesh axis that it lies on
+
+It counts tensors, not what a compiler makes of them; what it is good for is comparing layouts. One oddity is kept,
+since published numbers depend on it: whether a tensor with one reader left counts as freed by that reader is asked of
+the last *output* seen so far, not of the tensor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import heapq
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from .space import Pair, Space
+
+Contents = tuple[frozenset[str], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A tensor: its name, the name and size of each dim, and the bytes of one element."""
+
+    name: str
+    dims: tuple[tuple[str, int], ...]
+    item_bytes: int
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole tensor."""
+        return self.item_bytes * math.prod(size for _, size in self.dims)
+
+    def on_device(self, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
+        """Bytes on one device when dims lie on mesh axes; a dim that does not divide is rounded up."""
+        elements = math.prod(size for _, size in self.dims)
+        for dim, _ in self.dims:
+            if dim in axes_of:
+                elements = -(-elements // sizes[axes_of[dim]])
+        return self.item_bytes * elements
+
+
+@dataclasses.dataclass(frozen=True)
+class Line:
+    """An operation.
+
+    Attributes:
+        name: unique.
+        inputs: names of the tensors that it reads.
+        outputs: the tensors that it makes.
+        whole: dims that it cannot split.
+        inside: what runs inside it (a loop's body), while what surrounds it stays in memory.
+    """
+
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[Entry, ...]
+    whole: frozenset[str] = frozenset()
+    inside: Ledger | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Ledger:
+    """Operations in graph order, and the tensors that are kept to the end."""
+
+    lines: tuple[Line, ...]
+    final: frozenset[str] = frozenset()
+
+    @functools.cached_property
+    def entries(self) -> dict[str, Entry]:
+        """Every tensor by name, those inside operations too."""
+        found = {}
+        for line in self.lines:
+            found.update((entry.name, entry) for entry in line.outputs)
+            if line.inside is not None:
+                found.update(line.inside.entries)
+        return found
+
+    @functools.cached_property
+    def splittable(self) -> dict[str, int]:
+        """The dims that may be split, with the greatest number that divides all their sizes, sorted by name."""
+        sizes: dict[str, int] = {}
+        for entry in self.entries.values():
+            for dim, size in entry.dims:
+                sizes[dim] = math.gcd(sizes.get(dim, 0), size)
+        never = {d for line in self.lines for d in line.whole}
+        return {d: n for d, n in sorted(sizes.items()) if d not in never and not re.match(r"_anonymous_\d*", d)}
+
+    def space(self, axes: Mapping[str, int]) -> Space:
+        """The layouts of Mesh TensorFlow's rules: the dims of everything that an operation touches meet."""
+        choices = {
+            dim: (*(a for a, n in axes.items() if n > 1 and size % n == 0), None)
+            for dim, size in self.splittable.items()
+        }
+        return Space({a: n for a, n in axes.items() if n > 1}, choices, frozenset(self._meetings()))
+
+    def _meetings(self) -> Iterator[Pair]:
+        for line in self.lines:
+            touched = {d for n in line.inputs for d, _ in self.entries[n].dims}
+            touched |= {d for entry in line.outputs for d, _ in entry.dims}
+            yield from (frozenset((a, b)) for a in touched for b in touched if a < b)
+
+
+def order_of(ledger: Ledger) -> tuple[int, ...]:
+    """The order in which a ledger's operations run, as indices of its lines."""
+    return _Scheduler(ledger).run()
+
+
+class _Scheduler:
+    """A greedy list scheduler; used once."""
+
+    def __init__(self, ledger: Ledger):
+        self.lines = {line.name: line for line in ledger.lines}
+        self.index = {name: i for i, name in enumerate(self.lines)}
+        self.final = ledger.final
+        self.nbytes = {entry.name: entry.nbytes for line in ledger.lines for entry in line.outputs}
+        self.readers: dict[str, set[str]] = defaultdict(set)
+        self.waits: Counter[str] = Counter()
+        for line in ledger.lines:
+            for name in set(line.inputs):
+                self.readers[name].add(line.name)
+                self.waits[line.name] += 1
+        self.last_output = ""
+        self.freed = {name: self._frees(line) for name, line in self.lines.items()}
+        self.queue: list[tuple[int, str]] = []
+
+    def run(self) -> tuple[int, ...]:
+        order = []
+        for name in self.lines:
+            if not self.waits[name]:
+                self._push(name)
+        done = set()
+        while self.queue:
+            freed, name = heapq.heappop(self.queue)
+            # What was pushed before its worth has changed is out of date.
+            if name in done or self.freed[name] != -freed:
+                continue
+            order.append(self.index[name])
+            done.add(name)
+            self._made(self.lines[name])
+            self._read(self.lines[name])
+        return tuple(order)
+
+    def _push(self, name: str):
+        heapq.heappush(self.queue, (-self.freed[name], name))
+
+    def _frees(self, line: Line) -> int:
+        freed = sum(self.nbytes[n] for n in line.inputs if len(self.readers[n]) == 1 and n not in self.final)
+        for entry in line.outputs:
+            self.last_output = entry.name
+            if self.readers[entry.name] or entry.name in self.final:
+                freed -= entry.nbytes
+        return freed
+
+    def _made(self, line: Line):
+        for entry in line.outputs:
+            self.last_output = entry.name
+            for reader in self.readers[entry.name]:
+                self.waits[reader] -= 1
+                if not self.waits[reader]:
+                    self._push(reader)
+
+    def _read(self, line: Line):
+        for name in line.inputs:
+            if line.name not in self.readers[name]:
+                continue
+            self.readers[name].remove(line.name)
+            if len(self.readers[name]) != 1 or self.last_output in self.final:
+                continue
+            (reader,) = self.readers[name]
+            self.freed[reader] += self.nbytes[name]
+            if not self.waits[reader]:
+                self._push(reader)
+
+
+def contents(ledger: Ledger, order: tuple[int, ...] | None = None) -> Contents:
+    """What is in memory while each operation runs.
+
+    Args:
+        ledger: the operations.
+        order: indices of its lines; by default `order_of` it.
+
+    Returns:
+        Names of tensors, for each operation in order; for one with something inside, for each operation inside.
+    """
+    uses = Counter(name for line in ledger.lines for name in line.inputs)
+    uses.update(ledger.final)
+    held: set[str] = set()
+    found = []
+    for index in order_of(ledger) if order is None else order:
+        line = ledger.lines[index]
+        held.update(entry.name for entry in line.outputs)
+        inner = contents(line.inside) if line.inside is not None else (frozenset(),)
+        found += [inside | held for inside in inner]
+        held.difference_update(entry.name for entry in line.outputs if not uses[entry.name])
+        for name in line.inputs:
+            uses[name] -= 1
+            if not uses[name]:
+                held.discard(name)
+    return tuple(found)
+
+
+def peak_bytes(ledger: Ledger, held: Contents, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
+    """The most bytes that one device holds at once under a layout, legal or not.
+
+    Args:
+        ledger: the operations.
+        held: made by `contents`.
+        axes_of: mesh axis by dim.
+        sizes: the mesh axes' sizes.
+    """
+    nbytes = {name: entry.on_device(axes_of, sizes) for name, entry in ledger.entries.items()}
+    return max((sum(nbytes[n] for n in names) for names in held), default=0)
