@@ -70,7 +70,7 @@ def open_browser() -> Iterator[Browser]:
 def new_context(browser: Browser) -> BrowserContext:
     """Returns a fresh profile in which pictures come out the same on every machine."""
     context = browser.new_context(
-        viewport={"width": 1360, "height": 1200}, reduced_motion="reduce", locale="en-GB", timezone_id="UTC"
+        viewport={"width": 1360, "height": 1700}, reduced_motion="reduce", locale="en-GB", timezone_id="UTC"
     )
     context.set_default_timeout(30_000)
     return context

@@ -22,7 +22,7 @@ def test_dragging_replans_and_running_trains(board):
     assert layout(page) == {}
     assert board.collectives == []
     board.root.scroll_into_view_if_needed()
-    page.shot("1-opened")
+    page.shot("1-opened", board.root)
 
     with board.next_revision():
         board.drag("hidden", "model")
@@ -31,7 +31,7 @@ def test_dragging_replans_and_running_trains(board):
     assert {axes for _, axes in board.collectives} == {"model"}
     by_mouse = board.chart
     assert set(by_mouse) == {"model"}
-    page.shot("2-hidden-dragged")
+    page.shot("2-hidden-dragged", board.root)
 
     with board.next_revision():
         board.carry("batch", "data")
@@ -39,7 +39,7 @@ def test_dragging_replans_and_running_trains(board):
     assert {axes for _, axes in board.collectives} == {"model", "data"}
     assert set(board.chart) == {"model", "data"}
     assert len(board.collectives) == page.python("len(explorer.plan.collectives)")
-    page.shot("3-batch-by-keyboard")
+    page.shot("3-batch-by-keyboard", board.root)
 
     board.button("run").click()
     loss = board.root.locator("[data-run='1'] .mlb-loss")
@@ -47,7 +47,7 @@ def test_dragging_replans_and_running_trains(board):
     shown = float(loss.inner_text())
     assert shown == pytest.approx(page.python("losses['both'][-1]"), rel=1e-3)
     assert page.python("losses['no layout'][-1]") == pytest.approx(page.python("losses['both'][-1]"), rel=1e-4)
-    page.shot("4-trained")
+    page.shot("4-trained", board.root)
 
     with board.next_revision():
         board.button("undo").click()
@@ -64,7 +64,7 @@ def test_an_illegal_drop_is_refused_before_it_happens(board):
     zone = board.zone("data")
     expect(zone).to_have_attribute("data-state", "refused")
     expect(zone).to_contain_text("10")
-    page.shot("refused")
+    page.shot("refused", board.root)
     board.mouse.up()
     assert layout(page) == {}
     assert board.revision == before
