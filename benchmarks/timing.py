@@ -54,7 +54,7 @@ def timed(what: str, actions: Iterable[Callable[[], Any]], promise: float | None
 
 def table(samples: Sequence[Sample]) -> str:
     """Returns the samples as a table, in milliseconds."""
-    rows = [("", "n", "median", "p95", "max", "promised p95")]
+    rows: list[tuple[str, ...]] = [("", "n", "median", "p95", "max", "promised p95")]
     for sample in samples:
         promise = "" if sample.promise is None else f"{_ms(sample.promise)} {'kept' if sample.kept else 'BROKEN'}"
         times = [_ms(time) for time in (sample.percentile(0.5), sample.percentile(0.95), max(sample.seconds))]

@@ -28,7 +28,7 @@ Expression = pulp.LpAffineExpression
 # Binaries that one goal of the documented order decides: weights up to 2^12 leave the solver's tolerance far behind.
 _ORDERED = 12
 # What a goal that was met may lose while later ones are met: the solver's own tolerance, not a preference.
-_TOLERANCE = 1e-7
+_TOLERANCE = 1e-9
 _LARGEST = 1e6
 
 
@@ -55,6 +55,10 @@ class Model:
             dims: {part: self._variable(f"y{i}_{j}") for j, part in enumerate(given)}
             for i, (dims, given) in enumerate(self.parts.items())
         }
+        # What a variable stands for: that the layout is this part on these dims, or the greatest of some costs.
+        self.meaning = {x: (frozenset((split[0],)), frozenset((split,))) for split, x in self.x.items()}
+        self.meaning |= {y: (dims, part) for dims, columns in self.y.items() for part, y in columns.items()}
+        self.maxima: dict[pulp.LpVariable, list[Expression]] = {}
         self._constrain()
 
     def _variable(self, name: str, least: int = 0, most: int | None = None, whole: bool = False) -> pulp.LpVariable:
@@ -91,10 +95,27 @@ class Model:
     def greatest(self, costs: Sequence[Expression]) -> Expression:
         """A number that is at least each of some costs; minimised, it is the greatest of them."""
         z = self._variable("z")
+        scale = min(map(_scale, costs), default=1.0)
         for cost in costs:
-            scale = _scale(cost)
-            self._add([*((y, c * scale) for y, c in cost.items()), (z, -scale)], "<=", 0)
-        return pulp.LpAffineExpression(z)
+            self._add([*((y, c * scale) for y, c in cost.items()), (z, -1)], "<=", 0)
+        self.maxima[z] = [cost * scale for cost in costs]
+        return z * (1 / scale)
+
+    def value(self, cost: Expression, splits: Splits) -> float:
+        """A cost under a layout, exactly: the solver writes eight digits."""
+        total = 0.0
+        for variable, amount in cost.items():
+            if variable in self.maxima:
+                total += amount * max((self.value(c, splits) for c in self.maxima[variable]), default=0.0)
+            else:
+                dims, part = self.meaning[variable]
+                total += amount * (restricted(splits, dims) == part)
+        return total
+
+    def limit(self, cost: Expression, most: float):
+        """Keeps only layouts that cost no more than this."""
+        scale = _scale(cost)
+        self._add(((v, c * scale) for v, c in cost.items()), "<=", most * scale)
 
     def splits(self) -> Expression:
         """The number of dims that are split."""
@@ -107,7 +128,7 @@ class Model:
             goal: a cost.
 
         Returns:
-            A layout that is best, and the solver's proven bound on the goal.
+            A layout that is best, and what the solver has proved every layout to cost at least.
 
         Raises:
             MeshlabError: there is no layout at all, or the solver has not proved its answer.
@@ -115,9 +136,11 @@ class Model:
         scale = _scale(goal)
         self.problem.setObjective(goal * scale)
         self._solve()
-        bound = pulp.value(self.problem.objective) or 0.0
-        self._add(((v, c * scale) for v, c in goal.items()), "<=", bound + _TOLERANCE * max(1.0, abs(bound)))
-        return frozenset(split for split, x in self.x.items() if (x.value() or 0) > 1 / 2), bound / scale
+        bound = (pulp.value(self.problem.objective) or 0.0) / scale
+        found = frozenset(split for split, x in self.x.items() if (x.value() or 0) > 1 / 2)
+        value = self.value(goal, found)
+        self.limit(goal, value + _TOLERANCE * max(1.0, abs(value)))
+        return found, bound
 
     def settle(self) -> Splits:
         """Of the layouts that are left, the first in documented order: early dims split, on early axes."""

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..engine.program import Program
 
 Splits = frozenset[tuple[str, str]]
 Pair = frozenset[str]
+Test = Callable[[Splits, frozenset[str]], bool]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,21 +45,29 @@ class Space:
         """Those of the dims that may be split at all."""
         return frozenset(d for d in dims if any(self.choices.get(d, ())))
 
-    def splits(self, dims: Iterable[str] | None = None) -> Iterator[Splits]:
-        """Yields every legal layout of the dims (all, by default), the others left out, in documented order."""
-        wanted = frozenset(self.choices if dims is None else dims)
-        yield from self._extended([d for d in self.choices if d in wanted], {})
+    def splits(self, dims: Iterable[str] | None = None, keep: Test | None = None) -> Iterator[Splits]:
+        """Yields every legal layout of the dims (all, by default), the others left out, in documented order.
 
-    def _extended(self, dims: Sequence[str], chosen: dict[str, str]) -> Iterator[Splits]:
-        if not dims:
-            yield frozenset(chosen.items())
-            return
-        dim, *rest = dims
-        for axis in self.choices[dim]:
-            if axis is None:
-                yield from self._extended(rest, chosen)
-            elif self.fits(dim, axis, chosen.items()):
-                yield from self._extended(rest, chosen | {dim: axis})
+        Args:
+            dims: the dims.
+            keep: asked of every beginning of a layout and the dims that it is about; what it refuses is not continued.
+        """
+        wanted = frozenset(self.choices if dims is None else dims)
+        order = [d for d in self.choices if d in wanted]
+
+        def extended(index: int, chosen: Splits) -> Iterator[Splits]:
+            if keep is not None and not keep(chosen, frozenset(order[:index])):
+                return
+            if index == len(order):
+                yield chosen
+                return
+            for axis in self.choices[order[index]]:
+                if axis is None:
+                    yield from extended(index + 1, chosen)
+                elif self.fits(order[index], axis, chosen):
+                    yield from extended(index + 1, chosen | {(order[index], axis)})
+
+        yield from extended(0, frozenset())
 
     def fits(self, dim: str, axis: str, splits: Iterable[tuple[str, str]]) -> bool:
         """Whether a dim may be added to a layout on an axis."""

@@ -11,11 +11,14 @@ plans covers every entry.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
-from .space import Space, Splits, restricted
+from .space import Space, Splits, Test, restricted
 
 Dims = frozenset[str]
+Parts = Mapping[Dims, tuple[Splits, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,37 +52,38 @@ def folded(sets: Iterable[Dims]) -> dict[Dims, Dims]:
     return home
 
 
+def parts_of(space: Space, sets: Iterable[Dims], keep: Test | None = None) -> Parts:
+    """The legal parts of those sets that lie in no other; `keep` as in `Space.splits`."""
+    largest = dict.fromkeys(folded(sets).values())
+    return {dims: tuple(space.splits(dims, keep)) for dims in largest}
+
+
 def traffic_tables(
-    space: Space, sites: Mapping[int, Dims], sent: Callable[[Splits], Mapping[int, float]]
-) -> tuple[tuple[Table, ...], int]:
+    space: Space, parts: Parts, sites: Mapping[int, Dims], sent: Callable[[Splits], Mapping[int, float]]
+) -> tuple[Table, ...]:
     """Fills the tables of traffic.
 
     Args:
         space: the legal layouts.
-        sites: for each value the dims that decide what is sent for it.
+        parts: the sets that get a table, with the parts of each.
+        sites: for each value the dims that decide what is sent for it, each within one of the sets.
         sent: what a layout sends, by value.
-
-    Returns:
-        The tables, and how many layouts were planned for them.
     """
-    home = folded(space.free(dims) for dims in sites.values())
-    of_value = {value: home[space.free(dims)] for value, dims in sites.items()}
-    costs: dict[Dims, dict[Splits, float]] = {dims: {} for dims in set(home.values())}
-    planned = covering(space, tuple(costs))
-    for layout in planned:
-        new = {dims: part for dims in costs if (part := restricted(layout, dims)) not in costs[dims]}
-        for dims, part in new.items():
-            costs[dims][part] = 0.0
+    home = {value: next(s for s in parts if space.free(dims) <= s) for value, dims in sites.items()}
+    costs: dict[Dims, dict[Splits, float]] = {dims: {} for dims in parts}
+    for layout in covering(space, parts):
+        amounts: Counter[Dims] = Counter()
         for value, amount in sent(layout).items():
-            dims = of_value[value]
-            if dims in new:
-                costs[dims][new[dims]] += amount
-    return tuple(Table(dims, entries) for dims, entries in costs.items()), len(planned)
+            amounts[home[value]] += amount
+        for image in images(space, layout):
+            for dims, entries in costs.items():
+                entries.setdefault(restricted(image, dims), amounts[dims])
+    return tuple(Table(dims, entries) for dims, entries in costs.items())
 
 
-def covering(space: Space, sets: Sequence[Dims]) -> list[Splits]:
-    """Returns few legal layouts such that every layout of every set is a part of one of them."""
-    missing = {dims: dict.fromkeys(space.splits(dims)) for dims in sets}
+def covering(space: Space, parts: Parts) -> list[Splits]:
+    """Returns few legal layouts such that every part of every set is a part of one of them, or of its images."""
+    missing = {dims: dict.fromkeys(given) for dims, given in parts.items()}
     found = []
     while any(missing.values()):
         layout, decided = space.pinned, frozenset(d for d, _ in space.pinned)
@@ -88,8 +92,20 @@ def covering(space: Space, sets: Sequence[Dims]) -> list[Splits]:
             if part is not None:
                 layout, decided = layout | part, decided | dims
         found.append(layout)
-        for dims, parts in missing.items():
-            parts.pop(restricted(layout, dims), None)
+        for image in images(space, layout):
+            for dims, rest in missing.items():
+                rest.pop(restricted(image, dims), None)
+    return found
+
+
+def images(space: Space, layout: Splits) -> list[Splits]:
+    """The layouts that a layout becomes when mesh axes of one size change places: they cost the same."""
+    by_size = [[a for a, n in space.axes.items() if n == size] for size in dict.fromkeys(space.axes.values())]
+    found = []
+    for orders in itertools.product(*map(itertools.permutations, by_size)):
+        pairs = zip(itertools.chain(*by_size), itertools.chain(*orders), strict=True)
+        to = dict(pairs)
+        found.append(frozenset((d, to[a]) for d, a in layout))
     return found
 
 

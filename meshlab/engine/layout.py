@@ -15,7 +15,6 @@ A layout knows no program. Whether it is legal for one is decided in `legality`.
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -91,9 +90,10 @@ class Layout:
         return plain(self.dim_rules) | {glob: stored(rules) for glob, rules in self.place_rules}
 
     def __str__(self):
-        if self.place_rules:
-            return json.dumps(self.to_dict())
-        return " ".join(f"{dim}:{'+'.join(axes)}" for dim, axes in self.dim_rules)
+        def text(rules: Rules) -> str:
+            return " ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules)
+
+        return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in self.place_rules)]))
 
 
 LayoutLike = Layout | str | Mapping[Any, Any] | None

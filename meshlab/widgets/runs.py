@@ -52,7 +52,6 @@ class Run:
         self.taken = 0
         self.error = ""
         self.result: dict[str, Any] = {}
-        self.step_seconds: float | None = None
         self._stop = threading.Event()
         self._ended = threading.Event()
 
@@ -99,7 +98,7 @@ class Run:
         arguments, carry = plan.program.parameters, plan.program.carry
         values = dict(training.start)
         feeds = training.feeds()
-        reported, first_ended = 0.0, 0.0
+        reported = 0.0
         while self.taken < self.steps and not self._stop.is_set():
             values.update(next(feeds))
             missing = [name for name in arguments if name not in values]
@@ -114,9 +113,6 @@ class Run:
                 self.losses.append(loss)
             self.taken, self.phase = self.taken + 1, "running"
             now = time.monotonic()
-            first_ended = first_ended or now  # the first step compiles: it is left out of the mean
-            if self.taken > 1:
-                self.step_seconds = (now - first_ended) / (self.taken - 1)
             if now - reported >= REPORT_SECONDS:
                 reported = now
                 report()
@@ -198,6 +194,5 @@ def run_view(run: Run | None, current: Document) -> dict | None:
         "loss": losses[-1] if losses else None,
         "losses": losses[::stride],
         "stride": stride,
-        "step_seconds": run.step_seconds,
         "error": run.error,
     }

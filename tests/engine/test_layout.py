@@ -44,11 +44,12 @@ def test_places_keep_their_order_and_their_nones():
     layout = Layout.of(written)
     assert list(layout.places) == ["z/*", "a/*"]
     assert dict(layout.places["a/*"]) == {"vocab": ("data", "model"), "embed": ()}
-    assert json.loads(str(layout)) == {
+    assert layout.to_dict() == {
         "batch": "data",
         "z/*": {"embed": "data"},
         "a/*": {"embed": None, "vocab": ["data", "model"]},
     }
+    assert str(layout) == "batch:data · z/*: embed:data · a/*: embed:whole vocab:data+model"
 
 
 names = st.from_regex(r"[a-z][a-z0-9_]{0,3}", fullmatch=True)

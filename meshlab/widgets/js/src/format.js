@@ -65,12 +65,3 @@ export function letter(index) {
 export function loss(value) {
   return value === null ? "–" : value.toPrecision(6);
 }
-
-/**
- * @param {number | null} seconds
- * @returns {string}
- */
-export function duration(seconds) {
-  if (seconds === null) return "–";
-  return seconds < 1 ? `${(seconds * 1000).toPrecision(3)} ms` : `${seconds.toPrecision(3)} s`;
-}

@@ -4,7 +4,7 @@
  * change performance only. This panel changes ten times a second, so its buttons are made once and only texts change.
  */
 import { h, redraw, s } from "./dom.js";
-import { duration, exact, loss } from "./format.js";
+import { exact, loss } from "./format.js";
 
 /**
  * @typedef {import("./types.js").Job} Job
@@ -101,7 +101,7 @@ function drawCurve(run) {
  * @returns {HTMLElement}
  */
 function drawRuns(runs) {
-  const heads = ["run", "layout", "steps", "first loss", "last loss", "per step", ""];
+  const heads = ["run", "layout", "steps", "first loss", "last loss", ""];
   const rows = runs.map((run) =>
     h(
       "tr",
@@ -115,7 +115,6 @@ function drawRuns(runs) {
       h("td", {}, exact(run.taken)),
       h("td", {}, loss(run.first_loss)),
       h("td", { class: "mlb-loss" }, loss(run.loss)),
-      h("td", {}, duration(run.step_seconds)),
       h("td", {}, `${SIGNS[run.phase] ?? run.phase}${run.stale ? " · other layout" : ""}`),
     ),
   );

@@ -49,7 +49,7 @@
  * }} View
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
- *   first_loss: number | null, loss: number | null, losses: number[], stride: number, step_seconds: number | null, error: string
+ *   first_loss: number | null, loss: number | null, losses: number[], stride: number, error: string
  * }} RunRow
  * @typedef {{current: RunRow | null, runs: RunRow[]}} Job
  * @typedef {{

@@ -1,0 +1,79 @@
+"""The layout under which one device holds least at once, by the liveness convention of `liveness`.
+
+    minimise (n + 1)·z − Σ x      z ≥ Σ bytes of what is held, for every operation;  n: the number of dims
+
+as auto_mtf has it: least peak memory and, among equals, most dims split. The two are met one after the other, which is
+the same, since Σ x ≤ n and bytes are whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .ilp import Model
+from .liveness import Contents, Ledger, contents, peak_bytes
+from .solution import Solution, best_of
+from .space import Space
+from .tables import Parts, Table, parts_of
+
+
+def least_peak(ledger: Ledger, space: Space) -> Solution:
+    """Finds the layout with the least peak memory.
+
+    Args:
+        ledger: the operations and tensors.
+        space: the legal layouts.
+    """
+    held = contents(ledger)
+    parts = parts_of(space, (space.free(d for d, _ in e.dims) for e in ledger.entries.values()))
+    model = Model(space, parts)
+    costs = [model.cost(tables) for tables in _moments(ledger, held, space, parts)]
+    least, bound = model.minimise(model.greatest(costs))
+    model.minimise(-1 * model.splits())
+    splits = best_of(least, model.settle(), lambda found: peak_bytes(ledger, held, dict(found), space.axes))
+    return Solution(splits, peak_bytes(ledger, held, dict(splits), space.axes), bound, model.solves)
+
+
+def score(ledger: Ledger, solution: Solution) -> int:
+    """What auto_mtf minimises."""
+    return round((len(ledger.splittable) + 1) * solution.value - len(solution.splits))
+
+
+def _moments(ledger: Ledger, held: Contents, space: Space, parts: Parts) -> list[list[Table]]:
+    """What is held, as tables, at the moments that may be the peak under some layout."""
+    columns = [(dims, part) for dims, given in parts.items() for part in given]
+    names = list(ledger.entries)
+    nbytes = np.array([_column_bytes(ledger, name, space, parts) for name in names], float).reshape(len(names), -1)
+    position = {name: i for i, name in enumerate(names)}
+    present = np.zeros((len(held), len(names)))
+    for row, tensors in enumerate(held):
+        present[row, [position[n] for n in tensors]] = 1
+    rows = _undominated(np.unique(present @ nbytes, axis=0))
+    found = []
+    for row in rows:
+        costs: dict[frozenset[str], dict] = {dims: {} for dims in parts}
+        for (dims, part), amount in zip(columns, row, strict=True):
+            costs[dims][part] = float(amount)
+        found.append([Table(dims, entries) for dims, entries in costs.items()])
+    return found
+
+
+def _column_bytes(ledger: Ledger, name: str, space: Space, parts: Parts) -> list[int]:
+    """A tensor's bytes on one device in the columns of the first set that holds its dims; 0 in the others."""
+    entry = ledger.entries[name]
+    free = space.free(d for d, _ in entry.dims)
+    home = next(s for s in parts if free <= s)
+    return [
+        entry.on_device(dict(part), space.axes) if dims == home else 0 for dims, given in parts.items() for part in given
+    ]
+
+
+def _undominated(rows: np.ndarray) -> np.ndarray:
+    """The rows that are not, column by column, at most another row; rows are distinct."""
+    kept: list[np.ndarray] = []
+    for row in rows[np.argsort(-rows.sum(axis=1), kind="stable")]:
+        if not any((row <= other).all() for other in kept):
+            kept.append(row)
+    return np.array(kept).reshape(-1, rows.shape[1])

@@ -1,0 +1,32 @@
+"""What a solver hands back: a layout, what it costs, and what is proved."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from .space import Splits
+
+
+@dataclasses.dataclass(frozen=True)
+class Solution:
+    """A best layout.
+
+    Attributes:
+        splits: the layout.
+        value: what it costs, by the tables that the solver was given.
+        bound: what every layout costs at least, as the solver has proved it.
+        solves: how many integer programs were solved.
+        most_work: the most work that was allowed; None where it was not asked.
+    """
+
+    splits: Splits
+    value: float
+    bound: float
+    solves: int
+    most_work: float | None = None
+
+
+def best_of(first: Splits, settled: Splits, cost: Callable[[Splits], float]) -> Splits:
+    """The settled layout, unless the solver's tolerance made it worse than the first."""
+    return first if cost(settled) > cost(first) * (1 + 1e-12) else settled

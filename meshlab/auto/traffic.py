@@ -1,0 +1,51 @@
+"""The layout that sends least: bytes that one device sends in one run, among layouts that divide the work.
+
+Two integer programs, each proved: the least work that any layout reaches (`work`), then the least traffic of those that
+do hardly more. The first one's answer leaves few parts of layouts in question, so that the tables of the second are
+filled from a few dozen plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..engine.mesh import Mesh
+from ..engine.program import Program
+from .ilp import Model
+from .influence import influences
+from .sites import sent_by_value
+from .solution import Solution, best_of
+from .space import Space, Splits
+from .tables import parts_of, total, traffic_tables
+from .work import SLACK, amounts_of, work_bound, work_tables
+
+
+def least_traffic(program: Program, mesh: Mesh, space: Space) -> Solution:
+    """Finds the layout that sends least.
+
+    Args:
+        program: the program.
+        mesh: the mesh.
+        space: the legal layouts.
+    """
+    amounts = amounts_of(program)
+    work = work_tables(amounts, space)
+    sets = [table.dims for table in work]
+    first = Model(space, parts_of(space, sets))
+    most_divided, _ = first.minimise(first.cost(work))
+    most = total(work, most_divided) * (1 + SLACK)
+
+    sites = influences(program)
+    sets += [space.free(dims) for dims in sites.values()]
+    parts = parts_of(space, sets, lambda part, decided: work_bound(amounts, space, part, decided) <= most)
+
+    def sent(splits: Splits) -> Mapping[int, float]:
+        return sent_by_value(program.plan(mesh, dict(splits)))
+
+    tables = traffic_tables(space, parts, sites, sent)
+    model = Model(space, parts)
+    model.limit(model.cost(work), most)
+    least, bound = model.minimise(model.cost(tables))
+    model.minimise(model.splits())
+    splits = best_of(least, model.settle(), lambda found: total(tables, found))
+    return Solution(splits, total(tables, splits), bound, first.solves + model.solves, most)
