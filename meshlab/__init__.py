@@ -1,5 +1,6 @@
 """meshlab: lay a named model out on a mesh of devices, see what it costs and why, and run it."""
 
+from . import auto as auto
 from .engine.abstract import bf16 as bf16
 from .engine.abstract import bool_ as bool_
 from .engine.abstract import f16 as f16

@@ -1,6 +1,7 @@
 """Programs of whole numbers are equal to the bit under every layout, gradients included.
 
 Of +, x, max, select and lookups, with every sum below 2^24, float32 holds each number exactly, whatever the order.
+(Where two are equally great, the gradient of a maximum is halved: eighths are as exact as wholes.)
 """
 
 import jax
@@ -72,7 +73,9 @@ def test_whole_numbers_are_equal_to_the_bit(name):
     program = ml.trace(fn, *args)
     data = whole_numbers(args, seed=1)
     expected = jax.jit(fn)(*data)
-    assert all(np.array_equal(e, np.round(e)) and np.abs(e).max() < 2**24 for e in jax.tree.leaves(expected))
+    for e in jax.tree.leaves(expected):
+        np.testing.assert_array_equal(8 * e, np.round(8 * e))
+        assert np.abs(8 * e).max() < 2**24
     assert any(np.abs(e).max() > 10 for e in jax.tree.leaves(expected))
     for mesh, layout in draw(program, seed=7, count=8):
         found = program.plan(mesh, layout).run(*data)

@@ -34,12 +34,12 @@ def test_a_sample_of_the_sweep(name):
     jax.clear_caches()
 
 
-@pytest.mark.parametrize("case", FAILED, ids=lambda c: f"{c['model']}-{json.dumps(c['layout'])}")
-def test_what_failed_once_works(case):
-    model = MODELS[case["model"]]
-    program = trace(model.step, *model.shapes)
-    report = program.plan(Mesh(tuple(case["mesh"].items())), Layout.of(case["layout"])).check(*model.data(0))
-    assert report.ok, report
+def test_what_failed_once_works():
+    for case in FAILED:
+        model = MODELS[case["model"]]
+        program = trace(model.step, *model.shapes)
+        report = program.plan(Mesh(tuple(case["mesh"].items())), Layout.of(case["layout"])).check(*model.data(0))
+        assert report.ok, f"{case}:\n{report}"
 
 
 def test_layouts_are_drawn_reproducibly_legal_and_of_all_kinds():

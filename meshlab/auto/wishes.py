@@ -1,0 +1,87 @@
+"""What the caller wants fixed or ruled out before a layout is chosen.
+
+    pin="batch:data"                    batch lies on data, whatever else is chosen
+    pin={"batch": None}                 batch stays whole
+    forbid={"vocab": ("data",)}         vocab does not lie on data
+
+Both are written as layouts are. Rules at places are not chosen, so they can be neither pinned nor forbidden.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from ..engine.dims import Dim
+from ..engine.errors import LayoutError, closest, listed
+from ..engine.layout import Layout, LayoutLike
+from ..engine.legality import resolve
+from ..engine.mesh import Mesh
+from ..engine.program import Program
+from .space import Splits
+
+
+@dataclasses.dataclass(frozen=True)
+class Wishes:
+    """What was asked for.
+
+    Attributes:
+        pinned: what must be split so.
+        forbidden: what must not be split so.
+        whole: dims that must not be split at all.
+    """
+
+    pinned: Splits = frozenset()
+    forbidden: Splits = frozenset()
+    whole: frozenset[str] = frozenset()
+
+
+def read_wishes(program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLike) -> Wishes:
+    """Reads `pin` and `forbid`.
+
+    Raises:
+        LayoutError: a name is unknown, something is asked for that no layout of the search can be, or the two contradict
+            each other; all problems are listed.
+    """
+    problems: list[str] = []
+    whole = frozenset(_whole(pin))
+    pinned = _pairs(program, mesh, "pin", pin, problems)
+    forbidden = _pairs(program, mesh, "forbid", forbid, problems)
+    problems += [f"pin: `{d}` is no dim of this program.{closest(d, program.dims)}" for d in whole - set(program.dims)]
+    dims = [d for d, _ in pinned]
+    problems += [
+        f"pin: `{d}` is put on several axes; the search puts a dim on one" for d in dict.fromkeys(dims) if dims.count(d) > 1
+    ]
+    problems += [f"`{d}:{a}` is both pinned and forbidden" for d, a in pinned if (d, a) in forbidden]
+    if problems:
+        lines = "\n".join(f"  {i}. {p}" for i, p in enumerate(dict.fromkeys(problems), 1))
+        raise LayoutError(f"layout() cannot search with pin={pin!r} and forbid={forbid!r}:\n{lines}")
+    resolve(program, mesh, dict(pinned))
+    return Wishes(frozenset(pinned), frozenset(forbidden), whole)
+
+
+def _whole(pin: LayoutLike) -> list[str]:
+    """The dims that a dict pins to no axis at all."""
+    if not isinstance(pin, Mapping):
+        return []
+    return [d.name if isinstance(d, Dim) else str(d) for d, axes in pin.items() if axes is None or axes == ()]
+
+
+def _pairs(program: Program, mesh: Mesh, name: str, given: LayoutLike, problems: list[str]) -> list[tuple[str, str]]:
+    """The (dim, axis) pairs of a wish; those with unknown names are problems."""
+    layout = Layout.of(given)
+    problems += [f"{name}: {glob!r} is a place; rules at places are not part of the search" for glob in layout.places]
+    pairs = []
+    for written, axes in layout.rules.items():
+        dim, optional = written.removesuffix("?"), written.endswith("?")
+        unknown = [a for a in axes if a not in mesh.axes]
+        if not optional:
+            if dim not in program.dims:
+                hint = closest(dim, program.dims) or f" Its dims are {listed(program.dims)}."
+                problems.append(f"{name}: `{dim}` is no dim of this program.{hint}")
+            for a in unknown:
+                hint = closest(a, mesh.axes) or f" Its axes are {listed(mesh.axes)}."
+                problems.append(f"{name}: the mesh has no axis `{a}`.{hint}")
+        if dim in program.dims:
+            pairs += [(dim, a) for a in axes if a not in unknown]
+    return pairs

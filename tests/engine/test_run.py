@@ -1,0 +1,102 @@
+"""Running takes what was traced, in any of its forms, and tells all that does not fit."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import meshlab as ml
+from meshlab.engine.errors import RunError
+from tests.engine.programs import X4, A, B
+
+
+def fn(params, x, n):
+    return ml.dot(x, params["w"], "b") * n, {"w": params["w"] * 2.0}
+
+
+PROGRAM = ml.trace(fn, {"w": ml.f32[A, B]}, ml.f32[B], ml.i32[()])
+PLAN = PROGRAM.plan(X4, "a:x")
+W = np.arange(128, dtype=np.float32).reshape(8, 16)
+V = np.ones(16, np.float32)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ({"w": W}, V, np.int32(3)),
+        ({"w": jnp.asarray(W)}, jnp.asarray(V), jnp.int32(3)),
+        ({"w": ml.tensor(W, A, B)}, ml.tensor(V, B), 3),
+        ({"w": W.astype(np.float64)}, V, 3),
+    ],
+    ids=["numpy", "jax", "tensors", "wider"],
+)
+def test_tensors_numpy_and_jax_arrays_may_be_given(args):
+    product, params = PLAN.run(*args)
+    assert isinstance(product, ml.Tensor)
+    assert product.dims == (A,)
+    assert params["w"].dims == (A, B)
+    np.testing.assert_array_equal(product.array, W.sum(1) * 3)
+    np.testing.assert_array_equal(params["w"].array, W * 2)
+
+
+def test_results_come_in_as_arguments():
+    _, params = PLAN.run({"w": W}, V, 1)
+    _, params = PLAN.run(params, V, 1)
+    np.testing.assert_array_equal(params["w"].array, W * 4)
+
+
+def test_what_is_donated_is_used_up():
+    params = {"w": jax.device_put(jnp.asarray(W), PLAN.run({"w": W}, V, 1)[1]["w"].array.sharding)}
+    PLAN.run(params, V, 1)
+    assert not params["w"].is_deleted()
+    _, made = PLAN.run(params, V, 1, donate=True)
+    assert params["w"].is_deleted()
+    np.testing.assert_array_equal(made["w"].array, W * 2)
+
+
+def test_a_plan_is_compiled_once():
+    assert PLAN.compile() is PLAN.compile()
+
+
+def test_one_error_lists_all_that_does_not_fit():
+    with pytest.raises(RunError) as caught:
+        PLAN.run({"w": W[:, :3]}, V.astype(np.complex64), ml.i32[()])
+    assert str(caught.value).startswith("These arguments do not fit the plan: ")
+    for problem in (
+        "`params/w` has shape (8, 3), where (8, 16) was traced",
+        "`x` has dtype complex64, where float32 was traced",
+        "`n` is abstract; running needs data",
+    ):
+        assert problem in str(caught.value)
+
+
+def test_dims_in_another_order_are_told():
+    Square = ml.dims(p=4, q=4)
+    plan = ml.trace(lambda x: x * 2.0, ml.f32[Square]).plan(ml.mesh())
+    with pytest.raises(RunError, match="`x` has the dims q p, where p q were traced"):
+        plan.run(ml.tensor(np.zeros((4, 4), np.float32), *reversed(Square)))
+
+
+@pytest.mark.parametrize("args", [(), ({"w": W}, V), ({"v": W}, V, 1), ({"w": W}, V, 1, 1)])
+def test_another_tree_is_told(args):
+    with pytest.raises(RunError, match=r"The plan was traced for arguments of the tree .* and was given .*: give run\(\)"):
+        PLAN.run(*args)
+
+
+def test_a_plan_without_arguments_or_axes_runs():
+    plan = ml.trace(lambda: jnp.arange(4.0) * 2).plan(ml.mesh())
+    np.testing.assert_array_equal(plan.run(), [0.0, 2.0, 4.0, 6.0])
+    assert plan.check().ok
+    assert ml.trace(lambda: jnp.arange(4.0) * 2).plan(ml.mesh(x=4)).check().ok
+
+
+def test_keys_go_in_and_come_out():
+    def draw(key, x):
+        return x + jax.random.uniform(key, (8,)), jax.random.split(key, 2)
+
+    plan = ml.trace(lambda key, x: draw(key, x.array), jax.random.key(0), ml.f32[A]).plan(X4, "a:x")
+    x = np.zeros(8, np.float32)
+    for expected, found in zip(draw(jax.random.key(5), x), plan.run(jax.random.key(5), x), strict=True):
+        if jnp.issubdtype(expected.dtype, jax.dtypes.prng_key):
+            expected, found = jax.random.key_data(expected), jax.random.key_data(found)
+        np.testing.assert_array_equal(expected, found)
