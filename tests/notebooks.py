@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import jupytext
+import nbformat
 from nbclient import NotebookClient
 
 ROOT = Path(__file__).parents[1]
@@ -35,9 +36,10 @@ class Executed:
 
     def value(self, expression: str) -> Any:
         """Returns what an expression is in the kernel; it must be a Python literal."""
-        cell = jupytext.reads(f"# %%\n{expression}", fmt="py:percent").cells[0]
-        self.client.execute_cell(cell, len(self.cells), store_history=False)
-        return ast.literal_eval(cell.outputs[0]["data"]["text/plain"])
+        cell = nbformat.v4.new_code_cell(expression)
+        self.cells.append(cell)
+        self.client.execute_cell(cell, len(self.cells) - 1, store_history=False)
+        return ast.literal_eval(self.cells.pop().outputs[0]["data"]["text/plain"])
 
     def text(self) -> str:
         """Returns all that the notebook printed or showed as text."""

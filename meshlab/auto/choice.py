@@ -17,18 +17,14 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-import pulp
-
 from ..engine.errors import MeshlabError, closest, listed
 from ..engine.layout import Layout, LayoutLike
 from ..engine.mesh import Mesh
 from ..engine.plan import Plan
 from ..engine.program import Program
 from .ledger import ledger_of, planned_peak
-from .peak import least_peak
 from .solution import Solution
 from .space import Space, space_of
-from .traffic import least_traffic
 from .wishes import read_wishes
 from .work import SLACK, work_of
 
@@ -36,6 +32,10 @@ if TYPE_CHECKING:
     from .compare import Comparison
 
 OBJECTIVES = ("traffic", "memory")
+_AMONG = {
+    "traffic": f" that divides the work to within {SLACK:.0%} of the best",
+    "memory": "",
+}
 _AGREE = 1e-6
 
 
@@ -46,7 +46,7 @@ class Proof:
     Attributes:
         method: how it was found.
         objective: "traffic" (bytes that one device sends in one run) or "memory" (bytes that one device holds at once).
-        among: which layouts were compared.
+        among: which of the legal layouts were compared, in words; empty for all.
         layouts: how many legal layouts there are.
         value: what the layout costs, in bytes, measured on its plan.
         bound: what each of them costs at least, in bytes, as the solver has proved.
@@ -66,8 +66,8 @@ class Proof:
     def __str__(self):
         verb = "sends" if self.objective == "traffic" else "holds"
         return (
-            f"a device {verb} {self.value:,.0f} bytes, the least of {self.layouts:,} legal layouts{self.among}: "
-            f"proved by {self.method}, gap {self.gap:.0%}, {self.seconds:.2f} s"
+            f"a device {verb} {self.value:,.0f} bytes, and of {self.layouts:,} legal layouts none{self.among} {verb} less: "
+            f"proved by {self.method}, gap {self.gap:.0%}, in {self.seconds:.2f} s"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Choice:
         Raises:
             LayoutError: the other layout is not legal.
         """
-        from .compare import compare
+        from .compare import compare  # noqa: PLC0415  compare needs choices
 
         return compare(self, layout)
 
@@ -150,18 +150,14 @@ def layout(
     _check(program, mesh, objective)
     wishes = read_wishes(program, mesh, pin, forbid)
     space = space_of(program, mesh.axes, wishes.pinned, wishes.forbidden, wishes.whole)
-    if objective == "traffic":
-        found = least_traffic(program, mesh, space)
-        among = f" that compute at most {SLACK:.0%} more than the least"
-    else:
-        found, among = least_peak(ledger_of(program), space), ""
+    found = _solved(program, mesh, space, objective)
     chosen = Layout.of(dict(sorted(found.splits | wishes.pinned)))
     plan = program.plan(mesh, chosen)
     value = _confirmed(plan, objective, found)
     proof = Proof(
-        method=f"integer programming (CBC through PuLP {pulp.__version__})",
+        method=found.method,
         objective=objective,
-        among=among,
+        among=_AMONG[objective],
         layouts=space.count(),
         value=value,
         bound=found.bound,
@@ -175,12 +171,24 @@ def _check(program: Program, mesh: Mesh, objective: str):
     if not isinstance(program, Program):
         raise MeshlabError(f"layout() was given {program!r} for its program; write layout(ml.trace(fn, ...), mesh).")
     if not isinstance(mesh, Mesh):
-        raise MeshlabError(f"layout() was given {mesh!r} for its mesh; write layout(program, ml.mesh(data=2, model=2)).")
+        raise MeshlabError(
+            f"layout() was given {mesh!r} for its mesh; write layout(program, ml.mesh(data=2, model=2))."
+        )
     if objective not in OBJECTIVES:
         raise MeshlabError(
             f"layout() was asked for the objective {objective!r}; it has {listed(OBJECTIVES)}."
             f"{closest(str(objective), OBJECTIVES)}"
         )
+
+
+def _solved(program: Program, mesh: Mesh, space: Space, objective: str) -> Solution:
+    # Loading the solver takes a quarter of a second, which whoever imports meshlab need not wait for.
+    from .peak import least_peak  # noqa: PLC0415
+    from .traffic import least_traffic  # noqa: PLC0415
+
+    if objective == "traffic":
+        return least_traffic(program, mesh, space)
+    return least_peak(ledger_of(program), space)
 
 
 def _confirmed(plan: Plan, objective: str, found: Solution) -> float:

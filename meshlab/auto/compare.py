@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..engine.layout import LayoutLike
@@ -74,8 +74,8 @@ class Comparison:
         """The table: a title and the two layouts' entries, line by line."""
         axes = list(dict.fromkeys(axis for row in self.rows for axis in row.by_axis))
 
-        def line(title: str, entries: Any) -> tuple[str, str, str]:
-            return (title, *map(entries, self.rows))
+        def line(title: str, entry: Callable[[Row], str]) -> tuple[str, str, str]:
+            return title, entry(self.rows[0]), entry(self.rows[1])
 
         return [
             line("layout", lambda row: row.layout or "nothing split"),
@@ -93,7 +93,7 @@ class Comparison:
         Returns:
             A `plotly.graph_objects.Figure`: two charts of grouped bars.
         """
-        from plotly.subplots import make_subplots
+        from plotly.subplots import make_subplots  # noqa: PLC0415  Plotly is large, and optional
 
         axes = list(dict.fromkeys(axis for row in self.rows for axis in row.by_axis)) or ["nothing"]
         figure = make_subplots(
@@ -103,7 +103,11 @@ class Comparison:
             subplot_titles=("Bytes that each device sends per step", "Bytes that each device holds"),
         )
         for row, color in zip(self.rows, ("#8b94a3", "#2563c9"), strict=True):
-            shown = {"name": f"{row.name}: {row.layout or 'nothing split'}", "legendgroup": row.name, "marker_color": color}
+            shown = {
+                "name": f"{row.name}: {row.layout or 'nothing split'}",
+                "legendgroup": row.name,
+                "marker_color": color,
+            }
             figure.add_bar(x=axes, y=[row.by_axis.get(axis, 0) for axis in axes], row=1, col=1, **shown)
             held = {"arguments": row.argument_bytes, "at the peak": row.peak_bytes}
             figure.add_bar(x=list(held), y=list(held.values()), row=1, col=2, showlegend=False, **shown)
@@ -119,7 +123,9 @@ class Comparison:
     def __str__(self):
         table = [("", self.rows[0].name, self.rows[1].name), *self.lines()]
         widths = [max(len(line[column]) for line in table) for column in range(3)]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table)
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
+        )
 
     def __repr__(self):
         return str(self)
@@ -127,7 +133,9 @@ class Comparison:
     def _repr_html_(self) -> str:
         def cells(entries: tuple[str, ...], tag: str) -> str:
             first, *rest = (html.escape(e).replace("  ", "&emsp;") for e in entries)
-            return f"<tr><th style='text-align:left'>{first}</th>" + "".join(f"<{tag}>{e}</{tag}>" for e in rest) + "</tr>"
+            return (
+                f"<tr><th style='text-align:left'>{first}</th>" + "".join(f"<{tag}>{e}</{tag}>" for e in rest) + "</tr>"
+            )
 
         head = cells(("", self.rows[0].name, self.rows[1].name), "th")
         body = "".join(cells(line, "td") for line in self.lines())

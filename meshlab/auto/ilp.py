@@ -23,6 +23,8 @@ from ..engine.errors import MeshlabError
 from .space import Space, Splits, restricted
 from .tables import Dims, Table
 
+METHOD = f"integer programming (CBC through PuLP {pulp.__version__})"
+
 Expression = pulp.LpAffineExpression
 
 # Binaries that one goal of the documented order decides: weights up to 2^12 leave the solver's tolerance far behind.
@@ -43,7 +45,6 @@ class Model:
     def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]]):
         self.space = space
         self.problem = pulp.LpProblem("layout", pulp.LpMinimize)
-        self.solves = 0
         self.x = {
             (d, a): self._variable(f"x_{d}_{a}", least=int(len(choices) == 1), most=1, whole=True)
             for d, choices in space.choices.items()
@@ -119,7 +120,7 @@ class Model:
 
     def splits(self) -> Expression:
         """The number of dims that are split."""
-        return pulp.LpAffineExpression(((x, 1) for x in self.x.values()))
+        return pulp.LpAffineExpression((x, 1) for x in self.x.values())
 
     def minimise(self, goal: Expression) -> tuple[Splits, float]:
         """Meets a goal as far as it can be met, and keeps it met from then on.
@@ -136,7 +137,7 @@ class Model:
         scale = _scale(goal)
         self.problem.setObjective(goal * scale)
         self._solve()
-        bound = (pulp.value(self.problem.objective) or 0.0) / scale
+        bound = sum(c * (v.value() or 0.0) for v, c in goal.items())
         found = frozenset(split for split, x in self.x.items() if (x.value() or 0) > 1 / 2)
         value = self.value(goal, found)
         self.limit(goal, value + _TOLERANCE * max(1.0, abs(value)))
@@ -158,12 +159,11 @@ class Model:
         with tempfile.TemporaryDirectory() as scratch:
             solver.tmpDir = scratch
             self.problem.solve(solver)
-        self.solves += 1
         if self.problem.sol_status != pulp.LpSolutionOptimal:
             found = pulp.LpStatus[self.problem.status]
             raise MeshlabError(
-                f"The solver was asked for the best of {self.space.count()} layouts and proved none (it says {found!r}). "
-                "Take some of `pin` and `forbid` back."
+                f"The solver was asked for the best of {self.space.count():,} layouts and has proved none "
+                f"(it says {found!r}). Fewer dims or axes to choose from make it easier: use `pin` and `forbid`."
             )
 
 

@@ -49,7 +49,7 @@ class _Flow:
     def __init__(self, program: Program):
         self.program = program
         self.operations = tuple(walk(program.code.block))
-        self.names = [frozenset(n for n in names if n in program.dims) for names in program.names]
+        self.names = [frozenset(n for n in names if n is not None and n in program.dims) for names in program.names]
         self.made_up = [any(n is not None and n not in program.dims for n in names) for names in program.names]
         self.touched = {op: _union(self.names[v] for v in (*op.reads, *op.outputs)) for op in self.operations}
         self.partial: dict[int, Dims] = defaultdict(lambda: _NONE)

@@ -11,7 +11,7 @@ and the update are operations like any others. What is not in Mesh TensorFlow is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from ..engine.code import Block, Input, Operation, item_bytes
 from ..engine.normal import outside_reads

@@ -8,11 +8,9 @@ the same, since Σ x ≤ n and bytes are whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from .ilp import Model
+from .ilp import METHOD, Model
 from .liveness import Contents, Ledger, contents, peak_bytes
 from .solution import Solution, best_of
 from .space import Space
@@ -33,7 +31,7 @@ def least_peak(ledger: Ledger, space: Space) -> Solution:
     least, bound = model.minimise(model.greatest(costs))
     model.minimise(-1 * model.splits())
     splits = best_of(least, model.settle(), lambda found: peak_bytes(ledger, held, dict(found), space.axes))
-    return Solution(splits, peak_bytes(ledger, held, dict(splits), space.axes), bound, model.solves)
+    return Solution(splits, peak_bytes(ledger, held, dict(splits), space.axes), bound, METHOD)
 
 
 def score(ledger: Ledger, solution: Solution) -> int:
@@ -66,7 +64,9 @@ def _column_bytes(ledger: Ledger, name: str, space: Space, parts: Parts) -> list
     free = space.free(d for d, _ in entry.dims)
     home = next(s for s in parts if free <= s)
     return [
-        entry.on_device(dict(part), space.axes) if dims == home else 0 for dims, given in parts.items() for part in given
+        entry.on_device(dict(part), space.axes) if dims == home else 0
+        for dims, given in parts.items()
+        for part in given
     ]
 
 

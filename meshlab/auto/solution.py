@@ -16,14 +16,14 @@ class Solution:
         splits: the layout.
         value: what it costs, by the tables that the solver was given.
         bound: what every layout costs at least, as the solver has proved it.
-        solves: how many integer programs were solved.
+        method: how it was found.
         most_work: the most work that was allowed; None where it was not asked.
     """
 
     splits: Splits
     value: float
     bound: float
-    solves: int
+    method: str
     most_work: float | None = None
 
 

@@ -121,4 +121,4 @@ def space_of(
         fitting = [a for a, n in real.items() if program.dims[dim] % n == 0 and (dim, a) not in forbidden]
         return (*fitting, None)
 
-    return Space(real, {dim: choices(dim) for dim in reversed(program.dims)}, frozenset(program.meetings))
+    return Space(real, {dim: choices(dim) for dim in reversed(tuple(program.dims))}, frozenset(program.meetings))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from .space import Space, Splits, Test, restricted
@@ -72,7 +72,7 @@ def traffic_tables(
     home = {value: next(s for s in parts if space.free(dims) <= s) for value, dims in sites.items()}
     costs: dict[Dims, dict[Splits, float]] = {dims: {} for dims in parts}
     for layout in covering(space, parts):
-        amounts: Counter[Dims] = Counter()
+        amounts: dict[Dims, float] = defaultdict(float)
         for value, amount in sent(layout).items():
             amounts[home[value]] += amount
         for image in images(space, layout):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ..engine.mesh import Mesh
 from ..engine.program import Program
-from .ilp import Model
+from .ilp import METHOD, Model
 from .influence import influences
 from .sites import sent_by_value
 from .solution import Solution, best_of
@@ -48,4 +48,4 @@ def least_traffic(program: Program, mesh: Mesh, space: Space) -> Solution:
     least, bound = model.minimise(model.cost(tables))
     model.minimise(model.splits())
     splits = best_of(least, model.settle(), lambda found: total(tables, found))
-    return Solution(splits, total(tables, splits), bound, first.solves + model.solves, most)
+    return Solution(splits, total(tables, splits), bound, METHOD, most)

@@ -40,8 +40,8 @@ def read_wishes(program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLik
     """Reads `pin` and `forbid`.
 
     Raises:
-        LayoutError: a name is unknown, something is asked for that no layout of the search can be, or the two contradict
-            each other; all problems are listed.
+        LayoutError: a name is unknown, something is asked for that no layout of the search can be, or the two
+            contradict each other; all problems are listed.
     """
     problems: list[str] = []
     whole = frozenset(_whole(pin))
@@ -50,7 +50,9 @@ def read_wishes(program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLik
     problems += [f"pin: `{d}` is no dim of this program.{closest(d, program.dims)}" for d in whole - set(program.dims)]
     dims = [d for d, _ in pinned]
     problems += [
-        f"pin: `{d}` is put on several axes; the search puts a dim on one" for d in dict.fromkeys(dims) if dims.count(d) > 1
+        f"pin: `{d}` is put on several axes; the search puts a dim on one"
+        for d in dict.fromkeys(dims)
+        if dims.count(d) > 1
     ]
     problems += [f"`{d}:{a}` is both pinned and forbidden" for d, a in pinned if (d, a) in forbidden]
     if problems:

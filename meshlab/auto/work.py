@@ -9,14 +9,14 @@ among the layouts that do at most `SLACK` more.
     README model on 2 × 2: `batch` and `hidden` divide every contraction by 4      work = least
                            `rows` and `hidden` leave the logits' divided by 2      work = least + 1.9 %: not compared
 
-A program without contractions is measured by all its operations instead.
+A program without contractions is measured by the elements of all results instead.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from ..engine.code import Block, Operation
 from ..engine.plan import Plan
@@ -34,16 +34,17 @@ Amounts = Mapping[Dims, float]
 
 def amounts_of(program: Program) -> Amounts:
     """The products of one run, by the dims of the contractions that compute them."""
-    amounts: Counter[Dims] = Counter()
+    amounts: dict[Dims, float] = defaultdict(float)
     for operation, times in _measured(program):
-        dims = frozenset(dim for _, dim in program.factor_dims[operation])
+        counted_factors = _counted(program, operation)
+        dims = frozenset(dim for factor, dim in program.factor_dims[operation] if factor in counted_factors)
         amounts[dims] += times * _products(program, operation, None, {})
     return amounts
 
 
 def work_tables(amounts: Amounts, space: Space) -> tuple[Table, ...]:
     """The work of one device, as tables over the dims of the contractions."""
-    folded: Counter[Dims] = Counter()
+    folded: dict[Dims, float] = defaultdict(float)
     for dims, amount in amounts.items():
         folded[space.free(dims)] += amount
     return tuple(
@@ -81,6 +82,7 @@ def work_of(plan: Plan) -> float:
 
 
 def _measured(program: Program) -> list[tuple[Operation, int]]:
+    """The contractions or, where there are none, all operations, with how often they run."""
     every = list(_operations(program.code.block, 1))
     return [(op, times) for op, times in every if op.name == _CONTRACTION] or every
 
@@ -95,10 +97,17 @@ def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
             yield from _operations(operation.body, times * inside)
 
 
+def _counted(program: Program, operation: Operation) -> frozenset[int]:
+    """The factors that can be split, of a contraction all, of another operation those of its first result."""
+    factors = program.factors[operation]
+    axes = (*factors.operands, *factors.results) if operation.name == _CONTRACTION else factors.results[:1]
+    return frozenset(f for values in axes for f in values) - factors.whole
+
+
 def _products(
-    program: Program, operation: Operation, specs: tuple[Spec | None, ...] | None, sizes: Mapping[str, int]
+    program: Program, operation: Operation, specs: Sequence[Spec | None] | None, sizes: Mapping[str, int]
 ) -> int:
-    """The product of the sizes of an operation's factors, on one device where specs are given."""
+    """What an operation computes: the product of its factors' sizes, on one device where specs are given."""
     factors, shapes = program.factors[operation], program.code.shapes
     values = (*operation.inputs, *operation.outputs)
     of_factor: dict[int, int] = {}
@@ -107,4 +116,6 @@ def _products(
             spec = specs[i] if specs is not None else None
             shape = local_shape(shapes[value], spec, sizes) if spec is not None else shapes[value]
             of_factor.update(zip(axes, shape, strict=True))
-    return math.prod(size for factor, size in of_factor.items() if factor >= 0)
+    result = {f for axes in factors.results[:1] for f in axes}
+    wanted = of_factor if operation.name == _CONTRACTION else of_factor.keys() & result
+    return math.prod(of_factor[f] for f in wanted if f >= 0)

@@ -20,6 +20,7 @@ from .code import Block, Code, Input, Literal, Operation
 from .rules.elementwise import ELEMENTWISE
 
 _NEVER_SHARED = ("scan", "while", "cond")
+_COMMUTATIVE = ("add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
 _EXPENSIVE_LOOPS = ("while", "cond")
 
 
@@ -27,7 +28,8 @@ def normalize(code: Code) -> Code:
     """Returns the same code in normal form; values keep their numbers."""
     shared = _share(code.block, {}, {})
     hoisted, _ = _hoist(shared, set(shared.inputs))
-    return dataclasses.replace(code, block=_drop_dead(hoisted))
+    # What came out of a loop may be what is in front of it already.
+    return dataclasses.replace(code, block=_drop_dead(_share(hoisted, {}, {})))
 
 
 def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
@@ -86,6 +88,10 @@ def _returned(operation: Operation, inputs: tuple[Input, ...]) -> int | None:
         return 0 if returns(0) else None
     if operation.name == "integer_pow":
         return 0 if operation.params["y"] == 1 else None
+    if operation.name == "select_n":
+        return 1 if returns(1) and len(set(inputs[1:])) == 1 else None
+    if operation.name in ("max", "min"):
+        return 0 if returns(0) and inputs[0] == inputs[1] else None
     neutral = {"mul": 1, "div": 1, "add": 0, "sub": 0, "add_any": 0}.get(operation.name)
     if neutral is None:
         return None
@@ -100,7 +106,9 @@ def _key(operation: Operation):
     """What makes two operations equal, or None where they must not be merged."""
     if operation.body is not None or operation.name in _NEVER_SHARED or operation.equation.effects:
         return None
-    inputs = tuple(_literal_key(i) if isinstance(i, Literal) else i for i in operation.inputs)
+    inputs: tuple = tuple(_literal_key(i) if isinstance(i, Literal) else i for i in operation.inputs)
+    if operation.name in _COMMUTATIVE:
+        inputs = tuple(sorted(inputs, key=str))
     key = (operation.name, inputs, tuple(sorted((k, _hashable(v)) for k, v in operation.params.items())))
     return None if any(v is None for _, v in key[2]) else key
 

@@ -49,8 +49,17 @@ def test_dragging_replans_and_running_trains(board):
     assert page.python("losses['no layout'][-1]") == pytest.approx(page.python("losses['both'][-1]"), rel=1e-4)
     page.shot("4-trained", board.root)
 
+    board.root.locator('[data-auto="traffic"]').click()
+    take = board.root.locator('[data-key="take"]')
+    expect(take).to_be_enabled(timeout=30_000)
+    page.shot("5-auto-beside-manual", board.root)
     with board.next_revision():
-        board.button("undo").click()
+        take.click()
+    assert layout(page) == page.python("choice.layout.to_dict()") == {"batch": "model", "hidden": "data"}
+
+    for _ in range(2):
+        with board.next_revision():
+            board.button("undo").click()
     assert layout(page) == {"hidden": "model"}
     assert board.chart == by_mouse
     page.assert_clean()

@@ -1,7 +1,8 @@
 """Random programs: a few named operations, strung together by a list of numbers.
 
 Every list of numbers is a program, so hypothesis shrinks a failure to the shortest list. A program keeps a stack of
-tensors over dims `a b c d` of 8 (and `k l` to rename to); each step takes some from the stack and puts its result on it.
+tensors over dims `a b c d` of 8 (and `k m` to rename to); each step takes some from the stack and puts its result on
+it.
 """
 
 from __future__ import annotations

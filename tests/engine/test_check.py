@@ -124,7 +124,7 @@ def test_floats_are_drawn_around_zero_unless_that_makes_no_numbers():
     assert x.array.min() < 0 < x.array.max()
     x, _ = drawn_arguments(PROGRAM, positive=True)
     assert x.array.min() > 0
-    root = ml.trace(lambda x: ml.sqrt(x), ml.f32[A])
+    root = ml.trace(ml.sqrt, ml.f32[A])
     report = root.plan(X4, "a:x").check()
     assert report.ok
     assert report.errors[0][1] == 0

@@ -81,7 +81,7 @@ def test_one_rule_more_or_less():
 
 @pytest.mark.parametrize("text", ["batch", "batch:", ":data", "batch:data:model", "batch:data+", "batch=data"])
 def test_a_word_that_is_no_pair_is_refused(text):
-    with pytest.raises(LayoutError, match="has parts that are no `dim:axis` pair: .*Write \"batch:data hidden:model\""):
+    with pytest.raises(LayoutError, match='has parts that are no `dim:axis` pair: .*Write "batch:data hidden:model"'):
         Layout.of(text)
 
 
@@ -97,7 +97,9 @@ def test_what_is_no_layout_is_refused(given):
 
 
 def test_a_dim_that_stands_twice_is_refused():
-    with pytest.raises(LayoutError, match=r"`batch` stands twice; a dim on several axes is written `batch:data\+model`"):
+    with pytest.raises(
+        LayoutError, match=r"`batch` stands twice; a dim on several axes is written `batch:data\+model`"
+    ):
         Layout.of("batch:data batch:model")
     with pytest.raises(LayoutError, match=r"`batch\?` stands twice"):
         Layout.of("batch:data batch?:model")

@@ -68,7 +68,8 @@ def test_two_names_that_meet_are_told_with_both_lines():
         return x.array + y.array
 
     with pytest.raises(
-        ml.TraceError, match=r"Two names meet on one axis: `a` \(named at argument `x`\) and `d` \(named at argument `y`\)"
+        ml.TraceError,
+        match=r"Two names meet on one axis: `a` \(named at argument `x`\) and `d` \(named at argument `y`\)",
     ):
         ml.trace(fn, ml.f32[A], ml.f32[ml.Dim("d", 4)])
 
@@ -81,7 +82,9 @@ def test_two_names_that_meet_are_told_with_both_lines():
 
 
 def test_one_name_with_two_sizes_is_told():
-    with pytest.raises(ml.DimError, match="`a` has size 4 at argument `x` and size 5 at argument `y`. Give one of them"):
+    with pytest.raises(
+        ml.DimError, match="`a` has size 4 at argument `x` and size 5 at argument `y`. Give one of them"
+    ):
         ml.trace(lambda x, y: (x, y), ml.f32[A], ml.f32[ml.Dim("a", 5)])
 
 

@@ -35,6 +35,20 @@ def test_equal_operations_are_one_and_unequal_ones_are_not():
     assert operations(lambda x: jnp.atan2(x, 0.0) + jnp.atan2(x, -0.0), X).count("atan2") == 2
 
 
+def test_the_order_of_what_is_added_or_multiplied_makes_no_difference():
+    def fn(x, y):
+        return x * y, y * x, x + y, y + x, x - y, y - x
+
+    assert sorted(operations(fn, X, X + 1)) == ["add", "mul", "sub", "sub"]
+
+
+def test_operations_that_return_their_operand_are_taken_out():
+    def fn(x):
+        return jnp.where(x > 0, x, x), jnp.maximum(x, x), jnp.minimum(x, x), x * 1.0, x + 0.0, x**1, x.reshape(4, 6)
+
+    assert operations(fn, X) == []
+
+
 def test_calls_are_inlined_and_marks_taken_out():
     def fn(x):
         named = ml.tensor(x, A, B)

@@ -74,7 +74,9 @@ def test_specs_of_values_are_those_that_are_computed():
 def test_memory_is_that_of_the_compiled_program():
     config = mlp.Config(16, 8, 8, 32, 8)
     program = ml.trace(mlp.step, shapes(mlp.init, config), *mlp.inputs(config))
-    plan = program.plan(ml.mesh(data=2, model=2), {"batch": "data", "hidden": "model", "params/w2": {"classes": "data"}})
+    plan = program.plan(
+        ml.mesh(data=2, model=2), {"batch": "data", "hidden": "model", "params/w2": {"classes": "data"}}
+    )
     memory, analysis = plan.memory, plan.compile().memory_analysis()
     assert memory.argument_bytes == analysis.argument_size_in_bytes
     w1, w2 = 8 * 8 * 32 * 4 // 2, 32 * 8 * 4 // 4

@@ -8,7 +8,7 @@ import meshlab as ml
 from meshlab.engine.steps import Barrier, counted
 from meshlab.models import mlp
 from meshlab.models.initial import shapes
-from tests.engine.programs import X2Y2, X4, A, B, C, D, checked, moved, sent
+from tests.engine.programs import X2Y2, A, B, C, D, checked, moved, sent
 
 # a=8, b=16, c=8, d=16; four bytes each.
 AB, BC, AC = ml.f32[A, B], ml.f32[B, C], ml.f32[A, C]
@@ -126,6 +126,7 @@ def test_the_same_sum_twice_in_one_operation_is_resolved_once(twice):
 def test_a_sum_that_is_stored_split_is_reduce_scattered():
     plan = checked(lambda x, y: ml.dot(x, y, "b"), (AB, BC), {"b": "x", "out": {"c": "x"}})
     assert moved(plan) == [("reduce-scatter", ("x",), 8 * 8 * 4, 1)]
+
     # The wish travels back through elementwise operations; what has several uses is gathered for those that differ.
     def fn(x, y):
         z = ml.dot(x, y, "b")
@@ -309,7 +310,9 @@ def test_gradients_of_what_a_loop_reads_are_reduced_once():
 
 def test_carries_that_change_places_come_to_one_spec():
     def fn(p, q, r):
-        return jax.lax.scan(lambda c, _: ((c[1], c[2], c[0] * 1.5), None), (p.array, q.array, r.array), None, length=4)[0]
+        return jax.lax.scan(lambda c, _: ((c[1], c[2], c[0] * 1.5), None), (p.array, q.array, r.array), None, length=4)[
+            0
+        ]
 
     args = ml.f32[B], ml.f32[B], ml.f32[B]
     assert moved(checked(fn, args, "b:x")) == []

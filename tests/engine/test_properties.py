@@ -40,11 +40,10 @@ def replaced(layout, names):
 
 
 def net(names):
-    a, b, c = names
 
     def fn(w, x):
         def loss(w):
-            return ml.square(ml.tag(ml.tanh(ml.dot(x, w, b)), "t")).mean()
+            return ml.square(ml.tag(ml.tanh(ml.dot(x, w, names[1])), "t")).mean()
 
         value, grads = jax.value_and_grad(loss)(w)
         return value, w - 0.1 * grads

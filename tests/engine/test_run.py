@@ -79,7 +79,7 @@ def test_dims_in_another_order_are_told():
 
 @pytest.mark.parametrize("args", [(), ({"w": W}, V), ({"v": W}, V, 1), ({"w": W}, V, 1, 1)])
 def test_another_tree_is_told(args):
-    with pytest.raises(RunError, match=r"The plan was traced for arguments of the tree .* and was given .*: give run\(\)"):
+    with pytest.raises(RunError, match=r"was traced for arguments of the tree .* and was given .*: give run\(\)"):
         PLAN.run(*args)
 
 
@@ -97,6 +97,6 @@ def test_keys_go_in_and_come_out():
     plan = ml.trace(lambda key, x: draw(key, x.array), jax.random.key(0), ml.f32[A]).plan(X4, "a:x")
     x = np.zeros(8, np.float32)
     for expected, found in zip(draw(jax.random.key(5), x), plan.run(jax.random.key(5), x), strict=True):
-        if jnp.issubdtype(expected.dtype, jax.dtypes.prng_key):
-            expected, found = jax.random.key_data(expected), jax.random.key_data(found)
-        np.testing.assert_array_equal(expected, found)
+        is_key = jnp.issubdtype(expected.dtype, jax.dtypes.prng_key)
+        as_numbers = jax.random.key_data if is_key else np.asarray
+        np.testing.assert_array_equal(as_numbers(expected), as_numbers(found))

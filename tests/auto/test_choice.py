@@ -1,0 +1,185 @@
+"""`ml.auto.layout`: what it returns, what it refuses, and that nothing is returned which its plan does not confirm."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import tempfile
+
+import pytest
+
+import meshlab as ml
+from meshlab.auto import ilp, peak, traffic
+from meshlab.auto.brute import planned_layouts
+from tests.auto.programs import MODELS, recorded, traced
+
+MESH = ml.mesh(data=2, model=2)
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("objective", ["traffic", "memory"])
+def test_the_proof_is_about_the_plan(name, objective):
+    choice = ml.auto.layout(traced(name), MESH, objective=objective)
+    proof = choice.proof
+    assert choice.plan.layout == choice.layout
+    assert (proof.objective, proof.gap) == (objective, 0)
+    assert proof.value == pytest.approx(proof.bound, rel=1e-6)
+    if objective == "traffic":
+        assert proof.value == choice.plan.wire_bytes
+    assert proof.layouts >= 4
+    assert proof.seconds > 0
+    assert "CBC" in proof.method
+
+
+def test_proof_in_words():
+    proof = ml.auto.layout(traced("block"), MESH).proof
+    text = str(dataclasses.replace(proof, method="hand", seconds=0.25))
+    assert text == (
+        "a device sends 28,676 bytes, and of 93 legal layouts none that divides the work to within 1% of the best sends "
+        "less: proved by hand, gap 0%, in 0.25 s"
+    )
+    choice = ml.auto.layout(traced("block"), ml.mesh(model=4), objective="memory")
+    assert "and of 11 legal layouts none holds less" in str(choice)
+    assert str(choice).startswith("batch:model: a device holds ")
+    assert "<code>batch:model</code>" in choice._repr_html_()
+
+
+def test_equal_layouts_are_settled_by_order():
+    # The mesh axes are of one size: data, the last argument's dim, comes to lie on the first.
+    for objective in ("traffic", "memory"):
+        choice = ml.auto.layout(traced("block"), ml.mesh(x=2, y=2), objective=objective)
+        assert str(choice.layout) == "batch:x d_ff:y heads:y"
+
+
+@pytest.mark.parametrize("axes", [{}, {"data": 1}, {"data": 3}], ids=str)
+def test_a_mesh_that_nothing_fits_on(axes):
+    for objective in ("traffic", "memory"):
+        choice = ml.auto.layout(traced("block"), ml.mesh(**axes), objective=objective)
+        assert (choice.layout, choice.proof.layouts) == (ml.Layout(), 1)
+        assert str(choice).startswith("nothing split: ")
+
+
+@pytest.mark.parametrize("name", ["mlp_train", "two_layer", "block_train"])
+@pytest.mark.parametrize("objective", ["traffic", "memory"])
+@pytest.mark.parametrize("axes", [{"a": 4}, {"a": 2, "b": 2}, {"a": 4, "b": 2}], ids=str)
+def test_it_takes_less_than_a_second(name, objective, axes):
+    program = recorded(name)
+    ml.auto.layout(program, ml.mesh(**axes), objective=objective)
+    # A machine that is shared may stall once.
+    assert min(ml.auto.layout(program, ml.mesh(**axes), objective=objective).proof.seconds for _ in range(2)) < 1
+
+
+@pytest.mark.parametrize("objective", ["traffic", "memory"])
+@pytest.mark.parametrize(
+    ("pin", "forbid"),
+    [
+        ("batch:data", None),
+        ({"batch": "model"}, "heads:data"),
+        ({"batch": None}, None),
+        ({"batch": ()}, {"d_model": ("data", "model")}),
+        (None, "batch:data+model"),
+        ("batch:data wood?:data", "heads:iron? heads:model"),
+    ],
+)
+def test_what_is_pinned_and_forbidden(pin, forbid, objective):
+    if forbid == "heads:iron? heads:model":
+        forbid = "heads?:iron wood?:data"
+    program = traced("block")
+    choice = ml.auto.layout(program, MESH, objective=objective, pin=pin, forbid=forbid)
+    best = planned_layouts(program, MESH, objective, pin, forbid)[0]
+    assert choice.proof.value == pytest.approx(best.value)
+    assert choice.proof.layouts < ml.auto.layout(program, MESH, objective=objective).proof.layouts
+
+
+def test_a_pin_to_an_axis_of_one_device_is_kept():
+    choice = ml.auto.layout(traced("two_layer"), ml.mesh(one=1, data=2), pin="hidden:one")
+    assert str(choice.layout) == "hidden:one io:data"
+
+
+def test_unknown_objective():
+    with pytest.raises(ml.MeshlabError, match=r"objective 'trafic'; it has `traffic`, `memory`. Did you mean `traffic`\?"):
+        ml.auto.layout(traced("block"), MESH, objective="trafic")
+
+
+def test_arguments_of_other_types():
+    with pytest.raises(ml.MeshlabError, match="for its program; write layout"):
+        ml.auto.layout(MESH, traced("block"))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ml.MeshlabError, match="for its mesh; write layout"):
+        ml.auto.layout(traced("block"), {"data": 2})  # pyright: ignore[reportArgumentType]
+
+
+def test_wishes_that_cannot_be_are_refused_together():
+    with pytest.raises(ml.LayoutError) as error:
+        ml.auto.layout(
+            traced("block"),
+            MESH,
+            pin={"bach": "data", "heads": "modal", "length": ("data", "model"), "kv": None, "params/*": {"d_ff": "data"}},
+            forbid="length:data d_kw:model sky:data batch:north",
+        )
+    text = str(error.value)
+    for problem in (
+        "pin: `bach` is no dim of this program. Did you mean `batch`?",
+        "pin: the mesh has no axis `modal`. Did you mean `model`?",
+        "pin: `length` is put on several axes; the search puts a dim on one",
+        "pin: `kv` is no dim of this program. Did you mean `d_kv`?",
+        "pin: 'params/*' is a place; rules at places are not part of the search",
+        "forbid: `d_kw` is no dim of this program. Did you mean `d_kv`?",
+        "forbid: `sky` is no dim of this program. Its dims are `d_model`, ",
+        "forbid: the mesh has no axis `north`. Its axes are `data`, `model`.",
+        "`length:data` is both pinned and forbidden",
+    ):
+        assert problem in text
+
+
+@pytest.mark.parametrize(
+    ("pin", "reason"),
+    [
+        ("batch:data length:data", "cannot both be on `data`"),
+        ("heads:eight", "`heads` has size 4, which 8 .* does not divide"),
+    ],
+)
+def test_pins_that_no_legal_layout_has(pin, reason):
+    with pytest.raises(ml.LayoutError, match=reason):
+        ml.auto.layout(traced("block"), ml.mesh(data=2, eight=8), pin=pin)
+
+
+def test_a_scanned_dim_cannot_be_pinned():
+    with pytest.raises(ml.LayoutError, match="`layers` is the dim of a scan"):
+        ml.auto.layout(traced("transformer"), MESH, pin="layers:data")
+    assert "layers" not in ml.auto.layout(traced("transformer"), MESH).layout.rules
+
+
+def test_what_the_solver_did_not_prove_is_not_returned(monkeypatch):
+    monkeypatch.setattr(ilp.pulp.LpProblem, "solve", lambda self, solver: 1)
+    with pytest.raises(ml.MeshlabError, match=r"asked for the best of 93 layouts and has proved none \(it says 'Not Solved'\)"):
+        ml.auto.layout(traced("block"), MESH)
+
+
+def wrong(find, **changes):
+    def found(*args):
+        solution = find(*args)
+        return dataclasses.replace(solution, **{name: change(solution) for name, change in changes.items()})
+
+    return found
+
+
+def test_what_the_plan_does_not_confirm_is_not_returned(monkeypatch):
+    monkeypatch.setattr(traffic, "least_traffic", wrong(traffic.least_traffic, value=lambda s: s.value - 4))
+    with pytest.raises(ml.MeshlabError, match="for its traffic of 28,672 bytes, but its plan has 28,676"):
+        ml.auto.layout(traced("block"), MESH)
+    monkeypatch.setattr(peak, "least_peak", wrong(peak.least_peak, value=lambda s: s.value + 4))
+    with pytest.raises(ml.MeshlabError, match="for its memory of .* bytes, but its plan has"):
+        ml.auto.layout(traced("block"), MESH, objective="memory")
+
+
+def test_work_that_the_plan_does_not_confirm_is_not_returned(monkeypatch):
+    monkeypatch.setattr(traffic, "least_traffic", wrong(traffic.least_traffic, most_work=lambda s: s.most_work / 2))
+    with pytest.raises(ml.MeshlabError, match="products on a device, but its plan does"):
+        ml.auto.layout(traced("block"), MESH)
+
+
+def test_the_solver_leaves_no_files(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    ml.auto.layout(traced("block"), MESH)
+    assert os.listdir(tmp_path) == []

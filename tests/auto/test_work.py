@@ -1,0 +1,61 @@
+"""Work: what is divided, by the tables, by the bound, and by plans."""
+
+from __future__ import annotations
+
+import pytest
+
+import meshlab as ml
+from meshlab.auto.space import restricted, space_of
+from meshlab.auto.tables import total
+from meshlab.auto.work import amounts_of, work_bound, work_of, work_tables
+from tests.auto.programs import MODELS, recorded, traced
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_tables_and_plans_agree_on_the_work(name):
+    program, mesh = traced(name), ml.mesh(a=4, b=2)
+    space = space_of(program, mesh.axes, frozenset(), frozenset(), frozenset())
+    amounts = amounts_of(program)
+    tables = work_tables(amounts, space)
+    for splits in list(space.splits())[::17]:
+        work = total(tables, splits)
+        assert work_of(program.plan(mesh, dict(splits))) == work
+        # The bound of any part of a layout lies below the work of the layout.
+        assert work_bound(amounts, space, frozenset(), frozenset()) <= work
+        for dim in program.dims:
+            decided = frozenset(list(program.dims)[: list(program.dims).index(dim)])
+            assert work_bound(amounts, space, restricted(splits, decided), decided) <= work
+
+
+def test_work_counts_the_products_of_contractions():
+    # Forward, and the gradients of both weights and of the hidden units: 100 x 784 x 1024 and 100 x 1024 x 10.
+    program = recorded("mlp_train")
+    products = 2 * 100 * 784 * 1024 + 3 * 100 * 1024 * 10
+    assert work_of(program.plan(ml.mesh(a=2))) == products
+    assert work_of(program.plan(ml.mesh(a=2), "hidden:a")) == products / 2
+    assert work_of(program.plan(ml.mesh(a=2), "rows:a")) == products - 100 * 784 * 1024
+
+
+def test_a_loop_counts_each_of_its_steps():
+    Layers, Embed = ml.dims(layers=3, embed=4)
+
+    def fn(w, x):
+        return ml.scan(lambda x, w: (ml.dot(x, w, Embed).rename(out="embed"), None), x, w, Layers)[0]
+
+    program = ml.trace(fn, ml.f32[Layers, Embed, ml.Dim("out", 4)], ml.f32[Embed])
+    assert work_of(program.plan(ml.mesh(a=2))) == 3 * 16
+
+
+def test_without_contractions_every_result_is_divided():
+    Batch, Embed = ml.dims(batch=4, embed=8)
+    program = ml.trace(lambda x: ml.relu(x) + 1.0, ml.f32[Batch, Embed])
+    choice = ml.auto.layout(program, ml.mesh(a=4, b=2))
+    assert choice.proof.value == 0
+    assert len(choice.layout.rules) == 2
+    assert work_of(choice.plan) == work_of(program.plan(ml.mesh(a=4, b=2))) / 8
+
+
+def test_dims_that_must_be_whole_divide_nothing():
+    Batch, Embed = ml.dims(batch=4, embed=8)
+    program = ml.trace(lambda x: ml.sort(x, Embed), ml.f32[Batch, Embed])
+    assert str(ml.auto.layout(program, ml.mesh(a=4)).layout) == "batch:a"
