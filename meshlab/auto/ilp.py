@@ -155,7 +155,7 @@ class Model:
 
     def _solve(self):
         bundled = getattr(getattr(pulp, "PULP_CBC_CMD", None), "pulp_cbc_path", None)
-        solver = pulp.COIN_CMD(path=bundled, msg=False, gapRel=0, gapAbs=0, threads=1)
+        solver = pulp.COIN_CMD(path=bundled, msg=False, gapRel=0, gapAbs=0)
         with tempfile.TemporaryDirectory() as scratch:
             solver.tmpDir = scratch
             self.problem.solve(solver)

@@ -17,6 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .code import Block, Code, Input, Literal, Operation
+from .identities import returned
 from .rules.elementwise import ELEMENTWISE
 
 _NEVER_SHARED = ("scan", "while", "cond")
@@ -26,14 +27,14 @@ _EXPENSIVE_LOOPS = ("while", "cond")
 
 def normalize(code: Code) -> Code:
     """Returns the same code in normal form; values keep their numbers."""
-    shared = _share(code.block, {}, {})
+    shared = _share(code.block, {}, {}, {})
     hoisted, _ = _hoist(shared, set(shared.inputs))
     # What came out of a loop may be what is in front of it already.
-    return dataclasses.replace(code, block=_drop_dead(_share(hoisted, {}, {})))
+    return dataclasses.replace(code, block=_drop_dead(_share(hoisted, {}, {}, {})))
 
 
-def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
-    """Takes out name marks and repeated operations; `known` are the operations made so far, outside included."""
+def _share(block: Block, known: dict, renamed: dict[int, Input], makers: dict[int, Operation]) -> Block:
+    """Takes out identities and repeated operations; `known` are the operations made so far, outside included."""
     known = dict(known)
     kept = []
 
@@ -42,14 +43,14 @@ def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
 
     for found in block.operations:
         inputs = tuple(read(i) for i in found.inputs)
-        same = _returned(found, inputs)
+        same = returned(found, inputs, makers)
         if same is not None:
-            renamed[found.outputs[0]] = inputs[same]
+            renamed[found.outputs[0]] = same
             continue
         body = found.body
         if body is not None:
             _rename_unchanged(found, inputs, renamed)
-            body = _share(body, known if found.name == "scan" else {}, renamed)
+            body = _share(body, known if found.name == "scan" else {}, renamed, makers)
         operation = dataclasses.replace(found, inputs=inputs, body=body)
         key = _key(operation)
         if key is not None and key in known:
@@ -58,6 +59,7 @@ def _share(block: Block, known: dict, renamed: dict[int, Input]) -> Block:
         if key is not None:
             known[key] = operation.outputs
         kept.append(operation)
+        makers.update(dict.fromkeys(operation.outputs, operation))
     return Block(block.inputs, tuple(kept), tuple(read(o) for o in block.outputs))
 
 
@@ -70,36 +72,6 @@ def _rename_unchanged(operation: Operation, inputs: tuple[Input, ...], renamed: 
         if body.outputs[position] == body.inputs[position]:
             renamed[body.inputs[position]] = inputs[position]
             renamed[operation.outputs[position]] = inputs[position]
-
-
-def _returned(operation: Operation, inputs: tuple[Input, ...]) -> int | None:
-    """Which of its operands an operation returns as it is, if it does."""
-    if operation.name in ("dim_names", "copy", "copy_p", "stop_gradient"):
-        return 0
-    if operation.body is not None or len(operation.outputs) != 1:
-        return None
-    outvar = operation.equation.outvars[0].aval
-
-    def returns(position: int) -> bool:
-        aval = operation.equation.invars[position].aval
-        return isinstance(inputs[position], int) and aval.shape == outvar.shape and aval.dtype == outvar.dtype
-
-    if operation.name in ("convert_element_type", "reshape", "broadcast_in_dim"):
-        return 0 if returns(0) else None
-    if operation.name == "integer_pow":
-        return 0 if operation.params["y"] == 1 else None
-    if operation.name == "select_n":
-        return 1 if returns(1) and len(set(inputs[1:])) == 1 else None
-    if operation.name in ("max", "min"):
-        return 0 if returns(0) and inputs[0] == inputs[1] else None
-    neutral = {"mul": 1, "div": 1, "add": 0, "sub": 0, "add_any": 0}.get(operation.name)
-    if neutral is None:
-        return None
-    for position, other in ((0, 1), (1, 0)):
-        literal = inputs[other]
-        if isinstance(literal, Literal) and returns(position) and np.all(np.asarray(literal.value) == neutral):
-            return position if position == 0 or operation.name not in ("div", "sub") else None
-    return None
 
 
 def _key(operation: Operation):

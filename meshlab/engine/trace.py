@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from .code import Code, walk
 from .errors import MeshlabError, TraceError, closest
 from .flatten import flatten
 from .naming import name_axes
@@ -71,6 +72,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     axis_names, sizes = name_axes(code, given)
     outputs = [place for place, _, _ in _leaves("out", shapes)]
+    _refuse_shared_places(code, names, outputs)
     carries = _carries(fn, names, args, shapes, carry)
     templates = tuple(
         jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
@@ -98,6 +100,18 @@ def _without_dead_code(closed: Any) -> Any:
     kept, _ = dce_jaxpr(jaxpr.replace(constvars=[], invars=inputs), [True] * len(jaxpr.outvars), instantiate=True)
     count = len(jaxpr.constvars)
     return closed.replace(jaxpr=kept.replace(constvars=kept.invars[:count], invars=kept.invars[count:]))
+
+
+def _refuse_shared_places(code: Code, names: list[str], outputs: list[str]):
+    """A place must say one thing: no parameter is called like an output, no tag like either."""
+    tags = {op.params["tag"] for op in walk(code.block) if op.name == "tag"}
+    taken = [f"parameter `{n}`" for n in names if n == "out"]
+    taken += [f"tag `{t}`" for t in sorted(tags) if t in (*names, *outputs) or t == "out"]
+    if taken:
+        raise TraceError(
+            f"{' and '.join(taken)} would share a place with another value: layouts address parameters by name, outputs"
+            " as `out/...` and tags by tag. Give it another name."
+        )
 
 
 def _called(fn: Callable) -> str:

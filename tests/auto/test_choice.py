@@ -78,12 +78,10 @@ def test_it_takes_less_than_a_second(name, objective, axes):
         ({"batch": None}, None),
         ({"batch": ()}, {"d_model": ("data", "model")}),
         (None, "batch:data+model"),
-        ("batch:data wood?:data", "heads:iron? heads:model"),
+        ("batch:data wood?:data", "heads?:iron wood?:model"),
     ],
 )
 def test_what_is_pinned_and_forbidden(pin, forbid, objective):
-    if forbid == "heads:iron? heads:model":
-        forbid = "heads?:iron wood?:data"
     program = traced("block")
     choice = ml.auto.layout(program, MESH, objective=objective, pin=pin, forbid=forbid)
     best = planned_layouts(program, MESH, objective, pin, forbid)[0]
@@ -97,7 +95,9 @@ def test_a_pin_to_an_axis_of_one_device_is_kept():
 
 
 def test_unknown_objective():
-    with pytest.raises(ml.MeshlabError, match=r"objective 'trafic'; it has `traffic`, `memory`. Did you mean `traffic`\?"):
+    with pytest.raises(
+        ml.MeshlabError, match=r"objective 'trafic'; it has `traffic`, `memory`. Did you mean `traffic`\?"
+    ):
         ml.auto.layout(traced("block"), MESH, objective="trafic")
 
 
@@ -113,7 +113,13 @@ def test_wishes_that_cannot_be_are_refused_together():
         ml.auto.layout(
             traced("block"),
             MESH,
-            pin={"bach": "data", "heads": "modal", "length": ("data", "model"), "kv": None, "params/*": {"d_ff": "data"}},
+            pin={
+                "bach": "data",
+                "heads": "modal",
+                "length": ("data", "model"),
+                "kv": None,
+                "params/*": {"d_ff": "data"},
+            },
             forbid="length:data d_kw:model sky:data batch:north",
         )
     text = str(error.value)
@@ -151,7 +157,9 @@ def test_a_scanned_dim_cannot_be_pinned():
 
 def test_what_the_solver_did_not_prove_is_not_returned(monkeypatch):
     monkeypatch.setattr(ilp.pulp.LpProblem, "solve", lambda self, solver: 1)
-    with pytest.raises(ml.MeshlabError, match=r"asked for the best of 93 layouts and has proved none \(it says 'Not Solved'\)"):
+    with pytest.raises(
+        ml.MeshlabError, match=r"asked for the best of 93 layouts and has proved none \(it says 'Not Solved'\)"
+    ):
         ml.auto.layout(traced("block"), MESH)
 
 

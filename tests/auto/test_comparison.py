@@ -75,7 +75,7 @@ def test_rules_at_places_are_compared_as_they_are():
     yours = comparison.rows[0]
     plan = traced("mlp_sgd").plan(MESH, {"batch": "data", "params/*": {"embed": "data"}})
     assert yours.argument_bytes == plan.memory.argument_bytes
-    assert json.loads(yours.layout) == plan.layout.to_dict()
+    assert yours.layout == str(plan.layout)
 
 
 def test_a_layout_that_is_not_legal():

@@ -34,7 +34,12 @@ def test_nothing_can_be_split():
 # (graph, mesh, auto_mtf's layouts, its bytes). It found the first layout; the others are as good.
 FOUND = [
     ("mlp_forward", {"all": 4}, ["hidden:all"], 1_233_056),
-    ("mlp_forward", {"a": 2, "b": 2}, ["classes:{0} cols:{0} hidden:{1}", "classes:{0} rows:{0} hidden:{1}"], 1_176_656),
+    (
+        "mlp_forward",
+        {"a": 2, "b": 2},
+        ["classes:{0} cols:{0} hidden:{1}", "classes:{0} rows:{0} hidden:{1}"],
+        1_176_656,
+    ),
     ("mlp_forward", {"a": 4, "b": 2}, ["classes:b hidden:a rows:b", "classes:b cols:b hidden:a"], 667_728),
     ("mlp_train", {"all": 4}, ["hidden:all", "cols:all", "rows:all"], 2_412_452),
     ("mlp_train", {"a": 2, "b": 2}, ["classes:{0} cols:{0} hidden:{1}", "classes:{0} rows:{0} hidden:{1}"], 2_410_452),

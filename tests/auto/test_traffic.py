@@ -12,6 +12,7 @@ from meshlab.auto.influence import influences
 from meshlab.auto.sites import sent_by_value
 from meshlab.auto.space import Space, space_of
 from meshlab.auto.tables import Table, covering, images, parts_of, total, traffic_tables
+from tests.auto import awkward
 from tests.auto.programs import MODELS, SMALL, traced
 
 MESHES = [{"a": 2}, {"a": 4}, {"a": 8}, {"a": 2, "b": 2}, {"a": 4, "b": 2}, {"a": 2, "b": 4}]
@@ -40,6 +41,16 @@ def test_tables_add_up_for_random_layouts_of_many_dims(name, axes):
     space, tables = tables_of(program, mesh)
     layouts = sorted(space.splits(), key=sorted)
     for splits in random.Random(0).sample(layouts, min(len(layouts), 30)):
+        assert total(tables, splits) == pytest.approx(program.plan(mesh, dict(splits)).wire_bytes), dict(splits)
+
+
+@pytest.mark.parametrize("name", awkward.PROGRAMS)
+@pytest.mark.parametrize("axes", [{"a": 2}, {"a": 4, "b": 2}], ids=str)
+def test_tables_add_up_for_awkward_programs(name, axes):
+    program, mesh = awkward.program(name), ml.mesh(**axes)
+    space, tables = tables_of(program, mesh)
+    layouts = sorted(space.splits(), key=sorted)
+    for splits in random.Random(0).sample(layouts, min(len(layouts), 60)):
         assert total(tables, splits) == pytest.approx(program.plan(mesh, dict(splits)).wire_bytes), dict(splits)
 
 
@@ -105,7 +116,9 @@ def test_renames_and_sorted_dims_are_in_the_tables():
 
 
 def test_few_plans_cover_all_parts():
-    space = Space({"m": 2, "n": 2}, {d: ("m", "n", None) for d in "abcd"}, frozenset({frozenset("ab"), frozenset("cd")}))
+    space = Space(
+        {"m": 2, "n": 2}, {d: ("m", "n", None) for d in "abcd"}, frozenset({frozenset("ab"), frozenset("cd")})
+    )
     sets = [frozenset("ab"), frozenset("cd"), frozenset("bc")]
     parts = parts_of(space, sets)
     planned = covering(space, parts)

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.engine.check import compare, drawn_arguments, index_bounds
+from meshlab.engine import check
+from meshlab.engine.check import compare
+from meshlab.engine.drawing import drawn_arguments, index_bounds
 from meshlab.engine.relayout import Hop
 from meshlab.engine.steps import Move
 from tests.engine.programs import X4, A, B, C
@@ -148,3 +150,23 @@ def test_bfloat16_is_counted_as_it_is_executed():
     assert report.ok
     assert report.predicted == {("all-reduce", ("x",)): 2 * 8 * 8 * 2}
     assert "widens bfloat16" in str(report)
+
+
+def test_what_is_too_large_to_run_is_compiled_all_the_same(monkeypatch):
+    monkeypatch.setattr(check, "MOST_DRAWN", 16)
+    report = PROGRAM.plan(ml.mesh(x=2), None).check()
+    assert report.ok
+    assert report.errors == ()
+    assert "Bytes checked, numbers not: the arguments are" in str(report)
+
+
+def test_narrow_floats_inside_allow_for_themselves():
+    Batch, Embed = ml.dims(batch=16, embed=64)
+
+    def narrow(x, w):
+        return ml.dot(x.astype(ml.bf16), w.astype(ml.bf16), Embed).astype(ml.f32)
+
+    program = ml.trace(narrow, ml.f32[Batch, Embed], ml.f32[Embed])
+    report = program.plan(ml.mesh(x=4), "embed:x").check()
+    assert report.ok
+    assert [tolerance for _, _, tolerance in report.errors] == [5e-2]

@@ -68,11 +68,11 @@ def test_devices_simulate_what_is_not_attached_and_say_so_once():
 import sys; sys.stderr = sys.stdout
 print(len(devices(4)), [d.platform for d in devices(2)], len(devices(4)))
 """
-    assert python(code).splitlines() == [
-        "No 4 accelerators are attached: running on 4 simulated CPU devices (results and traffic are real, times are not).",
-        "No 2 accelerators are attached: running on 2 simulated CPU devices (results and traffic are real, times are not).",
-        "4 ['cpu', 'cpu'] 4",
-    ]
+    first, second, *rest = python(code).splitlines()
+    said = "running on {} simulated CPU devices (results and traffic are real, times are not)."
+    assert first == "No 4 accelerators are attached: " + said.format(4)
+    assert second == "No 2 accelerators are attached: " + said.format(2)
+    assert rest == ["4 ['cpu', 'cpu'] 4"]
 
 
 def test_nothing_is_said_of_devices_that_were_asked_for():

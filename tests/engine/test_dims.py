@@ -1,5 +1,7 @@
 """Dims are names with sizes, and say what is wrong with those that are not."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,8 +15,9 @@ def test_dims_come_in_the_order_given():
 
 
 def test_sizes_may_be_any_integers():
-    assert Dim("a", np.int64(3)) == Dim("a", 3)
-    assert type(Dim("a", np.int64(3)).size) is int
+    size: Any = np.int64(3)
+    assert Dim("a", size) == Dim("a", 3)
+    assert type(Dim("a", size).size) is int
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a:b", "a?", "3a", "a-b", "a*", None, 3])

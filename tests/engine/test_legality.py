@@ -179,4 +179,4 @@ def test_axes_of_size_one_split_nothing():
 
 def test_a_plan_needs_a_mesh():
     with pytest.raises(ml.MeshlabError, match=r"plan\(\) was given .*'data': 2.* for its mesh; write program.plan"):
-        PROGRAM.plan({"data": 2}, "batch:data")
+        PROGRAM.plan({"data": 2}, "batch:data")  # pyright: ignore[reportArgumentType]

@@ -48,8 +48,8 @@ def test_axes_of_size_one_have_no_name_and_those_nobody_named_a_made_up_one():
 
     program = ml.trace(fn, ml.f32[A, B])
     assert program.place("out/0").dims == ("a", None)
-    assert program.place("out/1").dims[1].startswith("~")
-    assert program.place("out/2").dims[0].startswith("~")
+    assert str(program.place("out/1").dims[1]).startswith("~")
+    assert str(program.place("out/2").dims[0]).startswith("~")
     assert dict(program.dims) == {"a": 4, "b": 6}
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from meshlab.engine.layout import LayoutLike
 from meshlab.models import mlp
 from meshlab.models.initial import shapes
 from tests.engine.programs import X4, A, B, C
@@ -90,7 +91,7 @@ def test_memory_is_that_of_the_compiled_program():
     assert memory.output_bytes == 4 + w1 + w2
 
 
-def simple(layout="b:x"):
+def simple(layout: LayoutLike = "b:x"):
     def fn(x, y):
         logits = ml.dot(x, y, "b")
         return ml.relu(logits)
@@ -103,6 +104,7 @@ def test_an_explanation_has_the_line_the_cause_and_the_remedy():
     assert (row.kind, row.axes, row.dims, row.dtype) == ("all-reduce", ("x",), ("a", "c"), "float32")
     assert (row.payload_bytes, row.wire_bytes, row.times) == (256, 384, 1)
     assert row.value == "logits"
+    assert row.source is not None
     assert row.source.code == 'logits = ml.dot(x, y, "b")'
     assert row.because == "`b` is summed while split over `x`."
     assert row.remedy.startswith("Take `b` off `x`")

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.engine.steps import Barrier, counted
 from meshlab.models import mlp
 from meshlab.models.initial import shapes
 from tests.engine.programs import X2Y2, A, B, C, D, checked, moved, sent
@@ -262,136 +261,6 @@ def test_what_a_loop_does_not_change_is_moved_once_in_front_of_it():
     assert moved(plan) == [("all-gather", ("x",), 4 * 16 * 4, 1)]
 
 
-# Loops.
-
-
-def steps(xs, body, start):
-    return jax.lax.scan(body, start, xs)
-
-
-@pytest.mark.parametrize(("shape", "summed"), [((8,), (1,)), ((), (0, 1))])
-def test_a_carry_from_zero_gathers_partial_sums_and_is_reduced_once(shape, summed):
-    def fn(w, xs):
-        return steps(xs.array, lambda c, x: (c + (x * w.array).sum(summed), None), jnp.zeros(shape))[0]
-
-    size = 8 if shape else 1
-    assert moved(checked(fn, (AB, ml.f32[C, B]), "b:x")) == [("all-reduce", ("x",), size * 4, 1)]
-
-
-def test_a_carry_that_is_not_zero_gets_each_sum():
-    def fn(w, xs):
-        return steps(xs.array, lambda c, x: (c + (x * w.array).sum(1), None), jnp.ones(8))[0]
-
-    assert moved(checked(fn, (AB, ml.f32[C, B]), "b:x")) == [("all-reduce", ("x",), 8 * 4, 8)]
-
-
-def test_a_carry_that_is_used_otherwise_gets_each_sum():
-    def fn(w, xs):
-        return steps(xs.array, lambda c, x: (jnp.sin(c) + (x * w.array).sum(1), None), jnp.zeros(8))[0]
-
-    assert moved(checked(fn, (AB, ml.f32[C, B]), "b:x")) == [("all-reduce", ("x",), 8 * 4, 8)]
-
-
-def test_gradients_of_what_a_loop_reads_are_reduced_once():
-    def fn(scale, x, w):
-        def loss(scale):
-            def layer(x, w):
-                return ml.tanh(ml.dot(x, w, "b").rename(d="b") * scale), None
-
-            return ml.square(ml.scan(layer, x, w, "layers")[0]).sum()
-
-        return jax.grad(loss)(scale)
-
-    args = ml.f32[B], AB, ml.f32[ml.Dim("layers", 3), B, D]
-    assert moved(checked(fn, args, "a:x")) == [("all-reduce", ("x",), 16 * 4, 1)]
-    plan = checked(fn, args, {"a": "x", "out": {"b": "x"}})
-    assert moved(plan) == [("reduce-scatter", ("x",), 16 * 4, 1)]
-
-
-def test_carries_that_change_places_come_to_one_spec():
-    def fn(p, q, r):
-        return jax.lax.scan(lambda c, _: ((c[1], c[2], c[0] * 1.5), None), (p.array, q.array, r.array), None, length=4)[
-            0
-        ]
-
-    args = ml.f32[B], ml.f32[B], ml.f32[B]
-    assert moved(checked(fn, args, "b:x")) == []
-    assert moved(checked(fn, args, {"p": {"b": "x"}})) == [("all-gather", ("x",), 4 * 4, 1)]
-    checked(fn, args, {"p": {"b": "x"}, "out/1": {"b": "x"}, "out/2": {"b": "x"}})
-
-
-def test_partial_sums_go_round_through_carries_that_change_places():
-    def fn(w, xs):
-        def body(c, x):
-            return (c[1], c[2], c[0] + (x * w.array).sum(1)), None
-
-        return jax.lax.scan(body, (jnp.zeros(8),) * 3, xs.array)[0]
-
-    assert moved(checked(fn, (AB, ml.f32[C, B]), "b:x")) == [("all-reduce", ("x",), 8 * 4, 1)] * 3
-
-
-def test_what_is_stacked_is_reduced_after_the_loop_unless_it_is_stored_split():
-    def fn(w, xs):
-        return steps(xs.array, lambda c, x: (c, (x * w.array).sum(1)), 0.0)[1]
-
-    args = AB, ml.f32[C, B]
-    assert moved(checked(fn, args, "b:x")) == [("all-reduce", ("x",), 8 * 8 * 4, 1)]
-    plan = checked(fn, args, {"b": "x", "out": {"a": "x"}})
-    assert moved(plan) == [("reduce-scatter", ("x",), 8 * 4, 8)]
-
-
-def test_a_value_may_be_stepped_through_and_read_whole():
-    def fn(w, v):
-        return jax.lax.scan(lambda c, row: (c + row, (v.array * row).sum(1)), jnp.zeros(16), w.array)
-
-    checked(fn, (AB, ml.f32[C, B]), "b:x")
-    checked(fn, (AB, ml.f32[C, B]), {"w": {"a": "x"}, "v": {"c": "x", "b": "y"}, "out/1": {"c": "x"}}, mesh=X2Y2)
-
-
-def test_loops_in_loops():
-    def fn(w, x):
-        def outer(c, row):
-            def inner(d, e):
-                return d * 0.5 + (w.array * d).sum() + row.sum(), (w.array * d).sum(0) + e
-
-            return jax.lax.scan(inner, c, w.array)[0], row.sum()
-
-        return jax.lax.scan(outer, x.array, w.array[:3])
-
-    args = AB, ml.f32[B]
-    # The sum of a row for each outer step, the sum over the table for each of its inner ones.
-    found = moved(checked(fn, args, "b:x"))
-    assert found == [("all-reduce", ("x",), 4, 3), ("all-reduce", ("x",), 4, 24)]
-    checked(lambda w, x: jax.grad(lambda w: sum(o.sum() for o in fn(ml.tensor(w, A, B), x)))(w.array), args, "b:x")
-
-
-# Recomputation.
-
-
-def checkpointed(w, v, x):
-    layer = ml.checkpoint(lambda w, v, x: ml.dot(ml.tanh(ml.dot(x, w, "b")), v, "d"))
-    return jax.grad(lambda wv: ml.square(layer(*wv, ml.sin(layer(*wv, x)))).sum())((w, v))
-
-
-def test_what_is_recomputed_is_gathered_again():
-    args = ml.f32[B, D], ml.f32[D, B], AB
-    plan = checked(checkpointed, args, {"a": "x", "w": {"b": "x"}, "v": {"b": "x"}})
-    gathers = [c for c in plan.collectives if c.kind == "all-gather"]
-    # Both layers compute with both weights; forward they share what was gathered, each recomputation gathers anew.
-    assert [c.payload_bytes for c in gathers] == [16 * 16 * 4 // 4] * 6
-    assert any(isinstance(step, Barrier) for step, _ in counted(plan.steps))
-
-
-def test_what_is_recomputed_may_close_over_constants():
-    numbers = jnp.arange(16.0)
-
-    def fn(w):
-        return jax.grad(lambda w: jax.checkpoint(lambda w: jnp.sin(w * numbers))(w).sum())(w.array)
-
-    checked(fn, (AB,), "a:x")
-    checked(fn, (AB,), "b:x")
-
-
 # Outputs.
 
 
@@ -410,50 +279,6 @@ def test_outputs_may_be_inputs_constants_and_twice_the_same():
 def test_none_takes_a_dim_off_at_a_place():
     plan = checked(lambda x: x * 2.0, (AB,), {"a": "x", "out": {"a": None}}, carry={})
     assert moved(plan) == [("all-gather", ("x",), 2 * 16 * 4, 1)]
-
-
-# Looking up.
-
-TABLE, IDS = ml.f32[A, B], ml.i32[C]
-
-
-@pytest.mark.parametrize("mode", ["clip", "fill", "wrap"])
-@pytest.mark.parametrize("layout", ["a:x", "c:x", "b:x", "a:x c:y", "a:x+y"])
-def test_looking_up_is_the_same_where_the_table_is_split(mode, layout):
-    table = jnp.arange(128.0).reshape(8, 16) + 1
-    ids = jnp.array([0, 7, 3, 9, -3, 100, 5, -20], jnp.int32)
-
-    def fn(table, ids):
-        return jnp.take(table.array, ids.array, axis=0, mode=mode)
-
-    plan = checked(fn, (TABLE, IDS), layout, mesh=X2Y2, data=(table, ids))
-    assert ("all-reduce" in sent(plan)) == layout.startswith("a:x")
-
-
-@pytest.mark.parametrize("mode", ["clip", "fill"])
-@pytest.mark.parametrize("layout", ["a:x", "c:x", "b:x", "a:x c:y"])
-def test_the_gradient_of_looking_up_is_the_same_where_the_table_is_split(mode, layout):
-    table = jnp.arange(128.0).reshape(8, 16) + 1
-    ids = jnp.array([0, 7, 3, 9, 3, 100, 5, 3], jnp.int32)
-
-    def fn(table, ids):
-        found = lambda t: jnp.take(t, ids.array, axis=0, mode=mode, fill_value=0)  # noqa: E731
-        return jax.grad(lambda t: (found(t) ** 2).sum())(table.array)
-
-    checked(fn, (TABLE, IDS), layout, mesh=X2Y2, data=(table, ids))
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
-def test_small_integers_look_up_in_large_tables(dtype):
-    Rows = ml.Dim("rows", 256)
-    ids = jnp.array([0, 127, 1, 100, 64, 63, 2, 120], dtype)
-
-    def fn(table, ids):
-        found = lambda t: jnp.take(t, ids.array, axis=0, mode="clip")  # noqa: E731
-        return found(table.array), jax.grad(lambda t: (found(t) ** 2).sum())(table.array)
-
-    args = ml.f32[Rows, ml.Dim("two", 2)], ml.tensor(ids, C)
-    checked(fn, args, "rows:x", mesh=ml.mesh(x=2), data=(jnp.arange(512.0).reshape(256, 2), ids))
 
 
 # What no rule splits is gathered, and said.

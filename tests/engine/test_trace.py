@@ -1,6 +1,6 @@
 """Tracing finds places and carries, on shapes alone, and says what it cannot trace."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ AB = ml.f32[A, B]
 
 class State(NamedTuple):
     mu: ml.Tensor
-    count: jax.Array
+    steps: Any
 
 
 def test_places_are_parameters_paths_outputs_and_tags():
@@ -24,8 +24,8 @@ def test_places_are_parameters_paths_outputs_and_tags():
 
     state = State(AB, jax.ShapeDtypeStruct((), jnp.int32))
     program = ml.trace(fn, {"w": [AB, AB]}, state, AB, AB, AB)
-    arguments = ("params/w/0", "params/w/1", "state/mu", "state/count", "x", "rest0", "rest1")
-    assert program.places == (*arguments, "out/0", "out/1/w", "out/2/mu", "out/2/count", "scaled")
+    arguments = ("params/w/0", "params/w/1", "state/mu", "state/steps", "x", "rest0", "rest1")
+    assert program.places == (*arguments, "out/0", "out/1/w", "out/2/mu", "out/2/steps", "scaled")
     assert program.place("params/w/1").dims == ("a", "b")
     assert program.place("params/w/1").place == "params/w/1"
     assert program.place("scaled").dims == ("a", "b")
@@ -138,3 +138,11 @@ def test_values_tell_what_they_are():
 def test_a_place_that_is_not_there_is_told():
     with pytest.raises(ml.MeshlabError, match="There is no value at `parms`. Did you mean `params`?"):
         ml.trace(step, AB, AB).place("parms")
+
+
+def test_places_are_not_shared():
+    A = ml.Dim("a", 4)
+    with pytest.raises(ml.TraceError, match="parameter `out` would share a place with another value"):
+        ml.trace(lambda out: out * 2.0, ml.f32[A])
+    with pytest.raises(ml.TraceError, match="tag `x` would share a place .* Give it another name"):
+        ml.trace(lambda x: ml.tag(x, "x") * 2.0, ml.f32[A])

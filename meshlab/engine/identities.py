@@ -1,0 +1,112 @@
+"""Identities: operations that return a value that is there already.
+
+    -(-x)    x.T.T    x * 1    x + zeros    x[:, None].squeeze(1)    select(p, x, x)
+
+XLA drops them, and then takes `x` and what came of it for one value: gathers it once, say. So must the plan.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .code import Input, Literal, Operation
+
+Makers = Mapping[int, Operation]
+
+_NAMES = ("dim_names", "copy", "copy_p", "stop_gradient")
+_NEUTRAL = {"mul": 1, "div": 1, "pow": 1, "add": 0, "sub": 0, "add_any": 0}
+_ORDERED = ("div", "sub", "pow")
+_RESHAPING = ("squeeze", "reshape", "broadcast_in_dim", "reduce_sum", "reduce_max", "reduce_min")
+
+
+def returned(operation: Operation, inputs: tuple[Input, ...], makers: Makers) -> Input | None:
+    """Returns the value that an operation returns as it is, or None where it makes a new one.
+
+    Args:
+        operation: the operation.
+        inputs: what it reads, where that has been replaced by now.
+        makers: the operations that made the values known so far.
+    """
+    if operation.name in _NAMES:
+        return inputs[0]
+    if operation.body is not None or len(operation.outputs) != 1:
+        return None
+    if operation.name in ("neg", "transpose"):
+        return _undone(operation, inputs[0], makers)
+    if operation.name in _RESHAPING:
+        return _reshaped_back(operation, inputs[0], makers)
+    position = _kept_operand(operation, inputs, makers)
+    return inputs[position] if position is not None and _same_type(operation, position) else None
+
+
+def _same_type(operation: Operation, position: int) -> bool:
+    given, made = operation.equation.invars[position].aval, operation.equation.outvars[0].aval
+    return given.shape == made.shape and given.dtype == made.dtype
+
+
+def _kept_operand(operation: Operation, inputs: tuple[Input, ...], makers: Makers) -> int | None:
+    """The position of the operand that is returned if the types agree."""
+    name, params = operation.name, operation.params
+    if name == "convert_element_type" or (name == "integer_pow" and params["y"] == 1):
+        return 0
+    if name == "pad" and all(tuple(c) == (0, 0, 0) for c in params["padding_config"]):
+        return 0
+    if name == "select_n":
+        return 1 if isinstance(inputs[1], int) and len(set(inputs[1:])) == 1 else None
+    if name in ("max", "min"):
+        return 0 if isinstance(inputs[0], int) and inputs[0] == inputs[1] else None
+    if name in _NEUTRAL:
+        for position, other in ((0, 1), (1, 0)):
+            number = _constant(inputs[other], makers)
+            swapped = position == 1 and name in _ORDERED
+            if isinstance(inputs[position], int) and number is not None and not swapped:
+                if np.all(np.asarray(number) == _NEUTRAL[name]):
+                    return position
+    return None
+
+
+def _constant(value: Input, makers: Makers) -> Any:
+    """The number that a literal, or a literal broadcast, holds everywhere."""
+    if isinstance(value, Literal):
+        return value.value
+    maker = makers.get(value)
+    if maker is not None and maker.name == "broadcast_in_dim" and isinstance(maker.inputs[0], Literal):
+        return maker.inputs[0].value
+    return None
+
+
+def _undone(operation: Operation, value: Input, makers: Makers) -> Input | None:
+    """What a negation or transpose undoes: the operand of the first one."""
+    order = operation.params.get("permutation", ())
+    if order and tuple(order) == tuple(range(len(order))):
+        return value
+    maker = makers.get(value) if isinstance(value, int) else None
+    if maker is None or maker.name != operation.name:
+        return None
+    first = maker.params.get("permutation", ())
+    return maker.inputs[0] if [first[i] for i in order] == list(range(len(order))) else None
+
+
+def _reshaped_back(operation: Operation, value: Input, makers: Makers) -> Input | None:
+    """The value that had the result's shape before axes of size 1 came and went."""
+    shape = operation.equation.outvars[0].aval.shape
+    step: Operation | None = operation
+    while step is not None and _moves_units(step):
+        value = step.inputs[0] if step is not operation else value
+        if step.equation.invars[0].aval.shape == shape:
+            return value
+        step = makers.get(value) if isinstance(value, int) else None
+    return None
+
+
+def _moves_units(operation: Operation) -> bool:
+    """Whether an operation only adds or removes axes of size 1."""
+    if operation.name not in _RESHAPING or len(operation.reads) != 1:
+        return False
+    before, after = (v.aval.shape for v in (operation.equation.invars[0], operation.equation.outvars[0]))
+    same = [s for s in before if s != 1] == [s for s in after if s != 1]
+    return same and math.prod(before) == math.prod(after) and len(before) > 0

@@ -1,0 +1,46 @@
+"""What returns its operand is its operand: gathered once, in the plan and in the compiled program."""
+
+import jax.numpy as jnp
+import pytest
+
+import meshlab as ml
+
+A, B = ml.dims(a=8, b=4)
+SAME = {
+    "negated twice": lambda x: jnp.negative(-x),
+    "transposed twice": lambda x: x.T.T,
+    "an axis of size 1 that comes and goes": lambda x: x[:, None].squeeze(1),
+    "a sum over one": lambda x: x[:, None].sum(1),
+    "a maximum over one": lambda x: x[:, None].max(1),
+    "broadcast and sliced": lambda x: jnp.broadcast_to(x[None], (1, *x.shape))[0],
+    "times ones": lambda x: x * jnp.ones_like(x),
+    "plus zeros": lambda x: x + jnp.zeros_like(x),
+    "minus zeros": lambda x: x - jnp.zeros(x.shape),
+    "to the first": lambda x: x**1.0,
+    "padded with nothing": lambda x: jnp.pad(x, 0),
+    "the same either way": lambda x: jnp.where(x > 0, x, x),
+    "the greater of itself": lambda x: jnp.maximum(x, x),
+}
+OTHER = {
+    "negated": lambda x: -x,
+    "zeros minus it": lambda x: jnp.zeros(x.shape) - x,
+    "doubled and halved": lambda x: jnp.tanh(x) * 1.0,
+}
+
+
+def gathers(function):
+    program = ml.trace(lambda x: (ml.tensor(function(x.array), A, B), x), ml.f32[A, B])
+    plan = program.plan(ml.mesh(x=4), {"x": {"a": "x"}})
+    report = plan.check()
+    assert report.ok, report
+    return [c.kind for c in plan.collectives]
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_an_identity_is_its_operand(name):
+    assert gathers(SAME[name]) == ["all-gather"]
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_what_only_looks_like_one_is_another_value(name):
+    assert gathers(OTHER[name]) == ["all-gather", "all-gather"]
