@@ -64,10 +64,10 @@ class Proof:
     seconds: float
 
     def __str__(self):
-        verb = "sends" if self.objective == "traffic" else "holds"
+        does = "sends" if self.objective == "traffic" else "holds"
         return (
-            f"a device {verb} {self.value:,.0f} bytes, and of {self.layouts:,} legal layouts none{self.among} {verb} less: "
-            f"proved by {self.method}, gap {self.gap:.0%}, in {self.seconds:.2f} s"
+            f"a device {does} {self.value:,.0f} bytes, and of {self.layouts:,} legal layouts none{self.among} {does} "
+            f"less: proved by {self.method}, gap {self.gap:.0%}, in {self.seconds:.2f} s"
         )
 
     def to_dict(self) -> dict[str, Any]:

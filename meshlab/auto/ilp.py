@@ -45,11 +45,10 @@ class Model:
     def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]]):
         self.space = space
         self.problem = pulp.LpProblem("layout", pulp.LpMinimize)
+        options = [(d, a) for d, choices in space.choices.items() for a in choices if a is not None]
         self.x = {
-            (d, a): self._variable(f"x_{d}_{a}", least=int(len(choices) == 1), most=1, whole=True)
-            for d, choices in space.choices.items()
-            for a in choices
-            if a is not None
+            (d, a): self._variable(f"x{i}", least=int(len(space.choices[d]) == 1), most=1, whole=True)
+            for i, (d, a) in enumerate(options)
         }
         self.parts = {dims: tuple(given) for dims, given in parts.items()}
         self.y = {
@@ -92,6 +91,11 @@ class Model:
             for part, y in self.y[home].items():
                 terms[y] = terms.get(y, 0.0) + table.costs[restricted(part, table.dims)]
         return pulp.LpAffineExpression(terms)
+
+    def weighed(self, amounts: Iterable[float]) -> Expression:
+        """The cost of the layout when every part of every set, in the order of `parts`, has its amount."""
+        variables = (y for columns in self.y.values() for y in columns.values())
+        return pulp.LpAffineExpression((y, float(c)) for y, c in zip(variables, amounts, strict=True) if c)
 
     def greatest(self, costs: Sequence[Expression]) -> Expression:
         """A number that is at least each of some costs; minimised, it is the greatest of them."""
@@ -155,6 +159,7 @@ class Model:
 
     def _solve(self):
         bundled = getattr(getattr(pulp, "PULP_CBC_CMD", None), "pulp_cbc_path", None)
+        # One process, no `threads`: with a worker thread CBC now and then waits ten seconds for itself.
         solver = pulp.COIN_CMD(path=bundled, msg=False, gapRel=0, gapAbs=0)
         with tempfile.TemporaryDirectory() as scratch:
             solver.tmpDir = scratch

@@ -14,7 +14,7 @@ from .ilp import METHOD, Model
 from .liveness import Contents, Ledger, contents, peak_bytes
 from .solution import Solution, best_of
 from .space import Space
-from .tables import Parts, Table, parts_of
+from .tables import Parts, parts_of
 
 
 def least_peak(ledger: Ledger, space: Space) -> Solution:
@@ -27,7 +27,7 @@ def least_peak(ledger: Ledger, space: Space) -> Solution:
     held = contents(ledger)
     parts = parts_of(space, (space.free(d for d, _ in e.dims) for e in ledger.entries.values()))
     model = Model(space, parts)
-    costs = [model.cost(tables) for tables in _moments(ledger, held, space, parts)]
+    costs = [model.weighed(row) for row in _moments(ledger, held, space, parts)]
     least, bound = model.minimise(model.greatest(costs))
     model.minimise(-1 * model.splits())
     splits = best_of(least, model.settle(), lambda found: peak_bytes(ledger, held, dict(found), space.axes))
@@ -39,23 +39,15 @@ def score(ledger: Ledger, solution: Solution) -> int:
     return round((len(ledger.splittable) + 1) * solution.value - len(solution.splits))
 
 
-def _moments(ledger: Ledger, held: Contents, space: Space, parts: Parts) -> list[list[Table]]:
-    """What is held, as tables, at the moments that may be the peak under some layout."""
-    columns = [(dims, part) for dims, given in parts.items() for part in given]
+def _moments(ledger: Ledger, held: Contents, space: Space, parts: Parts) -> np.ndarray:
+    """What is held at the moments that may be the peak under some layout: bytes by part."""
     names = list(ledger.entries)
     nbytes = np.array([_column_bytes(ledger, name, space, parts) for name in names], float).reshape(len(names), -1)
     position = {name: i for i, name in enumerate(names)}
     present = np.zeros((len(held), len(names)))
     for row, tensors in enumerate(held):
         present[row, [position[n] for n in tensors]] = 1
-    rows = _undominated(np.unique(present @ nbytes, axis=0))
-    found = []
-    for row in rows:
-        costs: dict[frozenset[str], dict] = {dims: {} for dims in parts}
-        for (dims, part), amount in zip(columns, row, strict=True):
-            costs[dims][part] = float(amount)
-        found.append([Table(dims, entries) for dims, entries in costs.items()])
-    return found
+    return _undominated(np.unique(present @ nbytes, axis=0))
 
 
 def _column_bytes(ledger: Ledger, name: str, space: Space, parts: Parts) -> list[int]:

@@ -93,6 +93,17 @@ class Space:
         return below(0, frozenset())
 
 
+def documented_order(program: Program) -> tuple[str, ...]:
+    """The dims in the order in which equally good layouts are settled: later arguments first, so data, then parameters.
+
+    An early dim comes to lie on an early mesh axis: `batch` on `data`, where both are the first of their kind.
+    """
+    last_first = list(dict.fromkeys(a.parameter for a in reversed(program.arguments)))
+    arguments = sorted(program.arguments, key=lambda a: last_first.index(a.parameter))
+    held = dict.fromkeys(n for a in arguments for n in program.names[a.value] if n is not None and n in program.dims)
+    return (*held, *(d for d in program.dims if d not in held))
+
+
 def restricted(splits: Splits, dims: frozenset[str]) -> Splits:
     """The part of a layout that is about some dims."""
     return frozenset(pair for pair in splits if pair[0] in dims)
@@ -121,4 +132,4 @@ def space_of(
         fitting = [a for a, n in real.items() if program.dims[dim] % n == 0 and (dim, a) not in forbidden]
         return (*fitting, None)
 
-    return Space(real, {dim: choices(dim) for dim in reversed(tuple(program.dims))}, frozenset(program.meetings))
+    return Space(real, {dim: choices(dim) for dim in documented_order(program)}, frozenset(program.meetings))

@@ -9,7 +9,6 @@ graphs with gradients, and for the README model with the update as well.
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 from meshlab.auto.liveness import Entry, Ledger, Line
@@ -31,13 +30,14 @@ def ledger(*lines: str, final: str = "", whole: dict[str, str] | None = None) ->
     """Makes a ledger of lines such as "z: a=10 c=20 from x y", of four bytes an element."""
     found = []
     for line in lines:
-        name, dims, _, inputs = re.fullmatch(r"(\w+):\s*((?:\w+=\d+\s*)*)(from\s*(.*))?", line).groups()
+        given, _, inputs = line.partition(" from ")
+        name, dims = given.split(":")
         sizes = tuple((d, int(n)) for d, n in (pair.split("=") for pair in dims.split()))
         own = frozenset((whole or {}).get(name, "").split())
-        found.append(Line(name, tuple((inputs or "").split()), (Entry(name, sizes, 4),), own))
+        found.append(Line(name, tuple(inputs.split()), (Entry(name, sizes, 4),), own))
     return Ledger(tuple(found), frozenset(final.split()))
 
 
 def _entry(name: str, text: str, sizes: dict[str, int]) -> Entry:
-    dims, nbytes = re.fullmatch(r"([\w ]*?)(?: \((\d) B\))?", text).groups()
-    return Entry(name, tuple((d, sizes[d]) for d in dims.split()), int(nbytes or 4))
+    dims, _, nbytes = text.partition(" (")
+    return Entry(name, tuple((d, sizes[d]) for d in dims.split()), int(nbytes.removesuffix(" B)") or 4))

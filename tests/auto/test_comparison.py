@@ -35,7 +35,7 @@ def test_rows_are_read_off_the_plans(comparison):
 def test_table(comparison):
     lines = str(comparison).splitlines()
     assert lines[0].split() == ["yours", "auto"]
-    assert lines[1] == "layout                batch:data hidden:model  classes:data cols:data hidden:model"
+    assert lines[1] == "layout                batch:data hidden:model  classes:data hidden:model rows:data"
     assert lines[2] == "work on one device    25.0%                    25.0%"
     assert lines[3] == "bytes sent per step   1,628,116                412,800"
     assert repr(comparison) == str(comparison)

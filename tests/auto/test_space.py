@@ -7,9 +7,10 @@ import itertools
 import pytest
 
 import meshlab as ml
-from meshlab.auto.space import Space, restricted, space_of
+from meshlab.auto.space import Space, documented_order, restricted, space_of
 from meshlab.models import zoo
 from tests.auto.ledgers import ledger
+from tests.auto.programs import recorded, traced
 
 
 def together(*dims: str, axes: dict[str, int]) -> Space:
@@ -89,3 +90,10 @@ def test_beginnings_that_are_refused_are_not_continued():
     layouts = list(together("s1", "s2", axes={"m": 2}).splits(keep=keep))
     assert layouts == [frozenset({("s2", "m")}), frozenset()]
     assert not any(("s1", "m") in part and "s2" in decided for part, decided in asked)
+
+
+def test_documented_order_has_data_first():
+    assert documented_order(recorded("mlp_train")) == ("batch", "rows", "cols", "hidden", "classes")
+    order = documented_order(traced("transformer_adamw"))
+    assert order[:2] == ("batch", "seq")
+    assert sorted(order) == sorted(traced("transformer_adamw").dims)
