@@ -216,13 +216,12 @@ explorer.snapshot()
 # %% [markdown]
 # ## Let the computer choose
 #
-# `ml.auto.layout` finds the best of all legal layouts, and proves that there is no better one. Here: of those that
-# share the work out as evenly as can be, the one under which a device sends the fewest bytes. Beside it, ours.
+# `ml.auto.layout` finds the best of all legal layouts of dimensions on mesh axes (each dimension on one axis at most,
+# and no rules at places), and proves that there is no better one. Here: of those that share the work out as evenly as
+# can be, the one under which a device sends the fewest bytes. Beside it, ours.
 
 # %%
 choice = ml.auto.layout(program, mesh, objective="traffic")
-print(choice.proof)
-
 choice.compare("batch:data hidden:model")
 
 # %% [markdown]

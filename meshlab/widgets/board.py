@@ -11,7 +11,7 @@ from typing import Any
 from .compare import comparison_view
 from .intents import Refused
 from .runs import run_view
-from .view import plan_view, refusals_view
+from .view import executed, plan_view, refusals_view
 
 
 def board_view(explorer: Any) -> dict:
@@ -62,7 +62,7 @@ def change_view(explorer: Any) -> dict | None:
     return {
         "bytes": int(plan.wire_bytes - before.wire_bytes),
         "arguments": int(plan.memory.argument_bytes - before.memory.argument_bytes),
-        "collectives": len(plan.collectives) - len(before.collectives),
+        "collectives": executed(plan) - executed(before),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .view import axis_groups, communication_view, memory_view
+from .view import axis_groups, communication_view, executed, memory_view
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +68,24 @@ def _row(key: str, name: str, plan: Any) -> dict:
         "layout": str(plan.layout),
         "bytes": communication["total"],
         "by_axis": communication["by_axis"],
-        "collectives": len(plan.collectives),
+        "work": _work(plan),
+        "collectives": executed(plan),
         "arguments": memory["arguments"],
         "outputs": memory["outputs"],
+        "peak": _peak(plan),
     }
+
+
+def _work(plan: Any) -> float:
+    """Returns the part of all contractions that one device computes: why a layout that sends nothing need not be good."""
+    from ..auto.work import amounts_of, work_of  # noqa: PLC0415  as above
+
+    everything = sum(amounts_of(plan.program).values())
+    return work_of(plan) / everything if everything else 1.0
+
+
+def _peak(plan: Any) -> int:
+    """Returns the most bytes that one device holds at once, as `ml.auto` counts them for the objective "memory"."""
+    from ..auto.ledger import ledger_of, planned_peak  # noqa: PLC0415  as above
+
+    return planned_peak(plan, ledger_of(plan.program))

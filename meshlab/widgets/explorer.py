@@ -27,6 +27,7 @@ from typing import Any
 from ..engine.errors import LayoutError, closest, listed
 from ..engine.layout import Layout
 from ..engine.legality import resolve
+from ..engine.mesh import Mesh
 from .board import board_view, job_view
 from .changes import layout_after, refused
 from .compare import Search, search
@@ -51,10 +52,12 @@ class Explorer(Gestures):
 
     Raises:
         LayoutError: the layout does not fit the program and the mesh.
-        ExplorerError: `run` does not fit the program.
+        ExplorerError: `mesh` is no mesh, or `run` does not fit the program.
     """
 
     def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
+        if not isinstance(mesh, Mesh):
+            raise ExplorerError(f"explore() was given {mesh!r} for its mesh; write ml.explore(program, ml.mesh(data=2)).")
         if run is not None:
             check_training(run, program)
         self.program, self.mesh, self.training = program, mesh, run

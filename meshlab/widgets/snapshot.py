@@ -140,7 +140,7 @@ def _collectives(view: dict) -> str:
             f"<b>{count_bytes(row['wire'])}</b>{often} <code>{_text(row['source'])}</code><br>{_prose(row['because'])} "
             f'<span style="color:{SOFT}">To remove it: {_prose(row["remedy"])}</span></div>'
         )
-    more = view["collectives"]["count"] - len(items)
+    more = len(rows) + view["collectives"]["left_out"] - len(items)
     rest = f'<div style="color:{SOFT}">and {more} smaller ones</div>' if more > 0 else ""
     return (_title("Collectives, and why") + "".join(items) + rest) if items else ""
 
@@ -154,6 +154,9 @@ def _shards(view: dict) -> str:
     shards = view["shards"]
     if not shards:
         return ""
+    title = _title(f"Who holds what of {shards['place']}")
+    if shards["slices"] == 1:
+        return f"{title}<div>every device: all of it</div>"
     rows = []
     for tile in shards["tiles"][:MOST_ROWS]:
         cut = [index for index, axes in enumerate(shards["splits"]) if axes]
@@ -161,4 +164,4 @@ def _shards(view: dict) -> str:
         rows.append(f"device {tile['device']}: {_text(', '.join(ranges) or 'all of it')}")
     more = view["mesh"]["size"] - len(rows)
     rest = f"; and {more:,} more devices" if more else ""
-    return _title(f"Who holds what of {shards['place']}") + f"<div>{'; '.join(rows)}{rest}</div>"
+    return f"{title}<div>{'; '.join(rows)}{rest}</div>"

@@ -168,3 +168,41 @@ def test_an_embedding_is_a_lookup_and_not_a_product():
     """There a one-hot product; here a masked gather. Both all-reduce the rows that were found."""
     plan = checked(lambda t, i: ml.take(t, i, "s"), (ml.f32[S, B], ml.i32[A]), "s:p", mesh=P2)
     assert elements(plan) == {(AR, "p"): 4 * 6 * 2}
+
+
+def operations(x, y, ids):
+    """The table's operations on x[a=4, b=6]; reshapes, slices and stacks as JAX spells them."""
+    K = ml.Dim("k", 2)
+    return {
+        "relu": ml.relu(x),
+        "softmax": ml.softmax(x, A),
+        "logsumexp": ml.logsumexp(x, B),
+        "reduce": (x.sum(A), x.max(B), x.min(A), x.mean(B), x.sum()),
+        "einsum": ml.dot(x, y, B),
+        "cumsum, exclusive": ml.cumsum(x, B) - x,
+        "shift": (ml.shift(x, B, 1, wrap=True), ml.shift(x, B, -4), ml.shift(x, A, 7, wrap=True)),
+        "top_k": (ml.top_k(x, B, K), ml.top_k(x, B, ml.Dim("five", 5))),
+        "argmax": ml.argmax(x, B),
+        "sort": ml.sort(x, A),
+        "one_hot": ml.one_hot(ids, A),
+        "gather": ml.take(x, ids, A),
+        "rename": x.rename(a="aa", b="bb"),
+        "broadcast": x + y.rename(b="cc"),
+        "where": ml.where(x > 0.5, x, -1.0),
+        "range": ml.arange(B) + ml.arange(A),
+        "pow": x**2,
+        "divide": x / (x + 2.0),
+        "max": ml.maximum(x, y),
+        "transpose, merge, split": (x.array.T, x.array.reshape(24), x.array.reshape(4, 2, 3), x.array.reshape(6, 4)),
+        "slice, pad, stack": (
+            x.array[:, 1:3],
+            jax.numpy.pad(x.array, ((0, 0), (1, 1))),
+            jax.numpy.stack((x.array,) * 2),
+        ),
+    }
+
+
+@pytest.mark.parametrize("layout", ["a:p", "b:p", "a:p b:q", "a:q b:p"])
+def test_every_operation_of_the_table_equals_the_unsplit_one(layout):
+    args = (ml.f32[A, B], ml.f32[B], ml.i32[ml.Dim("n", 8)])
+    checked(operations, args, layout, mesh=ml.mesh(p=2, q=2))

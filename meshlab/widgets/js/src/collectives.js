@@ -41,11 +41,22 @@ function drawOne(view, collective) {
 
 /**
  * @param {View} view
+ * @returns {string}
+ */
+function idle(view) {
+  const split = view.chips.some((chip) => chip.axes.length > 0);
+  return split
+    ? "None: each device works on its own."
+    : "None: nothing is split, so every device does all of the work.";
+}
+
+/**
+ * @param {View} view
  * @returns {(HTMLElement | null)[]}
  */
 export function drawCollectives(view) {
   const { rows, left_out: left } = view.collectives;
-  if (rows.length === 0) return [h("p", { class: "mlb-none" }, "None: each device works on its own.")];
+  if (rows.length === 0) return [h("p", { class: "mlb-none" }, idle(view))];
   const list = h(
     "ol",
     { class: "mlb-list", "data-scroll": "collectives", tabindex: "0", "aria-label": "collectives" },

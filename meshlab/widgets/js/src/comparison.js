@@ -51,14 +51,16 @@ export function drawComparison(board) {
   return [tools, ...drawFound(board.view)];
 }
 
+const NOTHING_YET =
+  "Auto finds the layout of dims on mesh axes that provably sends, or holds, the fewest bytes, and sets it beside yours.";
+
 /**
  * @param {View} view
  * @returns {(HTMLElement | null)[]}
  */
 function drawFound(view) {
   const { comparison } = view;
-  if (!comparison)
-    return [h("p", { class: "mlb-none" }, "Auto finds the provably best layout, and sets it beside yours.")];
+  if (!comparison) return [h("p", { class: "mlb-none" }, NOTHING_YET)];
   if (comparison.phase === "searching")
     return [h("p", { class: "mlb-none" }, `Searching for the least ${comparison.objective} …`)];
   if (!comparison.rows) return [h("p", { class: "mlb-error" }, `✕ ${comparison.error}`)];
@@ -73,7 +75,7 @@ function drawFound(view) {
         barRow(row.name, stack(view, row.by_axis, most), row.bytes, { "data-row": row.key }),
       ),
     ),
-    h("p", { class: "mlb-foot" }, `Objective: ${comparison.objective}. ${comparison.proof}`),
+    h("p", { class: "mlb-foot" }, `Least ${comparison.objective}: ${comparison.proof}.`),
   ];
 }
 
@@ -107,6 +109,7 @@ function drawTable(rows) {
       "tbody",
       {},
       line("layout", (row) => h("code", {}, row.layout || "no layout")),
+      line("computes", (row) => `${(100 * row.work).toFixed(1)}% of all products`),
       line(
         "sends",
         (row) => bytes(row.bytes),
@@ -117,6 +120,11 @@ function drawTable(rows) {
         "holds, of arguments",
         (row) => bytes(row.arguments),
         (row) => `${exact(row.arguments)} bytes`,
+      ),
+      line(
+        "holds, at most",
+        (row) => bytes(row.peak),
+        (row) => `${exact(row.peak)} bytes at the fullest moment, counted from the plan, not measured`,
       ),
     ),
   );

@@ -91,7 +91,7 @@ export function drawTotals(view) {
       change?.bytes ?? 0,
     ),
     total(
-      "collectives",
+      "collectives, per step",
       exact(collectives.count),
       "",
       counted ? `${counted > 0 ? "+" : "−"}${Math.abs(counted)}` : "",

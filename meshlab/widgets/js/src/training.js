@@ -115,7 +115,7 @@ function drawRuns(runs) {
       h("td", {}, exact(run.taken)),
       h("td", {}, loss(run.first_loss)),
       h("td", { class: "mlb-loss" }, loss(run.loss)),
-      h("td", {}, `${SIGNS[run.phase] ?? run.phase}${run.stale ? " · other layout" : ""}`),
+      h("td", {}, `${SIGNS[run.phase] ?? run.phase}`, run.stale && h("div", {}, "other layout")),
     ),
   );
   return h(
