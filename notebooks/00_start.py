@@ -222,6 +222,7 @@ explorer.snapshot()
 
 # %%
 choice = ml.auto.layout(program, mesh, objective="traffic")
+
 choice.compare("batch:data hidden:model")
 
 # %% [markdown]

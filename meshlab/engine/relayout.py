@@ -13,8 +13,9 @@ drawn and run.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .spec import Axes, Spec
@@ -83,66 +84,71 @@ def hops(start: Spec, target: Spec) -> tuple[Hop, ...]:
 
     The target may leave the value partial over some of the axes that it is partial over already.
     """
-    splits = list(start.splits)
-    partial = set(start.partial)
-    to_sum = partial - set(target.partial)
-    moves: list[Hop] = []
+    route = _Route(start, target)
+    while route.slice() or route.scatter() or route.reduce() or route.exchange() or route.gather():
+        pass
+    return tuple(route.moves)
 
-    def record(kind: str, axes: Axes, axis: int, other: int = -1):
-        moves.append(Hop(kind, axes, axis, other, Spec(tuple(splits), tuple(sorted(partial)))))
 
-    def extend(summing: bool) -> bool:
-        """Splits one axis further towards the target: by slices, or (`summing`) by reduce-scatter."""
-        used = {a for split in splits for a in split}
-        for i, want in enumerate(target.splits):
-            have = splits[i]
-            if want == have or want[: len(have)] != have:
-                continue
-            more = []
-            for a in want[len(have) :]:
-                if a in used or (a in partial) != summing or (summing and a not in to_sum):
-                    break
-                more.append(a)
-            if more:
-                splits[i] = have + tuple(more)
-                partial.difference_update(more)
-                to_sum.difference_update(more)
-                record("reduce-scatter" if summing else "slice", tuple(more), i)
-                return True
-        return False
+class _Route:
+    """A relayout on its way: each method makes one move towards the target, and says whether there was one to make."""
 
-    def exchange() -> bool:
-        """Moves the minor-most mesh axis of one axis of the value to the end of another's."""
-        for j, have in enumerate(splits):
-            if not have or target.splits[j][: len(have)] == have:
-                continue
-            for i, want in enumerate(target.splits):
-                mine = splits[i]
-                if i != j and want[: len(mine)] == mine and want[len(mine) : len(mine) + 1] == have[-1:]:
-                    splits[j], splits[i] = have[:-1], mine + have[-1:]
-                    record("all-to-all", have[-1:], i, j)
-                    return True
-        return False
+    def __init__(self, start: Spec, target: Spec):
+        self.target = target.splits
+        self.splits = list(start.splits)
+        self.partial = set(start.partial)
+        self.to_sum = self.partial - set(target.partial)
+        self.moves: list[Hop] = []
 
-    def gather() -> bool:
-        for i, want in enumerate(target.splits):
-            have = splits[i]
-            if want[: len(have)] != have:
-                keep = next((k for k, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), len(want))
-                splits[i] = have[:keep]
-                record("all-gather", have[keep:], i)
-                return True
-        return False
-
-    def reduce() -> bool:
-        if not to_sum:
-            return False
-        axes = tuple(sorted(to_sum))
-        partial.difference_update(axes)
-        to_sum.clear()
-        record("all-reduce", axes, -1)
+    def record(self, kind: str, axes: Axes, axis: int, other: int = -1) -> bool:
+        self.partial.difference_update(axes if kind in ("all-reduce", "reduce-scatter") else ())
+        self.to_sum.difference_update(axes)
+        result = Spec(tuple(self.splits), tuple(sorted(self.partial)))
+        self.moves.append(Hop(kind, axes, axis, other, result))
         return True
 
-    while extend(False) or extend(True) or reduce() or exchange() or gather():
-        pass
-    return tuple(moves)
+    def slice(self) -> bool:
+        """Keeps this device's part of what is whole."""
+        return self.extend("slice", lambda axis: axis not in self.partial)
+
+    def scatter(self) -> bool:
+        """Sums, and keeps this device's part of the sum."""
+        return self.extend("reduce-scatter", lambda axis: axis in self.to_sum)
+
+    def extend(self, kind: str, allowed: Callable[[str], bool]) -> bool:
+        used = {a for split in self.splits for a in split}
+        for i, want in enumerate(self.target):
+            have = self.splits[i]
+            if want == have or want[: len(have)] != have:
+                continue
+            more = tuple(itertools.takewhile(lambda a: a not in used and allowed(a), want[len(have) :]))
+            if more:
+                self.splits[i] = have + more
+                return self.record(kind, more, i)
+        return False
+
+    def reduce(self) -> bool:
+        """Sums what is to be whole, over all axes at once."""
+        return bool(self.to_sum) and self.record("all-reduce", tuple(sorted(self.to_sum)), -1)
+
+    def exchange(self) -> bool:
+        """Moves the minor-most mesh axis of one axis of the value to the end of another's."""
+        for j, have in enumerate(self.splits):
+            if not have or self.target[j][: len(have)] == have:
+                continue
+            for i, want in enumerate(self.target):
+                mine = self.splits[i]
+                if i != j and want[: len(mine)] == mine and want[len(mine) : len(mine) + 1] == have[-1:]:
+                    self.splits[j], self.splits[i] = have[:-1], mine + have[-1:]
+                    return self.record("all-to-all", have[-1:], i, j)
+        return False
+
+    def gather(self) -> bool:
+        """Makes an axis whole as far as it is split otherwise than the target."""
+        for i, (have, want) in enumerate(zip(self.splits, self.target, strict=True)):
+            if want[: len(have)] != have:
+                shared = (k for k, (a, b) in enumerate(zip(have, want, strict=False)) if a != b)
+                keep = next(shared, len(want))
+                self.splits[i] = have[:keep]
+                return self.record("all-gather", have[keep:], i)
+        return False

@@ -94,15 +94,15 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True)
-class Loop:
-    """A scan.
+class Nested:
+    """An operation with a block inside.
 
     Attributes:
-        operation: the scan.
-        operands: the specs in which carries and stacked inputs are read; None for a literal.
-        inner: the specs of the body's inputs.
-        outputs: the specs of the body's outputs; None for a literal.
-        steps: the body's steps.
+        operation: the scan or remat.
+        operands: the specs in which its inputs are read; None for a literal.
+        inner: the specs of the block's inputs.
+        outputs: the specs of the block's outputs; None for a literal.
+        steps: the block's steps.
     """
 
     operation: Operation
@@ -111,24 +111,25 @@ class Loop:
     outputs: tuple[Spec | None, ...]
     steps: tuple[Step, ...]
 
+    def told(self, head: str) -> str:
+        """The steps inside, one to a line, under a head."""
+        return "\n    ".join([head, *"\n".join(map(str, self.steps)).splitlines()])
+
+
+class Loop(Nested):
+    """A scan: carries and stacked inputs come in, carries and stacked results go out."""
+
     @property
     def times(self) -> int:
         """How often the body runs."""
         return self.operation.params["length"]
 
     def __str__(self):
-        return "\n    ".join([f"scan × {self.times}", *"\n".join(map(str, self.steps)).splitlines()])
+        return self.told(f"scan × {self.times}")
 
 
-@dataclasses.dataclass(frozen=True)
-class Barrier:
-    """A piece that is recomputed behind a barrier; fields as of `Loop`."""
-
-    operation: Operation
-    operands: tuple[Spec | None, ...]
-    inner: tuple[Spec, ...]
-    outputs: tuple[Spec | None, ...]
-    steps: tuple[Step, ...]
+class Barrier(Nested):
+    """A piece that is recomputed, which the compiler must not merge with the first computation."""
 
     @property
     def times(self) -> int:
@@ -136,7 +137,7 @@ class Barrier:
         return 1
 
     def __str__(self):
-        return "\n    ".join(["recomputed, behind a barrier", *"\n".join(map(str, self.steps)).splitlines()])
+        return self.told("recomputed, behind a barrier")
 
 
 Step = Compute | Fill | Move | Loop | Barrier

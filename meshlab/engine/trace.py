@@ -45,52 +45,48 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         DimError: a dim has two sizes.
     """
     names = _parameter_names(fn, len(args))
-    leaves = [leaf for name, arg in zip(names, args, strict=True) for leaf in _leaves(name, arg)]
+    by_parameter = {name: _leaves(name, arg) for name, arg in zip(names, args, strict=True)}
+    leaves = [leaf for found in by_parameter.values() for leaf in found]
     structure = jax.tree.structure(args, is_leaf=_is_tensor)
-
-    def flat(*arrays: Any) -> Any:
-        rebuilt = [
-            jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
-            for array, (_, leaf, _) in zip(arrays, leaves, strict=True)
-        ]
-        return fn(*jax.tree.unflatten(structure, rebuilt))
-
-    abstract = [_abstract(leaf) for _, leaf, _ in leaves]
-    try:
-        closed, shapes = jax.make_jaxpr(flat, return_shape=True)(*abstract)
-    except MeshlabError:
-        raise
-    except Exception as error:
-        raise TraceError(f"`{_called(fn)}` could not be traced: {type(error).__name__}: {error}") from error
-    arguments = tuple(
-        Argument(place, number, name)
-        for number, (place, name) in enumerate(
-            (p, n) for n, a in zip(names, args, strict=True) for p, _, _ in _leaves(n, a)
-        )
-    )
+    closed, shapes = _jaxpr(fn, structure, [leaf for _, leaf, _ in leaves])
     code = flatten(_without_dead_code(closed))
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     axis_names, sizes = name_axes(code, given)
     outputs = [place for place, _, _ in _leaves("out", shapes)]
     _refuse_shared_places(code, names, outputs)
-    carries = _carries(fn, names, args, shapes, carry)
-    templates = tuple(
-        jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
-        for array, (_, leaf, _) in zip(abstract, leaves, strict=True)
-    )
+    owners = [name for name, found in by_parameter.items() for _ in found]
     return Program(
         fn=fn,
         code=normalize(code),
         names=axis_names,
         dims=sizes,
         parameters=tuple(names),
-        arguments=arguments,
+        arguments=tuple(Argument(leaves[i][0], i, owner) for i, owner in enumerate(owners)),
         outputs=tuple(outputs),
-        carries=carries,
+        carries=_carries(fn, names, args, shapes, carry),
         structure=structure,
-        templates=templates,
+        templates=tuple(_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves),
         out_shapes=shapes,
     )
+
+
+def _jaxpr(fn: Callable, structure: Any, leaves: list[Any]) -> tuple[Any, Any]:
+    """The jaxpr of a function of the leaves' arrays, and the tree of its outputs."""
+
+    def flat(*arrays: Any) -> Any:
+        return fn(*jax.tree.unflatten(structure, [_like(leaf, a) for leaf, a in zip(leaves, arrays, strict=True)]))
+
+    try:
+        return jax.make_jaxpr(flat, return_shape=True)(*map(_abstract, leaves))
+    except MeshlabError:
+        raise
+    except Exception as error:
+        raise TraceError(f"`{_called(fn)}` could not be traced: {type(error).__name__}: {error}") from error
+
+
+def _like(leaf: Any, array: Any) -> Any:
+    """An array in the place of a leaf: in a tensor of the same dims, if the leaf is one."""
+    return jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
 
 
 def _without_dead_code(closed: Any) -> Any:

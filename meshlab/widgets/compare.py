@@ -77,7 +77,7 @@ def _row(key: str, name: str, plan: Any) -> dict:
 
 
 def _work(plan: Any) -> float:
-    """Returns the part of all contractions that one device computes: why a layout that sends nothing need not be good."""
+    """Returns the part of all contractions that one device computes: what sends nothing need not divide the work."""
     from ..auto.work import amounts_of, work_of  # noqa: PLC0415  as above
 
     everything = sum(amounts_of(plan.program).values())

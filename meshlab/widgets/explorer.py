@@ -57,7 +57,9 @@ class Explorer(Gestures):
 
     def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
         if not isinstance(mesh, Mesh):
-            raise ExplorerError(f"explore() was given {mesh!r} for its mesh; write ml.explore(program, ml.mesh(data=2)).")
+            raise ExplorerError(
+                f"explore() was given {mesh!r} for its mesh; write ml.explore(program, ml.mesh(data=2))."
+            )
         if run is not None:
             check_training(run, program)
         self.program, self.mesh, self.training = program, mesh, run
