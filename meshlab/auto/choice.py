@@ -66,8 +66,9 @@ class Proof:
     def __str__(self):
         does = "sends" if self.objective == "traffic" else "holds"
         return (
-            f"a device {does} {self.value:,.0f} bytes, and of {self.layouts:,} legal layouts none{self.among} {does} "
-            f"less: proved by {self.method}, gap {self.gap:.0%}, in {self.seconds:.2f} s"
+            f"a device {does} {self.value:,.0f} bytes, and of {self.layouts:,} legal layouts (one axis a dim at most, "
+            f"no rules at places) none{self.among} {does} less: proved by {self.method}, gap {self.gap:.0%}, "
+            f"in {self.seconds:.2f} s"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ class Operation:
         inputs: numbers of values, and literals.
         outputs: numbers of the values that it makes.
         source: the user's line that it comes from.
-        backward: whether differentiation made it, for the backward pass.
+        backward: whether it runs in the backward pass.
         body: the block inside, for `scan` and `remat`.
     """
 

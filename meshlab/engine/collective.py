@@ -125,14 +125,16 @@ class _Story:
         if operation is None or not dims:
             return {"source": source, "because": f"A partial sum over {axes} is added up.", "remedy": ""}
         where = " in the backward pass" if operation.backward else ""
-        verb = "is looked up" if operation.name == "gather" else "is summed"
+        be = "are" if len(dims) > 1 else "is"
+        verb = f"{be} looked up" if operation.name == "gather" else f"{be} summed"
         because = f"{_quoted(dims)} {verb}{where} while split over {axes}"
         if step.hop.kind == "reduce-scatter":
             because += "; what it adds up to is stored split, so each device keeps its part"
         label = self.program.value(step.name)
-        value = label.place or (source and source.target) or label.label
+        value = label.place or (source and source.target) or self.program.value(operation.outputs[0]).label
         if operation.backward and not label.place:
-            value = f"gradient of {self.parameter(label.dims) or value}"
+            parameter = self.parameter(label.dims)
+            value = f"gradient of {parameter}" if parameter else value
         return {
             "source": source,
             "because": because + ".",
@@ -141,15 +143,20 @@ class _Story:
         }
 
     def parameter(self, dims: tuple[str | None, ...]) -> str | None:
-        """The one argument that has these dims, whatever their order and apart from the dim of a scan."""
-        wanted = {d for d in dims if d not in self.program.scanned}
-        found = [
-            a.place
-            for a in self.program.arguments
-            if a.parameter in self.program.carry
-            and {d for d in self.program.names[a.value] if d not in self.program.scanned} == wanted
-        ]
-        return found[0] if len(found) == 1 else None
+        """The one value that a step hands on with these dims (best in this order), apart from the dim of a scan.
+
+        Optimizers keep more of the same dims; the first argument that is handed on counts.
+        """
+        scanned = self.program.scanned
+        wanted = [d for d in dims if d not in scanned]
+        for parameter in self.program.carry:
+            own = [a for a in self.program.arguments if a.parameter == parameter]
+            named = [(a.place, [d for d in self.program.names[a.value] if d not in scanned]) for a in own]
+            alike = [place for place, names in named if names == wanted]
+            alike = alike or [place for place, names in named if set(names) == set(wanted)]
+            if alike:
+                return alike[0] if len(alike) == 1 else None
+        return None
 
     def origin(self, value: int, axes: Axes) -> tuple[Operation | None, tuple[str, ...]]:
         """Follows a partial sum back to the operation that sums a split axis."""
@@ -193,8 +200,11 @@ class _Story:
         cause = step.cause
         source = cause.operation.source if cause.operation else shown.source
         if cause.kind == "stored":
-            because = f"`{cause.place}` is stored with `{dim}` whole, but it is made split over {axes}."
-            remedy = f'Store it split: {{"{cause.place}": {{"{dim}": "{"+".join(step.hop.axes)}"}}}}.'
+            target = self.plan.rules.spec(shown.dims, cause.place).splits[moved]
+            how = f"split over {_quoted(target)}" if target else "whole"
+            because = f"`{cause.place}` is stored with `{dim}` {how}, but it is made split over {axes}."
+            so = "as it is made" if target else "split"
+            remedy = f'Store it {so}: {{"{cause.place}": {{"{dim}": "{"+".join(step.hop.axes)}"}}}}.'
         elif cause.kind == "carry":
             because = f"The loop hands it on with `{dim}` whole, but it is made split over {axes}."
             remedy = f"Store the loop's first value split as well, or take `{dim}` off {axes}."
@@ -212,9 +222,8 @@ class _Story:
                 f"`{name}`{where} needs `{now}` split over {axes}, but it lies with `{dim}` split over it.",
                 f"Put the two on the same axes: `{dim}` and `{now}` change places here.",
             )
-        place = self.program.value(step.value).place
-        stored = place is not None and self.plan.rules.stored.get(place)
-        if stored:
+        place = self.program.value(self.program.outermost(step.value)).place
+        if place is not None and dim in self.plan.rules.stored.get(place, {}):
             return (
                 f"`{place}` is stored with `{dim}` split over {axes}; `{name}`{where} computes with it whole.",
                 f"Store `{place}` whole (more memory), or compute with `{dim}` split over {axes} as well.",

@@ -40,6 +40,15 @@ class Explanation:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        told = "".join(map(_told_html, self.rows)) or "<p>No device sends anything: the plan has no collectives.</p>"
+        return told + "".join(f"<p>{html.escape(w)}</p>" for w in self.warnings)
+
+
+def _told_html(c: Collective) -> str:
+    head, *lines = (html.escape(line.strip()) for line in _told(c).splitlines())
+    return f"<p><b>{head}</b><br>{'<br>'.join(lines)}</p>"
+
 
 def _told(c: Collective) -> str:
     times = f" × {c.times}" if c.times > 1 else ""
@@ -78,7 +87,8 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
         ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
     ]
     by_axis: dict[str, float] = {}
-    for c in plan.collectives:
+    order = list(plan.mesh.axes)
+    for c in sorted(plan.collectives, key=lambda c: [order.index(a) for a in c.axes]):
         key = "+".join(c.axes)
         by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
     found += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]

@@ -37,6 +37,7 @@ class _Flattener:
         self.dtypes: list[Any] = []
         self.constants: dict[int, Any] = {}
         self.calls: list[Source | None] = []
+        self.backward = False
 
     def value(self, aval: Any) -> int:
         self.shapes.append(tuple(aval.shape))
@@ -80,13 +81,17 @@ class _Flattener:
             return outputs
         if name in REMAT and not (equation.params["prevent_cse"] and equation.params["differentiated"]):
             return self.closed(equation.params["jaxpr"], inputs, made)
+        # Inside a block of the backward pass everything runs there, what is recomputed as well.
+        backward = self.backward or is_backward(equation)
+        outside, self.backward = self.backward, backward
         body = None
         if name == "scan":
             inputs, body = self.scan_body(equation, inputs)
         elif name in REMAT:
             body = self.body(equation.params["jaxpr"], [])
+        self.backward = outside
         outputs = [self.value(v.aval) for v in equation.outvars]
-        made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, is_backward(equation), body))
+        made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, body))
         return list(outputs)
 
     def body(self, closed: Any, constants: list[Input]) -> Block:

@@ -120,6 +120,8 @@ def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
         name = key.name if isinstance(key, Dim) else key
         if not isinstance(name, str) or not name:
             problems.append(f"{key!r} is neither a dim nor a place")
+        elif isinstance(value, str) and ("*" in name or "/" in name):
+            problems.append(f'`{name}` is a place, whose rules are a dict: {{"{name}": {{"embed": "data"}}}}, say')
         elif isinstance(value, Mapping):
             inner = {_dim_name(d, name, problems): _axes(a, f"{name}: {d}", problems) for d, a in value.items()}
             places.append((name, tuple(sorted(inner.items()))))

@@ -156,7 +156,9 @@ def _matched_places(
         found = [p for p in program.places if fnmatch.fnmatchcase(p, glob)]
         known = _known_rules(program, mesh, rules, f"At `{glob}`: ", problems)
         if not found and not optional:
-            fix = closest(glob, program.places).strip() or f"Its places are {_some(program.places)}."
+            globs = [f"{p}/*" for p in program.parameters if p not in program.places]
+            near = globs if "*" in glob else program.places
+            fix = closest(glob, near).strip() or f"Its places are {_some(program.places)}."
             problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
         held = {n for p in found for n in _place_names(program, p)}
         for dim in known:

@@ -152,14 +152,20 @@ class Program:
     def value(self, number: int) -> Value:
         """The value of a number."""
         place = self._value_places.get(number)
-        outer = self._outer.get(number, number)
+        outer = self.outermost(number)
         maker = self._makers.get(outer)
         named = self._value_places.get(outer)
-        label = named or (maker and maker.source and maker.source.target) or (maker.name if maker else "value")
+        source = maker.source if maker else None
+        made = f"{maker.name} in {source.function}" if maker and source else maker.name if maker else "constant"
+        label = named or (source and source.target) or made
         code = self.code
         return Value(
             number, self.names[number], code.shapes[number], code.dtypes[number], maker and maker.source, label, place
         )
+
+    def outermost(self, number: int) -> int:
+        """For what comes into a block, the value outside that it is (a slice of); any other value itself."""
+        return self._outer.get(number, number)
 
     def place(self, place: str) -> Value:
         """The value that is stored at a place (the first one, for a tag).

@@ -16,12 +16,14 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from .devices import compiler_options, devices
-from .errors import RunError
+from .errors import RunError, listed
 from .lower import lowered, partition_spec
 from .tensor import Tensor
+from .trees import is_tensor, placed_leaves
 
 if TYPE_CHECKING:
     from .plan import Plan
+    from .program import Program
 
 _compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
@@ -86,12 +88,9 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
         RunError: the trees, shapes or dtypes are not those that were traced; every difference is listed.
     """
     program = plan.program
-    leaves, structure = jax.tree.flatten(tuple(args), is_leaf=_is_tensor)
+    leaves, structure = jax.tree.flatten(tuple(args), is_leaf=is_tensor)
     if structure != program.structure:
-        raise RunError(
-            f"The plan was traced for arguments of the tree {program.structure} and was given {structure}: "
-            "give run() the same arguments as ml.trace()."
-        )
+        raise RunError(f"{_difference(program, args)} Give run() the same arguments as ml.trace().")
     arrays, problems = [], []
     for leaf, argument in zip(leaves, program.arguments, strict=True):
         array, problem = _array(leaf, program, argument)
@@ -102,8 +101,17 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
     return arrays
 
 
-def _is_tensor(node: Any) -> bool:
-    return isinstance(node, Tensor)
+def _difference(program: Program, args: Sequence[Any]) -> str:
+    """What is missing, and what is too much, where trees differ."""
+    wanted = program.parameters
+    if len(args) != len(wanted):
+        return f"The plan takes {len(wanted)} arguments ({', '.join(wanted)}) and was given {len(args)}."
+    given = [place for name, arg in zip(wanted, args, strict=True) for place, _ in placed_leaves(name, arg)]
+    expected = [a.place for a in program.arguments]
+    missing, extra = [p for p in expected if p not in given], [p for p in given if p not in expected]
+    said = [f"is missing {listed(missing)}" if missing else "", f"does not know {listed(extra)}" if extra else ""]
+    told = " and ".join(filter(None, said)) or "has the right arrays, but in trees of other types"
+    return f"The plan {told}."
 
 
 @functools.singledispatch

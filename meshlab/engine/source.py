@@ -93,7 +93,7 @@ def source_of(equation: Any, inside_call: bool = False) -> Source | None:
         if inside_call and os.path.basename(frame.file_name) in _CALLERS:
             return None
         if _rank(frame.file_name) == 0:
-            return Source(frame.file_name, frame.line_num, frame.function_name)
+            return Source(frame.file_name, frame.line_num, frame.function_name.rsplit(".", 1)[-1])
     return None
 
 

@@ -23,6 +23,7 @@ from .naming import name_axes
 from .normal import normalize
 from .program import Argument, Carry, Program
 from .tensor import Tensor
+from .trees import is_tensor, placed_leaves
 
 Leaf = tuple[str, Any, tuple[str, ...] | None]
 
@@ -47,7 +48,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     names = _parameter_names(fn, len(args))
     by_parameter = {name: _leaves(name, arg) for name, arg in zip(names, args, strict=True)}
     leaves = [leaf for found in by_parameter.values() for leaf in found]
-    structure = jax.tree.structure(args, is_leaf=_is_tensor)
+    structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, structure, [leaf for _, leaf, _ in leaves])
     code = flatten(_without_dead_code(closed))
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
@@ -114,10 +115,6 @@ def _called(fn: Callable) -> str:
     return getattr(fn, "__name__", type(fn).__name__)
 
 
-def _is_tensor(node: Any) -> bool:
-    return isinstance(node, Tensor)
-
-
 def _parameter_names(fn: Callable, count: int) -> list[str]:
     try:
         parameters = list(inspect.signature(fn).parameters.values())
@@ -142,9 +139,7 @@ def _leaves(name: str, tree: Any) -> list[Leaf]:
     A Tensor whose array does not fit its dims (some optimizers reshape what they keep) is named by the rules instead.
     """
     found, wrong = [], []
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=_is_tensor):
-        inner = jax.tree_util.keystr(path, simple=True, separator="/")
-        place = f"{name}/{inner}" if inner else name
+    for place, leaf in placed_leaves(name, tree):
         if isinstance(leaf, Tensor):
             shape = tuple(leaf.array.shape)
             fits = shape == tuple(d.size for d in leaf.dims)

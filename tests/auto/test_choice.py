@@ -35,11 +35,11 @@ def test_proof_in_words():
     proof = ml.auto.layout(traced("block"), MESH).proof
     text = str(dataclasses.replace(proof, method="hand", seconds=0.25))
     assert text == (
-        "a device sends 28,676 bytes, and of 93 legal layouts none that divides the work to within 1% of the best "
-        "sends less: proved by hand, gap 0%, in 0.25 s"
+        "a device sends 28,676 bytes, and of 93 legal layouts (one axis a dim at most, no rules at places) none "
+        "that divides the work to within 1% of the best sends less: proved by hand, gap 0%, in 0.25 s"
     )
     choice = ml.auto.layout(traced("block"), ml.mesh(model=4), objective="memory")
-    assert "and of 11 legal layouts none holds less" in str(choice)
+    assert "and of 11 legal layouts (one axis a dim at most, no rules at places) none holds less" in str(choice)
     assert str(choice).startswith("batch:model: a device holds ")
     assert "<code>batch:model</code>" in choice._repr_html_()
 

@@ -1,5 +1,7 @@
 """Running takes what was traced, in any of its forms, and tells all that does not fit."""
 
+import collections
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -79,8 +81,15 @@ def test_dims_in_another_order_are_told():
 
 @pytest.mark.parametrize("args", [(), ({"w": W}, V), ({"v": W}, V, 1), ({"w": W}, V, 1, 1)])
 def test_another_tree_is_told(args):
-    with pytest.raises(RunError, match=r"was traced for arguments of the tree .* and was given .*: give run\(\)"):
+    with pytest.raises(RunError, match=r"The plan (takes|is missing|does not know) .* Give run\(\) the same arguments"):
         PLAN.run(*args)
+
+
+def test_what_is_missing_and_too_much_is_named():
+    with pytest.raises(RunError, match=r"The plan is missing `params/w` and does not know `params/v`\."):
+        PLAN.run({"v": W}, V, 1)
+    with pytest.raises(RunError, match=r"has the right arrays, but in trees of other types"):
+        PLAN.run(collections.namedtuple("Params", "w")(W), V, 1)
 
 
 def test_a_plan_without_arguments_or_axes_runs():
