@@ -2,13 +2,15 @@
 
     meshlab lab                        # opens 00_start
     meshlab lab 00_start --port 8900 --no-browser
+    meshlab lab --ServerApp.token=x    # what is not ours is handed on to JupyterLab
 
 Notebooks are kept as text (`notebooks/*.py`, jupytext's percent format), so that they can be reviewed and run as tests.
 Readers get real `.ipynb` files, in a folder of their own: `meshlab-notebooks/` in the current directory, or `--folder`.
 What a reader has changed there is never overwritten; see `meshlab.workbooks`.
 
-JupyterLab is started as a child process and is given no configuration of ours but its folder and first page: the
-reader's own settings, kernels and extensions stay in force.
+JupyterLab is started as a child process and is given no configuration of ours but its folder, its first page, and the
+default not to lay questions about news and updates over the board (`meshlab/jupyter`; no option of the command line
+does that): the reader's own settings, which win over that default, kernels and extensions stay in force.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from meshlab.version import __version__
+
+DEFAULTS = Path(__file__).parent / "jupyter"
 
 MISSING = """meshlab lab needs {missing}, which this Python does not have ({python}).
 Install the notebook side with:
@@ -37,15 +41,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the words after `meshlab`; the process's own when `None`.
     """
-    options = _parser().parse_args(arguments)
-    return options.run(options)
+    options, others = _parser().parse_known_args(arguments)
+    return options.run(options, others)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="meshlab", description="Plan how a JAX model lies on a mesh of devices.")
     parser.add_argument("--version", action="version", version=f"meshlab {__version__}")
     verbs = parser.add_subparsers(required=True, metavar="VERB")
-    lab = verbs.add_parser("lab", help="open the notebooks in JupyterLab", description=open_lab.__doc__)
+    lab = verbs.add_parser(
+        "lab",
+        help="open the notebooks in JupyterLab",
+        description="Open a notebook in JupyterLab. Your copies of the notebooks are kept, with all that you changed.",
+        epilog="Every other option is handed on to JupyterLab: write it --Name=value, as in --ServerApp.token=x.",
+        allow_abbrev=False,  # JupyterLab has options that begin as ours do
+    )
     lab.add_argument("notebook", nargs="?", default="00_start", help="the notebook to open (default: %(default)s)")
     lab.add_argument("--no-browser", action="store_true", help="start the server and print its address, open nothing")
     lab.add_argument("--port", type=int, help="the server's port (default: JupyterLab's choice)")
@@ -56,8 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def open_lab(options: argparse.Namespace) -> int:
-    """Open a notebook in JupyterLab. Your copies of the notebooks are kept, with all that you changed."""
+def open_lab(options: argparse.Namespace, others: Sequence[str]) -> int:
+    """Opens a notebook in JupyterLab; returns its exit status.
+
+    Args:
+        options: those of `meshlab lab`.
+        others: those that JupyterLab is given.
+    """
     missing = [name for name in ("jupyterlab", "jupytext") if importlib.util.find_spec(name) is None]
     if missing:
         return _fail(MISSING.format(missing=" and ".join(missing), python=sys.executable))
@@ -70,14 +85,14 @@ def open_lab(options: argparse.Namespace) -> int:
             print(note)
     except workbooks.WorkbookError as error:
         return _fail(str(error))
-    command = lab_command(options.folder, notebook, port=options.port, browser=not options.no_browser)
+    command = lab_command(options.folder, notebook, port=options.port, browser=not options.no_browser, others=others)
     try:
-        return subprocess.call(command)
+        return subprocess.call(command, env=lab_environment())
     except KeyboardInterrupt:  # Ctrl-C reaches JupyterLab as well, which asks and says what it does.
         return 130
 
 
-def lab_command(folder: Path, notebook: str, port: int | None, browser: bool) -> list[str]:
+def lab_command(folder: Path, notebook: str, port: int | None, browser: bool, others: Sequence[str] = ()) -> list[str]:
     """Returns the command that serves `folder` and opens `notebook` in it.
 
     Args:
@@ -85,16 +100,24 @@ def lab_command(folder: Path, notebook: str, port: int | None, browser: bool) ->
         notebook: the name of a notebook, without its ending.
         port: the server's port; JupyterLab's choice when `None`.
         browser: whether to open the reader's browser.
+        others: options of JupyterLab, which win over those of ours: it refuses an option that is given twice.
     """
-    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.resolve()}"]
-    command += [f"--LabApp.default_url=/lab/tree/{notebook}.ipynb"]
+    ours = [f"--ServerApp.root_dir={folder.resolve()}", f"--LabApp.default_url=/lab/tree/{notebook}.ipynb"]
+    given = {option.partition("=")[0] for option in others}
+    command = [sys.executable, "-m", "jupyterlab", *(each for each in ours if each.partition("=")[0] not in given)]
     if port is not None:
         command += [f"--port={port}"]
     if not browser:
         command += ["--no-browser"]
-    if _is_root():
+    if _is_root() and "--allow-root" not in given:
         command += ["--allow-root"]  # In containers, being root is usual, and JupyterLab would refuse to start.
-    return command
+    return [*command, *others]
+
+
+def lab_environment() -> dict[str, str]:
+    """Returns this process's environment, with our defaults where JupyterLab looks for such."""
+    path = os.environ.get("JUPYTER_CONFIG_PATH")
+    return os.environ | {"JUPYTER_CONFIG_PATH": os.pathsep.join([*([path] if path else []), str(DEFAULTS)])}
 
 
 def _is_root() -> bool:

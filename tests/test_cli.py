@@ -1,8 +1,11 @@
 """The command line: what it starts, and what it says when it cannot."""
 
 import importlib.util
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +17,7 @@ from meshlab.version import __version__
 def called(monkeypatch):
     """The commands that would have been run."""
     commands = []
-    monkeypatch.setattr(subprocess, "call", lambda command: commands.append(command) or 0)
+    monkeypatch.setattr(subprocess, "call", lambda command, env: commands.append(command) or 0)
     return commands
 
 
@@ -33,6 +36,38 @@ def test_lab_passes_on_port_and_no_browser(called, tmp_path):
     cli.main(["lab", "00_start.ipynb", "--no-browser", "--port", "8901", "--folder", str(tmp_path)])
     assert "--no-browser" in called[0]
     assert "--port=8901" in called[0]
+
+
+@pytest.mark.parametrize("before", [None, "mine"])
+def test_lab_asks_for_no_news_and_no_updates_by_default(monkeypatch, before):
+    if before:
+        monkeypatch.setenv("JUPYTER_CONFIG_PATH", before)
+    else:
+        monkeypatch.delenv("JUPYTER_CONFIG_PATH", raising=False)
+    *others, ours = cli.lab_environment()["JUPYTER_CONFIG_PATH"].split(os.pathsep)
+    assert others == ([before] if before else [])
+    overrides = json.loads(Path(ours, "labconfig", "default_setting_overrides.json").read_text(encoding="utf-8"))
+    settings = {"fetchNews": "false", "checkForUpdates": False}
+    assert overrides == {"@jupyterlab/apputils-extension:notification": settings}
+
+
+def test_lab_hands_other_options_on_and_they_win(called, tmp_path):
+    others = ["--ServerApp.token=x", "--LabApp.default_url=/lab", "--collaborative"]
+    cli.main(["lab", "00_start", *others, "--folder", str(tmp_path), "--port=8901"])
+    assert called[0][-3:] == others
+    assert "--port=8901" in called[0]
+    assert sum(word.startswith("--LabApp.default_url=") for word in called[0]) == 1
+
+
+def test_lab_does_not_guess_that_an_option_is_one_of_ours(called, tmp_path):
+    cli.main(["lab", "--no-b", "--folder", str(tmp_path)])
+    assert "--no-browser" not in called[0]
+
+
+def test_help_says_where_other_options_go(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["lab", "--help"])
+    assert "handed on to JupyterLab" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("root", [True, False])
@@ -59,7 +94,7 @@ def test_lab_with_an_unknown_notebook_lists_those_there_are(called, tmp_path, ca
 
 
 def test_interrupting_is_not_an_error_of_ours(monkeypatch, tmp_path):
-    def interrupted(command):
+    def interrupted(command, env):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(subprocess, "call", interrupted)

@@ -22,7 +22,7 @@ from ..engine.layout import LayoutLike
 from ..engine.plan import Plan
 from .ledger import ledger_of, planned_peak
 from .liveness import Ledger
-from .work import amounts_of, work_of
+from .work import share_of
 
 if TYPE_CHECKING:
     from .choice import Choice, Proof
@@ -145,14 +145,12 @@ class Comparison:
 def compare(choice: Choice, layout: LayoutLike) -> Comparison:
     """Sets a chosen layout beside another; see `Choice.compare`."""
     program, mesh = choice.plan.program, choice.plan.mesh
-    ledger, everything = ledger_of(program), sum(amounts_of(program).values())
+    ledger = ledger_of(program)
     yours = program.plan(mesh, layout)
-    return Comparison(
-        (_row("yours", yours, ledger, everything), _row("auto", choice.plan, ledger, everything)), choice.proof
-    )
+    return Comparison((_row("yours", yours, ledger), _row("auto", choice.plan, ledger)), choice.proof)
 
 
-def _row(name: str, plan: Plan, ledger: Ledger, everything: float) -> Row:
+def _row(name: str, plan: Plan, ledger: Ledger) -> Row:
     by_axis: dict[str, float] = {}
     for c in plan.collectives:
         key = "+".join(c.axes)
@@ -160,7 +158,7 @@ def _row(name: str, plan: Plan, ledger: Ledger, everything: float) -> Row:
     return Row(
         name=name,
         layout=str(plan.layout),
-        work=work_of(plan) / everything if everything else 1.0,
+        work=share_of(plan),
         wire_bytes=plan.wire_bytes,
         by_axis=dict(sorted(by_axis.items())),
         collectives=sum(c.times for c in plan.collectives),

@@ -81,6 +81,12 @@ def work_of(plan: Plan) -> float:
     )
 
 
+def share_of(plan: Plan) -> float:
+    """The part of all products of one run that one device computes: 1 where a layout splits none of them."""
+    everything = sum(amounts_of(plan.program).values())
+    return work_of(plan) / everything if everything else 1.0
+
+
 def _measured(program: Program) -> list[tuple[Operation, int]]:
     """The contractions or, where there are none, all operations, with how often they run."""
     every = list(_operations(program.code.block, 1))

@@ -11,7 +11,7 @@ from typing import Any
 from .compare import comparison_view
 from .intents import Refused
 from .runs import run_view
-from .view import executed, plan_view, refusals_view
+from .view import executed, plan_view, refusals_view, work_share
 
 
 def board_view(explorer: Any) -> dict:
@@ -60,6 +60,7 @@ def change_view(explorer: Any) -> dict | None:
         return None
     plan = explorer.plan
     return {
+        "work": work_share(plan) - work_share(before),
         "bytes": int(plan.wire_bytes - before.wire_bytes),
         "arguments": int(plan.memory.argument_bytes - before.memory.argument_bytes),
         "collectives": executed(plan) - executed(before),

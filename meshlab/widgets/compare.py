@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .view import axis_groups, communication_view, executed, memory_view
+from .view import axis_groups, communication_view, executed, memory_view, work_share
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,20 +68,12 @@ def _row(key: str, name: str, plan: Any) -> dict:
         "layout": str(plan.layout),
         "bytes": communication["total"],
         "by_axis": communication["by_axis"],
-        "work": _work(plan),
+        "work": work_share(plan),
         "collectives": executed(plan),
         "arguments": memory["arguments"],
         "outputs": memory["outputs"],
         "peak": _peak(plan),
     }
-
-
-def _work(plan: Any) -> float:
-    """Returns the part of all contractions that one device computes: what sends nothing need not divide the work."""
-    from ..auto.work import amounts_of, work_of  # noqa: PLC0415  as above
-
-    everything = sum(amounts_of(plan.program).values())
-    return work_of(plan) / everything if everything else 1.0
 
 
 def _peak(plan: Any) -> int:

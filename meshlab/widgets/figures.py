@@ -100,8 +100,19 @@ def _comparison(view: dict, job: dict) -> Any:
     comparison = view["comparison"]
     if not comparison or "rows" not in comparison:
         raise ExplorerError("There is no layout to compare with yet; call explorer.auto() first.")
-    rows = [(f"{row['name']}: {row['layout'] or 'no layout'}", row["by_axis"]) for row in comparison["rows"]]
+    names = [f"{row['name']}: {row['layout'] or 'no layout'}" for row in comparison["rows"]]
+    if comparison["objective"] == "memory":
+        return _held(names, [row["peak"] for row in comparison["rows"]])
+    rows = [(name, row["by_axis"]) for name, row in zip(names, comparison["rows"], strict=True)]
     return _stacked(view, f"Bytes that each device sends per step (Auto: least {comparison['objective']})", rows)
+
+
+def _held(names: list[str], counts: list[int]) -> Any:
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    bars = go.Bar(y=names, x=counts, orientation="h", marker={"color": NEUTRAL})
+    title = "Bytes that each device holds at most (Auto: least memory)"
+    return go.Figure(bars).update_layout(title=title, xaxis_title="bytes", yaxis_autorange="reversed")
 
 
 @_drawer("loss")

@@ -18,6 +18,11 @@ def mark(view: dict, key: str) -> int:
     return (keys.index(key) if key in keys else 0) % len(SOLID)
 
 
+def percent(share: float) -> str:
+    """Returns 0.125 as "12.5%", in three digits, as the board writes it."""
+    return f"{float(f'{100 * share:.3g}'):g}%"
+
+
 def count_bytes(count: int) -> str:
     """Returns 1628116 as "1.63 MB", in powers of 1000, as the board writes it."""
     value, unit = float(abs(count)), 0

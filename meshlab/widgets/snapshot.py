@@ -13,7 +13,7 @@ import dataclasses
 import html
 import pathlib
 
-from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, count_bytes, mark
+from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, count_bytes, mark, percent
 
 MOST_ROWS = 12
 
@@ -70,8 +70,9 @@ def _head(view: dict) -> str:
     layout = _text(view["layout"]["text"] or "no layout")
     return (
         f'<div style="font-weight:600;font-size:17px"><code>{layout}</code></div>'
-        f'<div style="color:{SOFT}">{view["mesh"]["size"]:,} devices: {_text(mesh)}. Each sends <b>{total}</b> '
-        f"per step in {view['collectives']['count']} collectives, and holds <b>{held}</b> of the arguments.</div>"
+        f'<div style="color:{SOFT}">{view["mesh"]["size"]:,} devices: {_text(mesh)}. '
+        f"Each computes <b>{percent(view['work'])}</b> of the products, sends <b>{total}</b> per step in "
+        f"{view['collectives']['count']} collectives, and holds <b>{held}</b> of the arguments.</div>"
     )
 
 

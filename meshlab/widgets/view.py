@@ -40,6 +40,7 @@ def plan_view(plan: Any, selected: str | None) -> dict:
         "chips": chips_view(plan),
         "layout": layout_view(plan.layout),
         "groups": groups,
+        "work": work_share(plan),
         "collectives": collectives_view(plan),
         "communication": communication_view(plan, groups),
         "memory": memory_view(plan),
@@ -104,6 +105,13 @@ def _line(source: Any) -> str:
 
 def _total(collective: Any) -> int:
     return round(collective.wire_bytes * collective.times)
+
+
+def work_share(plan: Any) -> float:
+    """Returns the part of the step's products that one device computes: what sends nothing need not divide the work."""
+    from ..auto.work import share_of  # noqa: PLC0415  loaded when the first board is drawn, as the engine is
+
+    return share_of(plan)
 
 
 def executed(plan: Any) -> int:

@@ -52,6 +52,9 @@ def test_the_two_are_set_side_by_side(searching: Explorer) -> None:
     assert auto["bytes"] == choice.plan.wire_bytes == 480
     drawn = searching.figure("comparison")
     assert sum(sum(bar.x) for bar in drawn.data) == manual["bytes"] + auto["bytes"]
+    searching.auto("memory")
+    rows = searching.view()["comparison"]["rows"]
+    assert list(searching.figure("comparison").data[0].x) == [row["peak"] for row in rows]
     assert searching.load(choice.layout)
     assert searching.view()["comparison"]["same"]
 

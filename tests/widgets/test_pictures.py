@@ -51,6 +51,7 @@ def test_a_snapshot_is_plain_and_complete(explorer: Explorer, tmp_path: Path) ->
     assert "batch:data hidden:model" in text
     assert text.count("<b>all-reduce</b>") == len(explorer.plan.collectives)
     assert "small.py:" in text
+    assert "Each computes <b>12.5%</b> of the products" in text
     assert snapshot._repr_html_() == text
     snapshot.save(tmp_path / "board.html")
     assert (tmp_path / "board.html").read_text(encoding="utf-8").endswith(f"{text}</body></html>")
@@ -71,3 +72,8 @@ def test_the_colours_are_those_of_the_board() -> None:
 )
 def test_bytes_are_written_as_on_the_board(count: int, text: str) -> None:
     assert palette.count_bytes(count) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(1, "100%"), (0.5, "50%"), (0.125, "12.5%"), (1 / 512, "0.195%")])
+def test_shares_are_written_as_on_the_board(share: float, text: str) -> None:
+    assert palette.percent(share) == text

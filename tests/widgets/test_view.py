@@ -87,6 +87,15 @@ def test_change_is_told(explorer: Explorer) -> None:
     change = explorer.view()["change"]
     assert (change["bytes"], change["collectives"]) == (480, 1)
     assert change["arguments"] < 0
+    assert change["work"] == -0.75
+
+
+def test_no_layout_does_all_of_the_work(explorer: Explorer) -> None:
+    shares = []
+    for layout in ({}, "batch:data", "batch:data hidden:model"):
+        explorer.load(layout)
+        shares.append(explorer.view()["work"])
+    assert shares == [1, 1 / 2, 1 / 8]
 
 
 def test_a_large_mesh_costs_no_more(program) -> None:

@@ -30,6 +30,18 @@ export function stack(view, parts, most) {
 }
 
 /**
+ * A bar of one part that belongs to no mesh axis.
+ * @param {string} mark its class
+ * @param {number} count
+ * @param {number} most the bytes of a bar of full width
+ * @returns {HTMLElement}
+ */
+export function solid(mark, count, most) {
+  const part = h("span", { class: `mlb-part ${mark}`, style: `width:${(100 * count) / most}%` });
+  return h("div", { class: "mlb-bar", "aria-hidden": "true" }, part);
+}
+
+/**
  * A labelled bar with its number.
  * @param {Node | string} label
  * @param {HTMLElement} bar

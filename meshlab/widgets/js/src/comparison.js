@@ -1,8 +1,8 @@
 // @ts-check
 /** The layout that the solver found, beside the one on the board: a table, and a chart on one scale. */
-import { barRow, stack } from "./bars.js";
+import { barRow, solid, stack } from "./bars.js";
 import { h } from "./dom.js";
-import { bytes, exact } from "./format.js";
+import { bytes, exact, percent } from "./format.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -64,18 +64,34 @@ function drawFound(view) {
   if (comparison.phase === "searching")
     return [h("p", { class: "mlb-none" }, `Searching for the least ${comparison.objective} …`)];
   if (!comparison.rows) return [h("p", { class: "mlb-error" }, `✕ ${comparison.error}`)];
-  const most = Math.max(1, ...comparison.rows.map((row) => row.bytes));
   return [
     drawTable(comparison.rows),
-    h("h4", {}, "each device sends, per step"),
+    ...drawChart(view, comparison.rows, comparison.objective),
+    h("p", { class: "mlb-foot" }, `Least ${comparison.objective}: ${comparison.proof}.`),
+  ];
+}
+
+/**
+ * Draws what the objective minimises: the bytes sent, by mesh axis, or those held at most.
+ * @param {View} view
+ * @param {Row[]} rows
+ * @param {string} objective
+ * @returns {HTMLElement[]}
+ */
+function drawChart(view, rows, objective) {
+  const held = objective === "memory";
+  /** @type {(row: Row) => number} */
+  const count = (row) => (held ? row.peak : row.bytes);
+  const most = Math.max(1, ...rows.map(count));
+  /** @type {(row: Row) => HTMLElement} */
+  const bar = (row) => (held ? solid("mlb-argument", row.peak, most) : stack(view, row.by_axis, most));
+  return [
+    h("h4", {}, held ? "each device holds, at most" : "each device sends, per step"),
     h(
       "ul",
       { class: "mlb-bars", "data-chart": "comparison" },
-      comparison.rows.map((row) =>
-        barRow(row.name, stack(view, row.by_axis, most), row.bytes, { "data-row": row.key }),
-      ),
+      rows.map((row) => barRow(row.name, bar(row), count(row), { "data-row": row.key })),
     ),
-    h("p", { class: "mlb-foot" }, `Least ${comparison.objective}: ${comparison.proof}.`),
   ];
 }
 
@@ -109,7 +125,7 @@ function drawTable(rows) {
       "tbody",
       {},
       line("layout", (row) => h("code", {}, row.layout || "no layout")),
-      line("computes", (row) => `${(100 * row.work).toFixed(1)}% of all products`),
+      line("computes", (row) => `${percent(row.work)} of all products`),
       line(
         "sends",
         (row) => bytes(row.bytes),

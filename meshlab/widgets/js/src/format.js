@@ -31,6 +31,24 @@ export function signedBytes(count) {
 }
 
 /**
+ * 0.125 → "12.5%" (three digits).
+ * @param {number} share
+ * @returns {string}
+ */
+export function percent(share) {
+  return `${Number((100 * share).toPrecision(3))}%`;
+}
+
+/**
+ * −0.875 → "−87.5 points": the change of a share, in hundredths of the whole and not of what it was.
+ * @param {number} share
+ * @returns {string}
+ */
+export function signedPoints(share) {
+  return `${share < 0 ? "−" : "+"}${percent(Math.abs(share)).slice(0, -1)} points`;
+}
+
+/**
  * 1628116 → "1,628,116".
  * @param {number} count
  * @returns {string}

@@ -1,7 +1,7 @@
 // @ts-check
 /** The first line of the board: the layout as it is written in Python, undo and redo; below it the totals. */
 import { h } from "./dom.js";
-import { bytes, exact, signedBytes } from "./format.js";
+import { bytes, exact, percent, signedBytes, signedPoints } from "./format.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -79,10 +79,17 @@ function total(label, value, title, change, sign) {
  * @returns {HTMLElement[]}
  */
 export function drawTotals(view) {
-  const { change, communication, memory, collectives } = view;
+  const { change, work, communication, memory, collectives } = view;
   const held = memory.arguments;
   const counted = change?.collectives ?? 0;
   return [
+    total(
+      "each device computes, of the products",
+      percent(work),
+      "of the multiplications in one step, the part that one device does: 100% where nothing is split",
+      change?.work ? signedPoints(change.work) : "",
+      change?.work ?? 0,
+    ),
     total(
       "each device sends, per step",
       bytes(communication.total),

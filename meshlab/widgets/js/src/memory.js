@@ -1,6 +1,6 @@
 // @ts-check
 /** What one device holds of the arguments and outputs, exactly. */
-import { barRow } from "./bars.js";
+import { barRow, solid } from "./bars.js";
 import { h } from "./dom.js";
 import { bytes } from "./format.js";
 
@@ -21,16 +21,8 @@ export function drawMemory(view) {
       parts
         .filter((part) => part.output === output)
         .map((part) => {
-          const style = `width:${(100 * part.bytes) / most}%`;
-          const bar = h("span", { class: `mlb-part ${output ? "mlb-output" : "mlb-argument"}`, style });
-          return barRow(
-            h("code", {}, part.name),
-            h("div", { class: "mlb-bar", "aria-hidden": "true" }, bar),
-            part.bytes,
-            {
-              "data-part": part.name,
-            },
-          );
+          const bar = solid(output ? "mlb-output" : "mlb-argument", part.bytes, most);
+          return barRow(h("code", {}, part.name), bar, part.bytes, { "data-part": part.name });
         }),
     );
   return [

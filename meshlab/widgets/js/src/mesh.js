@@ -97,10 +97,11 @@ function drawGrid(view, shards, tiles, columns) {
     .slice(0, -2)
     .map((axis, i) => h("span", {}, axisLabel(view, axis.name), ` ${tiles[0].coords[i]} `));
   const small = columns > 4 || shards.tiles.length > 16;
+  const low = tiles.length / columns > 2 || tiles.length < shards.tiles.length;
   const cells = tiles.map((tile) => drawTile(view, shards, tile, small));
   return h(
     "figure",
-    { class: `mlb-grid ${small ? "mlb-small" : tiles.length / columns > 2 ? "mlb-low" : ""}` },
+    { class: `mlb-grid ${small ? "mlb-small" : low ? "mlb-low" : ""}` },
     outer.length > 0 && h("figcaption", {}, outer),
     across &&
       h("div", { class: "mlb-across" }, axisLabel(view, across.name), h("span", { "aria-hidden": "true" }, "→")),

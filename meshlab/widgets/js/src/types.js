@@ -35,6 +35,7 @@
  *   chips: Chip[],
  *   layout: {text: string, places: {at: string, dim: string, axes: string[]}[]},
  *   groups: Group[],
+ *   work: number,
  *   collectives: {rows: Collective[], count: number, left_out: number},
  *   communication: {total: number, by_axis: Part[], by_line: Line[], left_out: number},
  *   memory: {parts: {name: string, bytes: number, output: boolean}[], arguments: number, outputs: number},
@@ -43,7 +44,7 @@
  *   refusals: Record<string, Record<string, Refusal | null>>,
  *   additions: Record<string, Record<string, Refusal | null>>,
  *   history: {undo: number, redo: number},
- *   change: {bytes: number, arguments: number, collectives: number} | null,
+ *   change: {work: number, bytes: number, arguments: number, collectives: number} | null,
  *   comparison: Comparison | null,
  *   trains: boolean
  * }} View
