@@ -1,5 +1,7 @@
 """Operations equal their jax.numpy references, trace to plain primitives, and refuse what cannot be."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -326,3 +328,26 @@ def test_tag_marks_every_leaf():
     assert ml.tag(tree, "grads")["w"].dims == (A, B)
     with pytest.raises(ml.DimError, match="tag was given the name ''"):
         ml.tag(tree, "")
+
+
+@pytest.mark.parametrize("offset", [0, 1, -1, 3, -2, 4, -5, 9])
+@pytest.mark.parametrize("wrap", [True, False])
+def test_shift_moves_elements(offset, wrap):
+    x = np.arange(1.0, 9.0, dtype=np.float32).reshape(2, 4)
+    expected = np.roll(x, offset, 1)
+    if not wrap:
+        came_from = np.arange(4) - offset
+        expected = np.where((came_from >= 0) & (came_from < 4), expected, 0.0)
+    np.testing.assert_array_equal(ml.shift(ml.tensor(x, A, C), C, offset, wrap=wrap).array, expected)
+
+
+def test_shift_wants_an_integer_and_survives_vmap():
+    x = ml.tensor(np.arange(8.0, dtype=np.float32).reshape(2, 4), A, C)
+    wrong: tuple[Any, ...] = (1.5, True, "c")
+    for offset in wrong:
+        with pytest.raises(ml.DimError, match="shift was given the offset .*; an offset is an integer"):
+            ml.shift(x, C, offset)
+    for dims in ((A, C), (C, A)):
+        turned = ml.tensor(x.array if dims[0] is A else x.array.T, *dims)
+        shifted = ml.vmap(lambda row: ml.shift(row, C, 1), A)(turned)
+        np.testing.assert_array_equal(shifted.array, ml.shift(x, C, 1).array)

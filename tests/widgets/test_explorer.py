@@ -210,3 +210,10 @@ def test_messages_that_are_no_intents(op: str, args: dict, reason: str) -> None:
     answer = read_intent(op, args)
     assert isinstance(answer, Refused)
     assert reason in answer.reason
+
+
+def test_a_mesh_is_wanted(program):
+    with pytest.raises(
+        ExplorerError, match=r"explore\(\) was given 'data=2' for its mesh; write ml.explore\(program, ml"
+    ):
+        explore(program, "data=2")
