@@ -99,7 +99,7 @@ class _Flow:
             for value in operation.reads:
                 if self.partial[value] or self.made_up[value] or any(self.beyond[v] for v in operation.reads):
                     add(value, together)
-            if self.program.factors[operation].maxed or operation.name == "shift":
+            if self.program.factors[operation].exchanged:
                 add(operation.outputs[0], together)
         return dict(found)
 
@@ -137,7 +137,7 @@ class _Flow:
                 partial |= self.touched[operation] | _union(self.partial[v] | self.beyond[v] for v in reads)
         for value in operation.outputs:
             self.partial[value] |= partial
-            survives = factors.survives and any(self.beyond[v] for v in reads)
+            survives = factors.survivors is None and any(self.beyond[v] for v in reads)
             if self.made_up[value] or survives:
                 self.beyond[value] |= (self.touched[operation] | arriving) - self.names[value]
 
@@ -211,7 +211,7 @@ class _Flow:
         body = operation.body
         if body is None:
             factors = self.program.factors[operation]
-            plain = factors.survives and not (factors.summed or factors.maxed or factors.whole)
+            plain = factors.survivors is None and not (factors.summed or factors.exchanged or factors.whole)
             if plain and len(operation.outputs) == 1:
                 for value in operation.reads:
                     self._want(value, self.wanted[operation.outputs[0]])

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .code import Operation, item_bytes, walk
+from .exchange import exchanges
 from .relayout import wire_bytes
-from .shifting import pieces
+from .rules import LOCAL_FORMS
 from .source import Source
 from .spec import Axes, Spec, local_shape
-from .steps import Cause, Compute, Move, counted, shift_split
+from .steps import Cause, Compute, Move, counted
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -60,10 +62,8 @@ def collectives_of(plan: Plan) -> tuple[Collective, ...]:
     for step, times in counted(plan.steps):
         if isinstance(step, Move) and step.hop.kind != "slice":
             found.append(story.move(step, times))
-        elif isinstance(step, Compute) and step.extremum:
-            found.append(story.extremum(step, times))
-        elif isinstance(step, Compute) and step.operation.name == "shift":
-            found += story.shift(step, times)
+        elif isinstance(step, Compute) and step.exchanged:
+            found += story.exchanged(step, times)
     return tuple(found)
 
 
@@ -183,14 +183,11 @@ class _Story:
         return None, ()
 
     def summed_dims(self, step: Compute, axes: Axes) -> tuple[str, ...]:
-        factors = self.program.factors[step.operation]
-        found = {}
-        for value, spec, operand in zip(step.operation.inputs, step.operands, factors.operands, strict=True):
-            if isinstance(value, int) and spec is not None:
-                for factor, split, name in zip(operand, spec.splits, self.program.names[value], strict=True):
-                    if (factor in factors.summed or factor in factors.maxed) and set(split) & set(axes):
-                        found[name or "?"] = None
-        return tuple(found)
+        """The dims that a step sums, of those split over some mesh axes."""
+        summed = self.program.factors[step.operation].summed
+        return tuple(
+            dict.fromkeys(n for n, factor, split in self.axes(step) if factor in summed and set(split) & set(axes))
+        )
 
     def relaid(self, step: Move) -> dict[str, Any]:
         """The story of a gather or an exchange: who needs the value otherwise than it lies."""
@@ -233,44 +230,43 @@ class _Story:
             f"Take `{dim}` off {axes}.",
         )
 
-    def shift(self, step: Compute, times: int) -> list[Collective]:
-        """The permutes of a shift along a split axis."""
-        operation, split, spec = step.operation, shift_split(step), step.results[0]
-        axis, sizes = operation.params["axis"], self.plan.mesh.axes
-        if not split:
-            return []
-        number = operation.outputs[0]
-        shape, dim = self.program.code.shapes[number], self.program.names[number][axis]
-        block = local_shape(shape, spec, sizes)[axis]
-        found = []
-        for piece in pieces(operation.params["offset"], operation.params["wrap"], block, split, sizes):
-            if piece.axes:
-                told = self.record(
-                    "collective-permute",
-                    piece.axes,
-                    number,
-                    spec,
-                    times,
-                    source=operation.source,
-                    because=f"`{dim}` is shifted by {operation.params['offset']} while split over {_quoted(split)}.",
-                    remedy=f"Take `{dim}` off {_quoted(split)}.",
-                )
-                sent = told.payload_bytes * (piece.stop - piece.start) // block
-                found.append(dataclasses.replace(told, payload_bytes=sent, wire_bytes=float(sent)))
-        return found
+    def exchanged(self, step: Compute, times: int) -> list[Collective]:
+        """The collectives inside an operation whose axis is split."""
+        operation, plan = step.operation, self.plan
+        sent = exchanges(step, self.program.code, plan.mesh.axes, self.program.exchanges)
+        dims, axes = _quoted(self.exchanged_dims(step)), _quoted(_split_axes(step))
+        told = LOCAL_FORMS[operation.name].told.format(dims=dims)
+        shown = self.program.value(operation.outputs[0])
+        return [
+            Collective(
+                kind=kind,
+                axes=over,
+                payload_bytes=(payload := math.prod(shape) * item_bytes(dtype)),
+                wire_bytes=wire_bytes(kind, payload, over, plan.mesh.axes),
+                times=times,
+                dtype=str(dtype),
+                value=shown.label,
+                dims=tuple(d or "1" for d in shown.dims),
+                source=operation.source,
+                because=f"{told[:1].upper()}{told[1:]} while it is split over {axes}.",
+                remedy=f"Take {dims} off {axes}.",
+            )
+            for kind, over, shape, dtype in sent
+        ]
 
-    def extremum(self, step: Compute, times: int) -> Collective:
-        """The all-reduce after a maximum or minimum over a split axis."""
-        operation = step.operation
-        dims = self.summed_dims(step, step.extremum)
-        which = "greatest" if operation.name == "reduce_max" else "least"
-        return self.record(
-            "all-reduce",
-            step.extremum,
-            operation.outputs[0],
-            step.results[0],
-            times,
-            source=operation.source,
-            because=f"The {which} value over {_quoted(dims)} is taken while it is split over {_quoted(step.extremum)}.",
-            remedy=f"Take {_quoted(dims)} off {_quoted(step.extremum)}.",
-        )
+    def exchanged_dims(self, step: Compute) -> tuple[str, ...]:
+        """The dims, split, for which a step needs its local form."""
+        exchanged = self.program.factors[step.operation].exchanged
+        return tuple(dict.fromkeys(name for name, factor, split in self.axes(step) if split and factor in exchanged))
+
+    def axes(self, step: Compute) -> Iterator[tuple[str, int, Axes]]:
+        """The name, factor and split of each axis of the operands that a step reads."""
+        operands = self.program.factors[step.operation].operands
+        for value, spec, factors in zip(step.operation.inputs, step.operands, operands, strict=True):
+            if isinstance(value, int) and spec is not None:
+                for factor, split, name in zip(factors, spec.splits, self.program.names[value], strict=True):
+                    yield name or "?", factor, split
+
+
+def _split_axes(step: Compute) -> list[str]:
+    return sorted({a for spec in step.operands if spec is not None for a in spec.axes})

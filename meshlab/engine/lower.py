@@ -16,13 +16,13 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from .code import Input, Literal, Operation
+from .code import Code, Input, Literal
+from .exchange import crossed_axes, local_of
 from .relayout import Hop
-from .rules import LOCAL_PARAMS
-from .rules.indexing import looked_up_axis
-from .shifting import shift_shard
+from .rules import LOCAL_FORMS
+from .rules.local import bind
 from .spec import Axes, Spec, local_shape
-from .steps import Barrier, Compute, Fill, Loop, Move, Step, shift_split
+from .steps import Barrier, Compute, Fill, Loop, Move, Step
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -35,17 +35,53 @@ def partition_spec(spec: Spec) -> PartitionSpec:
     return PartitionSpec(*(split or None for split in spec.splits))
 
 
+class MeshDevice:
+    """The device that a function inside `shard_map` runs on: it asks the others, by collectives."""
+
+    def __init__(self, sizes: Mapping[str, int]):
+        self.sizes = sizes
+
+    def index(self, axes: Axes) -> Any:
+        """Which part this device holds of an axis that is split over mesh `axes`, major first."""
+        found: Any = jnp.zeros((), jnp.int32)
+        for axis in axes:
+            found = found * self.sizes[axis] + lax.axis_index(axis)
+        return found
+
+    def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
+        """The sum, maximum or minimum over the devices along `axes`."""
+        return {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}[operation](x, axes)
+
+    def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
+        """The parts of all devices along `axes`, in order."""
+        return lax.all_gather(x, axes, axis=axis, tiled=True)
+
+    def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
+        """What the device `distance` parts before this one gives; zeros where there is none."""
+        if not distance or not crossed_axes(axes, distance, wrap, self.sizes):
+            whole_turn = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
+            return x if not distance or whole_turn else jnp.zeros_like(x)
+        # `ppermute` counts devices in the order of the mesh, whatever the order of the axes that it is given.
+        ordered = [a for a in self.sizes if a in axes]
+        numbers = np.arange(math.prod(self.sizes[a] for a in axes)).reshape([self.sizes[a] for a in ordered])
+        order = numbers.transpose([ordered.index(a) for a in axes]).ravel().tolist()
+        targets = ((i, i + distance) for i in range(len(order)))
+        pairs = [(order[i], order[j % len(order)]) for i, j in targets if wrap or 0 <= j < len(order)]
+        return lax.ppermute(x, tuple(ordered), pairs)
+
+
 class Lowering:
     """Runs steps on one device's shards.
 
     Args:
-        shapes: the global shape of each value, by number.
+        code: the program's.
         roots: for values that are the array of another, which one.
         sizes: the mesh axes' sizes.
     """
 
-    def __init__(self, shapes: Sequence[tuple[int, ...]], roots: Mapping[int, int], sizes: Mapping[str, int]):
-        self.shapes, self.roots, self.sizes = shapes, roots, sizes
+    def __init__(self, code: Code, roots: Mapping[int, int], sizes: Mapping[str, int]):
+        self.code, self.roots, self.sizes = code, roots, sizes
+        self.device = MeshDevice(sizes)
 
     def run(self, steps: Sequence[Step], shards: Shards):
         """Runs steps in order; adds what they make to `shards`."""
@@ -68,18 +104,11 @@ class Lowering:
             for v, s in zip(values, specs, strict=True)
         ]
 
-    def index(self, axes: Axes) -> Any:
-        """Which part this device holds of an axis that is split over mesh `axes`, major first."""
-        found: Any = 0
-        for axis in axes:
-            found = found * self.sizes[axis] + lax.axis_index(axis)
-        return found
-
     def hop(self, hop: Hop, shard: Any) -> Any:
         """One move: a slice or a collective."""
         if hop.kind == "slice":
             size = shard.shape[hop.axis] // math.prod(self.sizes[a] for a in hop.axes)
-            return lax.dynamic_slice_in_dim(shard, self.index(hop.axes) * size, size, hop.axis)
+            return lax.dynamic_slice_in_dim(shard, self.device.index(hop.axes) * size, size, hop.axis)
         if hop.kind == "all-gather":
             return lax.all_gather(shard, hop.axes, axis=hop.axis, tiled=True)
         if hop.kind == "reduce-scatter":
@@ -91,92 +120,27 @@ class Lowering:
     def fill(self, step: Fill, shards: Shards) -> Any:
         """A broadcast scalar, or the indices along an axis from where this device's part begins."""
         operation, number = step.operation, step.operation.outputs[0]
-        shape = local_shape(self.shapes[number], step.spec, self.sizes)
+        shape = local_shape(self.code.shapes[number], step.spec, self.sizes)
         if operation.name == "iota":
             along = operation.params["dimension"]
             indices = lax.broadcasted_iota(operation.params["dtype"], shape, along)
             split = step.spec.splits[along]
-            return indices + (self.index(split) * shape[along]).astype(indices.dtype) if split else indices
+            return indices + (self.device.index(split) * shape[along]).astype(indices.dtype) if split else indices
         source = operation.inputs[0]
         (scalar,) = self.read(shards, (source,), (Spec(()),))
         return lax.broadcast_in_dim(jnp.asarray(scalar, operation.equation.outvars[0].aval.dtype), shape, ())
 
     def compute(self, step: Compute, shards: Shards):
-        """One operation, its parameters made local."""
-        operation = step.operation
+        """One operation, in its local form or with its parameters made local."""
+        operation, local = step.operation, local_of(step, self.code)
         operands = self.read(shards, operation.inputs, step.operands)
-        if operation.name in ("gather", "scatter-add") and self.looks_up(step):
-            results = [self.look_up(step, operands)]
-        elif operation.name == "shift" and (split := shift_split(step)):
-            results = [shift_shard(operands[0], operation.params, split, self.sizes)]
+        if step.exchanged:
+            results = LOCAL_FORMS[operation.name].run(self.device, local, operands)
+        elif any(spec.axes for spec in (*local.operands, *local.results)):
+            results = local.run(operands, self.sizes)
         else:
-            results = self.bind(operation, operands, self.local_params(step, operands))
-        if step.extremum:
-            reduce = lax.pmax if operation.name == "reduce_max" else lax.pmin
-            results = [reduce(r, step.extremum) for r in results]
+            results = bind(operation, operands, operation.params)
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
-
-    def local_params(self, step: Compute, operands: Sequence[Any]) -> dict[str, Any]:
-        """The operation's parameters for this device's shapes."""
-        change = LOCAL_PARAMS.get(step.operation.name)
-        if change is None or not any(s and s.axes for s in (*step.operands, *step.results)):
-            return step.operation.params
-        results = tuple(
-            local_shape(self.shapes[v], s, self.sizes)
-            for v, s in zip(step.operation.outputs, step.results, strict=True)
-        )
-        return change(step.operation.params, tuple(np.shape(o) for o in operands), results)
-
-    @staticmethod
-    def bind(operation: Operation, operands: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Runs the equation's primitive."""
-        primitive = operation.equation.primitive
-        results = primitive.bind(*operands, **params)
-        return list(results) if primitive.multiple_results else [results]
-
-    @staticmethod
-    def looks_up(step: Compute) -> bool:
-        """Whether a gather or scatter-add works on a part of the axis that it indexes."""
-        axis, spec = looked_up_axis(step.operation.params["dimension_numbers"]), step.operands[0]
-        return axis is not None and spec is not None and bool(spec.splits[axis])
-
-    def look_up(self, step: Compute, operands: Sequence[Any]) -> Any:
-        """Looks up, or adds to, only those rows that lie in this device's part; the others count as zero."""
-        operation, spec = step.operation, step.operands[0]
-        assert spec is not None
-        axis = looked_up_axis(operation.params["dimension_numbers"])
-        assert axis is not None
-        table, ids, *updates = operands
-        rows, total = (
-            table.shape[axis],
-            self.shapes[operation.inputs[0]][axis] if isinstance(operation.inputs[0], int) else 0,
-        )
-        # Small integers would overflow when the start of a part is taken off.
-        ids = ids.astype(jnp.promote_types(ids.dtype, jnp.int32))
-        clip = operation.params["mode"] == lax.GatherScatterMode.CLIP
-        ids = jnp.clip(ids, 0, total - 1) if clip else ids
-        local = ids - (self.index(spec.splits[axis]) * rows).astype(ids.dtype)
-        here = (local >= 0) & (local < rows)
-        params = self.local_params(step, operands)
-        if updates:
-            # Out of range ids are dropped.
-            dropped = params | {"mode": lax.GatherScatterMode.FILL_OR_DROP}
-            return self.bind(operation, [table, jnp.where(here, local, rows), *updates], dropped)[0]
-        clipped = params | {"mode": lax.GatherScatterMode.CLIP}
-        (found,) = self.bind(operation, [table, jnp.where(here, local, 0)], clipped)
-        offsets = operation.params["dimension_numbers"].offset_dims
-
-        def spread(rows: Any) -> Any:
-            return lax.broadcast_in_dim(
-                rows[..., 0], found.shape, tuple(i for i in range(found.ndim) if i not in offsets)
-            )
-
-        looked = jnp.where(spread(here), found, jnp.zeros_like(found))
-        if operation.params["mode"] != lax.GatherScatterMode.FILL_OR_DROP:
-            return looked
-        # Of the addends of a row that is not there, the first device's is what stands for it.
-        missing = ((ids < 0) | (ids >= total)) & (self.index(spec.splits[axis]) == 0)
-        return jnp.where(spread(missing), _filler(operation.params["fill_value"], found.dtype), looked)
 
     def loop(self, step: Loop, shards: Shards):
         """A scan; its body reads what lies around it."""
@@ -227,18 +191,6 @@ class Lowering:
             shards[value, outer] = result
 
 
-def _filler(given: Any, dtype: Any) -> Any:
-    """What JAX's gather answers for rows that are not there."""
-    if given is not None:
-        return jnp.asarray(given, dtype)
-    if jnp.issubdtype(dtype, jnp.inexact):
-        return jnp.asarray(jnp.nan, dtype)
-    if jnp.issubdtype(dtype, jnp.bool_):
-        return jnp.asarray(True)
-    limits = jnp.iinfo(dtype)
-    return jnp.asarray(limits.min if jnp.issubdtype(dtype, jnp.signedinteger) else limits.max, dtype)
-
-
 def _like(made: Any, carry: Any) -> Any:
     return jnp.asarray(made, carry.dtype)
 
@@ -248,7 +200,7 @@ def device_function(plan: Plan) -> Callable:
     program = plan.program
     block = program.code.block
     constants = {number: jnp.asarray(c) for number, c in program.code.constants.items()}
-    lowering = Lowering(program.code.shapes, program.roots, plan.mesh.axes)
+    lowering = Lowering(program.code, program.roots, plan.mesh.axes)
 
     def run(*arrays):
         shards: Shards = dict(

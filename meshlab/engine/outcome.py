@@ -11,7 +11,7 @@ Three rules, and nothing else decides it:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from .rules import Factors
@@ -24,12 +24,12 @@ class Outcome(NamedTuple):
     Attributes:
         operands: the spec in which each input is read.
         results: the specs of the results.
-        extremum: mesh axes of the all-reduce that follows a maximum or minimum.
+        exchanged: whether the operation's local form is needed.
     """
 
     operands: tuple[Spec, ...]
     results: tuple[Spec, ...]
-    extremum: Axes
+    exchanged: bool
 
 
 def outcome_of(
@@ -37,6 +37,8 @@ def outcome_of(
     asked: dict[int, Axes],
     operands: Sequence[Spec | None],
     zeros: Sequence[bool],
+    *,
+    sizes: Mapping[str, int],
     moved: frozenset[int] = frozenset(),
 ) -> Outcome:
     """Works out one operation.
@@ -46,6 +48,7 @@ def outcome_of(
         asked: what the plain rules ask of each factor.
         operands: the specs that the operands have; None for a value that can be made in any spec.
         zeros: which operands are zero everywhere; those may be read as partial for free.
+        sizes: the mesh axes' sizes.
         moved: factors of a rename whose two sides differ: a split there does not survive.
 
     Returns:
@@ -53,8 +56,10 @@ def outcome_of(
     """
     partial = {a for spec in operands if spec is not None for a in spec.partial}
     splits = {f: axes for f, axes in asked.items() if axes and f not in factors.whole}
-    if factors.survives:
-        _survivors(factors, operands, splits, partial, moved)
+    _survivors(factors, operands, splits, partial, moved)
+    for factor, limit in factors.limits.items():
+        if factor in splits:
+            splits[factor] = fitting(splits[factor], limit, sizes)
     summed = {a for f in factors.summed for a in splits.get(f, ())}
     after = tuple(sorted(partial | summed))
 
@@ -65,8 +70,18 @@ def outcome_of(
         spec(axes, after if zero else have.partial if have is not None else ())
         for axes, have, zero in zip(factors.operands, operands, zeros, strict=True)
     )
-    extremum = tuple(sorted(a for f in factors.maxed for a in splits.get(f, ())))
-    return Outcome(read, tuple(spec(axes, after) for axes in factors.results), extremum)
+    exchanged = any(splits.get(f) for f in factors.exchanged)
+    return Outcome(read, tuple(spec(axes, after) for axes in factors.results), exchanged)
+
+
+def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:
+    """The first of some mesh axes, as long as the number of parts divides `limit`."""
+    count = 1
+    for position, axis in enumerate(axes):
+        count *= sizes[axis]
+        if limit % count:
+            return axes[:position]
+    return axes
 
 
 def _survivors(
@@ -83,7 +98,8 @@ def _survivors(
             continue
         for factor, split in zip(axes, have.splits, strict=True):
             plain = splits.get(factor, ())
-            if factor < 0 or factor in factors.whole or factor in moved or len(split) <= len(plain):
+            held = factor < 0 or factor in factors.whole or factor in moved or not factors.survives(factor)
+            if held or len(split) <= len(plain):
                 continue
             more = set(split).difference(plain)
             if set(plain) <= set(split) and not used.intersection(more):

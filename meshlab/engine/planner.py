@@ -193,7 +193,7 @@ class Planner:
         else:
             split_of = dict(zip(factors.results[0], target.splits, strict=True))
             outcome = Outcome(
-                tuple(Spec(tuple(split_of.get(f, ()) for f in axes)) for axes in factors.operands), (target,), ()
+                tuple(Spec(tuple(split_of.get(f, ()) for f in axes)) for axes in factors.operands), (target,), False
             )
             for operand, spec in zip(operation.inputs, outcome.operands, strict=True):
                 self.obtain(operand, spec, cause)
@@ -220,18 +220,26 @@ class Planner:
         """What becomes of an operation in the specs that its operands now have; looked up if it was met before."""
         asked = self.asked(operation)
         operands = tuple([self.spec_of(v) for v in operation.inputs])
-        key = (operation, operands, tuple(asked.items()), self.hoped.intersection(operation.reads))
+        key = (
+            operation,
+            operands,
+            tuple(asked.items()),
+            self.hoped.intersection(operation.reads),
+            *self.sizes.values(),
+        )
         found = self.memo.get(key)
         if found is None:
             zeros = [self.is_zero(v) for v in operation.inputs]
-            found = self.computed(operation, outcome_of(self.factors[operation], asked, operands, zeros))
+            found = self.computed(
+                operation, outcome_of(self.factors[operation], asked, operands, zeros, sizes=self.sizes)
+            )
             self.memo[key] = found
         return found
 
     def computed(self, operation: Operation, outcome: Outcome) -> Compute:
         """The step of an operation with a known outcome."""
         read = tuple(s if isinstance(v, int) else None for v, s in zip(operation.inputs, outcome.operands, strict=True))
-        return Compute(operation, read, outcome.results, outcome.extremum, self.factors[operation].known)
+        return Compute(operation, read, outcome.results, outcome.exchanged, self.factors[operation].known)
 
     def settle(self, operation: Operation):
         """Resolves the partial operands that the operation cannot let through."""
@@ -295,4 +303,4 @@ class Planner:
         factors = self.factors[operation]
         asked = self.asked(operation)
         same = type(factors)((factors.results[0],), factors.results)
-        return outcome_of(same, asked, (self.home.get(value),), (value in self.zeros,), moved)
+        return outcome_of(same, asked, (self.home.get(value),), (value in self.zeros,), sizes=self.sizes, moved=moved)

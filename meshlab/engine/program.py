@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import legality, plan
+from . import exchange, legality, plan
 from .code import Code, Operation, item_bytes, use_counts, walk
 from .errors import MeshlabError, closest
 from .layout import LayoutLike
@@ -278,6 +278,11 @@ class Program:
     @functools.cached_property
     def memo(self) -> dict:
         """Outcomes of operations that were planned before, by operation, specs and rules."""
+        return {}
+
+    @functools.cached_property
+    def exchanges(self) -> exchange.Memo:
+        """The collectives of local forms that were counted before."""
         return {}
 
     def __repr__(self):

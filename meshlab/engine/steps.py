@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 from .code import Operation
 from .relayout import Hop
-from .spec import Axes, Spec
+from .spec import Spec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,19 +44,19 @@ class Compute:
         operation: what runs.
         operands: the spec in which it reads each input; None for a literal.
         results: the specs of what it makes.
-        extremum: mesh axes over which the greatest or least value is taken right after (an all-reduce).
+        exchanged: whether it runs in its local form, in which devices exchange what they need.
         known: whether a rule planned it; if not, it runs whole on every device.
     """
 
     operation: Operation
     operands: tuple[Spec | None, ...]
     results: tuple[Spec, ...]
-    extremum: Axes = ()
+    exchanged: bool = False
     known: bool = True
 
     def __str__(self):
         read = ", ".join(str(spec) for spec in self.operands if spec is not None)
-        then = f", then all-reduce ({self.operation.name[-3:]}) over {'+'.join(self.extremum)}" if self.extremum else ""
+        then = ", with what the others hold" if self.exchanged else ""
         return f"{self.operation.name}  {read} → {', '.join(map(str, self.results))}{then}"
 
 
@@ -149,9 +149,3 @@ def counted(steps: tuple[Step, ...], times: int = 1) -> Iterator[tuple[Step, int
         yield step, times
         if isinstance(step, Loop | Barrier):
             yield from counted(step.steps, times * step.times)
-
-
-def shift_split(step: Compute) -> Axes:
-    """The mesh axes that split the axis along which a shift moves."""
-    spec = step.operands[0]
-    return spec.splits[step.operation.params["axis"]] if spec is not None else ()

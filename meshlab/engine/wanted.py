@@ -62,7 +62,13 @@ def _hand_over(sources: tuple[Input, ...], targets: tuple[Input, ...], wants: Wa
 
 
 def _to_operands(operation: Operation, factors: Factors, want: Spec, sizes: Mapping[str, int], wants: Wants):
-    if not factors.survives or factors.summed or factors.maxed or factors.whole or operation.name == "broadcast_in_dim":
+    if (
+        factors.survivors is not None
+        or factors.summed
+        or factors.exchanged
+        or factors.whole
+        or operation.name == "broadcast_in_dim"
+    ):
         return
     split_of = dict(zip(factors.results[0], want.splits, strict=True))
     for operand, axes in zip(operation.inputs, factors.operands, strict=True):

@@ -8,8 +8,12 @@ is stored split is gathered first, which is all there is to FSDP.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ..code import Operation
-from .table import Factors, Facts, rule
+from .local import Device, Local, local_form
+from .table import NONE, Factors, Facts, rule
 
 
 def _reduced(operation: Operation, facts: Facts) -> tuple[tuple[int, ...], tuple[int, ...], frozenset[int]]:
@@ -30,7 +34,15 @@ def _sum(operation: Operation, facts: Facts) -> Factors:
 @rule("reduce_max", "reduce_min")
 def _extremum(operation: Operation, facts: Facts) -> Factors:
     axes, kept, gone = _reduced(operation, facts)
-    return Factors((axes,), (kept,), maxed=gone, extremum=operation.name.removeprefix("reduce_"))
+    return Factors((axes,), (kept,), exchanged=gone)
+
+
+@local_form("reduce_max", told="the greatest value over {dims} is taken")
+@local_form("reduce_min", told="the least value over {dims} is taken")
+def _extremum_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    """The extreme of the devices' extremes: there is no partial maximum, so an all-reduce follows at once."""
+    axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
+    return [device.all_reduce(r, axes, local.operation.name[-3:]) for r in local.run(operands, device.sizes)]
 
 
 @rule("reduce_prod", "reduce_and", "reduce_or", "reduce_xor", "argmax", "argmin")
@@ -55,5 +67,5 @@ def _dot_general(operation: Operation, facts: Facts) -> Factors:
     summed = frozenset(left[i] for i in summed_left)
     if operation.equation.outvars[0].aval.dtype == bool:
         # Truth values are joined by "or", of which there is no partial sum.
-        return Factors((tuple(left), tuple(right)), (result,), whole=summed, survives=False)
-    return Factors((tuple(left), tuple(right)), (result,), summed=summed, survives=False)
+        return Factors((tuple(left), tuple(right)), (result,), whole=summed, survivors=NONE)
+    return Factors((tuple(left), tuple(right)), (result,), summed=summed, survivors=NONE)

@@ -137,13 +137,6 @@ def _pad(operation: Operation, facts: Facts) -> Factors:
     return _kept(facts, [tuple(c) != (0, 0, 0) for c in operation.params["padding_config"]])
 
 
-@rule("shift")
-def _shift(_operation: Operation, facts: Facts) -> Factors:
-    """Every axis runs through: where the shifted one is split, neighbours exchange what crosses the edge."""
-    axes = tuple(range(len(facts.operands[0])))
-    return Factors((axes,), (axes,))
-
-
 @rule("rev")
 def _reverse(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])

@@ -7,8 +7,11 @@ legality, planning and running cannot disagree:
     operands ((0, 1), (1, 2))   results ((0, 2),)   summed {1}
 
 A factor that is split may be computed shard by shard. If it is *summed* the result is then a partial sum; if it is
-*maxed* an all-reduce follows at once (there is no partial maximum); a factor that must be *whole* is gathered first.
-Axes of size 1 have no factor (-1): there is nothing to split.
+*exchanged* the operation has a local form, in which devices ask each other for what they need (`local`); a factor that
+must be *whole* is gathered first. Axes of size 1 have no factor (-1): there is nothing to split.
+
+The axes of one factor may differ in size, as those of a convolution with a stride do, or the first of the axes that a
+reshape merges and the merged one: then its *limit* says into how many parts it can be split.
 
 A primitive without a rule is gathered and runs whole, and the plan says so.
 """
@@ -16,13 +19,14 @@ A primitive without a rule is gathered and runs whole, and the plan says so.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..code import Operation
 
 Shape = tuple[int, ...]
 AxisFactors = tuple[int, ...]
+NONE: frozenset[int] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +37,12 @@ class Factors:
         operands: for each operand the factor of each axis.
         results: for each result the factor of each axis.
         summed: factors that the operation adds up.
-        maxed: factors over which it takes the greatest ("max") or the least ("min") value.
-        extremum: "max" or "min", for `maxed`.
+        exchanged: factors that are split by means of the operation's local form.
         whole: factors that cannot be split.
-        survives: whether a split that the plain rules do not ask for may go through (elementwise and reducing
-            operations), or is dropped by gathering first (contractions, gathers, scatters).
+        limits: for some factors, a number that the number of parts must divide; the others are split into as many parts
+            as their size allows.
+        survivors: factors in which a split that the plain rules do not ask for may go through (elementwise and reducing
+            operations: all of them, None); in the others it is dropped by gathering first (contractions, gathers).
         linear: how a partial sum may go through: "unary" (one operand), "add" (operands partial alike), "scale" (one
             partial operand, the others the same number everywhere), or "" (it may not).
         known: whether a rule made this, or the primitive is unknown.
@@ -46,12 +51,16 @@ class Factors:
     operands: tuple[AxisFactors, ...]
     results: tuple[AxisFactors, ...]
     summed: frozenset[int] = frozenset()
-    maxed: frozenset[int] = frozenset()
-    extremum: str = ""
+    exchanged: frozenset[int] = frozenset()
     whole: frozenset[int] = frozenset()
-    survives: bool = True
+    limits: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    survivors: frozenset[int] | None = None
     linear: str = ""
     known: bool = True
+
+    def survives(self, factor: int) -> bool:
+        """Whether a split of a factor goes through that the plain rules do not ask for."""
+        return self.survivors is None or factor in self.survivors
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,7 +118,7 @@ def run_whole(facts: Facts, known: bool = False) -> Factors:
         axes.append(tuple(range(count, count + len(shape))))
         count += len(shape)
     cut = len(facts.operands)
-    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), whole=frozenset(range(count)), survives=False, known=known)
+    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), whole=frozenset(range(count)), survivors=NONE, known=known)
 
 
 def factors_of(operation: Operation, facts: Facts) -> Factors:

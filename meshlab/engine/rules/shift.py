@@ -1,0 +1,38 @@
+"""The rule of shifts: elements go over the edge into the neighbouring shard.
+
+    shift([0 1 2 3 4 5 6 7], 3), in blocks of 2 on 4 devices: device 2 holds [1 2], of which 1 comes from the device
+    two before it and 2 from the one before
+
+Where the axis is split into blocks of b, an offset k = q·b + r sends the first b - r elements of each block q devices
+on, and the last r elements q + 1 devices on: two collective-permutes at most, whatever the offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from jax import lax
+
+from ..code import Operation
+from .local import Device, Local, local_form
+from .table import Factors, Facts, rule
+
+
+@rule("shift")
+def _shift(operation: Operation, facts: Facts) -> Factors:
+    axes = tuple(range(len(facts.operands[0])))
+    return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)))
+
+
+@local_form("shift", told="{dims} is shifted")
+def _shift_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    (block,), axis, wrap = operands, local.params["axis"], local.params["wrap"]
+    size, split = block.shape[axis], local.split(axis)
+    devices, rest = divmod(local.params["offset"], size)
+    parts = [
+        device.permute(lax.slice_in_dim(block, start, stop, axis=axis), split, distance, wrap)
+        for start, stop, distance in ((size - rest, size, devices + 1), (0, size - rest, devices))
+        if start < stop
+    ]
+    return [lax.concatenate(parts, axis)]
