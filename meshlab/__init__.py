@@ -24,6 +24,7 @@ from .engine.errors import TraceError as TraceError
 from .engine.layout import Layout as Layout
 from .engine.mesh import Mesh as Mesh
 from .engine.mesh import mesh as mesh
+from .engine.named import named as named
 from .engine.ops.arrange import concat as concat
 from .engine.ops.arrange import shift as shift
 from .engine.ops.arrange import split as split

@@ -49,7 +49,8 @@ class _Flow:
     def __init__(self, program: Program):
         self.program = program
         self.operations = tuple(walk(program.code.block))
-        self.names = [frozenset(n for n in names if n is not None and n in program.dims) for names in program.names]
+        bearing = [program.dims_of(value) for value in range(len(program.names))]
+        self.names = [frozenset(d for d in dims if d is not None) for dims in bearing]
         self.made_up = [any(n is not None and n not in program.dims for n in names) for names in program.names]
         self.touched = {op: _union(self.names[v] for v in (*op.reads, *op.outputs)) for op in self.operations}
         self.partial: dict[int, Dims] = defaultdict(lambda: _NONE)

@@ -21,6 +21,7 @@ from .code import Operation, walk
 from .errors import LayoutError, closest, listed
 from .layout import Layout, LayoutLike
 from .mesh import Mesh
+from .outcome import fitting
 from .source import Source
 from .spec import Axes, Spec
 
@@ -96,7 +97,9 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike) -> Rules:
         raise LayoutError(f"The layout {str(layout)!r} on the mesh {mesh} has {count}:\n{lines}", unique)
 
     def real(rules: Mapping[str, Axes]) -> dict[str, Axes]:
-        return {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
+        split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
+        majors = program.majors.items()
+        return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
 
     return Rules(real(plain), {place: real(own) for place, own in matched.items()})
 
@@ -200,10 +203,10 @@ def _some(places: tuple[str, ...], most: int = 12) -> str:
 def _place_names(program: Program, place: str) -> set[str]:
     operations = program.tags.get(place)
     if operations:
-        return {n for op in operations for n in program.names[op.outputs[0]] if n}
+        return {n for op in operations for n in program.dims_of(op.outputs[0]) if n}
     if place not in program.places_values:
         return set()
-    return {n for n in program.names[program.places_values[place]] if n}
+    return {n for n in program.dims_of(program.places_values[place]) if n}
 
 
 def _size_problems(program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str) -> list[Refusal]:
@@ -265,7 +268,7 @@ def _stored_problems(
     rules = dict(plain) | dict(own)
     values = [op.outputs[0] for op in program.tags.get(place, ())] or [program.places_values.get(place)]
     for value in values:
-        names = [n for n in (program.names[value] if value is not None else ()) if n in rules]
+        names = [n for n in (program.dims_of(value) if value is not None else ()) if n in rules]
         for i, a in enumerate(names):
             for b in names[i + 1 :]:
                 shared = [x for x in rules[a] if x in rules[b]]
@@ -282,7 +285,7 @@ def scanned_dims(program: Program) -> dict[str, Operation]:
         if operation.name == "scan":
             carried = operation.params["num_carry"]
             for value in (*operation.inputs[carried:], *operation.outputs[carried:]):
-                name = program.names[value][0] if isinstance(value, int) else None
+                name = program.dims_of(value)[0] if isinstance(value, int) else None
                 if name:
                     found.setdefault(name, operation)
     return found
@@ -293,7 +296,7 @@ def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
     found: dict[frozenset[str], Operation | str] = {}
 
     def meet(names: Iterable[str | None], where: Operation | str):
-        known = list(dict.fromkeys(n for n in names if n is not None and n in program.dims))
+        known = list(dict.fromkeys(d for n in names if (d := program.dim_of(n))))
         for i, a in enumerate(known):
             for b in known[i + 1 :]:
                 found.setdefault(frozenset((a, b)), where)

@@ -6,54 +6,48 @@ functions make in between.
 
     params/w1 [rows, cols, hidden]                     named by the user
     mul 1e-3 (∂w1)                                     axis 2 is the factor of axis 2 of w1: hidden
+    reshape [batch, heads, head] → [batch, 64]         the merged axis is called heads*head
+    reshape [batch, embed] → [batch, 8, 64]            the parts are called embed.0 and embed.1
 
-Two user-given names in one class are an error, unless a `rename` stands between them. A class that nobody named gets a
-made-up name, in which `~` shows that it is not the user's.
+Two user-given names in one class are an error, unless a `rename` stands between them. Where a class would stand twice
+in one value it is cut: one side keeps the name, the other gets a made-up one. In a made-up name `~` shows that it is
+not the user's: `~seq` was cut off `seq`, `~1` is a dim that nobody named.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
 
-from .code import Block, Code, Literal, Operation, walk
-from .errors import DimError, TraceError
+from .classes import Classes, Seed
+from .code import Block, Code, Input, Operation, walk
+from .errors import TraceError
+from .named import AxisName, Merged, Sizes
 from .rules import Factors, Facts, factors_of
+from .rules.shaping import aligned
 
 Names = tuple[str | None, ...]
+# For an operation, the (operand, axis) pairs whose names are cut there: they are moved to the names of the factors.
+Cuts = dict[int, frozenset[tuple[int, int]]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Seed:
-    """A name that the user gave to an axis."""
+class Naming:
+    """The names of a program.
 
-    value: int
-    axis: int
-    name: str
-    where: str
+    Attributes:
+        names: for each value the name of each axis; None for an axis of size 1.
+        dims: the sizes of the user's dims, in order.
+        majors: for a name that is a product of dims, or the major part of one, the dim whose split it bears, and how
+            many parts it can be split into.
+        cuts: operands at which names are cut, by the number of the operation's first result.
+    """
 
-
-class _Classes:
-    """A union-find over the axes of all values."""
-
-    def __init__(self, code: Code):
-        self.offsets = []
-        count = 0
-        for shape in code.shapes:
-            self.offsets.append(count)
-            count += len(shape)
-        self.parents = list(range(count))
-
-    def find(self, node: int) -> int:
-        while self.parents[node] != node:
-            self.parents[node] = node = self.parents[self.parents[node]]
-        return node
-
-    def join(self, a: int, b: int):
-        a, b = self.find(a), self.find(b)
-        if a != b:
-            self.parents[max(a, b)] = min(a, b)
+    names: tuple[Names, ...]
+    dims: dict[str, int]
+    majors: dict[str, tuple[str, int]]
+    cuts: Cuts
 
 
 def facts_of(code: Code, operation: Operation, uniform: Iterable[int] = (), zeros: Iterable[int] = ()) -> Facts:
@@ -66,7 +60,7 @@ def facts_of(code: Code, operation: Operation, uniform: Iterable[int] = (), zero
     )
 
 
-def name_axes(code: Code, arguments: Mapping[int, tuple[Names, str]]) -> tuple[tuple[Names, ...], dict[str, int]]:
+def name_axes(code: Code, arguments: Mapping[int, tuple[tuple[AxisName, ...], str]]) -> Naming:
     """Names every axis of every value.
 
     Args:
@@ -74,81 +68,191 @@ def name_axes(code: Code, arguments: Mapping[int, tuple[Names, str]]) -> tuple[t
         arguments: for inputs that the user named, their names and where they were given.
 
     Returns:
-        The names of each value's axes (None for an axis of size 1), and the sizes of the user's names, in order.
+        The `Naming`.
 
     Raises:
         TraceError: two of the user's names meet, or one stands twice in one value.
         DimError: one name has two sizes.
     """
-    classes = _Classes(code)
-    _join_all(code, classes)
-    seeds = [
-        Seed(value, axis, name, where)
-        for value, (names, where) in arguments.items()
-        for axis, name in enumerate(names)
-        if name is not None
-    ]
-    seeds += _marked(code)
-    sizes = _sizes(code, seeds)
-    given = _given(code, classes, seeds)
-    return _spread(code, classes, given), sizes
+    return _Namer(code, arguments).named()
 
 
-def _join_all(code: Code, classes: _Classes):
-    """Joins the axes that the rules say are the same."""
+class _Namer:
+    """The state of one naming. Used once."""
 
-    def node(value: int, axis: int) -> int:
-        return classes.offsets[value] + axis
+    def __init__(self, code: Code, arguments: Mapping[int, tuple[tuple[AxisName, ...], str]]):
+        self.code = code
+        self.classes = Classes()
+        self.nodes: list[tuple[int, ...]] = []
+        for value, shape in enumerate(code.shapes):
+            self.nodes.append(tuple([self.classes.add(size, {value}) for size in shape]))
+        given = [(v, axis, name, where) for v, (names, where) in arguments.items() for axis, name in enumerate(names)]
+        self.merged = [
+            (Seed(v, axis, str(name), where), name) for v, axis, name, where in given if isinstance(name, Merged)
+        ]
+        self.seeds = [Seed(v, axis, name, where) for v, axis, name, where in given if isinstance(name, str)]
+        self.seeds += _marked(code)
+        self.cuts: dict[int, set[tuple[int, int]]] = {}
 
-    def join_values(a: Any, b: Any, skip_a: int = 0, skip_b: int = 0):
-        if isinstance(a, Literal) or isinstance(b, Literal):
-            return
-        for i in range(len(code.shapes[a]) - skip_a):
-            if code.shapes[a][i + skip_a] != 1:
-                classes.join(node(a, i + skip_a), node(b, i + skip_b))
+    def named(self) -> Naming:
+        dims = self.seed()
+        self.block(self.code.block)
+        if self.classes.problems:
+            raise TraceError(
+                "Two names meet on one axis: "
+                + "; ".join(self.classes.problems)
+                + '. Use one name for both, or x.rename(old="new") where one becomes the other.'
+            )
+        names, majors = _spread(self.classes, self.nodes, self.code)
+        cuts = {operation: frozenset(found) for operation, found in self.cuts.items()}
+        return Naming(names, dims, majors, cuts)
 
-    def join_block(operation: Operation, body: Block):
-        if operation.name != "scan":
-            for a, b in (
-                *zip(operation.inputs, body.inputs, strict=True),
-                *zip(operation.outputs, body.outputs, strict=True),
-            ):
-                join_values(a, b)
-            return
-        carried = operation.params["num_carry"]
-        stacked = [v for v in (*operation.inputs[carried:], *operation.outputs[carried:]) if isinstance(v, int)]
-        for v in stacked[1:]:
-            classes.join(node(stacked[0], 0), node(v, 0))
+    # What the user named
+
+    def seed(self) -> dict[str, int]:
+        """Gives the user's names to their classes; axes of one name are one class."""
+        sizes = Sizes()
+        nodes = [(seed, self.nodes[seed.value][seed.axis]) for seed in self.seeds]
+        for seed, node in nodes:
+            sizes.note(seed.name, self.classes.sizes[node], seed.where)
+        for seed, merged in self.merged:
+            node = self.nodes[seed.value][seed.axis]
+            # The parts stand in no row yet; those that the axis is cut into do.
+            parts = [
+                (dataclasses.replace(seed, name=part), self.classes.add(size, set()))
+                for part, size in sizes.of_parts(merged, self.classes.sizes[node], seed.where)
+            ]
+            self.classes.align([node], [part for _, part in parts])
+            nodes += parts
+        sizes.check()
+        first: dict[str, int] = {}
+        for seed, node in nodes:
+            if self.classes.sizes[node] == 1:
+                continue
+            self.classes.name(node, seed)
+            if not self.classes.join(first.setdefault(seed.name, node), node):
+                raise TraceError(
+                    f"The dim `{seed.name}` would stand twice in a value of shape {self.code.shapes[seed.value]}, named"
+                    f' at {seed.where}. Give one of the two another name, or rename it before: keys.rename(seq="kv").'
+                )
+        return sizes.known
+
+    # What the rules say
+
+    def block(self, block: Block):
+        for operation in block.operations:
+            if operation.body is not None:
+                self.block(operation.body)
+                self.around(operation, operation.body)
+            else:
+                self.operation(operation)
+
+    def around(self, operation: Operation, body: Block):
+        """Joins what comes into a block and goes out of it with what it is inside."""
+        stacked_from = operation.params["num_carry"] if operation.name == "scan" else None
         pairs = (*zip(operation.inputs, body.inputs, strict=True), *zip(operation.outputs, body.outputs, strict=True))
         count = len(operation.inputs)
         for position, (outer, inner) in enumerate(pairs):
-            is_carry = (position if position < count else position - count) < carried
-            join_values(outer, inner, 0 if is_carry else 1, 0)
-        for a, b in zip(body.inputs[:carried], body.outputs[:carried], strict=True):
-            join_values(a, b)
+            place = position if position < count else position - count
+            stacked = stacked_from is not None and place >= stacked_from
+            self.join_values(outer, inner, 1 if stacked else 0)
+        if stacked_from is not None:
+            stacks = [*operation.inputs[stacked_from:], *operation.outputs[stacked_from:]]
+            rows = [self.nodes[v][0] for v in stacks if isinstance(v, int) and self.code.shapes[v][0] != 1]
+            for node in rows[1:]:
+                self.classes.join(rows[0], node)
+            for a, b in zip(body.inputs[:stacked_from], body.outputs[:stacked_from], strict=True):
+                self.join_values(a, b)
 
-    for operation in walk(code.block):
-        if operation.body is not None:
-            join_block(operation, operation.body)
-            continue
-        factors = factors_of(operation, facts_of(code, operation))
-        first: dict[int, int] = {}
-        for value, axes in _axes(operation, factors):
-            for axis, factor in enumerate(axes):
-                if factor >= 0:
-                    classes.join(first.setdefault(factor, node(value, axis)), node(value, axis))
+    def join_values(self, a: Input, b: Input, skip: int = 0):
+        """Joins two values axis by axis, but for the first axes of `a`."""
+        if isinstance(a, int) and isinstance(b, int):
+            for size, x, y in zip(self.code.shapes[b], self.nodes[a][skip:], self.nodes[b], strict=True):
+                if size != 1:
+                    self.classes.join(x, y)
+
+    def operation(self, operation: Operation):
+        if operation.name == "reshape":
+            self.reshape(operation)
+            return
+        factors = factors_of(operation, facts_of(self.code, operation))
+        row = -1 - operation.outputs[0] if operation.outputs else None
+        for factor, size, operands, results in _groups(self.code, self.nodes, operation, factors):
+            target = self.target([n for _, n in operands], results, row)
+            for place, node in operands:
+                if not self.classes.join(target, node) and row is not None:
+                    self.cuts.setdefault(operation.outputs[0], set()).add(place)
+            for node in results:
+                self.classes.join(target, node)
+            if row is not None and factor not in factors.whole and size != 1:
+                self.classes.enter(target, row)
+        self.hint(operation, factors)
+
+    def target(self, operands: list[int], results: list[int], row: int | None) -> int:
+        """The class that a factor belongs to: a named one before others, an older one before younger.
+
+        A class that stands in the operation's row already is no candidate, nor one that cannot be that of the result.
+        """
+        classes = self.classes
+        found = dict.fromkeys(classes.find(n) for n in (*operands, *results))
+        if len(found) == 1:
+            return next(iter(found))
+        made = {leaf for n in results for leaf in classes.leaves(n)}
+        taken: set[int] = set().union(*(classes.rows[leaf] for leaf in made))
+        for root in sorted(found, key=lambda r: (r not in classes.given, r)):
+            leaves = classes.leaves(root)
+            free = row is None or not any(row in classes.rows[leaf] for leaf in leaves)
+            if free and (not made or set(leaves) <= made or all(taken.isdisjoint(classes.rows[x]) for x in leaves)):
+                return root
+        return results[0] if results else operands[0]
+
+    def reshape(self, operation: Operation):
+        """Axes that are merged are the parts of what they become; so are those that one is split into."""
+        source, result = operation.inputs[0], operation.outputs[0]
+        if not isinstance(source, int):
+            return
+        before, after = self.nodes[source], self.nodes[result]
+        for left, right in aligned(self.code.shapes[source], self.code.shapes[result]):
+            if len(left) == len(right) == 1:
+                self.classes.join(before[left[0]], after[right[0]])
+            else:
+                self.classes.align([before[i] for i in left], [after[i] for i in right])
+
+    def hint(self, operation: Operation, factors: Factors):
+        """Lets an axis that is made of another one, a slice, be called after it."""
+        for result, made in zip(operation.outputs, factors.results, strict=True):
+            for source, axes in zip(operation.inputs, factors.operands, strict=True):
+                if not isinstance(source, int) or len(axes) != len(made) or not factors.known:
+                    continue
+                for i, (a, b) in enumerate(zip(axes, made, strict=True)):
+                    resized = self.code.shapes[source][i] != self.code.shapes[result][i]
+                    if b >= 0 and resized and (a == b or {a, b} <= factors.whole):
+                        self.classes.hints.setdefault(self.classes.find(self.nodes[result][i]), self.nodes[source][i])
 
 
-def _axes(operation: Operation, factors: Factors):
-    for value, axes in zip(operation.inputs, factors.operands, strict=True):
+def _groups(
+    code: Code, nodes: list[tuple[int, ...]], operation: Operation, factors: Factors
+) -> Iterator[tuple[int, int, list[tuple[tuple[int, int], int]], list[int]]]:
+    """The axes of each factor: (factor, size, [((operand, axis), node)], nodes of results); one group for each size.
+
+    Factors of results come first, for the result's name counts where names are cut.
+    """
+    groups: dict[tuple[int, int], tuple[list, list]] = {}
+    for value, axes in zip(operation.outputs, factors.results, strict=True):
+        for factor, size, node in zip(axes, code.shapes[value], nodes[value], strict=True):
+            if factor >= 0:
+                groups.setdefault((factor, size), ([], []))[1].append(node)
+    for position, (value, axes) in enumerate(zip(operation.inputs, factors.operands, strict=True)):
         if isinstance(value, int):
-            yield value, axes
-    yield from zip(operation.outputs, factors.results, strict=True)
+            for axis, (factor, size, node) in enumerate(zip(axes, code.shapes[value], nodes[value], strict=True)):
+                if factor >= 0:
+                    groups.setdefault((factor, size), ([], []))[0].append(((position, axis), node))
+    for (factor, size), (operands, results) in groups.items():
+        yield factor, size, operands, results
 
 
-def _marked(code: Code) -> list[Seed]:
+def _marked(code: Code) -> Iterator[Seed]:
     """The names that marks give."""
-    seeds = []
     for operation in walk(code.block):
         where = str(operation.source or "an unknown line")
         given = []
@@ -159,74 +263,56 @@ def _marked(code: Code) -> list[Seed]:
                 (operation.inputs[0], operation.params["before"]),
                 (operation.outputs[0], operation.params["after"]),
             ]
-        seeds += [Seed(v, i, n, where) for v, names in given for i, n in enumerate(names) if n is not None]
-    return seeds
+        for value, names in given:
+            yield from (Seed(value, i, name, where) for i, name in enumerate(names) if name is not None)
 
 
-def _sizes(code: Code, seeds: list[Seed]) -> dict[str, int]:
-    sizes: dict[str, tuple[int, str]] = {}
-    problems = []
-    for seed in seeds:
-        size = code.shapes[seed.value][seed.axis]
-        known, where = sizes.setdefault(seed.name, (size, seed.where))
-        if known != size:
-            problems.append(f"`{seed.name}` has size {known} at {where} and size {size} at {seed.where}")
-    if problems:
-        raise DimError(
-            "A dim has one size in a program, but "
-            + "; ".join(dict.fromkeys(problems))
-            + ". Give one of them another name."
-        )
-    return {name: size for name, (size, _) in sizes.items()}
+def _spread(
+    classes: Classes, nodes: list[tuple[int, ...]], code: Code
+) -> tuple[tuple[Names, ...], dict[str, tuple[str, int]]]:
+    """The name of every axis, and which dim's split each derived name bears."""
+    called: dict[int, str] = {root: seed.name for root, seed in classes.given.items() if classes.find(root) == root}
+    majors: dict[str, tuple[str, int]] = {}
+    for root, name in list(called.items()):
+        for position, leaf in enumerate(leaves if len(leaves := classes.leaves(root)) > 1 else ()):
+            part = called.setdefault(leaf, f"{name}.{position}")
+            if position == 0 and part == f"{name}.0":
+                majors[part] = (name, classes.sizes[leaf])
+    taken, numbers = set(called.values()), itertools.count(1)
 
+    def name_of(root: int) -> str:
+        known = called.get(root)
+        if known is None:
+            leaves = classes.leaves(root)
+            if len(leaves) > 1:
+                named = [name_of(leaf) for leaf in leaves]
+                known = "*".join(named)
+                first = majors.get(named[0]) or (named[0], classes.sizes[leaves[0]])
+                if "~" not in first[0] and "." not in first[0]:
+                    majors[known] = first
+            else:
+                known = _made_up(root, classes, called, taken) or f"~{next(numbers)}"
+            called[root] = known
+        return known
 
-def _given(code: Code, classes: _Classes, seeds: list[Seed]) -> dict[int, str]:
-    """The user's name of each class; classes of one name are one."""
-    given: dict[int, Seed] = {}
-    problems = []
-    for seed in seeds:
-        if code.shapes[seed.value][seed.axis] == 1:
-            continue
-        root = classes.find(classes.offsets[seed.value] + seed.axis)
-        known = given.setdefault(root, seed)
-        if known.name != seed.name:
-            problems.append(f"`{known.name}` (named at {known.where}) and `{seed.name}` (named at {seed.where})")
-    if problems:
-        raise TraceError(
-            "Two names meet on one axis: "
-            + "; ".join(dict.fromkeys(problems))
-            + '. Use one name for both, or x.rename(old="new") where one becomes the other.'
-        )
-    return {root: seed.name for root, seed in given.items()}
-
-
-def _spread(code: Code, classes: _Classes, given: dict[int, str]) -> tuple[Names, ...]:
-    made_up: dict[int, str] = {}
     found = []
     for value, shape in enumerate(code.shapes):
-        names: list[str | None] = []
-        for axis, size in enumerate(shape):
-            root = classes.find(classes.offsets[value] + axis)
-            if size == 1:
-                names.append(None)
-            elif root in given:
-                names.append(given[root])
-            else:
-                names.append(made_up.setdefault(root, f"~{len(made_up) + 1}"))
-        found.append(tuple(names))
-        _refuse_twice(code, value, found[-1])
-    return tuple(found)
+        row = zip(shape, nodes[value], strict=True)
+        found.append(tuple([None if size == 1 else name_of(classes.find(node)) for size, node in row]))
+    return tuple(found), majors
 
 
-def _refuse_twice(code: Code, value: int, names: Names):
-    named = [n for n in names if n is not None]
-    if len(named) == len(set(named)):
-        return
-    twice = next(n for n in named if named.count(n) > 1)
-    maker = next((op for op in walk(code.block) if value in op.outputs), None)
-    where = f" made at {maker.source}" if maker and maker.source else ""
-    called = "One unnamed dim" if twice.startswith("~") else f"The dim `{twice}`"
-    raise TraceError(
-        f"{called} would stand twice in a value of shape {code.shapes[value]}{where}."
-        ' Rename one of the two before they meet, for instance keys.rename(seq="kv").'
-    )
+def _made_up(root: int, classes: Classes, called: Mapping[int, str], taken: set[str]) -> str | None:
+    """A name after the class that this one was cut off, or None where it was cut off none that has a name."""
+    base, seen = classes.hints.get(root), {root}
+    while base is not None and classes.find(base) not in called and classes.find(base) not in seen:
+        seen.add(classes.find(base))
+        base = classes.hints.get(classes.find(base))
+    stem = called.get(classes.find(base), "") if base is not None else ""
+    name = "~" + stem.lstrip("~").rstrip("'")
+    if name == "~" or name[1].isdigit():
+        return None
+    while name in taken:
+        name += "'"
+    taken.add(name)
+    return name

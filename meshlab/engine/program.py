@@ -18,8 +18,9 @@ from .code import Code, Operation, item_bytes, use_counts, walk
 from .errors import MeshlabError, closest
 from .layout import LayoutLike
 from .mesh import Mesh
-from .naming import Names, facts_of
+from .naming import Cuts, Names, facts_of
 from .normal import uniform_values
+from .renaming import renamed
 from .rules import Factors, factors_of
 from .rules.elementwise import ELEMENTWISE
 from .source import Source
@@ -80,6 +81,9 @@ class Program:
         code: its operations in normal form.
         names: the dim names of each value, by number.
         dims: the user's dims with their sizes, in order of first appearance.
+        majors: for the name of a merged axis (`heads*head`), or of the major part of one that was split (`embed.0`),
+            the dim whose split it bears, and how many parts it can be split into.
+        cuts: the (operand, axis) pairs at which a name was cut, by the number of the operation's first result.
         parameters: the names of the function's parameters.
         arguments: the arrays among the arguments, in order.
         outputs: the places of the outputs, in order.
@@ -93,6 +97,8 @@ class Program:
     code: Code
     names: tuple[Names, ...]
     dims: Mapping[str, int]
+    majors: Mapping[str, tuple[str, int]]
+    cuts: Cuts
     parameters: tuple[str, ...]
     arguments: tuple[Argument, ...]
     outputs: tuple[str, ...]
@@ -253,17 +259,42 @@ class Program:
 
     @functools.cached_property
     def factor_dims(self) -> dict[Operation, tuple[tuple[int, str], ...]]:
-        """The user's dim of each factor of an operation, where it has one."""
+        """The name of each factor of an operation that rules may split: that of the result, where both have one."""
         found = {}
         for operation, factors in self.factors.items():
-            dims: dict[int, str] = {}
-            values = (*operation.inputs, *operation.outputs)
-            for value, axes in zip(values, (*factors.operands, *factors.results), strict=True):
+            cut = self.cuts.get(operation.outputs[0], frozenset()) if operation.outputs else frozenset()
+            names: dict[int, str] = {}
+            for position, (value, axes) in enumerate(zip(operation.inputs, factors.operands, strict=True)):
                 if isinstance(value, int):
-                    named = zip(axes, self.names[value], strict=True)
-                    dims.update({f: n for f, n in named if f >= 0 and n is not None and n in self.dims})
-            found[operation] = tuple(dims.items())
+                    for axis, (factor, name) in enumerate(zip(axes, self.names[value], strict=True)):
+                        if factor >= 0 and (position, axis) not in cut and name and self.dim_of(name):
+                            names[factor] = name
+            for value, axes in zip(operation.outputs, factors.results, strict=True):
+                named = zip(axes, self.names[value], strict=True)
+                names.update({f: n for f, n in named if f >= 0 and n and self.dim_of(n)})
+            found[operation] = tuple(names.items())
         return found
+
+    def dim_of(self, name: str | None) -> str | None:
+        """The user's dim whose split an axis of this name bears; None for made-up names and minor parts."""
+        if name in self.majors:
+            return self.majors[name][0]
+        return name if name in self.dims else None
+
+    def dims_of(self, value: int) -> tuple[str | None, ...]:
+        """The user's dim whose split each axis of a value bears."""
+        return tuple(self.dim_of(name) for name in self.names[value])
+
+    def rename(self, names: Mapping[str, str]) -> Program:
+        """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
+
+        Args:
+            names: new names by old ones: `{"~seq": "kv"}`.
+
+        Raises:
+            DimError: there is no such name, or the new one is taken.
+        """
+        return dataclasses.replace(self, **renamed(self, names))
 
     @functools.cached_property
     def scanned(self) -> dict[str, Operation]:

@@ -18,6 +18,7 @@ from jax.sharding import NamedSharding
 from .devices import compiler_options, devices
 from .errors import RunError, listed
 from .lower import lowered, partition_spec
+from .named import NamedArray
 from .tensor import Tensor
 from .trees import is_tensor, placed_leaves
 
@@ -120,7 +121,7 @@ def _unwrap(leaf: Any) -> Any:
 
 
 @_unwrap.register
-def _(leaf: Tensor) -> Any:
+def _(leaf: Tensor | NamedArray) -> Any:
     return leaf.array
 
 

@@ -19,13 +19,14 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from .code import Code, walk
 from .errors import MeshlabError, TraceError, closest
 from .flatten import flatten
+from .named import AxisName, NamedArray
 from .naming import name_axes
 from .normal import normalize
 from .program import Argument, Carry, Program
 from .tensor import Tensor
 from .trees import is_tensor, placed_leaves
 
-Leaf = tuple[str, Any, tuple[str, ...] | None]
+Leaf = tuple[str, Any, tuple[AxisName, ...] | None]
 
 
 def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> Program:
@@ -52,15 +53,17 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     closed, shapes = _jaxpr(fn, structure, [leaf for _, leaf, _ in leaves])
     code = flatten(_without_dead_code(closed))
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
-    axis_names, sizes = name_axes(code, given)
+    naming = name_axes(code, given)
     outputs = [place for place, _, _ in _leaves("out", shapes)]
     _refuse_shared_places(code, names, outputs)
     owners = [name for name, found in by_parameter.items() for _ in found]
     return Program(
         fn=fn,
         code=normalize(code),
-        names=axis_names,
-        dims=sizes,
+        names=naming.names,
+        dims=naming.dims,
+        majors=naming.majors,
+        cuts=naming.cuts,
         parameters=tuple(names),
         arguments=tuple(Argument(leaves[i][0], i, owner) for i, owner in enumerate(owners)),
         outputs=tuple(outputs),
@@ -144,6 +147,8 @@ def _leaves(name: str, tree: Any) -> list[Leaf]:
             shape = tuple(leaf.array.shape)
             fits = shape == tuple(d.size for d in leaf.dims)
             found.append((place, leaf, tuple(d.name for d in leaf.dims) if fits else None))
+        elif isinstance(leaf, NamedArray):
+            found.append((place, leaf.array, leaf.names))
         elif hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
             found.append((place, leaf, None))
         elif isinstance(leaf, bool | int | float | complex):

@@ -6,6 +6,7 @@ is a new axis with a name of its own.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..code import Operation
@@ -40,26 +41,30 @@ def _squeeze(operation: Operation, facts: Facts) -> Factors:
 
 @rule("reshape")
 def _reshape(_operation: Operation, facts: Facts) -> Factors:
-    """Axes that keep their size run through; those that are merged or split must be whole."""
+    """Axes that keep their size run through. Of those that are merged or split, the first ones of both sides do.
+
+    [batch, heads, head] → [batch, heads*head]: blocks of heads are blocks of the merged axis, as long as the number of
+    blocks divides both sizes. The minor axes must be whole.
+    """
     before, after = facts.operands[0], facts.results[0]
     operand, result = [-1] * len(before), [-1] * len(after)
     whole: set[int] = set()
+    limits: dict[int, int] = {}
     count = 0
-    for left, right in _aligned(before, after):
-        if len(left) == len(right) == 1:
-            operand[left[0]] = result[right[0]] = count
-            count += 1
-            continue
+    for left, right in aligned(before, after):
+        operand[left[0]] = result[right[0]] = count
+        if before[left[0]] != after[right[0]]:
+            limits[count] = math.gcd(before[left[0]], after[right[0]])
+        count += 1
         for axes, place in ((left, operand), (right, result)):
-            for axis in axes:
+            for axis in axes[1:]:
                 place[axis] = count
                 whole.add(count)
                 count += 1
-    linear = "unary" if not whole else ""
-    return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), linear=linear)
+    return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), limits=limits, linear="unary")
 
 
-def _aligned(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
+def aligned(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
     """Pairs the smallest runs of axes (those of size 1 left out) with equal products."""
     left = [i for i, s in enumerate(before) if s != 1]
     right = [i for i, s in enumerate(after) if s != 1]

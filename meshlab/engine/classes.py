@@ -1,0 +1,173 @@
+"""Classes of axes: which axes of a program's values are one dim, and of what factors a dim is made.
+
+A union-find, with two things on top.
+
+*Products.* A reshape merges axes or splits one, so an axis may be a product of others, major first:
+
+    [batch, seq, heads, head] → [batch, seq, 64]       the class of the last axis has the parts (heads, head)
+
+Two classes that are joined are joined part by part; where they are cut otherwise, the parts are cut further, as far as
+the sizes divide.
+
+*Rows.* The axes of one value must be different dims, and so must those of one operation: each is a row, in which a
+class stands at most once. A join that would break this is refused, and there the name is cut: in self-attention queries
+and keys come from the same sequence, but a score has both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Seed:
+    """A name that the user gave to an axis, and where."""
+
+    value: int
+    axis: int
+    name: str
+    where: str
+
+
+class Classes:
+    """The classes of all axes, which are nodes: numbers in the order in which they were added."""
+
+    def __init__(self):
+        self.parents: list[int] = []
+        self.sizes: list[int] = []
+        self.rows: list[set[int]] = []
+        # By root: the parts of a product, the user's name, and the class that it was cut off.
+        self.parts: dict[int, tuple[int, ...]] = {}
+        self.given: dict[int, Seed] = {}
+        self.hints: dict[int, int] = {}
+        self.problems: dict[str, None] = {}
+
+    def add(self, size: int, rows: set[int]) -> int:
+        """Adds an axis that stands in some rows; returns its node."""
+        self.parents.append(len(self.parents))
+        self.sizes.append(size)
+        self.rows.append(rows)
+        return len(self.parents) - 1
+
+    def find(self, node: int) -> int:
+        """The root of a node's class."""
+        parents = self.parents
+        while parents[node] != node:
+            parents[node] = node = parents[parents[node]]
+        return node
+
+    def leaves(self, node: int) -> list[int]:
+        """The roots of the classes that a class is the product of, major first; itself if it is no product."""
+        root = self.find(node)
+        parts = self.parts.get(root)
+        return [leaf for part in parts for leaf in self.leaves(part)] if parts else [root]
+
+    def stands_in(self, node: int, row: int) -> bool:
+        """Whether a class, or a part of it, stands in a row."""
+        return any(row in self.rows[leaf] for leaf in self.leaves(node))
+
+    def enter(self, node: int, row: int):
+        """Puts a class into a row."""
+        for leaf in self.leaves(node):
+            self.rows[leaf].add(row)
+
+    def name(self, node: int, seed: Seed):
+        """Gives a class the user's name; two names of one class are a problem."""
+        known = self.given.setdefault(self.find(node), seed)
+        self._meet(known, seed)
+
+    def join(self, a: int, b: int) -> bool:
+        """Makes two classes of one size one, unless a row would then have it twice; returns whether they are one."""
+        a, b = self.find(a), self.find(b)
+        if a == b:
+            return True
+        if a not in self.parts and b not in self.parts:
+            return self._join_leaves(a, b)
+        if not self.align([a], [b]):
+            self._hint(a, b)
+            return False
+        parts = self.parts[a]
+        self._unite(a, b)
+        self.parts[self.find(a)] = parts
+        return True
+
+    def align(self, left: Sequence[int], right: Sequence[int]) -> bool:
+        """Joins two lists of classes of one product, part by part, cutting where one ends inside another.
+
+        Returns:
+            Whether all parts were joined; if sizes do not divide, or a row would have a part twice, none is.
+        """
+        pairs = self._paired(left, right)
+        refused = [(a, b) for a, b in pairs or () if not self._may_join(a, b)]
+        for a, b in refused:
+            self._hint(self.find(a), self.find(b))
+        if pairs is None or refused:
+            return False
+        # A part may stand twice among the pairs: then joining one of them may forbid the next.
+        return all([self._join_leaves(self.find(a), self.find(b)) for a, b in pairs])
+
+    def _paired(self, left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]] | None:
+        """The parts of both sides, cut to equal sizes; None where that cannot be."""
+        waiting = [leaf for node in reversed(left) for leaf in reversed(self.leaves(node))]
+        others = [leaf for node in reversed(right) for leaf in reversed(self.leaves(node))]
+        pairs = []
+        while waiting and others:
+            a, b = waiting.pop(), others.pop()
+            small, large = sorted((a, b), key=lambda node: self.sizes[node])
+            if self.sizes[large] % self.sizes[small]:
+                return None
+            if self.sizes[large] != self.sizes[small]:
+                first, rest = self._cut(large, self.sizes[small])
+                (waiting if large == a else others).append(rest)
+                large = first
+            pairs.append((small, large))
+        return pairs
+
+    def _cut(self, leaf: int, major: int) -> tuple[int, int]:
+        """Makes a class a product of a major part of a size, and the rest."""
+        first = self.add(major, set(self.rows[leaf]))
+        rest = self.add(self.sizes[leaf] // major, set(self.rows[leaf]))
+        self.parts[leaf] = (first, rest)
+        return first, rest
+
+    def _may_join(self, a: int, b: int) -> bool:
+        a, b = self.find(a), self.find(b)
+        return a == b or self.rows[a].isdisjoint(self.rows[b])
+
+    def _join_leaves(self, a: int, b: int) -> bool:
+        if a == b:
+            return True
+        known, other = self.given.get(a), self.given.get(b)
+        if known and other and known.name != other.name:
+            self._meet(known, other)
+            return False
+        if not self._may_join(a, b):
+            self._hint(a, b)
+            return False
+        self._unite(a, b)
+        return True
+
+    def _unite(self, a: int, b: int):
+        kept, gone = (a, b) if a < b else (b, a)
+        known, other = self.given.get(kept), self.given.pop(gone, None)
+        if known and other:
+            self._meet(known, other)
+        elif other:
+            self.given[kept] = other
+        self.parts.pop(gone, None)
+        # The larger set takes up the smaller one.
+        small, large = sorted((self.rows[kept], self.rows[gone]), key=len)
+        large |= small
+        self.rows[kept], self.rows[gone] = large, set()
+        self.parents[gone] = kept
+
+    def _hint(self, a: int, b: int):
+        """Notes that two classes would be one but for a row, so that the unnamed one can be called after the other."""
+        unnamed, other = (b, a) if a in self.given or (b not in self.given and a < b) else (a, b)
+        self.hints.setdefault(unnamed, other)
+
+    def _meet(self, known: Seed, other: Seed):
+        if known.name != other.name:
+            text = f"`{known.name}` (named at {known.where}) and `{other.name}` (named at {other.where})"
+            self.problems[text] = None

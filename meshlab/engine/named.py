@@ -1,0 +1,187 @@
+"""Names for plain arrays: how a program that knows nothing of meshlab is brought along.
+
+    ml.trace(step, ml.named(params, {"*kernel": "in out", "*/query/kernel": "embed (heads=8 head)"}), opt_state,
+             ml.named(tokens, "batch seq"))
+
+The function itself sees the plain arrays. Not everything needs a name: the rules spread those that are given to all
+that they meet, the optimizer's state included. A name is written for each axis: `_` for none, `...` in front for any
+number of axes without a name, and `(heads head)` for one axis that merges two dims, major first; where a size cannot be
+known from elsewhere it is written with it, `(heads=8 head)`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from .dims import Dim
+from .errors import DimError, closest
+from .trees import placed_leaves
+
+_WORDS = re.compile(r"\([^()]*\)|\S+")
+_NAME = re.compile(r"([^\W\d]\w*)(?:=(\d+))?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Merged:
+    """The name of an axis that merges dims, major first; sizes where they were given."""
+
+    parts: tuple[tuple[str, int | None], ...]
+
+    def __str__(self):
+        return "*".join(name for name, _ in self.parts)
+
+
+AxisName = str | Merged | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NamedArray:
+    """An array, or its shape, with a name for each axis; made by `ml.named`, and taken apart again by `ml.trace`."""
+
+    array: Any
+    names: tuple[AxisName, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The array's shape."""
+        return tuple(self.array.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The array's dtype."""
+        return self.array.dtype
+
+
+class Sizes:
+    """The size of each dim's name, as far as it is known by now; what does not agree is told at the end."""
+
+    def __init__(self):
+        self.known: dict[str, int] = {}
+        self.where: dict[str, str] = {}
+        self.problems: dict[str, None] = {}
+
+    def note(self, name: str, size: int, where: str):
+        """Takes note of the size that a name has somewhere."""
+        before = self.known.setdefault(name, size)
+        self.where.setdefault(name, where)
+        if before != size:
+            self.problems[f"`{name}` has size {before} at {self.where[name]} and size {size} at {where}"] = None
+
+    def of_parts(self, merged: Merged, whole: int, where: str) -> list[tuple[str, int]]:
+        """The dims that an axis of size `whole` merges, with their sizes; one that is not known follows from it."""
+        for part, size in merged.parts:
+            if size is not None:
+                self.note(part, size, where)
+        sizes = [self.known.get(part) for part, _ in merged.parts]
+        rest = whole // math.prod(size or 1 for size in sizes)
+        if sizes.count(None) > 1 or math.prod(size or rest for size in sizes) != whole:
+            told = " × ".join(f"{part}={size or '?'}" for (part, _), size in zip(merged.parts, sizes, strict=True))
+            fix = "write what is not known with its size, (heads=8 head)"
+            self.problems[f"`{merged}` is {told} and has size {whole} at {where}: {fix}"] = None
+            return []
+        found = [(part, size or rest) for (part, _), size in zip(merged.parts, sizes, strict=True)]
+        for part, size in found:
+            self.note(part, size, where)
+        return found
+
+    def check(self):
+        """Refuses what does not agree.
+
+        Raises:
+            DimError: a name has two sizes, or a merged axis is not the product of its parts.
+        """
+        if self.problems:
+            told = "; ".join(self.problems)
+            raise DimError(f"A dim has one size in a program, but {told}. Give one of them another name.")
+
+
+def named(tree: Any, names: Any) -> Any:
+    """Gives dim names to the axes of plain arrays, for `ml.trace`.
+
+    Args:
+        tree: a tree of arrays or `jax.ShapeDtypeStruct`s.
+        names: a tree that matches, of texts such as "batch seq embed" (or tuples of dims); or texts by glob over the
+            paths in the tree (`*` crosses `/`), of which the last that matches counts. One text is for every leaf.
+
+    Returns:
+        The tree, its named leaves wrapped. A leaf that nothing names stays as it is.
+
+    Raises:
+        DimError: a glob matches nothing, a text does not fit its array, or a name stands twice; all are told at once.
+
+    Example:
+        ml.trace(step, ml.named(params, {"*/kernel": "embed ffn"}), ml.named(images, "batch ... channel"))
+    """
+    leaves = [(place.removeprefix("/"), leaf) for place, leaf in placed_leaves("", tree)]
+    problems: list[str] = []
+    texts = _texts(tree, leaves, names, problems)
+    wrapped = [
+        leaf if text is None else NamedArray(leaf, _axes(text, place, leaf, problems))
+        for (place, leaf), text in zip(leaves, texts, strict=True)
+    ]
+    if problems:
+        raise DimError("named() cannot be: " + "; ".join(dict.fromkeys(problems)) + ".")
+    return jax.tree.unflatten(jax.tree.structure(tree), wrapped)
+
+
+def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: list[str]) -> list[Any]:
+    """What names each leaf; None where nothing does."""
+    if isinstance(names, str):
+        return [names] * len(leaves)
+    places = [place for place, _ in leaves]
+    if isinstance(names, Mapping) and all(isinstance(text, str | tuple) for text in names.values()):
+        found: list[Any] = [None] * len(leaves)
+        for glob, text in names.items():
+            matching = [i for i, place in enumerate(places) if fnmatch.fnmatchcase(place, glob)]
+            if not matching:
+                some = ", ".join(f"`{p}`" for p in places[:8]) + (" …" if len(places) > 8 else "")
+                near = closest(glob, places) or f" The paths are {some}"
+                problems.append(f"`{glob}` matches no path.{near}".rstrip("."))
+            for i in matching:
+                found[i] = text
+        return found
+    try:
+        return jax.tree.structure(tree).flatten_up_to(names)
+    except ValueError as error:
+        problems.append(f"the names have another tree than the arrays ({error})")
+        return [None] * len(leaves)
+
+
+def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisName, ...]:
+    """The names of a leaf's axes."""
+    shape, where = tuple(np.shape(leaf)), f"`{place}`" if place else "the array"
+    if isinstance(text, tuple):
+        words = [str(w.name if isinstance(w, Dim) else w) for w in text]
+    else:
+        words = _WORDS.findall(text)
+    if words[:1] == ["..."]:
+        words = ["_"] * (len(shape) - len(words) + 1) + words[1:]
+    if len(words) != len(shape):
+        problems.append(f"{where} has shape {shape}, for which {text!r} has {len(words)} names")
+        return (None,) * len(shape)
+    found = tuple(_axis(word, where, problems) for word in words)
+    flat = [n for name in found if name for n in str(name).split("*")]
+    twice = sorted({n for n in flat if flat.count(n) > 1})
+    problems += [f"{where} has the dim `{n}` twice" for n in twice]
+    return found
+
+
+def _axis(word: str, where: str, problems: list[str]) -> AxisName:
+    parts = [_NAME.fullmatch(part) for part in word.strip("()").split()]
+    if word == "_":
+        return None
+    merged = word.startswith("(") and word.endswith(")")
+    sound = all(parts) and (len(parts) > 1 if merged else len(parts) == 1 and "=" not in word)
+    if not sound:
+        problems.append(f'{where} is given {word!r}, which is neither a name, "_", "..." in front, nor "(heads head)"')
+        return None
+    pairs = tuple((part[1], int(part[2]) if part[2] else None) for part in parts if part)
+    return Merged(pairs) if merged else pairs[0][0]
