@@ -1,4 +1,6 @@
-"""`make bench`: all benchmarks, as one table; `--no-browser` leaves out the one that needs Chromium.
+"""`make bench`: all benchmarks, as two tables: what waits for a user, and compiled steps beside XLA's own partitioner.
+
+`--no-browser` leaves out what needs Chromium, `--no-steps` the compiled steps, which take minutes.
 
 What is promised (re-planning within 50 ms, a drop redrawn within 300 ms, for 95 of 100) is marked as kept or broken,
 and a broken promise is this command's exit status. Other machines differ: the numbers are printed, not asserted in the
@@ -13,13 +15,14 @@ import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
-from benchmarks import planning
+from benchmarks import planning, stepping
 from benchmarks.timing import table
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
     parser.add_argument("--no-browser", action="store_true", help="leave out what needs Chromium")
+    parser.add_argument("--no-steps", action="store_true", help="leave out the compiled steps")
     options = parser.parse_args()
     samples = planning.measure()
     if not options.no_browser:
@@ -27,6 +30,8 @@ def main() -> int:
 
         samples += dropping.measure()
     print(table(samples))
+    if not options.no_steps:
+        print("\n" + stepping.table(stepping.measure()))
     return 0 if all(sample.kept for sample in samples) else 1
 
 

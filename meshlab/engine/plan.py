@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from . import check, explain, run
+from . import check, explain, partitioner, run
 from .code import Literal, item_bytes
 from .collective import Collective, collectives_of
 from .errors import MeshlabError
@@ -197,6 +197,42 @@ class Plan:
             A `Report`; `.ok` says whether everything is equal.
         """
         return check.check(self, args)
+
+    @property
+    def shardings(self) -> tuple[Any, Any]:
+        """How arguments and outputs are stored, in JAX's words: `jax.sharding.NamedSharding`s on the plan's devices.
+
+        Two trees: of the tuple of arguments, and of the outputs. In the place of each tensor or array stands one
+        sharding, as JAX wants it: `jax.jit(fn, in_shardings=inputs, out_shardings=outputs)` for the function that was
+        traced, `jax.device_put(args, inputs)`. To walk the trees beside those of the data, take each tensor for a leaf
+        (`is_leaf=lambda leaf: isinstance(leaf, ml.Tensor)`).
+
+        Raises:
+            MeshError: there are too few devices, and too many are asked for to simulate them.
+        """
+        return partitioner.shardings(self)
+
+    @property
+    def partition_specs(self) -> tuple[Any, Any]:
+        """The trees of `shardings`, of `jax.sharding.PartitionSpec`s: they need no devices."""
+        return partitioner.partition_specs(self)
+
+    def xla(self, constraints: str = "all") -> partitioner.Partitioned:
+        """Hands the same layout to XLA's own partitioner, compiles what it makes of it, and reads its collectives.
+
+        Args:
+            constraints: what XLA is told: "all", the spec in which the plan makes each value (partial sums excepted,
+                of which XLA has no word), or "stored", arguments, outputs and tags with rules alone.
+
+        Returns:
+            What XLA inserts beside what is planned; `.compiled` and `.run` are its program.
+
+        Raises:
+            MeshlabError: there are no such constraints.
+            MeshError: there are too few devices, and too many are asked for to simulate them.
+            RunError: the compiled program holds a collective that cannot be read.
+        """
+        return partitioner.partitioned(self, constraints)
 
     def to_json(self) -> str:
         """The plan as JSON: mesh, layout, collectives, memory."""
