@@ -15,9 +15,10 @@ tables wrong, which `layout` notices, since it plans what it returns.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ..engine.code import Input, Operation, walk
+from ..engine.loops import LOOPS, carried
 from ..engine.program import Program
 from ..engine.rules import Factors
 
@@ -64,10 +65,12 @@ class _Flow:
         """Goes once over the program; returns whether anything was learnt."""
         before = self._known()
         for operation in self.operations:
-            if operation.body is None:
+            if not operation.blocks:
                 self._operation(operation, self.program.factors[operation])
-            elif operation.name == "scan":
-                self._scan(operation)
+            elif operation.name in LOOPS:
+                self._loop(operation)
+            elif operation.name == "cond":
+                self._branches(operation)
             else:
                 self._barrier(operation)
         for operation in reversed(self.operations):
@@ -86,15 +89,10 @@ class _Flow:
         for value in (*self.program.code.block.inputs, *(v for op in self.operations for v in op.outputs)):
             add(value, self._home(value))
         for operation in self.operations:
-            body = operation.body
-            if body is not None:
-                pairs = (
-                    *zip(operation.inputs, body.inputs, strict=True),
-                    *zip(body.outputs, operation.outputs, strict=True),
-                )
-                for a, b in pairs:
-                    for value in (a, b):
-                        add(value, _union(self._home(v) for v in (a, b) if isinstance(v, int)))
+            for a, b in _bound(operation):
+                for value in (a, b):
+                    add(value, _union(self._home(v) for v in (a, b) if isinstance(v, int)))
+            if operation.blocks:
                 continue
             together = self.touched[operation] | _union(self._home(v) for v in operation.reads)
             for value in operation.reads:
@@ -116,7 +114,7 @@ class _Flow:
         """Values that are zero, and carries that start from zero: those may be partial for free."""
         found: set[Input] = set(self.program.uniform[1])
         for operation in self.operations:
-            if operation.name == "scan" and operation.body is not None:
+            if operation.name in LOOPS and operation.body is not None:
                 starts = zip(operation.inputs, operation.body.inputs, strict=True)
                 found.update(b for a, b in starts if (a in found if isinstance(a, int) else a.is_zero))
         return found
@@ -167,11 +165,17 @@ class _Flow:
 
     # Blocks
 
-    def _scan(self, operation: Operation):
-        body, carried = operation.body, operation.params["num_carry"]
-        assert body is not None
+    def _branches(self, operation: Operation):
+        for branch in operation.blocks:
+            for made, after in zip(branch.outputs, operation.outputs, strict=True):
+                if isinstance(made, int):
+                    self.beyond[after] |= self._home(made)
+                    self.partial[after] |= self.partial[made]
+
+    def _loop(self, operation: Operation):
+        body, count = operation.blocks[0], carried(operation)
         for outer, inner, made, after in zip(
-            operation.inputs[:carried], body.inputs, body.outputs, operation.outputs, strict=False
+            operation.inputs[:count], body.inputs, body.outputs, operation.outputs, strict=False
         ):
             slot = [v for v in (outer, inner, made, after) if isinstance(v, int)]
             beyond = _union(self.beyond[v] for v in slot)
@@ -180,10 +184,10 @@ class _Flow:
             if self._zero(outer) and self.program.uses[inner] == 1 and isinstance(made, int):
                 self.partial[inner] |= self.partial[made]
                 self.partial[after] |= self.partial[made]
-        for outer, inner in zip(operation.inputs[carried:], body.inputs[carried:], strict=True):
+        for outer, inner in zip(operation.inputs[count:], body.inputs[count:], strict=True):
             if isinstance(outer, int):
                 self.beyond[inner] |= self._changed(outer)
-        for made, after in zip(body.outputs[carried:], operation.outputs[carried:], strict=True):
+        for made, after in zip(body.outputs[count:], operation.outputs[count:], strict=True):
             if isinstance(made, int):
                 self.beyond[after] |= self._changed(made)
                 self.partial[after] |= self.partial[made] | (self.names[made] if self.partial[made] else _NONE)
@@ -209,25 +213,34 @@ class _Flow:
     # Wants
 
     def _wants(self, operation: Operation):
-        body = operation.body
-        if body is None:
+        if not operation.blocks:
             factors = self.program.factors[operation]
             plain = factors.survivors is None and not (factors.summed or factors.exchanged or factors.whole)
             if plain and len(operation.outputs) == 1:
                 for value in operation.reads:
                     self._want(value, self.wanted[operation.outputs[0]])
             return
-        for outer, inner in zip(operation.outputs, body.outputs, strict=True):
-            self._want(inner, self.wanted[outer])
-        carried = operation.params["num_carry"] if operation.name == "scan" else 0
-        for inner, made in zip(body.inputs[:carried], body.outputs[:carried], strict=True):
-            self._want(made, self.wanted[inner])
-        for outer, inner in zip(operation.inputs, body.inputs, strict=True):
-            self._want(outer, self.wanted[inner])
+        for block in operation.blocks[: None if operation.name == "cond" else 1]:
+            for outer, inner in zip(operation.outputs, block.outputs, strict=True):
+                self._want(inner, self.wanted[outer])
+            count = carried(operation) if operation.name in LOOPS else 0
+            for inner, made in zip(block.inputs[:count], block.outputs[:count], strict=True):
+                self._want(made, self.wanted[inner])
+            for outer, inner in zip(operation.inputs, block.inputs, strict=False):
+                self._want(outer, self.wanted[inner])
 
     def _want(self, value: Input, dims: Dims):
         if isinstance(value, int):
             self.wanted[value] |= dims if self.made_up[value] else dims & self.names[value]
+
+
+def _bound(operation: Operation) -> Iterator[tuple[Input, Input]]:
+    """The values around an operation's blocks, each with the value inside that it is or becomes."""
+    for block in operation.blocks:
+        if operation.name != "cond":
+            yield from zip(operation.inputs, block.inputs, strict=True)
+        if len(block.outputs) == len(operation.outputs):
+            yield from zip(block.outputs, operation.outputs, strict=True)
 
 
 def _union(sets: Iterable[Dims]) -> Dims:

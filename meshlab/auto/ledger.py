@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..engine.code import Block, Input, Operation, item_bytes
+from ..engine.loops import LOOPS, carried
 from ..engine.normal import outside_reads
 from ..engine.plan import Plan
 from ..engine.program import Program
@@ -74,23 +75,23 @@ class _Writer:
             if operation.name == "tag" and isinstance(operation.inputs[0], int):
                 self.same[operation.outputs[0]] = self.root(operation.inputs[0])
                 continue
-            inside = self.inside(operation) if operation.body is not None else None
+            inside = self.inside(operation) if operation.blocks else None
             outputs = [v for v in operation.outputs if v not in self.same]
             here.update(outputs)
-            reads = (*operation.reads, *(sorted(outside_reads(operation.body)) if operation.body else ()))
+            reads = (*operation.reads, *sorted(set().union(*map(outside_reads, operation.blocks))))
             name = f"{number:06}.{operation.name}"
             lines.append(Line(name, self.names(reads, here), tuple(map(self.entry, outputs)), inside=inside))
         return Ledger(tuple(lines), frozenset(self.names(block.outputs, here)))
 
     def inside(self, operation: Operation) -> Ledger:
-        """The ledger of what runs inside an operation."""
-        body = operation.body
+        """The ledger of what runs inside an operation; of branches, the one with the most operations."""
+        body = max(operation.blocks, key=lambda b: len(b.operations)) if operation.name == "cond" else operation.body
         assert body is not None
-        if operation.name == "scan":
-            carried = operation.params["num_carry"]
-            self.same.update(zip(body.inputs[:carried], map(self.root, operation.outputs), strict=False))
-            return self.block(body, body.inputs[carried:])
-        for outer, inner in zip(operation.inputs, body.inputs, strict=True):
+        if operation.name in LOOPS:
+            count = carried(operation)
+            self.same.update(zip(body.inputs[:count], map(self.root, operation.outputs), strict=False))
+            return self.block(body, body.inputs[count:])
+        for outer, inner in zip(operation.inputs, body.inputs, strict=operation.name != "cond"):
             if isinstance(outer, int):
                 self.same[inner] = self.root(outer)
         made = {v for op in body.operations for v in op.outputs}

@@ -19,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..engine.code import Block, Operation
+from ..engine.loops import LOOPS, turns
 from ..engine.plan import Plan
 from ..engine.program import Program
 from ..engine.spec import Spec, local_shape
@@ -96,11 +97,11 @@ def _measured(program: Program) -> list[tuple[Operation, int]]:
 def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
     """Every operation that is no block, with how often it runs."""
     for operation in block.operations:
-        if operation.body is None:
+        if not operation.blocks:
             yield operation, times
-        else:
-            inside = operation.params["length"] if operation.name == "scan" else 1
-            yield from _operations(operation.body, times * inside)
+        for inside in operation.blocks:
+            more = (turns(operation) or 1) if operation.name in LOOPS else 1
+            yield from _operations(inside, times * more)
 
 
 def _counted(program: Program, operation: Operation) -> frozenset[int]:

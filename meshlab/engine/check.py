@@ -104,9 +104,8 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
     executable = compiled(plan)
     platform = executable.input_shardings[0][0].mesh.devices.flat[0].platform if plan.program.arguments else "cpu"
     predicted, notes = predicted_totals(plan, platform)
-    found = {
-        (k, a or ("?",)): n for (k, a), n in totals(read_collectives(executable.as_text(), plan.mesh.axes)).items() if n
-    }
+    read = read_collectives(executable.as_text(), plan.mesh.axes, unknown_trips=1)
+    found = {(k, a or ("?",)): n for (k, a), n in totals(read).items() if n}
     size = sum(plan.program.value(a.value).nbytes for a in plan.program.arguments)
     if args or size <= MOST_DRAWN:
         errors = _errors(plan, args)

@@ -1,10 +1,10 @@
 """The code of a program: its jaxpr, flattened and numbered.
 
 A jaxpr nests: `jit`, `custom_jvp` and their like wrap more equations. The code of a program is the same list of
-equations with such calls inlined, so that what remains is one block of operations, and inside it one block for every
-loop (`scan`) and for every piece that is recomputed behind a barrier (`remat`). Values are numbered through all blocks;
-a loop's body reads values of the blocks around it directly, which makes *loop-invariant* a matter of where a value was
-made.
+equations with such calls inlined, so that what remains is one block of operations, and inside it blocks for loops
+(`scan`: its body; `while`: its body and its test), for the branches of a `cond`, and for every piece that is recomputed
+behind a barrier (`remat`). Values are numbered through all blocks; a block reads values of the blocks around it
+directly, which makes *loop-invariant* a matter of where a value was made.
 
     Block(inputs=(0, 1), operations=(mul 0 1 -> 2, reduce_sum 2 -> 3), outputs=(3,))
 
@@ -48,7 +48,8 @@ class Operation:
         outputs: numbers of the values that it makes.
         source: the user's line that it comes from.
         backward: whether it runs in the backward pass.
-        body: the block inside, for `scan` and `remat`.
+        blocks: the blocks inside: the body, for `scan` and `remat`; the body and the test, for `while`; the branches,
+            for `cond`.
     """
 
     name: str
@@ -57,7 +58,12 @@ class Operation:
     outputs: tuple[int, ...]
     source: Source | None
     backward: bool
-    body: Block | None = None
+    blocks: tuple[Block, ...] = ()
+
+    @property
+    def body(self) -> Block | None:
+        """The first block inside, if there is any."""
+        return self.blocks[0] if self.blocks else None
 
     @property
     def params(self) -> dict[str, Any]:
@@ -104,8 +110,8 @@ def walk(block: Block) -> Iterator[Operation]:
     """Yields every operation of a block and of the blocks inside, outer before inner."""
     for operation in block.operations:
         yield operation
-        if operation.body is not None:
-            yield from walk(operation.body)
+        for inside in operation.blocks:
+            yield from walk(inside)
 
 
 def use_counts(code: Code) -> list[int]:
@@ -116,8 +122,8 @@ def use_counts(code: Code) -> list[int]:
         for operation in block.operations:
             for value in operation.reads:
                 counts[value] += 1
-            if operation.body is not None:
-                count(operation.body)
+            for inside in operation.blocks:
+                count(inside)
         for value in block.outputs:
             if isinstance(value, int):
                 counts[value] += 1

@@ -88,8 +88,8 @@ class _Story:
         self.insides = {
             outer: inner
             for op in walk(plan.program.code.block)
-            if op.body is not None
-            for outer, inner in zip(op.outputs, op.body.outputs, strict=True)
+            for block in op.blocks[:1]
+            for outer, inner in zip(op.outputs, block.outputs, strict=True)
             if isinstance(inner, int)
         }
 

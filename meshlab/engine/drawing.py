@@ -86,6 +86,6 @@ def _roots(program: Program, value: int, makers: dict[int, Operation], through_i
         maker = makers.get(v)
         if maker is None or (through_iota and maker.name == "iota"):
             found.append(v)
-        elif maker.body is None:
+        elif not maker.blocks:
             todo += maker.reads
     return found

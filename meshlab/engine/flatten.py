@@ -1,10 +1,10 @@
-"""From a jaxpr to `Code`: calls inlined, loops and recomputed pieces kept as blocks.
+"""From a jaxpr to `Code`: calls inlined, loops, branches and recomputed pieces kept as blocks.
 
 `jit`, `closed_call`, `custom_jvp_call` and `custom_vjp_call` are only wrapping by the time that a program is traced
 (differentiation is over): they are inlined. A `remat` that needs no barrier is inlined too; one whose results are
 recomputed for the backward pass stays a block, since XLA would otherwise merge the recomputation back into the forward
-pass, and the memory that it saves would be lost. A scan's constants are not passed in: its body reads them from the
-block around it.
+pass, and the memory that it saves would be lost. The constants of loops and the operands of branches are not passed in:
+the blocks inside read them from the block around them. Of a `custom_linear_solve` what solves it is inlined.
 """
 
 from __future__ import annotations
@@ -79,19 +79,23 @@ class _Flattener:
             outputs = self.closed(equation.params[_INLINED[name]], inputs, made)
             self.calls.pop()
             return outputs
+        if name == "device_put":
+            # Layouts say where values lie.
+            return inputs
+        if name == "custom_linear_solve":
+            solve, lengths = equation.params["jaxprs"].solve, equation.params["const_lengths"]
+            start = lengths.matvec + lengths.vecmat
+            known = inputs[start : start + lengths.solve]
+            return self.closed(solve, [*known, *inputs[sum(lengths) :]], made)
         if name in REMAT and not (equation.params["prevent_cse"] and equation.params["differentiated"]):
             return self.closed(equation.params["jaxpr"], inputs, made)
         # Inside a block of the backward pass everything runs there, what is recomputed as well.
         backward = self.backward or is_backward(equation)
         outside, self.backward = self.backward, backward
-        body = None
-        if name == "scan":
-            inputs, body = self.scan_body(equation, inputs)
-        elif name in REMAT:
-            body = self.body(equation.params["jaxpr"], [])
+        inputs, blocks = self.blocks(equation, inputs)
         self.backward = outside
         outputs = [self.value(v.aval) for v in equation.outvars]
-        made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, body))
+        made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, blocks))
         return list(outputs)
 
     def body(self, closed: Any, constants: list[Input]) -> Block:
@@ -102,9 +106,21 @@ class _Flattener:
         outputs = self.closed(closed, [*constants, *fresh], made)
         return Block(tuple(fresh), tuple(made), tuple(outputs))
 
-    def scan_body(self, equation: Any, inputs: list[Input]) -> tuple[list[Input], Block]:
-        count = equation.params["num_consts"]
-        return inputs[count:], self.body(equation.params["jaxpr"], inputs[:count])
+    def blocks(self, equation: Any, inputs: list[Input]) -> tuple[list[Input], tuple[Block, ...]]:
+        """The blocks inside an equation, and the inputs that they do not read from outside by themselves."""
+        name, params = equation.primitive.name, equation.params
+        if name == "scan":
+            count = params["num_consts"]
+            return inputs[count:], (self.body(params["jaxpr"], inputs[:count]),)
+        if name == "while":
+            tested, count = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+            body = self.body(params["body_jaxpr"], inputs[tested:count])
+            return inputs[count:], (body, self.body(params["cond_jaxpr"], inputs[:tested]))
+        if name == "cond":
+            return inputs[:1], tuple(self.body(branch, inputs[1:]) for branch in params["branches"])
+        if name in REMAT:
+            return inputs, (self.body(params["jaxpr"], []),)
+        return inputs, ()
 
 
 def flatten(closed: Any) -> Code:

@@ -73,7 +73,13 @@ class Instruction:
     def attribute(self, key: str) -> str | None:
         """Returns the text of an attribute up to its end, brackets closed, or None where it does not stand."""
         found = re.search(rf"(?:^|[\s,]){re.escape(key)}=", self.attributes)
-        return None if found is None else _until(self.attributes[found.end() :], ",")
+        if found is None:
+            return None
+        rest = self.attributes[found.end() :]
+        text = _until(rest, ",")
+        # Groups of a mesh whose devices are in another order go on behind a comma: mesh['a'=2], device_ids=(1,0) {'a'}.
+        ordered = rest[len(text) :].startswith(", device_ids=")
+        return f"{text},{_until(rest[len(text) + 1 :], ',')}" if ordered else text
 
     def mentions(self) -> tuple[tuple[str, str], ...]:
         """Returns (attribute, name) for every name that an attribute mentions: called computations and others."""

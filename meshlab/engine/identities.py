@@ -17,7 +17,8 @@ from .code import Input, Literal, Operation
 
 Makers = Mapping[int, Operation]
 
-_NAMES = ("dim_names", "copy", "copy_p", "stop_gradient")
+# What a program says of where its values lie is not heard: layouts say it from outside.
+_NAMES = ("dim_names", "copy", "copy_p", "stop_gradient", "name", "sharding_constraint")
 _NEUTRAL = {"mul": 1, "div": 1, "pow": 1, "add": 0, "sub": 0, "add_any": 0}
 _ORDERED = ("div", "sub", "pow")
 _RESHAPING = ("squeeze", "reshape", "broadcast_in_dim", "reduce_sum", "reduce_max", "reduce_min")
@@ -33,7 +34,7 @@ def returned(operation: Operation, inputs: tuple[Input, ...], makers: Makers) ->
     """
     if operation.name in _NAMES:
         return inputs[0]
-    if operation.body is not None or len(operation.outputs) != 1:
+    if operation.blocks or len(operation.outputs) != 1:
         return None
     if operation.name in ("neg", "transpose"):
         return _undone(operation, inputs[0], makers)

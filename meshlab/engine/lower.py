@@ -18,11 +18,12 @@ from jax.sharding import PartitionSpec
 
 from .code import Code, Input, Literal
 from .exchange import crossed_axes, local_of
+from .loops import carried
 from .relayout import Hop
 from .rules import LOCAL_FORMS
 from .rules.local import bind
 from .spec import Axes, Spec, local_shape
-from .steps import Barrier, Compute, Fill, Loop, Move, Step
+from .steps import Compute, Fill, Move, Nested, Step
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -92,10 +93,8 @@ class Lowering:
                 shards[step.value, step.hop.result] = self.hop(step.hop, shards[step.value, step.start])
             elif isinstance(step, Fill):
                 shards[step.operation.outputs[0], step.spec] = self.fill(step, shards)
-            elif isinstance(step, Loop):
-                self.loop(step, shards)
             else:
-                self.barrier(step, shards)
+                self.nested(step, shards)
 
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:
         """The shards of inputs, and the values of literals."""
@@ -142,53 +141,63 @@ class Lowering:
             results = bind(operation, operands, operation.params)
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
 
-    def loop(self, step: Loop, shards: Shards):
-        """A scan; its body reads what lies around it."""
-        operation, body = step.operation, step.operation.body
-        assert body is not None
-        carried = operation.params["num_carry"]
-
-        def turn(carry, slices):
-            inside = dict(shards)
-            inside.update(((v, s), a) for v, s, a in zip(body.inputs, step.inner, (*carry, *slices), strict=True))
-            self.run(step.steps, inside)
-            made = self.read(inside, body.outputs, step.outputs)
-            return tuple(_like(m, c) for m, c in zip(made, carry, strict=False)), tuple(made[carried:])
-
+    def nested(self, step: Nested, shards: Shards):
+        """A loop, branches, or a piece that is recomputed: its blocks read what lies around them."""
+        name, operation = step.operation.name, step.operation
+        run = {"scan": self.scan, "while": self.turn_while, "cond": self.branch}.get(name, self.recompute)
         operands = self.read(shards, operation.inputs, step.operands)
-        starts = tuple(
-            jnp.asarray(o, v.aval.dtype)
-            for o, v in zip(operands[:carried], operation.equation.outvars[:carried], strict=True)
-        )
-        carry, stacked = lax.scan(
-            turn,
-            starts,
-            tuple(operands[carried:]),
-            length=operation.params["length"],
-            reverse=operation.params["reverse"],
-            unroll=operation.params["unroll"],
-        )
-        self.hand_out(step, (*carry, *stacked), shards)
+        results = run(step, operands, shards)
+        shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
 
-    def barrier(self, step: Barrier, shards: Shards):
-        """A recomputed piece, which the compiler must not merge with the first computation."""
-        body = step.operation.body
-        assert body is not None
-        operands = tuple(jnp.asarray(o) for o in self.read(shards, step.operation.inputs, step.operands))
-        # The body computes from its own inputs alone; what else it may read are constants.
-        inside = dict(shards)
-        inside.update(zip(zip(body.inputs, step.inner, strict=True), lax.optimization_barrier(operands), strict=True))
-        self.run(step.steps, inside)
-        self.hand_out(step, self.read(inside, body.outputs, step.outputs), shards)
+    def enter(self, step: Nested, number: int, arrays: Sequence[Any], shards: Shards) -> list[Any]:
+        """Runs a block on its inputs; returns its outputs."""
+        block, inside = step.operation.blocks[number], step.blocks[number]
+        known = dict(shards)
+        known.update(((v, s), a) for v, s, a in zip(block.inputs, inside.inputs, arrays, strict=True))
+        self.run(inside.steps, known)
+        return self.read(known, block.outputs, inside.outputs)
 
     @staticmethod
-    def hand_out(step: Loop | Barrier, results: Sequence[Any], shards: Shards):
-        """Makes a block's results the values of the block around it."""
-        stacked_from = step.operation.params["num_carry"] if isinstance(step, Loop) else len(results)
-        for position, (value, result) in enumerate(zip(step.operation.outputs, results, strict=True)):
-            spec = step.outputs[position] or Spec(())
-            outer = Spec(((), *spec.splits), spec.partial) if position >= stacked_from else spec
-            shards[value, outer] = result
+    def starts(step: Nested, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """What a loop carries into its first turn, in the dtypes that it carries."""
+        carry = zip(operands[: carried(step.operation)], step.operation.equation.outvars, strict=False)
+        return tuple(jnp.asarray(operand, v.aval.dtype) for operand, v in carry)
+
+    def scan(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
+        """A loop over slices: carries and stacks come in, carries and stacks go out."""
+        params, count = step.operation.params, carried(step.operation)
+
+        def turn(carry, slices):
+            made = self.enter(step, 0, (*carry, *slices), shards)
+            return tuple(_like(m, c) for m, c in zip(made, carry, strict=False)), tuple(made[count:])
+
+        starts, given = self.starts(step, operands), {k: params[k] for k in ("length", "reverse", "unroll")}
+        carry, stacked = lax.scan(turn, starts, tuple(operands[count:]), **given)
+        return (*carry, *stacked)
+
+    def turn_while(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
+        """A loop that turns as long as its test says so, on all devices alike."""
+
+        def turn(carry):
+            return tuple(_like(m, c) for m, c in zip(self.enter(step, 0, carry, shards), carry, strict=True))
+
+        return lax.while_loop(lambda c: self.enter(step, 1, c, shards)[0], turn, self.starts(step, operands))
+
+    def branch(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
+        """One of several branches, the same on all devices."""
+        made = [v.aval.dtype for v in step.operation.equation.outvars]
+
+        def taken(number: int) -> Callable[[], tuple[Any, ...]]:
+            return lambda: tuple(
+                jnp.asarray(r, d) for r, d in zip(self.enter(step, number, (), shards), made, strict=True)
+            )
+
+        return lax.switch(operands[0].astype(jnp.int32), [taken(i) for i in range(len(step.blocks))])
+
+    def recompute(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
+        """A recomputed piece, which the compiler must not merge with the first computation."""
+        # The body computes from its own inputs alone; what else it may read are constants.
+        return self.enter(step, 0, lax.optimization_barrier(tuple(map(jnp.asarray, operands))), shards)
 
 
 def _like(made: Any, carry: Any) -> Any:

@@ -141,11 +141,21 @@ class _Namer:
 
     def block(self, block: Block):
         for operation in block.operations:
-            if operation.body is not None:
-                self.block(operation.body)
-                self.around(operation, operation.body)
-            else:
+            if not operation.blocks:
                 self.operation(operation)
+                continue
+            for inside in operation.blocks:
+                self.block(inside)
+            if operation.name == "cond":
+                for branch in operation.blocks:
+                    for outer, inner in zip(operation.outputs, branch.outputs, strict=True):
+                        self.join_values(outer, inner)
+            else:
+                self.around(operation, operation.blocks[0])
+            if operation.name == "while":
+                body, test = operation.blocks
+                for a, b in zip((*body.outputs, *body.inputs), test.inputs * 2, strict=True):
+                    self.join_values(a, b)
 
     def around(self, operation: Operation, body: Block):
         """Joins what comes into a block and goes out of it with what it is inside."""

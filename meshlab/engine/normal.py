@@ -3,7 +3,7 @@
 XLA removes what is dead, computes equal expressions once, and takes out of a loop what does not change inside. If the
 plan counted before that, it would count collectives that never run. So the code is brought into that form first:
 
-    name marks are taken out; equal operations of one block are made one; a scan's operations that depend on nothing
+    name marks are taken out; equal operations of one block are made one; a loop's operations that depend on nothing
     made inside it move in front of it; what no output needs is dropped.
 
 Operations behind the barrier of a `remat` are never merged with those outside: that they run again is their purpose.
@@ -17,12 +17,12 @@ from collections.abc import Callable
 import numpy as np
 
 from .code import Block, Code, Input, Literal, Operation
+from .flatten import REMAT
 from .identities import returned
+from .loops import LOOPS, carried
 from .rules.elementwise import ELEMENTWISE
 
-_NEVER_SHARED = ("scan", "while", "cond")
 _COMMUTATIVE = ("add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
-_EXPENSIVE_LOOPS = ("while", "cond")
 
 
 def normalize(code: Code) -> Code:
@@ -47,11 +47,10 @@ def _share(block: Block, known: dict, renamed: dict[int, Input], makers: dict[in
         if same is not None:
             renamed[found.outputs[0]] = same
             continue
-        body = found.body
-        if body is not None:
-            _rename_unchanged(found, inputs, renamed)
-            body = _share(body, known if found.name == "scan" else {}, renamed, makers)
-        operation = dataclasses.replace(found, inputs=inputs, body=body)
+        _rename_unchanged(found, inputs, renamed)
+        around = {} if found.name in REMAT else known
+        blocks = tuple(_share(block, around, renamed, makers) for block in found.blocks)
+        operation = dataclasses.replace(found, inputs=inputs, blocks=blocks)
         key = _key(operation)
         if key is not None and key in known:
             renamed.update(zip(operation.outputs, known[key], strict=True))
@@ -64,19 +63,19 @@ def _share(block: Block, known: dict, renamed: dict[int, Input], makers: dict[in
 
 
 def _rename_unchanged(operation: Operation, inputs: tuple[Input, ...], renamed: dict[int, Input]):
-    """What a scan carries and never changes is what came in: its body, and what follows, read that instead."""
+    """What a loop carries and never changes is what came in: its blocks, and what follows, read that instead."""
     body = operation.body
-    if operation.name != "scan" or body is None:
+    if operation.name not in LOOPS or body is None:
         return
-    for position in range(operation.params["num_carry"]):
+    for position in range(carried(operation)):
         if body.outputs[position] == body.inputs[position]:
-            renamed[body.inputs[position]] = inputs[position]
+            renamed.update((block.inputs[position], inputs[position]) for block in operation.blocks)
             renamed[operation.outputs[position]] = inputs[position]
 
 
 def _key(operation: Operation):
     """What makes two operations equal, or None where they must not be merged."""
-    if operation.body is not None or operation.name in _NEVER_SHARED or operation.equation.effects:
+    if operation.blocks or operation.equation.effects:
         return None
     inputs: tuple = tuple(_literal_key(i) if isinstance(i, Literal) else i for i in operation.inputs)
     if operation.name in _COMMUTATIVE:
@@ -100,21 +99,22 @@ def _hashable(value):
 
 
 def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:
-    """Moves what does not change inside a scan in front of it; `outside` are the values known around the block."""
+    """Moves what does not change inside a loop in front of it; `outside` are the values known around the block."""
     known = set(outside)
     kept = []
     for operation in block.operations:
         known.update(operation.outputs)
-        if operation.body is None:
-            kept.append(operation)
-            continue
-        looped = operation.name == "scan"
-        body, _ = _hoist(operation.body, (known if looped else set()) | set(operation.body.inputs))
-        if looped:
-            invariant, body = _split_invariant(body, known)
-            kept += invariant
-            known.update(o for op in invariant for o in op.outputs)
-        kept.append(dataclasses.replace(operation, body=body))
+        looped = operation.name in LOOPS
+        around = set() if operation.name in REMAT else known
+        blocks = []
+        for inside in operation.blocks:
+            settled, _ = _hoist(inside, around | set(inside.inputs))
+            if looped:
+                invariant, settled = _split_invariant(settled, known)
+                kept += invariant
+                known.update(o for op in invariant for o in op.outputs)
+            blocks.append(settled)
+        kept.append(dataclasses.replace(operation, blocks=tuple(blocks)))
     return Block(block.inputs, tuple(kept), block.outputs), known
 
 
@@ -122,7 +122,7 @@ def _split_invariant(body: Block, outside: set[int]) -> tuple[list[Operation], B
     known = set(outside) - set(body.inputs)
     invariant, varying = [], []
     for operation in body.operations:
-        movable = operation.body is None and operation.name not in _EXPENSIVE_LOOPS and not operation.equation.effects
+        movable = not operation.blocks and not operation.equation.effects
         if movable and all(i in known for i in operation.reads):
             invariant.append(operation)
             known.update(operation.outputs)
@@ -138,12 +138,9 @@ def _drop_dead(block: Block) -> Block:
         if not needed.intersection(operation.outputs) and not operation.equation.effects:
             continue
         needed.update(operation.reads)
-        if operation.body is None:
-            kept.append(operation)
-            continue
-        body = _drop_dead(operation.body)
-        needed.update(outside_reads(body))
-        kept.append(dataclasses.replace(operation, body=body))
+        blocks = tuple(map(_drop_dead, operation.blocks))
+        needed.update(*map(outside_reads, blocks))
+        kept.append(dataclasses.replace(operation, blocks=blocks))
     return Block(block.inputs, tuple(reversed(kept)), block.outputs)
 
 
@@ -153,8 +150,7 @@ def outside_reads(block: Block) -> set[int]:
     read: set[int] = set()
     for operation in block.operations:
         read.update(operation.reads)
-        if operation.body is not None:
-            read.update(outside_reads(operation.body))
+        read.update(*map(outside_reads, operation.blocks))
         made.update(operation.outputs)
     read.update(o for o in block.outputs if isinstance(o, int))
     return read - made
@@ -173,8 +169,8 @@ def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
     def look(block: Block, visit: Callable[[Operation], None]):
         for operation in block.operations:
             visit(operation)
-            if operation.body is not None:
-                look(operation.body, visit)
+            for inside in operation.blocks:
+                look(inside, visit)
 
     def visit(operation: Operation):
         if operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":

@@ -78,12 +78,10 @@ class Planner:
         """Plans the operations of a block into a scope."""
         self.chain.append(scope)
         for operation in block.operations:
-            if operation.body is None:
-                self.operation(scope, operation)
-            elif operation.name == "scan":
-                planner_blocks.plan_scan(self, scope, operation)
+            if operation.blocks:
+                planner_blocks.plan_nested(self, scope, operation)
             else:
-                planner_blocks.plan_barrier(self, scope, operation)
+                self.operation(scope, operation)
         self.chain.pop()
 
     def arrive(self, scope: Scope, value: int, spec: Spec):

@@ -1,20 +1,24 @@
-"""Planning blocks: scans, and pieces that are recomputed behind a barrier.
+"""Planning blocks: loops, branches, and pieces that are recomputed behind a barrier.
 
-A scan's carry must have one spec, going in and coming out. It starts from the spec of what comes in, is joined with
+A loop's carry must have one spec, going in and coming out. It starts from the spec of what comes in, is joined with
 what the body makes of it (an axis stays split only as far as both are), and the body is planned anew until nothing
 changes. A carry that starts from zero may be partial: so gradients accumulate over steps and are reduced once. Whether
 partial sums gather in it is found by planning the body once as if it were still zero.
+
+What decides over a turn or a branch is whole, so that all devices decide alike. The branches of a `cond` return their
+results in one spec, as far split as all of them are; what they read from outside is moved in front of them.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .code import Input, Operation
+from .code import Block, Input, Operation
+from .loops import LOOPS, carried, turns
 from .relayout import resolution
 from .scope import Scope
-from .spec import Spec, split_count
-from .steps import Barrier, Cause, Loop
+from .spec import Spec, split_count, whole
+from .steps import Cause, Inside, Nested
 
 if TYPE_CHECKING:
     from .planner import Planner
@@ -35,34 +39,72 @@ def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause:
     return tuple(s if isinstance(v, int) else None for v, s in zip(values, specs, strict=True))
 
 
-def plan_barrier(planner: Planner, scope: Scope, operation: Operation):
-    """Plans a recomputed piece; nothing is shared with what is outside, since that it runs again is its purpose."""
-    body = operation.body
-    assert body is not None
-    keep = [planner.uses[i] == 1 for i in body.inputs]
-    specs = [_before(planner, v, k) for v, k in zip(operation.inputs, keep, strict=True)]
-    operands = _read(planner, operation.inputs, specs, Cause("operand", operation))
-    inside = Scope()
-    for value, spec in zip(body.inputs, specs, strict=True):
-        planner.arrive(inside, value, spec)
-    planner.run(inside, body)
-    outputs = [planner.natural(v) for v in body.outputs]
-    returned = _read(planner, body.outputs, outputs, Cause("carry", operation))
-    scope.steps.append(Barrier(operation, operands, tuple(specs), returned, tuple(inside.steps)))
-    for value, spec in zip(operation.outputs, outputs, strict=True):
+def plan_nested(planner: Planner, scope: Scope, operation: Operation):
+    """Plans an operation with blocks inside."""
+    if operation.name in LOOPS:
+        step = _loop(planner, operation)
+    elif operation.name == "cond":
+        step = _branches(planner, operation)
+    else:
+        step = _barrier(planner, operation)
+    scope.steps.append(step)
+    for value, spec in zip(operation.outputs, step.results, strict=True):
         planner.arrive(scope, value, spec)
 
 
-def plan_scan(planner: Planner, scope: Scope, operation: Operation):
-    """Plans a scan: looks for the carry's fixpoint, then plans the body for good."""
-    body, carried = operation.body, operation.params["num_carry"]
-    assert body is not None
-    starts = [_before(planner, v) for v in operation.inputs[:carried]]
-    stacked = [_before(planner, v) for v in operation.inputs[carried:]]
+def _enter(planner: Planner, block: Block, specs: list[Spec]) -> Scope:
+    """Plans what a block computes from inputs in given specs."""
+    inside = Scope()
+    for value, spec in zip(block.inputs, specs, strict=True):
+        planner.arrive(inside, value, spec)
+    planner.run(inside, block)
+    return inside
+
+
+def _barrier(planner: Planner, operation: Operation) -> Nested:
+    """A recomputed piece: nothing is shared with what is outside, since that it runs again is its purpose."""
+    (body,) = operation.blocks
+    keep = [planner.uses[i] == 1 for i in body.inputs]
+    specs = [_before(planner, v, k) for v, k in zip(operation.inputs, keep, strict=True)]
+    operands = _read(planner, operation.inputs, specs, Cause("operand", operation))
+    inside = _enter(planner, body, specs)
+    made = [planner.natural(v) for v in body.outputs]
+    returned = _read(planner, body.outputs, made, Cause("carry", operation))
+    return Nested(operation, operands, tuple(made), (Inside(tuple(specs), returned, tuple(inside.steps)),))
+
+
+def _branches(planner: Planner, operation: Operation) -> Nested:
+    """Branches: each is planned by itself, and returns what it makes in a spec that all can have."""
+    operands = _read(planner, operation.inputs, [whole(0)], Cause("operand", operation))
+    scopes = [_enter(planner, branch, []) for branch in operation.blocks]
+    results = []
+    for values in zip(*(branch.outputs for branch in operation.blocks), strict=True):
+        homes = [planner.natural(v) for v in values if planner.spec_of(v) is not None]
+        alike = len(homes) == len(values) and len({home.partial for home in homes}) == 1
+        joined = homes[0] if homes else planner.natural(values[0])
+        for home in homes[1:]:
+            joined = _join(joined, home, may_be_partial=True)
+        results.append(joined if alike else joined.resolved())
+    cause, blocks = Cause("carry", operation), []
+    for branch in operation.blocks:
+        for value, spec in zip(branch.outputs, results, strict=True):
+            home = planner.spec_of(value)
+            if isinstance(value, int) and home is not None and home.partial and not spec.partial:
+                planner.resolve(value, Cause("sum", operation))
+        blocks.append(_read(planner, branch.outputs, results, cause))
+    insides = tuple(Inside((), returned, tuple(s.steps)) for s, returned in zip(scopes, blocks, strict=True))
+    return Nested(operation, operands, tuple(results), insides)
+
+
+def _loop(planner: Planner, operation: Operation) -> Nested:
+    """A loop: looks for the carry's fixpoint, then plans the body for good."""
+    body, count = operation.blocks[0], carried(operation)
+    starts = [_before(planner, v) for v in operation.inputs[:count]]
+    stacked = [_before(planner, v) for v in operation.inputs[count:]]
     stacked = [Spec(((), *s.splits[1:])) for s in stacked]
     zero = [planner.is_zero(v) and planner.uses[i] == 1 for v, i in zip(operation.inputs, body.inputs, strict=False)]
     saved, hoped = _save(planner), planner.hoped
-    hoping = any(zero[:carried])
+    hoping = any(zero[:count])
     while True:
         inner = [*starts, *(Spec(s.splits[1:]) for s in stacked)]
         tried = zip(body.inputs, starts, zero, strict=False)
@@ -70,7 +112,7 @@ def plan_scan(planner: Planner, scope: Scope, operation: Operation):
         inside, made = _plan_body(planner, operation, inner)
         planner.hoped = hoped
         joined = [
-            _join(start, after, may) for start, after, may in zip(starts, made[:carried], zero[:carried], strict=True)
+            _join(start, after, may) for start, after, may in zip(starts, made[:count], zero[:count], strict=True)
         ]
         if joined == starts and not hoping:
             break
@@ -80,25 +122,30 @@ def plan_scan(planner: Planner, scope: Scope, operation: Operation):
         starts = [j if z else j.resolved() for z, j in zip(zero, joined, strict=False)]
         _restore(planner, saved)
     operands = _read(planner, operation.inputs, [*starts, *stacked], Cause("operand", operation))
-    returned = _read(planner, body.outputs, [*starts, *made[carried:]], Cause("carry", operation))
-    scope.steps.append(Loop(operation, operands, tuple(inner), returned, tuple(inside.steps)))
-    outer = [*starts, *(Spec(((), *s.splits), s.partial) for s in made[carried:])]
-    for value, spec in zip(operation.outputs, outer, strict=True):
-        planner.arrive(scope, value, spec)
+    returned = _read(planner, body.outputs, [*starts, *made[count:]], Cause("carry", operation))
+    blocks = (Inside(tuple(inner), returned, tuple(inside.steps)), *_test(planner, operation, starts))
+    results = (*starts, *(Spec(((), *s.splits), s.partial) for s in made[count:]))
+    return Nested(operation, operands, results, blocks, turns(operation) or 1)
+
+
+def _test(planner: Planner, operation: Operation, starts: list[Spec]) -> tuple[Inside, ...]:
+    """The test of a `while`, for carries in given specs."""
+    if operation.name != "while":
+        return ()
+    test = operation.blocks[1]
+    inside = _enter(planner, test, starts)
+    returned = _read(planner, test.outputs, [whole(0)], Cause("operand", operation))
+    return (Inside(tuple(starts), returned, tuple(inside.steps)),)
 
 
 def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tuple[Scope, list[Spec]]:
-    """Plans a scan's body for carries and slices in given specs; returns its scope and its outputs' specs."""
-    body, carried = operation.body, operation.params["num_carry"]
-    assert body is not None
-    inside = Scope()
-    for value, spec in zip(body.inputs, inner, strict=True):
-        planner.arrive(inside, value, spec)
-    planner.run(inside, body)
+    """Plans a loop's body for carries and slices in given specs; returns its scope and its outputs' specs."""
+    body, count = operation.blocks[0], carried(operation)
+    inside = _enter(planner, body, inner)
     made = []
     for position, value in enumerate(body.outputs):
         spec = planner.natural(value)
-        if position >= carried and spec.partial and isinstance(value, int):
+        if position >= count and spec.partial and isinstance(value, int):
             # What is stacked stays partial until after the loop, unless it is wanted split: then it is reduced and
             # scattered step by step, so that the whole stack is never held.
             target = resolution(spec, planner.wants.get(value))

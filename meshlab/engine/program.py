@@ -152,7 +152,8 @@ class Program:
         numbers = [*block.inputs]
         for operation in walk(block):
             numbers += operation.outputs
-            numbers += operation.body.inputs if operation.body else ()
+            for block in operation.blocks:
+                numbers += block.inputs
         return tuple(self.value(n) for n in numbers)
 
     def value(self, number: int) -> Value:
@@ -196,8 +197,8 @@ class Program:
         """For what comes into a block, the value outside that it is (a slice of), through all blocks."""
         found: dict[int, int] = {}
         for operation in walk(self.code.block):
-            if operation.body:
-                for outside, inside in zip(operation.inputs, operation.body.inputs, strict=True):
+            for block in operation.blocks if operation.name != "cond" else ():
+                for outside, inside in zip(operation.inputs, block.inputs, strict=True):
                     if isinstance(outside, int):
                         found[inside] = found.get(outside, outside)
         return found
@@ -254,7 +255,7 @@ class Program:
         return {
             operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros))
             for operation in walk(self.code.block)
-            if operation.body is None
+            if not operation.blocks
         }
 
     @functools.cached_property
@@ -277,9 +278,9 @@ class Program:
 
     def dim_of(self, name: str | None) -> str | None:
         """The user's dim whose split an axis of this name bears; None for made-up names and minor parts."""
-        if name in self.majors:
-            return self.majors[name][0]
-        return name if name in self.dims else None
+        if name is None or name in self.dims:
+            return name
+        return self.majors[name][0] if name in self.majors else None
 
     def dims_of(self, value: int) -> tuple[str | None, ...]:
         """The user's dim whose split each axis of a value bears."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .code import Input
 from .spec import Spec
-from .steps import Barrier, Compute, Fill, Loop, Step
+from .steps import Compute, Fill, Nested, Step
 
 Shard = tuple[int, Spec]
 
@@ -44,12 +44,15 @@ def _pruned(steps: Sequence[Step], read: set[Shard], roots: Mapping[int, int]) -
             if (step.operation.outputs[0], step.spec) not in read:
                 continue
             read |= _shards(((v, Spec(())) for v in step.operation.inputs), roots)
-        elif isinstance(step, Loop | Barrier):
-            body = step.operation.body
-            assert body is not None
-            inner, inside = _pruned(step.steps, _shards(zip(body.outputs, step.outputs, strict=True), roots), roots)
-            step = dataclasses.replace(step, steps=inner)  # noqa: PLW2901 - the step, its body pruned
-            read |= inside | _shards(zip(step.operation.inputs, step.operands, strict=True), roots)
+        elif isinstance(step, Nested):
+            blocks = []
+            for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
+                returned = _shards(zip(block.outputs, inside.outputs, strict=True), roots)
+                inner, wanted = _pruned(inside.steps, returned, roots)
+                blocks.append(dataclasses.replace(inside, steps=inner))
+                read |= wanted
+            step = dataclasses.replace(step, blocks=tuple(blocks))  # noqa: PLW2901 - the step, its blocks pruned
+            read |= _shards(zip(step.operation.inputs, step.operands, strict=True), roots)
         else:
             if (step.value, step.hop.result) not in read:
                 continue

@@ -3,8 +3,7 @@
     Compute   one operation on local shards
     Fill      a constant, or an index along an axis, made on the spot in whatever spec is asked for
     Move      one hop of a relayout: a slice or a collective
-    Loop      a scan, with the steps of its body
-    Barrier   a piece that is recomputed, behind an optimization barrier, with its steps
+    Nested    a loop, branches, or a piece that is recomputed behind a barrier, with the steps of its blocks
 
 Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
 that it reads. The same list is counted, drawn and run.
@@ -94,58 +93,61 @@ class Move:
 
 
 @dataclasses.dataclass(frozen=True)
-class Nested:
-    """An operation with a block inside.
+class Inside:
+    """One block of a nested step.
 
     Attributes:
-        operation: the scan or remat.
+        inputs: the specs of the block's inputs.
+        outputs: the specs in which it returns its outputs; None for a literal.
+        steps: what runs in it.
+    """
+
+    inputs: tuple[Spec, ...]
+    outputs: tuple[Spec | None, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Nested:
+    """An operation with blocks inside: a `scan` or `while`, a `cond`, or a piece that is recomputed.
+
+    Attributes:
+        operation: what it is.
         operands: the specs in which its inputs are read; None for a literal.
-        inner: the specs of the block's inputs.
-        outputs: the specs of the block's outputs; None for a literal.
-        steps: the block's steps.
+        results: the specs of what it makes.
+        blocks: its blocks, in the order of the operation's.
+        times: how often the first block runs; 1 for a `while` whose number of turns is not known.
     """
 
     operation: Operation
     operands: tuple[Spec | None, ...]
-    inner: tuple[Spec, ...]
-    outputs: tuple[Spec | None, ...]
-    steps: tuple[Step, ...]
-
-    def told(self, head: str) -> str:
-        """The steps inside, one to a line, under a head."""
-        return "\n    ".join([head, *"\n".join(map(str, self.steps)).splitlines()])
-
-
-class Loop(Nested):
-    """A scan: carries and stacked inputs come in, carries and stacked results go out."""
-
-    @property
-    def times(self) -> int:
-        """How often the body runs."""
-        return self.operation.params["length"]
+    results: tuple[Spec, ...]
+    blocks: tuple[Inside, ...]
+    times: int = 1
 
     def __str__(self):
-        return self.told(f"scan × {self.times}")
+        name = self.operation.name
+        heads = {
+            "scan": [f"scan × {self.times}"],
+            "while": ["while, each turn", "while, each test"],
+            "cond": [f"cond, branch {i}" for i in range(len(self.blocks))],
+        }.get(name, ["recomputed, behind a barrier"])
+        told = [
+            "\n    ".join([head, *"\n".join(map(str, block.steps)).splitlines()])
+            for head, block in zip(heads, self.blocks, strict=True)
+        ]
+        return "\n".join(told)
 
 
-class Barrier(Nested):
-    """A piece that is recomputed, which the compiler must not merge with the first computation."""
-
-    @property
-    def times(self) -> int:
-        """Its steps run once."""
-        return 1
-
-    def __str__(self):
-        return self.told("recomputed, behind a barrier")
-
-
-Step = Compute | Fill | Move | Loop | Barrier
+Step = Compute | Fill | Move | Nested
 
 
 def counted(steps: tuple[Step, ...], times: int = 1) -> Iterator[tuple[Step, int]]:
-    """Yields every step, those inside loops too, with how often it runs."""
+    """Yields every step, those inside loops too, with how often it runs; of branches each counts as if it ran."""
     for step in steps:
         yield step, times
-        if isinstance(step, Loop | Barrier):
-            yield from counted(step.steps, times * step.times)
+        if isinstance(step, Nested):
+            for position, block in enumerate(step.blocks):
+                # A loop is tested once more than it turns.
+                more = step.operation.name == "while" and position == 1
+                yield from counted(block.steps, times * (step.times + more))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from .code import Block, Input, Operation
 from .legality import Rules
+from .loops import LOOPS, carried
 from .rules import Factors
 from .spec import Spec, split_count
 
@@ -42,12 +43,13 @@ def _want(wants: Wants, value: Input, spec: Spec | None, sizes: Mapping[str, int
 
 def _through(program: Program, block: Block, rules: Rules, sizes: Mapping[str, int], wants: Wants):
     for operation in reversed(block.operations):
-        if operation.name == "scan":
-            _through_scan(program, operation, rules, sizes, wants)
-        elif operation.body is not None:
-            _hand_over(operation.outputs, operation.body.outputs, wants, sizes)
-            _through(program, operation.body, rules, sizes, wants)
-            _hand_over(operation.body.inputs, operation.inputs, wants, sizes)
+        if operation.name in LOOPS:
+            _through_loop(program, operation, rules, sizes, wants)
+        elif operation.blocks:
+            for inside in operation.blocks:
+                _hand_over(operation.outputs, inside.outputs, wants, sizes)
+                _through(program, inside, rules, sizes, wants)
+                _hand_over(inside.inputs, operation.inputs[: len(inside.inputs)], wants, sizes)
         elif operation.name == "tag" and operation.params["tag"] in rules.stored:
             spec = rules.spec(program.names[operation.outputs[0]], operation.params["tag"])
             _want(wants, operation.inputs[0], spec, sizes)
@@ -76,18 +78,17 @@ def _to_operands(operation: Operation, factors: Factors, want: Spec, sizes: Mapp
             _want(wants, operand, Spec(tuple(split_of.get(f, ()) if f >= 0 else () for f in axes)), sizes)
 
 
-def _through_scan(program: Program, operation: Operation, rules: Rules, sizes: Mapping[str, int], wants: Wants):
+def _through_loop(program: Program, operation: Operation, rules: Rules, sizes: Mapping[str, int], wants: Wants):
     """Carries go round: what the body wants of its input it also wants of the output that becomes it."""
-    body, carried = operation.body, operation.params["num_carry"]
-    assert body is not None
-    _hand_over(operation.outputs[:carried], body.outputs[:carried], wants, sizes)
-    for outer, inner in zip(operation.outputs[carried:], body.outputs[carried:], strict=True):
+    body, count = operation.blocks[0], carried(operation)
+    _hand_over(operation.outputs[:count], body.outputs[:count], wants, sizes)
+    for outer, inner in zip(operation.outputs[count:], body.outputs[count:], strict=True):
         want = wants.get(outer)
         _want(wants, inner, want and Spec(want.splits[1:]), sizes)
     for _ in range(2):
         _through(program, body, rules, sizes, wants)
-        _hand_over(body.inputs[:carried], body.outputs[:carried], wants, sizes)
-    _hand_over(body.inputs[:carried], operation.inputs[:carried], wants, sizes)
-    for outer, inner in zip(operation.inputs[carried:], body.inputs[carried:], strict=True):
+        _hand_over(body.inputs[:count], body.outputs[:count], wants, sizes)
+    _hand_over(body.inputs[:count], operation.inputs[:count], wants, sizes)
+    for outer, inner in zip(operation.inputs[count:], body.inputs[count:], strict=True):
         want = wants.get(inner)
         _want(wants, outer, want and Spec(((), *want.splits)), sizes)
