@@ -28,7 +28,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -154,8 +153,8 @@ def partitioned(plan: Plan, constraints: str = "all") -> Partitioned:
     on = devices(plan.mesh.size)
     executable = _compile(plan, on, constraints)
     sizes = plan.mesh.axes
-    text = _spelled_out(executable.as_text(), plan.mesh.size)
-    found = read_collectives(text, sizes)
+    text = executable.as_text()
+    found = read_collectives(text, sizes, unknown_trips=1)
     inserted = {(kind, axes or ("?",)): count for (kind, axes), count in totals(found).items()}
     planned, notes = predicted_totals(plan, on[0].platform)
     if on[0].platform == "cpu" and any(kind == "reduce-scatter" for kind, _ in planned):
@@ -164,16 +163,6 @@ def partitioned(plan: Plan, constraints: str = "all") -> Partitioned:
     return Partitioned(
         planned, inserted, sent, _sent(found, text, plan.mesh.size), constraints, executable, plan, notes
     )
-
-
-def _spelled_out(text: str, count: int) -> str:
-    """The text, with groups listed where XLA writes them as axes of a mesh whose devices it names after a comma."""
-
-    def listed(found: re.Match) -> str:
-        groups = (",".join(map(str, group)) for group in read_groups(found[1], count))
-        return f"replica_groups={{{','.join(f'{{{group}}}' for group in groups)}}}"
-
-    return re.sub(r"replica_groups=(mesh\[[^\]]*\], device_ids=\(\S+\) \{[^}]*\})", listed, text)
 
 
 def _sent(found: Iterable[HloCollective], text: str, count: int) -> float:
@@ -284,8 +273,35 @@ class _Evaluation:
         last, stacked = lax.scan(turn, carry(operands), list(operands[count:]), **options)
         return [*last, *stacked]
 
+    def turn_while(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
+        """A loop that turns as long as its test says so."""
+        body, test = operation.blocks
 
-_NESTED = {"scan": _Evaluation.scan, **dict.fromkeys(REMAT, _Evaluation.recompute)}
+        def carry(arrays: Sequence[Any]) -> list[Any]:
+            dtypes = [v.aval.dtype for v in operation.equation.outvars]
+            return self.constrain(body.inputs, map(jnp.asarray, arrays, dtypes))
+
+        def go_on(before: list[Any]) -> Any:
+            return self.inside(test, before, values)[0]
+
+        return lax.while_loop(go_on, lambda before: carry(self.inside(body, before, values)), carry(operands))
+
+    def branch(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
+        """One of several branches."""
+        dtypes = [v.aval.dtype for v in operation.equation.outvars]
+
+        def taken(block: Block) -> Callable[[], list[Any]]:
+            return lambda: list(map(jnp.asarray, self.inside(block, (), values), dtypes))
+
+        return lax.switch(jnp.asarray(operands[0], jnp.int32), [taken(block) for block in operation.blocks])
+
+
+_NESTED = {
+    "scan": _Evaluation.scan,
+    "while": _Evaluation.turn_while,
+    "cond": _Evaluation.branch,
+    **dict.fromkeys(REMAT, _Evaluation.recompute),
+}
 
 
 def _read(values: Values, inputs: Iterable[Input]) -> list[Any]:

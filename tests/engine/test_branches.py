@@ -2,10 +2,12 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 
 import meshlab as ml
+from meshlab.engine.drawing import drawn_arguments
 
 A, B = ml.dims(a=8, b=16)
 LAYOUTS = ("", "a:x", "b:x", "a:x b:y", "a:y+x", "b:x+y")
@@ -124,3 +126,13 @@ def test_linear_solves_are_what_solves_them():
 
     program = ml.trace(fn, ml.named(jnp.eye(8), "a _"), ml.f32[A, B])
     assert program.plan(ml.mesh(x=2), "b:x").check(jnp.eye(8) * 2.0, ml.tensor(jnp.ones((8, 16)), A, B)).ok
+
+
+def test_xla_is_handed_loops_and_branches_as_well():
+    def fn(x):
+        y = lax.while_loop(lambda v: jnp.abs(v).max() > 1.0, lambda v: v * 0.5, x.array)
+        return lax.cond(y.sum() > 0, lambda: y @ y.T, lambda: -y @ y.T)
+
+    plan = ml.trace(fn, ml.f32[A, B]).plan(ml.mesh(x=2), "b:x")
+    (x,) = drawn_arguments(plan.program, positive=False)
+    np.testing.assert_allclose(plan.xla().run(x), fn(x), rtol=1e-5)
