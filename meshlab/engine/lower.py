@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec
 from .code import Code, Input, Literal
 from .exchange import crossed_axes, local_of
 from .loops import carried
-from .relayout import Hop
+from .relayout import Hop, permutation
 from .rules import LOCAL_FORMS
 from .rules.local import bind
 from .spec import Axes, Spec, local_shape
@@ -90,7 +90,7 @@ class Lowering:
             if isinstance(step, Compute):
                 self.compute(step, shards)
             elif isinstance(step, Move):
-                shards[step.value, step.hop.result] = self.hop(step.hop, shards[step.value, step.start])
+                shards[step.value, step.hop.result] = self.hop(step.start, step.hop, shards[step.value, step.start])
             elif isinstance(step, Fill):
                 shards[step.operation.outputs[0], step.spec] = self.fill(step, shards)
             else:
@@ -103,7 +103,7 @@ class Lowering:
             for v, s in zip(values, specs, strict=True)
         ]
 
-    def hop(self, hop: Hop, shard: Any) -> Any:
+    def hop(self, start: Spec, hop: Hop, shard: Any) -> Any:
         """One move: a slice or a collective."""
         if hop.kind == "slice":
             size = shard.shape[hop.axis] // math.prod(self.sizes[a] for a in hop.axes)
@@ -114,6 +114,9 @@ class Lowering:
             return lax.psum_scatter(shard, hop.axes, scatter_dimension=hop.axis, tiled=True)
         if hop.kind == "all-to-all":
             return lax.all_to_all(shard, hop.axes, split_axis=hop.axis, concat_axis=hop.other, tiled=True)
+        if hop.kind == "collective-permute":
+            moved = permutation(start, hop.result, tuple(self.sizes.items()))
+            return lax.ppermute(shard, moved.axes, moved.pairs)
         return lax.psum(shard, hop.axes)
 
     def fill(self, step: Fill, shards: Shards) -> Any:

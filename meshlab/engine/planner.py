@@ -13,7 +13,7 @@ uses, it is resolved, once, to its wanted spec.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from . import planner_blocks
@@ -21,9 +21,9 @@ from .code import Block, Input, Operation
 from .legality import Rules
 from .outcome import Outcome, outcome_of
 from .prune import prune
-from .relayout import Hop, hops, resolution, wire_bytes
+from .relayout import hops, price, resolution
 from .scope import Scope
-from .spec import Axes, Spec, local_shape, whole
+from .spec import Axes, Spec, whole
 from .steps import Cause, Compute, Fill, Move, Step
 from .wanted import wanted_specs
 
@@ -132,8 +132,8 @@ class Planner:
             self.make(scope, fill, target, cause)
             return
         spec, moves = min(
-            ((spec, hops(spec, target)) for spec in available if set(target.partial) <= set(spec.partial)),
-            key=lambda found: self.price(root, *found),
+            ((spec, hops(spec, target, self.sizes)) for spec in available if set(target.partial) <= set(spec.partial)),
+            key=lambda found: price(*found, self.sizes),
         )
         for hop in moves:
             if hop.result not in available:
@@ -141,18 +141,6 @@ class Planner:
                 available = (*available, hop.result)
             spec = hop.result
         scope.available[root] = available
-
-    def price(self, value: int, start: Spec, moves: Sequence[Hop]) -> float:
-        """The wire bytes of a chain of moves, per element size."""
-        total, spec = 0.0, start
-        for hop in moves:
-            if hop.kind != "slice":
-                count = 1
-                for size in local_shape(self.shapes[value], spec, self.sizes):
-                    count *= size
-                total += wire_bytes(hop.kind, count, hop.axes, self.sizes)
-            spec = hop.result
-        return total
 
     # Operations
 
@@ -290,7 +278,7 @@ class Planner:
         outcome = self.renamed(operation, value, moved)
         spec = self.home.get(value)
         if spec is not None and spec.partial:
-            free = all(hop.kind == "slice" for hop in hops(spec, outcome.operands[0]))
+            free = all(hop.kind == "slice" for hop in hops(spec, outcome.operands[0], self.sizes))
             if not free or set(outcome.operands[0].axes) & set(spec.partial):
                 self.resolve(value, Cause("sum", operation))
                 outcome = self.renamed(operation, value, moved)

@@ -4,19 +4,24 @@
     partial over x          →  whole            one all-reduce
     split over x            →  whole            one all-gather
     axis 0 over x           →  axis 1 over x    one all-to-all
+    axis 0 over x           →  axis 0 over y    one collective-permute, where both have as many devices
     whole                   →  split over x     a slice: every device keeps its part, nothing moves
 
-Of several moves that a relayout needs, those that shrink the shard go first (slices, then reduce-scatters), and those
-that grow it last (all-gathers), so that what travels is as small as it can be. The list of hops is what is counted,
-drawn and run.
+Of all chains of such moves the one is taken that sends the fewest bytes; of those that send as many, the shortest. The
+list of hops is what is counted, drawn and run.
 """
 
 from __future__ import annotations
 
+import functools
+import heapq
 import itertools
 import math
-from collections.abc import Callable, Mapping
+import operator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
+
+import numpy as np
 
 from .spec import Axes, Spec
 
@@ -79,76 +84,160 @@ def resolution(spec: Spec, wanted: Spec | None) -> Spec:
     return Spec(tuple(splits))
 
 
-def hops(start: Spec, target: Spec) -> tuple[Hop, ...]:
+def hops(start: Spec, target: Spec, sizes: Mapping[str, int]) -> tuple[Hop, ...]:
     """Returns the moves that take a value from `start` to `target`.
 
     The target may leave the value partial over some of the axes that it is partial over already.
+
+    Args:
+        start: how the value lies.
+        target: how it is to lie.
+        sizes: the mesh axes' sizes.
     """
-    route = _Route(start, target)
-    while route.slice() or route.scatter() or route.reduce() or route.exchange() or route.gather():
-        pass
-    return tuple(route.moves)
+    return () if start == target else _cheapest(start, target, tuple(sizes.items()))
 
 
-class _Route:
-    """A relayout on its way: each method makes one move towards the target, and says whether there was one to make."""
+def price(start: Spec, moves: Iterable[Hop], sizes: Mapping[str, int]) -> float:
+    """The wire bytes of a chain of moves, per byte of the whole value."""
+    total, spec = 0.0, start
+    for hop in moves:
+        total += _cost(spec, hop, sizes)
+        spec = hop.result
+    return total
 
-    def __init__(self, start: Spec, target: Spec):
-        self.target = target.splits
-        self.splits = list(start.splits)
-        self.partial = set(start.partial)
-        self.to_sum = self.partial - set(target.partial)
-        self.moves: list[Hop] = []
 
-    def record(self, kind: str, axes: Axes, axis: int, other: int = -1) -> bool:
-        self.partial.difference_update(axes if kind in ("all-reduce", "reduce-scatter") else ())
-        self.to_sum.difference_update(axes)
-        result = Spec(tuple(self.splits), tuple(sorted(self.partial)))
-        self.moves.append(Hop(kind, axes, axis, other, result))
-        return True
+def _cost(spec: Spec, hop: Hop, sizes: Mapping[str, int]) -> float:
+    if hop.kind == "slice":
+        return 0.0
+    return wire_factor(hop.kind, math.prod(sizes[a] for a in hop.axes)) / math.prod(sizes[a] for a in spec.axes)
 
-    def slice(self) -> bool:
-        """Keeps this device's part of what is whole."""
-        return self.extend("slice", lambda axis: axis not in self.partial)
 
-    def scatter(self) -> bool:
-        """Sums, and keeps this device's part of the sum."""
-        return self.extend("reduce-scatter", lambda axis: axis in self.to_sum)
+@functools.lru_cache(maxsize=65536)
+def _cheapest(start: Spec, target: Spec, mesh: tuple[tuple[str, int], ...]) -> tuple[Hop, ...]:
+    """The cheapest chain, by Dijkstra's algorithm over the specs between."""
+    sizes, count = dict(mesh), itertools.count()
+    waiting: list[tuple] = [(0.0, 0, next(count), start, ())]
+    settled: set[Spec] = set()
+    while waiting:
+        cost, length, _, spec, chain = heapq.heappop(waiting)
+        if spec == target:
+            return chain
+        if spec in settled:
+            continue
+        settled.add(spec)
+        for hop in _moves(spec, start, target, sizes):
+            if hop.result not in settled:
+                # Sums that are equal but for rounding are equal, so that the shorter chain wins.
+                total = round(cost + _cost(spec, hop, sizes), 12)
+                heapq.heappush(waiting, (total, length + 1, next(count), hop.result, (*chain, hop)))
+    raise AssertionError(f"no chain leads from {start} to {target}")
 
-    def extend(self, kind: str, allowed: Callable[[str], bool]) -> bool:
-        used = {a for split in self.splits for a in split}
-        for i, want in enumerate(self.target):
-            have = self.splits[i]
-            if want == have or want[: len(have)] != have:
-                continue
-            more = tuple(itertools.takewhile(lambda a: a not in used and allowed(a), want[len(have) :]))
+
+def _moves(spec: Spec, start: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[Hop]:
+    """All moves from a spec that may lead on; each axis is split as the start or the target begins."""
+    used, to_sum = {*spec.axes, *spec.partial}, set(spec.partial) - set(target.partial)
+    if to_sum:
+        yield from _sums(spec, target, to_sum)
+    for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
+        if want[: len(have)] == have:
+            more = tuple(itertools.takewhile(lambda a: a not in used, want[len(have) :]))
             if more:
-                self.splits[i] = have + more
-                return self.record(kind, more, i)
-        return False
+                yield Hop("slice", more, i, -1, _with(spec, {i: have + more}))
+        elif have:
+            yield from _gathers(spec, i, start.splits[i], want)
+        if have and want != have:
+            yield from _exchanges(spec, i, target)
+    yield from _permutes(spec, target, sizes)
 
-    def reduce(self) -> bool:
-        """Sums what is to be whole, over all axes at once."""
-        return bool(self.to_sum) and self.record("all-reduce", tuple(sorted(self.to_sum)), -1)
 
-    def exchange(self) -> bool:
-        """Moves the minor-most mesh axis of one axis of the value to the end of another's."""
-        for j, have in enumerate(self.splits):
-            if not have or self.target[j][: len(have)] == have:
-                continue
-            for i, want in enumerate(self.target):
-                mine = self.splits[i]
-                if i != j and want[: len(mine)] == mine and want[len(mine) : len(mine) + 1] == have[-1:]:
-                    self.splits[j], self.splits[i] = have[:-1], mine + have[-1:]
-                    return self.record("all-to-all", have[-1:], i, j)
-        return False
+def _with(spec: Spec, changed: Mapping[int, Axes], partial: Iterable[str] | None = None) -> Spec:
+    splits = tuple(changed.get(i, split) for i, split in enumerate(spec.splits))
+    return Spec(splits, spec.partial if partial is None else tuple(sorted(partial)))
 
-    def gather(self) -> bool:
-        """Makes an axis whole as far as it is split otherwise than the target."""
-        for i, (have, want) in enumerate(zip(self.splits, self.target, strict=True)):
-            if want[: len(have)] != have:
-                shared = (k for k, (a, b) in enumerate(zip(have, want, strict=False)) if a != b)
-                keep = next(shared, len(want))
-                self.splits[i] = have[:keep]
-                return self.record("all-gather", have[keep:], i)
-        return False
+
+def _sums(spec: Spec, target: Spec, to_sum: set[str]) -> Iterator[Hop]:
+    """Sums that are scattered where the target is split, and the sum of what is to be whole, over all axes at once."""
+    for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
+        more = tuple(itertools.takewhile(lambda a: a in to_sum, want[len(have) :]))
+        if want[: len(have)] == have and more:
+            left = set(spec.partial).difference(more)
+            yield Hop("reduce-scatter", more, i, -1, _with(spec, {i: have + more}, left))
+    for over in dict.fromkeys((tuple(sorted(to_sum - set(target.axes))), tuple(sorted(to_sum)))):
+        if over:
+            yield Hop("all-reduce", over, -1, -1, _with(spec, {}, set(spec.partial).difference(over)))
+
+
+def _gathers(spec: Spec, i: int, first: Axes, want: Axes) -> Iterator[Hop]:
+    have = spec.splits[i]
+    for keep in range(len(have)):
+        if have[:keep] in (first[:keep], want[:keep]):
+            yield Hop("all-gather", have[keep:], i, -1, _with(spec, {i: have[:keep]}))
+
+
+def _exchanges(spec: Spec, j: int, target: Spec) -> Iterator[Hop]:
+    """The minor-most mesh axes of one axis of the value go to the end of another's."""
+    have = spec.splits[j]
+    for keep in range(len(have)):
+        moved = have[keep:]
+        for i, (mine, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
+            if i != j and want[: len(mine)] == mine and want[len(mine) : len(mine) + len(moved)] == moved:
+                yield Hop("all-to-all", moved, i, j, _with(spec, {j: have[:keep], i: mine + moved}))
+
+
+def _permutes(spec: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[Hop]:
+    """Blocks stay as large as they are, and go to the devices that the target begins with."""
+    changed: dict[int, Axes] = {}
+    for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
+        if have != want[: len(have)]:
+            count = math.prod(sizes[a] for a in have)
+            counts = itertools.accumulate((sizes[a] for a in want), operator.mul, initial=1)
+            fitting = next((k for k, n in enumerate(counts) if n == count), None)
+            if fitting is not None:
+                changed[i] = want[:fitting]
+    result = _with(spec, changed)
+    if changed and len({*result.axes, *result.partial}) == len(result.axes) + len(result.partial):
+        yield Hop("collective-permute", permutation(spec, result, tuple(sizes.items())).crossed, -1, -1, result)
+
+
+class Permutation(NamedTuple):
+    """Which device sends its block to which.
+
+    Attributes:
+        crossed: the mesh axes that blocks cross.
+        axes: all mesh axes over which devices are counted, in the order of the mesh.
+        pairs: (source, target) devices.
+    """
+
+    crossed: Axes
+    axes: Axes
+    pairs: tuple[tuple[int, int], ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def permutation(start: Spec, result: Spec, mesh: tuple[tuple[str, int], ...]) -> Permutation:
+    """Returns which blocks go where, so that a value lies otherwise, in as many blocks on each of its axes.
+
+    Args:
+        start: how the value lies.
+        result: how it is to lie.
+        mesh: the mesh axes' names and sizes.
+    """
+    changed = [i for i, (a, b) in enumerate(zip(start.splits, result.splits, strict=True)) if a != b]
+    axes = [(a, n) for a, n in mesh if any(a in spec.splits[i] for spec in (start, result) for i in changed)]
+    where = dict(zip((a for a, _ in axes), np.indices([n for _, n in axes]).reshape(len(axes), -1), strict=True))
+    sizes = dict(axes)
+
+    def blocks(spec: Spec) -> np.ndarray:
+        number = np.zeros(next(iter(where.values())).size, int)
+        for i in changed:
+            for axis in spec.splits[i]:
+                number = number * sizes[axis] + where[axis]
+        return number
+
+    held, needed = blocks(start), blocks(result)
+    source = np.where(held == needed, np.arange(held.size), -1)
+    open_sources, open_targets = (held != needed).nonzero()[0], (source < 0).nonzero()[0]
+    by_block = open_sources[np.argsort(held[open_sources], kind="stable")]
+    source[open_targets[np.argsort(needed[open_targets], kind="stable")]] = by_block
+    crossed = tuple(a for a, _ in axes if (where[a] != where[a][source]).any())
+    return Permutation(crossed, tuple(a for a, _ in axes), tuple((int(s), t) for t, s in enumerate(source)))

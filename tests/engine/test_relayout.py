@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
+from meshlab.engine.code import Block, Code
 from meshlab.engine.lower import Lowering, partition_spec
 from meshlab.engine.relayout import hops, resolution, wire_bytes, wire_factor
 from meshlab.engine.spec import Spec, local_shape, split_count, whole
@@ -49,7 +50,7 @@ def valid(spec):
 def test_hops_are_valid_and_end_at_the_target(pair):
     start, target = pair
     spec = start
-    for hop in hops(start, target):
+    for hop in hops(start, target, SIZES):
         assert valid(hop.result)
         assert hop.result != spec
         spec = hop.result
@@ -58,21 +59,22 @@ def test_hops_are_valid_and_end_at_the_target(pair):
 
 @given(specs())
 def test_a_relayout_to_itself_is_no_hop(spec):
-    assert hops(spec, spec) == ()
+    assert hops(spec, spec, SIZES) == ()
 
 
 def really(start, target):
     """Runs a relayout on 8 devices; returns the value that it is of, and the one that comes out."""
     mesh = jax.make_mesh((2, 2, 2), tuple(SIZES), axis_types=(jax.sharding.AxisType.Auto,) * 3)
-    lowering = Lowering((), {}, SIZES)
+    lowering = Lowering(Code(Block((), (), ()), (), (), {}), {}, SIZES)
     addends = math.prod(SIZES[a] for a in start.partial)
     # Whole numbers, an addend for each device along the partial axes: every order of addition gives the same.
     value = np.random.default_rng(0).integers(-50, 50, (*(2 for _ in start.partial), *SHAPE)).astype(np.float32)
 
     def run(shard):
-        shard = shard.reshape(shard.shape[len(start.partial) :])
-        for hop in hops(start, target):
-            shard = lowering.hop(hop, shard)
+        shard, spec = shard.reshape(shard.shape[len(start.partial) :]), start
+        for hop in hops(start, target, SIZES):
+            shard = lowering.hop(spec, hop, shard)
+            spec = hop.result
         return jax.lax.psum(shard, target.partial) if target.partial else shard
 
     into = PartitionSpec(*start.partial, *partition_spec(start))
@@ -115,10 +117,16 @@ def test_awkward_relayouts_move_the_value_that_is_meant(start, target):
         # What shrinks the shard goes first, what grows it last.
         (Spec((("y",), ()), ("x",)), Spec(((), ("x",))), ["reduce-scatter", "all-gather"]),
         (Spec((("y",), ())), Spec(((), ("x",))), ["slice", "all-gather"]),
+        # Blocks of the same size change places.
+        (Spec((("y",), ())), Spec((("x",), ())), ["collective-permute"]),
+        (Spec((("x", "y"), ())), Spec((("y", "x"), ())), ["collective-permute"]),
+        (Spec((("x",), ("y",))), Spec((("y",), ("x",))), ["collective-permute"]),
+        # The minor axis is gathered after the exchange of the major one, not before.
+        (Spec((("x", "y"), ())), Spec(((), ("x", "y"))), ["all-to-all"]),
     ],
 )
 def test_each_relayout_takes_the_collective_made_for_it(start, target, kinds):
-    assert [hop.kind for hop in hops(start, target)] == kinds
+    assert [hop.kind for hop in hops(start, target, SIZES)] == kinds
 
 
 def test_wire_bytes_are_what_a_ring_sends():
