@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from .code import Operation, item_bytes, walk
 from .exchange import exchanges
-from .relayout import wire_bytes
+from .relayout import gathered_first, price, wire_bytes
 from .rules import LOCAL_FORMS
 from .source import Source
 from .spec import Axes, Spec, local_shape
@@ -40,6 +40,8 @@ class Collective:
         source: the user's line that causes it.
         because: why it is there.
         remedy: what would remove it.
+        chain: for a move between two specs that takes more than a gather: the whole chain, and what the plain
+            alternative would send.
     """
 
     kind: str
@@ -53,6 +55,7 @@ class Collective:
     source: Source | None
     because: str
     remedy: str
+    chain: str = ""
 
 
 def collectives_of(plan: Plan) -> tuple[Collective, ...]:
@@ -107,6 +110,7 @@ class _Story:
             "dtype": str(code.dtypes[number]),
             "value": shown.label,
             "dims": tuple(d or "1" for d in shown.dims),
+            "chain": "",
         }
         return Collective(**(facts | told))
 
@@ -192,8 +196,8 @@ class _Story:
     def relaid(self, step: Move) -> dict[str, Any]:
         """The story of a gather or an exchange: who needs the value otherwise than it lies."""
         shown = self.program.value(step.name)
-        moved = step.hop.other if step.hop.kind == "all-to-all" else step.hop.axis
-        dim, axes = shown.dims[moved] or "?", _quoted(step.hop.axes)
+        moved = self.moved_axis(step)
+        dim, axes = shown.dims[moved] or "?", _quoted(step.start.splits[moved] or step.hop.axes)
         cause = step.cause
         source = cause.operation.source if cause.operation else shown.source
         if cause.kind == "stored":
@@ -201,18 +205,46 @@ class _Story:
             how = f"split over {_quoted(target)}" if target else "whole"
             because = f"`{cause.place}` is stored with `{dim}` {how}, but it is made split over {axes}."
             so = "as it is made" if target else "split"
-            remedy = f'Store it {so}: {{"{cause.place}": {{"{dim}": "{"+".join(step.hop.axes)}"}}}}.'
+            remedy = f'Store it {so}: {{"{cause.place}": {{"{dim}": "{"+".join(step.chain.start.splits[moved])}"}}}}.'
         elif cause.kind == "carry":
             because = f"The loop hands it on with `{dim}` whole, but it is made split over {axes}."
             remedy = f"Store the loop's first value split as well, or take `{dim}` off {axes}."
         else:
             because, remedy = self.needed(cause, dim, axes, step)
-        return {"source": source, "because": because, "remedy": remedy}
+        return {"source": source, "because": because, "remedy": remedy, "chain": self.chain(step)}
+
+    @staticmethod
+    def moved_axis(step: Move) -> int:
+        """The axis of the value that lies otherwise than it is needed."""
+        hop = step.hop
+        if hop.kind == "collective-permute":
+            pairs = zip(step.start.splits, hop.result.splits, strict=True)
+            return next(i for i, (before, after) in enumerate(pairs) if before != after)
+        return hop.other if hop.kind == "all-to-all" else hop.axis
+
+    def chain(self, step: Move) -> str:
+        """The relayout that a move is part of, with the price of the plain alternative."""
+        plain = gathered_first(step.chain)
+        if plain is None:
+            return ""
+        code, sizes = self.program.code, self.plan.mesh.axes
+        whole = math.prod(code.shapes[step.value]) * item_bytes(code.dtypes[step.value])
+        told = [f"{hop.kind} over {_quoted(hop.axes)}" for hop in step.chain.hops if hop.kind != "slice"]
+        return (
+            f"{', then '.join(told)}: {whole * price(step.chain, sizes):,.0f} B sent; gathering first would send "
+            f"{whole * price(plain, sizes):,.0f} B"
+        )
 
     def needed(self, cause: Cause, dim: str, axes: str, step: Move) -> tuple[str, str]:
         operation = cause.operation
         name = operation.name if operation else "an operation"
         where = " in the backward pass" if operation and operation.backward else ""
+        if step.hop.kind == "collective-permute":
+            target = _quoted(step.hop.result.splits[self.moved_axis(step)])
+            return (
+                f"`{name}`{where} needs `{dim}` split over {target}, but it lies split over {axes}.",
+                f"Put `{dim}` on {target} where it is made as well.",
+            )
         if step.hop.kind == "all-to-all":
             now = self.program.value(step.name).dims[step.hop.axis]
             return (

@@ -56,7 +56,8 @@ def _told(c: Collective) -> str:
         f"{c.kind} over {' and '.join(c.axes)} · {c.value} [{' '.join(c.dims)}] · "
         f"{c.payload_bytes:,} B payload, {c.wire_bytes:,.0f} B sent{times} · {c.source or 'no source line'}"
     )
-    return "\n".join([head, f"  because  {c.because}", *([f"  remedy   {c.remedy}"] if c.remedy else [])])
+    told = (("because", c.because), ("remedy", c.remedy), ("chain", c.chain))
+    return "\n".join([head, *(f"  {word:<7}  {text}" for word, text in told if text)])
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from .code import Block, Input, Operation
 from .legality import Rules
 from .outcome import Outcome, outcome_of
 from .prune import prune
-from .relayout import hops, price, resolution
+from .relayout import Chain, hops, price, resolution
 from .scope import Scope
 from .spec import Axes, Spec, whole
 from .steps import Cause, Compute, Fill, Move, Step
@@ -131,13 +131,18 @@ class Planner:
         if fill is not None:
             self.make(scope, fill, target, cause)
             return
-        spec, moves = min(
-            ((spec, hops(spec, target, self.sizes)) for spec in available if set(target.partial) <= set(spec.partial)),
-            key=lambda found: price(*found, self.sizes),
+        chain = min(
+            (
+                Chain(spec, hops(spec, target, self.sizes))
+                for spec in available
+                if set(target.partial) <= set(spec.partial)
+            ),
+            key=lambda found: price(found, self.sizes),
         )
-        for hop in moves:
+        spec = chain.start
+        for hop in chain.hops:
             if hop.result not in available:
-                scope.steps.append(Move(root, spec, hop, cause, value))
+                scope.steps.append(Move(root, spec, hop, cause, value, chain))
                 available = (*available, hop.result)
             spec = hop.result
         scope.available[root] = available

@@ -97,13 +97,37 @@ def hops(start: Spec, target: Spec, sizes: Mapping[str, int]) -> tuple[Hop, ...]
     return () if start == target else _cheapest(start, target, tuple(sizes.items()))
 
 
-def price(start: Spec, moves: Iterable[Hop], sizes: Mapping[str, int]) -> float:
-    """The wire bytes of a chain of moves, per byte of the whole value."""
-    total, spec = 0.0, start
-    for hop in moves:
+class Chain(NamedTuple):
+    """A relayout: the spec that it starts from, and its moves."""
+
+    start: Spec
+    hops: tuple[Hop, ...]
+
+
+def price(chain: Chain, sizes: Mapping[str, int]) -> float:
+    """The wire bytes of a relayout, per byte of the whole value."""
+    total, spec = 0.0, chain.start
+    for hop in chain.hops:
         total += _cost(spec, hop, sizes)
         spec = hop.result
     return total
+
+
+def gathered_first(chain: Chain) -> Chain | None:
+    """The plain alternative to a relayout that moves blocks: what lies otherwise is gathered, and parts are kept.
+
+    Returns:
+        The alternative; None where the relayout is that already, or does not move blocks.
+    """
+    if not any(hop.kind in ("all-to-all", "collective-permute") for hop in chain.hops):
+        return None
+    spec, target, moves = chain.start, chain.hops[-1].result, []
+    for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
+        keep = next((k for k, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), min(len(have), len(want)))
+        if have[keep:]:
+            spec = _with(spec, {i: have[:keep]})
+            moves.append(Hop("all-gather", have[keep:], i, -1, spec))
+    return Chain(chain.start, tuple(moves))
 
 
 def _cost(spec: Spec, hop: Hop, sizes: Mapping[str, int]) -> float:

@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from .code import Operation
-from .relayout import Hop
+from .relayout import Chain, Hop
 from .spec import Spec
 
 
@@ -80,6 +80,7 @@ class Move:
         hop: the move.
         cause: why.
         name: the value under the name that it is asked for by: a rename is the same array with other dims.
+        chain: the whole relayout that this is one hop of.
     """
 
     value: int
@@ -87,6 +88,7 @@ class Move:
     hop: Hop
     cause: Cause
     name: int
+    chain: Chain
 
     def __str__(self):
         return f"{self.hop.kind} over {'+'.join(self.hop.axes)}  {self.start} → {self.hop.result}"

@@ -85,3 +85,19 @@ def test_constants_have_a_label():
     table = jax.numpy.arange(8.0)
     program = ml.trace(lambda x: x * ml.tensor(table, "a"), ml.f32[ml.Dim("a", 8)])
     assert all(value.label for value in program.values)
+
+
+def test_a_relayout_is_told_as_a_chain_with_the_price_of_the_alternative():
+    program = ml.trace(ml.tanh, ml.f32[ml.Dim("a", 8), ml.Dim("b", 16)])
+    (moved,) = program.plan(ml.mesh(x=2, y=2), {"a": "x", "out": {"a": "y"}}).explain().rows
+    assert moved.kind == "collective-permute"
+    assert moved.because == "`out` is stored with `a` split over `y`, but it is made split over `x`."
+    assert moved.chain == "collective-permute over `x` and `y`: 256 B sent; gathering first would send 256 B"
+    plan = program.plan(ml.mesh(x=2, y=4), {"a": "x+y", "out": {"a": None, "b": "x"}})
+    gather, exchange = plan.explain().rows
+    assert gather.chain == exchange.chain
+    # Of 512 bytes: 3 × 1/8 gathered over y, then half of what is left exchanged; or 7 × 1/8 gathered at once.
+    assert exchange.chain == (
+        "all-gather over `y`, then all-to-all over `x`: 320 B sent; gathering first would send 448 B"
+    )
+    assert "chain    all-gather over `y`, then" in str(plan.explain())
