@@ -283,8 +283,9 @@ class Planner:
         outcome = self.renamed(operation, value, moved)
         spec = self.home.get(value)
         if spec is not None and spec.partial:
-            free = all(hop.kind == "slice" for hop in hops(spec, outcome.operands[0], self.sizes))
-            if not free or set(outcome.operands[0].axes) & set(spec.partial):
+            needed = outcome.operands[0]
+            taken = not set(needed.axes).isdisjoint(spec.partial)
+            if taken or any(hop.kind != "slice" for hop in hops(spec, needed, self.sizes)):
                 self.resolve(value, Cause("sum", operation))
                 outcome = self.renamed(operation, value, moved)
         self.emit(scope, self.computed(operation, outcome), Cause("operand", operation))
