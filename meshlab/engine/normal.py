@@ -12,7 +12,8 @@ Operations behind the barrier of a `remat` are never merged with those outside: 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from .identities import returned
 from .loops import LOOPS, carried
 from .rules.elementwise import ELEMENTWISE
 
+_JAXPRS = ("jaxpr", "cond_jaxpr", "body_jaxpr", "branches", "num_consts", "linear", "cond_nconsts", "body_nconsts")
 _COMMUTATIVE = ("add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
 
 
@@ -73,15 +75,42 @@ def _rename_unchanged(operation: Operation, inputs: tuple[Input, ...], renamed: 
             renamed[operation.outputs[position]] = inputs[position]
 
 
-def _key(operation: Operation):
-    """What makes two operations equal, or None where they must not be merged."""
-    if operation.blocks or operation.equation.effects:
+def _key(operation: Operation, inner: Mapping[int, int] = MappingProxyType({})):
+    """What makes two operations equal, or None where they must not be merged.
+
+    Args:
+        operation: the operation, what it reads replaced by now.
+        inner: for values of the block that is compared, their numbers counted from its start.
+    """
+    if operation.name in REMAT or operation.equation.effects:
         return None
-    inputs: tuple = tuple(_literal_key(i) if isinstance(i, Literal) else i for i in operation.inputs)
+    inputs: tuple = tuple(_input_key(i, inner) for i in operation.inputs)
     if operation.name in _COMMUTATIVE:
         inputs = tuple(sorted(inputs, key=str))
-    key = (operation.name, inputs, tuple(sorted((k, _hashable(v)) for k, v in operation.params.items())))
-    return None if any(v is None for _, v in key[2]) else key
+    params = ((k, _hashable(v)) for k, v in sorted(operation.params.items()) if k not in _JAXPRS)
+    blocks = tuple(_block_key(block, inner) for block in operation.blocks)
+    key = (operation.name, inputs, tuple(params), blocks)
+    return None if any(v is None for _, v in key[2]) or None in blocks else key
+
+
+def _block_key(block: Block, inner: Mapping[int, int]):
+    """What makes two blocks equal: the same operations on the same values, those made inside counted from the start."""
+    numbers = dict(inner)
+    for value in block.inputs:
+        numbers[value] = len(numbers)
+    keys = []
+    for operation in block.operations:
+        keys.append(_key(operation, numbers))
+        for value in operation.outputs:
+            numbers[value] = len(numbers)
+    outputs = tuple(_input_key(o, numbers) for o in block.outputs)
+    return None if None in keys else (len(block.inputs), tuple(keys), outputs)
+
+
+def _input_key(value: Input, inner: Mapping[int, int]):
+    if isinstance(value, Literal):
+        return _literal_key(value)
+    return ("inner", inner[value]) if value in inner else value
 
 
 def _literal_key(literal: Literal):

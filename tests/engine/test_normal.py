@@ -111,3 +111,27 @@ def test_the_normal_form_computes_the_same():
     x, y = (np.random.default_rng(i).random((4, 6), np.float32) for i in (0, 1))
     for expected, found in zip(fn(x, y), program.plan(ml.mesh()).run(x, y), strict=True):
         np.testing.assert_allclose(expected, found, rtol=1e-6)
+
+
+def test_loops_that_compute_the_same_are_one():
+    def fn(x, w):
+        def run():
+            return jax.lax.scan(lambda c, row: (jnp.tanh(c * row.sum()), c), x.array, w.array)
+
+        (a, b), (c, d) = run(), run()
+        return a + c, b * d
+
+    program = ml.trace(fn, ml.f32[A], ml.f32[ml.Dim("layers", 4), B])
+    assert [op.name for op in program.code.block.operations].count("scan") == 1
+    assert program.plan(ml.mesh(x=2), "b:x").check().ok
+
+
+def test_loops_that_differ_inside_stay_two():
+    def fn(x, w):
+        one = jax.lax.scan(lambda c, row: (c * row.sum(), None), x.array, w.array)[0]
+        other = jax.lax.scan(lambda c, row: (c + row.sum(), None), x.array, w.array)[0]
+        return one + other
+
+    program = ml.trace(fn, ml.f32[A], ml.f32[ml.Dim("layers", 4), B])
+    assert [op.name for op in program.code.block.operations].count("scan") == 2
+    assert program.plan(ml.mesh(x=2), "b:x").check().ok
