@@ -9,7 +9,7 @@ import math
 from collections import defaultdict
 
 from ..engine.code import item_bytes
-from ..engine.exchange import exchanges
+from ..engine.exchange import exchanges_of
 from ..engine.plan import Plan
 from ..engine.relayout import wire_bytes
 from ..engine.spec import Spec, local_shape
@@ -23,15 +23,16 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
     """
     sizes = plan.mesh.axes
     sent: dict[int, float] = defaultdict(float)
+    exchanged = exchanges_of(plan.steps, plan.program, sizes)
     for step, times in counted(plan.steps):
         if isinstance(step, Move):
             if step.hop.kind != "slice":
                 payload = _bytes(plan, step.value, step.start)
                 sent[step.value] += times * wire_bytes(step.hop.kind, payload, step.hop.axes, sizes)
         elif isinstance(step, Compute) and step.exchanged:
-            for kind, axes, shape, dtype in exchanges(step, plan.program.code, sizes, plan.program.exchanges):
-                payload = math.prod(shape) * item_bytes(dtype)
-                sent[step.operation.outputs[0]] += times * wire_bytes(kind, payload, axes, sizes)
+            for one, often in exchanged[id(step)]:
+                count = often * wire_bytes(one.kind, one.payload_bytes, one.axes, sizes)
+                sent[step.operation.outputs[0]] += count
     return dict(sent)
 
 

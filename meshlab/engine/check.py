@@ -166,7 +166,7 @@ def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
     tree = jax.tree.unflatten(program.structure, _as_traced(program, args, arrays))
     device = compiled(plan).input_shardings[0][0].mesh.devices.flat[0] if program.arguments else None
     with jax.default_device(device):
-        local = jax.tree.map(np.asarray, tree)
+        local = jax.tree.map(lambda leaf: leaf if is_key(leaf) else np.asarray(leaf), tree)
         return jax.tree.leaves(jax.jit(program.fn)(*local))
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .code import Operation, item_bytes, walk
-from .exchange import exchanges
+from .exchange import exchanges_of
 from .relayout import gathered_first, price, wire_bytes
 from .rules import LOCAL_FORMS
 from .source import Source
@@ -66,7 +66,7 @@ def collectives_of(plan: Plan) -> tuple[Collective, ...]:
         if isinstance(step, Move) and step.hop.kind != "slice":
             found.append(story.move(step, times))
         elif isinstance(step, Compute) and step.exchanged:
-            found += story.exchanged(step, times)
+            found += story.exchanged(step)
     return tuple(found)
 
 
@@ -79,6 +79,7 @@ class _Story:
 
     def __init__(self, plan: Plan):
         self.plan, self.program = plan, plan.program
+        self.exchanges = exchanges_of(plan.steps, plan.program, plan.mesh.axes)
         self.makers: dict[int, Operation] = {}
         for operation in walk(plan.program.code.block):
             self.makers.update(dict.fromkeys(operation.outputs, operation))
@@ -262,28 +263,27 @@ class _Story:
             f"Take `{dim}` off {axes}.",
         )
 
-    def exchanged(self, step: Compute, times: int) -> list[Collective]:
+    def exchanged(self, step: Compute) -> list[Collective]:
         """The collectives inside an operation whose axis is split."""
         operation, plan = step.operation, self.plan
-        sent = exchanges(step, self.program.code, plan.mesh.axes, self.program.exchanges)
         dims, axes = _quoted(self.exchanged_dims(step)), _quoted(_split_axes(step))
         told = LOCAL_FORMS[operation.name].told.format(dims=dims)
         shown = self.program.value(operation.outputs[0])
         return [
             Collective(
-                kind=kind,
-                axes=over,
-                payload_bytes=(payload := math.prod(shape) * item_bytes(dtype)),
-                wire_bytes=wire_bytes(kind, payload, over, plan.mesh.axes),
+                kind=sent.kind,
+                axes=sent.axes,
+                payload_bytes=sent.payload_bytes,
+                wire_bytes=wire_bytes(sent.kind, sent.payload_bytes, sent.axes, plan.mesh.axes),
                 times=times,
-                dtype=str(dtype),
+                dtype=str(sent.dtype),
                 value=shown.label,
                 dims=tuple(d or "1" for d in shown.dims),
                 source=operation.source,
                 because=f"{told[:1].upper()}{told[1:]} while it is split over {axes}.",
                 remedy=f"Take {dims} off {axes}.",
             )
-            for kind, over, shape, dtype in sent
+            for sent, times in self.exchanges[id(step)]
         ]
 
     def exchanged_dims(self, step: Compute) -> tuple[str, ...]:

@@ -1,22 +1,34 @@
 """Exchanges: the collectives that a local form asks for, counted without running it.
 
-A local form is a function of shards that asks a device for what it needs of others. Here it is evaluated on shapes
-alone, for a device that writes down every request; what it wrote down is what the plan counts and shows.
+A local form is a function of shards that asks a device for what it needs of others. Here it is traced on shapes alone,
+for a device that marks every request; the marks are what the plan counts and shows.
+
+A compiler computes equal things once, collectives too: a convolution and the gradient of its filter ask for the same
+edges of the same value, which are sent once. So each exchange also says how what it sends is made (`made`, of the
+operands `reads`), and of those that send the same the first one counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Literal as JaxLiteral
+from jax.extend.core import Primitive
 
-from .code import Code, Literal
+from .code import Code, Literal, item_bytes
+from .loops import LOOPS
 from .rules.local import LOCAL_FORMS, Local
 from .spec import Axes, Spec, local_shape
-from .steps import Compute
+from .steps import Compute, Move, Nested, Step
+
+if TYPE_CHECKING:
+    from .program import Program
 
 Memo = dict[tuple, tuple["Exchange", ...]]
 
@@ -29,41 +41,51 @@ class Exchange(NamedTuple):
         axes: the mesh axes, major first.
         shape: of its operand on one device.
         dtype: of its operand.
+        made: how its operand is made of the operation's operands.
+        reads: the positions of those operands.
     """
 
     kind: str
     axes: Axes
     shape: tuple[int, ...]
     dtype: Any
+    made: str
+    reads: tuple[int, ...]
+
+    @property
+    def payload_bytes(self) -> int:
+        """The bytes of its operand on one device."""
+        return math.prod(self.shape) * item_bytes(self.dtype)
+
+
+_asked = Primitive("asked")
+_asked.def_abstract_eval(lambda x, *, answer, **told: x.update(shape=answer))
 
 
 class _Recorder:
-    """A device that writes down what it is asked for, and answers with zeros of the right shape."""
+    """A device that marks what it is asked for; what it answers has the right shape."""
 
     def __init__(self, sizes: Mapping[str, int]):
         self.sizes = sizes
-        self.asked: list[Exchange] = []
-
-    def note(self, kind: str, x: Any, axes: Axes):
-        self.asked.append(Exchange(kind, axes, tuple(np.shape(x)), jnp.result_type(x)))
 
     def index(self, axes: Axes) -> Any:
-        return jnp.zeros((), jnp.int32)
+        return _asked.bind(jnp.zeros((), jnp.int32), kind="index", axes=axes, answer=())
 
     def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
-        self.note("all-reduce", x, axes)
-        return x
+        return _asked.bind(x, kind="all-reduce", axes=axes, operation=operation, answer=x.shape)
 
     def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
-        self.note("all-gather", x, axes)
-        count = int(np.prod([self.sizes[a] for a in axes]))
-        return jnp.zeros((*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]), x.dtype)
+        count = math.prod(self.sizes[a] for a in axes)
+        answer = (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :])
+        return _asked.bind(x, kind="all-gather", axes=axes, axis=axis, answer=answer)
 
     def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
         crossed = crossed_axes(axes, distance, wrap, self.sizes)
-        if crossed:
-            self.note("collective-permute", x, crossed)
-        return x if not distance else jnp.zeros_like(x)
+        if not crossed:
+            whole_turn = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
+            return x if not distance or whole_turn else jnp.zeros_like(x)
+        told = {"axes": crossed, "along": axes, "distance": distance, "wrap": wrap}
+        return _asked.bind(x, kind="collective-permute", **told, answer=x.shape)
 
 
 def crossed_axes(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]) -> Axes:
@@ -71,7 +93,7 @@ def crossed_axes(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]
 
     A distance that is a multiple of a minor axis leaves the place on that axis as it is.
     """
-    count = int(np.prod([sizes[a] for a in axes]))
+    count = math.prod(sizes[a] for a in axes)
     left = abs(distance % count if wrap else distance)
     if not left or left >= count:
         return ()
@@ -93,40 +115,120 @@ def local_of(step: Compute, code: Code) -> Local:
     )
 
 
-def exchanges(step: Compute, code: Code, sizes: Mapping[str, int], memo: Memo) -> tuple[Exchange, ...]:
-    """Returns the collectives inside a step, in the order in which its local form asks for them.
+class _Walk:
+    """One walk over the steps of a plan, which finds what each step sends, and what was sent before.
+
+    Attributes:
+        found: by the step's identity, its exchanges and how often each is sent.
+    """
+
+    def __init__(self, program: Program, sizes: Mapping[str, int]):
+        self.program, self.sizes = program, sizes
+        self.found: dict[int, list[tuple[Exchange, int]]] = {}
+        self.seen: set[tuple] = set()
+        # The loop in which a value was made, counted from outside, and how often each turns.
+        self.depth: dict[int, int] = {}
+        self.times = [1]
+
+    def steps(self, steps: Iterable[Step]):
+        for step in steps:
+            if isinstance(step, Compute):
+                self.compute(step)
+            if isinstance(step, Nested):
+                self.nested(step)
+            elif not isinstance(step, Move):
+                self.made(step.operation.outputs)
+
+    def made(self, values: Iterable[int]):
+        self.depth.update(dict.fromkeys(values, len(self.times) - 1))
+
+    def nested(self, step: Nested):
+        turning = step.operation.name in LOOPS
+        for position, (block, inside) in enumerate(zip(step.operation.blocks, step.blocks, strict=True)):
+            if turning:
+                # A loop is tested once more than it turns.
+                self.times.append(self.times[-1] * (step.times + (position == 1)))
+            self.made(block.inputs)
+            self.steps(inside.steps)
+            if turning:
+                self.times.pop()
+        self.made(step.operation.outputs)
+
+    def compute(self, step: Compute):
+        if not step.exchanged:
+            return
+        counted = []
+        for exchange in self.exchanges(step):
+            sent = []
+            for position in exchange.reads:
+                value, spec = step.operation.inputs[position], step.operands[position]
+                sent.append((self.program.roots.get(value, value) if isinstance(value, int) else None, spec))
+            key = (exchange.made, tuple(sent))
+            if key not in self.seen:
+                self.seen.add(key)
+                # What is sent of a value from outside a loop is sent once, in front of it.
+                deepest = max((self.depth.get(v, 0) for v, _ in sent if v is not None), default=0)
+                counted.append((exchange, self.times[min(deepest, len(self.times) - 1)]))
+        self.found[id(step)] = counted
+
+    def exchanges(self, step: Compute) -> tuple[Exchange, ...]:
+        memo, key = self.program.exchanges, (step.operation, step.operands, step.results, tuple(self.sizes.items()))
+        if key not in memo:
+            memo[key] = _recorded(step, self.program.code, self.sizes)
+        return memo[key]
+
+
+def exchanges_of(
+    steps: Iterable[Step], program: Program, sizes: Mapping[str, int]
+) -> dict[int, list[tuple[Exchange, int]]]:
+    """Returns what the steps of a plan send in their local forms.
 
     Args:
-        step: of a plan.
-        code: the program's.
+        steps: of a plan.
+        program: its program.
         sizes: the mesh axes' sizes.
-        memo: where the answers of a program are kept.
+
+    Returns:
+        By the identity of a step, its exchanges, in the order in which they are asked for, and how often each is sent.
     """
-    if not step.exchanged:
-        return ()
-    key = (step.operation, step.operands, step.results, tuple(sizes.items()))
-    if key not in memo:
-        memo[key] = _recorded(step, code, sizes)
-    return memo[key]
+    walk = _Walk(program, sizes)
+    walk.steps(steps)
+    return walk.found
 
 
 def _recorded(step: Compute, code: Code, sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
     recorder, local = _Recorder(sizes), local_of(step, code)
-
-    def shard(position: int) -> Any:
-        value = step.operation.inputs[position]
-        if isinstance(value, Literal):
-            return value.value
-        shape = local_shape(code.shapes[value], local.operands[position], sizes)
-        return jax.ShapeDtypeStruct(shape, code.dtypes[value])
-
-    given = [shard(i) for i in range(len(step.operation.inputs))]
-    abstract = [g for g in given if isinstance(g, jax.ShapeDtypeStruct)]
+    inputs = step.operation.inputs
+    given = [i for i, value in enumerate(inputs) if not isinstance(value, Literal)]
+    shapes = [local_shape(local.operand_shapes[i], local.operands[i], sizes) for i in given]
+    dtypes = [code.dtypes[value] for value in inputs if not isinstance(value, Literal)]
 
     def run(*arrays: Any) -> Sequence[Any]:
         waiting = iter(arrays)
-        operands = [next(waiting) if isinstance(g, jax.ShapeDtypeStruct) else g for g in given]
+        operands = [value.value if isinstance(value, Literal) else next(waiting) for value in inputs]
         return list(LOCAL_FORMS[step.operation.name].run(recorder, local, operands))
 
-    jax.eval_shape(run, *abstract)
-    return tuple(recorder.asked)
+    closed = jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes))
+    known = {v: (f"operand {i}", frozenset((i,))) for v, i in zip(closed.jaxpr.invars, given, strict=True)}
+    constants = zip(closed.jaxpr.constvars, closed.consts, strict=True)
+    known.update((v, (_digest(np.asarray(c).tobytes()), frozenset())) for v, c in constants)
+    return tuple(_marked(closed.jaxpr, known))
+
+
+def _marked(jaxpr: Any, made: dict[Any, tuple[str, frozenset[int]]]) -> Iterator[Exchange]:
+    """The exchanges that are marked in a jaxpr; `made` says how its variables are made, and of which operands."""
+    for equation in jaxpr.eqns:
+        name, params = equation.primitive.name, equation.params
+        operands = [
+            (repr(atom.val), frozenset()) if isinstance(atom, JaxLiteral) else made[atom] for atom in equation.invars
+        ]
+        reads = frozenset[int]().union(*(r for _, r in operands))
+        text = _digest(f"{name} {params} {[t for t, _ in operands]}".encode())
+        made.update((out, (f"{text} {i}", reads)) for i, out in enumerate(equation.outvars))
+        if name == "asked" and params["kind"] != "index":
+            sent = equation.invars[0].aval
+            yield Exchange(params["kind"], params["axes"], tuple(sent.shape), sent.dtype, text, tuple(sorted(reads)))
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha1(data, usedforsecurity=False).hexdigest()

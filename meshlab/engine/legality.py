@@ -295,25 +295,26 @@ def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
     """For each pair of dims that meet in one operation or one stored value, the first such."""
     found: dict[frozenset[str], Operation | str] = {}
 
-    def meet(names: Iterable[str | None], where: Operation | str):
-        known = list(dict.fromkeys(d for n in names if (d := program.dim_of(n))))
-        for i, a in enumerate(known):
-            for b in known[i + 1 :]:
-                found.setdefault(frozenset((a, b)), where)
+    def meet(axes: Iterable[tuple[str | None, int]], where: Operation | str):
+        """Notes the pairs of dims among (name, factor) pairs: those of one factor are split alike, and do not meet."""
+        known = list(dict.fromkeys((d, factor) for n, factor in axes if (d := program.dim_of(n))))
+        for i, (a, factor) in enumerate(known):
+            for b, other in known[i + 1 :]:
+                if a != b and factor != other:
+                    found.setdefault(frozenset((a, b)), where)
+
+    def apart(names: Iterable[str | None]) -> Iterable[tuple[str | None, int]]:
+        return ((name, axis) for axis, name in enumerate(names))
 
     for operation, factors in program.factors.items():
         inputs = [program.names[v] if isinstance(v, int) else () for v in operation.inputs]
         results = [program.names[v] for v in operation.outputs]
-        if operation.name in _RELAYOUTS or not factors.known:
-            for names in (*inputs, *results):
-                meet(names, operation)
-            continue
-        pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
-        meet(
-            [n for names, axes in pairs for n, f in zip(names, axes, strict=True) if f not in factors.whole], operation
-        )
         for names in (*inputs, *results):
-            meet(names, operation)
+            meet(apart(names), operation)
+        if operation.name not in _RELAYOUTS and factors.known:
+            pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
+            named = ((n, f) for names, axes in pairs for n, f in zip(names, axes, strict=True))
+            meet([(n, f) for n, f in named if f not in factors.whole], operation)
     for argument in program.arguments:
-        meet(program.names[argument.value], argument.place)
+        meet(apart(program.names[argument.value]), argument.place)
     return found

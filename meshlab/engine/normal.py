@@ -52,7 +52,7 @@ def _share(block: Block, known: dict, renamed: dict[int, Input], makers: dict[in
         _rename_unchanged(found, inputs, renamed)
         around = {} if found.name in REMAT else known
         blocks = tuple(_share(block, around, renamed, makers) for block in found.blocks)
-        operation = dataclasses.replace(found, inputs=inputs, blocks=blocks)
+        operation = _one_sum(dataclasses.replace(found, inputs=inputs, blocks=blocks), makers)
         key = _key(operation)
         if key is not None and key in known:
             renamed.update(zip(operation.outputs, known[key], strict=True))
@@ -62,6 +62,19 @@ def _share(block: Block, known: dict, renamed: dict[int, Input], makers: dict[in
         kept.append(operation)
         makers.update(dict.fromkeys(operation.outputs, operation))
     return Block(block.inputs, tuple(kept), tuple(read(o) for o in block.outputs))
+
+
+def _one_sum(operation: Operation, makers: Mapping[int, Operation]) -> Operation:
+    """A sum of a sum is one sum over the axes of both, as XLA makes it, and may then be known already."""
+    value = operation.inputs[0] if operation.name == "reduce_sum" else None
+    maker = makers.get(value) if isinstance(value, int) else None
+    if maker is None or maker.name != "reduce_sum":
+        return operation
+    source = maker.equation.invars[0]
+    kept = [axis for axis in range(source.aval.ndim) if axis not in maker.params["axes"]]
+    axes = sorted({*maker.params["axes"], *(kept[axis] for axis in operation.params["axes"])})
+    equation = operation.equation.replace(invars=[source], params=operation.params | {"axes": tuple(axes)})
+    return dataclasses.replace(operation, equation=equation, inputs=maker.inputs)
 
 
 def _rename_unchanged(operation: Operation, inputs: tuple[Input, ...], renamed: dict[int, Input]):
