@@ -1,8 +1,8 @@
 """Sharing: what is computed twice is computed once, and what returns what is there already is not computed.
 
 A compiler merges equal expressions, and takes a loop that turns twice alike for one; so must the plan, or it would
-count collectives that never run. Operations behind the barrier of a `remat` are never merged with those outside: that they
-run again is their purpose.
+count collectives that never run. Operations behind the barrier of a `remat` are never merged with those outside: that
+they run again is their purpose.
 """
 
 from __future__ import annotations
