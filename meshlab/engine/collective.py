@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from .code import Operation, item_bytes, walk
 from .exchange import exchanges_of
-from .relayout import gathered_first, price, wire_bytes
+from .relayout import Hop, gathered_first, price, sent_shape, wire_bytes
 from .rules import LOCAL_FORMS
 from .source import Source
-from .spec import Axes, Spec, local_shape
+from .spec import Axes, Spec
 from .steps import Cause, Compute, Move, counted
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Story:
 
     def __init__(self, plan: Plan):
         self.plan, self.program = plan, plan.program
-        self.exchanges = exchanges_of(plan.steps, plan.program, plan.mesh.axes)
+        self.exchanges = exchanges_of(plan.steps, plan.program, plan.grid)
         self.makers: dict[int, Operation] = {}
         for operation in walk(plan.program.code.block):
             self.makers.update(dict.fromkeys(operation.outputs, operation))
@@ -97,16 +97,16 @@ class _Story:
             if isinstance(inner, int)
         }
 
-    def record(self, kind: str, axes: Axes, number: int, spec: Spec, times: int, **told: Any) -> Collective:
+    def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
-        elements = math.prod(local_shape(code.shapes[number], spec, self.plan.mesh.axes))
+        elements = math.prod(sent_shape(code.shapes[number], spec, hop, self.plan.grid))
         payload = elements * item_bytes(code.dtypes[number])
         shown = self.program.value(number)
         facts: dict[str, Any] = {
-            "kind": kind,
-            "axes": axes,
+            "kind": hop.kind,
+            "axes": hop.axes,
             "payload_bytes": payload,
-            "wire_bytes": wire_bytes(kind, payload, axes, self.plan.mesh.axes),
+            "wire_bytes": wire_bytes(hop.kind, payload, hop.axes, self.plan.grid),
             "times": times,
             "dtype": str(code.dtypes[number]),
             "value": shown.label,
@@ -120,7 +120,7 @@ class _Story:
             told = self.summed(step)
         else:
             told = self.relaid(step)
-        return self.record(step.hop.kind, step.hop.axes, step.name, step.start, times, **told)
+        return self.record(step.hop, step.name, step.start, times, **told)
 
     def summed(self, step: Move) -> dict[str, Any]:
         """The story of a partial sum: the operation that made it, and the dims that it adds up."""

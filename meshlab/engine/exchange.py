@@ -24,7 +24,7 @@ from jax.extend.core import Primitive
 from .code import Code, Literal, item_bytes
 from .loops import LOOPS
 from .rules.local import LOCAL_FORMS, Local
-from .spec import Axes, Spec, local_shape
+from .spec import Axes, Grid, Spec, local_shape
 from .steps import Compute, Move, Nested, Step
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class _Walk:
         found: by the step's identity, its exchanges and how often each is sent.
     """
 
-    def __init__(self, program: Program, sizes: Mapping[str, int]):
+    def __init__(self, program: Program, sizes: Grid):
         self.program, self.sizes = program, sizes
         self.found: dict[int, list[tuple[Exchange, int]]] = {}
         self.seen: set[tuple] = set()
@@ -172,15 +172,13 @@ class _Walk:
         self.found[id(step)] = counted
 
     def exchanges(self, step: Compute) -> tuple[Exchange, ...]:
-        memo, key = self.program.exchanges, (step.operation, step.operands, step.results, tuple(self.sizes.items()))
+        memo, key = self.program.exchanges, (step.operation, step.operands, step.results, self.sizes.key)
         if key not in memo:
             memo[key] = _recorded(step, self.program.code, self.sizes)
         return memo[key]
 
 
-def exchanges_of(
-    steps: Iterable[Step], program: Program, sizes: Mapping[str, int]
-) -> dict[int, list[tuple[Exchange, int]]]:
+def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[int, list[tuple[Exchange, int]]]:
     """Returns what the steps of a plan send in their local forms.
 
     Args:

@@ -26,7 +26,7 @@ from .layout import Layout, LayoutLike
 from .legality import Rules, resolve
 from .mesh import Mesh
 from .planner import plan_steps
-from .spec import Spec, local_shape, whole
+from .spec import Grid, Spec, local_shape, whole
 from .steps import Step
 
 if TYPE_CHECKING:
@@ -67,6 +67,11 @@ class Plan:
     rules: Rules
     steps: tuple[Step, ...]
     homes: Mapping[int, Spec]
+
+    @functools.cached_property
+    def grid(self) -> Grid:
+        """The mesh axes' sizes, and which sizes are padded."""
+        return Grid(self.mesh.axes, self.rules.padded)
 
     @functools.cached_property
     def argument_specs(self) -> dict[int, Spec]:
@@ -120,7 +125,7 @@ class Plan:
 
     def _local_bytes(self, value: int, spec: Spec) -> int:
         code = self.program.code
-        return math.prod(local_shape(code.shapes[value], spec, self.mesh.axes)) * item_bytes(code.dtypes[value])
+        return math.prod(local_shape(code.shapes[value], spec, self.grid)) * item_bytes(code.dtypes[value])
 
     def spec(self, value: Value | str) -> Spec:
         """How a value lies on the mesh: where it is stored if it is a place, else where it is made.
@@ -156,8 +161,8 @@ class Plan:
             index = 0
             for axis in split:
                 index = index * self.mesh.axes[axis] + where[axis]
-            part = size // math.prod(self.mesh.axes[a] for a in split)
-            ranges.append((index * part, (index + 1) * part))
+            part = self.grid.padded.get(size, size) // math.prod(self.grid[a] for a in split) if split else size
+            ranges.append((min(index * part, size), min((index + 1) * part, size)))
         return tuple(ranges)
 
     def explain(self) -> explain.Explanation:
@@ -245,7 +250,7 @@ class Plan:
         return explain.html_table(self)
 
 
-def make_plan(program: Program, mesh: Mesh, layout: LayoutLike) -> Plan:
+def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False) -> Plan:
     """Plans a program; see `Program.plan`.
 
     Raises:
@@ -254,6 +259,6 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike) -> Plan:
     """
     if not isinstance(mesh, Mesh):
         raise MeshlabError(f"plan() was given {mesh!r} for its mesh; write program.plan(ml.mesh(data=2), layout).")
-    rules = resolve(program, mesh, layout)
-    steps, homes = plan_steps(program, rules, mesh.axes)
+    rules = resolve(program, mesh, layout, pad)
+    steps, homes = plan_steps(program, rules, Grid(mesh.axes, rules.padded))
     return Plan(program, mesh, Layout.of(layout), rules, steps, homes)
