@@ -60,6 +60,7 @@ class Model:
         arguments: makes its arguments without data.
         data: seed -> its arguments.
         carry: which outputs are the next call's arguments, where that does not follow from their shapes.
+        family: what it is the loss or a step of; nothing, where it stands alone.
     """
 
     name: str
@@ -67,6 +68,12 @@ class Model:
     arguments: Callable[[], tuple[Any, ...]]
     data: Callable[[int], tuple[Any, ...]]
     carry: Mapping[str, int] | None = None
+    family: str = ""
+
+    @property
+    def program(self) -> str:
+        """The program that it is the loss or a step of."""
+        return self.family or self.name
 
     @functools.cached_property
     def shapes(self) -> tuple[Any, ...]:
@@ -90,7 +97,11 @@ class _Family:
 
     def loss(self, loss: Callable[..., Any], name: str = "") -> Model:
         """The loss alone, or any step of parameters and inputs."""
-        return Model(name or self.name, loss, lambda: (shapes(self.init, self.config), *self.inputs), self.data)
+
+        def arguments():
+            return shapes(self.init, self.config), *self.inputs
+
+        return Model(name or self.name, loss, arguments, self.data, family=self.name)
 
     def data(self, seed: int) -> tuple[Any, ...]:
         """Parameters and inputs."""
@@ -113,7 +124,7 @@ class _Family:
             params, *inputs = self.data(seed)
             return params, make().init(params), *inputs
 
-        return Model(f"{self.name}_{suffix}", training.adamw_step(loss, make()), arguments, data)
+        return Model(f"{self.name}_{suffix}", training.adamw_step(loss, make()), arguments, data, family=self.name)
 
 
 def models() -> tuple[Model, ...]:
