@@ -1,11 +1,22 @@
 """The rules, one small function per primitive, in one table."""
 
+from . import convolution as convolution
+from . import cumulative as cumulative
 from . import elementwise as elementwise
+from . import fourier as fourier
+from . import gathering as gathering
 from . import indexing as indexing
+from . import linear_algebra as linear_algebra
 from . import marks as marks
+from . import ordering as ordering
+from . import random as random
 from . import reducing as reducing
+from . import scattering as scattering
 from . import shaping as shaping
 from . import shift as shift
+from . import special as special
+from . import stacking as stacking
+from . import windows as windows
 from .local import LOCAL_FORMS as LOCAL_FORMS
 from .table import Factors as Factors
 from .table import Facts as Facts

@@ -1,14 +1,16 @@
-"""Rules of gather and scatter-add: the embedding, and its gradient.
+"""Rules of positions: counting along an axis, and slices at a position that is only known when the program runs.
 
-    gather       table[vocab, embed] at ids[batch, seq]      → [batch, seq, embed]
-    scatter-add  zeros[vocab, embed] at ids[batch, seq] += updates[batch, seq, embed]  → [vocab, embed]
+    dynamic_slice         cache[batch, seq] from (0, t), of [batch, 1]     → [batch, 1]
+    dynamic_update_slice  cache[batch, seq] with new[batch, 1] at (0, t)   → [batch, seq]
 
-Where the indexed axis is split, every device looks up the ids that lie in its part and answers zero for the others: the
-result is a partial sum. Its transpose adds only what lies in the device's part; the axes of the ids are summed away.
+Axes that are taken in full run through. Where the other axes are split, a slice is a partial sum: every device answers
+what lies in its part, and zero for the rest. (A slice of more than half is not worth that: what it is cut out of is
+gathered.) A write needs no word with the others: every device writes what lies in its part, and keeps what it has.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,133 +18,98 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code import Operation
+from .gathering import addable, combined
+from .indices import signed
 from .local import Device, Local, local_form
-from .table import NONE, Factors, Facts, Shape, local_params, rule, run_whole
+from .table import NONE, Factors, Facts, Shape, local_params, rule
 
 
-def looked_up_axis(dimension_numbers: Any) -> int | None:
-    """The operand's axis that a gather or scatter of whole rows indexes, or None for any other form."""
-    rows = getattr(dimension_numbers, "collapsed_slice_dims", None)
-    if rows is None:
-        rows = dimension_numbers.inserted_window_dims
-    mapped = getattr(dimension_numbers, "start_index_map", None)
-    if mapped is None:
-        mapped = dimension_numbers.scatter_dims_to_operand_dims
-    batching = dimension_numbers.operand_batching_dims
-    return rows[0] if len(rows) == 1 and tuple(mapped) == tuple(rows) and not batching else None
+@rule("iota")
+def _iota(_operation: Operation, facts: Facts) -> Factors:
+    return Factors((), (tuple(range(len(facts.results[0]))),))
 
 
-@rule("gather")
-def _gather(operation: Operation, facts: Facts) -> Factors:
-    numbers, sizes = operation.params["dimension_numbers"], operation.params["slice_sizes"]
-    axis = looked_up_axis(numbers)
-    table, ids = facts.operands
-    full = all(size == whole for i, (size, whole) in enumerate(zip(sizes, table, strict=True)) if i != axis)
-    if axis is None or not full:
-        return run_whole(facts, known=True)
-    rank = len(table)
-    positions = tuple(range(rank, rank + len(ids) - 1))
-    kept, looked = iter([i for i in range(rank) if i != axis]), iter(positions)
-    result = tuple(next(kept) if i in numbers.offset_dims else next(looked) for i in range(len(facts.results[0])))
-    return Factors(
-        (tuple(range(rank)), (*positions, -1)),
-        (result,),
-        summed=frozenset((axis,)),
-        exchanged=frozenset((axis,)),
-        survivors=NONE,
-    )
+def _cut(array: Shape, part: Shape) -> tuple[tuple[int, ...], frozenset[int], frozenset[int]]:
+    """The part's factors; which axes of the array it is cut out of; which factors are its own."""
+    rank = len(array)
+    cut = frozenset(i for i in range(rank) if array[i] != part[i])
+    return tuple(i + rank if i in cut else i for i in range(rank)), cut, frozenset(i + rank for i in cut)
 
 
-@local_params("gather")
-def _gather_local(params: dict[str, Any], operands: tuple[Shape, ...], _results: tuple[Shape, ...]):
-    sizes = tuple(1 if size == 1 else local for size, local in zip(params["slice_sizes"], operands[0], strict=True))
-    axis = looked_up_axis(params["dimension_numbers"])
-    if axis is None:
-        return params
-    return params | {"slice_sizes": tuple(1 if i == axis else size for i, size in enumerate(sizes))}
+@rule("dynamic_slice")
+def _dynamic_slice(operation: Operation, facts: Facts) -> Factors:
+    array, part = facts.operands[0], facts.results[0]
+    axes, cut, own = _cut(array, part)
+    found = addable(operation, cut, 2 * math.prod(part) <= math.prod(array))
+    scalars = ((),) * (len(facts.operands) - 1)
+    summed = NONE if operation.equation.invars[0].aval.dtype == bool else found
+    whole = own | (cut - found)
+    return Factors((tuple(range(len(array))), *scalars), (axes,), summed=summed, exchanged=found, whole=whole)
 
 
-@rule("scatter-add")
-def _scatter_add(operation: Operation, facts: Facts) -> Factors:
-    numbers = operation.params["dimension_numbers"]
-    axis = looked_up_axis(numbers)
-    table, ids, updates = facts.operands
-    windows = [i for i in range(len(table)) if i != axis]
-    update_windows = numbers.update_window_dims
-    full = len(windows) == len(update_windows) and all(
-        table[i] == updates[j] for i, j in zip(windows, update_windows, strict=False)
-    )
-    if axis is None or not full:
-        return run_whole(facts, known=True)
-    rank = len(table)
-    positions = tuple(range(rank, rank + len(ids) - 1))
-    kept, looked = iter(windows), iter(positions)
-    update = tuple(next(kept) if i in update_windows else next(looked) for i in range(len(updates)))
-    axes = tuple(range(rank))
-    # Only a table of zeros is the same as a partial sum of itself; else the ids must be whole.
-    summed = frozenset(positions) if facts.zeros[0] else frozenset()
-    whole = frozenset() if facts.zeros[0] else frozenset(positions)
-    index = frozenset((axis,))
-    return Factors(
-        (axes, (*positions, -1), update), (axes,), summed=summed, exchanged=index, whole=whole, survivors=NONE
-    )
+@local_params("dynamic_slice")
+def _dynamic_slice_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
+    return params | {"slice_sizes": results[0]}
 
 
-def _own_rows(device: Device, local: Local, ids: Any) -> tuple[Any, Any, Any, int]:
-    """The ids as they were asked for, and counted from this device's first row; which of them lie here; all rows."""
-    axis = looked_up_axis(local.params["dimension_numbers"])
-    assert axis is not None
-    total, split = local.operand_shapes[0][axis], local.split(axis)
-    rows = total
-    for mesh_axis in split:
-        rows //= device.sizes[mesh_axis]
-    # Small integers would overflow when the start of a part is taken off.
-    ids = ids.astype(jnp.promote_types(ids.dtype, jnp.int32))
-    if local.params["mode"] == lax.GatherScatterMode.CLIP:
-        ids = jnp.clip(ids, 0, total - 1)
-    here = ids - (device.index(split) * rows).astype(ids.dtype)
-    return ids, here, (here >= 0) & (here < rows), total
+@rule("dynamic_update_slice")
+def _dynamic_update_slice(_operation: Operation, facts: Facts) -> Factors:
+    array, update = facts.operands[:2]
+    axes, cut, own = _cut(array, update)
+    scalars = ((),) * (len(facts.operands) - 2)
+    whole = tuple(range(len(array)))
+    return Factors((whole, axes, *scalars), (whole,), exchanged=cut, whole=own)
 
 
-@local_form("scatter-add", told="{dims} is added to row by row")
-def _add_own_rows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    table, ids, updates = operands
-    axis = looked_up_axis(local.params["dimension_numbers"])
-    assert axis is not None
-    _, here, mine, _ = _own_rows(device, local, ids)
-    # Ids out of range are dropped.
-    elsewhere = jnp.where(mine, here, table.shape[axis])
-    return local.run([table, elsewhere, updates], device.sizes, mode=lax.GatherScatterMode.FILL_OR_DROP)
+def _starts(
+    device: Device, local: Local, block: Shape, part: Shape, given: Sequence[Any]
+) -> tuple[list[Any], dict[int, tuple[Any, int]]]:
+    """Where a part of an array begins along each axis, moved inside if it reaches over the edge.
+
+    Returns:
+        The starts, and for each axis that is cut and split where the part begins, counted from this device's first
+        element, and the size of the device's block.
+    """
+    starts, own = [], {}
+    for axis, (size, cut, start) in enumerate(zip(local.operand_shapes[0], part, given, strict=True)):
+        asked = jnp.clip(signed(jnp.asarray(start), size), 0, size - cut)
+        starts.append(asked)
+        split = local.split(axis)
+        if split and size != cut:
+            own[axis] = asked - (device.index(split) * block[axis]).astype(asked.dtype), block[axis]
+    return starts, own
 
 
-@local_form("gather", told="{dims} is looked up")
-def _look_up_own_rows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    table, ids = operands
-    asked, here, mine, total = _own_rows(device, local, ids)
-    numbers, mode = local.params["dimension_numbers"], local.params["mode"]
-    (found,) = local.run([table, jnp.where(mine, here, 0)], device.sizes, mode=lax.GatherScatterMode.CLIP)
-
-    def spread(rows: Any) -> Any:
-        places = tuple(i for i in range(found.ndim) if i not in numbers.offset_dims)
-        return lax.broadcast_in_dim(rows[..., 0], found.shape, places)
-
-    looked = jnp.where(spread(mine), found, jnp.zeros_like(found))
-    if mode != lax.GatherScatterMode.FILL_OR_DROP:
-        return [looked]
-    # Of the addends of a row that is not there, the first device's is what stands for it.
-    axis = looked_up_axis(numbers)
-    assert axis is not None
-    missing = ((asked < 0) | (asked >= total)) & (device.index(local.split(axis)) == 0)
-    return [jnp.where(spread(missing), _filler(local.params["fill_value"], found.dtype), looked)]
+@local_form("dynamic_slice", told="a slice of {dims} is taken", padded=True)
+def _slice_of_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    block, sizes = operands[0], local.result_shapes[0]
+    starts, own = _starts(device, local, block.shape, sizes, operands[1:])
+    kept = [block.shape[i] if local.split(i) else size for i, size in enumerate(sizes)]
+    found = lax.dynamic_slice(block, [jnp.zeros_like(s) if local.split(i) else s for i, s in enumerate(starts)], kept)
+    mine = jnp.asarray(True)
+    for axis, (start, size) in own.items():
+        rows = start + jnp.arange(sizes[axis], dtype=start.dtype)
+        found = jnp.take(found, rows, axis, mode="clip")
+        mine &= _along(axis, (rows >= 0) & (rows < size), found.ndim)
+    split = tuple(a for axis in own for a in local.split(axis))
+    return [combined(device, found, mine, split)]
 
 
-def _filler(given: Any, dtype: Any) -> Any:
-    """What JAX's gather answers for rows that are not there."""
-    if given is not None:
-        return jnp.asarray(given, dtype)
-    if jnp.issubdtype(dtype, jnp.inexact):
-        return jnp.asarray(jnp.nan, dtype)
-    if jnp.issubdtype(dtype, jnp.bool_):
-        return jnp.asarray(True)
-    limits = jnp.iinfo(dtype)
-    return jnp.asarray(limits.min if jnp.issubdtype(dtype, jnp.signedinteger) else limits.max, dtype)
+@local_form("dynamic_update_slice", told="a slice of {dims} is written", padded=True)
+def _write_into_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    block, update = operands[:2]
+    first, own = _starts(device, local, block.shape, local.operand_shapes[1], operands[2:])
+    mine = jnp.asarray(True)
+    for axis, (start, size) in own.items():
+        # The rows of this block that the update can reach, and which of the update's each would be.
+        count = min(update.shape[axis], size)
+        first[axis] = jnp.clip(start, 0, size - count)
+        rows = first[axis] + jnp.arange(count, dtype=start.dtype) - start
+        mine &= _along(axis, (rows >= 0) & (rows < update.shape[axis]), update.ndim)
+        update = jnp.take(update, rows, axis, mode="clip")
+    kept = lax.dynamic_slice(block, first, update.shape)
+    return [lax.dynamic_update_slice(block, jnp.where(mine, update, kept), first)]
+
+
+def _along(axis: int, rows: Any, rank: int) -> Any:
+    return rows.reshape([-1 if i == axis else 1 for i in range(rank)])

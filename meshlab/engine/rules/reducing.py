@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import jax.numpy as jnp
+
 from ..code import Operation
-from .local import Device, Local, local_form
+from .local import Device, Local, bind, local_form
+from .neutral import without_padding
 from .table import NONE, Factors, Facts, rule
 
 
@@ -45,10 +48,27 @@ def _extremum_of_shards(device: Device, local: Local, operands: Sequence[Any]) -
     return [device.all_reduce(r, axes, local.operation.name[-3:]) for r in local.run(operands, device.sizes)]
 
 
-@rule("reduce_prod", "reduce_and", "reduce_or", "reduce_xor", "argmax", "argmin")
-def _whole(operation: Operation, facts: Facts) -> Factors:
+@rule("reduce_prod", "reduce_and", "reduce_or", "reduce_xor")
+def _joined(operation: Operation, facts: Facts) -> Factors:
     axes, kept, gone = _reduced(operation, facts)
-    return Factors((axes,), (kept,) * len(facts.results), whole=gone)
+    return Factors((axes,), (kept,), exchanged=gone)
+
+
+@local_form(
+    "reduce_prod", "reduce_and", "reduce_or", "reduce_xor", told="the elements of {dims} are joined", padded=True
+)
+def _join_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    """Of truth values the least is "and", the greatest "or"; anything else is gathered, and joined everywhere."""
+    axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
+    (block,) = operands
+    for axis in local.params["axes"]:
+        block = without_padding(device, local, block, axis)
+    (result,) = local.run([block], device.sizes)
+    extremum = {"reduce_and": "min", "reduce_or": "max"}.get(local.operation.name)
+    if result.dtype == bool and extremum:
+        return [device.all_reduce(result, axes, extremum)]
+    gathered = device.all_gather(jnp.expand_dims(result, 0), axes, 0)
+    return bind(local.operation, [gathered], local.params | {"axes": (0,)})
 
 
 @rule("dot_general")

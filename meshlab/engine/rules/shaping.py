@@ -116,27 +116,6 @@ def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], results: t
     return params | {"limit_indices": limits}
 
 
-@rule("dynamic_slice")
-def _dynamic_slice(operation: Operation, facts: Facts) -> Factors:
-    return _slice(operation, facts)
-
-
-@local_params("dynamic_slice")
-def _dynamic_slice_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
-    return params | {"slice_sizes": results[0]}
-
-
-@rule("dynamic_update_slice")
-def _dynamic_update_slice(_operation: Operation, facts: Facts) -> Factors:
-    array, update = facts.operands[:2]
-    rank = len(array)
-    cut = [a != b for a, b in zip(array, update, strict=True)]
-    axes = tuple(range(rank))
-    inner = tuple(i + rank if c else i for i, c in enumerate(cut))
-    whole = frozenset(f for i, c in enumerate(cut) if c for f in (i, i + rank))
-    return Factors((axes, inner, *((),) * (len(facts.operands) - 2)), (axes,), whole=whole)
-
-
 @rule("pad")
 def _pad(operation: Operation, facts: Facts) -> Factors:
     return _kept(facts, [tuple(c) != (0, 0, 0) for c in operation.params["padding_config"]])
@@ -166,23 +145,3 @@ def _split(operation: Operation, facts: Facts) -> Factors:
     rank, along = len(facts.operands[0]), operation.params["axis"]
     pieces = tuple(tuple(rank if i == along else i for i in range(rank)) for _ in facts.results)
     return Factors((tuple(range(rank)),), pieces, whole=frozenset((along, rank)))
-
-
-@rule("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
-def _cumulative(operation: Operation, facts: Facts) -> Factors:
-    axes = tuple(range(len(facts.operands[0])))
-    return Factors((axes,), (axes,), whole=frozenset((operation.params["axis"],)))
-
-
-@rule("sort")
-def _sort(operation: Operation, facts: Facts) -> Factors:
-    axes = tuple(range(len(facts.operands[0])))
-    along = operation.params["dimension"] % len(axes)
-    return Factors((axes,) * len(facts.operands), (axes,) * len(facts.results), whole=frozenset((along,)))
-
-
-@rule("top_k")
-def _top_k(operation: Operation, facts: Facts) -> Factors:
-    rank = len(facts.operands[0])
-    along = operation.params.get("axis", -1) % rank
-    return _kept(facts, [i == along for i in range(rank)])

@@ -1,0 +1,50 @@
+"""Rules of running results: sums, products, greatest and least so far.
+
+    cumsum  [1 1 1 1 | 1 1 1 1]  each part by itself: [1 2 3 4 | 1 2 3 4], whose last elements are gathered: [4 4]
+            what the parts before come to is joined:  [1 2 3 4 | 5 6 7 8]
+
+So one slice of each part travels, not the part. The last elements are joined by the very same operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..code import Operation
+from .local import Device, Local, local_form
+from .neutral import without_padding
+from .table import Factors, Facts, rule
+
+_JOIN = {
+    "cumsum": lax.add,
+    "cumprod": lax.mul,
+    "cummax": lax.max,
+    "cummin": lax.min,
+    "cumlogsumexp": jnp.logaddexp,
+}
+
+
+@rule(*_JOIN)
+def _cumulative(operation: Operation, facts: Facts) -> Factors:
+    axes = tuple(range(len(facts.operands[0])))
+    return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)))
+
+
+@local_form(*_JOIN, told="{dims} is run through, and each part goes on from those before", padded=True)
+def _go_on(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    axis, reverse = local.params["axis"], local.params["reverse"]
+    split = local.split(axis)
+    (own,) = local.run([without_padding(device, local, operands[0], axis)], device.sizes)
+    last = lax.slice_in_dim(own, 0, 1, axis=axis) if reverse else lax.slice_in_dim(own, -1, None, axis=axis)
+    ends = device.all_gather(last, split, axis)
+    (so_far,) = local.run([ends], device.sizes)
+    part = device.index(split)
+    before = part + 1 if reverse else part - 1
+    first = (before < 0) | (before >= ends.shape[axis])
+    carried = lax.dynamic_slice_in_dim(so_far, jnp.maximum(before, 0), 1, axis)
+    carried = jnp.broadcast_to(carried, own.shape)
+    return [jnp.where(first, own, _JOIN[local.operation.name](own, carried))]

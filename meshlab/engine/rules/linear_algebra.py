@@ -1,0 +1,61 @@
+"""Rules of linear algebra on stacks of small matrices: every matrix is whole on its device, the stack may be split.
+
+    cholesky          [batch, n, m]              → [batch, n, m]           n and m whole
+    triangular_solve  [batch, n, m], [batch, n, k] → [batch, n, k]         k runs through too: one solution per column
+
+A single large matrix is gathered; algorithms that split one are other programs, not other layouts of this one.
+"""
+
+from __future__ import annotations
+
+from ..code import Operation
+from .table import Factors, Facts, rule
+
+# How many axes of the first operand belong to a matrix or vector; the axes before are the stack.
+_RANKS = {
+    "cholesky": 2,
+    "eig": 2,
+    "eigh": 2,
+    "geqp3": 2,
+    "geqrf": 2,
+    "hessenberg": 2,
+    "householder_product": 2,
+    "lu": 2,
+    "lu_pivots_to_permutation": 1,
+    "ormqr": 2,
+    "qr": 2,
+    "schur": 2,
+    "svd": 2,
+    "symmetric_product": 2,
+    "tridiagonal": 2,
+}
+
+
+@rule(*_RANKS)
+def _of_stacks(operation: Operation, facts: Facts) -> Factors:
+    stack = len(facts.operands[0]) - _RANKS[operation.name]
+    count, axes = stack, []
+    for shape in (*facts.operands, *facts.results):
+        # The columns of a factor are not those of the matrix: each has axes of its own.
+        own = range(count, count + len(shape) - stack)
+        axes.append((*range(stack), *own))
+        count = own.stop
+    cut = len(facts.operands)
+    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), whole=frozenset(range(stack, count)))
+
+
+@rule("triangular_solve")
+def _triangular_solve(operation: Operation, facts: Facts) -> Factors:
+    right = facts.operands[1]
+    rank = len(right)
+    axes = tuple(range(rank))
+    solved = rank - 2 if operation.params["left_side"] else rank - 1
+    return Factors(((*range(rank - 2), rank, rank + 1), axes), (axes,), whole=frozenset((solved, rank, rank + 1)))
+
+
+@rule("tridiagonal_solve")
+def _tridiagonal_solve(_operation: Operation, facts: Facts) -> Factors:
+    rank = len(facts.operands[3])
+    axes = tuple(range(rank))
+    diagonal = axes[:-1]
+    return Factors((diagonal, diagonal, diagonal, axes), (axes,), whole=frozenset((rank - 2,)))

@@ -1,0 +1,103 @@
+"""Rules of operations for which it counts which element is greater: argmax, top-k, sorting.
+
+    argmax  logits[batch, vocab] over vocab, split over model
+            each device finds its greatest; the greatest of those, then the first place where it stands: two all-reduces
+    top_k   scores[batch, expert] over expert, split over model
+            each device sends its k greatest, if that is less; the k greatest of those are the answer
+
+Ties go to the lower index, as in JAX: the parts are in order, and so are the candidates. What is sorted is gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..code import Operation
+from .local import Device, Local, local_form
+from .neutral import without_padding
+from .table import Factors, Facts, rule
+
+
+@rule("argmax", "argmin")
+def _argmax(operation: Operation, facts: Facts) -> Factors:
+    rank = len(facts.operands[0])
+    gone = frozenset(operation.params["axes"])
+    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in gone),), exchanged=gone)
+
+
+@local_form("argmax", told="the place of the greatest value over {dims} is looked for", padded=True)
+@local_form("argmin", told="the place of the least value over {dims} is looked for", padded=True)
+def _first_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    """The place of the greatest of the devices' greatest; of several the first."""
+    (axis,) = local.params["axes"]
+    block = without_padding(device, local, operands[0], axis)
+    split, size = local.split(axis), block.shape[axis]
+    (place,) = local.run([block], device.sizes)
+    value = jnp.take_along_axis(block, jnp.expand_dims(place, axis), axis).squeeze(axis)
+    rank = _rank(value, least=local.operation.name == "argmin")
+    best = device.all_reduce(rank, tuple(sorted(split)), "max")
+    wide = jnp.promote_types(place.dtype, jnp.int32) if jnp.issubdtype(place.dtype, jnp.signedinteger) else jnp.uint32
+    index = place.astype(wide) + (device.index(split) * size).astype(wide)
+    index = jnp.where(rank == best, index, jnp.asarray(local.operand_shapes[0][axis], wide))
+    return [device.all_reduce(index, tuple(sorted(split)), "min").astype(place.dtype)]
+
+
+def _rank(value: Any, least: bool) -> Any:
+    """Integers in the order of numbers, or in the opposite order; what is no number is above all, as argmax has it."""
+    if value.dtype == bool:
+        value = value.astype(jnp.uint8)
+    if jnp.issubdtype(value.dtype, jnp.integer):
+        return ~value if least else value
+    # Both zeros are equal, and narrow floats are as well compared as 32 bits.
+    value = jnp.where(value == 0, jnp.zeros_like(value), value).astype(jnp.promote_types(value.dtype, jnp.float32))
+    signed = jnp.int64 if value.dtype == jnp.float64 else jnp.int32
+    bits = lax.bitcast_convert_type(value, signed)
+    most = jnp.iinfo(signed).max
+    # Of negative floats the order of the bits is turned around.
+    rank = jnp.where(bits < 0, bits ^ most, bits)
+    return jnp.where(jnp.isnan(value), most, ~rank if least else rank)
+
+
+@rule("top_k")
+def _top_k(operation: Operation, facts: Facts) -> Factors:
+    shape = facts.operands[0]
+    rank, along = len(shape), operation.params["axis"] % len(shape)
+    axes = tuple(rank if i == along else i for i in range(rank))
+    # Candidates travel with their places. If they are not less than one of two parts, the parts had better travel.
+    value, place = (v.aval.dtype.itemsize for v in operation.equation.outvars)
+    few = 0 < 2 * operation.params["k"] * (value + place) < shape[along] * value
+    whole = frozenset((rank,) if few else (rank, along))
+    return Factors((tuple(range(rank)),), (axes, axes), exchanged=frozenset((along,)) - whole, whole=whole)
+
+
+@local_form("top_k", told="the greatest values over {dims} are looked for", padded=True)
+def _top_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    """The k greatest of each device's k greatest, or of all that it has."""
+    axis = local.params["axis"] % operands[0].ndim
+    block = without_padding(device, local, operands[0], axis)
+    split, size = local.split(axis), block.shape[axis]
+    values, places = local.run([block], device.sizes, k=min(local.params["k"], size))
+    places += (device.index(split) * size).astype(places.dtype)
+    candidates = device.all_gather(values, split, axis)
+    known = device.all_gather(places, split, axis)
+    best, which = local.run([candidates], device.sizes)
+    return [best, jnp.take_along_axis(known, which, axis)]
+
+
+@rule("approx_top_k")
+def _approx_top_k(operation: Operation, facts: Facts) -> Factors:
+    rank = len(facts.operands[0])
+    along = operation.params["reduction_dimension"] % rank
+    axes = tuple(rank if i == along else i for i in range(rank))
+    return Factors((tuple(range(rank)),), (axes, axes), whole=frozenset((along, rank)))
+
+
+@rule("sort")
+def _sort(operation: Operation, facts: Facts) -> Factors:
+    axes = tuple(range(len(facts.operands[0])))
+    along = operation.params["dimension"] % len(axes)
+    return Factors((axes,) * len(facts.operands), (axes,) * len(facts.results), whole=frozenset((along,)))

@@ -1,0 +1,115 @@
+"""Rules of random numbers: the same numbers under every layout, and nothing travels.
+
+    random_bits  key[] → [batch, embed]      element i of the whole is a hash of the key and of i
+
+JAX's default generator, Threefry, hashes the number of each element, counted through the whole array. So a device that
+holds a part makes just that part: it counts its own elements where they stand in the whole. The other generators make
+one long sequence, and run whole; so does Threefry while `jax_threefry_partitionable` is off.
+
+Arrays of keys run through. The keys that one key is split into are few, and made whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import dtypes, lax
+from jax.extend.random import threefry2x32_p
+
+from ..code import Operation
+from ..spec import local_shape
+from .local import Device, Local, local_form
+from .table import NONE, Factors, Facts, Shape, rule, run_whole
+
+_COUNTING = "key<fry>"
+
+
+@rule("random_clone", "threefry2x32")
+def _through(_operation: Operation, facts: Facts) -> Factors:
+    axes = tuple(range(len(facts.results[0])))
+    return Factors(tuple(axes if s else () for s in facts.operands), (axes,) * len(facts.results))
+
+
+@rule("random_seed", "random_fold_in", "random_wrap", "random_unwrap", "random_split", "random_gamma")
+def _keys(operation: Operation, facts: Facts) -> Factors:
+    """Keys run through; the axes behind them belong to each key, and are whole."""
+    values = (*operation.equation.invars, *operation.equation.outvars)
+    rank = min(len(v.aval.shape) for v in values if jnp.issubdtype(v.aval.dtype, dtypes.prng_key))
+    shapes = (*facts.operands, *facts.results)
+    axes = tuple(tuple(range(len(shape))) for shape in shapes)
+    cut = len(facts.operands)
+    return Factors(axes[:cut], axes[cut:], whole=frozenset(range(rank, max(map(len, shapes)))))
+
+
+@rule("random_bits")
+def _random_bits(operation: Operation, facts: Facts) -> Factors:
+    keys, bits = facts.operands[0], facts.results[0]
+    counted = frozenset(range(len(keys), len(bits)))
+    # The generator shows in the dtype of its keys.
+    counts = (
+        str(operation.equation.invars[0].aval.dtype) == _COUNTING and jax.config.values["jax_threefry_partitionable"]
+    )
+    return Factors(
+        (tuple(range(len(keys))),),
+        (tuple(range(len(bits))),),
+        exchanged=counted if counts else NONE,
+        whole=NONE if counts else counted,
+    )
+
+
+@rule("rng_bit_generator")
+def _sequence(_operation: Operation, facts: Facts) -> Factors:
+    return run_whole(facts, known=True)
+
+
+@local_form("random_bits", told="the elements of {dims} are counted", padded=True)
+def _own_bits(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    (keys,), shape, width = operands, local.params["shape"], local.params["bit_width"]
+    splits = local.results[0].splits[keys.ndim :]
+    part = local_shape(local.result_shapes[0], local.results[0], device.sizes)[keys.ndim :]
+    firsts = [device.index(split) * size if split else 0 for split, size in zip(splits, part, strict=True)]
+    data = jax.random.key_data(keys)
+    made = (*keys.shape, *part)
+    words = [lax.broadcast_in_dim(data[..., i], made, range(keys.ndim)) for i in (0, 1)]
+    counts = [jnp.broadcast_to(count, made) for count in counters(shape, part, firsts)]
+    high, low = threefry2x32_p.bind(*words, *counts)
+    dtype = jnp.dtype(f"uint{width}")
+    if width == 64:
+        return [high.astype(dtype) << 32 | low.astype(dtype)]
+    return [(high ^ low).astype(dtype)]
+
+
+def counters(shape: Shape, part: Shape, firsts: Sequence[Any]) -> tuple[Any, Any]:
+    """The numbers of the elements of a part of an array, counted through the whole array, row by row.
+
+    Args:
+        shape: the whole array's.
+        part: the part's.
+        firsts: where the part begins, along each axis.
+
+    Returns:
+        The high and the low 32 bits of the numbers, in the shape of the part.
+    """
+    high = low = jnp.zeros(part, jnp.uint32)
+    for axis, size in enumerate(shape):
+        place = lax.broadcasted_iota(jnp.uint32, part, axis) + jnp.asarray(firsts[axis], jnp.uint32)
+        if math.prod(shape[: axis + 1]) <= 2**32:
+            low = low * jnp.uint32(size) + place
+            continue
+        high, low = _times(high, low, size)
+        low += place
+        high += (low < place).astype(jnp.uint32)
+    return high, low
+
+
+def _times(high: Any, low: Any, factor: int) -> tuple[Any, Any]:
+    """A number of 64 bits, in two words, times one of 32: by halves, of which products fit a word."""
+    upper, lower = low >> 16, low & 0xFFFF
+    f = [jnp.uint32(factor >> 16), jnp.uint32(factor & 0xFFFF)]
+    middle = upper * f[1] + (lower * f[1] >> 16)
+    carried = lower * f[0] + (middle & 0xFFFF)
+    return high * jnp.uint32(factor) + upper * f[0] + (middle >> 16) + (carried >> 16), low * jnp.uint32(factor)

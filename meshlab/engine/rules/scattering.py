@@ -1,0 +1,89 @@
+"""Rules of scatters: the gradient of an embedding, writes into a cache, histograms.
+
+    scatter-add  zeros[vocab, embed] at ids[batch, seq, 1] += updates[batch, seq, embed]  → [vocab, embed]
+
+Where an axis that is written to is split, every device writes what lies in its part and drops the rest: nothing
+travels, but all devices need all updates. Sums are the exception. What is added to zeros may be added up device by
+device, each its own share of the updates, and the result is a partial sum; and so it may where the array is small
+beside the updates, if one device alone starts from what was there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..code import Operation
+from .indices import Windows, own_windows, window_factors
+from .local import Device, Local, bind, local_form
+from .table import NONE, Factors, Facts, Shape, rule
+
+_SCATTERS = ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
+_SUMS = ("scatter-add", "scatter-sub")
+
+
+def scattered_windows(params: dict[str, Any], array: Shape, slices: Shape) -> Windows:
+    """The windows of a scatter into an array of one shape, of updates of another."""
+    numbers = params["dimension_numbers"]
+    gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    kept = [d for d in range(len(array)) if d not in gone]
+    places = {d: int(place) for d, place in zip(kept, numbers.update_window_dims, strict=True)}
+    return Windows(
+        tuple(int(d) for d in numbers.scatter_dims_to_operand_dims),
+        tuple(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)),
+        places,
+        tuple(slices[places[d]] if d in places else 1 for d in range(len(array))),
+        tuple(i for i in range(len(slices)) if i not in numbers.update_window_dims),
+    )
+
+
+@rule(*_SCATTERS)
+def _scatter(operation: Operation, facts: Facts) -> Factors:
+    array, indices, slices = facts.operands
+    axes = window_factors(scattered_windows(operation.params, array, slices), array, indices, slices)
+    small = 2 * math.prod(array) <= math.prod(slices)
+    added = operation.name in _SUMS and (facts.zeros[0] or small)
+    summed = axes.positions if added else NONE
+    return Factors(
+        (axes.array, axes.indices, axes.slices),
+        (axes.array,),
+        summed=summed,
+        exchanged=axes.looked_up if facts.zeros[0] else axes.looked_up | summed,
+        whole=axes.whole | (axes.positions - summed),
+        survivors=NONE,
+    )
+
+
+@local_form(*_SCATTERS, told="{dims} is written to where indices say", padded=True)
+def _write(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    array, indices, updates = operands
+    windows = scattered_windows(local.params, local.operand_shapes[0], local.operand_shapes[2])
+    clipped = local.params["mode"] == lax.GatherScatterMode.CLIP
+    own = own_windows(device, local, windows, array.shape, indices, clipped=clipped)
+    for axis, block in own.block.items():
+        # Beyond the end nothing is written.
+        own.starts[axis] = jnp.where(own.mine & own.inside, own.starts[axis], block)
+    numbers = lax.ScatterDimensionNumbers(
+        tuple(sorted(own.windows.places.values())),
+        own.windows.dropped,
+        own.windows.indexed,
+        tuple(d for d, _ in own.windows.batching),
+        tuple(i for _, i in own.windows.batching),
+    )
+    changed = {
+        "dimension_numbers": numbers,
+        "indices_are_sorted": False,
+        "mode": local.params["mode"] if not own.block else lax.GatherScatterMode.FILL_OR_DROP,
+    }
+    start = _once(device, local, array)
+    return bind(local.operation, [start, own.indices, updates], local.params | changed)
+
+
+def _once(device: Device, local: Local, array: Any) -> Any:
+    """What updates are added to: of the devices that have a share of them each, one starts from what was there."""
+    shared = tuple(sorted(set(local.results[0].partial) - set(local.operands[0].partial)))
+    return jnp.where(device.index(shared) == 0, array, jnp.zeros_like(array)) if shared else array

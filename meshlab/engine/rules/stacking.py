@@ -1,0 +1,43 @@
+"""Rules of copies beside each other: arrays stacked on a new axis, taken apart again, or repeated.
+
+stack    x[batch], y[batch]  → [2, batch]      the new axis is whole, all others run through
+unstack  z[2, batch]         → [batch], [batch]
+tile     x[batch, 4] × (1, 3) → [batch, 12]    what is repeated is whole; of an axis of size 1 any part can be made
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..code import Operation
+from .table import Factors, Facts, Shape, local_params, rule
+
+
+@rule("stack")
+def _stack(operation: Operation, facts: Facts) -> Factors:
+    rank, fresh = len(facts.results[0]), operation.params["axis"] % len(facts.results[0])
+    each = tuple(i for i in range(rank) if i != fresh)
+    return Factors((each,) * len(facts.operands), (tuple(range(rank)),), whole=frozenset((fresh,)), linear="add")
+
+
+@rule("unstack")
+def _unstack(operation: Operation, facts: Facts) -> Factors:
+    rank = len(facts.operands[0])
+    gone = operation.params["axis"] % rank
+    each = tuple(i for i in range(rank) if i != gone)
+    return Factors((tuple(range(rank)),), (each,) * len(facts.results), whole=frozenset((gone,)), linear="unary")
+
+
+@rule("tile")
+def _tile(_operation: Operation, facts: Facts) -> Factors:
+    before, after = facts.operands[0], facts.results[0]
+    rank = len(before)
+    repeated = [i for i in range(rank) if before[i] != after[i]]
+    result = tuple(i + rank if i in repeated else i for i in range(rank))
+    whole = frozenset(f for i in repeated if before[i] != 1 for f in (i, i + rank))
+    return Factors((tuple(range(rank)),), (result,), whole=whole, linear="unary")
+
+
+@local_params("tile")
+def _tile_local(params: dict[str, Any], operands: tuple[Shape, ...], results: tuple[Shape, ...]):
+    return params | {"reps": tuple(b // a for a, b in zip(operands[0], results[0], strict=True))}
