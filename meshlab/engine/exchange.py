@@ -4,8 +4,8 @@ A local form is a function of shards that asks a device for what it needs of oth
 for a device that marks every request; the marks are what the plan counts and shows.
 
 A compiler computes equal things once, collectives too: a convolution and the gradient of its filter ask for the same
-edges of the same value, which are sent once. So each exchange also says how what it sends is made (`made`, of the
-operands `reads`), and of those that send the same the first one counts.
+edges of the same value, which are sent once. So each exchange also says how what it sends is made, and of which shards
+(`made`), and of those that send the same the first one counts.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Exchange(NamedTuple):
         axes: the mesh axes, major first.
         shape: of its operand on one device.
         dtype: of its operand.
-        made: how its operand is made of the operation's operands.
-        reads: the positions of those operands.
+        made: how its operand is made, and of which shards.
+        reads: the positions of those among the operation's operands.
     """
 
     kind: str
@@ -125,7 +125,7 @@ class _Walk:
     def __init__(self, program: Program, sizes: Grid):
         self.program, self.sizes = program, sizes
         self.found: dict[int, list[tuple[Exchange, int]]] = {}
-        self.seen: set[tuple] = set()
+        self.seen: set[str] = set()
         # The loop in which a value was made, counted from outside, and how often each turns.
         self.depth: dict[int, int] = {}
         self.times = [1]
@@ -159,22 +159,18 @@ class _Walk:
             return
         counted = []
         for exchange in self.exchanges(step):
-            sent = []
-            for position in exchange.reads:
-                value, spec = step.operation.inputs[position], step.operands[position]
-                sent.append((self.program.roots.get(value, value) if isinstance(value, int) else None, spec))
-            key = (exchange.made, tuple(sent))
-            if key not in self.seen:
-                self.seen.add(key)
+            if exchange.made not in self.seen:
+                self.seen.add(exchange.made)
                 # What is sent of a value from outside a loop is sent once, in front of it.
-                deepest = max((self.depth.get(v, 0) for v, _ in sent if v is not None), default=0)
+                roots, values = self.program.roots, (step.operation.inputs[i] for i in exchange.reads)
+                deepest = max((self.depth.get(roots.get(v, v), 0) for v in values if isinstance(v, int)), default=0)
                 counted.append((exchange, self.times[min(deepest, len(self.times) - 1)]))
         self.found[id(step)] = counted
 
     def exchanges(self, step: Compute) -> tuple[Exchange, ...]:
         memo, key = self.program.exchanges, (step.operation, step.operands, step.results, self.sizes.key)
         if key not in memo:
-            memo[key] = _recorded(step, self.program.code, self.sizes)
+            memo[key] = _recorded(step, self.program.code, self.program.roots, self.sizes)
         return memo[key]
 
 
@@ -194,7 +190,7 @@ def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[i
     return walk.found
 
 
-def _recorded(step: Compute, code: Code, sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
+def _recorded(step: Compute, code: Code, roots: Mapping[int, int], sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
     recorder, local = _Recorder(sizes), local_of(step, code)
     inputs = step.operation.inputs
     given = [i for i, value in enumerate(inputs) if not isinstance(value, Literal)]
@@ -207,7 +203,11 @@ def _recorded(step: Compute, code: Code, sizes: Mapping[str, int]) -> tuple[Exch
         return list(LOCAL_FORMS[step.operation.name].run(recorder, local, operands))
 
     closed = jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes))
-    known = {v: (f"operand {i}", frozenset((i,))) for v, i in zip(closed.jaxpr.invars, given, strict=True)}
+    # Whichever operand of its operation a shard is, it is the same shard.
+    shards = [(roots.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)]
+    known = {
+        v: (f"shard {shard}", frozenset((i,))) for v, i, shard in zip(closed.jaxpr.invars, given, shards, strict=True)
+    }
     constants = zip(closed.jaxpr.constvars, closed.consts, strict=True)
     known.update((v, (_digest(np.asarray(c).tobytes()), frozenset())) for v, c in constants)
     return tuple(_marked(closed.jaxpr, known))

@@ -110,7 +110,8 @@ def _reshaped_back(operation: Operation, value: Input, makers: Makers) -> Input 
 
 def _moves_units(operation: Operation) -> bool:
     """Whether an operation only adds or removes axes of size 1."""
-    if operation.name not in _RESHAPING or len(operation.reads) != 1:
+    transposing = operation.name == "reshape" and operation.params["dimensions"] is not None
+    if operation.name not in _RESHAPING or len(operation.reads) != 1 or transposing:
         return False
     before, after = (v.aval.shape for v in (operation.equation.invars[0], operation.equation.outvars[0]))
     same = [s for s in before if s != 1] == [s for s in after if s != 1]

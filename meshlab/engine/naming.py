@@ -222,7 +222,8 @@ class _Namer:
         if not isinstance(source, int):
             return
         before, after = self.nodes[source], self.nodes[result]
-        for left, right in aligned(self.code.shapes[source], self.code.shapes[result]):
+        shapes = self.code.shapes
+        for left, right in aligned(shapes[source], shapes[result], operation.params["dimensions"]):
             if len(left) == len(right) == 1:
                 self.classes.join(before[left[0]], after[right[0]])
             else:

@@ -379,3 +379,11 @@ def test_layouts_of_gradients_drawn_at_random():
     for mesh, layout in draw(program, seed=6, count=8):
         report = program.plan(mesh, layout).check()
         assert report.ok, f"{layout} on {mesh}:\n{report}"
+
+
+@pytest.mark.parametrize("layout", ["c:x", "m:x", "h:x m:y", "n:x c:y"])
+def test_the_gradients_of_groups_are_the_same_in_every_layout(layout):
+    """JAX parts the groups of a filter by a reshape that reads its operand's axes in another order."""
+    filters = ml.f32[T, U, ml.Dim("within", 2), M]
+    change = ml.f32[N, H, W, M]
+    checked(gradients(feature_group_count=2), (IMAGES, filters, change), layout, mesh=X2Y2)

@@ -245,6 +245,20 @@ def network(x, stem, head):
     return x.mean((1, 2)) @ head.array
 
 
+@pytest.mark.parametrize("layout", ["h:x", "h:x w:y", "h:y+x", "n:x h:y", "m:x h:y"])
+def test_a_network_that_pools_is_trained_alike_in_every_layout(layout):
+    def step(x, stem, head):
+        """The gradients of the filters; that of the pooling needs the edges that the pooling had sent."""
+        return jax.grad(lambda stem, head: (network(x, stem, head) ** 2).sum(), (0, 1))(stem, head)
+
+    shapes = (
+        ml.f32[N, ml.Dim("h", 32), ml.Dim("w", 16), C],
+        ml.f32[ml.dims(t=3, u=3, c=4, m=8)],
+        ml.f32[ml.dims(m=8, k=4)],
+    )
+    checked(step, shapes, layout, mesh=X2Y2)
+
+
 def test_layouts_of_a_network_drawn_at_random():
     shapes = (
         ml.f32[N, ml.Dim("h", 32), ml.Dim("w", 16), C],

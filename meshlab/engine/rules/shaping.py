@@ -7,6 +7,7 @@ is a new axis with a name of its own.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..code import Operation
@@ -40,7 +41,7 @@ def _squeeze(operation: Operation, facts: Facts) -> Factors:
 
 
 @rule("reshape")
-def _reshape(_operation: Operation, facts: Facts) -> Factors:
+def _reshape(operation: Operation, facts: Facts) -> Factors:
     """Axes that keep their size run through. Of those that are merged or split, the first ones of both sides do.
 
     [batch, heads, head] → [batch, heads*head]: blocks of heads are blocks of the merged axis, as long as the number of
@@ -51,7 +52,7 @@ def _reshape(_operation: Operation, facts: Facts) -> Factors:
     whole: set[int] = set()
     limits: dict[int, int] = {}
     count = 0
-    for left, right in aligned(before, after):
+    for left, right in aligned(before, after, operation.params["dimensions"]):
         operand[left[0]] = result[right[0]] = count
         if before[left[0]] != after[right[0]]:
             limits[count] = math.gcd(before[left[0]], after[right[0]])
@@ -64,9 +65,15 @@ def _reshape(_operation: Operation, facts: Facts) -> Factors:
     return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), limits=limits, linear="unary")
 
 
-def aligned(before: Shape, after: Shape) -> list[tuple[list[int], list[int]]]:
-    """Pairs the smallest runs of axes (those of size 1 left out) with equal products."""
-    left = [i for i, s in enumerate(before) if s != 1]
+def aligned(before: Shape, after: Shape, order: Sequence[int] | None = None) -> list[tuple[list[int], list[int]]]:
+    """Pairs the smallest runs of axes (those of size 1 left out) with equal products.
+
+    Args:
+        before: the operand's shape.
+        after: the result's shape.
+        order: in which the operand's axes are read; None for their own.
+    """
+    left = [i for i in (range(len(before)) if order is None else order) if before[i] != 1]
     right = [i for i, s in enumerate(after) if s != 1]
     runs = []
     i = j = 0
