@@ -136,7 +136,7 @@ class _Flow:
                 partial |= self.touched[operation] | _union(self.partial[v] | self.beyond[v] for v in reads)
         for value in operation.outputs:
             self.partial[value] |= partial
-            survives = factors.survivors is None and any(self.beyond[v] for v in reads)
+            survives = factors.survivors != frozenset() and any(self.beyond[v] for v in reads)
             if self.made_up[value] or survives:
                 self.beyond[value] |= (self.touched[operation] | arriving) - self.names[value]
 

@@ -28,7 +28,7 @@ from .space import Space, Splits
 from .tables import Dims, Table
 
 SLACK = 0.01
-_CONTRACTION = "dot_general"
+_CONTRACTIONS = ("dot_general", "conv_general_dilated")
 
 Amounts = Mapping[Dims, float]
 
@@ -91,7 +91,7 @@ def share_of(plan: Plan) -> float:
 def _measured(program: Program) -> list[tuple[Operation, int]]:
     """The contractions or, where there are none, all operations, with how often they run."""
     every = list(_operations(program.code.block, 1))
-    return [(op, times) for op, times in every if op.name == _CONTRACTION] or every
+    return [(op, times) for op, times in every if op.name in _CONTRACTIONS] or every
 
 
 def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
@@ -107,7 +107,7 @@ def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
 def _counted(program: Program, operation: Operation) -> frozenset[int]:
     """The factors that can be split, of a contraction all, of another operation those of its first result."""
     factors = program.factors[operation]
-    axes = (*factors.operands, *factors.results) if operation.name == _CONTRACTION else factors.results[:1]
+    axes = (*factors.operands, *factors.results) if operation.name in _CONTRACTIONS else factors.results[:1]
     return frozenset(f for values in axes for f in values) - factors.whole
 
 
@@ -124,5 +124,5 @@ def _products(
             shape = local_shape(shapes[value], spec, sizes) if spec is not None else shapes[value]
             of_factor.update(zip(axes, shape, strict=True))
     result = {f for axes in factors.results[:1] for f in axes}
-    wanted = of_factor if operation.name == _CONTRACTION else of_factor.keys() & result
+    wanted = of_factor if operation.name in _CONTRACTIONS else of_factor.keys() & result
     return math.prod(of_factor[f] for f in wanted if f >= 0)

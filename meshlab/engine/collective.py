@@ -131,8 +131,8 @@ class _Story:
             return {"source": source, "because": f"A partial sum over {axes} is added up.", "remedy": ""}
         where = " in the backward pass" if operation.backward else ""
         be = "are" if len(dims) > 1 else "is"
-        verb = f"{be} looked up" if operation.name == "gather" else f"{be} summed"
-        because = f"{_quoted(dims)} {verb}{where} while split over {axes}"
+        verb = {"gather": "looked up", "dynamic_slice": "sliced"}.get(operation.name, "summed")
+        because = f"{_quoted(dims)} {be} {verb}{where} while split over {axes}"
         if step.hop.kind == "reduce-scatter":
             because += "; what it adds up to is stored split, so each device keeps its part"
         label = self.program.value(step.name)

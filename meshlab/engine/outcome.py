@@ -11,6 +11,7 @@ Three rules, and nothing else decides it:
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -56,7 +57,7 @@ def outcome_of(
         The `Outcome`.
     """
     partial = {a for spec in operands if spec is not None for a in spec.partial}
-    splits = {f: axes for f, axes in asked.items() if axes and f not in factors.whole}
+    splits = _once_each(factors, {f: axes for f, axes in asked.items() if axes and f not in factors.whole})
     _survivors(factors, operands, splits, partial, held)
     for factor, limit in factors.limits.items():
         if factor in splits:
@@ -83,6 +84,20 @@ def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:
         if limit % count:
             return axes[:position]
     return axes
+
+
+def _once_each(factors: Factors, splits: Mapping[int, Axes]) -> dict[int, Axes]:
+    """What is asked, each mesh axis for one factor only: where one name is asked for twice, for that of the result.
+
+    `x[order]` of two values of one dim asks so: what is looked up along, and what it is looked up for.
+    """
+    made = {f for axes in factors.results for f in axes}
+    used: set[str] = set()
+    found: dict[int, Axes] = {}
+    for factor in sorted(splits, key=lambda f: f not in made):
+        found[factor] = tuple(itertools.takewhile(lambda a: a not in used, splits[factor]))
+        used.update(found[factor])
+    return found
 
 
 def _survivors(

@@ -19,6 +19,7 @@ from jax.interpreters.partial_eval import dce_jaxpr
 from .code import Code, walk
 from .errors import MeshlabError, TraceError, closest
 from .flatten import flatten
+from .folding import folded
 from .named import AxisName, NamedArray
 from .naming import name_axes
 from .normal import normalize
@@ -51,7 +52,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     leaves = [leaf for found in by_parameter.values() for leaf in found]
     structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, structure, [leaf for _, leaf, _ in leaves])
-    code = flatten(_without_dead_code(closed))
+    code = folded(flatten(_without_dead_code(closed)))
     _refuse_what_cannot_be_split(fn, code)
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)
@@ -60,7 +61,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     owners = [name for name, found in by_parameter.items() for _ in found]
     return Program(
         fn=fn,
-        code=normalize(code, naming.names),
+        code=normalize(code, [tuple(n if n in naming.dims else None for n in axes) for axes in naming.names]),
         names=naming.names,
         dims=naming.dims,
         majors=naming.majors,

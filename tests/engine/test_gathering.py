@@ -81,10 +81,7 @@ def test_a_gather_is_the_same_under_every_layout(name, layout):
     checked(fn, args, layout, mesh=X2Y2, data=data)
 
 
-APART = pytest.mark.xfail(reason="Equal operations are kept apart by names that are made up.")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=APART) if n == "planes" else n for n in CASES])
+@pytest.mark.parametrize("name", CASES)
 def test_a_gather_and_its_gradient_are_the_same_under_layouts_at_random(name):
     fn, args, data = CASES[name]
 
@@ -151,7 +148,6 @@ def test_of_truth_values_the_greatest_stands_for_the_sum():
     assert sent(plan, "payload_bytes") == {"all-reduce": 8 * 16 * 4 + 8 * 16}
 
 
-@pytest.mark.xfail(reason="One mesh axis is asked of two factors of one operation.")
 def test_a_table_and_indices_of_one_dim_are_not_split_by_one_axis_at_once():
     def fn(table, order):
         return jnp.take(table.array, order.array, 0), jnp.take_along_axis(table.array, order.array[:, None], 0)

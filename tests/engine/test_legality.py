@@ -37,7 +37,7 @@ def test_one_error_lists_all_problems_with_what_would_fit():
     assert found["unknown_dim"].fix == "Did you mean `batch`?"
     assert found["unknown_axis"].fix == "Did you mean `model`?"
     assert "`batch` has size 6, which 4 (`model`) does not divide" in found["not_divisible"].text
-    assert found["not_divisible"].fix == "Sizes that fit: 4 or 8."
+    assert found["not_divisible"].fix == "Sizes that fit: 4 or 8; or plan with pad=True."
     assert (
         "`ffn` and `out` cannot both be on `data`: they meet in `dot_general` at test_legality.py"
         in found["conflict"].text
@@ -58,7 +58,7 @@ def test_one_problem_is_one_problem():
 
 
 def test_a_dim_smaller_than_the_axis_fits_only_when_larger():
-    assert problems("batch:data+model")["not_divisible"].fix == "Sizes that fit: 8."
+    assert problems("batch:data+model")["not_divisible"].fix == "Sizes that fit: 8; or plan with pad=True."
 
 
 def test_optional_names_may_be_missing():

@@ -78,7 +78,6 @@ def test_a_matrix_is_gathered_along_the_axis_that_is_split_alone():
     assert moved(plan) == [("all-gather", ("y",), 4 * 2 * 4 * 2 * 4, 1)]
 
 
-@pytest.mark.xfail(reason="One mesh axis is asked of two factors of one operation.")
 def test_gradients_of_factorizations_are_the_same():
     def fn(x, b):
         def total(x, b):

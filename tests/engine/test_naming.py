@@ -182,3 +182,18 @@ def test_a_rename_keeps_two_names_apart():
     program = ml.trace(lambda x: ml.dot(x, x.rename(a="k"), "b"), ml.f32[A, B])
     assert program.place("out").dims == ("a", "k")
     assert dict(program.dims) == {"a": 4, "b": 6, "k": 4}
+
+
+def test_a_tensor_made_inside_has_its_names_at_once():
+    program = ml.trace(lambda x: ml.tensor(x.array.reshape(24), "flat"), ml.f32[A, B])
+    assert program.place("out").dims == ("flat",)
+    assert dict(program.dims) == {"a": 4, "b": 6, "flat": 24}
+
+
+def test_barriers_of_the_users_own_run_through():
+    def fn(x):
+        return jax.lax.optimization_barrier((x.array, x.array + 1))[0] * 2
+
+    plan = ml.trace(fn, ml.f32[A, B]).plan(ml.mesh(x=2), "a:x")
+    assert not plan.collectives
+    assert plan.check().ok

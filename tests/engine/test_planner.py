@@ -200,7 +200,7 @@ def test_dims_on_several_axes_in_both_orders():
         other = "+".join(reversed(layout.split("+")))
         assert moved(checked(fn, (AB,), {"a": layout}, mesh=X2Y2)) == []
         args = {"x": {"a": layout}, "out": {"a": other}}
-        assert {k for k, *_ in moved(checked(fn, (AB,), args, mesh=X2Y2, carry={}))} == {"all-gather"}
+        assert {k for k, *_ in moved(checked(fn, (AB,), args, mesh=X2Y2, carry={}))} == {"collective-permute"}
 
 
 def test_an_axis_of_size_one_costs_nothing():

@@ -121,18 +121,14 @@ def test_a_scatter_is_the_same_under_every_layout(name, layout):
     checked(fn, args, layout, mesh=X2Y2, data=data)
 
 
-BOTH_OF_A = pytest.mark.xfail(reason="One mesh axis is asked of two factors of one operation.")
-APART = pytest.mark.xfail(reason="Equal operations are kept apart by names that are made up.")
-
-
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param("overwritten", marks=APART),
-        pytest.param("along", marks=BOTH_OF_A),
+        "overwritten",
+        "along",
         "cache",
         "scatter-add of rows, drop",
-        pytest.param("scatter-add of windows, clip", marks=APART),
+        "scatter-add of windows, clip",
     ],
 )
 def test_a_scatter_and_its_gradient_are_the_same_under_layouts_at_random(name):

@@ -62,3 +62,13 @@ def _divide(operation: Operation, facts: Facts) -> Factors:
     # Integers are cut off, and what is cut off each addend is not what is cut off the sum.
     exact = jnp.issubdtype(operation.equation.outvars[0].aval.dtype, jnp.inexact)
     return _through(facts, "scale" if facts.uniform[1] and exact else "")
+
+
+@rule("optimization_barrier")
+def _barrier(_operation: Operation, facts: Facts) -> Factors:
+    """Each operand runs through by itself."""
+    count, axes = 0, []
+    for shape in facts.operands:
+        axes.append(tuple(range(count, count + len(shape))))
+        count += len(shape)
+    return Factors(tuple(axes), tuple(axes))

@@ -1,0 +1,65 @@
+"""What is padded for windows alone is their padding: it is split as they are, and named as they are."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+
+import meshlab as ml
+from tests.engine.programs import X2Y2, X4, checked, moved, sent
+
+N, H, C, M = ml.dims(n=4, h=16, c=4, m=8)
+SIGNAL, FILTERS = ml.f32[N, H, C], ml.f32[ml.Dim("t", 3), C, M]
+ROW = 4 * 4 * 4
+
+
+def causal(x, w):
+    padded = jnp.pad(x, ((0, 0), (2, 0), (0, 0)))
+    return lax.conv_general_dilated(padded, w, (1,), "VALID", dimension_numbers=("NHC", "HIO", "NHC"))
+
+
+def pooled(x, size, stride, start=0.0, reduction=lax.add):
+    return lax.reduce_window(x, start, reduction, (1, size, 1), (1, stride, 1), "SAME")
+
+
+def test_a_causal_convolution_looks_back_alone():
+    plan = checked(lambda x, w: causal(x.array, w.array), (SIGNAL, FILTERS), "h:x")
+    assert moved(plan) == [("collective-permute", ("x",), 2 * ROW, 1)]
+    assert plan.program.place("out").dims == ("n", "h", "m")
+
+
+@pytest.mark.parametrize("layout", ["h:x", "h:y+x", "n:x h:y", "h:x c:y"])
+def test_what_the_padding_made_is_not_computed_in_the_gradient(layout):
+    def fn(x, w, change):
+        return jax.vjp(causal, x.array, w.array)[1](change.array)
+
+    plan = checked(fn, (SIGNAL, FILTERS, ml.f32[N, H, M]), layout, mesh=X2Y2)
+    assert "all-gather" not in sent(plan)
+    assert [op.name for op in plan.program.code.block.operations].count("pad") == 0
+
+
+@pytest.mark.parametrize(("size", "stride"), [(2, 2), (3, 2), (3, 1), (3, 4)])
+def test_the_gradient_of_a_mean_over_windows_exchanges_edges(size, stride):
+    def fn(x):
+        return x.array - jax.grad(lambda x: jnp.sin(pooled(x, size, stride)).sum())(x.array)
+
+    plan = checked(fn, (SIGNAL,), "h:x")
+    assert set(sent(plan)) <= {"collective-permute"}
+
+
+def test_padding_that_counts_stays():
+    ones = lambda x: jnp.pad(x.array, ((0, 0), (2, 0), (0, 0)), constant_values=1)  # noqa: E731
+    for fn in (
+        lambda x: pooled(ones(x), 3, 1),
+        lambda x: pooled(ones(x), 3, 1, -jnp.inf, lax.max),
+        lambda x: pooled(jnp.pad(x.array, ((0, 0), (2, 0), (0, 0))), 3, 1, -jnp.inf, lax.max),
+    ):
+        assert "all-gather" in sent(checked(fn, (SIGNAL,), "h:x"))
+
+
+def test_padding_of_what_does_not_slide_stays():
+    def fn(x, w):
+        padded = jnp.pad(x.array, ((2, 2), (1, 1), (0, 0)))
+        return lax.conv_general_dilated(padded, w.array, (1,), "VALID", dimension_numbers=("NHC", "HIO", "NHC"))
+
+    checked(fn, (SIGNAL, FILTERS), "c:x", mesh=X4)
