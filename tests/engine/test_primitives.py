@@ -29,7 +29,6 @@ CALLS = {
 # Primitives without a rule: they run whole on every device.
 WHOLE = {
     "empty2": "a scalar, of no value in particular",
-    "optimization_barrier": "keeps an order of whole values; what is recomputed is a block of its own",
     "reduce": "the function that joins the elements is the user's own",
     "rng_uniform": "its numbers are not the same twice",
 }
