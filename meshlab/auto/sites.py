@@ -10,10 +10,11 @@ from collections import defaultdict
 
 from ..engine.code import item_bytes
 from ..engine.exchange import exchanges_of
+from ..engine.parts import counted
 from ..engine.plan import Plan
 from ..engine.relayout import wire_bytes
 from ..engine.spec import Spec, local_shape
-from ..engine.steps import Compute, Move, counted
+from ..engine.steps import Compute, Move
 
 
 def sent_by_value(plan: Plan) -> dict[int, float]:
@@ -30,7 +31,7 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
                 payload = _bytes(plan, step.value, step.start)
                 sent[step.value] += times * wire_bytes(step.hop.kind, payload, step.hop.axes, sizes)
         elif isinstance(step, Compute) and step.exchanged:
-            for one, often in exchanged[id(step)]:
+            for one, often in exchanged[step.operation].items():
                 count = often * wire_bytes(one.kind, one.payload_bytes, one.axes, sizes)
                 sent[step.operation.outputs[0]] += count
     return dict(sent)

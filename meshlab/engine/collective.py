@@ -12,13 +12,14 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .code import Operation, item_bytes, walk
+from .code import Operation, item_bytes
 from .exchange import exchanges_of
+from .parts import counted, stand_ins
 from .relayout import gathered_first, price, wire_bytes
 from .rules import LOCAL_FORMS
 from .source import Source
 from .spec import Axes, Spec, local_shape
-from .steps import Cause, Compute, Move, counted
+from .steps import Cause, Compute, Move
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -62,7 +63,7 @@ def collectives_of(plan: Plan) -> tuple[Collective, ...]:
     """Lists the collectives of a plan's steps."""
     story = _Story(plan)
     found = []
-    for step, times in counted(plan.steps):
+    for step, times in story.steps:
         if isinstance(step, Move) and step.hop.kind != "slice":
             found.append(story.move(step, times))
         elif isinstance(step, Compute) and step.exchanged:
@@ -79,23 +80,11 @@ class _Story:
 
     def __init__(self, plan: Plan):
         self.plan, self.program = plan, plan.program
-        self.exchanges = exchanges_of(plan.steps, plan.program, plan.mesh.axes)
-        self.makers: dict[int, Operation] = {}
-        for operation in walk(plan.program.code.block):
-            self.makers.update(dict.fromkeys(operation.outputs, operation))
-        self.results = {
-            v: (step, spec)
-            for step, _ in counted(plan.steps)
-            if isinstance(step, Compute)
-            for v, spec in zip(step.operation.outputs, step.results, strict=True)
-        }
-        self.insides = {
-            outer: inner
-            for op in walk(plan.program.code.block)
-            for block in op.blocks[:1]
-            for outer, inner in zip(op.outputs, block.outputs, strict=True)
-            if isinstance(inner, int)
-        }
+        self.steps = tuple(counted(plan.planned.steps))
+        self.exchanges = exchanges_of(plan.planned.steps, plan.program, plan.mesh.axes)
+        self.makers, self.insides = plan.program.makers, plan.program.insides
+        self.results = {v: step for step, _ in self.steps if isinstance(step, Compute) for v in step.operation.outputs}
+        self.stand_ins = stand_ins(plan.planned.steps)
 
     def record(self, kind: str, axes: Axes, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
@@ -152,13 +141,9 @@ class _Story:
 
         Optimizers keep more of the same dims; the first argument that is handed on counts.
         """
-        scanned = self.program.scanned
-        wanted = [d for d in dims if d not in scanned]
-        for parameter in self.program.carry:
-            own = [a for a in self.program.arguments if a.parameter == parameter]
-            named = [(a.place, [d for d in self.program.names[a.value] if d not in scanned]) for a in own]
-            alike = [place for place, names in named if names == wanted]
-            alike = alike or [place for place, names in named if set(names) == set(wanted)]
+        wanted = tuple(d for d in dims if d not in self.program.scanned)
+        for places in self.program.handed_on:
+            alike = places.get(wanted) or places.get(frozenset(wanted))
             if alike:
                 return alike[0] if len(alike) == 1 else None
         return None
@@ -170,22 +155,29 @@ class _Story:
             seen += 1
             while value in self.insides or value in self.program.roots:
                 value = self.insides.get(value, self.program.roots.get(value, value))
-            made = self.results.get(value)
-            if made is None:
+            value = self.told(value)
+            step = self.results.get(value)
+            if step is None:
                 return self.makers.get(value), ()
-            operation = made[0].operation
-            dims = self.summed_dims(made[0], axes)
+            operation = step.operation
+            dims = self.summed_dims(step, axes)
             if dims:
                 return operation, dims
             partial = [
                 v
-                for v, s in zip(operation.inputs, made[0].operands, strict=True)
+                for v, s in zip(operation.inputs, step.operands, strict=True)
                 if isinstance(v, int) and s is not None and set(axes) & set(s.partial)
             ]
             if not partial:
                 return operation, ()
             value = partial[0]
         return None, ()
+
+    def told(self, value: int) -> int:
+        """The value that is told of in place of one in a copy."""
+        copy = self.program.copies.get(value)
+        first = self.stand_ins.get(copy) if copy is not None else None
+        return first.made[copy.places[value]] if copy is not None and first is not None else value
 
     def summed_dims(self, step: Compute, axes: Axes) -> tuple[str, ...]:
         """The dims that a step sums, of those split over some mesh axes."""
@@ -283,7 +275,7 @@ class _Story:
                 because=f"{told[:1].upper()}{told[1:]} while it is split over {axes}.",
                 remedy=f"Take {dims} off {axes}.",
             )
-            for sent, times in self.exchanges[id(step)]
+            for sent, times in self.exchanges[step.operation].items()
         ]
 
     def exchanged_dims(self, step: Compute) -> tuple[str, ...]:

@@ -21,11 +21,13 @@ import numpy as np
 from jax.extend.core import Literal as JaxLiteral
 from jax.extend.core import Primitive
 
-from .code import Code, Literal, item_bytes
+from .code import Code, Literal, Operation, item_bytes
 from .loops import LOOPS
+from .outline import Copy
+from .parts import counted
 from .rules.local import LOCAL_FORMS, Local
 from .spec import Axes, Spec, local_shape
-from .steps import Compute, Move, Nested, Step
+from .steps import Compute, Move, Nested, Part, Step
 
 if TYPE_CHECKING:
     from .program import Program
@@ -119,12 +121,16 @@ class _Walk:
     """One walk over the steps of a plan, which finds what each step sends, and what was sent before.
 
     Attributes:
-        found: by the step's identity, its exchanges and how often each is sent.
+        found: by operation, its exchanges and how often each is sent; of copies alike under those of the first.
     """
 
     def __init__(self, program: Program, sizes: Mapping[str, int]):
         self.program, self.sizes = program, sizes
-        self.found: dict[int, list[tuple[Exchange, int]]] = {}
+        self.found: dict[Operation, dict[Exchange, int]] = {}
+        # The copy that is walked, and the first one with the same steps.
+        self.copy: Copy | None = None
+        self.first: Copy | None = None
+        self.firsts: dict[int, Copy] = {}
         self.seen: set[tuple] = set()
         # The loop in which a value was made, counted from outside, and how often each turns.
         self.depth: dict[int, int] = {}
@@ -136,11 +142,25 @@ class _Walk:
                 self.compute(step)
             if isinstance(step, Nested):
                 self.nested(step)
+            elif isinstance(step, Part):
+                self.part(step)
             elif not isinstance(step, Move):
                 self.made(step.operation.outputs)
 
+    def part(self, part: Part):
+        if any(isinstance(step, Compute) and step.exchanged for step, _ in counted(part.steps)):
+            self.copy, self.first = part.copy, self.firsts.setdefault(id(part.steps), part.copy)
+            self.steps(part.steps)
+            self.copy = self.first = None
+        elif len(self.times) > 1:
+            self.made(part.copy.made)
+
+    def own(self, value: int) -> int:
+        """A value in the numbers of the copy that is walked."""
+        return value if self.copy is None else self.copy.values[value]
+
     def made(self, values: Iterable[int]):
-        self.depth.update(dict.fromkeys(values, len(self.times) - 1))
+        self.depth.update(dict.fromkeys(map(self.own, values), len(self.times) - 1))
 
     def nested(self, step: Nested):
         turning = step.operation.name in LOOPS
@@ -157,19 +177,19 @@ class _Walk:
     def compute(self, step: Compute):
         if not step.exchanged:
             return
-        counted = []
+        operation, roots = step.operation, self.program.roots
+        found = self.found.setdefault(operation if self.first is None else self.first.renamed[operation], {})
         for exchange in self.exchanges(step):
             sent = []
             for position in exchange.reads:
-                value, spec = step.operation.inputs[position], step.operands[position]
-                sent.append((self.program.roots.get(value, value) if isinstance(value, int) else None, spec))
+                value, spec = operation.inputs[position], step.operands[position]
+                sent.append((self.own(roots.get(value, value)) if isinstance(value, int) else None, spec))
             key = (exchange.made, tuple(sent))
             if key not in self.seen:
                 self.seen.add(key)
                 # What is sent of a value from outside a loop is sent once, in front of it.
                 deepest = max((self.depth.get(v, 0) for v, _ in sent if v is not None), default=0)
-                counted.append((exchange, self.times[min(deepest, len(self.times) - 1)]))
-        self.found[id(step)] = counted
+                found[exchange] = found.get(exchange, 0) + self.times[min(deepest, len(self.times) - 1)]
 
     def exchanges(self, step: Compute) -> tuple[Exchange, ...]:
         memo, key = self.program.exchanges, (step.operation, step.operands, step.results, tuple(self.sizes.items()))
@@ -180,7 +200,7 @@ class _Walk:
 
 def exchanges_of(
     steps: Iterable[Step], program: Program, sizes: Mapping[str, int]
-) -> dict[int, list[tuple[Exchange, int]]]:
+) -> dict[Operation, dict[Exchange, int]]:
     """Returns what the steps of a plan send in their local forms.
 
     Args:
@@ -189,7 +209,8 @@ def exchanges_of(
         sizes: the mesh axes' sizes.
 
     Returns:
-        By the identity of a step, its exchanges, in the order in which they are asked for, and how often each is sent.
+        By operation, its exchanges, in the order in which they are asked for, and how often each is sent. What copies
+        alike send stands under the operations of the first of them.
     """
     walk = _Walk(program, sizes)
     walk.steps(steps)

@@ -53,7 +53,7 @@ def _share(block: Block, known: dict, renamed: dict[int, Input], makers: dict[in
         around = {} if found.name in REMAT else known
         blocks = tuple(_share(block, around, renamed, makers) for block in found.blocks)
         operation = _one_sum(dataclasses.replace(found, inputs=inputs, blocks=blocks), makers)
-        key = _key(operation)
+        key = key_of(operation)
         if key is not None and key in known:
             renamed.update(zip(operation.outputs, known[key], strict=True))
             continue
@@ -88,7 +88,7 @@ def _rename_unchanged(operation: Operation, inputs: tuple[Input, ...], renamed: 
             renamed[operation.outputs[position]] = inputs[position]
 
 
-def _key(operation: Operation, inner: Mapping[int, int] = MappingProxyType({})):
+def key_of(operation: Operation, inner: Mapping[int, int] = MappingProxyType({})):
     """What makes two operations equal, or None where they must not be merged.
 
     Args:
@@ -113,7 +113,7 @@ def _block_key(block: Block, inner: Mapping[int, int]):
         numbers[value] = len(numbers)
     keys = []
     for operation in block.operations:
-        keys.append(_key(operation, numbers))
+        keys.append(key_of(operation, numbers))
         for value in operation.outputs:
             numbers[value] = len(numbers)
     outputs = tuple(_input_key(o, numbers) for o in block.outputs)

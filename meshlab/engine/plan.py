@@ -25,7 +25,8 @@ from .errors import MeshlabError
 from .layout import Layout, LayoutLike
 from .legality import Rules, resolve
 from .mesh import Mesh
-from .planner import plan_steps
+from .parts import unfolded
+from .planner import Planned, plan_steps
 from .spec import Spec, local_shape, whole
 from .steps import Step
 
@@ -57,16 +58,24 @@ class Plan:
         mesh: where.
         layout: what splits what.
         rules: the layout as it applies to this program and mesh.
-        steps: the program of each device.
-        homes: the spec in which each value is made, by number.
+        planned: what becomes of the program, copies of a repeated stretch told once.
     """
 
     program: Program
     mesh: Mesh
     layout: Layout
     rules: Rules
-    steps: tuple[Step, ...]
-    homes: Mapping[int, Spec]
+    planned: Planned
+
+    @functools.cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The program of each device."""
+        return unfolded(self.planned.steps)
+
+    @functools.cached_property
+    def homes(self) -> Mapping[int, Spec]:
+        """The spec in which each value is made, by number."""
+        return self.planned.homes()
 
     @functools.cached_property
     def argument_specs(self) -> dict[int, Spec]:
@@ -255,5 +264,5 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike) -> Plan:
     if not isinstance(mesh, Mesh):
         raise MeshlabError(f"plan() was given {mesh!r} for its mesh; write program.plan(ml.mesh(data=2), layout).")
     rules = resolve(program, mesh, layout)
-    steps, homes = plan_steps(program, rules, mesh.axes)
-    return Plan(program, mesh, Layout.of(layout), rules, steps, homes)
+    planned = plan_steps(program, rules, mesh.axes, program.outline)
+    return Plan(program, mesh, Layout.of(layout), rules, planned)

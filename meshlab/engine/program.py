@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from . import exchange, legality, plan
@@ -20,6 +20,7 @@ from .layout import LayoutLike
 from .mesh import Mesh
 from .naming import Cuts, Names, facts_of
 from .normal import uniform_values
+from .outline import Copy, Outline, outline_of
 from .renaming import renamed
 from .rules import Factors, factors_of
 from .rules.elementwise import ELEMENTWISE
@@ -160,7 +161,7 @@ class Program:
         """The value of a number."""
         place = self._value_places.get(number)
         outer = self.outermost(number)
-        maker = self._makers.get(outer)
+        maker = self.makers.get(outer)
         named = self._value_places.get(outer)
         source = maker.source if maker else None
         made = f"{maker.name} in {source.function}" if maker and source else maker.name if maker else "constant"
@@ -186,7 +187,8 @@ class Program:
         return self.value(number)
 
     @functools.cached_property
-    def _makers(self) -> dict[int, Operation]:
+    def makers(self) -> dict[int, Operation]:
+        """The operation that makes each value."""
         found = {}
         for operation in walk(self.code.block):
             found.update(dict.fromkeys(operation.outputs, operation))
@@ -306,6 +308,42 @@ class Program:
     def meetings(self) -> dict[frozenset[str], Operation | str]:
         """For each pair of dims that meet in one operation or stored value, the first one."""
         return legality.meetings(self)
+
+    @functools.cached_property
+    def outline(self) -> Outline:
+        """The copies of repeated stretches, which are planned once."""
+        return outline_of(self)
+
+    @functools.cached_property
+    def copies(self) -> dict[int, Copy]:
+        """The copy in which a value is made, for those made in one."""
+        items = (item for block in self.outline.values() for item in block)
+        return {value: item for item in items if isinstance(item, Copy) for value in item.made}
+
+    @functools.cached_property
+    def insides(self) -> dict[int, int]:
+        """For what a block returns, the value inside that it is; of several blocks that in the first one."""
+        return {
+            outer: inner
+            for operation in walk(self.code.block)
+            for block in operation.blocks[:1]
+            for outer, inner in zip(operation.outputs, block.outputs, strict=True)
+            if isinstance(inner, int)
+        }
+
+    @functools.cached_property
+    def handed_on(self) -> tuple[dict[Collection[str | None], list[str]], ...]:
+        """For each parameter that is handed on its places by their dims, in order and as a set, but for scans' dims."""
+        found = []
+        for parameter in self.carry:
+            places: dict[Collection[str | None], list[str]] = {}
+            for argument in self.arguments:
+                if argument.parameter == parameter:
+                    names = tuple(n for n in self.names[argument.value] if n not in self.scanned)
+                    places.setdefault(names, []).append(argument.place)
+                    places.setdefault(frozenset(names), []).append(argument.place)
+            found.append(places)
+        return tuple(found)
 
     @functools.cached_property
     def memo(self) -> dict:
