@@ -12,8 +12,7 @@ from ..engine.code import item_bytes
 from ..engine.exchange import exchanges_of
 from ..engine.parts import counted
 from ..engine.plan import Plan
-from ..engine.relayout import wire_bytes
-from ..engine.spec import Spec, local_shape
+from ..engine.relayout import sent_shape, wire_bytes
 from ..engine.steps import Compute, Move
 
 
@@ -22,21 +21,17 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
 
     What an operation sends in its local form stands under the value that it makes.
     """
-    sizes = plan.mesh.axes
+    sizes = plan.grid
     sent: dict[int, float] = defaultdict(float)
     exchanged = exchanges_of(plan.steps, plan.program, sizes)
     for step, times in counted(plan.steps):
         if isinstance(step, Move):
             if step.hop.kind != "slice":
-                payload = _bytes(plan, step.value, step.start)
+                shape = sent_shape(plan.program.code.shapes[step.value], step.start, step.hop, sizes)
+                payload = math.prod(shape) * item_bytes(plan.program.code.dtypes[step.value])
                 sent[step.value] += times * wire_bytes(step.hop.kind, payload, step.hop.axes, sizes)
         elif isinstance(step, Compute) and step.exchanged:
             for one, often in exchanged[step.operation].items():
                 count = often * wire_bytes(one.kind, one.payload_bytes, one.axes, sizes)
                 sent[step.operation.outputs[0]] += count
     return dict(sent)
-
-
-def _bytes(plan: Plan, value: int, spec: Spec) -> int:
-    code = plan.program.code
-    return math.prod(local_shape(code.shapes[value], spec, plan.mesh.axes)) * item_bytes(code.dtypes[value])

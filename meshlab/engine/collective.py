@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from .code import Operation, item_bytes
 from .exchange import exchanges_of
 from .parts import counted, stand_ins
-from .relayout import gathered_first, price, wire_bytes
+from .relayout import Hop, gathered_first, price, sent_shape, wire_bytes
 from .rules import LOCAL_FORMS
 from .source import Source
-from .spec import Axes, Spec, local_shape
+from .spec import Axes, Spec
 from .steps import Cause, Compute, Move
 
 if TYPE_CHECKING:
@@ -81,21 +81,21 @@ class _Story:
     def __init__(self, plan: Plan):
         self.plan, self.program = plan, plan.program
         self.steps = tuple(counted(plan.planned.steps))
-        self.exchanges = exchanges_of(plan.planned.steps, plan.program, plan.mesh.axes)
+        self.exchanges = exchanges_of(plan.planned.steps, plan.program, plan.grid)
         self.makers, self.insides = plan.program.makers, plan.program.insides
         self.results = {v: step for step, _ in self.steps if isinstance(step, Compute) for v in step.operation.outputs}
         self.stand_ins = stand_ins(plan.planned.steps)
 
-    def record(self, kind: str, axes: Axes, number: int, spec: Spec, times: int, **told: Any) -> Collective:
+    def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
-        elements = math.prod(local_shape(code.shapes[number], spec, self.plan.mesh.axes))
+        elements = math.prod(sent_shape(code.shapes[number], spec, hop, self.plan.grid))
         payload = elements * item_bytes(code.dtypes[number])
         shown = self.program.value(number)
         facts: dict[str, Any] = {
-            "kind": kind,
-            "axes": axes,
+            "kind": hop.kind,
+            "axes": hop.axes,
             "payload_bytes": payload,
-            "wire_bytes": wire_bytes(kind, payload, axes, self.plan.mesh.axes),
+            "wire_bytes": wire_bytes(hop.kind, payload, hop.axes, self.plan.grid),
             "times": times,
             "dtype": str(code.dtypes[number]),
             "value": shown.label,
@@ -109,7 +109,7 @@ class _Story:
             told = self.summed(step)
         else:
             told = self.relaid(step)
-        return self.record(step.hop.kind, step.hop.axes, step.name, step.start, times, **told)
+        return self.record(step.hop, step.name, step.start, times, **told)
 
     def summed(self, step: Move) -> dict[str, Any]:
         """The story of a partial sum: the operation that made it, and the dims that it adds up."""

@@ -26,7 +26,7 @@ from .loops import LOOPS
 from .outline import Copy
 from .parts import counted
 from .rules.local import LOCAL_FORMS, Local
-from .spec import Axes, Spec, local_shape
+from .spec import Axes, Grid, Spec, local_shape
 from .steps import Compute, Move, Nested, Part, Step
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ class _Walk:
         found: by operation, its exchanges and how often each is sent; of copies alike under those of the first.
     """
 
-    def __init__(self, program: Program, sizes: Mapping[str, int]):
+    def __init__(self, program: Program, sizes: Grid):
         self.program, self.sizes = program, sizes
         self.found: dict[Operation, dict[Exchange, int]] = {}
         # The copy that is walked, and the first one with the same steps.
@@ -192,15 +192,13 @@ class _Walk:
                 found[exchange] = found.get(exchange, 0) + self.times[min(deepest, len(self.times) - 1)]
 
     def exchanges(self, step: Compute) -> tuple[Exchange, ...]:
-        memo, key = self.program.exchanges, (step.operation, step.operands, step.results, tuple(self.sizes.items()))
+        memo, key = self.program.exchanges, (step.operation, step.operands, step.results, self.sizes.key)
         if key not in memo:
             memo[key] = _recorded(step, self.program.code, self.sizes)
         return memo[key]
 
 
-def exchanges_of(
-    steps: Iterable[Step], program: Program, sizes: Mapping[str, int]
-) -> dict[Operation, dict[Exchange, int]]:
+def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[Operation, dict[Exchange, int]]:
     """Returns what the steps of a plan send in their local forms.
 
     Args:

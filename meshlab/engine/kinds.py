@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from .code import Block, Input, Literal, Operation
 from .loops import LOOPS, carried, turns
-from .normal import key_of
 from .rules import Factors
+from .sharing import key_of
 
 if TYPE_CHECKING:
     from .program import Program
@@ -84,7 +84,7 @@ class Kinds:
             told = tuple(operation.params.values())
         elif factors.exchanged:
             # What a local form sends depends on all parameters and literals.
-            told = key_of(operation, {v: i for i, v in enumerate(operation.reads)}) or operation
+            told = key_of(operation, {v: i for i, v in enumerate(operation.reads)}, ()) or operation
         return (_factors_key(factors), program.factor_dims[operation], told)
 
 

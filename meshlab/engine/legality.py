@@ -60,10 +60,12 @@ class Rules:
     Attributes:
         plain: mesh axes by dim.
         stored: for each place with rules of its own, the axes by dim that replace the plain ones.
+        padded: for sizes that the axes do not divide, what they are padded to; empty unless padding was asked for.
     """
 
     plain: Mapping[str, Axes]
     stored: Mapping[str, Mapping[str, Axes]]
+    padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
     def spec(self, names: Iterable[str | None], place: str | None = None) -> Spec:
         """How a value with these dim names is computed or, at a place, stored."""
@@ -71,8 +73,14 @@ class Rules:
         return Spec(tuple(own.get(n, self.plain.get(n, ())) if n else () for n in names))
 
 
-def resolve(program: Program, mesh: Mesh, layout: LayoutLike) -> Rules:
+def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False) -> Rules:
     """Checks a layout against a program and a mesh.
+
+    Args:
+        program: the program.
+        mesh: the mesh.
+        layout: the layout.
+        pad: whether a dim that its axes do not divide is padded, not refused.
 
     Returns:
         Its `Rules`.
@@ -84,11 +92,12 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike) -> Rules:
     problems: list[Refusal] = []
     plain = _known_rules(program, mesh, layout.rules, "", problems)
     matched = _matched_places(program, mesh, layout, problems)
-    problems += _size_problems(program, mesh, plain, "")
+    problems += [] if pad else _size_problems(program, mesh, plain, "")
     problems += _conflicts(program, plain)
     problems += _scanned(program, plain)
     for place, own in matched.items():
-        problems += _stored_problems(program, mesh, plain, place, own)
+        problems += [] if pad else _size_problems(program, mesh, own, f"At `{place}`: ")
+        problems += _stored_problems(program, plain, place, own)
     matched = _with_carries(program, matched)
     if problems:
         unique = tuple(dict.fromkeys(problems))
@@ -101,7 +110,18 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike) -> Rules:
         majors = program.majors.items()
         return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
 
-    return Rules(real(plain), {place: real(own) for place, own in matched.items()})
+    padded = _padding(program, mesh, (plain, *matched.values())) if pad else {}
+    return Rules(real(plain), {place: real(own) for place, own in matched.items()}, padded)
+
+
+def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
+    """What each size is padded to that some rule splits unevenly: a multiple of all numbers of parts that it has."""
+    counts: dict[int, set[int]] = {}
+    for own in rules:
+        for dim, axes in own.items():
+            counts.setdefault(program.dims[dim], set()).add(math.prod(mesh.axes[a] for a in axes))
+    uneven = {size: math.lcm(*found) for size, found in counts.items() if any(size % n for n in found)}
+    return {size: -(-size // least) * least for size, least in uneven.items()}
 
 
 def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict[str, Refusal | None]]:
@@ -120,7 +140,7 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
                 *_size_problems(program, mesh, {dim: (axis,)}, ""),
                 *_scanned(program, {dim: (axis,)}),
                 *_conflicts(program, moved, about=dim),
-                *(p for place, own in places for p in _stored_problems(program, mesh, moved, place, own)),
+                *(p for place, own in places for p in _stored_problems(program, moved, place, own)),
             ]
             table[dim][axis] = found[0] if found else None
     return table
@@ -219,7 +239,8 @@ def _size_problems(program: Program, mesh: Mesh, rules: Mapping[str, Axes], wher
             text = (
                 f"{where}`{dim}` has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
             )
-            problems.append(Refusal("not_divisible", text, f"Sizes that fit: {fitting}."))
+            fix = f"Sizes that fit: {fitting}; or plan with pad=True."
+            problems.append(Refusal("not_divisible", text, fix))
     return problems
 
 
@@ -261,10 +282,8 @@ def _conflict(a: str, b: str, axis: str, meeting: Operation | str) -> Refusal:
     return Refusal("conflict", text, "Put one of them on another axis, or leave it whole.", source)
 
 
-def _stored_problems(
-    program: Program, mesh: Mesh, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]
-) -> list[Refusal]:
-    problems = _size_problems(program, mesh, own, f"At `{place}`: ")
+def _stored_problems(program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]) -> list[Refusal]:
+    problems = []
     rules = dict(plain) | dict(own)
     values = [op.outputs[0] for op in program.tags.get(place, ())] or [program.places_values.get(place)]
     for value in values:

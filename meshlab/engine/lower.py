@@ -16,17 +16,19 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from .code import Code, Input, Literal
+from .code import Input, Literal
 from .exchange import crossed_axes, local_of
 from .loops import carried
-from .relayout import Hop, permutation
+from .padding import cut, grown, neutral
+from .relayout import Hop, permutation, sent_shape
 from .rules import LOCAL_FORMS
 from .rules.local import bind
-from .spec import Axes, Spec, local_shape
+from .spec import Axes, Grid, Spec, local_shape
 from .steps import Compute, Fill, Move, Nested, Step
 
 if TYPE_CHECKING:
     from .plan import Plan
+    from .program import Program
 
 Shards = dict[tuple[int, Spec], Any]
 
@@ -71,17 +73,34 @@ class MeshDevice:
         return lax.ppermute(x, tuple(ordered), pairs)
 
 
+def moved(device: MeshDevice, start: Spec, hop: Hop, shard: Any) -> Any:
+    """One move of a shard of a value that lies as `start`: a slice or a collective."""
+    if hop.kind == "slice":
+        size = shard.shape[hop.axis] // math.prod(device.sizes[a] for a in hop.axes)
+        return lax.dynamic_slice_in_dim(shard, device.index(hop.axes) * size, size, hop.axis)
+    if hop.kind == "all-gather":
+        return lax.all_gather(shard, hop.axes, axis=hop.axis, tiled=True)
+    if hop.kind == "reduce-scatter":
+        return lax.psum_scatter(shard, hop.axes, scatter_dimension=hop.axis, tiled=True)
+    if hop.kind == "all-to-all":
+        return lax.all_to_all(shard, hop.axes, split_axis=hop.axis, concat_axis=hop.other, tiled=True)
+    if hop.kind == "collective-permute":
+        blocks = permutation(start, hop.result, tuple(device.sizes.items()))
+        return lax.ppermute(shard, blocks.axes, blocks.pairs)
+    return lax.psum(shard, hop.axes)
+
+
 class Lowering:
     """Runs steps on one device's shards.
 
     Args:
-        code: the program's.
-        roots: for values that are the array of another, which one.
+        program: whose steps they are.
         sizes: the mesh axes' sizes.
     """
 
-    def __init__(self, code: Code, roots: Mapping[int, int], sizes: Mapping[str, int]):
-        self.code, self.roots, self.sizes = code, roots, sizes
+    def __init__(self, program: Program, sizes: Grid):
+        self.program, self.sizes = program, sizes
+        self.code, self.roots = program.code, program.roots
         self.device = MeshDevice(sizes)
 
     def run(self, steps: Sequence[Step], shards: Shards):
@@ -90,7 +109,10 @@ class Lowering:
             if isinstance(step, Compute):
                 self.compute(step, shards)
             elif isinstance(step, Move):
-                shards[step.value, step.hop.result] = self.hop(step.start, step.hop, shards[step.value, step.start])
+                shape = self.code.shapes[step.value]
+                given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.hop, self.sizes))
+                result = moved(self.device, step.start, step.hop, given)
+                shards[step.value, step.hop.result] = cut(result, local_shape(shape, step.hop.result, self.sizes))
             elif isinstance(step, Fill):
                 shards[step.operation.outputs[0], step.spec] = self.fill(step, shards)
             else:
@@ -102,22 +124,6 @@ class Lowering:
             v.value if isinstance(v, Literal) else shards[self.roots.get(v, v), s] if s is not None else None
             for v, s in zip(values, specs, strict=True)
         ]
-
-    def hop(self, start: Spec, hop: Hop, shard: Any) -> Any:
-        """One move: a slice or a collective."""
-        if hop.kind == "slice":
-            size = shard.shape[hop.axis] // math.prod(self.sizes[a] for a in hop.axes)
-            return lax.dynamic_slice_in_dim(shard, self.device.index(hop.axes) * size, size, hop.axis)
-        if hop.kind == "all-gather":
-            return lax.all_gather(shard, hop.axes, axis=hop.axis, tiled=True)
-        if hop.kind == "reduce-scatter":
-            return lax.psum_scatter(shard, hop.axes, scatter_dimension=hop.axis, tiled=True)
-        if hop.kind == "all-to-all":
-            return lax.all_to_all(shard, hop.axes, split_axis=hop.axis, concat_axis=hop.other, tiled=True)
-        if hop.kind == "collective-permute":
-            moved = permutation(start, hop.result, tuple(self.sizes.items()))
-            return lax.ppermute(shard, moved.axes, moved.pairs)
-        return lax.psum(shard, hop.axes)
 
     def fill(self, step: Fill, shards: Shards) -> Any:
         """A broadcast scalar, or the indices along an axis from where this device's part begins."""
@@ -136,6 +142,8 @@ class Lowering:
         """One operation, in its local form or with its parameters made local."""
         operation, local = step.operation, local_of(step, self.code)
         operands = self.read(shards, operation.inputs, step.operands)
+        if self.sizes.padded:
+            operands = neutral(self.device, local, self.program.factors[operation], operands)
         if step.exchanged:
             results = LOCAL_FORMS[operation.name].run(self.device, local, operands)
         elif any(spec.axes for spec in (*local.operands, *local.results)):
@@ -212,7 +220,7 @@ def device_function(plan: Plan) -> Callable:
     program = plan.program
     block = program.code.block
     constants = {number: jnp.asarray(c) for number, c in program.code.constants.items()}
-    lowering = Lowering(program.code, program.roots, plan.mesh.axes)
+    lowering = Lowering(program, plan.grid)
 
     def run(*arrays):
         shards: Shards = dict(

@@ -12,132 +12,28 @@ Operations behind the barrier of a `remat` are never merged with those outside: 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
+from typing import Any
 
-import numpy as np
-
-from .code import Block, Code, Input, Literal, Operation
+from .code import Block, Code, Literal, Operation
 from .flatten import REMAT
-from .identities import returned
-from .loops import LOOPS, carried
+from .loops import LOOPS
 from .rules.elementwise import ELEMENTWISE
-
-_JAXPRS = ("jaxpr", "cond_jaxpr", "body_jaxpr", "branches", "num_consts", "linear", "cond_nconsts", "body_nconsts")
-_COMMUTATIVE = ("add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
+from .sharing import Sharing
 
 
-def normalize(code: Code) -> Code:
-    """Returns the same code in normal form; values keep their numbers."""
-    shared = _share(code.block, {}, {}, {})
-    hoisted, _ = _hoist(shared, set(shared.inputs))
-    # What came out of a loop may be what is in front of it already.
-    return dataclasses.replace(code, block=_drop_dead(_share(hoisted, {}, {}, {})))
-
-
-def _share(block: Block, known: dict, renamed: dict[int, Input], makers: dict[int, Operation]) -> Block:
-    """Takes out identities and repeated operations; `known` are the operations made so far, outside included."""
-    known = dict(known)
-    kept = []
-
-    def read(value: Input) -> Input:
-        return renamed.get(value, value) if isinstance(value, int) else value
-
-    for found in block.operations:
-        inputs = tuple(read(i) for i in found.inputs)
-        same = returned(found, inputs, makers)
-        if same is not None:
-            renamed[found.outputs[0]] = same
-            continue
-        _rename_unchanged(found, inputs, renamed)
-        around = {} if found.name in REMAT else known
-        blocks = tuple(_share(block, around, renamed, makers) for block in found.blocks)
-        operation = _one_sum(dataclasses.replace(found, inputs=inputs, blocks=blocks), makers)
-        key = key_of(operation)
-        if key is not None and key in known:
-            renamed.update(zip(operation.outputs, known[key], strict=True))
-            continue
-        if key is not None:
-            known[key] = operation.outputs
-        kept.append(operation)
-        makers.update(dict.fromkeys(operation.outputs, operation))
-    return Block(block.inputs, tuple(kept), tuple(read(o) for o in block.outputs))
-
-
-def _one_sum(operation: Operation, makers: Mapping[int, Operation]) -> Operation:
-    """A sum of a sum is one sum over the axes of both, as XLA makes it, and may then be known already."""
-    value = operation.inputs[0] if operation.name == "reduce_sum" else None
-    maker = makers.get(value) if isinstance(value, int) else None
-    if maker is None or maker.name != "reduce_sum":
-        return operation
-    source = maker.equation.invars[0]
-    kept = [axis for axis in range(source.aval.ndim) if axis not in maker.params["axes"]]
-    axes = sorted({*maker.params["axes"], *(kept[axis] for axis in operation.params["axes"])})
-    equation = operation.equation.replace(invars=[source], params=operation.params | {"axes": tuple(axes)})
-    return dataclasses.replace(operation, equation=equation, inputs=maker.inputs)
-
-
-def _rename_unchanged(operation: Operation, inputs: tuple[Input, ...], renamed: dict[int, Input]):
-    """What a loop carries and never changes is what came in: its blocks, and what follows, read that instead."""
-    body = operation.body
-    if operation.name not in LOOPS or body is None:
-        return
-    for position in range(carried(operation)):
-        if body.outputs[position] == body.inputs[position]:
-            renamed.update((block.inputs[position], inputs[position]) for block in operation.blocks)
-            renamed[operation.outputs[position]] = inputs[position]
-
-
-def key_of(operation: Operation, inner: Mapping[int, int] = MappingProxyType({})):
-    """What makes two operations equal, or None where they must not be merged.
+def normalize(code: Code, names: Sequence[Any] = ()) -> Code:
+    """Returns the same code in normal form; values keep their numbers.
 
     Args:
-        operation: the operation, what it reads replaced by now.
-        inner: for values of the block that is compared, their numbers counted from its start.
+        code: the flattened program.
+        names: the names of each value's axes, by number: what is equal but for its names stays apart, since it is made
+            for different dims (zeros of one shape, say).
     """
-    if operation.name in REMAT or operation.equation.effects:
-        return None
-    inputs: tuple = tuple(_input_key(i, inner) for i in operation.inputs)
-    if operation.name in _COMMUTATIVE:
-        inputs = tuple(sorted(inputs, key=str))
-    params = ((k, _hashable(v)) for k, v in sorted(operation.params.items()) if k not in _JAXPRS)
-    blocks = tuple(_block_key(block, inner) for block in operation.blocks)
-    key = (operation.name, inputs, tuple(params), blocks)
-    return None if any(v is None for _, v in key[2]) or None in blocks else key
-
-
-def _block_key(block: Block, inner: Mapping[int, int]):
-    """What makes two blocks equal: the same operations on the same values, those made inside counted from the start."""
-    numbers = dict(inner)
-    for value in block.inputs:
-        numbers[value] = len(numbers)
-    keys = []
-    for operation in block.operations:
-        keys.append(key_of(operation, numbers))
-        for value in operation.outputs:
-            numbers[value] = len(numbers)
-    outputs = tuple(_input_key(o, numbers) for o in block.outputs)
-    return None if None in keys else (len(block.inputs), tuple(keys), outputs)
-
-
-def _input_key(value: Input, inner: Mapping[int, int]):
-    if isinstance(value, Literal):
-        return _literal_key(value)
-    return ("inner", inner[value]) if value in inner else value
-
-
-def _literal_key(literal: Literal):
-    array = np.asarray(literal.value)
-    return (str(array.dtype), array.tobytes())
-
-
-def _hashable(value):
-    """A stand-in that compares as the value does; None where there is none."""
-    try:
-        hash(value)
-    except TypeError:
-        return None
-    return (type(value).__name__, value) if not callable(value) else None
+    shared = Sharing(names).block(code.block, {})
+    hoisted, _ = _hoist(shared, set(shared.inputs))
+    # What came out of a loop may be what is in front of it already.
+    return dataclasses.replace(code, block=_drop_dead(Sharing(names).block(hoisted, {})))
 
 
 def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:

@@ -39,7 +39,7 @@ def outcome_of(
     zeros: Sequence[bool],
     *,
     sizes: Mapping[str, int],
-    moved: frozenset[int] = frozenset(),
+    held: frozenset[int] = frozenset(),
 ) -> Outcome:
     """Works out one operation.
 
@@ -49,14 +49,15 @@ def outcome_of(
         operands: the specs that the operands have; None for a value that can be made in any spec.
         zeros: which operands are zero everywhere; those may be read as partial for free.
         sizes: the mesh axes' sizes.
-        moved: factors of a rename whose two sides differ: a split there does not survive.
+        held: factors in which no split survives: those of a rename whose two sides differ, and padded ones that an
+            operation does more with than map or sum.
 
     Returns:
         The `Outcome`.
     """
     partial = {a for spec in operands if spec is not None for a in spec.partial}
     splits = {f: axes for f, axes in asked.items() if axes and f not in factors.whole}
-    _survivors(factors, operands, splits, partial, moved)
+    _survivors(factors, operands, splits, partial, held)
     for factor, limit in factors.limits.items():
         if factor in splits:
             splits[factor] = fitting(splits[factor], limit, sizes)
@@ -89,7 +90,7 @@ def _survivors(
     operands: Sequence[Spec | None],
     splits: dict[int, Axes],
     partial: set[str],
-    moved: frozenset[int],
+    held: frozenset[int],
 ):
     """Adds the splits that operands bring along."""
     used = {a for axes in splits.values() for a in axes} | partial
@@ -98,8 +99,8 @@ def _survivors(
             continue
         for factor, split in zip(axes, have.splits, strict=True):
             plain = splits.get(factor, ())
-            held = factor < 0 or factor in factors.whole or factor in moved or not factors.survives(factor)
-            if held or len(split) <= len(plain):
+            dropped = factor < 0 or factor in factors.whole or factor in held or not factors.survives(factor)
+            if dropped or len(split) <= len(plain):
                 continue
             more = set(split).difference(plain)
             if set(plain) <= set(split) and not used.intersection(more):

@@ -27,7 +27,7 @@ from .legality import Rules, resolve
 from .mesh import Mesh
 from .parts import unfolded
 from .planner import Planned, plan_steps
-from .spec import Spec, local_shape, whole
+from .spec import Grid, Spec, local_shape, whole
 from .steps import Step
 
 if TYPE_CHECKING:
@@ -76,6 +76,11 @@ class Plan:
     def homes(self) -> Mapping[int, Spec]:
         """The spec in which each value is made, by number."""
         return self.planned.homes()
+
+    @functools.cached_property
+    def grid(self) -> Grid:
+        """The mesh axes' sizes, and which sizes are padded."""
+        return Grid(self.mesh.axes, self.rules.padded)
 
     @functools.cached_property
     def argument_specs(self) -> dict[int, Spec]:
@@ -129,7 +134,7 @@ class Plan:
 
     def _local_bytes(self, value: int, spec: Spec) -> int:
         code = self.program.code
-        return math.prod(local_shape(code.shapes[value], spec, self.mesh.axes)) * item_bytes(code.dtypes[value])
+        return math.prod(local_shape(code.shapes[value], spec, self.grid)) * item_bytes(code.dtypes[value])
 
     def spec(self, value: Value | str) -> Spec:
         """How a value lies on the mesh: where it is stored if it is a place, else where it is made.
@@ -165,8 +170,8 @@ class Plan:
             index = 0
             for axis in split:
                 index = index * self.mesh.axes[axis] + where[axis]
-            part = size // math.prod(self.mesh.axes[a] for a in split)
-            ranges.append((index * part, (index + 1) * part))
+            part = self.grid.padded.get(size, size) // math.prod(self.grid[a] for a in split) if split else size
+            ranges.append((min(index * part, size), min((index + 1) * part, size)))
         return tuple(ranges)
 
     def explain(self) -> explain.Explanation:
@@ -254,7 +259,7 @@ class Plan:
         return explain.html_table(self)
 
 
-def make_plan(program: Program, mesh: Mesh, layout: LayoutLike) -> Plan:
+def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False) -> Plan:
     """Plans a program; see `Program.plan`.
 
     Raises:
@@ -263,6 +268,6 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike) -> Plan:
     """
     if not isinstance(mesh, Mesh):
         raise MeshlabError(f"plan() was given {mesh!r} for its mesh; write program.plan(ml.mesh(data=2), layout).")
-    rules = resolve(program, mesh, layout)
-    planned = plan_steps(program, rules, mesh.axes, program.outline)
+    rules = resolve(program, mesh, layout, pad)
+    planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), program.outline)
     return Plan(program, mesh, Layout.of(layout), rules, planned)

@@ -24,8 +24,9 @@ from .outcome import Outcome, outcome_of
 from .outline import Copy, Outline
 from .prune import prune
 from .relayout import Chain, hops, price, resolution
+from .rules import LOCAL_FORMS
 from .scope import Scope
-from .spec import Axes, Spec, whole
+from .spec import Axes, Grid, Spec, whole
 from .steps import Cause, Compute, Fill, Move, Step
 from .wanted import wanted_specs
 
@@ -53,7 +54,7 @@ class Planned:
         return inside | dict(self.outside)
 
 
-def plan_steps(program: Program, rules: Rules, sizes: Mapping[str, int], outline: Outline) -> Planned:
+def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) -> Planned:
     """Returns the steps of a program under legal rules, and every value's home spec.
 
     Args:
@@ -81,7 +82,7 @@ def plan_steps(program: Program, rules: Rules, sizes: Mapping[str, int], outline
 class Planner:
     """The state of one planning: homes, scopes and wants. Used once."""
 
-    def __init__(self, program: Program, rules: Rules, sizes: Mapping[str, int], outline: Outline):
+    def __init__(self, program: Program, rules: Rules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
         self.uses, self.factors, self.memo = program.uses, program.factors, program.memo
@@ -239,7 +240,24 @@ class Planner:
     def asked(self, operation: Operation) -> dict[int, Axes]:
         """What the plain rules ask of each factor."""
         plain = self.rules.plain
-        return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain}
+        held = self.held(operation)
+        return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in held}
+
+    def held(self, operation: Operation) -> frozenset[int]:
+        """The factors that cannot be split because they are padded, and more than mapped or summed."""
+        padded, factors = self.sizes.padded, self.factors[operation]
+        if not padded:
+            return frozenset()
+        values = (*operation.inputs, *operation.outputs)
+        form = LOCAL_FORMS.get(operation.name)
+        return frozenset(
+            factor
+            for value, axes in zip(values, (*factors.operands, *factors.results), strict=True)
+            if isinstance(value, int)
+            for factor, size in zip(axes, self.shapes[value], strict=True)
+            if size in padded
+            and (factor in factors.limits or (factor in factors.exchanged and not (form and form.padded)))
+        )
 
     def outcome(self, operation: Operation) -> Compute:
         """What becomes of an operation in the specs that its operands now have; looked up if it was met before."""
@@ -250,14 +268,14 @@ class Planner:
             operands,
             tuple(asked.items()),
             self.hoped.intersection(operation.reads),
-            *self.sizes.values(),
+            self.sizes.key,
         )
         found = self.memo.get(key)
         if found is None:
-            zeros = [self.is_zero(v) for v in operation.inputs]
-            found = self.computed(
-                operation, outcome_of(self.factors[operation], asked, operands, zeros, sizes=self.sizes)
-            )
+            zeros, held = [self.is_zero(v) for v in operation.inputs], self.held(operation)
+            factors = self.factors[operation]
+            outcome = outcome_of(factors, asked, operands, zeros, sizes=self.sizes, held=held)
+            found = self.computed(operation, outcome)
             self.memo[key] = found
         return found
 
@@ -329,4 +347,4 @@ class Planner:
         factors = self.factors[operation]
         asked = self.asked(operation)
         same = type(factors)((factors.results[0],), factors.results)
-        return outcome_of(same, asked, (self.home.get(value),), (value in self.zeros,), sizes=self.sizes, moved=moved)
+        return outcome_of(same, asked, (self.home.get(value),), (value in self.zeros,), sizes=self.sizes, held=moved)

@@ -108,12 +108,14 @@ class Program:
     templates: tuple[Any, ...]
     out_shapes: Any
 
-    def plan(self, mesh: Mesh, layout: LayoutLike = None) -> plan.Plan:
+    def plan(self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False) -> plan.Plan:
         """Plans the program under a layout on a mesh.
 
         Args:
             mesh: made by `ml.mesh`.
             layout: a string, dict or `Layout`; None splits nothing.
+            pad: whether a dim whose size its axes do not divide is padded; without, it is refused. Results are the
+                same; the last devices hold and compute less that counts.
 
         Returns:
             The `Plan`.
@@ -121,7 +123,7 @@ class Program:
         Raises:
             LayoutError: the layout is not legal; all problems are listed.
         """
-        return plan.make_plan(self, mesh, layout)
+        return plan.make_plan(self, mesh, layout, pad)
 
     def refusals(self, mesh: Mesh, layout: LayoutLike = None) -> dict[str, dict[str, legality.Refusal | None]]:
         """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing."""

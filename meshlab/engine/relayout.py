@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .spec import Axes, Spec
+from .spec import Axes, Spec, local_shape, padded_shape
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 
@@ -95,6 +95,15 @@ def hops(start: Spec, target: Spec, sizes: Mapping[str, int]) -> tuple[Hop, ...]
         sizes: the mesh axes' sizes.
     """
     return () if start == target else _cheapest(start, target, tuple(sizes.items()))
+
+
+def sent_shape(shape: tuple[int, ...], start: Spec, hop: Hop, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """The shape of what a device puts into a hop of a value of `shape`: its shard, padded where it is cut unevenly."""
+    found = local_shape(shape, start, sizes)
+    if hop.kind in ("reduce-scatter", "all-to-all", "slice") and not start.splits[hop.axis]:
+        padded = padded_shape(shape, hop.result, sizes)[hop.axis]
+        return (*found[: hop.axis], padded, *found[hop.axis + 1 :])
+    return found
 
 
 class Chain(NamedTuple):

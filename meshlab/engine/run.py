@@ -19,6 +19,7 @@ from .devices import compiler_options, devices
 from .errors import RunError, listed
 from .lower import lowered, partition_spec
 from .named import NamedArray
+from .padding import cut, grown, stored_shape
 from .tensor import Tensor
 from .trees import is_tensor, placed_leaves
 
@@ -55,7 +56,7 @@ def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Any:
     donated = tuple(i for i, a in enumerate(plan.program.arguments) if a.parameter in carried) if donate else ()
     arguments = [
         jax.ShapeDtypeStruct(
-            plan.program.code.shapes[a.value],
+            stored_shape(plan, a.value, plan.argument_specs[a.value]),
             plan.program.code.dtypes[a.value],
             sharding=NamedSharding(mesh, partition_spec(plan.argument_specs[a.value])),
         )
@@ -71,14 +72,19 @@ def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
     executable = compiled(plan, donate)
     mesh = jax_mesh(plan, devices(plan.mesh.size))
     placed = [
-        jax.device_put(array, NamedSharding(mesh, partition_spec(plan.argument_specs[a.value])))
+        jax.device_put(
+            grown(array, stored_shape(plan, a.value, plan.argument_specs[a.value])),
+            NamedSharding(mesh, partition_spec(plan.argument_specs[a.value])),
+        )
         for array, a in zip(arrays, plan.program.arguments, strict=True)
     ]
     return output_tree(plan, executable(*placed))
 
 
 def output_tree(plan: Plan, arrays: Sequence[Any]) -> Any:
-    """The function's own output tree around flat results."""
+    """The function's own output tree around flat results, rid of padding."""
+    shapes = (plan.program.code.shape_of(value) for value in plan.program.code.block.outputs)
+    arrays = list(map(cut, arrays, shapes))
     return jax.tree.unflatten(jax.tree.structure(plan.program.out_shapes), arrays)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 Axes = tuple[str, ...]
@@ -48,11 +49,36 @@ def whole(rank: int) -> Spec:
     return Spec(((),) * rank)
 
 
+class Grid(dict[str, int]):
+    """The mesh axes' sizes, and what is padded on them.
+
+    Attributes:
+        padded: for sizes that the axes which split them do not divide, what they are padded to wherever they are split.
+    """
+
+    def __init__(self, sizes: Mapping[str, int], padded: Mapping[int, int] = MappingProxyType({})):
+        super().__init__(sizes)
+        self.padded = padded
+
+    @property
+    def key(self) -> tuple:
+        """What two grids are equal by."""
+        return (*self.items(), *self.padded.items())
+
+
+def padded_shape(shape: tuple[int, ...], spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Returns the shape of a whole value as its shards make it up: with padding where it is split unevenly."""
+    padded = sizes.padded if isinstance(sizes, Grid) else {}
+    if not padded:
+        return shape
+    return tuple(padded.get(n, n) if split else n for n, split in zip(shape, spec.splits, strict=True))
+
+
 def local_shape(shape: tuple[int, ...], spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:
     """Returns the shape of one device's shard of a value of `shape`; `sizes` are the mesh axes'."""
     return tuple(
         size // math.prod(sizes[a] for a in split) if split else size
-        for size, split in zip(shape, spec.splits, strict=True)
+        for size, split in zip(padded_shape(shape, spec, sizes), spec.splits, strict=True)
     )
 
 

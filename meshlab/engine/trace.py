@@ -59,7 +59,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     owners = [name for name, found in by_parameter.items() for _ in found]
     return Program(
         fn=fn,
-        code=normalize(code),
+        code=normalize(code, naming.names),
         names=naming.names,
         dims=naming.dims,
         majors=naming.majors,

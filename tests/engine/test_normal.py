@@ -135,3 +135,25 @@ def test_loops_that_differ_inside_stay_two():
     program = ml.trace(fn, ml.f32[A], ml.f32[ml.Dim("layers", 4), B])
     assert [op.name for op in program.code.block.operations].count("scan") == 2
     assert program.plan(ml.mesh(x=2), "b:x").check().ok
+
+
+def test_what_is_equal_but_for_its_names_stays_apart():
+    Left, Right = ml.dims(left=4, right=4)
+
+    def fn(x, y):
+        return jax.tree.map(lambda u: u + jnp.exp(jnp.zeros_like(u)), (x, y))
+
+    program = ml.trace(fn, ml.f32[Left], ml.f32[Right])
+    assert program.plan(ml.mesh(m=2), "left:m right:m").check().ok
+
+
+def test_a_sum_of_a_sum_is_one_sum():
+    D, C = ml.dims(d=8, c=4)
+
+    def step(a, b, t, x):
+        return jax.grad(lambda a, b: ml.square(ml.tanh(x + a + (t + b))).mean(), (0, 1))(a, b)
+
+    program = ml.trace(step, ml.f32[C], ml.f32[C], ml.f32[D, C], ml.f32[D, A, C])
+    plan = program.plan(ml.mesh(x=2), "d:x")
+    assert plan.check().ok
+    assert [c.payload_bytes for c in plan.collectives] == [16]

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
-from meshlab.engine.code import Block, Code
-from meshlab.engine.lower import Lowering, partition_spec
+from meshlab.engine.lower import MeshDevice, moved, partition_spec
 from meshlab.engine.relayout import hops, resolution, wire_bytes, wire_factor
 from meshlab.engine.spec import Spec, local_shape, split_count, whole
 
@@ -65,7 +64,7 @@ def test_a_relayout_to_itself_is_no_hop(spec):
 def really(start, target):
     """Runs a relayout on 8 devices; returns the value that it is of, and the one that comes out."""
     mesh = jax.make_mesh((2, 2, 2), tuple(SIZES), axis_types=(jax.sharding.AxisType.Auto,) * 3)
-    lowering = Lowering(Code(Block((), (), ()), (), (), {}), {}, SIZES)
+    device = MeshDevice(SIZES)
     addends = math.prod(SIZES[a] for a in start.partial)
     # Whole numbers, an addend for each device along the partial axes: every order of addition gives the same.
     value = np.random.default_rng(0).integers(-50, 50, (*(2 for _ in start.partial), *SHAPE)).astype(np.float32)
@@ -73,13 +72,13 @@ def really(start, target):
     def run(shard):
         shard, spec = shard.reshape(shard.shape[len(start.partial) :]), start
         for hop in hops(start, target, SIZES):
-            shard = lowering.hop(spec, hop, shard)
+            shard = moved(device, spec, hop, shard)
             spec = hop.result
         return jax.lax.psum(shard, target.partial) if target.partial else shard
 
     into = PartitionSpec(*start.partial, *partition_spec(start))
-    moved = jax.shard_map(run, mesh=mesh, in_specs=into, out_specs=partition_spec(target), check_vma=False)
-    return value.reshape(addends, *SHAPE).sum(0), jax.jit(moved)(value)
+    relaid = jax.shard_map(run, mesh=mesh, in_specs=into, out_specs=partition_spec(target), check_vma=False)
+    return value.reshape(addends, *SHAPE).sum(0), jax.jit(relaid)(value)
 
 
 @given(pairs())

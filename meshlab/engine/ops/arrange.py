@@ -27,6 +27,7 @@ from ..errors import DimError
 from ..marks import mark_tag
 from ..shifting import shift_p
 from ..tensor import Tensor
+from .resized import resized
 
 
 def split(x: Tensor, dim: Dim | str, part: Dim) -> tuple[Any, ...]:
@@ -48,17 +49,19 @@ def split(x: Tensor, dim: Dim | str, part: Dim) -> tuple[Any, ...]:
     whole = x.dims[axis]
     if whole.size % part.size:
         raise DimError(f"split was asked to cut {whole} into parts of {part}; the size of a part divides the whole.")
-    dims = axes.distinct("The result of split", (*x.dims[:axis], part, *x.dims[axis + 1 :]))
+    dims = (*x.dims[:axis], part, *x.dims[axis + 1 :])
     starts = range(0, whole.size, part.size)
-    return tuple(named.result(lax.slice_in_dim(array, at, at + part.size, axis=axis), dims) for at in starts)
+    return tuple(
+        resized("split", lax.slice_in_dim(array, at, at + part.size, axis=axis), x.dims, dims) for at in starts
+    )
 
 
-def concat(parts: Sequence[Tensor], part: Dim | str, dim: Dim) -> Tensor:
+def concat(parts: Sequence[Tensor], part: Dim | str | Sequence[Dim | str], dim: Dim) -> Tensor:
     """Joins tensors along a dim.
 
     Args:
         parts: each [..., part, ...], with the same other dims in any order.
-        part: what to join along.
+        part: what to join along; for tensors that call it differently, a sequence, one for each.
         dim: what the result calls it; its size is that of all the parts together.
 
     Returns:
@@ -66,23 +69,32 @@ def concat(parts: Sequence[Tensor], part: Dim | str, dim: Dim) -> Tensor:
 
     Raises:
         DimError: no parts, parts of different dims, or a size that is not their sum.
+
+    Example:
+        joined = ml.concat((x, skip), (Channels, Skipped), Joined)     # [batch, channels], [batch, skipped]
     """
     if not parts:
         raise DimError("concat was given no tensors to join.")
     arrays, first = [named.array_of("concat", x) for x in parts], parts[0].dims
-    axis = axes.find("concat", first, part)
+    along = [part] * len(parts) if isinstance(part, str | Dim) else list(part)
+    if len(along) != len(parts):
+        raise DimError(
+            f"concat was given {len(parts)} tensors and {len(along)} dims to join along; it takes one for each."
+        )
+    found = [x.dims[axes.find("concat", x.dims, one)] for x, one in zip(parts, along, strict=True)]
     for position, x in enumerate(parts):
-        if set(x.dims) != set(first):
+        if set(x.dims) - {found[position]} != set(first) - {found[0]}:
             raise DimError(
                 f"concat was given parts of different dims: part 0 has {axes.show(first)}, "
-                f"part {position} {axes.show(x.dims)}. All have the same dims."
+                f"part {position} {axes.show(x.dims)}. All have the same dims, but for the one they are joined along."
             )
-    if first[axis].size * len(parts) != dim.size:
-        raise DimError(
-            f"concat was asked to join {len(parts)} times {first[axis]} into {dim}; "
-            f"together they have the size {first[axis].size * len(parts)}."
-        )
-    arrays = [named.expand(array, x.dims, first) for array, x in zip(arrays, parts, strict=True)]
+    size = sum(one.size for one in found)
+    if size != dim.size:
+        whole = f"{len(parts)} times {found[0]}" if len(set(found)) == 1 else axes.show(found)
+        raise DimError(f"concat was asked to join {whole} into {dim}; together they have the size {size}.")
+    axis = first.index(found[0])
+    orders = [(*first[:axis], one, *first[axis + 1 :]) for one in found]
+    arrays = [named.expand(array, x.dims, order) for array, x, order in zip(arrays, parts, orders, strict=True)]
     dims = axes.distinct("The result of concat", (*first[:axis], dim, *first[axis + 1 :]))
     return named.result(lax.concatenate(arrays, axis), dims)
 

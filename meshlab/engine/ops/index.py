@@ -39,8 +39,8 @@ def arange(dim: Dim, dtype: Any = jnp.int32) -> Tensor:
     Raises:
         DimError: `dim` is not a `Dim`.
     """
-    _sized("arange", dim)
-    return named.result(lax.iota(_dtype(dtype), dim.size), (dim,))
+    sized("arange", dim)
+    return named.result(lax.iota(dtype_of(dtype), dim.size), (dim,))
 
 
 def one_hot(ids: Any, dim: Dim, dtype: Any = jnp.float32) -> Tensor:
@@ -57,12 +57,12 @@ def one_hot(ids: Any, dim: Dim, dtype: Any = jnp.float32) -> Tensor:
     Raises:
         DimError: `dim` is not a `Dim`, `ids` has it already, or holds no integers.
     """
-    _sized("one_hot", dim)
+    sized("one_hot", dim)
     array, dims = _integers("one_hot", ids)
     wanted = axes.distinct("The result of one_hot", (*dims, dim))
     positions = lax.broadcasted_iota(array.dtype, axes.sizes(wanted), len(dims))
     spread = lax.broadcast_in_dim(array, axes.sizes(wanted), tuple(range(len(dims))))
-    return named.result(lax.convert_element_type(lax.eq(spread, positions), _dtype(dtype)), wanted)
+    return named.result(lax.convert_element_type(lax.eq(spread, positions), dtype_of(dtype)), wanted)
 
 
 def take(table: Tensor, ids: Any, dim: Dim | str) -> Any:
@@ -102,7 +102,7 @@ def take(table: Tensor, ids: Any, dim: Dim | str) -> Any:
     return named.result(lax.gather(array, starts, numbers, slice_sizes, mode="clip"), dims + rest)
 
 
-def _sized(what: str, dim: Any) -> None:
+def sized(what: str, dim: Any) -> None:
     """Refuses a bare name where a size is needed."""
     if not isinstance(dim, Dim):
         raise DimError(f"{what} was given {dim!r}; it needs a dim with a size, such as ml.Dim('seq', 128).")
@@ -119,6 +119,6 @@ def _integers(what: str, ids: Any) -> tuple[Any, axes.Dims]:
     return array, dims
 
 
-def _dtype(dtype: Any) -> Any:
+def dtype_of(dtype: Any) -> Any:
     """Returns what JAX calls a dtype, of meshlab's `i32` as of JAX's own."""
     return dtype.dtype if isinstance(dtype, AbstractDtype) else jnp.dtype(dtype)

@@ -16,14 +16,13 @@ A local form is used where a factor that its rule calls *exchanged* is split; el
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..code import Operation
-from ..spec import Axes, Spec
+from ..spec import Axes, Spec, local_shape
 from .table import LOCAL_PARAMS, Shape
 
 
@@ -81,10 +80,7 @@ class Local:
 
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int], **changed: Any) -> list[Any]:
         """Runs the primitive on shards, its parameters made local, and then changed as said."""
-        shapes = tuple(
-            tuple(size // math.prod(sizes[a] for a in split) for size, split in zip(shape, spec.splits, strict=True))
-            for shape, spec in zip(self.result_shapes, self.results, strict=True)
-        )
+        shapes = tuple(map(local_shape, self.result_shapes, self.results, (sizes,) * len(self.results)))
         change = LOCAL_PARAMS.get(self.operation.name)
         params = change(self.params, tuple(np.shape(o) for o in operands), shapes) if change else self.params
         return bind(self.operation, operands, params | changed)
@@ -102,16 +98,17 @@ Form = Callable[[Device, Local, Sequence[Any]], Sequence[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class LocalForm:
-    """A local form and, for people, what it does while `{dims}` is split: "{dims} is shifted"."""
+    """A local form; what it does while `{dims}` is split, for people; whether it may be used on padded axes."""
 
     run: Form
     told: str
+    padded: bool
 
 
 LOCAL_FORMS: dict[str, LocalForm] = {}
 
 
-def local_form(*names: str, told: str) -> Callable[[Form], Form]:
+def local_form(*names: str, told: str, padded: bool = False) -> Callable[[Form], Form]:
     """Registers the local form of one or more primitives.
 
     The function takes the device, the operation with its specs, and the shards; it returns the results' shards.
@@ -119,10 +116,11 @@ def local_form(*names: str, told: str) -> Callable[[Form], Form]:
     Args:
         *names: the primitives.
         told: what happens, for people: "{dims} is shifted".
+        padded: whether it may be used where the split axis is padded: what is no part of the value is then neutral.
     """
 
     def register(function: Form) -> Form:
-        LOCAL_FORMS.update(dict.fromkeys(names, LocalForm(function, told)))
+        LOCAL_FORMS.update(dict.fromkeys(names, LocalForm(function, told, padded)))
         return function
 
     return register

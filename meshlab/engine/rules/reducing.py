@@ -37,8 +37,8 @@ def _extremum(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (kept,), exchanged=gone)
 
 
-@local_form("reduce_max", told="the greatest value over {dims} is taken")
-@local_form("reduce_min", told="the least value over {dims} is taken")
+@local_form("reduce_max", told="the greatest value over {dims} is taken", padded=True)
+@local_form("reduce_min", told="the least value over {dims} is taken", padded=True)
 def _extremum_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     """The extreme of the devices' extremes: there is no partial maximum, so an all-reduce follows at once."""
     axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))

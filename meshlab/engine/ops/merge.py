@@ -1,0 +1,103 @@
+"""Several dims as one, and one as several: the reshapes that have a meaning.
+
+    >>> import meshlab as ml
+    >>> x = ml.tensor([[0, 1, 2], [3, 4, 5]], "rows", "cols")
+    >>> ml.merge(x, ("rows", "cols"), "place")
+    i32[place=6]([0 1 2 3 4 5])
+    >>> ml.unmerge(ml.merge(x, ("rows", "cols"), "place"), "place", ml.dims(rows=2, cols=3)).dims == x.dims
+    True
+
+With names it is seldom needed: `ml.dot`, `ml.softmax` and reductions take several dims as they are, so attention over
+the places of an image names rows and cols. It is for data that come merged, for patches, and for groups of channels.
+The first dim listed counts slowest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jax import lax
+
+from .. import axes
+from .. import tensor as named
+from ..axes import Dims
+from ..dims import Dim
+from ..errors import DimError
+from ..marks import mark_rename
+from ..tensor import Tensor
+from .index import sized
+
+
+def merge(x: Tensor, dims: Sequence[Dim | str], merged: Dim | str) -> Tensor:
+    """Makes one dim of several.
+
+    Args:
+        x: [..., dims].
+        dims: at least two; the first counts slowest.
+        merged: what they become; its size is their product.
+
+    Returns:
+        The dims of `x`, with `merged` where the first of those listed was.
+
+    Raises:
+        DimError: fewer than two dims, one that `x` lacks, or another size.
+    """
+    array = named.array_of("merge", x)
+    if isinstance(dims, str | Dim) or len(dims) < 2:
+        raise DimError(f"merge was given {dims!r}; it makes one dim of several: ml.merge(x, (Rows, Cols), 'place').")
+    parts = tuple(x.dims[axis] for axis in axes.find_all("merge", x.dims, dims))
+    size = math.prod(axes.sizes(parts))
+    made = merged if isinstance(merged, Dim) else Dim(merged, size)
+    if made.size != size:
+        raise DimError(f"merge was asked to make {made} of {axes.show(parts)}, which have {size} positions together.")
+    place = sum(dim not in parts for dim in x.dims[: x.dims.index(parts[0])])
+    rest = tuple(dim for dim in x.dims if dim not in parts)
+    array = named.expand(array, x.dims, (*rest[:place], *parts, *rest[place:]))
+    wanted = axes.distinct("The result of merge", (*rest[:place], made, *rest[place:]))
+    return _result(lax.reshape(array, axes.sizes(wanted)), wanted, {place: _only(parts)})
+
+
+def unmerge(x: Tensor, dim: Dim | str, dims: Sequence[Dim]) -> Tensor:
+    """Makes several dims of one, the way back of `merge`.
+
+    Args:
+        x: [..., dim, ...].
+        dim: what to take apart.
+        dims: at least two, with sizes; the first counts slowest.
+
+    Returns:
+        The dims of `x`, with `dims` where `dim` was.
+
+    Raises:
+        DimError: fewer than two dims, one without a size, a dim that `x` lacks, or another size.
+    """
+    array = named.array_of("unmerge", x)
+    axis = axes.find("unmerge", x.dims, dim)
+    if isinstance(dims, str | Dim) or len(dims) < 2:
+        raise DimError(f"unmerge was given {dims!r}; it makes several dims of one: ml.unmerge(x, Place, (Rows, Cols)).")
+    for part in dims:
+        sized("unmerge", part)
+    if math.prod(axes.sizes(dims)) != x.shape[axis]:
+        raise DimError(
+            f"unmerge was asked to make {axes.show(dims)} of {x.dims[axis]}; "
+            f"together they have {math.prod(axes.sizes(dims))} positions."
+        )
+    wanted = axes.distinct("The result of unmerge", (*x.dims[:axis], *dims, *x.dims[axis + 1 :]))
+    whole = {axis + place: x.dims[axis] for place, part in enumerate(dims) if part == _only(dims)}
+    return _result(lax.reshape(array, axes.sizes(wanted)), wanted, whole)
+
+
+def _only(dims: Sequence[Dim]) -> Dim | None:
+    """Returns the one dim that has more than one position, if there is one: merging others with it changes nothing."""
+    long = [dim for dim in dims if dim.size > 1]
+    return long[0] if len(long) == 1 else None
+
+
+def _result(array: Any, wanted: Dims, same: Mapping[int, Dim | None]) -> Tensor:
+    """Names the result; axes that are still what they were have been renamed."""
+    before = tuple(same.get(axis) or dim for axis, dim in enumerate(wanted))
+    if before != wanted:
+        array = mark_rename(array, axes.names(before), axes.names(wanted))
+    return named.result(array, wanted)

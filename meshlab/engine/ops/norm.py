@@ -1,0 +1,86 @@
+"""Normalisation: mean 0 and variance 1 over the dims listed.
+
+    >>> import meshlab as ml
+    >>> ml.normalize(ml.tensor([1.0, 3.0], "embed"), "embed")
+    f32[embed=2]([-1.  1.])
+
+Which normalisation of the literature it is, is said by the dims alone; scale and bias are arithmetic:
+
+    ml.normalize(x, Embed) * scale + bias                      layer norm
+    ml.normalize(x, Batch, Height, Width) * scale + bias       batch norm, as in training
+    ml.normalize(x, Height, Width) * scale + bias              instance norm
+    ml.normalize(ml.unmerge(x, Channels, (Groups, Within)), Height, Width, Within)     group norm
+
+Means divide by the global size, so that a batch that is split over devices is normalised as a whole; they are taken in
+32 bits, whatever the tensor has. For use after training, batch norm keeps running moments, and normalises by them:
+
+    running = jax.tree.map(lambda old, new: 0.9 * old + 0.1 * new, running, ml.moments(x, Batch, Height, Width))
+    x = ml.normalize(x, moments=running) * scale + bias
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+
+from .. import tensor as named
+from ..dims import Dim
+from ..errors import DimError
+from ..tensor import Tensor
+from .elementwise import rsqrt, square
+
+Moments = tuple[Any, Any]
+
+
+def moments(x: Tensor, *dims: Dim | str) -> Moments:
+    """Returns the mean and the variance over the dims listed, or over all.
+
+    Args:
+        x: [..., dims].
+        dims: what to average over.
+
+    Returns:
+        Two of the other dims of `x`, in 32 bits or more.
+
+    Raises:
+        DimError: `x` has no such dim.
+    """
+    named.array_of("moments", x)
+    return _averages(x, dims)
+
+
+def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsilon: float = 1e-5) -> Tensor:
+    """Takes the mean off and divides by the square root of the variance, over the dims listed, or over all.
+
+    Args:
+        x: [..., dims].
+        dims: what to normalise over.
+        moments: mean and variance to use instead of those of `x`.
+        epsilon: what is added to the variance.
+
+    Returns:
+        The dims and the dtype of `x`.
+
+    Raises:
+        DimError: `x` has no such dim, or both dims and moments are given.
+    """
+    named.array_of("normalize", x)
+    if moments is not None and dims:
+        raise DimError("normalize was given dims and moments; with the moments given there is nothing to average over.")
+    mean, variance = moments or _averages(x, dims)
+    return _in((_wide(x) - mean) * rsqrt(variance + epsilon), x.dtype)
+
+
+def _averages(x: Tensor, dims: tuple[Dim | str, ...]) -> Moments:
+    mean = _wide(x).mean(*dims)
+    return mean, square(_wide(x) - mean).mean(*dims)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Returns the tensor in 32 bits or more: a sum of many numbers needs them."""
+    return _in(x, jnp.promote_types(x.dtype, jnp.float32))
+
+
+def _in(x: Tensor, dtype: Any) -> Tensor:
+    return x if x.dtype == dtype else x.astype(dtype)

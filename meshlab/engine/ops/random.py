@@ -1,0 +1,119 @@
+"""Random numbers along named dims, each from a key.
+
+    >>> import jax, meshlab as ml
+    >>> Batch, Hidden = ml.dims(batch=2, hidden=3)
+    >>> ml.uniform(jax.random.key(0), Batch, Hidden).dims == (Batch, Hidden)
+    True
+
+They are drawn by `jax.random`, once, for the global shape: the numbers depend on the key and the sizes, and never on a
+layout. Keys are JAX's own, to be split with `jax.random.split`; there is no state.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from .. import axes
+from .. import tensor as named
+from ..dims import Dim
+from ..errors import DimError
+from ..tensor import Tensor
+from .elementwise import where
+from .index import dtype_of, sized
+from .order import argmax
+
+
+def normal(key: Any, *dims: Dim, dtype: Any = jnp.float32) -> Any:
+    """Draws numbers of mean 0 and variance 1.
+
+    Args:
+        key: a key of `jax.random`.
+        dims: of the result.
+        dtype: `jnp.float32` or `ml.f32`, for example.
+
+    Returns:
+        [dims]; a scalar without any.
+
+    Raises:
+        DimError: no key, or a dim without a size.
+    """
+    shape = _shape("normal", key, dims)
+    return named.result(jax.random.normal(key, shape, dtype_of(dtype)), dims)
+
+
+def uniform(key: Any, *dims: Dim, low: float = 0.0, high: float = 1.0, dtype: Any = jnp.float32) -> Any:
+    """Draws numbers that are anywhere in an interval alike.
+
+    Args:
+        key: a key of `jax.random`.
+        dims: of the result.
+        low: the least that may come.
+        high: what they stay below.
+        dtype: `jnp.float32` or `ml.f32`, for example.
+
+    Returns:
+        [dims]; a scalar without any.
+
+    Raises:
+        DimError: no key, or a dim without a size.
+    """
+    shape = _shape("uniform", key, dims)
+    return named.result(jax.random.uniform(key, shape, dtype_of(dtype), low, high), dims)
+
+
+def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
+    """Makes a share of the elements 0, and the others larger by as much, so that the mean is expected to stay.
+
+    Args:
+        key: a key of `jax.random`.
+        x: [...].
+        rate: the share that is lost, from 0 to below 1.
+        shared: dims along which one draw serves all: with the positions of an image, whole channels are lost.
+
+    Returns:
+        The dims of `x`.
+
+    Raises:
+        DimError: no key, `x` has no such dim, or a rate that leaves nothing.
+    """
+    named.array_of("dropout", x)
+    if not 0 <= rate < 1:
+        raise DimError(f"dropout was given the rate {rate!r}; it is the share that is lost, from 0 to below 1.")
+    dims = axes.without(x.dims, axes.find_all("dropout", x.dims, shared) if shared else ())
+    kept = named.result(jax.random.bernoulli(key, 1.0 - rate, _shape("dropout", key, dims)), dims)
+    return where(kept, x * (1 / (1 - rate)), 0.0)
+
+
+def categorical(key: Any, logits: Tensor, classes: Dim | str) -> Any:
+    """Draws a class, each with the probability `softmax(logits, classes)`; `logits / temperature` draws more boldly.
+
+    Args:
+        key: a key of `jax.random`.
+        logits: [..., classes].
+        classes: what to draw from.
+
+    Returns:
+        32-bit integers of the other dims of `logits`.
+
+    Raises:
+        DimError: no key, or `logits` has no such dim.
+    """
+    named.array_of("categorical", logits)
+    axes.find("categorical", logits.dims, classes)
+    noise = jax.random.gumbel(key, _shape("categorical", key, logits.dims), logits.dtype)
+    return argmax(logits + named.result(noise, logits.dims), classes)
+
+
+def _shape(what: str, key: Any, dims: tuple[Dim, ...]) -> tuple[int, ...]:
+    """Returns the shape to draw, after a look at the key."""
+    dtype = getattr(key, "dtype", None)
+    # Before keys had a dtype of their own they were arrays of two or four words.
+    is_key = dtype is not None and (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32)
+    if not is_key or isinstance(key, Tensor):
+        raise DimError(f"{what} was given {key!r} for a key; the first argument is a key, jax.random.key(0).")
+    for dim in dims:
+        sized(what, dim)
+    return axes.sizes(axes.distinct(f"The result of {what}", dims))

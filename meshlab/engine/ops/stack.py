@@ -1,0 +1,149 @@
+"""One position of a dim, or some of them, and a dim around others: slice, pad, stack, unstack.
+
+    >>> import meshlab as ml
+    >>> x = ml.tensor([1, 2, 3, 4], "seq")
+    >>> ml.slice(x, "seq", ml.Dim("last", 2), start=2)
+    i32[last=2]([3 4])
+    >>> ml.pad(x, "seq", ml.Dim("padded", 6), before=1)
+    i32[padded=6]([0 1 2 3 4 0])
+    >>> ml.stack((x, x), "copy").dims
+    (Dim(name='copy', size=2), Dim(name='seq', size=4))
+
+What has another size is another dim, so each takes the dim that it makes. `ml.take` looks up positions that are only
+known at run time; `ml.split` and `ml.concat` cut a dim into parts and join them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from .. import axes
+from .. import tensor as named
+from ..dims import Dim
+from ..errors import DimError
+from ..tensor import Tensor
+from .index import sized
+from .resized import resized
+
+
+def slice(x: Tensor, dim: Dim | str, part: Dim, *, start: int = 0, step: int = 1) -> Tensor:
+    """Returns some positions of a dim: `start`, `start + step`, and so on.
+
+    Args:
+        x: [..., dim, ...].
+        dim: what to cut.
+        part: what is left of it; its size says how many.
+        start: the first position.
+        step: from each to the next.
+
+    Returns:
+        The dims of `x` with `part` for `dim`.
+
+    Raises:
+        DimError: `x` has no such dim, or not so many positions.
+    """
+    array = named.array_of("slice", x)
+    axis = axes.find("slice", x.dims, dim)
+    sized("slice", part)
+    first, step = _integer("slice", "start", start, 0), _integer("slice", "step", step, 1)
+    last = first + (part.size - 1) * step
+    if last >= x.shape[axis]:
+        raise DimError(
+            f"slice was asked for {part} of {x.dims[axis]} from {first} in steps of {step}: the last of them would be "
+            f"position {last}, and there are {x.shape[axis]}."
+        )
+    cut = lax.slice_in_dim(array, first, last + 1, step, axis)
+    return resized("slice", cut, x.dims, (*x.dims[:axis], part, *x.dims[axis + 1 :]))
+
+
+def pad(x: Tensor, dim: Dim | str, padded: Dim, *, before: int = 0, value: Any = 0) -> Tensor:
+    """Puts a dim into a longer one.
+
+    Args:
+        x: [..., dim, ...].
+        dim: what to pad.
+        padded: what it becomes.
+        before: how many positions stand before it; the others come behind.
+        value: what stands there.
+
+    Returns:
+        The dims of `x` with `padded` for `dim`.
+
+    Raises:
+        DimError: `x` has no such dim, or it does not fit.
+    """
+    array = named.array_of("pad", x)
+    axis = axes.find("pad", x.dims, dim)
+    sized("pad", padded)
+    before = _integer("pad", "number of positions before", before, 0)
+    behind = padded.size - x.shape[axis] - before
+    if behind < 0:
+        raise DimError(f"pad was asked to make {padded} of {x.dims[axis]} with {before} positions before it: too few.")
+    config = [(before, behind, 0) if place == axis else (0, 0, 0) for place in range(len(x.dims))]
+    longer = lax.pad(jnp.asarray(array), jnp.asarray(value, x.dtype), config)
+    return resized("pad", longer, x.dims, (*x.dims[:axis], padded, *x.dims[axis + 1 :]))
+
+
+def stack(parts: Sequence[Any], dim: Dim | str) -> Tensor:
+    """Puts tensors side by side, along a new dim.
+
+    Args:
+        parts: tensors of the same dims in any order, or numbers.
+        dim: the new dim; its size is how many there are.
+
+    Returns:
+        `dim`, then the dims of the first tensor.
+
+    Raises:
+        DimError: no tensors, tensors of different dims, or another size.
+    """
+    if not parts:
+        raise DimError("stack was given no tensors to put side by side.")
+    operands = [named.operand("stack", x) for x in parts]
+    dims = operands[0][1]
+    for position, (_, has) in enumerate(operands):
+        if set(has) != set(dims):
+            raise DimError(
+                f"stack was given tensors of different dims: number 0 has {axes.show(dims)}, "
+                f"number {position} {axes.show(has)}. All have the same dims."
+            )
+    made = dim if isinstance(dim, Dim) else Dim(dim, len(parts))
+    if made.size != len(parts):
+        raise DimError(f"stack was asked to make {made} of {len(parts)} tensors; the size is how many there are.")
+    wanted = axes.distinct("The result of stack", (made, *dims))
+    dtype = jnp.result_type(*(array for array, _ in operands))
+    arrays = [named.expand(jnp.asarray(array, dtype), has, dims) for array, has in operands]
+    return named.result(lax.concatenate([lax.expand_dims(array, (0,)) for array in arrays], 0), wanted)
+
+
+def unstack(x: Tensor, dim: Dim | str) -> tuple[Any, ...]:
+    """Returns the tensor at each position of a dim, the way back of `stack`.
+
+    Args:
+        x: [..., dim, ...].
+        dim: what to take apart.
+
+    Returns:
+        One tensor of the other dims for each position; numbers where there are none.
+
+    Raises:
+        DimError: `x` has no such dim.
+    """
+    array = named.array_of("unstack", x)
+    axis = axes.find("unstack", x.dims, dim)
+    rest = axes.without(x.dims, [axis])
+    return tuple(
+        named.result(lax.index_in_dim(array, position, axis, keepdims=False), rest) for position in range(x.shape[axis])
+    )
+
+
+def _integer(what: str, option: str, value: Any, least: int) -> int:
+    """Returns an integer that is large enough."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+        raise DimError(f"{what} was given the {option} {value!r}; it is an integer of at least {least}.")
+    return operator.index(value)

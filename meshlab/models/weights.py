@@ -1,0 +1,102 @@
+"""Weights of layers that are repeated: tables of their dims, drawn for all layers at once, or a list of them.
+
+    layers = draw(key, config, gated_table())          # gate and up: [layers, embed, ffn], down: [layers, ffn, embed]
+    unstack(layers)                                    # a list with, for each layer, gate: [embed, ffn], and so on
+
+A table says for each weight its dims by name, and which of them a product with it sums over; so a model's parameters
+are written down in a line each, and the same table serves every size.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+
+import meshlab as ml
+
+from .initial import normals
+from .sizes import Sizes
+
+Params = dict[str, Any]
+Table = dict[str, tuple[str, tuple[str, ...]]]
+
+
+def draw(key: jax.Array, config: Sizes, table: Table) -> Params:
+    """Draws the weights of a table.
+
+    Args:
+        key: a PRNG key.
+        config: the sizes of the dims.
+        table: name -> dims, and which of them are summed over; without any, they are embeddings.
+    """
+    return dict(normals(key, {name: (config.dims(dims), over) for name, (dims, over) in table.items()}))
+
+
+def attention_table(dim: str = "layers") -> Table:
+    """The weights of attention with grouped queries; `dim` counts the layers."""
+    return {
+        "query": (f"{dim} embed heads group head", ("embed",)),
+        "key": (f"{dim} embed heads head", ("embed",)),
+        "value": (f"{dim} embed heads head", ("embed",)),
+        "output": (f"{dim} heads group head embed", ("heads", "group", "head")),
+    }
+
+
+def gated_table(dim: str = "layers") -> Table:
+    """The weights of a gated feed-forward network; `dim` counts the layers, or layers and experts."""
+    return {
+        "gate": (f"{dim} embed ffn", ("embed",)),
+        "up": (f"{dim} embed ffn", ("embed",)),
+        "down": (f"{dim} ffn embed", ("ffn",)),
+    }
+
+
+def biased(key: jax.Array, config: Sizes) -> Params:
+    """Draws the layers of GPT-2 and of ViT: attention, one hidden layer and two layer norms; the biases are zero."""
+    inward = ("layers embed heads head", ("embed",))
+    table = {
+        "query": inward,
+        "key": inward,
+        "value": inward,
+        "output": ("layers heads head embed", ("heads", "head")),
+        "up": ("layers embed ffn", ("embed",)),
+        "down": ("layers ffn embed", ("ffn",)),
+    }
+    biases = dict.fromkeys(("query_bias", "key_bias", "value_bias"), "layers heads head")
+    biases |= {"up_bias": "layers ffn"} | dict.fromkeys(("output_bias", "down_bias"), "layers embed")
+    norms = {name: scale_and_bias(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
+    return draw(key, config, table) | {name: zeros(config.dims(dims)) for name, dims in biases.items()} | norms
+
+
+def ones(dims: tuple[ml.Dim, ...]) -> ml.Tensor:
+    """Returns scales that change nothing yet."""
+    return ml.tensor(np.ones([dim.size for dim in dims], np.float32), *dims)
+
+
+def zeros(dims: tuple[ml.Dim, ...]) -> ml.Tensor:
+    """Returns biases that change nothing yet."""
+    return ml.tensor(np.zeros([dim.size for dim in dims], np.float32), *dims)
+
+
+def scale_and_bias(dims: tuple[ml.Dim, ...]) -> tuple[ml.Tensor, ml.Tensor]:
+    """Returns the parameters of a layer norm."""
+    return ones(dims), zeros(dims)
+
+
+def unstack(weights: Any, dim: str = "layers") -> list[Any]:
+    """Returns the weights of each layer by itself, for `layers.repeated` to loop over.
+
+    Args:
+        weights: a tree of tensors that have `dim`.
+        dim: what the layers are counted by.
+    """
+    leaves, tree = jax.tree.flatten(weights, is_leaf=lambda x: isinstance(x, ml.Tensor))
+    layers = zip(*(ml.unstack(leaf, dim) for leaf in leaves), strict=True)
+    return [jax.tree.unflatten(tree, layer) for layer in layers]
+
+
+def one_of(weights: Any) -> Any:
+    """Returns the weights of one layer of a list, or the stacked weights of all: what sizes are read off."""
+    return weights[0] if isinstance(weights, list) else weights

@@ -1,0 +1,430 @@
+"""Convolutions and windows equal sums written out, trace to one primitive, and refuse what cannot be."""
+
+import itertools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax import lax
+
+import meshlab as ml
+from meshlab.engine.ops.windows import Slide, windows, windows_back
+
+Batch, Height, Width, Depth = ml.dims(batch=2, height=8, width=6, depth=4)
+Channels, Features, Tall, Wide, Deep = ml.dims(channels=3, features=4, tall=3, wide=2, deep=2)
+SLIDE = {Height: Tall, Width: Wide}
+
+
+def draw(*dims, seed=0):
+    values = np.random.default_rng(seed).normal(size=[dim.size for dim in dims]).astype(np.float32)
+    return ml.tensor(jnp.asarray(values), *dims)
+
+
+def close(found, wanted):
+    np.testing.assert_allclose(getattr(found, "array", found), wanted, rtol=1e-4, atol=1e-4)
+
+
+def names(tree):
+    return [dim.name for dim in tree.dims]
+
+
+def primitives(function, *args):
+    return [equation.primitive.name for equation in jax.make_jaxpr(function)(*args).jaxpr.eqns]
+
+
+def covered(size, span, stride, padding) -> tuple[np.ndarray, tuple[int, int]]:
+    """Where windows start in a padded dim, and how much is padded."""
+    if padding == "VALID":
+        pads = (0, 0)
+    elif padding == "SAME":
+        total = max(0, (int(np.ceil(size / stride)) - 1) * stride + span - size)
+        pads = (total // 2, total - total // 2)
+    else:
+        pads = padding
+    return np.arange(0, size + sum(pads) - span + 1, stride), pads
+
+
+def written_out(x, w, slide, summed, *, stride=1, dilation=1, padding="SAME"):
+    """A convolution as a sum over the filter's positions, each a strided slice and an einsum of names."""
+    letters = dict(zip(dict.fromkeys(dim.name for dim in (*x.dims, *w.dims)), "abcdefghijkl", strict=False))
+    array, weights = np.asarray(x.array, np.float64), np.asarray(w.array, np.float64)
+    starts = {}
+    for dim, window in slide.items():
+        axis = x.dims.index(dim)
+        starts[axis], pads = covered(dim.size, (window.size - 1) * dilation + 1, stride, padding)
+        array = np.pad(array, [pads if i == axis else (0, 0) for i in range(array.ndim)])
+    kept = [dim for dim in w.dims if dim not in slide.values()]
+    result = [dim for dim in (*x.dims, *kept) if dim.name not in summed]
+    spec = ",".join("".join(letters[d.name] for d in dims) for dims in (x.dims, kept))
+    spec += "->" + "".join(dict.fromkeys(letters[dim.name] for dim in result))
+    total = 0.0
+    for place in itertools.product(*(range(window.size) for window in slide.values())):
+        part, filtered = array, weights
+        for (axis, begin), offset in zip(starts.items(), place, strict=True):
+            part = np.take(part, begin + offset * dilation, axis)
+        for window, offset in sorted(zip(slide.values(), place, strict=True), key=lambda p: -w.dims.index(p[0])):
+            filtered = np.take(filtered, offset, w.dims.index(window))
+        total = total + np.einsum(spec, part, filtered)
+    return total
+
+
+def test_a_convolution_of_images_is_that_of_lax_and_one_primitive():
+    x, w = draw(Batch, Height, Width, Channels), draw(Tall, Wide, Channels, Features, seed=1)
+
+    def named(x, w):
+        return ml.conv(x, w, SLIDE, Channels)
+
+    def plain(x, w):
+        return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+    found = named(x, w)
+    assert found.dims == (Batch, Height, Width, Features)
+    close(found, plain(x.array, w.array))
+    assert primitives(named, x, w) == ["conv_general_dilated", "dim_names"]
+    grads = jax.grad(lambda *a: ml.square(named(*a)).sum(), (0, 1))(x, w)
+    wanted = jax.grad(lambda *a: jnp.square(plain(*a)).sum(), (0, 1))(x.array, w.array)
+    for mine, theirs, dims in zip(grads, wanted, (x.dims, w.dims), strict=True):
+        assert mine.dims == dims
+        close(mine, theirs)
+
+
+@pytest.mark.parametrize(
+    ("x_dims", "w_dims"),
+    [
+        ((Batch, Channels, Height, Width), (Features, Channels, Tall, Wide)),
+        ((Height, Width, Channels, Batch), (Channels, Tall, Wide, Features)),
+        ((Width, Batch, Height, Channels), (Wide, Features, Tall, Channels)),
+    ],
+)
+def test_any_order_of_dims_is_taken_as_it_is(x_dims, w_dims):
+    x, w = draw(*x_dims), draw(*w_dims, seed=1)
+    found = ml.conv(x, w, SLIDE, Channels)
+    assert found.dims == (*(dim for dim in x_dims if dim != Channels), Features)
+    close(found, written_out(x, w, SLIDE, ["channels"]))
+    assert primitives(lambda x, w: ml.conv(x, w, SLIDE, Channels), x, w) == ["conv_general_dilated", "dim_names"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_one_two_and_three_dims_are_slid_along(count):
+    pairs = [(Height, Tall), (Width, Wide), (Depth, Deep)][:count]
+    x = draw(Batch, *(dim for dim, _ in pairs), Channels)
+    w = draw(*(window for _, window in pairs), Channels, Features, seed=1)
+    found = ml.conv(x, w, dict(pairs), "channels")
+    assert found.dims == (Batch, *(dim for dim, _ in pairs), Features)
+    close(found, written_out(x, w, dict(pairs), ["channels"]))
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_any_convolution_is_its_sum_written_out(data):
+    stride, dilation = data.draw(st.sampled_from([1, 2, 3])), data.draw(st.sampled_from([1, 2]))
+    padding = data.draw(st.sampled_from(["SAME", "VALID", (1, 0), (2, 3)]))
+    slide = data.draw(st.sampled_from([{Height: Tall}, SLIDE, {Width: Wide, Height: Tall}]))
+    Time, Group, Head = ml.dims(time=2, group=3, head=2)
+    summed = data.draw(st.lists(st.sampled_from((Channels, Head)), unique=True))
+    shared = data.draw(st.lists(st.sampled_from((Group, Depth)), unique=True))
+    batch = data.draw(st.lists(st.sampled_from((Batch, Time)), unique=True))
+    features = data.draw(st.lists(st.sampled_from((Features, ml.Dim("kind", 2))), unique=True))
+    x = draw(*data.draw(st.permutations((*slide, *summed, *shared, *batch))))
+    w = draw(*data.draw(st.permutations((*slide.values(), *summed, *shared, *features))), seed=1)
+    out = {dim: f"{dim.name}_out" for dim in slide}
+    options = {"stride": stride, "dilation": dilation, "padding": padding}
+    found = ml.conv(x, w, slide, *summed, out=out, **options)
+    close(found, written_out(x, w, slide, [d.name for d in summed], **options))
+    renamed = [out.get(dim, dim.name) for dim in x.dims if dim not in summed]
+    assert names(found) == renamed + [dim.name for dim in w.dims if dim in features]
+
+
+def test_a_dim_that_both_have_and_that_is_not_summed_makes_a_depthwise_convolution():
+    x, w = draw(Batch, Height, Width, Channels), draw(Tall, Wide, Channels, seed=1)
+    found = ml.conv(x, w, SLIDE)
+    assert found.dims == x.dims
+    plain = lax.conv_general_dilated(
+        x.array,
+        w.array[..., None, :],
+        (1, 1),
+        "SAME",
+        dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        feature_group_count=3,
+    )
+    close(found, plain)
+    assert "transpose" not in primitives(lambda x, w: ml.conv(x, w, SLIDE), x, w)
+
+
+def test_what_is_said_of_windows_may_differ_from_dim_to_dim():
+    x, w = draw(Batch, Height, Width, Channels), draw(Tall, Wide, Channels, Features, seed=1)
+    found = ml.conv(
+        x, w, SLIDE, Channels, stride={"height": 2}, padding={Width: (1, 0)}, dilation={"height": 2}, out={Height: "h"}
+    )
+    assert names(found) == ["batch", "h", "width", "features"]
+    plain = lax.conv_general_dilated(
+        x.array, w.array, (2, 1), ((0, 0), (1, 0)), rhs_dilation=(2, 1), dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+    close(found, plain)
+
+
+def test_dtypes_are_promoted():
+    x, w = draw(Height, Channels).astype(ml.bf16), draw(Tall, Channels)
+    assert ml.conv(x, w, {Height: Tall}, Channels).dtype == jnp.float32
+    assert ml.conv(x, w.astype(ml.bf16), {Height: Tall}, Channels).dtype == jnp.bfloat16
+
+
+@settings(max_examples=20)
+@given(st.data())
+def test_conv_transpose_is_the_transpose_of_conv(data):
+    stride, dilation = data.draw(st.sampled_from([1, 2, 3])), data.draw(st.sampled_from([1, 2]))
+    padding = data.draw(st.sampled_from(["SAME", "VALID", (1, 0), (2, 3)]))
+    size = data.draw(st.integers(3, 9))
+    group = data.draw(st.sampled_from([(), (Depth,)]))
+    Long, w = ml.Dim("long", size), draw(Deep, Features, *group, Channels)
+    large = draw(Batch, Long, *group, Channels, seed=1)
+    options = {"stride": stride, "dilation": dilation, "padding": padding}
+
+    def there(y):
+        return ml.conv(y, w, {Long: Deep}, Channels, out={Long: "short"}, **options)
+
+    x = there(large)
+    short = next(dim for dim in x.dims if dim.name == "short")
+    back = ml.conv_transpose(x, w, {short: Deep}, Features, out={short: Long}, **options)
+    (wanted,) = jax.linear_transpose(there, large)(x)
+    assert set(back.dims) == set(wanted.dims)
+    close(back, np.moveaxis(wanted.array, range(wanted.array.ndim), [back.dims.index(dim) for dim in wanted.dims]))
+
+
+def test_conv_transpose_lays_copies_of_the_filter_side_by_side():
+    x, w = ml.tensor([1.0, 10.0], "short"), ml.tensor([1.0, 2.0], "deep")
+    found = ml.conv_transpose(x, w, {"short": "deep"}, stride=2, out={"short": "long"})
+    assert found.dims == (ml.Dim("long", 4),)
+    close(found, [1, 2, 10, 20])
+    overlapping = ml.conv_transpose(x, w, {"short": "deep"}, padding="VALID", out={"short": "long"})
+    close(overlapping, [1, 12, 20])
+    same = ml.conv_transpose(x, ml.tensor([1.0, 2.0, 3.0], "deep"), {"short": "deep"})
+    assert same.dims == x.dims
+    close(same, [12, 23])
+
+
+def test_the_gradient_of_conv_transpose_is_finite_differences():
+    x, w = draw(Batch, Height, Channels), draw(Deep, Channels, Features, seed=1)
+
+    def value(x, w):
+        return ml.square(ml.conv_transpose(x, w, {Height: Deep}, Channels, stride=2, out={Height: "long"})).sum()
+
+    grads = jax.grad(value, (0, 1))(x, w)
+    step = jax.tree.map(lambda a: jnp.asarray(np.random.default_rng(2).normal(size=a.shape), a.dtype), (x, w))
+    ahead, behind = (value(*jax.tree.map(lambda a, s: a + sign * s, (x, w), step)) for sign in (1e-2, -1e-2))  # noqa: B023
+    slope = sum(jnp.vdot(g.array, s.array) for g, s in zip(grads, step, strict=True))
+    np.testing.assert_allclose((ahead - behind) / 2e-2, slope, rtol=1e-2)
+
+
+@pytest.mark.parametrize("order", [(Batch, Height, Width, Channels), (Channels, Width, Batch, Height)])
+def test_pooling_takes_the_greatest_and_the_mean_of_each_window(order):
+    x = draw(*order)
+    window = {Height: 2, "width": 3}
+    greatest = ml.max_pool(x, window, out={"height": "height_2", Width: "width_3"})
+    assert names(greatest) == [{"height": "height_2", "width": "width_3"}.get(dim.name, dim.name) for dim in order]
+    shape = [part for dim in order for part in {Height: (4, 2), Width: (2, 3)}.get(dim, (dim.size,))]
+    pieces = np.asarray(x.array).reshape(shape)
+    gone = tuple(i + 1 for i, part in enumerate(shape) if (part, *shape[i + 1 : i + 2]) in {(4, 2), (2, 3)})
+    close(greatest, pieces.max(gone))
+    mean = ml.mean_pool(x, window, out={"height": "height_2", Width: "width_3"})
+    close(mean, pieces.mean(gone))
+    assert primitives(lambda x: ml.max_pool(x, {Height: 1}), x) == ["reduce_window_max", "dim_names"]
+
+
+def test_windows_of_pooling_may_overlap_and_leave_the_edge():
+    x = ml.tensor([4.0, 1.0, 2.0, 9.0, 5.0], "time")
+    close(ml.max_pool(x, {"time": 3}, stride=1, padding="SAME"), [4, 4, 9, 9, 9])
+    close(ml.max_pool(-x, {"time": 3}, stride=2, padding=(1, 1), out={"time": "t"}), [-1, -1, -5])
+    close(ml.mean_pool(x, {"time": 3}, stride=1, padding="SAME"), [2.5, 7 / 3, 4, 16 / 3, 7])
+    close(ml.mean_pool(x, {"time": 3}, stride=2, out={"time": "t"}), [7 / 3, 16 / 3])
+    counts = ml.tensor([3, -7, 5], "time")
+    found = ml.max_pool(counts, {"time": 2}, stride=1, padding="SAME")
+    assert found.dtype == jnp.int32
+    close(found, [3, 5, 5])
+    assert ml.mean_pool(x.astype(ml.bf16), {"time": 3}, stride=1, padding="SAME").dtype == jnp.bfloat16
+
+
+def test_gradients_of_pooling_go_to_the_greatest_and_to_all():
+    x = ml.tensor(jnp.asarray([[4.0, 1.0], [2.0, 9.0]]), "height", "width")
+    both = {"height": 2, "width": 2}
+    out = {"height": "h", "width": "w"}
+    close(jax.grad(lambda x: ml.max_pool(x, both, out=out).sum())(x), [[0, 0], [0, 1]])
+    close(jax.grad(lambda x: ml.mean_pool(x, both, out=out).sum())(x), np.full((2, 2), 0.25))
+
+
+def test_upsampling_repeats_and_its_gradient_adds_up():
+    x = draw(Batch, Height, Width, Channels)
+    Height2, Width3 = ml.dims(height_2=16, width_3=18)
+    found = ml.upsample(x, {Height: Height2, "width": Width3})
+    assert found.dims == (Batch, Height2, Width3, Channels)
+    close(found, np.repeat(np.repeat(x.array, 2, 1), 3, 2))
+    close(jax.grad(lambda x: ml.upsample(x, {Height: Height2}).sum())(x), np.full(x.shape, 2.0))
+    assert "transpose" not in primitives(lambda x: ml.upsample(x, {Height: Height2}), x)
+
+
+def test_upsampling_by_one_is_a_rename():
+    x = draw(Batch, Height)
+    found = ml.upsample(x, {Height: ml.Dim("rows", 8)})
+    assert names(found) == ["batch", "rows"]
+    program = ml.trace(lambda x: ml.upsample(x, {Height: ml.Dim("rows", 8)}), ml.f32[Batch, Height])
+    assert list(program.dims) == ["batch", "height", "rows"]
+
+
+def test_convolutions_and_windows_survive_vmap_and_scan():
+    x, w = draw(Batch, Height, Width, Channels), draw(Tall, Wide, Channels, Features, seed=1)
+
+    def one(image):
+        y = ml.conv(image, w, SLIDE, Channels, stride=2, out={Height: "height_2", Width: "width_2"})
+        return ml.upsample(ml.max_pool(y, {"height_2": 2}, out={"height_2": "h"}), {"h": ml.Dim("height_2", 4)})
+
+    wanted = one(x)
+    close(ml.vmap(one, Batch)(x), wanted.array)
+    _, found = ml.scan(lambda carry, image: (carry, one(image)), 0.0, x, Batch)
+    close(found, wanted.array)
+
+
+def step(x, w):
+    def loss(w):
+        y = ml.relu(ml.conv(x, w, SLIDE, Channels, stride=2, out={Height: "height_2", Width: "width_2"}))
+        y = ml.max_pool(y, {"height_2": 2}, out={"height_2": "height_4"})
+        y = ml.upsample(y, {"height_4": ml.Dim("height_2", 4)})
+        return ml.square(ml.conv_transpose(y, w, {"height_2": Tall, "width_2": Wide}, Features)).mean()
+
+    value, grads = jax.value_and_grad(loss)(w)
+    return value, w - 0.1 * grads
+
+
+def test_convolutions_have_names_everywhere_and_run_split_over_the_batch():
+    program = ml.trace(step, ml.f32[Batch, Height, Width, Channels], ml.f32[Tall, Wide, Channels, Features])
+    made = {op.name: program.names[op.outputs[0]] for op in program.code.block.operations}
+    for name in ("conv_general_dilated", "reduce_window_max", "select_and_scatter_add", "sub"):
+        assert {"height", "height_2", "height_4", "tall"} & set(made[name]), made[name]
+    plan = program.plan(ml.mesh(data=2), "batch:data")
+    report = plan.check()
+    assert report.ok, report
+
+
+@pytest.mark.parametrize(
+    ("window", "summed", "message"),
+    [
+        ({}, (), r"conv was given \{\} for its windows; say which dim of w slides along which of x"),
+        ("height", (), "conv was given 'height' for its windows"),
+        ({"hight": Tall}, (), r"conv was asked for the dim `hight` of \[.*Did you mean `height`\?"),
+        ({Height: "tal"}, (), "conv was asked for the dim `tal` of .*Did you mean `tall`"),
+        ({Height: Tall, Width: "tall"}, (), "conv was given a dim twice: `tall`, `tall`"),
+        ({Height: Tall, "height": Wide}, (), "conv was given a dim twice: `height`, `height`"),
+        (SLIDE, (Features,), r"conv was asked for the dim `features` of \[batch=2"),
+        (SLIDE, (Batch,), r"conv was asked for the dim `batch` of \[tall=3"),
+        (SLIDE, (Channels, "channels"), "conv was given a dim twice: `channels`, `channels`"),
+        (
+            {Channels: Tall},
+            (),
+            r"conv was asked to slide \[tall=3\] along \[channels=3\], but \[channels=3\] is in both",
+        ),
+        ({Height: Channels}, (), r"slide \[channels=3\] along \[height=8\], but \[channels=3\] is in both.*Rename it"),
+    ],
+)
+@pytest.mark.parametrize("operation", [ml.conv, ml.conv_transpose])
+def test_convolutions_refuse_dims_that_cannot_be(window, summed, message, operation):
+    x, w = draw(Batch, Height, Width, Channels), draw(Tall, Wide, Channels, Features)
+    with pytest.raises(ml.DimError, match=message.replace("conv was", f"{operation.__name__} was")):
+        operation(x, w, window, *summed)
+
+
+def test_convolutions_refuse_arrays_and_two_sizes_of_a_name():
+    x, w = draw(Batch, Height, Channels), draw(Tall, Channels)
+    array: Any = jnp.ones((2, 3))
+    for operation in (ml.conv, ml.conv_transpose):
+        what = operation.__name__
+        with pytest.raises(ml.DimError, match=f"{what} was given an array of shape .* without names"):
+            operation(array, w, {Height: Tall})
+        with pytest.raises(ml.DimError, match=f"{what} was given an array of shape .* without names"):
+            operation(x, array, {Height: Tall})
+        with pytest.raises(ml.DimError, match=f"{what} met two sizes of the dim `channels`: channels=3 and channels=5"):
+            operation(x, draw(Tall, ml.Dim("channels", 5)), {Height: Tall}, "channels")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stride": 0}, "conv was given the stride 0 along height=8; it is an integer of at least 1"),
+        ({"stride": {Height: 1.5}}, "conv was given the stride 1.5 along height=8"),
+        ({"dilation": True}, "conv was given the dilation True along height=8"),
+        (
+            {"stride": {"hight": 2}},
+            r"stride of conv was asked for the dim `hight` of \[height=8\].*Did you mean `height`",
+        ),
+        (
+            {"padding": "REFLECT"},
+            'conv was given the padding \'REFLECT\' along height=8; it is "SAME", "VALID", or how',
+        ),
+        ({"padding": (1, -1)}, r"conv was given the padding \(1, -1\) along height=8"),
+        ({"out": {"batch": "b"}}, r"out of conv was asked for the dim `batch` of \[height=8\]"),
+        ({"stride": 2}, r"conv makes 4 positions of height=8.*out=\{\"height\": ml.Dim\(\"height_4\", 4\)\}"),
+        ({"out": {Height: ml.Dim("h", 4)}}, "conv was asked to make h=4 of height=8, but makes 8 positions of it"),
+        ({"stride": 2, "out": {Height: "height"}}, "conv met two sizes of the dim `height`: height=8 and height=4"),
+        ({"out": {Height: "batch"}}, "The result of conv has the dim `batch` twice"),
+        (
+            {"padding": "VALID", "dilation": 5},
+            r"conv was asked to slide a window over 11 positions of height=8, padded by",
+        ),
+    ],
+)
+def test_windows_that_cannot_be_are_refused(options, message):
+    with pytest.raises(ml.DimError, match=message):
+        ml.conv(draw(Batch, Height), draw(Tall), {Height: Tall}, **options)
+
+
+def test_conv_transpose_refuses_a_size_that_conv_would_not_come_from():
+    x, w = draw(Batch, Height), draw(Tall)
+    with pytest.raises(
+        ml.DimError, match=r"asked to make long=17 of height=8, but of long=17 a window over 3 .* makes 9"
+    ):
+        ml.conv_transpose(x, w, {Height: Tall}, stride=2, out={Height: ml.Dim("long", 17)})
+    with pytest.raises(ml.DimError, match=r"makes 0, not 8\. It makes 8 of 17"):
+        ml.conv_transpose(x, w, {Height: Tall}, stride=2, padding="VALID", out={Height: ml.Dim("long", 1)})
+    with pytest.raises(ml.DimError, match="conv_transpose makes 16 positions of height=8"):
+        ml.conv_transpose(x, w, {Height: Tall}, stride=2)
+
+
+@pytest.mark.parametrize("operation", [ml.max_pool, ml.mean_pool])
+def test_pooling_refuses_windows_that_cannot_be(operation):
+    x, what = draw(Batch, Height), operation.__name__
+    with pytest.raises(ml.DimError, match=rf"{what} was given 2 for its windows; say their sizes: \{{Height: 2"):
+        operation(x, 2)
+    with pytest.raises(ml.DimError, match=f"{what} was given the window 0 along height=8; it is an integer"):
+        operation(x, {Height: 0})
+    with pytest.raises(ml.DimError, match=f"{what} was asked for the dim `width` of"):
+        operation(x, {Width: 2})
+    with pytest.raises(ml.DimError, match=f"{what} makes 4 positions of height=8"):
+        operation(x, {Height: 2})
+    with pytest.raises(ml.DimError, match=f"{what} was asked to slide a window over 9 positions of height=8"):
+        operation(x, {Height: 9})
+    with pytest.raises(ml.DimError, match=f"{what} was given an array of shape"):
+        operation(jnp.ones(3), {Height: 2})
+
+
+def test_upsampling_refuses_what_is_no_multiple():
+    x = draw(Batch, Height)
+    with pytest.raises(ml.DimError, match="upsample was given 2; say what each dim becomes"):
+        ml.upsample(x, 2)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ml.DimError, match="upsample was asked to make h=12 of height=8; the new size is a multiple"):
+        ml.upsample(x, {Height: ml.Dim("h", 12)})
+    with pytest.raises(ml.DimError, match="upsample was given 'h'; it needs a dim with a size"):
+        ml.upsample(x, {Height: "h"})  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ml.DimError, match="upsample met two sizes of the dim `height`"):
+        ml.upsample(x, {Height: ml.Dim("height", 16)})
+    with pytest.raises(ml.DimError, match="The result of upsample has the dim `batch` twice"):
+        ml.upsample(draw(Batch, ml.Dim("one", 1)), {"one": Batch})
+
+
+def test_windows_there_and_back_agree():
+    for size, span, stride, padding in itertools.product(range(3, 9), (1, 2, 3), (1, 2, 3), ("SAME", "VALID", (1, 1))):
+        slide = Slide("conv", stride, padding=padding, out={"long": "short"})
+        (there,) = windows(slide, [(ml.Dim("long", size), span)])
+        (back,) = windows_back(slide._replace(out={"short": ml.Dim("long", size)}), [(there.out, span)])
+        assert (back.out, back.dim, back.padding) == (there.dim, there.out, there.padding)

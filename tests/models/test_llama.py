@@ -1,0 +1,77 @@
+"""Llama 3 is the published model, and its layers may be a scan or a loop."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from meshlab.models import llama, training
+from meshlab.models.initial import shapes
+from tests.models import plain
+
+SMALL = llama.Config()
+UNROLLED = llama.Config(unrolled=True)
+
+
+def raw_llama(params, tokens, targets):
+    x = params["embedding"][tokens]
+    for w in plain.layers_of(params["layers"]):
+        x = x + plain.grouped(plain.norm(x, w["attention_norm"], 1e-5), w, 500_000.0)
+        y = plain.norm(x, w["ffn_norm"], 1e-5)
+        x = x + (jax.nn.silu(y @ w["gate"]) * (y @ w["up"])) @ w["down"]
+    return plain.nll(plain.norm(x, params["norm"], 1e-5) @ params["head"], targets)
+
+
+def test_it_equals_plain_jax():
+    plain.same(llama.loss, raw_llama, *plain.numbers(llama.init, llama.inputs, SMALL, SMALL.vocab))
+
+
+def test_the_loop_equals_plain_jax():
+    def raw_loop(params, tokens, targets):
+        stacked = jax.tree.map(lambda *weights: jnp.stack(weights), *params["layers"])
+        return raw_llama(params | {"layers": stacked}, tokens, targets)
+
+    plain.same(llama.loss, raw_loop, *plain.numbers(llama.init, llama.inputs, UNROLLED, SMALL.vocab))
+
+
+@pytest.mark.parametrize(
+    ("config", "published"),
+    [("llama3_8b", 8_030_261_248), ("llama3_70b", 70_553_706_496), ("llama3_405b", 405_853_388_800)],
+)
+def test_it_has_the_published_number_of_parameters(config, published):
+    made = getattr(llama.Config, config)
+    assert plain.count(llama.init, made()) == plain.count(llama.init, made(unrolled=True)) == published
+
+
+def test_scanned_and_unrolled_are_one_model():
+    plain.looped(llama.loss, llama.init, llama.inputs, SMALL, SMALL.vocab)
+
+
+def test_both_forms_start_from_the_same_numbers():
+    stacked, listed = (jax.jit(llama.init, static_argnums=1)(jax.random.key(0), config) for config in (SMALL, UNROLLED))
+    for number, layer in enumerate(listed["layers"]):
+        for name, weight in layer.items():
+            np.testing.assert_array_equal(weight.array, stacked["layers"][name].array[number])
+
+
+LAYOUTS = ("batch:data", "batch:data heads:model ffn:model vocab:model", "batch:data group:model ffn:model")
+
+
+@pytest.mark.parametrize("config", [SMALL, UNROLLED], ids=["scan", "loop"])
+def test_layouts_train_it(config):
+    plain.trains(llama.loss, llama.init, llama.inputs, config, *LAYOUTS, checked=LAYOUTS[1])
+
+
+def test_unrolled_8b_has_the_operations_of_each_layer():
+    def equations(layers):
+        config = dataclasses.replace(llama.Config.llama3_8b(unrolled=True), layers=layers)
+        optimizer, params = training.adamw(), shapes(llama.init, config)
+        state = jax.eval_shape(optimizer.init, params)
+        step = training.adamw_step(llama.loss, optimizer)
+        return len(jax.make_jaxpr(step)(params, state, *llama.inputs(config)).eqns)
+
+    one, two, all_of_them = (equations(layers) for layers in (1, 2, 32))
+    assert all_of_them == one + 31 * (two - one)
+    assert 10_000 < all_of_them < 15_000
