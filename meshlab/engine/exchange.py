@@ -131,6 +131,8 @@ class _Walk:
         self.copy: Copy | None = None
         self.first: Copy | None = None
         self.firsts: dict[int, Copy] = {}
+        # Whether anything is sent in steps that parts share.
+        self.sending: dict[int, bool] = {}
         self.seen: set[tuple] = set()
         # The loop in which a value was made, counted from outside, and how often each turns.
         self.depth: dict[int, int] = {}
@@ -148,11 +150,14 @@ class _Walk:
                 self.made(step.operation.outputs)
 
     def part(self, part: Part):
-        if any(isinstance(step, Compute) and step.exchanged for step, _ in counted(part.steps)):
-            self.copy, self.first = part.copy, self.firsts.setdefault(id(part.steps), part.copy)
+        key = id(part.steps)
+        if key not in self.sending:
+            self.sending[key] = any(isinstance(step, Compute) and step.exchanged for step, _ in counted(part.steps))
+        if self.sending[key]:
+            self.copy, self.first = part.copy, self.firsts.setdefault(key, part.copy)
             self.steps(part.steps)
             self.copy = self.first = None
-        elif len(self.times) > 1:
+        else:
             self.made(part.copy.made)
 
     def own(self, value: int) -> int:
@@ -160,7 +165,8 @@ class _Walk:
         return value if self.copy is None else self.copy.values[value]
 
     def made(self, values: Iterable[int]):
-        self.depth.update(dict.fromkeys(map(self.own, values), len(self.times) - 1))
+        if len(self.times) > 1:
+            self.depth.update(dict.fromkeys(map(self.own, values), len(self.times) - 1))
 
     def nested(self, step: Nested):
         turning = step.operation.name in LOOPS

@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ import numpy as np
 from .code import Block, Input, Operation, walk
 from .kinds import Kinds
 from .normal import outside_reads
-from .repeats import repeats
+from .repeats import Repeat, repeats
 
 if TYPE_CHECKING:
     from .program import Program
@@ -129,15 +130,23 @@ class _Outliner:
         operations, last = block.operations, _last_reads(block)
         items: list[Item] = []
         done = 0
-        for start, period, count in repeats(np.array(list(map(self.kinds.operation, operations))), self.least_saved):
+        for found in repeats(np.array([self.kinds.operation(op) for op in operations]), self.least_saved):
+            start, period, count = _widened(found, operations)
             items += operations[done:start]
             done = start + period * count
-            turns = [
-                _Turn(self.program, self.kinds, operations[at : at + period], at) for at in range(start, done, period)
-            ]
+            starts = range(start, done, period)
+            turns = [_Turn(self.program, self.kinds, operations[at : at + period], at) for at in starts]
             for _, alike in itertools.groupby(turns, key=lambda turn: turn.pattern):
                 items += _copies(list(alike), last)
         return (*items, *operations[done:])
+
+
+def _widened(repeat: Repeat, operations: tuple[Operation, ...]) -> Repeat:
+    """Many copies of little are taken for fewer copies of more, as many as each has operations."""
+    start, period, count = repeat
+    size = sum(1 for _ in walk(Block((), operations[start : start + period], ())))
+    wide = max(1, math.isqrt(count // size))
+    return Repeat(start, period * wide, count // wide)
 
 
 def _last_reads(block: Block) -> dict[int, int]:

@@ -26,6 +26,7 @@ from .layout import Layout, LayoutLike
 from .legality import Rules, resolve
 from .mesh import Mesh
 from .parts import unfolded
+from .pause import no_collection
 from .planner import Planned, plan_steps
 from .spec import Grid, Spec, local_shape, whole
 from .steps import Step
@@ -104,7 +105,8 @@ class Plan:
     @functools.cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """Every collective, in the order of the steps."""
-        return collectives_of(self)
+        with no_collection():
+            return collectives_of(self)
 
     @property
     def wire_bytes(self) -> float:
@@ -268,6 +270,7 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = Fals
     """
     if not isinstance(mesh, Mesh):
         raise MeshlabError(f"plan() was given {mesh!r} for its mesh; write program.plan(ml.mesh(data=2), layout).")
-    rules = resolve(program, mesh, layout, pad)
-    planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), program.outline)
+    with no_collection():
+        rules = resolve(program, mesh, layout, pad)
+        planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), program.outline)
     return Plan(program, mesh, Layout.of(layout), rules, planned)

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import copy as copies
 import dataclasses
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from .outline import Copy
 from .scope import Scope
@@ -21,13 +22,9 @@ if TYPE_CHECKING:
     from .planner import Planner
 
 
-class _State(NamedTuple):
-    """How one value of a border lies: its home, the specs in which it is at hand and in which block, what is wanted."""
-
-    home: Spec | None
-    depth: int
-    available: tuple[Spec, ...]
-    want: Spec | None
+# How one value of a border lies: its home, in how many blocks it lies, the specs in which it is at hand there, and what
+# is wanted of it; 0 blocks less 1 for a value that has no array of its own. A plain tuple, for there are very many.
+_State = tuple[Spec | None, int, tuple[Spec, ...], Spec | None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -48,7 +45,7 @@ class Transcript:
 def plan_copy(planner: Planner, copy: Copy):
     """Plans a copy: takes over what became of one alike, or plans it in the numbers of the first."""
     wants, inside = planner.wants, planner.wanted.inside[copy]
-    states = tuple([_state(planner, v) for v in copy.read])
+    states = _states(planner, copy.read)
     shown = tuple(map(wants.get, copy.shown))
     hoped = tuple(i for i, v in enumerate(copy.read) if v in planner.hoped) if planner.hoped else ()
     key = (copy.model, len(planner.chain), id(inside), hoped, states, shown)
@@ -60,13 +57,16 @@ def plan_copy(planner: Planner, copy: Copy):
     _take_over(planner, copy, found)
 
 
-def _state(planner: Planner, value: int) -> _State:
-    home, scope = planner.home.get(value), planner.scope_of.get(value)
-    # Only partial sums are resolved, as is wanted.
-    want = planner.wants.get(value) if home is not None and home.partial else None
-    if scope is None:
-        return _State(home, -1, (), want)
-    return _State(home, scope.depth, scope.available.get(value, ()), want)
+def _states(planner: Planner, values: Iterable[int]) -> tuple[_State, ...]:
+    """How values lie, and what is wanted of partial sums: only those are resolved."""
+    home, scope_of, wants = planner.home.get, planner.scope_of.get, planner.wants.get
+    found = []
+    for value in values:
+        spec, scope = home(value), scope_of(value)
+        want = wants(value) if spec is not None and spec.partial else None
+        at_hand = (-1, ()) if scope is None else (scope.depth, scope.available.get(value, ()))
+        found.append((spec, *at_hand, want))
+    return tuple(found)
 
 
 def _inner(planner: Planner, copy: Copy, states: tuple[_State, ...], shown: tuple[Spec | None, ...]) -> Planner:
@@ -74,10 +74,7 @@ def _inner(planner: Planner, copy: Copy, states: tuple[_State, ...], shown: tupl
     inner, model = copies.copy(planner), copy.model
     inner.chain = [Scope(depth) for depth in range(len(planner.chain))]
     inner.home, inner.scope_of, inner.fills = {}, {}, {}
-    wants = [
-        *((v, state.want) for v, state in zip(model.read, states, strict=True)),
-        *zip(model.shown, shown, strict=True),
-    ]
+    wants = zip(model.border, (*(want for *_, want in states), *shown), strict=True)
     inner.wants = planner.wanted.inside[copy] | {v: want for v, want in wants if want is not None}
     for value, state in zip(model.read, states, strict=True):
         _set(inner, value, state)
@@ -86,11 +83,12 @@ def _inner(planner: Planner, copy: Copy, states: tuple[_State, ...], shown: tupl
 
 def _set(planner: Planner, value: int, state: _State):
     """Has a value of a border lie as a state says."""
-    if state.home is not None:
-        planner.home[value] = state.home
-    if state.depth >= 0:
-        scope = planner.scope_of[value] = planner.chain[state.depth]
-        scope.available[value] = state.available
+    home, depth, available, _ = state
+    if home is not None:
+        planner.home[value] = home
+    if depth >= 0:
+        scope = planner.scope_of[value] = planner.chain[depth]
+        scope.available[value] = available
         if value in planner.free:
             planner.fills[value] = planner.program.makers[value]
 
@@ -99,7 +97,7 @@ def _transcript(inner: Planner, model: Copy, states: tuple[_State, ...]) -> Tran
     """Plans the first copy, and keeps what became of it."""
     for operation in model.operations:
         inner.plan(inner.chain[-1], operation)
-    after = [_state(inner, value) for value in model.border]
+    after = _states(inner, model.border)
     changed = [(place, state) for place, state in enumerate(after) if place >= len(states) or state != states[place]]
     return Transcript(tuple(tuple(scope.steps) for scope in inner.chain), inner.home, tuple(changed))
 

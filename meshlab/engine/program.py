@@ -8,6 +8,7 @@ milliseconds.
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import functools
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -147,6 +148,23 @@ class Program:
     def places(self) -> tuple[str, ...]:
         """Where values are stored: arguments, outputs (`out/...`) and tags."""
         return (*(a.place for a in self.arguments), *self.outputs, *self.tags)
+
+    @functools.cached_property
+    def place_dims(self) -> dict[str, frozenset[str]]:
+        """The user's dims that the axes of what is stored at each place bear."""
+        stored = {place: [value] for place, value in self.places_values.items()}
+        stored |= {tag: [op.outputs[0] for op in operations] for tag, operations in self.tags.items()}
+        return {p: frozenset(d for v in stored.get(p, ()) for d in self.dims_of(v) if d) for p in self.places}
+
+    def matching(self, glob: str) -> tuple[str, ...]:
+        """The places that a glob matches."""
+        if glob not in self._matching:
+            self._matching[glob] = tuple(place for place in self.places if fnmatch.fnmatchcase(place, glob))
+        return self._matching[glob]
+
+    @functools.cached_property
+    def _matching(self) -> dict[str, tuple[str, ...]]:
+        return {}
 
     @functools.cached_property
     def values(self) -> tuple[Value, ...]:

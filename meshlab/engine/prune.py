@@ -38,7 +38,7 @@ class _Pruner:
 
     def __init__(self, roots: Mapping[int, int]):
         self.roots = roots
-        self.known: dict[tuple, tuple[tuple[Step, ...], tuple[frozenset[Spec] | None, ...]]] = {}
+        self.known: dict[tuple, tuple[tuple[Step, ...], list[tuple[int, frozenset[Spec]]]]] = {}
 
     def note(self, read: Reads, values: Iterable[tuple[Input, Spec | None]]):
         """Notes that values are read in specs."""
@@ -89,7 +89,8 @@ class _Pruner:
         if key not in self.known:
             within = {v: specs for v, specs in zip(model, key[1:], strict=True) if specs}
             kept = self.pruned(part.steps, within)
-            self.known[key] = kept, tuple(map(within.get, model))
-        kept, after = self.known[key]
-        read.update((v, specs) for v, specs in zip(border, after, strict=True) if specs)
+            more = [(i, within[v]) for i, v in enumerate(model) if v in within and within[v] is not key[1 + i]]
+            self.known[key] = kept, more
+        kept, more = self.known[key]
+        read.update([(border[i], specs) for i, specs in more])
         return Part(part.copy, kept)

@@ -54,7 +54,7 @@ class _Search:
     def __init__(self, program: Program, rules: Rules, sizes: Mapping[str, int], outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.inside: dict[Copy, Wants] = {}
-        self.known: dict[tuple, tuple[Wants, tuple[Spec | None, ...]]] = {}
+        self.known: dict[tuple, tuple[Wants, list[tuple[int, Spec]]]] = {}
 
     def want(self, wants: Wants, value: Input, spec: Spec | None):
         """Takes note that a value is wanted in a spec."""
@@ -81,9 +81,10 @@ class _Search:
             within.update((v, want) for v, want in zip(model.border, key[2:], strict=True) if want is not None)
             for operation in reversed(model.operations):
                 self.through_operation(operation, within)
-            self.known[key] = within, tuple(map(within.get, model.border))
-        self.inside[copy], after = self.known[key]
-        wants.update((v, want) for v, want in zip(copy.border, after, strict=True) if want is not None)
+            more = [(i, within[v]) for i, v in enumerate(model.border) if v in within and within[v] is not key[2 + i]]
+            self.known[key] = within, more
+        self.inside[copy], more = self.known[key]
+        wants.update([(copy.border[i], want) for i, want in more])
 
     def through_operation(self, operation: Operation, wants: Wants):
         """From what an operation's results are wanted in to what its operands are."""
