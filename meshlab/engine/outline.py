@@ -142,10 +142,9 @@ class _Outliner:
 
 
 def _widened(repeat: Repeat, operations: tuple[Operation, ...]) -> Repeat:
-    """Many copies of little are taken for fewer copies of more, as many as each has operations."""
+    """Many copies of a single operation, as of a long sum, are taken for fewer copies of several."""
     start, period, count = repeat
-    size = sum(1 for _ in walk(Block((), operations[start : start + period], ())))
-    wide = max(1, math.isqrt(count // size))
+    wide = math.isqrt(count) if period == 1 and not operations[start].blocks else 1
     return Repeat(start, period * wide, count // wide)
 
 

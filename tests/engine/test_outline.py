@@ -4,9 +4,7 @@ import dataclasses
 from collections import Counter
 
 import jax
-import jax.numpy as jnp
 import pytest
-from tests.engine.programs import A, B, C, D
 
 import meshlab as ml
 from meshlab.engine.code import Block, walk
@@ -21,6 +19,7 @@ from meshlab.engine.spec import Grid
 from meshlab.engine.steps import Compute, Move
 from meshlab.models import llama, training
 from meshlab.models.initial import shapes
+from tests.engine.programs import A, B, C, D
 
 LAYERS = 5
 
