@@ -81,7 +81,8 @@ class _Story:
     def __init__(self, plan: Plan):
         self.plan, self.program = plan, plan.program
         self.steps = tuple(counted(plan.planned.steps))
-        self.exchanges = exchanges_of(plan.planned.steps, plan.program, plan.grid)
+        exchanging = any(isinstance(step, Compute) and step.exchanged for step, _ in self.steps)
+        self.exchanges = exchanges_of(plan.planned.steps, plan.program, plan.grid) if exchanging else {}
         self.makers, self.insides = plan.program.makers, plan.program.insides
         self.results = {v: step for step, _ in self.steps if isinstance(step, Compute) for v in step.operation.outputs}
         self.stand_ins = stand_ins(plan.planned.steps)

@@ -20,7 +20,8 @@ from .code import Input, Literal
 from .exchange import crossed_axes, local_of
 from .loops import carried
 from .padding import cut, grown, neutral
-from .relayout import Hop, permutation, sent_shape
+from .permutation import permutation
+from .relayout import Hop, sent_shape
 from .rules import LOCAL_FORMS
 from .rules.local import bind
 from .spec import Axes, Grid, Spec, local_shape
