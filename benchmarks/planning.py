@@ -61,7 +61,7 @@ class Subject:
 def subjects() -> tuple[Subject, ...]:
     """Returns the two-layer net of the README, and the transformers."""
     small = mlp.Config()
-    unrolled = {"promise": UNROLLED_REPLAN_SECONDS, "first": UNROLLED_FIRST_SECONDS, "times": 2}
+    unrolled: dict[str, Any] = {"promise": UNROLLED_REPLAN_SECONDS, "first": UNROLLED_FIRST_SECONDS, "times": 2}
     return (
         Subject(
             "MLP, 2 layers",
@@ -97,7 +97,8 @@ def _trained(name: str, model: Any, config: Any, mesh: Any, **promised: Any) -> 
         {"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}},
     )
     step = training.adamw_step(model.loss, optimizer)
-    return Subject(name, step, arguments, mesh, layouts, **{"promise": REPLAN_SECONDS} | promised)
+    promises: dict[str, Any] = {"promise": REPLAN_SECONDS} | promised
+    return Subject(name, step, arguments, mesh, layouts, **promises)
 
 
 def measure() -> list[Sample]:

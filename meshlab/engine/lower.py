@@ -105,7 +105,7 @@ class Lowering:
         self.device = MeshDevice(sizes)
 
     def run(self, steps: Sequence[Step], shards: Shards):
-        """Runs steps in order; adds what they make to `shards`."""
+        """Runs steps in order, parts written out; adds what they make to `shards`."""
         for step in steps:
             if isinstance(step, Compute):
                 self.compute(step, shards)
@@ -116,7 +116,7 @@ class Lowering:
                 shards[step.value, step.hop.result] = cut(result, local_shape(shape, step.hop.result, self.sizes))
             elif isinstance(step, Fill):
                 shards[step.operation.outputs[0], step.spec] = self.fill(step, shards)
-            else:
+            elif isinstance(step, Nested):
                 self.nested(step, shards)
 
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:

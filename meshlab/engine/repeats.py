@@ -1,6 +1,6 @@
 """Repeats: stretches of a sequence in which the same pattern comes again and again, one copy right after another.
 
-    a b c  b c  b c  d        Repeat(start=1, period=2, count=3)
+    a b c  b c  b c  d        Repeat(start=1, period=2, copies=3)
 
 A model whose layers are a Python loop is such a sequence of operations. The items are numbers here, equal ones for
 items that are alike, so that whole stretches are compared at once: shifted by a period, a repeat equals itself.
@@ -23,22 +23,22 @@ class Repeat(NamedTuple):
     Attributes:
         start: where its first copy begins.
         period: how long a copy is.
-        count: how many copies there are, at least 2.
+        copies: how many there are, at least 2.
     """
 
     start: int
     period: int
-    count: int
+    copies: int
 
     @property
     def stop(self) -> int:
         """Where the last copy ends."""
-        return self.start + self.period * self.count
+        return self.start + self.period * self.copies
 
     @property
     def saved(self) -> int:
         """How many items need not be looked at, if one copy is enough."""
-        return self.period * (self.count - 1)
+        return self.period * (self.copies - 1)
 
 
 def repeats(items: np.ndarray, least: int) -> list[Repeat]:
@@ -63,7 +63,7 @@ def _candidates(items: np.ndarray, least: int) -> Iterator[Repeat]:
     for period in _distances(items):
         start, length = _longest(items[:-period] == items[period:])
         found = Repeat(start, period, 1 + length // period)
-        if found.count > 1 and found.saved >= least:
+        if found.copies > 1 and found.saved >= least:
             yield found
 
 

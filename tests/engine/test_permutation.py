@@ -40,10 +40,10 @@ def test_what_is_crossed_on_a_small_mesh_is_crossed_on_the_real_one():
         assert crossed(*case) == permutation(*case).crossed, case
 
 
-def block(device, side, case):
+def block(device, side, axes, case):
     """The number of the block that a device holds before (side 0) or after (1), of the axes that change."""
     start, result, mesh = case
-    sizes, axes = dict(mesh), permutation(*case).axes
+    sizes = dict(mesh)
     where = dict(zip(axes, np.unravel_index(device, [sizes[a] for a in axes]), strict=True))
     changed = (pair for pair in zip(start.splits, result.splits, strict=True) if pair[0] != pair[1])
     digits = [axis for pair in changed for axis in pair[side]]
@@ -58,7 +58,9 @@ def test_every_device_gets_the_block_that_it_needs():
         everyone = list(range(math.prod(sizes[a] for a in found.axes)))
         assert sorted(source for source, _ in found.pairs) == everyone
         assert sorted(target for _, target in found.pairs) == everyone
-        assert all(block(source, 0, case) == block(target, 1, case) for source, target in found.pairs)
+        assert all(
+            block(source, 0, found.axes, case) == block(target, 1, found.axes, case) for source, target in found.pairs
+        )
 
 
 @pytest.mark.parametrize("size", [2, 1024])
