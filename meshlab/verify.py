@@ -1,10 +1,10 @@
-"""The sweep: every model under many legal layouts, predicted = compiled and sharded = unsharded.
+"""The sweep: every program under many legal layouts, predicted = compiled and sharded = unsharded.
 
     python -m meshlab.verify --layouts 200 --journal sweep.jsonl
 
-Each case is one line in the journal, so a sweep that was stopped goes on where it was. The table at the end says for
-each model how many layouts were checked and how many failed, with commit and versions; the exit status is the number
-of failures, at most 125.
+The layouts of a program are spread over its loss and its steps of training. Each case is one line in the journal, so a
+sweep that was stopped goes on where it was. The table at the end says for each program how many layouts were checked
+and how many failed, with commit and versions; the exit status is the number of failures, at most 125.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .engine.layout import Layout
 from .engine.mesh import Mesh
 from .engine.program import Program
 from .engine.sampling import draw
-from .engine.trace import trace
+from .models.imported import imported_models
 from .models.zoo import Model, models
 
 Case = tuple[str, str, str]
@@ -40,9 +40,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m meshlab.verify", description="Checks every model under many legal layouts."
     )
-    parser.add_argument("--layouts", type=int, default=200, help="layouts for each model (default: 200)")
+    parser.add_argument("--layouts", type=int, default=200, help="layouts for each program (default: 200)")
     parser.add_argument("--seed", type=int, default=0, help="which layouts are drawn (default: 0)")
-    parser.add_argument("--models", nargs="*", help="names of models (default: all)")
+    parser.add_argument("--models", nargs="*", help="names of models or programs (default: all)")
     parser.add_argument(
         "--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where results are kept"
     )
@@ -50,15 +50,17 @@ def main(arguments: list[str] | None = None) -> int:
     # Machine code that is compiled without optimization is compiled three times as fast; the collectives are the same.
     os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     simulate(8)
-    known = {m.name: m for m in models()}
+    every = _every()
+    known = {name for m in every for name in (m.name, m.program)}
     unknown = [n for n in options.models or () if n not in known]
     if unknown:
-        parser.error(f"no model {', '.join(unknown)}; there are {', '.join(known)}")
-    chosen = [known[n] for n in options.models or known]
+        parser.error(f"no model {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    chosen = [m for m in every if not options.models or {m.name, m.program} & set(options.models)]
+    sharing = Counter(m.program for m in chosen)
     done = _read(options.journal)
     with options.journal.open("a") as journal:
         for model in chosen:
-            for line in sweep(model, options.seed, options.layouts, done):
+            for line in sweep(model, options.seed, -(-options.layouts // sharing[model.program]), done):
                 journal.write(json.dumps(line) + "\n")
                 journal.flush()
                 done[_key(line)] = line
@@ -67,12 +69,21 @@ def main(arguments: list[str] | None = None) -> int:
     return min(125, sum(not line["ok"] for line in done.values()))
 
 
+def _every() -> tuple[Model, ...]:
+    """The zoo, and the imported models where Flax and Equinox are installed."""
+    try:
+        return (*models(), *imported_models())
+    except ModuleNotFoundError as error:
+        print(f"Without the imported models: {error}. pip install 'meshlab[dev]' brings what they need.")
+        return models()
+
+
 def sweep(model: Model, seed: int, count: int, done: dict[Case, dict]) -> Iterator[dict[str, Any]]:
     """Checks a model under layouts drawn at random, but for those that are done; yields a line for each."""
-    program = trace(model.step, *model.shapes)
+    program = model.trace()
     data = model.data(seed)
     for mesh, layout in draw(program, seed, count):
-        case = {"model": model.name, "mesh": dict(mesh.shape), "layout": layout.to_dict()}
+        case = {"program": model.program, "model": model.name, "mesh": dict(mesh.shape), "layout": layout.to_dict()}
         if _key(case) not in done:
             yield case | check_case(program, mesh, layout, data)
     jax.clear_caches()
@@ -90,19 +101,19 @@ def check_case(program: Program, mesh: Mesh, layout: Layout, data: tuple) -> dic
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    """The results by model, with what they were found with."""
+    """The results by program, with what they were found with."""
     checked, failed = (
-        Counter(line["model"] for line in lines),
-        Counter(line["model"] for line in lines if not line["ok"]),
+        Counter(line["program"] for line in lines),
+        Counter(line["program"] for line in lines if not line["ok"]),
     )
     seconds = Counter()
     for line in lines:
-        seconds[line["model"]] += line["seconds"]
+        seconds[line["program"]] += line["seconds"]
     rows = [f"{name:24}{n:9,}{failed[name]:9,}{seconds[name] / n:12.2f}" for name, n in checked.items()]
     total = f"{'all':24}{sum(checked.values()):9,}{sum(failed.values()):9,}"
     found = (f"commit {_commit()}", f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}")
     versions = " · ".join((*found, f"Python {platform.python_version()}"))
-    return "\n".join([f"{'model':24}{'layouts':>9}{'failed':>9}{'s a case':>12}", *rows, total, versions])
+    return "\n".join([f"{'program':24}{'layouts':>9}{'failed':>9}{'s a case':>12}", *rows, total, versions])
 
 
 def _commit() -> str:

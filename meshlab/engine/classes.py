@@ -156,6 +156,8 @@ class Classes:
         elif other:
             self.given[kept] = other
         self.parts.pop(gone, None)
+        if gone in self.hints:
+            self.hints.setdefault(kept, self.hints.pop(gone))
         # The larger set takes up the smaller one.
         small, large = sorted((self.rows[kept], self.rows[gone]), key=len)
         large |= small

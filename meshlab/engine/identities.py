@@ -56,6 +56,10 @@ def _kept_operand(operation: Operation, inputs: tuple[Input, ...], makers: Maker
         return 0
     if name == "pad" and all(tuple(c) == (0, 0, 0) for c in params["padding_config"]):
         return 0
+    if name == "slice" or (name == "concatenate" and len(inputs) == 1):
+        return 0
+    if name == "rev":
+        return 0 if all(operation.equation.invars[0].aval.shape[d] == 1 for d in params["dimensions"]) else None
     if name == "select_n":
         return 1 if isinstance(inputs[1], int) and len(set(inputs[1:])) == 1 else None
     if name in ("max", "min"):

@@ -52,6 +52,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, structure, [leaf for _, leaf, _ in leaves])
     code = flatten(_without_dead_code(closed))
+    _refuse_what_cannot_be_split(fn, code)
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)
     outputs = [place for place, _, _ in _leaves("out", shapes)]
@@ -112,6 +113,23 @@ def _refuse_shared_places(code: Code, names: list[str], outputs: list[str]):
             f"{' and '.join(taken)} would share a place with another value: layouts address parameters by name, outputs"
             " as `out/...` and tags by tag. Give it another name."
         )
+
+
+# What a function that is to be laid out may not do: it would happen on every device, or is laid out already.
+_BY_HAND = ("shard_map", "xla_pmap", "custom_partitioning")
+
+
+def _refuse_what_cannot_be_split(fn: Callable, code: Code):
+    """A program computes results and does nothing beside, and says nowhere by hand which device computes what."""
+    problems = []
+    for operation in walk(code.block):
+        where = f"`{operation.name}` at {operation.source or 'an unknown line'}"
+        if operation.name in _BY_HAND:
+            problems.append(f"{where} says by hand what each device does; give the function without it to ml.trace")
+        elif operation.equation.effects and not operation.blocks:
+            problems.append(f"{where} has an effect besides its results, such as printing; do that around the step")
+    if problems:
+        raise TraceError(f"`{_called(fn)}` cannot be laid out: " + "; ".join(dict.fromkeys(problems)) + ".")
 
 
 def _called(fn: Callable) -> str:

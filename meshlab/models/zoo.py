@@ -1,26 +1,53 @@
 """All models, in sizes of which one step takes milliseconds: what tests and sweeps over layouts run through.
 
     for model in models():
-        program = ml.trace(model.step, *model.shapes)
+        program = ml.trace(model.step, *model.shapes, carry=model.carry)
         ...
         plan.run(*model.data(seed=0))
 
-Sizes are small and divide by 2, 4 and 8 wherever a dim may be split; the steps are those of the modules beside this.
+Sizes are small and divide by 2, 4 and 8 wherever a dim may be split; the steps are those of the modules beside this. Of
+most models both are there, the loss (`gpt2`) and a step of training (`gpt2_adamw`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 import meshlab as ml
 
-from . import digits, mesh_tf, mlp, training, transformer
+from . import (
+    convnet,
+    decoding,
+    diffusion,
+    digits,
+    gemma,
+    gpt2,
+    llama,
+    mesh_tf,
+    mlp,
+    moe,
+    resnet,
+    state_space,
+    t5,
+    training,
+    transformer,
+    unet3d,
+    vit,
+)
 from .initial import shapes
+
+if TYPE_CHECKING:
+    import optax
+
+    from ..engine.program import Program
+
+Loss = training.Loss
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,38 +57,178 @@ class Model:
     Attributes:
         name: what tests call it.
         step: the function to trace.
-        shapes: its arguments without data.
+        arguments: makes its arguments without data.
         data: seed -> its arguments.
+        carry: which outputs are the next call's arguments, where that does not follow from their shapes.
+        family: what it is the loss or a step of; nothing, where it stands alone.
     """
 
     name: str
     step: Callable[..., Any]
-    shapes: tuple[Any, ...]
+    arguments: Callable[[], tuple[Any, ...]]
     data: Callable[[int], tuple[Any, ...]]
+    carry: Mapping[str, int] | None = None
+    family: str = ""
+
+    @property
+    def program(self) -> str:
+        """The program that it is the loss or a step of."""
+        return self.family or self.name
+
+    @functools.cached_property
+    def shapes(self) -> tuple[Any, ...]:
+        """Its arguments without data."""
+        return self.arguments()
+
+    def trace(self) -> Program:
+        """Traces the step."""
+        return ml.trace(self.step, *self.shapes, carry=self.carry)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Family:
+    """A model: how its parameters are made, its inputs, and up to which number its integers go."""
+
+    name: str
+    init: Callable[[jax.Array, Any], Any]
+    config: Any
+    inputs: tuple[Any, ...]
+    high: int = 2
+
+    def loss(self, loss: Callable[..., Any], name: str = "") -> Model:
+        """The loss alone, or any step of parameters and inputs."""
+
+        def arguments():
+            return shapes(self.init, self.config), *self.inputs
+
+        return Model(name or self.name, loss, arguments, self.data, family=self.name)
+
+    def data(self, seed: int) -> tuple[Any, ...]:
+        """Parameters and inputs."""
+        return self.init(jax.random.key(seed), self.config), *draw(self.inputs, seed, self.high)
+
+    def descent(self, loss: Loss, suffix: str = "sgd") -> Model:
+        """A step of plain gradient descent."""
+        return self.loss(training.sgd_step(loss), f"{self.name}_{suffix}")
+
+    def trained(
+        self, loss: Loss, suffix: str = "adamw", make: Callable[[], optax.GradientTransformation] = training.adamw
+    ) -> Model:
+        """A step of an optimizer of optax."""
+
+        def arguments():
+            params = shapes(self.init, self.config)
+            return params, jax.eval_shape(make().init, params), *self.inputs
+
+        def data(seed: int):
+            params, *inputs = self.data(seed)
+            return params, make().init(params), *inputs
+
+        return Model(f"{self.name}_{suffix}", training.adamw_step(loss, make()), arguments, data, family=self.name)
 
 
 def models() -> tuple[Model, ...]:
     """Returns every model, small."""
+    return (*_first(), *_convolutional(), *_language(), *_other())
+
+
+def _first() -> tuple[Model, ...]:
+    """Nets of a few layers, and those of Mesh TensorFlow's examples."""
     two_layer, block, auto = mesh_tf.TwoLayer(), mesh_tf.Block(batch=8, length=8), mesh_tf.Autoencoder()
     image, digit, ffn = mlp.Config(16, 8, 8, 64, 8), digits.Config(16, 8, 8, 32, 10), mlp.Block(16, 16, 32)
-    text = transformer.Config(batch=8, seq=8, vocab=32, embed=16, heads=4, group=2, head=8, ffn=32, layers=2)
-    words = transformer.inputs(text)
     Batch, Io, _ = two_layer.dims
     pair = (ml.f32[Batch, Io], ml.f32[Batch, Io])
     block_input = (ml.f32[block.dims("batch length d_model")],)
     auto_input = (ml.f32[ml.Dim("batch", auto.batch), ml.Dim("io", auto.io)],)
+    blocks = _Family("mlp", mlp.init_block, ffn, mlp.block_inputs(ffn))
     return (
-        _plain("mlp", mlp.step, (mlp.init, image), mlp.inputs(image), image.classes),
-        _plain("digits", digits.step, (digits.init, digit), digits.inputs(digit), digit.classes),
-        _plain("mlp_sgd", training.sgd_step(mlp.block_loss), (mlp.init_block, ffn), mlp.block_inputs(ffn)),
-        _adamw("mlp_adamw", mlp.block_loss, (mlp.init_block, ffn), mlp.block_inputs(ffn)),
-        _plain("transformer", transformer.loss, (transformer.init, text), words, text.vocab),
-        _plain("transformer_sgd", training.sgd_step(transformer.loss), (transformer.init, text), words, text.vocab),
-        _adamw("transformer_adamw", transformer.loss, (transformer.init, text), words, text.vocab),
-        _plain("two_layer", mesh_tf.train(mesh_tf.two_layer_loss), (mesh_tf.init_two_layer, two_layer), pair),
-        _plain("block", mesh_tf.train(mesh_tf.block_loss), (mesh_tf.init_block, block), block_input),
-        _plain("autoencoder", mesh_tf.train(mesh_tf.autoencoder_loss), (mesh_tf.init_autoencoder, auto), auto_input),
+        _Family("mlp", mlp.init, image, mlp.inputs(image), image.classes).loss(mlp.step),
+        _Family("digits", digits.init, digit, digits.inputs(digit), digit.classes).loss(digits.step),
+        blocks.descent(mlp.block_loss),
+        blocks.trained(mlp.block_loss),
+        _Family("two_layer", mesh_tf.init_two_layer, two_layer, pair).loss(mesh_tf.train(mesh_tf.two_layer_loss)),
+        _Family("block", mesh_tf.init_block, block, block_input).loss(mesh_tf.train(mesh_tf.block_loss)),
+        _Family("autoencoder", mesh_tf.init_autoencoder, auto, auto_input).loss(
+            mesh_tf.train(mesh_tf.autoencoder_loss)
+        ),
     )
+
+
+def _convolutional() -> tuple[Model, ...]:
+    net, residual = convnet.Config(), resnet.Config(blocks=(1, 1))
+    volume, image = unet3d.Config(), diffusion.Config()
+    nets = _Family("convnet", convnet.init, net, convnet.inputs(net), net.classes)
+    residuals = _Family("resnet", resnet.init, residual, resnet.inputs(residual), residual.classes)
+    volumes = _Family("unet3d", unet3d.init, volume, unet3d.inputs(volume), volume.classes)
+    images = _Family("diffusion", diffusion.init, image, diffusion.inputs(image), diffusion.STEPS)
+    return (
+        nets.loss(convnet.loss),
+        nets.descent(convnet.loss),
+        residuals.loss(resnet.loss),
+        residuals.trained(resnet.loss),
+        volumes.loss(unet3d.loss),
+        volumes.descent(unet3d.loss),
+        images.loss(diffusion.loss),
+        images.descent(diffusion.loss),
+    )
+
+
+def _language() -> tuple[Model, ...]:
+    text = transformer.Config(batch=8, seq=8, vocab=32, embed=16, heads=4, group=2, head=8, ffn=32, layers=2)
+    words = _Family("transformer", transformer.init, text, transformer.inputs(text), text.vocab)
+    gpt, meta, google, transfer = gpt2.Config(), llama.Config(), gemma.Config(), t5.Config()
+    gpts = _Family("gpt2", gpt2.init, gpt, gpt2.inputs(gpt), gpt.vocab)
+    llamas = _Family("llama", llama.init, meta, llama.inputs(meta), meta.vocab)
+    loops = dataclasses.replace(meta, unrolled=True)
+    unrolled = _Family("llama_unrolled", llama.init, loops, llama.inputs(loops), loops.vocab)
+    gemmas = _Family("gemma", gemma.init, google, gemma.inputs(google), google.vocab)
+    transfers = _Family("t5", t5.init, transfer, t5.inputs(transfer), transfer.vocab)
+    return (
+        words.loss(transformer.loss),
+        words.descent(transformer.loss),
+        words.trained(transformer.loss),
+        gpts.loss(gpt2.loss),
+        gpts.trained(gpt2.loss),
+        llamas.loss(llama.loss),
+        llamas.trained(llama.loss),
+        llamas.trained(training.mixed(llama.loss), "bfloat16"),
+        unrolled.trained(llama.loss),
+        gemmas.loss(gemma.loss),
+        gemmas.descent(gemma.loss),
+        transfers.loss(t5.loss),
+        transfers.trained(t5.loss, "adafactor", training.adafactor),
+    )
+
+
+def _other() -> tuple[Model, ...]:
+    """Images, experts, recurrences, and decoding with a cache."""
+    image, experts, state = vit.Config(), moe.Config(), state_space.Config()
+    images = _Family("vit", vit.init, image, vit.inputs(image), image.classes)
+    mixtures = _Family("moe", moe.init, experts, moe.inputs(experts), experts.vocab)
+    states = _Family("state_space", state_space.init, state, state_space.inputs(state), state.vocab)
+    return (
+        images.loss(vit.loss),
+        images.trained(training.mixed(vit.loss), "bfloat16"),
+        mixtures.loss(moe.loss),
+        mixtures.descent(moe.loss),
+        mixtures.descent(moe.switch_loss, "switch"),
+        mixtures.descent(moe.dropless_loss, "dropless"),
+        states.loss(state_space.loss),
+        states.trained(state_space.loss),
+        _decoding(),
+    )
+
+
+def _decoding() -> Model:
+    """One step of decoding: a token for each sequence, and the cache that it is written to."""
+    config, length = dataclasses.replace(llama.Config(), seq=1), 16
+
+    def data(seed: int) -> tuple[Any, ...]:
+        params = llama.init(jax.random.key(seed), config)
+        _, cache, tokens, _ = decoding.inputs(config, length)
+        return params, draw(cache, seed), draw(tokens, seed, config.vocab), np.int32(seed % length)
+
+    return Model("decoding", decoding.step, lambda: decoding.inputs(config, length), data, {"cache": 1})
 
 
 def draw(abstract: Any, seed: int, high: int = 2) -> Any:
@@ -74,27 +241,3 @@ def draw(abstract: Any, seed: int, high: int = 2) -> Any:
         return random.normal(size=leaf.shape).astype(leaf.dtype)
 
     return jax.tree.map(one, abstract)
-
-
-def _plain(name: str, step: Callable[..., Any], made: tuple[Any, Any], inputs: tuple[Any, ...], high: int = 2) -> Model:
-    """A model whose step takes parameters and inputs."""
-    init, config = made
-
-    def data(seed):
-        return init(jax.random.key(seed), config), *draw(inputs, seed, high)
-
-    return Model(name, step, (shapes(init, config), *inputs), data)
-
-
-def _adamw(name: str, loss: training.Loss, made: tuple[Any, Any], inputs: tuple[Any, ...], high: int = 2) -> Model:
-    """A model whose step takes the optimizer's state as well."""
-    init, config = made
-    optimizer = training.adamw()
-    params = shapes(init, config)
-
-    def data(seed):
-        params = init(jax.random.key(seed), config)
-        return params, optimizer.init(params), *draw(inputs, seed, high)
-
-    step = training.adamw_step(loss, optimizer)
-    return Model(name, step, (params, jax.eval_shape(optimizer.init, params), *inputs), data)

@@ -56,7 +56,31 @@ def _scan(x, y, n):
     return total if n % 7 else stacked
 
 
+def _merge(x, _, n):
+    """Merges two dims that lie side by side, as a raw reshape does, and takes them apart again."""
+    if len(x.dims) < 2:
+        return x
+    at = n % (len(x.dims) - 1)
+    first, second = x.dims[at : at + 2]
+    flat = ml.tanh(ml.merge(x, (first, second), "flat"))
+    return ml.unmerge(flat, "flat", (first, second))
+
+
+def _swap_halves(x, _, n):
+    along = _pick(x.dims, n)
+    left, right = ml.split(x, along, ml.Dim("half", 4))
+    return ml.concat((right * 0.5, left), "half", along)
+
+
+def _branch(x, _, n):
+    return jax.lax.cond(x.sum() > 0, ml.tanh, lambda t: t * (0.5 if n % 2 else -1.0), x)
+
+
 OPERATIONS = (
+    _merge,
+    _swap_halves,
+    _branch,
+    lambda x, y, n: ml.cumsum(x, _pick(x.dims, n)) * 0.2,
     _dot,
     _dot,
     _rename,

@@ -145,3 +145,29 @@ def test_remedies_name_what_to_take_off(text_program):
         assert collective.because.endswith("."), collective
         assert collective.source is not None, collective
         assert "Take `batch`" in collective.remedy, collective
+
+
+def test_megatron_has_four_all_reduces_a_layer():
+    """Two forward and two backward where nothing is recomputed: the addends of queries, keys and values meet first."""
+
+    def layer(x, weights):
+        x = x + transformer.attention(transformer.rms_norm(x, weights["attention_norm"]), turns(x, weights), weights)
+        return x + transformer.feed_forward(transformer.rms_norm(x, weights["ffn_norm"]), weights)
+
+    def turns(x, weights):
+        return transformer.rotary(x, weights["query"])
+
+    def loss(weights, x):
+        return ml.square(layer(x, weights)).mean()
+
+    one = {
+        name: ml.f32[tuple(d for d in w.dims if d.name != "layers")]
+        for name, w in shapes(transformer.init, TEXT)["layers"].items()
+    }
+    x = ml.f32[TEXT.dims("batch seq embed")]
+    plan = ml.trace(jax.grad(loss, argnums=(0, 1)), one, x).plan(MESH, TENSOR)
+    stream = 8 * 16 * 32 * 4
+    summed = [c for c in plan.collectives if c.payload_bytes == stream]
+    assert [c.kind for c in summed] == ["all-reduce"] * 4
+    assert len(plan.collectives) == 4
+    check(plan)

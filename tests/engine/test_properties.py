@@ -84,6 +84,21 @@ def test_equal_axes_may_change_names(seed):
         )
 
 
+@given(st.integers(0, 9_999))
+@settings(max_examples=20)
+def test_an_axis_of_size_one_costs_nothing(seed):
+    """A rule that puts a dim on one device more than before adds no step, wherever it stands."""
+    program = net(("a", "b", "c"))
+    for mesh, layout in draw(program, seed, 1):
+        wider = ml.Mesh((*mesh.shape, ("one", 1)))
+        plain = program.plan(mesh, layout)
+        for dim in program.dims:
+            added = layout.with_rule(dim, (*layout.rules.get(dim, ()), "one"))
+            found = program.plan(wider, added)
+            assert moved(found) == moved(plain)
+            assert [str(step) for step in found.steps] == [str(step) for step in plain.steps]
+
+
 def test_a_plan_depends_on_its_layout_alone():
     config = mlp.Config(8, 4, 4, 16, 8)
     first = ml.trace(mlp.step, shapes(mlp.init, config), *mlp.inputs(config))

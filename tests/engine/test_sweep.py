@@ -13,19 +13,20 @@ import pytest
 from meshlab.engine.layout import Layout
 from meshlab.engine.mesh import Mesh
 from meshlab.engine.sampling import MESHES, draw
-from meshlab.engine.trace import trace
+from meshlab.models.imported import imported_models
 from meshlab.models.zoo import models
 
-MODELS = {model.name: model for model in models()}
-# The larger a model, the longer it compiles, and the fewer of its layouts are in the sample: 44 cases in all.
-COUNTS = {name: 2 if "transformer" in name else 5 for name in MODELS} | {"transformer": 3}
+MODELS = {model.name: model for model in (*models(), *imported_models())}
+# 60 cases in all: two of each loss and small step, one of those that take long to compile.
+LONG = "adamw bfloat16 adafactor diffusion gemma_sgd unet3d_sgd moe_ gpt linen nnx equinox".split()
+COUNTS = {name: 1 if any(part in name for part in LONG) else 2 for name in MODELS}
 FAILED = json.loads(Path(__file__).with_name("failed_cases.json").read_text())
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_sample_of_the_sweep(name):
     model = MODELS[name]
-    program, data = trace(model.step, *model.shapes), model.data(0)
+    program, data = model.trace(), model.data(0)
     drawn = list(draw(program, seed=2026, count=COUNTS[name]))
     assert len(drawn) == COUNTS[name]
     for mesh, layout in drawn:
@@ -37,13 +38,13 @@ def test_a_sample_of_the_sweep(name):
 def test_what_failed_once_works():
     for case in FAILED:
         model = MODELS[case["model"]]
-        program = trace(model.step, *model.shapes)
+        program = model.trace()
         report = program.plan(Mesh(tuple(case["mesh"].items())), Layout.of(case["layout"])).check(*model.data(0))
         assert report.ok, f"{case}:\n{report}"
 
 
 def test_layouts_are_drawn_reproducibly_legal_and_of_all_kinds():
-    program = trace(MODELS["transformer_adamw"].step, *MODELS["transformer_adamw"].shapes)
+    program = MODELS["transformer_adamw"].trace()
     drawn = list(draw(program, seed=1, count=150))
     assert drawn == list(draw(program, seed=1, count=150))
     assert len({(m, str(layout)) for m, layout in drawn}) == 150
