@@ -75,6 +75,11 @@ class Copy:
         return {a: b for before, after in pairs for a, b in zip(before, after, strict=True)}
 
     @functools.cached_property
+    def models(self) -> dict[int, int]:
+        """The values in the first copy by those here."""
+        return {own: model for model, own in self.values.items()}
+
+    @functools.cached_property
     def places(self) -> dict[int, int]:
         """The place of each value that it makes."""
         return {value: place for place, value in enumerate(self.made)}

@@ -1,8 +1,8 @@
 """Parts: reading steps that copies of a stretch share.
 
 A plan is kept as short as it was made: copies that are planned alike are `Part`s with the same steps, in the numbers of
-the first copy. `unfolded` writes them out, which is what runs. `counted` tells of each kind of part once, and how often
-it comes, which is what is counted and told: the rows of a model of 80 layers are as many as those of one of 8.
+the first copy. `unfolded` writes them out, which is what runs. `tell` yields each kind of part once, and how often it
+comes, which is what is counted and shown: the rows of a model of 80 layers are as many as those of one of 8.
 """
 
 from __future__ import annotations
@@ -33,32 +33,38 @@ def written_out(part: Part) -> tuple[Step, ...]:
     return part.steps if part.copy.first is None else tuple([_renumbered(step, part.copy) for step in part.steps])
 
 
-def counted(steps: Iterable[Step], times: int = 1) -> Iterator[tuple[Step, int]]:
-    """Yields every step, those inside loops too, with how often it runs; of branches each counts as if it ran.
+def tell(
+    steps: Iterable[Step], times: int = 1, copies: tuple[Copy, ...] = ()
+) -> Iterator[tuple[Step, int, tuple[Copy, ...]]]:
+    """Yields every step, those inside loops too, with how often it runs, and the copies that it is told for.
 
-    Of parts alike the first one stands for all.
+    Of parts alike the first one stands for all. Of branches each counts as if it ran.
     """
-    alike: dict[int, int] = {}
+    alike: dict[int, list[Copy]] = {}
     steps = tuple(steps)
     for step in steps:
         if isinstance(step, Part):
-            alike[id(step.steps)] = alike.get(id(step.steps), 0) + 1
+            alike.setdefault(id(step.steps), []).append(step.copy)
     for step in steps:
         if isinstance(step, Part):
-            count = alike.pop(id(step.steps), 0)
-            if count:
-                yield from counted(written_out(step), times * count)
+            group = tuple(alike.pop(id(step.steps), ()))
+            yield from tell(written_out(step), times * len(group), group) if group else ()
             continue
-        yield step, times
+        yield step, times, copies
         if isinstance(step, Nested):
             for position, block in enumerate(step.blocks):
                 # A loop is tested once more than it turns.
                 more = step.operation.name == "while" and position == 1
-                yield from counted(block.steps, times * (step.times + more))
+                yield from tell(block.steps, times * (step.times + more), copies)
+
+
+def counted(steps: Iterable[Step]) -> Iterator[tuple[Step, int]]:
+    """Yields every step with how often it runs; see `tell`."""
+    return ((step, times) for step, times, _ in tell(steps))
 
 
 def stand_ins(steps: Iterable[Step]) -> dict[Copy, Copy]:
-    """Returns for each copy the one that `counted` tells of in its place."""
+    """Returns for each copy the one that is told of in its place."""
     first: dict[int, Copy] = {}
     found: dict[Copy, Copy] = {}
     for step in steps:

@@ -179,10 +179,10 @@ class Program:
 
     def value(self, number: int) -> Value:
         """The value of a number."""
-        place = self._value_places.get(number)
+        place = self.stored_at.get(number)
         outer = self.outermost(number)
         maker = self.makers.get(outer)
-        named = self._value_places.get(outer)
+        named = self.stored_at.get(outer)
         source = maker.source if maker else None
         made = f"{maker.name} in {source.function}" if maker and source else maker.name if maker else "constant"
         label = named or (source and source.target) or made
@@ -226,7 +226,8 @@ class Program:
         return found
 
     @functools.cached_property
-    def _value_places(self) -> dict[int, str]:
+    def stored_at(self) -> dict[int, str]:
+        """The place of each argument and output, by number."""
         outputs = zip(self.code.block.outputs, self.outputs, strict=True)
         found = {v: place for v, place in outputs if isinstance(v, int)}
         return found | {a.value: a.place for a in self.arguments}

@@ -188,6 +188,21 @@ def test_the_table_of_a_deep_model_is_short():
     assert len(plan.collectives) < 5
 
 
+def test_a_row_of_several_copies_names_the_places_of_all():
+    def fn(weights, x):
+        for w in weights:
+            x = ml.relu(ml.dot(x, w["in"], "b")).rename(c="b")
+        return x
+
+    Square = ml.dims(c=B.size)[0]
+    layer = {"in": ml.f32[B, Square]}
+    program = ml.trace(fn, [layer] * 120, ml.f32[A, B])
+    rows = program.plan(ml.mesh(x=4), {"weights/*": {"b": "x"}}).collectives
+    merged = [row for row in rows if row.times > 1]
+    assert {row.value for row in merged} == {"weights/*/in"}
+    assert all("weights/*/" in row.because for row in merged)
+
+
 def test_of_parts_alike_the_first_is_counted_for_all():
     program = PROGRAMS["net"]()
     flat, outlined = both(program, ml.mesh(x=2), "a:x")
