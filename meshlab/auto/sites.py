@@ -10,9 +10,10 @@ from collections import defaultdict
 
 from ..engine.code import item_bytes
 from ..engine.exchange import exchanges_of
+from ..engine.parts import counted
 from ..engine.plan import Plan
 from ..engine.relayout import sent_shape, wire_bytes
-from ..engine.steps import Compute, Move, counted
+from ..engine.steps import Compute, Move
 
 
 def sent_by_value(plan: Plan) -> dict[int, float]:
@@ -30,7 +31,7 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
                 payload = math.prod(shape) * item_bytes(plan.program.code.dtypes[step.value])
                 sent[step.value] += times * wire_bytes(step.hop.kind, payload, step.hop.axes, sizes)
         elif isinstance(step, Compute) and step.exchanged:
-            for one, often in exchanged[id(step)]:
+            for one, often in exchanged[step.operation].items():
                 count = often * wire_bytes(one.kind, one.payload_bytes, one.axes, sizes)
                 sent[step.operation.outputs[0]] += count
     return dict(sent)

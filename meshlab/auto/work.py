@@ -20,10 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..engine.code import Block, Operation
 from ..engine.loops import LOOPS, turns
+from ..engine.parts import counted
 from ..engine.plan import Plan
 from ..engine.program import Program
 from ..engine.spec import Spec, local_shape
-from ..engine.steps import Compute, counted
+from ..engine.steps import Compute
 from .space import Space, Splits
 from .tables import Dims, Table
 

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .code import Operation, item_bytes, walk
+from .code import Operation, item_bytes
 from .exchange import exchanges_of
+from .outline import Copy
+from .parts import stand_ins, tell
 from .relayout import Hop, gathered_first, price, sent_shape, wire_bytes
 from .rules import LOCAL_FORMS
 from .source import Source
 from .spec import Axes, Spec
-from .steps import Cause, Compute, Move, counted
+from .steps import Cause, Compute, Move
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -62,9 +64,10 @@ def collectives_of(plan: Plan) -> tuple[Collective, ...]:
     """Lists the collectives of a plan's steps."""
     story = _Story(plan)
     found = []
-    for step, times in counted(plan.steps):
+    for step, times, copies in story.steps:
         if isinstance(step, Move) and step.hop.kind != "slice":
-            found.append(story.move(step, times))
+            row = story.move(step, times)
+            found.append(story.for_all(row, step, copies) if len(copies) > 1 else row)
         elif isinstance(step, Compute) and step.exchanged:
             found += story.exchanged(step)
     return tuple(found)
@@ -74,28 +77,25 @@ def _quoted(names) -> str:
     return " and ".join(f"`{n}`" for n in names)
 
 
+def _joined(places: Sequence[str]) -> str:
+    """The glob of several places: `params/layers/*/query`."""
+    if len({place.count("/") for place in places}) > 1:
+        return places[0]
+    parts = zip(*(place.split("/") for place in places), strict=True)
+    return "/".join(part[0] if len(set(part)) == 1 else "*" for part in parts)
+
+
 class _Story:
     """Tells of each move where it comes from."""
 
     def __init__(self, plan: Plan):
         self.plan, self.program = plan, plan.program
-        self.exchanges = exchanges_of(plan.steps, plan.program, plan.grid)
-        self.makers: dict[int, Operation] = {}
-        for operation in walk(plan.program.code.block):
-            self.makers.update(dict.fromkeys(operation.outputs, operation))
-        self.results = {
-            v: (step, spec)
-            for step, _ in counted(plan.steps)
-            if isinstance(step, Compute)
-            for v, spec in zip(step.operation.outputs, step.results, strict=True)
-        }
-        self.insides = {
-            outer: inner
-            for op in walk(plan.program.code.block)
-            for block in op.blocks[:1]
-            for outer, inner in zip(op.outputs, block.outputs, strict=True)
-            if isinstance(inner, int)
-        }
+        self.steps = tuple(tell(plan.planned.steps))
+        exchanging = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
+        self.exchanges = exchanges_of(plan.planned.steps, plan.program, plan.grid) if exchanging else {}
+        self.makers, self.insides = plan.program.makers, plan.program.insides
+        self.results = {v: step for step, *_ in self.steps if isinstance(step, Compute) for v in step.operation.outputs}
+        self.first_told = stand_ins(plan.planned.steps)
 
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
@@ -121,6 +121,17 @@ class _Story:
         else:
             told = self.relaid(step)
         return self.record(step.hop, step.name, step.start, times, **told)
+
+    def for_all(self, row: Collective, step: Move, copies: Sequence[Copy]) -> Collective:
+        """A row that is told for several copies: where their places differ there is a `*`."""
+        for value in dict.fromkeys((step.name, self.program.outermost(step.value))):
+            model = copies[0].models.get(value)
+            alike = [self.program.stored_at.get(copy.values[model]) for copy in copies] if model is not None else [None]
+            places = [place for place in alike if place is not None]
+            if len(places) == len(copies):
+                texts = (text.replace(places[0], _joined(places)) for text in (row.value, row.because, row.remedy))
+                row = dataclasses.replace(row, **dict(zip(("value", "because", "remedy"), texts, strict=True)))
+        return row
 
     def summed(self, step: Move) -> dict[str, Any]:
         """The story of a partial sum: the operation that made it, and the dims that it adds up."""
@@ -152,13 +163,9 @@ class _Story:
 
         Optimizers keep more of the same dims; the first argument that is handed on counts.
         """
-        scanned = self.program.scanned
-        wanted = [d for d in dims if d not in scanned]
-        for parameter in self.program.carry:
-            own = [a for a in self.program.arguments if a.parameter == parameter]
-            named = [(a.place, [d for d in self.program.names[a.value] if d not in scanned]) for a in own]
-            alike = [place for place, names in named if names == wanted]
-            alike = alike or [place for place, names in named if set(names) == set(wanted)]
+        wanted = tuple(d for d in dims if d not in self.program.scanned)
+        for places in self.program.handed_on:
+            alike = places.get(wanted) or places.get(frozenset(wanted))
             if alike:
                 return alike[0] if len(alike) == 1 else None
         return None
@@ -170,22 +177,29 @@ class _Story:
             seen += 1
             while value in self.insides or value in self.program.roots:
                 value = self.insides.get(value, self.program.roots.get(value, value))
-            made = self.results.get(value)
-            if made is None:
+            value = self.stand_in(value)
+            step = self.results.get(value)
+            if step is None:
                 return self.makers.get(value), ()
-            operation = made[0].operation
-            dims = self.summed_dims(made[0], axes)
+            operation = step.operation
+            dims = self.summed_dims(step, axes)
             if dims:
                 return operation, dims
             partial = [
                 v
-                for v, s in zip(operation.inputs, made[0].operands, strict=True)
+                for v, s in zip(operation.inputs, step.operands, strict=True)
                 if isinstance(v, int) and s is not None and set(axes) & set(s.partial)
             ]
             if not partial:
                 return operation, ()
             value = partial[0]
         return None, ()
+
+    def stand_in(self, value: int) -> int:
+        """The value that is told of in place of one in a copy."""
+        copy = self.program.copies.get(value)
+        first = self.first_told.get(copy) if copy is not None else None
+        return first.made[copy.places[value]] if copy is not None and first is not None else value
 
     def summed_dims(self, step: Compute, axes: Axes) -> tuple[str, ...]:
         """The dims that a step sums, of those split over some mesh axes."""
@@ -283,7 +297,7 @@ class _Story:
                 because=f"{told[:1].upper()}{told[1:]} while it is split over {axes}.",
                 remedy=f"Take {dims} off {axes}.",
             )
-            for sent, times in self.exchanges[id(step)]
+            for sent, times in self.exchanges[step.operation].items()
         ]
 
     def exchanged_dims(self, step: Compute) -> tuple[str, ...]:

@@ -21,11 +21,13 @@ import numpy as np
 from jax.extend.core import Literal as JaxLiteral
 from jax.extend.core import Primitive
 
-from .code import Code, Literal, item_bytes
+from .code import Code, Literal, Operation, item_bytes
 from .loops import LOOPS
+from .outline import Copy
+from .parts import counted
 from .rules.local import LOCAL_FORMS, Local
 from .spec import Axes, Grid, Spec, local_shape
-from .steps import Compute, Move, Nested, Step
+from .steps import Compute, Move, Nested, Part, Step
 
 if TYPE_CHECKING:
     from .program import Program
@@ -41,7 +43,7 @@ class Exchange(NamedTuple):
         axes: the mesh axes, major first.
         shape: of its operand on one device.
         dtype: of its operand.
-        made: how its operand is made, and of which shards.
+        made: how its operand is made, of shards told by their order in `reads`.
         reads: the positions of those among the operation's operands.
     """
 
@@ -119,13 +121,19 @@ class _Walk:
     """One walk over the steps of a plan, which finds what each step sends, and what was sent before.
 
     Attributes:
-        found: by the step's identity, its exchanges and how often each is sent.
+        found: by operation, its exchanges and how often each is sent; of copies alike under those of the first.
     """
 
     def __init__(self, program: Program, sizes: Grid):
         self.program, self.sizes = program, sizes
-        self.found: dict[int, list[tuple[Exchange, int]]] = {}
-        self.seen: set[str] = set()
+        self.found: dict[Operation, dict[Exchange, int]] = {}
+        # The copy that is walked, and the first one with the same steps.
+        self.copy: Copy | None = None
+        self.first: Copy | None = None
+        self.firsts: dict[int, Copy] = {}
+        # Whether anything is sent in steps that parts share.
+        self.sending: dict[int, bool] = {}
+        self.seen: set[tuple] = set()
         # The loop in which a value was made, counted from outside, and how often each turns.
         self.depth: dict[int, int] = {}
         self.times = [1]
@@ -136,11 +144,29 @@ class _Walk:
                 self.compute(step)
             if isinstance(step, Nested):
                 self.nested(step)
+            elif isinstance(step, Part):
+                self.part(step)
             elif not isinstance(step, Move):
                 self.made(step.operation.outputs)
 
+    def part(self, part: Part):
+        key = id(part.steps)
+        if key not in self.sending:
+            self.sending[key] = any(isinstance(step, Compute) and step.exchanged for step, _ in counted(part.steps))
+        if self.sending[key]:
+            self.copy, self.first = part.copy, self.firsts.setdefault(key, part.copy)
+            self.steps(part.steps)
+            self.copy = self.first = None
+        else:
+            self.made(part.copy.made)
+
+    def own(self, value: int) -> int:
+        """A value in the numbers of the copy that is walked."""
+        return value if self.copy is None else self.copy.values[value]
+
     def made(self, values: Iterable[int]):
-        self.depth.update(dict.fromkeys(values, len(self.times) - 1))
+        if len(self.times) > 1:
+            self.depth.update(dict.fromkeys(map(self.own, values), len(self.times) - 1))
 
     def nested(self, step: Nested):
         turning = step.operation.name in LOOPS
@@ -157,15 +183,19 @@ class _Walk:
     def compute(self, step: Compute):
         if not step.exchanged:
             return
-        counted = []
+        operation, roots = step.operation, self.program.roots
+        found = self.found.setdefault(operation if self.first is None else self.first.renamed[operation], {})
         for exchange in self.exchanges(step):
-            if exchange.made not in self.seen:
-                self.seen.add(exchange.made)
+            sent = []
+            for position in exchange.reads:
+                value, spec = operation.inputs[position], step.operands[position]
+                sent.append((self.own(roots.get(value, value)) if isinstance(value, int) else None, spec))
+            key = (exchange.made, tuple(sent))
+            if key not in self.seen:
+                self.seen.add(key)
                 # What is sent of a value from outside a loop is sent once, in front of it.
-                roots, values = self.program.roots, (step.operation.inputs[i] for i in exchange.reads)
-                deepest = max((self.depth.get(roots.get(v, v), 0) for v in values if isinstance(v, int)), default=0)
-                counted.append((exchange, self.times[min(deepest, len(self.times) - 1)]))
-        self.found[id(step)] = counted
+                deepest = max((self.depth.get(v, 0) for v, _ in sent if v is not None), default=0)
+                found[exchange] = found.get(exchange, 0) + self.times[min(deepest, len(self.times) - 1)]
 
     def exchanges(self, step: Compute) -> tuple[Exchange, ...]:
         memo, key = self.program.exchanges, (step.operation, step.operands, step.results, self.sizes.key)
@@ -174,7 +204,7 @@ class _Walk:
         return memo[key]
 
 
-def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[int, list[tuple[Exchange, int]]]:
+def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[Operation, dict[Exchange, int]]:
     """Returns what the steps of a plan send in their local forms.
 
     Args:
@@ -183,7 +213,8 @@ def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[i
         sizes: the mesh axes' sizes.
 
     Returns:
-        By the identity of a step, its exchanges, in the order in which they are asked for, and how often each is sent.
+        By operation, its exchanges, in the order in which they are asked for, and how often each is sent. What copies
+        alike send stands under the operations of the first of them.
     """
     walk = _Walk(program, sizes)
     walk.steps(steps)
@@ -204,28 +235,49 @@ def _recorded(step: Compute, code: Code, roots: Mapping[int, int], sizes: Mappin
 
     closed = jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes))
     # Whichever operand of its operation a shard is, it is the same shard.
-    shards = [(roots.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)]
-    known = {
-        v: (f"shard {shard}", frozenset((i,))) for v, i, shard in zip(closed.jaxpr.invars, given, shards, strict=True)
-    }
-    constants = zip(closed.jaxpr.constvars, closed.consts, strict=True)
-    known.update((v, (_digest(np.asarray(c).tobytes()), frozenset())) for v, c in constants)
-    return tuple(_marked(closed.jaxpr, known))
+    shards = {i: (roots.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)}
+    first = {shard: position for position, shard in reversed(shards.items())}
+    alike = [first[shard] for shard in shards.values()]
+    return tuple(_Trace(closed, alike).exchanges())
 
 
-def _marked(jaxpr: Any, made: dict[Any, tuple[str, frozenset[int]]]) -> Iterator[Exchange]:
-    """The exchanges that are marked in a jaxpr; `made` says how its variables are made, and of which operands."""
-    for equation in jaxpr.eqns:
-        name, params = equation.primitive.name, equation.params
-        operands = [
-            (repr(atom.val), frozenset()) if isinstance(atom, JaxLiteral) else made[atom] for atom in equation.invars
-        ]
-        reads = frozenset[int]().union(*(r for _, r in operands))
-        text = _digest(f"{name} {params} {[t for t, _ in operands]}".encode())
-        made.update((out, (f"{text} {i}", reads)) for i, out in enumerate(equation.outvars))
-        if name == "asked" and params["kind"] != "index":
-            sent = equation.invars[0].aval
-            yield Exchange(params["kind"], params["axes"], tuple(sent.shape), sent.dtype, text, tuple(sorted(reads)))
+class _Trace:
+    """The jaxpr of a local form: what it marks, and how what is sent is made.
+
+    Args:
+        closed: the jaxpr.
+        operands: for each of its variables, which operand of the operation it is.
+    """
+
+    def __init__(self, closed: Any, operands: Sequence[int]):
+        self.equations = closed.jaxpr.eqns
+        self.operands = dict(zip(closed.jaxpr.invars, operands, strict=True))
+        constants = zip(closed.jaxpr.constvars, closed.consts, strict=True)
+        self.constants = {v: _digest(np.asarray(c).tobytes()) for v, c in constants}
+        self.makers = {out: (e, i) for e in self.equations for i, out in enumerate(e.outvars)}
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """What is marked, in order."""
+        for equation in self.equations:
+            kind = equation.params.get("kind")
+            if equation.primitive is _asked and kind != "index":
+                slots: dict[int, int] = {}
+                made, sent = self.made(equation.outvars[0], slots, {}), equation.invars[0].aval
+                yield Exchange(kind, equation.params["axes"], tuple(sent.shape), sent.dtype, made, tuple(slots))
+
+    def made(self, atom: Any, slots: dict[int, int], known: dict[Any, str]) -> str:
+        """How a value is made: its shards are told by the order in which they are met, which is kept in `slots`."""
+        if isinstance(atom, JaxLiteral):
+            return repr(atom.val)
+        if atom in self.operands:
+            return f"shard {slots.setdefault(self.operands[atom], len(slots))}"
+        if atom in self.constants:
+            return self.constants[atom]
+        if atom not in known:
+            equation, position = self.makers[atom]
+            operands = [self.made(a, slots, known) for a in equation.invars]
+            known[atom] = _digest(f"{equation.primitive} {equation.params} {position} {operands}".encode())
+        return known[atom]
 
 
 def _digest(data: bytes) -> str:

@@ -15,7 +15,8 @@ import json
 from typing import TYPE_CHECKING
 
 from .collective import Collective
-from .steps import Compute, counted
+from .parts import counted
+from .steps import Compute
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -64,7 +65,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
     """What the plan does that its user should know: operations that run whole on every device."""
     found = {
         (step.operation.name, str(step.operation.source or "an unknown line"))
-        for step, _ in counted(plan.steps)
+        for step, _ in counted(plan.planned.steps)
         if isinstance(step, Compute) and not step.known
     }
     return tuple(

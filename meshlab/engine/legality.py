@@ -12,7 +12,7 @@ may go there, fast enough to colour the zones of a drag before it begins.
 from __future__ import annotations
 
 import dataclasses
-import fnmatch
+import functools
 import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -67,10 +67,18 @@ class Rules:
     stored: Mapping[str, Mapping[str, Axes]]
     padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
-    def spec(self, names: Iterable[str | None], place: str | None = None) -> Spec:
+    def spec(self, names: tuple[str | None, ...], place: str | None = None) -> Spec:
         """How a value with these dim names is computed or, at a place, stored."""
         own = self.stored.get(place, {}) if place else {}
-        return Spec(tuple(own.get(n, self.plain.get(n, ())) if n else () for n in names))
+        key = (names, id(own) if own else 0)
+        known = self._specs.get(key)
+        if known is None:
+            known = self._specs[key] = Spec(tuple(own.get(n, self.plain.get(n, ())) if n else () for n in names))
+        return known
+
+    @functools.cached_property
+    def _specs(self) -> dict[tuple, Spec]:
+        return {}
 
 
 def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False) -> Rules:
@@ -95,7 +103,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False)
     problems += [] if pad else _size_problems(program, mesh, plain, "")
     problems += _conflicts(program, plain)
     problems += _scanned(program, plain)
-    for place, own in matched.items():
+    for place, own, _ in _different_stored(program, matched):
         problems += [] if pad else _size_problems(program, mesh, own, f"At `{place}`: ")
         problems += _stored_problems(program, plain, place, own)
     matched = _with_carries(program, matched)
@@ -111,7 +119,8 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False)
         return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
 
     padded = _padding(program, mesh, (plain, *matched.values())) if pad else {}
-    return Rules(real(plain), {place: real(own) for place, own in matched.items()}, padded)
+    stored = {key: real(own) for key, own in {id(own): own for own in matched.values()}.items()}
+    return Rules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
 
 
 def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
@@ -176,14 +185,14 @@ def _matched_places(
     matched: dict[str, dict[str, Axes]] = {}
     for written, rules in layout.places.items():
         glob, optional = written.removesuffix("?"), written.endswith("?")
-        found = [p for p in program.places if fnmatch.fnmatchcase(p, glob)]
+        found = program.matching(glob)
         known = _known_rules(program, mesh, rules, f"At `{glob}`: ", problems)
         if not found and not optional:
             globs = [f"{p}/*" for p in program.parameters if p not in program.places]
             near = globs if "*" in glob else program.places
             fix = closest(glob, near).strip() or f"Its places are {_some(program.places)}."
             problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
-        held = {n for p in found for n in _place_names(program, p)}
+        held = frozenset[str]().union(*{program.place_dims[p] for p in found})
         for dim in known:
             if found and dim not in held:
                 text = f"At `{glob}`: no value there has the dim `{dim}`."
@@ -207,26 +216,17 @@ def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict
 
 def _different_stored(
     program: Program, matched: Mapping[str, Mapping[str, Axes]]
-) -> list[tuple[str, Mapping[str, Axes], set[str]]]:
+) -> list[tuple[str, Mapping[str, Axes], frozenset[str]]]:
     """Of the places with rules of their own, one for each different set of rules and dims, with those dims."""
     found = {}
     for place, own in matched.items():
-        names = _place_names(program, place)
-        found.setdefault((tuple(own.items()), frozenset(names)), (place, own, names))
+        names = program.place_dims[place]
+        found.setdefault((id(own), names), (place, own, names))
     return list(found.values())
 
 
 def _some(places: tuple[str, ...], most: int = 12) -> str:
     return listed(places[:most]) + (f" and {len(places) - most} more" if len(places) > most else "")
-
-
-def _place_names(program: Program, place: str) -> set[str]:
-    operations = program.tags.get(place)
-    if operations:
-        return {n for op in operations for n in program.dims_of(op.outputs[0]) if n}
-    if place not in program.places_values:
-        return set()
-    return {n for n in program.dims_of(program.places_values[place]) if n}
 
 
 def _size_problems(program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str) -> list[Refusal]:

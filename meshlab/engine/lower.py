@@ -20,7 +20,8 @@ from .code import Input, Literal
 from .exchange import crossed_axes, local_of
 from .loops import carried
 from .padding import cut, grown, neutral
-from .relayout import Hop, permutation, sent_shape
+from .permutation import permutation
+from .relayout import Hop, sent_shape
 from .rules import LOCAL_FORMS
 from .rules.local import bind
 from .spec import Axes, Grid, Spec, local_shape
@@ -104,7 +105,7 @@ class Lowering:
         self.device = MeshDevice(sizes)
 
     def run(self, steps: Sequence[Step], shards: Shards):
-        """Runs steps in order; adds what they make to `shards`."""
+        """Runs steps in order, parts written out; adds what they make to `shards`."""
         for step in steps:
             if isinstance(step, Compute):
                 self.compute(step, shards)
@@ -115,7 +116,7 @@ class Lowering:
                 shards[step.value, step.hop.result] = cut(result, local_shape(shape, step.hop.result, self.sizes))
             elif isinstance(step, Fill):
                 shards[step.operation.outputs[0], step.spec] = self.fill(step, shards)
-            else:
+            elif isinstance(step, Nested):
                 self.nested(step, shards)
 
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:

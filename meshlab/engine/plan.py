@@ -25,7 +25,9 @@ from .errors import MeshlabError
 from .layout import Layout, LayoutLike
 from .legality import Rules, resolve
 from .mesh import Mesh
-from .planner import plan_steps
+from .parts import unfolded
+from .pause import no_collection
+from .planner import Planned, plan_steps
 from .spec import Grid, Spec, local_shape, whole
 from .steps import Step
 
@@ -57,16 +59,24 @@ class Plan:
         mesh: where.
         layout: what splits what.
         rules: the layout as it applies to this program and mesh.
-        steps: the program of each device.
-        homes: the spec in which each value is made, by number.
+        planned: what becomes of the program, copies of a repeated stretch told once.
     """
 
     program: Program
     mesh: Mesh
     layout: Layout
     rules: Rules
-    steps: tuple[Step, ...]
-    homes: Mapping[int, Spec]
+    planned: Planned
+
+    @functools.cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The program of each device."""
+        return unfolded(self.planned.steps)
+
+    @functools.cached_property
+    def homes(self) -> Mapping[int, Spec]:
+        """The spec in which each value is made, by number."""
+        return self.planned.homes()
 
     @functools.cached_property
     def grid(self) -> Grid:
@@ -95,7 +105,8 @@ class Plan:
     @functools.cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """Every collective, in the order of the steps."""
-        return collectives_of(self)
+        with no_collection():
+            return collectives_of(self)
 
     @property
     def wire_bytes(self) -> float:
@@ -259,6 +270,7 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = Fals
     """
     if not isinstance(mesh, Mesh):
         raise MeshlabError(f"plan() was given {mesh!r} for its mesh; write program.plan(ml.mesh(data=2), layout).")
-    rules = resolve(program, mesh, layout, pad)
-    steps, homes = plan_steps(program, rules, Grid(mesh.axes, rules.padded))
-    return Plan(program, mesh, Layout.of(layout), rules, steps, homes)
+    with no_collection():
+        rules = resolve(program, mesh, layout, pad)
+        planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), program.outline)
+    return Plan(program, mesh, Layout.of(layout), rules, planned)

@@ -13,12 +13,15 @@ uses, it is resolved, once, to its wanted spec.
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from . import planner_blocks
+from . import planner_blocks, planner_copies
 from .code import Block, Input, Operation
 from .legality import Rules
 from .outcome import Outcome, outcome_of
+from .outline import Copy, Outline
 from .prune import prune
 from .relayout import Chain, hops, price, resolution
 from .rules import LOCAL_FORMS
@@ -31,15 +34,36 @@ if TYPE_CHECKING:
     from .program import Program
 
 
-def plan_steps(program: Program, rules: Rules, sizes: Grid) -> tuple[tuple[Step, ...], dict[int, Spec]]:
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """What becomes of a program.
+
+    Attributes:
+        steps: what each device runs, copies as parts.
+        outside: the homes of values, of copies those of their borders.
+        inside: for each copy the homes inside, in the numbers of the first copy.
+    """
+
+    steps: tuple[Step, ...]
+    outside: Mapping[int, Spec]
+    inside: Mapping[Copy, Mapping[int, Spec]]
+
+    def homes(self) -> dict[int, Spec]:
+        """Returns every value's home."""
+        inside = {copy.values[v]: spec for copy, homes in self.inside.items() for v, spec in homes.items()}
+        return inside | dict(self.outside)
+
+
+def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) -> Planned:
     """Returns the steps of a program under legal rules, and every value's home spec.
 
     Args:
         program: the program.
         rules: made by `legality.resolve`.
         sizes: the mesh axes' sizes.
+        outline: the program's, or an empty one, to plan every operation for itself; the plan is the same.
     """
-    planner = Planner(program, rules, sizes)
+    planner = Planner(program, rules, sizes, outline)
     block = program.code.block
     scope = Scope()
     placed = {a.value: a.place for a in program.arguments}
@@ -52,37 +76,48 @@ def plan_steps(program: Program, rules: Rules, sizes: Grid) -> tuple[tuple[Step,
         stored = rules.spec(program.names[value], place) if isinstance(value, int) else whole(0)
         planner.obtain(value, stored, Cause("stored", place=place))
         outputs.append((value, stored))
-    return prune(scope.steps, outputs, program.roots), planner.home
+    return Planned(prune(scope.steps, outputs, program.roots), planner.home, planner.inside)
 
 
 class Planner:
     """The state of one planning: homes, scopes and wants. Used once."""
 
-    def __init__(self, program: Program, rules: Rules, sizes: Grid):
-        self.program, self.rules, self.sizes = program, rules, sizes
+    def __init__(self, program: Program, rules: Rules, sizes: Grid, outline: Outline):
+        self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
         self.uses, self.factors, self.memo = program.uses, program.factors, program.memo
         self.uniform, self.zeros = program.uniform
         self.roots, self.free = program.roots, program.free
-        self.wants = wanted_specs(program, rules, sizes)
+        self.wanted = wanted_specs(program, rules, sizes, outline)
+        self.wants = self.wanted.specs
         self.home: dict[int, Spec] = {}
         self.scope_of: dict[int, Scope] = {}
         self.fills: dict[int, Operation] = {}
         # Carries of loops that are tried as zeros, to see whether partial sums gather in them.
         self.hoped: frozenset[int] = frozenset()
         self.chain: list[Scope] = []
+        # What became of copies: by the state of their border, and the homes inside each.
+        self.transcripts: dict[tuple, planner_copies.Transcript] = {}
+        self.inside: dict[Copy, dict[int, Spec]] = {}
 
     # Blocks
 
     def run(self, scope: Scope, block: Block):
         """Plans the operations of a block into a scope."""
         self.chain.append(scope)
-        for operation in block.operations:
-            if operation.blocks:
-                planner_blocks.plan_nested(self, scope, operation)
+        for item in self.outline.get(block, block.operations):
+            if isinstance(item, Copy):
+                planner_copies.plan_copy(self, item)
             else:
-                self.operation(scope, operation)
+                self.plan(scope, item)
         self.chain.pop()
+
+    def plan(self, scope: Scope, operation: Operation):
+        """Plans one operation."""
+        if operation.blocks:
+            planner_blocks.plan_nested(self, scope, operation)
+        else:
+            self.operation(scope, operation)
 
     def arrive(self, scope: Scope, value: int, spec: Spec):
         """Takes note of a value that was made in a spec; resolves a partial sum that has several uses."""

@@ -54,7 +54,7 @@ def plan_nested(planner: Planner, scope: Scope, operation: Operation):
 
 def _enter(planner: Planner, block: Block, specs: list[Spec]) -> Scope:
     """Plans what a block computes from inputs in given specs."""
-    inside = Scope()
+    inside = Scope(len(planner.chain))
     for value, spec in zip(block.inputs, specs, strict=True):
         planner.arrive(inside, value, spec)
     planner.run(inside, block)

@@ -8,9 +8,10 @@ milliseconds.
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from . import exchange, legality, plan
@@ -20,6 +21,7 @@ from .layout import LayoutLike
 from .mesh import Mesh
 from .naming import Cuts, Names, facts_of
 from .normal import uniform_values
+from .outline import Copy, Outline, outline_of
 from .renaming import renamed
 from .rules import Factors, factors_of
 from .rules.elementwise import ELEMENTWISE
@@ -148,6 +150,23 @@ class Program:
         return (*(a.place for a in self.arguments), *self.outputs, *self.tags)
 
     @functools.cached_property
+    def place_dims(self) -> dict[str, frozenset[str]]:
+        """The user's dims that the axes of what is stored at each place bear."""
+        stored = {place: [value] for place, value in self.places_values.items()}
+        stored |= {tag: [op.outputs[0] for op in operations] for tag, operations in self.tags.items()}
+        return {p: frozenset(d for v in stored.get(p, ()) for d in self.dims_of(v) if d) for p in self.places}
+
+    def matching(self, glob: str) -> tuple[str, ...]:
+        """The places that a glob matches."""
+        if glob not in self._matching:
+            self._matching[glob] = tuple(place for place in self.places if fnmatch.fnmatchcase(place, glob))
+        return self._matching[glob]
+
+    @functools.cached_property
+    def _matching(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    @functools.cached_property
     def values(self) -> tuple[Value, ...]:
         """Every value that the normal form computes, arguments first."""
         block = self.code.block
@@ -160,10 +179,10 @@ class Program:
 
     def value(self, number: int) -> Value:
         """The value of a number."""
-        place = self._value_places.get(number)
+        place = self.stored_at.get(number)
         outer = self.outermost(number)
-        maker = self._makers.get(outer)
-        named = self._value_places.get(outer)
+        maker = self.makers.get(outer)
+        named = self.stored_at.get(outer)
         source = maker.source if maker else None
         made = f"{maker.name} in {source.function}" if maker and source else maker.name if maker else "constant"
         label = named or (source and source.target) or made
@@ -188,7 +207,8 @@ class Program:
         return self.value(number)
 
     @functools.cached_property
-    def _makers(self) -> dict[int, Operation]:
+    def makers(self) -> dict[int, Operation]:
+        """The operation that makes each value."""
         found = {}
         for operation in walk(self.code.block):
             found.update(dict.fromkeys(operation.outputs, operation))
@@ -206,7 +226,8 @@ class Program:
         return found
 
     @functools.cached_property
-    def _value_places(self) -> dict[int, str]:
+    def stored_at(self) -> dict[int, str]:
+        """The place of each argument and output, by number."""
         outputs = zip(self.code.block.outputs, self.outputs, strict=True)
         found = {v: place for v, place in outputs if isinstance(v, int)}
         return found | {a.value: a.place for a in self.arguments}
@@ -308,6 +329,42 @@ class Program:
     def meetings(self) -> dict[frozenset[str], Operation | str]:
         """For each pair of dims that meet in one operation or stored value, the first one."""
         return legality.meetings(self)
+
+    @functools.cached_property
+    def outline(self) -> Outline:
+        """The copies of repeated stretches, which are planned once."""
+        return outline_of(self)
+
+    @functools.cached_property
+    def copies(self) -> dict[int, Copy]:
+        """The copy in which a value is made, for those made in one."""
+        items = (item for block in self.outline.values() for item in block)
+        return {value: item for item in items if isinstance(item, Copy) for value in item.made}
+
+    @functools.cached_property
+    def insides(self) -> dict[int, int]:
+        """For what a block returns, the value inside that it is; of several blocks that in the first one."""
+        return {
+            outer: inner
+            for operation in walk(self.code.block)
+            for block in operation.blocks[:1]
+            for outer, inner in zip(operation.outputs, block.outputs, strict=True)
+            if isinstance(inner, int)
+        }
+
+    @functools.cached_property
+    def handed_on(self) -> tuple[dict[Collection[str | None], list[str]], ...]:
+        """For each parameter that is handed on its places by their dims, in order and as a set, but for scans' dims."""
+        found = []
+        for parameter in self.carry:
+            places: dict[Collection[str | None], list[str]] = {}
+            for argument in self.arguments:
+                if argument.parameter == parameter:
+                    names = tuple(n for n in self.names[argument.value] if n not in self.scanned)
+                    places.setdefault(names, []).append(argument.place)
+                    places.setdefault(frozenset(names), []).append(argument.place)
+            found.append(places)
+        return tuple(found)
 
     @functools.cached_property
     def memo(self) -> dict:

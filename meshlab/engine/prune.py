@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from .code import Input
 from .spec import Spec
-from .steps import Compute, Fill, Nested, Step
+from .steps import Compute, Fill, Nested, Part, Step
 
-Shard = tuple[int, Spec]
+# The specs in which each value is read.
+Reads = dict[int, frozenset[Spec]]
+_NOWHERE: frozenset[Spec] = frozenset()
 
 
 def prune(
@@ -26,36 +28,69 @@ def prune(
         outputs: the values that it returns, with their specs.
         roots: for values that are the array of another, which one.
     """
-    kept, _ = _pruned(steps, _shards(outputs, roots), roots)
-    return kept
+    pruner, read = _Pruner(roots), Reads()
+    pruner.note(read, outputs)
+    return pruner.pruned(steps, read)
 
 
-def _shards(values: Iterable[tuple[Input, Spec | None]], roots: Mapping[int, int]) -> set[Shard]:
-    return {(roots.get(v, v), s) for v, s in values if isinstance(v, int) and s is not None}
+class _Pruner:
+    """Prunes one plan; parts whose borders are read alike are pruned once."""
 
+    def __init__(self, roots: Mapping[int, int]):
+        self.roots = roots
+        self.known: dict[tuple, tuple[tuple[Step, ...], list[tuple[int, frozenset[Spec]]]]] = {}
 
-def _pruned(steps: Sequence[Step], read: set[Shard], roots: Mapping[int, int]) -> tuple[tuple[Step, ...], set[Shard]]:
-    """The steps that are read, and all shards that they, or what comes after them, read."""
-    kept: list[Step] = []
-    for step in reversed(steps):
-        if isinstance(step, Compute):
-            read |= _shards(zip(step.operation.inputs, step.operands, strict=True), roots)
-        elif isinstance(step, Fill):
-            if (step.operation.outputs[0], step.spec) not in read:
-                continue
-            read |= _shards(((v, Spec(())) for v in step.operation.inputs), roots)
-        elif isinstance(step, Nested):
-            blocks = []
-            for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
-                returned = _shards(zip(block.outputs, inside.outputs, strict=True), roots)
-                inner, wanted = _pruned(inside.steps, returned, roots)
-                blocks.append(dataclasses.replace(inside, steps=inner))
-                read |= wanted
-            step = dataclasses.replace(step, blocks=tuple(blocks))  # noqa: PLW2901 - the step, its blocks pruned
-            read |= _shards(zip(step.operation.inputs, step.operands, strict=True), roots)
-        else:
-            if (step.value, step.hop.result) not in read:
-                continue
-            read.add((step.value, step.start))
-        kept.append(step)
-    return tuple(reversed(kept)), read
+    def note(self, read: Reads, values: Iterable[tuple[Input, Spec | None]]):
+        """Notes that values are read in specs."""
+        for value, spec in values:
+            if isinstance(value, int) and spec is not None:
+                root = self.roots.get(value, value)
+                specs = read.get(root, _NOWHERE)
+                if spec not in specs:
+                    read[root] = specs | {spec}
+
+    def pruned(self, steps: Sequence[Step], read: Reads) -> tuple[Step, ...]:
+        """The steps that are read; what they read themselves is added to `read`."""
+        kept: list[Step] = []
+        for step in reversed(steps):
+            if isinstance(step, Compute):
+                self.note(read, zip(step.operation.inputs, step.operands, strict=True))
+            elif isinstance(step, Fill):
+                if step.spec not in read.get(step.operation.outputs[0], _NOWHERE):
+                    continue
+                self.note(read, ((v, Spec(())) for v in step.operation.inputs))
+            elif isinstance(step, Nested):
+                step = self.nested(step, read)  # noqa: PLW2901 - the step, its blocks pruned
+            elif isinstance(step, Part):
+                step = self.part(step, read)  # noqa: PLW2901 - the part, its steps pruned
+            else:
+                if step.hop.result not in read.get(step.value, _NOWHERE):
+                    continue
+                self.note(read, ((step.value, step.start),))
+            kept.append(step)
+        return tuple(reversed(kept))
+
+    def nested(self, step: Nested, read: Reads) -> Nested:
+        """A nested step: what its blocks return is read in them, what they read besides is read around them."""
+        blocks = []
+        for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
+            within = Reads()
+            self.note(within, zip(block.outputs, inside.outputs, strict=True))
+            blocks.append(dataclasses.replace(inside, steps=self.pruned(inside.steps, within)))
+            for value, specs in within.items():
+                read[value] = read.get(value, _NOWHERE) | specs
+        self.note(read, zip(step.operation.inputs, step.operands, strict=True))
+        return dataclasses.replace(step, blocks=tuple(blocks))
+
+    def part(self, part: Part, read: Reads) -> Part:
+        """A part, pruned in the numbers of the first copy."""
+        border, model = part.copy.border, part.copy.model.border
+        key = (id(part.steps), *map(read.get, border))
+        if key not in self.known:
+            within = {v: specs for v, specs in zip(model, key[1:], strict=True) if specs}
+            kept = self.pruned(part.steps, within)
+            more = [(i, within[v]) for i, v in enumerate(model) if v in within and within[v] is not key[1 + i]]
+            self.known[key] = kept, more
+        kept, more = self.known[key]
+        read.update([(border[i], specs) for i, specs in more])
+        return Part(part.copy, kept)

@@ -21,8 +21,7 @@ import operator
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import numpy as np
-
+from .permutation import crossed
 from .spec import Axes, Spec, local_shape, padded_shape
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
@@ -229,48 +228,4 @@ def _permutes(spec: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[Ho
                 changed[i] = want[:fitting]
     result = _with(spec, changed)
     if changed and len({*result.axes, *result.partial}) == len(result.axes) + len(result.partial):
-        yield Hop("collective-permute", permutation(spec, result, tuple(sizes.items())).crossed, -1, -1, result)
-
-
-class Permutation(NamedTuple):
-    """Which device sends its block to which.
-
-    Attributes:
-        crossed: the mesh axes that blocks cross.
-        axes: all mesh axes over which devices are counted, in the order of the mesh.
-        pairs: (source, target) devices.
-    """
-
-    crossed: Axes
-    axes: Axes
-    pairs: tuple[tuple[int, int], ...]
-
-
-@functools.lru_cache(maxsize=4096)
-def permutation(start: Spec, result: Spec, mesh: tuple[tuple[str, int], ...]) -> Permutation:
-    """Returns which blocks go where, so that a value lies otherwise, in as many blocks on each of its axes.
-
-    Args:
-        start: how the value lies.
-        result: how it is to lie.
-        mesh: the mesh axes' names and sizes.
-    """
-    changed = [i for i, (a, b) in enumerate(zip(start.splits, result.splits, strict=True)) if a != b]
-    axes = [(a, n) for a, n in mesh if any(a in spec.splits[i] for spec in (start, result) for i in changed)]
-    where = dict(zip((a for a, _ in axes), np.indices([n for _, n in axes]).reshape(len(axes), -1), strict=True))
-    sizes = dict(axes)
-
-    def blocks(spec: Spec) -> np.ndarray:
-        number = np.zeros(next(iter(where.values())).size, int)
-        for i in changed:
-            for axis in spec.splits[i]:
-                number = number * sizes[axis] + where[axis]
-        return number
-
-    held, needed = blocks(start), blocks(result)
-    source = np.where(held == needed, np.arange(held.size), -1)
-    open_sources, open_targets = (held != needed).nonzero()[0], (source < 0).nonzero()[0]
-    by_block = open_sources[np.argsort(held[open_sources], kind="stable")]
-    source[open_targets[np.argsort(needed[open_targets], kind="stable")]] = by_block
-    crossed = tuple(a for a, _ in axes if (where[a] != where[a][source]).any())
-    return Permutation(crossed, tuple(a for a, _ in axes), tuple((int(s), t) for t, s in enumerate(source)))
+        yield Hop("collective-permute", crossed(spec, result, tuple(sizes.items())), -1, -1, result)

@@ -7,8 +7,13 @@ from .steps import Step
 
 
 class Scope:
-    """The steps of one block, and the specs in which its values are available."""
+    """The steps of one block, and the specs in which its values are available.
 
-    def __init__(self):
+    Attributes:
+        depth: in how many blocks it lies.
+    """
+
+    def __init__(self, depth: int = 0):
+        self.depth = depth
         self.steps: list[Step] = []
         self.available: dict[int, tuple[Spec, ...]] = {}

@@ -52,7 +52,7 @@ class Sharing:
             around = {} if found.name in REMAT else known
             blocks = tuple(self.block(inside, around) for inside in found.blocks)
             operation = _one_sum(dataclasses.replace(found, inputs=inputs, blocks=blocks), self.makers)
-            key = _key(operation, {}, self.names)
+            key = key_of(operation, {}, self.names)
             if key is not None and key in known:
                 self.renamed.update(zip(operation.outputs, known[key], strict=True))
                 continue
@@ -87,7 +87,7 @@ def _rename_unchanged(operation: Operation, inputs: tuple[Input, ...], renamed: 
             renamed[operation.outputs[position]] = inputs[position]
 
 
-def _key(operation: Operation, inner: Mapping[int, int], names: Sequence[Any]):
+def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any]):
     """What makes two operations equal, or None where they must not be merged.
 
     Args:
@@ -114,7 +114,7 @@ def _block_key(block: Block, inner: Mapping[int, int], names: Sequence[Any]):
         numbers[value] = len(numbers)
     keys = []
     for operation in block.operations:
-        keys.append(_key(operation, numbers, names))
+        keys.append(key_of(operation, numbers, names))
         for value in operation.outputs:
             numbers[value] = len(numbers)
     outputs = tuple(_input_key(o, numbers) for o in block.outputs)

@@ -4,6 +4,7 @@
     Fill      a constant, or an index along an axis, made on the spot in whatever spec is asked for
     Move      one hop of a relayout: a slice or a collective
     Nested    a loop, branches, or a piece that is recomputed behind a barrier, with the steps of its blocks
+    Part      what becomes of one copy of a repeated stretch; copies planned alike share their steps (`parts`)
 
 Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
 that it reads. The same list is counted, drawn and run.
@@ -12,9 +13,9 @@ that it reads. The same list is counted, drawn and run.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 from .code import Operation
+from .outline import Copy
 from .relayout import Chain, Hop
 from .spec import Spec
 
@@ -141,15 +142,17 @@ class Nested:
         return "\n".join(told)
 
 
-Step = Compute | Fill | Move | Nested
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """The steps of one copy of a repeated stretch.
+
+    Attributes:
+        copy: which one.
+        steps: its steps, in the numbers of the first copy.
+    """
+
+    copy: Copy
+    steps: tuple[Step, ...]
 
 
-def counted(steps: tuple[Step, ...], times: int = 1) -> Iterator[tuple[Step, int]]:
-    """Yields every step, those inside loops too, with how often it runs; of branches each counts as if it ran."""
-    for step in steps:
-        yield step, times
-        if isinstance(step, Nested):
-            for position, block in enumerate(step.blocks):
-                # A loop is tested once more than it turns.
-                more = step.operation.name == "while" and position == 1
-                yield from counted(block.steps, times * (step.times + more))
+Step = Compute | Fill | Move | Nested | Part

@@ -270,7 +270,7 @@ def tensor(array: Any, *dims: Dim | str) -> Any:
         given = ", ".join(map(str, dims)) or "no dims"
         raise DimError(f"tensor was given {given} for an array of shape {array.shape}; it takes one dim for each axis.")
     named = tuple(dim if isinstance(dim, Dim) else Dim(dim, size) for dim, size in zip(dims, array.shape, strict=True))
-    if isinstance(array, jax.core.Tracer):
+    if isinstance(array, Tracer):
         return result(array, named)
     return Tensor(array, named) if dims else jnp.asarray(array)
 

@@ -6,7 +6,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.flatten import REMAT
-from meshlab.engine.steps import Nested, counted
+from meshlab.engine.parts import counted
+from meshlab.engine.steps import Nested
 from tests.engine.programs import X2Y2, A, B, C, D, checked, moved
 
 AB = ml.f32[A, B]

@@ -1,0 +1,85 @@
+"""Repeats: stretches of a sequence in which the same pattern comes again and again, one copy right after another.
+
+    a b c  b c  b c  d        Repeat(start=1, period=2, copies=3)
+
+A model whose layers are a Python loop is such a sequence of operations. The items are numbers here, equal ones for
+items that are alike, so that whole stretches are compared at once: shifted by a period, a repeat equals itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+# Of the distances at which equal items follow each other, so many of the most frequent are tried as periods.
+_TRIED = 32
+
+
+class Repeat(NamedTuple):
+    """A pattern that is repeated.
+
+    Attributes:
+        start: where its first copy begins.
+        period: how long a copy is.
+        copies: how many there are, at least 2.
+    """
+
+    start: int
+    period: int
+    copies: int
+
+    @property
+    def stop(self) -> int:
+        """Where the last copy ends."""
+        return self.start + self.period * self.copies
+
+    @property
+    def saved(self) -> int:
+        """How many items need not be looked at, if one copy is enough."""
+        return self.period * (self.copies - 1)
+
+
+def repeats(items: np.ndarray, least: int) -> list[Repeat]:
+    """Finds repeats that do not overlap: the one that saves most, then those on either side of it.
+
+    Args:
+        items: a number for each item, equal for items that are alike.
+        least: how many items a repeat must save to be worth it.
+
+    Returns:
+        The repeats, in order.
+    """
+    best = max(_candidates(items, least), key=lambda r: (r.saved, -r.period), default=None)
+    if best is None:
+        return []
+    after = (r._replace(start=r.start + best.stop) for r in repeats(items[best.stop :], least))
+    return [*repeats(items[: best.start], least), best, *after]
+
+
+def _candidates(items: np.ndarray, least: int) -> Iterator[Repeat]:
+    """For each period that is tried, the longest repeat."""
+    for period in _distances(items):
+        start, length = _longest(items[:-period] == items[period:])
+        found = Repeat(start, period, 1 + length // period)
+        if found.copies > 1 and found.saved >= least:
+            yield found
+
+
+def _distances(items: np.ndarray) -> list[int]:
+    """The most frequent distances from an item to the next one that is alike."""
+    order = np.argsort(items, kind="stable")
+    alike = items[order][1:] == items[order][:-1]
+    found, counts = np.unique(np.diff(order)[alike], return_counts=True)
+    return found[np.argsort(-counts, kind="stable")][:_TRIED].tolist()
+
+
+def _longest(equal: np.ndarray) -> tuple[int, int]:
+    """The start and length of the longest stretch of True."""
+    edges = np.flatnonzero(np.diff(equal, prepend=False, append=False))
+    starts, lengths = edges[::2], edges[1::2] - edges[::2]
+    if not len(starts):
+        return 0, 0
+    longest = int(np.argmax(lengths))
+    return int(starts[longest]), int(lengths[longest])
