@@ -82,6 +82,12 @@ class _Flattener:
         if name == "device_put":
             # Layouts say where values lie.
             return inputs
+        if name == "optimization_barrier" and len(inputs) > 1:
+            # One for each value: they lie on the mesh each in its own way, and what is not read is dead.
+            alone = [
+                equation.replace(invars=[equation.invars[i]], outvars=[out]) for i, out in enumerate(equation.outvars)
+            ]
+            return [self.equation(one, [value], made)[0] for one, value in zip(alone, inputs, strict=True)]
         if name == "custom_linear_solve":
             solve, lengths = equation.params["jaxprs"].solve, equation.params["const_lengths"]
             start = lengths.matvec + lengths.vecmat

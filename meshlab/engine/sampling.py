@@ -92,4 +92,5 @@ def _globs(program: Program) -> list[str]:
     parameters = dict.fromkeys(a.parameter for a in program.arguments)
     globs = [f"{p}/*" if p not in program.places else p for p in parameters]
     single = [p for p in program.places if p.startswith("out/")][:3]
-    return [*globs, *single, *program.tags]
+    # In a dict of rules a place that is called like a dim would take its place.
+    return [g for g in (*globs, *single, *program.tags) if g not in program.dims]

@@ -66,9 +66,4 @@ def _divide(operation: Operation, facts: Facts) -> Factors:
 
 @rule("optimization_barrier")
 def _barrier(_operation: Operation, facts: Facts) -> Factors:
-    """Each operand runs through by itself."""
-    count, axes = 0, []
-    for shape in facts.operands:
-        axes.append(tuple(range(count, count + len(shape))))
-        count += len(shape)
-    return Factors(tuple(axes), tuple(axes))
+    return _through(facts)
