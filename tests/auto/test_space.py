@@ -8,9 +8,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.auto.space import Space, documented_order, restricted, space_of
-from meshlab.models import zoo
 from tests.auto.ledgers import ledger
-from tests.auto.programs import recorded, traced
+from tests.auto.programs import MODELS, recorded, traced
 
 
 def together(*dims: str, axes: dict[str, int]) -> Space:
@@ -48,7 +47,7 @@ def test_axes_of_size_one_split_nothing():
     assert ledger("x: a=3").space({"m1": 1, "m2": 3}).axes == {"m2": 3}
 
 
-@pytest.mark.parametrize("model", zoo.models(), ids=lambda model: model.name)
+@pytest.mark.parametrize("model", MODELS.values(), ids=lambda model: model.name)
 @pytest.mark.parametrize("axes", [{"a": 4}, {"a": 4, "b": 2}], ids=str)
 def test_the_space_is_what_a_plan_accepts(model, axes):
     program = ml.trace(model.step, *model.shapes)
@@ -69,7 +68,7 @@ def test_the_space_is_what_a_plan_accepts(model, axes):
 
 
 def test_pins_are_in_every_layout():
-    model = zoo.models()[0]
+    model = MODELS["mlp"]
     program = ml.trace(model.step, *model.shapes)
     pinned, forbidden = frozenset({("batch", "a")}), frozenset({("hidden", "b")})
     space = space_of(program, {"a": 2, "b": 2}, pinned, forbidden, frozenset({"rows"}))
