@@ -187,10 +187,11 @@ def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[s
     widened = False
     for c in plan.collectives:
         count = c.payload_bytes
-        if platform == "cpu" and c.dtype == "bfloat16":
+        # To float32 and float16.
+        if platform == "cpu" and c.dtype.startswith(("bfloat16", "float8")):
             count, widened = 2 * count, True
         found[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.times
-    notes = ("XLA for CPU widens bfloat16 to float32: its bytes are counted double here.",) if widened else ()
+    notes = ("XLA for CPU widens bfloat16 and float8: their bytes are counted double here.",) if widened else ()
     return {k: n for k, n in found.items() if n}, notes
 
 

@@ -41,7 +41,9 @@ class Classes:
         self.parts: dict[int, tuple[int, ...]] = {}
         self.given: dict[int, Seed] = {}
         self.hints: dict[int, int] = {}
-        self.problems: dict[str, None] = {}
+        # Where two names meet, by the pair of them; and the line that is being read.
+        self.problems: dict[frozenset[str], str] = {}
+        self.line = ""
 
     def add(self, size: int, rows: set[int]) -> int:
         """Adds an axis that stands in some rows; returns its node."""
@@ -172,4 +174,6 @@ class Classes:
     def _meet(self, known: Seed, other: Seed):
         if known.name != other.name:
             text = f"`{known.name}` (named at {known.where}) and `{other.name}` (named at {other.where})"
-            self.problems[text] = None
+            self.problems.setdefault(
+                frozenset((known.name, other.name)), text + (f", in {self.line}" if self.line else "")
+            )

@@ -26,6 +26,8 @@ _INLINED = {
     "custom_vjp_call": "call_jaxpr",
     "custom_lin": "call_jaxpr",
 }
+# What says where values lie, or whether they are kept: layouts do.
+_UNHEARD = ("device_put", "sharding_constraint", "name")
 REMAT = ("remat2", "checkpoint", "remat")
 
 
@@ -38,6 +40,7 @@ class _Flattener:
         self.constants: dict[int, Any] = {}
         self.calls: list[Source | None] = []
         self.backward = False
+        self.around: Source | None = None
 
     def value(self, aval: Any) -> int:
         self.shapes.append(tuple(aval.shape))
@@ -73,14 +76,14 @@ class _Flattener:
 
     def equation(self, equation: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
         name = equation.primitive.name
-        source = source_of(equation, bool(self.calls)) or (self.calls[-1] if self.calls else None)
+        # Inside a loop that a library makes there is no line of the user's: it is that of the loop.
+        source = source_of(equation, bool(self.calls)) or (self.calls[-1] if self.calls else self.around)
         if name in _INLINED:
             self.calls.append(source)
             outputs = self.closed(equation.params[_INLINED[name]], inputs, made)
             self.calls.pop()
             return outputs
-        if name == "device_put":
-            # Layouts say where values lie.
+        if name in _UNHEARD:
             return inputs
         if name == "optimization_barrier" and len(inputs) > 1:
             # One for each value: they lie on the mesh each in its own way, and what is not read is dead.
@@ -97,9 +100,10 @@ class _Flattener:
             return self.closed(equation.params["jaxpr"], inputs, made)
         # Inside a block of the backward pass everything runs there, what is recomputed as well.
         backward = self.backward or is_backward(equation)
-        outside, self.backward = self.backward, backward
+        outside = self.backward, self.around
+        self.backward, self.around = backward, source
         inputs, blocks = self.blocks(equation, inputs)
-        self.backward = outside
+        self.backward, self.around = outside
         outputs = [self.value(v.aval) for v in equation.outvars]
         made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, blocks))
         return list(outputs)

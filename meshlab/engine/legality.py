@@ -233,7 +233,10 @@ def _size_problems(program: Program, mesh: Mesh, rules: Mapping[str, Axes], wher
     problems = []
     for dim, axes in rules.items():
         size, count = program.dims[dim], math.prod(mesh.axes[a] for a in axes)
-        if size % count:
+        if size == 0 and count > 1:
+            text = f"{where}`{dim}` has size 0: there is nothing to split."
+            problems.append(Refusal("not_divisible", text, "Leave it whole."))
+        elif size % count:
             down, up = size // count * count, -(-size // count) * count
             fitting = f"{down} or {up}" if down else str(up)
             text = (

@@ -66,26 +66,30 @@ class Sizes:
     def __init__(self):
         self.known: dict[str, int] = {}
         self.where: dict[str, str] = {}
-        self.problems: dict[str, None] = {}
+        self.problems: dict[tuple[str, int], str] = {}
 
     def note(self, name: str, size: int, where: str):
         """Takes note of the size that a name has somewhere."""
         before = self.known.setdefault(name, size)
         self.where.setdefault(name, where)
         if before != size:
-            self.problems[f"`{name}` has size {before} at {self.where[name]} and size {size} at {where}"] = None
+            text = f"`{name}` has size {before} at {self.where[name]} and size {size} at {where}"
+            self.problems.setdefault((name, size), text)
 
-    def of_parts(self, merged: Merged, whole: int, where: str) -> list[tuple[str, int]]:
-        """The dims that an axis of size `whole` merges, with their sizes; one that is not known follows from it."""
+    def note_given(self, merged: Merged, where: str):
+        """Takes note of the sizes that are written with a merged axis: they count for every other one, wherever."""
         for part, size in merged.parts:
             if size is not None:
                 self.note(part, size, where)
+
+    def of_parts(self, merged: Merged, whole: int, where: str) -> list[tuple[str, int]]:
+        """The dims that an axis of size `whole` merges, with their sizes; one that is not known follows from it."""
         sizes = [self.known.get(part) for part, _ in merged.parts]
         rest = whole // math.prod(size or 1 for size in sizes)
         if sizes.count(None) > 1 or math.prod(size or rest for size in sizes) != whole:
             told = " × ".join(f"{part}={size or '?'}" for (part, _), size in zip(merged.parts, sizes, strict=True))
             fix = "write what is not known with its size, (heads=8 head)"
-            self.problems[f"`{merged}` is {told} and has size {whole} at {where}: {fix}"] = None
+            self.problems[str(merged), whole] = f"`{merged}` is {told} and has size {whole} at {where}: {fix}"
             return []
         found = [(part, size or rest) for (part, _), size in zip(merged.parts, sizes, strict=True)]
         for part, size in found:
@@ -99,7 +103,7 @@ class Sizes:
             DimError: a name has two sizes, or a merged axis is not the product of its parts.
         """
         if self.problems:
-            told = "; ".join(self.problems)
+            told = "; ".join(self.problems.values())
             raise DimError(f"A dim has one size in a program, but {told}. Give one of them another name.")
 
 

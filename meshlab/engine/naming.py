@@ -100,7 +100,7 @@ class _Namer:
         if self.classes.problems:
             raise TraceError(
                 "Two names meet on one axis: "
-                + "; ".join(self.classes.problems)
+                + "; ".join(self.classes.problems.values())
                 + '. Use one name for both, or x.rename(old="new") where one becomes the other.'
             )
         names, majors = _spread(self.classes, self.nodes, self.code)
@@ -115,6 +115,8 @@ class _Namer:
         nodes = [(seed, self.nodes[seed.value][seed.axis]) for seed in self.seeds]
         for seed, node in nodes:
             sizes.note(seed.name, self.classes.sizes[node], seed.where)
+        for seed, merged in self.merged:
+            sizes.note_given(merged, seed.where)
         for seed, merged in self.merged:
             node = self.nodes[seed.value][seed.axis]
             # The parts stand in no row yet; those that the axis is cut into do.
@@ -182,6 +184,7 @@ class _Namer:
                     self.classes.join(x, y)
 
     def operation(self, operation: Operation):
+        self.classes.line = f"`{operation.name}` at {operation.source}" if operation.source else ""
         if operation.name == "reshape":
             self.reshape(operation)
             return

@@ -97,6 +97,17 @@ def source_of(equation: Any, inside_call: bool = False) -> Source | None:
     return None
 
 
+def source_of_error(error: BaseException) -> Source | None:
+    """Returns the innermost of the user's lines that an error came through, or None where there is none."""
+    found, traceback = None, error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if _rank(code.co_filename) == 0:
+            found = Source(code.co_filename, traceback.tb_lineno, code.co_name)
+        traceback = traceback.tb_next
+    return found
+
+
 def is_backward(equation: Any) -> bool:
     """Says whether differentiation made the equation for the backward pass."""
     return "transpose(" in str(equation.source_info.name_stack)

@@ -24,6 +24,7 @@ from .named import AxisName, NamedArray
 from .naming import name_axes
 from .normal import normalize
 from .program import Argument, Carry, Program
+from .refusing import admitted_outputs, called, is_array, refuse_leaks, told
 from .tensor import Tensor
 from .trees import is_tensor, placed_leaves
 
@@ -57,6 +58,8 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)
     outputs = [place for place, _, _ in _leaves("out", shapes)]
+    if not leaves and not outputs:
+        raise TraceError(f"`{called(fn)}` takes no arrays and returns none: there is nothing to lay out.")
     _refuse_shared_places(code, names, outputs)
     owners = [name for name, found in by_parameter.items() for _ in found]
     return Program(
@@ -78,16 +81,16 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
 
 def _jaxpr(fn: Callable, structure: Any, leaves: list[Any]) -> tuple[Any, Any]:
     """The jaxpr of a function of the leaves' arrays, and the tree of its outputs."""
-
-    def flat(*arrays: Any) -> Any:
-        return fn(*jax.tree.unflatten(structure, [_like(leaf, a) for leaf, a in zip(leaves, arrays, strict=True)]))
-
+    # Under its own name and those of its parameters, so that JAX's own messages speak of them.
+    arguments = jax.tree.unflatten(structure, [_like(leaf, _abstract(leaf)) for leaf in leaves])
     try:
-        return jax.make_jaxpr(flat, return_shape=True)(*map(_abstract, leaves))
+        closed, shapes = jax.make_jaxpr(admitted_outputs(fn), return_shape=True)(*arguments)
     except MeshlabError:
         raise
     except Exception as error:
-        raise TraceError(f"`{_called(fn)}` could not be traced: {type(error).__name__}: {error}") from error
+        raise TraceError(told(called(fn), error)) from error
+    refuse_leaks(called(fn), closed)
+    return closed, shapes
 
 
 def _like(leaf: Any, array: Any) -> Any:
@@ -117,7 +120,7 @@ def _refuse_shared_places(code: Code, names: list[str], outputs: list[str]):
 
 
 # What a function that is to be laid out may not do: it would happen on every device, or is laid out already.
-_BY_HAND = ("shard_map", "xla_pmap", "custom_partitioning")
+_BY_HAND = ("shard_map", "reshard", "xla_pmap", "custom_partitioning")
 
 
 def _refuse_what_cannot_be_split(fn: Callable, code: Code):
@@ -130,11 +133,7 @@ def _refuse_what_cannot_be_split(fn: Callable, code: Code):
         elif operation.equation.effects and not operation.blocks:
             problems.append(f"{where} has an effect besides its results, such as printing; do that around the step")
     if problems:
-        raise TraceError(f"`{_called(fn)}` cannot be laid out: " + "; ".join(dict.fromkeys(problems)) + ".")
-
-
-def _called(fn: Callable) -> str:
-    return getattr(fn, "__name__", type(fn).__name__)
+        raise TraceError(f"`{called(fn)}` cannot be laid out: " + "; ".join(dict.fromkeys(problems)) + ".")
 
 
 def _parameter_names(fn: Callable, count: int) -> list[str]:
@@ -149,7 +148,7 @@ def _parameter_names(fn: Callable, count: int) -> list[str]:
     ]
     if count < len(required) or (count > len(positional) and rest is None):
         raise TraceError(
-            f"`{_called(fn)}` takes ({', '.join(positional)}) but {count} arguments were given to ml.trace: "
+            f"`{called(fn)}` takes ({', '.join(positional)}) but {count} arguments were given to ml.trace: "
             "give one tree of tensors for each parameter."
         )
     return positional[:count] + [f"{rest}{i}" for i in range(count - len(positional))]
@@ -168,9 +167,7 @@ def _leaves(name: str, tree: Any) -> list[Leaf]:
             found.append((place, leaf, tuple(d.name for d in leaf.dims) if fits else None))
         elif isinstance(leaf, NamedArray):
             found.append((place, leaf.array, leaf.names))
-        elif hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-            found.append((place, leaf, None))
-        elif isinstance(leaf, bool | int | float | complex):
+        elif is_array(leaf):
             found.append((place, leaf, None))
         else:
             wrong.append(f"`{place}` is {leaf!r} ({type(leaf).__name__})")
@@ -216,7 +213,7 @@ def _carries(
     problems = []
     for name, index in carry.items():
         if name not in names:
-            problems.append(f"`{name}` is no argument of `{_called(fn)}`.{closest(name, names)}")
+            problems.append(f"`{name}` is no argument of `{called(fn)}`.{closest(name, names)}")
         elif not 0 <= index < len(outputs):
             problems.append(f"`{name}` is to come from output {index}, but the outputs are 0 to {len(outputs) - 1}.")
         elif signatures[index] != _signature(args[names.index(name)]):
