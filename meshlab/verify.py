@@ -24,7 +24,7 @@ from typing import Any
 import jax
 import jaxlib.version
 
-from .engine.devices import simulate
+from .engine.devices import QUICK_COMPILES, simulate
 from .engine.layout import Layout
 from .engine.mesh import Mesh
 from .engine.program import Program
@@ -47,8 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where results are kept"
     )
     options = parser.parse_args(arguments)
-    # Machine code that is compiled without optimization is compiled three times as fast; the collectives are the same.
-    os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+    os.environ.setdefault("XLA_FLAGS", QUICK_COMPILES)
     simulate(8)
     every = _every()
     known = {name for m in every for name in (m.name, m.program)}

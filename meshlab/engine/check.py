@@ -107,6 +107,7 @@ def _mark(good: bool) -> str:
 
 def check(plan: Plan, args: Sequence[Any]) -> Report:
     """Checks a plan; see `Plan.check`."""
+    args = _on_host(args)
     executable = compiled(plan)
     platform = executable.input_shardings[0][0].mesh.devices.flat[0].platform if plan.program.arguments else "cpu"
     predicted, notes = predicted_totals(plan, platform)
@@ -202,8 +203,12 @@ def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
     tree = jax.tree.unflatten(program.structure, _as_traced(program, args, arrays))
     device = compiled(plan).input_shardings[0][0].mesh.devices.flat[0] if program.arguments else None
     with jax.default_device(device):
-        local = jax.tree.map(lambda leaf: leaf if is_key(leaf) else np.asarray(leaf), tree)
-        return jax.tree.leaves(jax.jit(program.fn)(*local))
+        return jax.tree.leaves(jax.jit(program.fn)(*_on_host(tree)))
+
+
+def _on_host(args: Any) -> Any:
+    """The arguments as NumPy arrays: JAX compiles a program to cut one of its own into shards, and for each shape."""
+    return jax.tree.map(lambda leaf: leaf if is_key(leaf) else np.asarray(leaf), args)
 
 
 def _as_traced(program: Program, args: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
