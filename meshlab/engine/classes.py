@@ -37,10 +37,10 @@ class Classes:
         self.parents: list[int] = []
         self.sizes: list[int] = []
         self.rows: list[set[int]] = []
-        # By root: the parts of a product, the user's name, and the class that it was cut off.
+        # By root: the parts of a product, the user's name, and the classes that may lend theirs.
         self.parts: dict[int, tuple[int, ...]] = {}
         self.given: dict[int, Seed] = {}
-        self.hints: dict[int, int] = {}
+        self.hints: dict[int, list[int]] = {}
         # Where two names meet, by the pair of them; and the line that is being read.
         self.problems: dict[frozenset[str], str] = {}
         self.line = ""
@@ -87,7 +87,7 @@ class Classes:
         if a not in self.parts and b not in self.parts:
             return self._join_leaves(a, b)
         if not self.align([a], [b]):
-            self._hint(a, b)
+            self.hint(a, b)
             return False
         parts = self.parts[a]
         self._unite(a, b)
@@ -103,7 +103,7 @@ class Classes:
         pairs = self._paired(left, right)
         refused = [(a, b) for a, b in pairs or () if not self._may_join(a, b)]
         for a, b in refused:
-            self._hint(self.find(a), self.find(b))
+            self.hint(self.find(a), self.find(b))
         if pairs is None or refused:
             return False
         # A part may stand twice among the pairs: then joining one of them may forbid the next.
@@ -145,7 +145,7 @@ class Classes:
             self._meet(known, other)
             return False
         if not self._may_join(a, b):
-            self._hint(a, b)
+            self.hint(a, b)
             return False
         self._unite(a, b)
         return True
@@ -159,17 +159,17 @@ class Classes:
             self.given[kept] = other
         self.parts.pop(gone, None)
         if gone in self.hints:
-            self.hints.setdefault(kept, self.hints.pop(gone))
+            self.hints.setdefault(kept, []).extend(self.hints.pop(gone))
         # The larger set takes up the smaller one.
         small, large = sorted((self.rows[kept], self.rows[gone]), key=len)
         large |= small
         self.rows[kept], self.rows[gone] = large, set()
         self.parents[gone] = kept
 
-    def _hint(self, a: int, b: int):
-        """Notes that two classes would be one but for a row, so that the unnamed one can be called after the other."""
-        unnamed, other = (b, a) if a in self.given or (b not in self.given and a < b) else (a, b)
-        self.hints.setdefault(unnamed, other)
+    def hint(self, node: int, other: int):
+        """Notes that a class is cut off another or made of it: where nothing names one, the other lends its."""
+        self.hints.setdefault(self.find(node), []).append(other)
+        self.hints.setdefault(self.find(other), []).append(node)
 
     def _meet(self, known: Seed, other: Seed):
         if known.name != other.name:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
 from .classes import Classes, Seed
@@ -241,7 +242,7 @@ class _Namer:
                 for i, (a, b) in enumerate(zip(axes, made, strict=True)):
                     resized = self.code.shapes[source][i] != self.code.shapes[result][i]
                     if b >= 0 and resized and (a == b or {a, b} <= factors.whole):
-                        self.classes.hints.setdefault(self.classes.find(self.nodes[result][i]), self.nodes[source][i])
+                        self.classes.hint(self.nodes[result][i], self.nodes[source][i])
 
 
 def _groups(
@@ -317,15 +318,19 @@ def _spread(
 
 
 def _made_up(root: int, classes: Classes, called: Mapping[int, str], taken: set[str]) -> str | None:
-    """A name after the class that this one was cut off, or None where it was cut off none that has a name."""
-    base, seen = classes.hints.get(root), {root}
-    while base is not None and classes.find(base) not in called and classes.find(base) not in seen:
-        seen.add(classes.find(base))
-        base = classes.hints.get(classes.find(base))
-    stem = called.get(classes.find(base), "") if base is not None else ""
-    name = "~" + stem.lstrip("~").rstrip("'")
-    if name == "~" or name[1].isdigit():
+    """A name after the nearest class that has one, of those that this was cut off or made of, or they of this."""
+    waiting, seen = deque([root]), {root}
+    while waiting:
+        node = waiting.popleft()
+        stem = called.get(node, "").lstrip("~").rstrip("'")
+        if stem and not stem[0].isdigit():
+            break
+        found = dict.fromkeys(classes.find(other) for other in classes.hints.get(node, ()))
+        waiting.extend(other for other in found if other not in seen)
+        seen.update(found)
+    else:
         return None
+    name = f"~{stem}"
     while name in taken:
         name += "'"
     taken.add(name)

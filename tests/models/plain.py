@@ -153,3 +153,11 @@ def layers_of(weights):
 def nll(logits, targets):
     """Mean negative log likelihood."""
     return -jnp.take_along_axis(jax.nn.log_softmax(logits), targets[..., None], -1).mean()
+
+
+def named_share(program):
+    """The share of the axes of all values that have a name: a dim's, or one that is made of dims' names."""
+    values = [v for v in program.values if v.number not in program.code.constants]
+    found = [name for v in values for name, size in zip(v.dims, v.shape, strict=True) if size != 1]
+    parts = [name.split("*") for name in found]
+    return sum(not any(part.lstrip("~")[:1].isdigit() for part in name) for name in parts) / len(found)

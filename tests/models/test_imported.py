@@ -11,6 +11,7 @@ import pytest
 import meshlab as ml
 from meshlab.engine.sampling import draw
 from meshlab.models.imported import Config, imported_models, linen_encoder
+from tests.models import plain
 
 LAYERS = 2
 NAMES = ("plain_gpt", "linen_encoder", "nnx_mixer", "equinox_decoder")
@@ -44,14 +45,6 @@ def data(name):
     return MODELS[name, 1].data(0)
 
 
-def named_share(program):
-    """The share of the axes of all values that have a name: a dim's, or one that is made of dims' names."""
-    values = [v for v in program.values if v.number not in program.code.constants]
-    found = [name for v in values for name, size in zip(v.dims, v.shape, strict=True) if size != 1]
-    parts = [name.split("*") for name in found]
-    return sum(not any(part.lstrip("~")[:1].isdigit() for part in name) for name in parts) / len(found)
-
-
 def shapes(tree):
     return jax.tree.structure(tree), [(tuple(leaf.shape), leaf.dtype) for leaf in jax.tree.leaves(tree)]
 
@@ -77,15 +70,8 @@ def test_the_library_computes_what_is_traced(name):
 @pytest.mark.parametrize("layers", [1, LAYERS])
 def test_a_few_globs_name_nearly_every_axis(name, layers):
     program = traced(name, layers)
-    assert named_share(program) > 0.99
+    assert plain.named_share(program) > 0.99
     assert set(program.dims) <= {"batch", "seq", "embed", "heads", "head", "ffn", "mixing", "vocab"}
-
-
-def test_the_share_of_names_counts_what_nobody_named():
-    weight = jax.ShapeDtypeStruct((4, 6), np.float32)
-    assert named_share(ml.trace(lambda w: w * 2, ml.named(weight, "a b"))) == 1.0
-    assert named_share(ml.trace(lambda w: w * 2, ml.named(weight, "a _"))) == 0.5
-    assert named_share(ml.trace(lambda w: w.reshape(24), ml.named(weight, "a _"))) == 1 / 3
 
 
 @pytest.mark.parametrize(

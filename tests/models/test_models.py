@@ -7,6 +7,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.models import digits, initial, mesh_tf, mlp, training, transformer, zoo
+from tests.models import plain
 
 MODELS = {model.name: model for model in zoo.models()}
 
@@ -25,6 +26,18 @@ def test_shapes_are_those_of_the_data_and_steps_are_finite(model):
     assert shapes(data) == shapes(model.shapes)
     for leaf in jax.tree.leaves(jax.jit(model.step)(*data)):
         assert np.all(np.isfinite(leaf))
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_nearly_every_axis_has_a_name(model):
+    assert plain.named_share(model.trace()) > 0.99
+
+
+def test_the_share_of_names_counts_what_nobody_named():
+    weight = jax.ShapeDtypeStruct((4, 6), np.float32)
+    assert plain.named_share(ml.trace(lambda w: w * 2, ml.named(weight, "a b"))) == 1.0
+    assert plain.named_share(ml.trace(lambda w: w * 2, ml.named(weight, "a _"))) == 0.5
+    assert plain.named_share(ml.trace(lambda w: w.reshape(24), ml.named(weight, "a _"))) == 1 / 3
 
 
 def test_the_readme_model_is_that_of_the_readme():
