@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from . import exchange, legality, plan
+from . import exchange, legality, plan, renaming
 from .code import Code, Operation, item_bytes, use_counts, walk
 from .errors import MeshlabError, closest
 from .layout import LayoutLike
@@ -22,7 +22,6 @@ from .mesh import Mesh
 from .naming import Cuts, Names, facts_of
 from .normal import uniform_values
 from .outline import Copy, Outline, outline_of
-from .renaming import renamed
 from .rules import Factors, factors_of
 from .rules.elementwise import ELEMENTWISE
 from .source import Source
@@ -312,13 +311,21 @@ class Program:
     def rename(self, names: Mapping[str, str]) -> Program:
         """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
 
+        Several names may become one: `program.rename({"~seq": "kv", "~seq'": "kv"})` makes the keys of two layers one
+        dim.
+
         Args:
             names: new names by old ones: `{"~seq": "kv"}`.
 
         Raises:
-            DimError: there is no such name, or the new one is taken.
+            DimError: there is no such name; or several are to be one that differ in size, or stand in one value.
         """
-        return dataclasses.replace(self, **renamed(self, names))
+        return renaming.renamed(self, names)
+
+    @functools.cached_property
+    def made_up(self) -> dict[str, int]:
+        """The names that nobody gave, `~seq` say, with their sizes: those that `rename` makes yours."""
+        return renaming.made_up(self)
 
     @functools.cached_property
     def scanned(self) -> dict[str, Operation]:

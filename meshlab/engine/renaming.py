@@ -1,36 +1,62 @@
 """Renaming the dims of a program that is traced already.
 
-program.rename({"~seq": "kv"})        what was cut off `seq` is a dim of its own now, that layouts can address
+program.rename({"~seq": "kv"})                      what was cut off `seq` is a dim of its own, for layouts to address
+program.rename({"~seq": "kv", "~seq'": "kv"})       several are one dim, where they never meet
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from .errors import DimError, closest
+from .errors import DimError, closest, listed
 
 if TYPE_CHECKING:
     from .program import Program
 
 
-def renamed(program: Program, names: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the fields of a program in which names stand, with new ones; see `Program.rename`."""
-    sizes: dict[str, int] = {}
-    for value, axes in enumerate(program.names):
-        sizes.update({n: size for n, size in zip(axes, program.code.shapes[value], strict=True) if n})
+def made_up(program: Program) -> dict[str, int]:
+    """The names that nobody gave, with their sizes, in order; see `Program.made_up`."""
+    return {name: size for name, size in _sizes(program).items() if name.startswith("~") and "*" not in name}
+
+
+def renamed(program: Program, names: Mapping[str, str]) -> Program:
+    """Returns a program with other names; see `Program.rename`."""
+    sizes = _sizes(program)
     known = {part for name in sizes for part in (name, *name.split("*"))}
     problems = [f"`{old}` is no name of this program.{closest(old, known)}" for old in names if old not in known]
     problems += [
-        f"`{new}` is taken already."
-        for old, new in names.items()
-        if new in known - set(names) or list(names.values()).count(new) > 1
-    ]
-    problems += [
         f"`{new}` is no name: use letters, digits and underscores." for new in names.values() if not new.isidentifier()
     ]
+    found = _with(program, names, sizes)
+    problems += _not_one(found, names, sizes) if not problems else []
     if problems:
         raise DimError("rename() cannot be: " + " ".join(dict.fromkeys(problems)))
+    return found
+
+
+def _not_one(found: Program, names: Mapping[str, str], sizes: Mapping[str, int]) -> Iterator[str]:
+    """What is wrong with names that are to be one."""
+    twice = _standing_twice(found)
+    for new in dict.fromkeys(names.values()):
+        olds = [old for old in sizes if names.get(old, old) == new]
+        told = listed(f"{old}: {sizes[old]:,}" for old in olds)
+        if len({sizes[old] for old in olds}) > 1:
+            yield f"{told} cannot be one dim `{new}`: their sizes differ."
+        elif len(olds) > 1 and new in twice:
+            yield f"{told} cannot be one dim `{new}`: two of them stand in {twice[new]}."
+
+
+def _sizes(program: Program) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for value, axes in enumerate(program.names):
+        sizes.update({n: size for n, size in zip(axes, program.code.shapes[value], strict=True) if n})
+    return sizes
+
+
+def _with(program: Program, names: Mapping[str, str], sizes: Mapping[str, int]) -> Program:
+    """The program with the names, whether they can be or not."""
 
     def told(name: str) -> str:
         if name in names:
@@ -50,4 +76,23 @@ def renamed(program: Program, names: Mapping[str, str]) -> dict[str, Any]:
         if "*" in name and first in names and name not in program.majors and first in sizes:
             majors[told(name)] = (told(first), sizes[first])
     axes = tuple(tuple(told(n) if n else None for n in found) for found in program.names)
-    return {"names": axes, "dims": dims, "majors": majors}
+    return dataclasses.replace(program, names=axes, dims=dims, majors=majors)
+
+
+def _standing_twice(program: Program) -> dict[str, str]:
+    """The dims that stand twice in a value or an operation, with the first place where each does."""
+    found: dict[str, str] = {}
+    for dims, where in _rows(program):
+        for dim in {d for d in dims if d is not None and dims.count(d) > 1}:
+            found.setdefault(dim, where)
+    return found
+
+
+def _rows(program: Program) -> Iterator[tuple[list[str | None], str]]:
+    for argument in program.arguments:
+        yield list(program.dims_of(argument.value)), f"`{argument.place}`"
+    for operation, factors in program.factor_dims.items():
+        where = f"`{operation.name}`" + (f" at {operation.source}" if operation.source else "")
+        yield [program.dim_of(name) for _, name in factors], where
+        for value in operation.outputs:
+            yield list(program.dims_of(value)), where

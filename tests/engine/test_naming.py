@@ -119,10 +119,36 @@ def test_a_cut_can_be_named_and_then_split():
 
 def test_what_cannot_be_renamed_is_told_all_at_once():
     program = ml.trace(lambda x: x.array @ x.array.T, ml.f32[A, B])
-    with pytest.raises(
-        ml.DimError, match=r"`~k` is no name of this program.*`b` is taken already.*`k k` is no name: use letters"
-    ):
+    with pytest.raises(ml.DimError, match=r"`~k` is no name of this program.*`k k` is no name: use letters"):
         program.rename({"~k": "k k", "~a": "b"})
+    with pytest.raises(ml.DimError, match=r"`b: 6`, `~a: 4` cannot be one dim `b`: their sizes differ"):
+        program.rename({"~a": "b"})
+    with pytest.raises(ml.DimError, match=r"`a: 4`, `~a: 4` cannot be one dim `a`: two of them stand in `dot_general`"):
+        program.rename({"~a": "a"})
+
+
+def attended(x, weights):
+    """Layers of attention, with no name inside."""
+    for w in weights:
+        q, k, v = jnp.einsum("bse,cef->cbsf", x, w)
+        x = x + jnp.einsum("bst,btf->bsf", jax.nn.softmax(jnp.einsum("bsf,btf->bst", q, k)), v)
+    return x
+
+
+def test_cuts_of_several_layers_become_one_dim():
+    x = ml.named(jax.ShapeDtypeStruct((4, 8, 4), jnp.float32), "batch seq embed")
+    program = ml.trace(attended, x, [jax.ShapeDtypeStruct((3, 4, 4), jnp.float32)] * 3)
+    keys = [name for name in program.made_up if name.startswith("~seq")]
+    assert len(keys) == 3
+    one = program.rename(dict.fromkeys(keys, "kv"))
+    assert dict(one.dims) == {"batch": 4, "seq": 8, "embed": 4, "kv": 8}
+    assert not set(keys) & set(one.made_up)
+    plan = one.plan(ml.mesh(x=2, y=2), "seq:x kv:y")
+    assert plan.check().ok
+    assert len({c.axes for c in plan.collectives}) > 1
+    # A name that is there already is taken where the two never meet.
+    again = program.rename({keys[0]: "kv"}).rename({keys[1]: "kv", keys[2]: "kv"})
+    assert again.names == one.names
 
 
 def test_a_dim_stands_at_most_once_in_an_operation_either():
