@@ -1,4 +1,4 @@
-"""Folding: what is padded only to be looked at by windows becomes the windows' own padding.
+"""Folding: padding into the windows that look at it, transposes into the products that read them.
 
     pad(x[8]) → [17], then sums of two neighbours → [16]        the gradient of a mean over windows, as JAX writes it
     sums over windows of x[8], spread by 2, padded by (1, 1) → [16]
@@ -6,6 +6,9 @@
 An axis of 17 cannot be split in two, so the padding would gather it. As a part of the windows it costs nothing: devices
 exchange edges, and beyond the ends there is nothing anyway. The same holds for a causal convolution (`jnp.pad` before,
 and nothing behind), and for the gradient of one, which cuts off what the padding made.
+
+A product reads its axes in any order, so `x @ table.T` is a product with the table itself: stored split, it is gathered
+once, for the product and for the look-up of embeddings.
 
 It is done before axes are named, so that the axes before and behind have one name.
 """
@@ -30,7 +33,7 @@ _IGNORED = {
 
 
 def folded(code: Code) -> Code:
-    """Returns the same code with padding folded into windows; what nothing reads any more is left in it."""
+    """Returns the same code with padding and transposes folded; what nothing reads any more is left in it."""
     return dataclasses.replace(code, block=_folded(code.block, use_counts(code)))
 
 
@@ -42,6 +45,7 @@ def _folded(block: Block, uses: Sequence[int]) -> Block:
         operation = dataclasses.replace(found, blocks=blocks) if blocks else found
         operation = _padded_itself(operation, makers)
         operation = _cut_itself(operation, makers, uses)
+        operation = _turned_itself(operation, makers)
         kept.append(operation)
         makers.update(dict.fromkeys(operation.outputs, operation))
     return Block(block.inputs, tuple(kept), block.outputs)
@@ -118,3 +122,25 @@ def _cut_itself(operation: Operation, makers: Mapping[int, Operation], uses: Seq
     changed = _changed(made, made.inputs, made.equation.invars[0], {"padding": tuple(padding)})
     equation = changed.equation.replace(outvars=operation.equation.outvars)
     return dataclasses.replace(changed, outputs=operation.outputs, equation=equation)
+
+
+def _turned_itself(operation: Operation, makers: Mapping[int, Operation]) -> Operation:
+    """A product of something transposed as one of what was there before, if the result's axes keep their order."""
+    if operation.name != "dot_general":
+        return operation
+    inputs, invars = list(operation.inputs), list(operation.equation.invars)
+    contracted, batched = (list(map(tuple, pair)) for pair in operation.params["dimension_numbers"])
+    for side, value in enumerate(operation.inputs):
+        made = makers.get(value) if isinstance(value, int) else None
+        if made is None or made.name != "transpose":
+            continue
+        order = made.params["permutation"]
+        free = [order[a] for a in range(len(order)) if a not in (*contracted[side], *batched[side])]
+        if free == sorted(free):
+            inputs[side], invars[side] = made.inputs[0], made.equation.invars[0]
+            contracted[side] = tuple(int(order[a]) for a in contracted[side])
+            batched[side] = tuple(int(order[a]) for a in batched[side])
+    numbers = (tuple(contracted), tuple(batched))
+    equation = operation.equation
+    equation = equation.replace(invars=invars, params=equation.params | {"dimension_numbers": numbers})
+    return dataclasses.replace(operation, inputs=tuple(inputs), equation=equation)

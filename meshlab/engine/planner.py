@@ -311,6 +311,9 @@ class Planner:
             uniform = [not isinstance(v, int) or v in self.uniform or not self.shapes[v] for v in operation.inputs]
             if len(partial) > 1 or not all(uniform[i] for i in others) or (operation.name == "div" and partial[0] != 0):
                 return ()
+        elif linear == "updates":
+            if partial != [2]:
+                return ()
         elif linear != "unary":
             return ()
         asked = {a for axes in self.asked(operation).values() for a in axes}

@@ -1,4 +1,4 @@
-"""What is padded for windows alone is their padding: it is split as they are, and named as they are."""
+"""What is padded for windows alone is their padding; what is transposed for a product alone is read as it is."""
 
 import jax
 import jax.numpy as jnp
@@ -63,3 +63,37 @@ def test_padding_of_what_does_not_slide_stays():
         return lax.conv_general_dilated(padded, w.array, (1,), "VALID", dimension_numbers=("NHC", "HIO", "NHC"))
 
     checked(fn, (SIGNAL, FILTERS), "c:x", mesh=X4)
+
+
+def test_a_table_that_is_looked_up_and_multiplied_transposed_is_gathered_once():
+    V, E = ml.dims(v=16, e=8)
+
+    def fn(table, ids):
+        return jnp.tanh(table.array[ids.array]) @ table.array.T
+
+    plan = checked(fn, (ml.f32[V, E], ml.i32[N]), {"n": "x", "table": {"e": "x"}}, mesh=X4)
+    assert moved(plan) == [("all-gather", ("x",), 16 * 8 * 4 // 4, 1)]
+    assert [op.name for op in plan.program.code.block.operations].count("transpose") == 0
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("layout", ["n:x", "h:x", "c:x", "n:x h:y", "c:y h:x"])
+def test_batched_and_contracted_axes_may_be_turned(layout, turned):
+    """[n, h, c] read as [h, c, n], in either place: batch h, contracted c, free n."""
+    numbers = (((1,), (1,)), ((0,), (0,)))
+
+    def fn(x, y):
+        a, b = (x.array.transpose(1, 2, 0), y.array) if turned else (y.array, x.array.transpose(1, 2, 0))
+        return lax.dot_general(a, b, numbers)
+
+    plan = checked(fn, (SIGNAL, ml.f32[H, C, M]), layout, mesh=X2Y2)
+    assert [op.name for op in plan.program.code.block.operations].count("transpose") == 0
+
+
+def test_a_product_whose_axes_would_change_places_reads_what_is_transposed():
+    def fn(x, w):
+        return lax.dot_general(x.array.transpose(1, 0, 2), w.array, (((2,), (0,)), ((), ())))
+
+    plan = checked(fn, (SIGNAL, ml.f32[C, M]), "n:x h:y", mesh=X2Y2)
+    assert plan.program.place("out").dims == ("h", "n", "m")
+    assert [op.name for op in plan.program.code.block.operations].count("transpose") == 1

@@ -183,6 +183,21 @@ def test_sums_of_many_updates_are_added_up_device_by_device():
     assert sorted(moved(plan)) == [("all-gather", ("x",), 2 * 4, 1), ("all-gather", ("x",), 2 * 16 * 4, 1)]
 
 
+@pytest.mark.parametrize("layout", [{"c": "x", "table": {"b": "x"}, "out": {"b": "x"}}, "c:x b:y"])
+def test_the_gradient_of_a_table_that_all_batches_share_is_reduced_where_it_is_stored(layout):
+    """Embeddings of positions: looked up once, and added to every one of a batch."""
+
+    def fn(table, x):
+        def loss(table):
+            return (jnp.tanh(x.array + table[jnp.arange(A.size)[::-1]]) ** 2).sum()
+
+        return jax.grad(loss)(table.array)
+
+    plan = checked(fn, (TABLE, ml.f32[C, A, B]), layout, mesh=X2Y2)
+    summed = "reduce-scatter" if isinstance(layout, dict) else "all-reduce"
+    assert [c.kind for c in plan.collectives if c.kind != "all-gather"] == [summed]
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32"])
 def test_every_kind_of_index_is_understood(dtype):
     ids = ml.tensor(np.array([0, 7, 3, 8, 100, 127, 5, 1], dtype), C)

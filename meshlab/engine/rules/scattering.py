@@ -5,7 +5,7 @@
 Where an axis that is written to is split, every device writes what lies in its part and drops the rest: nothing
 travels, but all devices need all updates. Sums are the exception. What is added to zeros may be added up device by
 device, each its own share of the updates, and the result is a partial sum; and so it may where the array is small
-beside the updates, if one device alone starts from what was there.
+beside the updates, if one device alone starts from what was there. Updates that are partial sums already stay so.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ def _scatter(operation: Operation, facts: Facts) -> Factors:
         exchanged=axes.looked_up if facts.zeros[0] else axes.looked_up | summed,
         whole=axes.whole | (axes.positions - summed),
         survivors=NONE,
+        linear="updates" if operation.name in _SUMS and facts.zeros[0] else "",
     )
 
 

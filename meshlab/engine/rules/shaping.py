@@ -25,7 +25,9 @@ def _broadcast(operation: Operation, facts: Facts) -> Factors:
     source, result = facts.operands[0], facts.results[0]
     placed = operation.params["broadcast_dimensions"]
     operand = tuple(k if source[j] == result[k] else -1 for j, k in enumerate(placed))
-    return Factors((operand, *((),) * (len(facts.operands) - 1)), (tuple(range(len(result))),))
+    # A partial sum may go through where nothing is repeated: more would have to be reduced behind it.
+    linear = "unary" if math.prod(source) == math.prod(result) else ""
+    return Factors((operand, *((),) * (len(facts.operands) - 1)), (tuple(range(len(result))),), linear=linear)
 
 
 @local_params("broadcast_in_dim")

@@ -44,7 +44,8 @@ class Factors:
         survivors: factors in which a split that the plain rules do not ask for may go through (elementwise and reducing
             operations: all of them, None); in the others it is dropped by gathering first (contractions, gathers).
         linear: how a partial sum may go through: "unary" (one operand), "add" (operands partial alike), "scale" (one
-            partial operand, the others the same number everywhere), or "" (it may not).
+            partial operand, the others the same number everywhere), "updates" (the third operand alone), or "" (it may
+            not).
         known: whether a rule made this, or the primitive is unknown.
     """
 
