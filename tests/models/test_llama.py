@@ -53,7 +53,8 @@ def test_both_forms_start_from_the_same_numbers():
     stacked, listed = (jax.jit(llama.init, static_argnums=1)(jax.random.key(0), config) for config in (SMALL, UNROLLED))
     for number, layer in enumerate(listed["layers"]):
         for name, weight in layer.items():
-            np.testing.assert_array_equal(weight.array, stacked["layers"][name].array[number])
+            close = stacked["layers"][name].array[number]
+            np.testing.assert_allclose(weight.array, close, rtol=1e-6)  # two programs may round differently
 
 
 LAYOUTS = ("batch:data", "batch:data heads:model ffn:model vocab:model", "batch:data group:model ffn:model")
