@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal as JaxLiteral
 from jax.extend.core import Primitive
+from jax.interpreters.partial_eval import dce_jaxpr
 
 from .code import Code, Literal, Operation, item_bytes
 from .loops import LOOPS
@@ -200,7 +201,7 @@ class _Walk:
     def exchanges(self, step: Compute) -> tuple[Exchange, ...]:
         memo, key = self.program.exchanges, (step.operation, step.operands, step.results, self.sizes.key)
         if key not in memo:
-            memo[key] = _recorded(step, self.program.code, self.program.roots, self.sizes)
+            memo[key] = _recorded(step, self.program, self.sizes)
         return memo[key]
 
 
@@ -221,7 +222,9 @@ def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[O
     return walk.found
 
 
-def _recorded(step: Compute, code: Code, roots: Mapping[int, int], sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
+def _recorded(step: Compute, program: Program, sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
+    code, roots = program.code, program.roots
+    used = [program.uses[output] > 0 for output in step.operation.outputs]
     recorder, local = _Recorder(sizes), local_of(step, code)
     inputs = step.operation.inputs
     given = [i for i, value in enumerate(inputs) if not isinstance(value, Literal)]
@@ -233,12 +236,18 @@ def _recorded(step: Compute, code: Code, roots: Mapping[int, int], sizes: Mappin
         operands = [value.value if isinstance(value, Literal) else next(waiting) for value in inputs]
         return list(LOCAL_FORMS[step.operation.name].run(recorder, local, operands))
 
-    closed = jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes))
+    closed = _needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
     # Whichever operand of its operation a shard is, it is the same shard.
     shards = {i: (roots.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)}
     first = {shard: position for position, shard in reversed(shards.items())}
     alike = [first[shard] for shard in shards.values()]
     return tuple(_Trace(closed, alike).exchanges())
+
+
+def _needed(closed: Any, used: Sequence[bool]) -> Any:
+    """A jaxpr rid of what only unused results need: no compiler sends that."""
+    kept, _ = dce_jaxpr(closed.jaxpr, list(used), instantiate=True)
+    return closed.replace(jaxpr=kept)
 
 
 class _Trace:

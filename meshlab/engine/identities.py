@@ -1,6 +1,6 @@
 """Identities: operations that return a value that is there already.
 
-    -(-x)    x.T.T    x * 1    x + zeros    x[:, None].squeeze(1)    select(p, x, x)
+    -(-x)    x.T.T    x * 1    x + zeros    x[:, None].T.squeeze(0)    select(p, x, x)
 
 XLA drops them, and then takes `x` and what came of it for one value: gathers it once, say. So must the plan.
 """
@@ -21,7 +21,7 @@ Makers = Mapping[int, Operation]
 _NAMES = ("dim_names", "copy", "copy_p", "stop_gradient", "name", "sharding_constraint")
 _NEUTRAL = {"mul": 1, "div": 1, "pow": 1, "add": 0, "sub": 0, "add_any": 0}
 _ORDERED = ("div", "sub", "pow")
-_RESHAPING = ("squeeze", "reshape", "broadcast_in_dim", "reduce_sum", "reduce_max", "reduce_min")
+_RESHAPING = ("squeeze", "reshape", "transpose", "broadcast_in_dim", "reduce_sum", "reduce_max", "reduce_min")
 
 
 def returned(operation: Operation, inputs: tuple[Input, ...], makers: Makers) -> Input | None:
@@ -37,7 +37,9 @@ def returned(operation: Operation, inputs: tuple[Input, ...], makers: Makers) ->
     if operation.blocks or len(operation.outputs) != 1:
         return None
     if operation.name in ("neg", "transpose"):
-        return _undone(operation, inputs[0], makers)
+        undone = _undone(operation, inputs[0], makers)
+        if undone is not None or operation.name == "neg":
+            return undone
     if operation.name in _RESHAPING:
         return _reshaped_back(operation, inputs[0], makers)
     position = _kept_operand(operation, inputs, makers)
@@ -109,10 +111,13 @@ def _reshaped_back(operation: Operation, value: Input, makers: Makers) -> Input 
 
 
 def _moves_units(operation: Operation) -> bool:
-    """Whether an operation only adds or removes axes of size 1."""
+    """Whether an operation only adds, removes or moves axes of size 1."""
     transposing = operation.name == "reshape" and operation.params["dimensions"] is not None
     if operation.name not in _RESHAPING or len(operation.reads) != 1 or transposing:
         return False
     before, after = (v.aval.shape for v in (operation.equation.invars[0], operation.equation.outvars[0]))
+    if operation.name == "transpose":
+        order = [axis for axis in operation.params["permutation"] if before[axis] != 1]
+        return order == sorted(order)
     same = [s for s in before if s != 1] == [s for s in after if s != 1]
     return same and math.prod(before) == math.prod(after) and len(before) > 0

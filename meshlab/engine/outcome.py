@@ -5,6 +5,8 @@ Three rules, and nothing else decides it:
 1. It is computed under the plain rules on its dims; factors that cannot be split are whole.
 2. A split that an operand has and the plain rules do not ask for survives elementwise and reducing operations, while
    its mesh axis splits nothing else there; contractions, gathers and scatters drop it (the operand is gathered first).
+   Of operands that differ in size the largest have a say: a bias stored split is gathered, not what it is added to.
+   Where the result is wanted split all have.
 3. A summed factor that is split leaves a partial sum; a partial operand that may go through (`settle` in the planner
    decides) makes the result partial.
 """
@@ -41,6 +43,7 @@ def outcome_of(
     *,
     sizes: Mapping[str, int],
     held: frozenset[int] = frozenset(),
+    small: frozenset[int] = frozenset(),
 ) -> Outcome:
     """Works out one operation.
 
@@ -52,13 +55,15 @@ def outcome_of(
         sizes: the mesh axes' sizes.
         held: factors in which no split survives: those of a rename whose two sides differ, and padded ones that an
             operation does more with than map or sum.
+        small: the operands whose splits do not survive, because another one is larger.
 
     Returns:
         The `Outcome`.
     """
     partial = {a for spec in operands if spec is not None for a in spec.partial}
     splits = _once_each(factors, {f: axes for f, axes in asked.items() if axes and f not in factors.whole})
-    _survivors(factors, operands, splits, partial, held)
+    heard = [None if position in small else spec for position, spec in enumerate(operands)]
+    _survivors(factors, heard, splits, partial, held)
     for factor, limit in factors.limits.items():
         if factor in splits:
             splits[factor] = fitting(splits[factor], limit, sizes)

@@ -14,7 +14,8 @@ uses, it is resolved, once, to its wanted spec.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from . import planner_blocks, planner_copies
@@ -135,10 +136,16 @@ class Planner:
         return self.home.get(value) if isinstance(value, int) else None
 
     def natural(self, value: Input) -> Spec:
-        """The home of an input or, where it has none, what the plain rules ask for."""
+        """The home of an input or, where it has none, what it repeats or the plain rules ask for."""
         if not isinstance(value, int):
             return whole(0)
-        return self.home.get(value) or self.rules.spec(self.names[value])
+        return self.home.get(value) or self.repeating(value) or self.rules.spec(self.names[value])
+
+    def repeating(self, value: Input) -> Spec | None:
+        """The spec of a value that repeats another one, if it is made where that lies; None for all others."""
+        if value not in self.program.repeated or value not in self.fills:
+            return None
+        return self.outcome(self.fills[value]).results[0]
 
     def is_zero(self, value: Input) -> bool:
         """Whether an input is known to be zero everywhere: then it is a partial sum of itself."""
@@ -214,7 +221,7 @@ class Planner:
     def make(self, scope: Scope, operation: Operation, target: Spec, cause: Cause):
         """Makes a value that costs nothing in a spec, and what it is made of as that asks for."""
         factors, value = self.factors[operation], operation.outputs[0]
-        if all(v not in self.fills for v in operation.reads):
+        if all(v not in self.fills for v in operation.reads) and value not in self.program.repeated:
             scope.steps.append(Fill(operation, target))
         else:
             split_of = dict(zip(factors.results[0], target.splits, strict=True))
@@ -263,9 +270,16 @@ class Planner:
         """What becomes of an operation in the specs that its operands now have; looked up if it was met before."""
         asked = self.asked(operation)
         operands = tuple([self.spec_of(v) for v in operation.inputs])
+        # What repeats a small value has no say beside a large one: better to move the small one. But where the result
+        # is wanted split, each split that it has anyway is welcome.
+        want = self.wants.get(operation.outputs[0])
+        welcome = want is not None and any(want.splits)
+        if welcome or not any(operands):
+            operands = tuple([self.spec_of(v) or self.repeating(v) for v in operation.inputs])
         key = (
             operation,
             operands,
+            welcome,
             tuple(asked.items()),
             self.hoped.intersection(operation.reads),
             self.sizes.key,
@@ -274,10 +288,17 @@ class Planner:
         if found is None:
             zeros, held = [self.is_zero(v) for v in operation.inputs], self.held(operation)
             factors = self.factors[operation]
-            outcome = outcome_of(factors, asked, operands, zeros, sizes=self.sizes, held=held)
+            small = frozenset() if welcome else self.small(operation, operands)
+            outcome = outcome_of(factors, asked, operands, zeros, sizes=self.sizes, held=held, small=small)
             found = self.computed(operation, outcome)
             self.memo[key] = found
         return found
+
+    def small(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
+        """The operands that are smaller than the largest of those that lie somewhere."""
+        elements = [math.prod(self.program.code.shape_of(v)) for v in operation.inputs]
+        largest = max((n for n, spec in zip(elements, operands, strict=True) if spec is not None), default=0)
+        return frozenset(position for position, n in enumerate(elements) if n < largest)
 
     def computed(self, operation: Operation, outcome: Outcome) -> Compute:
         """The step of an operation with a known outcome."""

@@ -140,6 +140,16 @@ def test_a_short_window_is_found_where_it_lies_and_a_long_one_is_cut_out_of_the_
     assert moved(plan) == [("all-gather", ("x",), 8 * 4 * 4, 1)]
 
 
+def test_a_row_looked_up_in_nested_maps_is_found_where_it_lies():
+    """JAX keeps the row as a window of one."""
+
+    def fn(table, ids):
+        return jax.vmap(jax.vmap(lambda i: table.array[i]))(ids.array)
+
+    plan = checked(fn, (ml.f32[A, B], ml.i32[ml.Dim("rows", 8), ml.Dim("columns", 16)]), "a:x rows:y", mesh=X2Y2)
+    assert [c.kind for c in plan.collectives] == ["all-reduce"]
+
+
 def test_of_truth_values_the_greatest_stands_for_the_sum():
     def fn(table, ids):
         return table.array[ids.array] > 0, (table.array > 3)[ids.array]

@@ -10,6 +10,7 @@ SAME = {
     "negated twice": lambda x: jnp.negative(-x),
     "transposed twice": lambda x: x.T.T,
     "an axis of size 1 that comes and goes": lambda x: x[:, None].squeeze(1),
+    "an axis of size 1 that moves": lambda x: x[:, None].transpose(1, 0, 2).squeeze(0),
     "a sum over one": lambda x: x[:, None].sum(1),
     "a maximum over one": lambda x: x[:, None].max(1),
     "broadcast and sliced": lambda x: jnp.broadcast_to(x[None], (1, *x.shape))[0],
@@ -23,6 +24,7 @@ SAME = {
 }
 OTHER = {
     "negated": lambda x: -x,
+    "two axes that change places": lambda x: x[:, None].transpose(2, 1, 0).squeeze(1).reshape(x.shape),
     "zeros minus it": lambda x: jnp.zeros(x.shape) - x,
     "doubled and halved": lambda x: jnp.tanh(x) * 1.0,
 }

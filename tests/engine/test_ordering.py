@@ -95,6 +95,15 @@ def test_two_all_reduces_find_the_place_and_candidates_alone_travel():
     assert moved(plan) == [("all-gather", ("x",), 4 * 8 * 4, 1)]
 
 
+@pytest.mark.parametrize("position", [0, 1])
+def test_of_the_greatest_only_what_is_used_travels(position):
+    plan = checked(lambda x: lax.top_k(x.array, 2)[position], (TABLE,), "b:x", mesh=X4)
+    both = checked(lambda x: lax.top_k(x.array, 2), (TABLE,), "b:x", mesh=X4)
+    # Where the places are asked for, the candidates they belong to are needed as well.
+    assert len(plan.collectives) == (1 if position == 0 else 2)
+    assert len(both.collectives) == 2
+
+
 def test_the_greatest_and_its_place_are_not_taken_for_one():
     def fn(x):
         x = x.array

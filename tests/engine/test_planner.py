@@ -192,6 +192,37 @@ def test_splits_survive_elementwise_operations_and_sums_but_no_contraction():
     assert moved(plan) == [("all-gather", ("x",), 8 * 4 * 4, 1)]
 
 
+def test_a_small_value_that_is_stored_split_is_gathered_not_what_it_meets():
+    """A bias, whose axis splits nothing else: what it is added to stays whole."""
+
+    def fn(x, w, bias, v):
+        return jnp.tanh(x.array @ w.array + bias.array) @ v.array
+
+    args = (AB, BC, ml.f32[C], ml.f32[C, D])
+    plan = checked(fn, args, {"a": "y", "bias": {"c": "x"}}, mesh=X2Y2)
+    assert moved(plan) == [("all-gather", ("x",), C.size * 4 // 2, 1)]
+
+
+def test_a_small_value_is_not_gathered_where_what_it_meets_is_split_or_wanted_so():
+    def fn(x, y):
+        scaled = y.array * x.array.sum(1, keepdims=True)
+        return jnp.tanh(scaled) * x.array, y.array / x.array.max(1, keepdims=True)
+
+    plan = checked(fn, (AB, AB), {"x": {"a": "x"}, "out/*": {"a": "x"}}, mesh=X2Y2)
+    assert sent(plan) == {}
+
+
+def test_of_two_values_that_are_repeated_both_are_split():
+    """Of the outer product of two means nothing is gathered, though each is smaller than what they make."""
+
+    def fn(x):
+        rows, columns = x.array.sum(1, keepdims=True), x.array.sum(0, keepdims=True)
+        return jnp.broadcast_to(rows, x.array.shape) * jnp.broadcast_to(columns, x.array.shape) * x.array
+
+    plan = checked(fn, (AB,), {"x": {"a": "x"}, "out": {"a": "x"}}, mesh=X2Y2)
+    assert [c.kind for c in plan.collectives] == ["all-reduce"]
+
+
 def test_dims_on_several_axes_in_both_orders():
     def fn(x):
         return x

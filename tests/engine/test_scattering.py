@@ -198,6 +198,20 @@ def test_the_gradient_of_a_table_that_all_batches_share_is_reduced_where_it_is_s
     assert [c.kind for c in plan.collectives if c.kind != "all-gather"] == [summed]
 
 
+def test_a_few_updates_are_reduced_before_they_are_spread():
+    """The gradient of rows that were picked: [c, pick, b] is summed over `row`, not [c, a, b]."""
+
+    def fn(x, w, ids):
+        def loss(x):
+            return (jnp.take_along_axis(x, ids.array[..., None], 1) @ w.array).sum()
+
+        return jax.grad(loss)(x.array)
+
+    few = ml.i32[C, Pick]
+    plan = checked(fn, (ml.f32[C, A, B], ml.f32[B, Row], few), "row:x")
+    assert moved(plan) == [("all-reduce", ("x",), C.size * Pick.size * B.size * 4, 1)]
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "uint32"])
 def test_every_kind_of_index_is_understood(dtype):
     ids = ml.tensor(np.array([0, 7, 3, 8, 100, 127, 5, 1], dtype), C)

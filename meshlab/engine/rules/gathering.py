@@ -45,7 +45,8 @@ def _gather(operation: Operation, facts: Facts) -> Factors:
     axes = window_factors(windows, table, indices, slices)
     found = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
     # Single elements are looked up wherever they lie; a long window is not worth it.
-    found |= addable(operation, axes.looked_up.difference(windows.places), True)
+    single = frozenset(d for d in axes.looked_up if d not in windows.places or windows.sizes[d] == 1)
+    found |= addable(operation, single, True)
     return Factors(
         (axes.array, axes.indices),
         (axes.slices,),

@@ -55,7 +55,8 @@ def _scatter(operation: Operation, facts: Facts) -> Factors:
         exchanged=axes.looked_up if facts.zeros[0] else axes.looked_up | summed,
         whole=axes.whole | (axes.positions - summed),
         survivors=NONE,
-        linear="updates" if operation.name in _SUMS and facts.zeros[0] else "",
+        # Where the array is larger than the updates these had better be reduced first.
+        linear="updates" if added and math.prod(array) <= math.prod(slices) and facts.zeros[0] else "",
     )
 
 
