@@ -1,9 +1,10 @@
 """Planning blocks: loops, branches, and pieces that are recomputed behind a barrier.
 
-A loop's carry must have one spec, going in and coming out. It starts from the spec of what comes in, is joined with
-what the body makes of it (an axis stays split only as far as both are), and the body is planned anew until nothing
-changes. A carry that starts from zero may be partial: so gradients accumulate over steps and are reduced once. Whether
-partial sums gather in it is found by planning the body once as if it were still zero.
+A loop's carry must have one spec, going in and coming out. It starts from the spec of what comes in (zeros from the one
+in which the result is wanted), is joined with what the body makes of it (an axis stays split only as far as both are),
+and the body is planned anew until nothing changes. A carry that starts from zero may be partial: so gradients
+accumulate over steps and are reduced once. Whether partial sums gather in it is found by planning the body once as if
+it were still zero.
 
 What decides over a turn or a branch is whole, so that all devices decide alike. The branches of a `cond` return their
 results in one spec, as far split as all of them are; what they read from outside is moved in front of them.
@@ -30,6 +31,15 @@ def _before(planner: Planner, value: Input, keep_partial: bool = False) -> Spec:
     if spec.partial and isinstance(value, int) and not keep_partial:
         spec = planner.resolve(value)
     return spec
+
+
+def _start(planner: Planner, value: Input, inner: int) -> Spec:
+    """The spec from which a carry starts: what can be made in any spec, zeros say, as it is wanted in the end."""
+    spec = _before(planner, value)
+    want = planner.wants.get(inner)
+    if planner.spec_of(value) is not None or not isinstance(value, int) or want is None:
+        return spec
+    return want.resolved() if split_count(want, planner.sizes) > split_count(spec, planner.sizes) else spec
 
 
 def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause: Cause) -> tuple[Spec | None, ...]:
@@ -99,7 +109,7 @@ def _branches(planner: Planner, operation: Operation) -> Nested:
 def _loop(planner: Planner, operation: Operation) -> Nested:
     """A loop: looks for the carry's fixpoint, then plans the body for good."""
     body, count = operation.blocks[0], carried(operation)
-    starts = [_before(planner, v) for v in operation.inputs[:count]]
+    starts = [_start(planner, v, inner) for v, inner in zip(operation.inputs[:count], body.inputs, strict=False)]
     stacked = [_before(planner, v) for v in operation.inputs[count:]]
     stacked = [Spec(((), *s.splits[1:])) for s in stacked]
     zero = [planner.is_zero(v) and planner.uses[i] == 1 for v, i in zip(operation.inputs, body.inputs, strict=False)]

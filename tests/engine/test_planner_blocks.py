@@ -40,6 +40,28 @@ def test_a_carry_that_is_used_otherwise_gets_each_sum():
     assert moved(checked(fn, (AB, ml.f32[C, B]), "b:x")) == [("all-reduce", ("x",), 8 * 4, 8)]
 
 
+def test_what_is_accumulated_from_zeros_lies_as_it_is_wanted():
+    """Gradients of stacked layers, over micro-batches, for weights that are stored split: nothing is gathered again."""
+
+    def fn(w, xs):
+        def gradient(x):
+            def layer(y, weights):
+                return jnp.tanh(y @ weights), None
+
+            return jax.grad(lambda w: (jax.lax.scan(layer, x, w)[0] ** 2).sum())(w)
+
+        return w - steps(xs.array, lambda c, x: (c + gradient(x), None), jnp.zeros(w.shape))[0]
+
+    many = ml.Dim("many", 4)
+    weights = ml.named(jax.ShapeDtypeStruct((3, 8, 8), jnp.float32), "layers a _")
+    program = ml.trace(fn, weights, ml.f32[many, C, A])
+    plan = program.plan(ml.mesh(x=4), {"c": "x", "w": {"a": "x"}, "out": {"a": "x"}})
+    assert plan.check().ok
+    by_value = [(c.kind, c.value) for c in plan.collectives]
+    assert {value for kind, value in by_value if kind == "all-gather"} == {"w"}
+    assert len([kind for kind, _ in by_value if kind == "reduce-scatter"]) == 1
+
+
 def test_gradients_of_what_a_loop_reads_are_reduced_once():
     def fn(scale, x, w):
         def loss(scale):
