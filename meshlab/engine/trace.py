@@ -16,6 +16,7 @@ import jax
 import numpy as np
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from .apart import apart
 from .code import Code, walk
 from .errors import MeshlabError, TraceError, closest
 from .flatten import flatten
@@ -53,7 +54,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     leaves = [leaf for found in by_parameter.values() for leaf in found]
     structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, structure, [leaf for _, leaf, _ in leaves])
-    code = folded(flatten(_without_dead_code(closed)))
+    code = apart(folded(flatten(_without_dead_code(closed))))
     _refuse_what_cannot_be_split(fn, code)
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)

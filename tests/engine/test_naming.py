@@ -77,7 +77,7 @@ def test_two_names_that_meet_are_told_with_both_lines():
         y = ml.tensor(jnp.ones(4), ml.Dim("d", 4)) * 2.0
         return x.array + y.array
 
-    with pytest.raises(ml.TraceError, match=r"test_naming.py:\d+.*Use one name for both, or x.rename\(old=\"new\"\)"):
+    with pytest.raises(ml.TraceError, match=r"test_naming.py:\d+.*Use one name for both; or tell them apart: x.rename\(old=\"new\"\)"):
         ml.trace(marked, ml.f32[A])
 
 
@@ -223,3 +223,20 @@ def test_barriers_of_the_users_own_run_through():
     plan = ml.trace(fn, ml.f32[A, B]).plan(ml.mesh(x=2), "a:x")
     assert not plan.collectives
     assert plan.check().ok
+
+
+def test_counting_does_not_tie_what_is_counted():
+    """Pictures and texts that belong together, as CLIP compares them: both are counted by one `arange`."""
+    Images, Texts, Embed = ml.dims(images=8, texts=8, embed=4)
+
+    def fn(images, texts):
+        scores = images.array @ texts.array.T
+        diagonal = jnp.arange(8)[:, None]
+        rows = jnp.take_along_axis(jax.nn.log_softmax(scores), diagonal, -1)
+        return -rows.mean() - jnp.take_along_axis(jax.nn.log_softmax(scores.T), diagonal, -1).mean()
+
+    program = ml.trace(jax.grad(fn, (0, 1)), ml.f32[Images, Embed], ml.f32[Texts, Embed])
+    assert (dict(program.dims), program.made_up) == ({"images": 8, "texts": 8, "embed": 4}, {})
+    assert program.plan(ml.mesh(x=2, y=2), "images:x texts:y").check().ok
+    alike = ml.trace(lambda x: (jnp.arange(8.0) * x.array, jnp.arange(8.0) + x.array), ml.f32[Images])
+    assert [operation.name for operation in alike.code.block.operations].count("iota") == 1
