@@ -94,6 +94,8 @@ class _Namer:
         self.seeds = [Seed(v, axis, name, where) for v, axis, name, where in given if isinstance(name, str)]
         self.seeds += _marked(code)
         self.cuts: dict[int, set[tuple[int, int]]] = {}
+        # What was looked up, by where and in what shape.
+        self.looked_up: dict[tuple[Input, tuple[int, ...]], int] = {}
 
     def named(self) -> Naming:
         dims = self.seed()
@@ -202,6 +204,20 @@ class _Namer:
             if row is not None and factor not in factors.whole and size != 1:
                 self.classes.enter(target, row)
         self.hint(operation, factors)
+        self.spread_back(operation)
+
+    def spread_back(self, operation: Operation):
+        """The gradient of a look-up adds to what has the axes of the table: what is written where that was read."""
+        if operation.name not in ("gather", "scatter-add"):
+            return
+        array = operation.inputs[0] if operation.name == "gather" else operation.outputs[0]
+        key = (operation.inputs[1], self.code.shape_of(array))
+        if operation.name == "gather" and isinstance(array, int):
+            self.looked_up.setdefault(key, array)
+        elif key in self.looked_up and isinstance(array, int):
+            for size, a, b in zip(key[1], self.nodes[self.looked_up[key]], self.nodes[array], strict=True):
+                if size != 1 and self.classes.find(b) not in self.classes.given:
+                    self.classes.join(a, b)
 
     def target(self, operands: list[int], results: list[int], row: int | None) -> int:
         """The class that a factor belongs to: a named one before others, an older one before younger.

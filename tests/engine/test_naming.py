@@ -77,7 +77,9 @@ def test_two_names_that_meet_are_told_with_both_lines():
         y = ml.tensor(jnp.ones(4), ml.Dim("d", 4)) * 2.0
         return x.array + y.array
 
-    with pytest.raises(ml.TraceError, match=r"test_naming.py:\d+.*Use one name for both; or tell them apart: x.rename\(old=\"new\"\)"):
+    with pytest.raises(
+        ml.TraceError, match=r"test_naming.py:\d+.*Use one name for both; or tell them apart: x.rename\(old=\"new\"\)"
+    ):
         ml.trace(marked, ml.f32[A])
 
 
@@ -240,3 +242,15 @@ def test_counting_does_not_tie_what_is_counted():
     assert program.plan(ml.mesh(x=2, y=2), "images:x texts:y").check().ok
     alike = ml.trace(lambda x: (jnp.arange(8.0) * x.array, jnp.arange(8.0) + x.array), ml.f32[Images])
     assert [operation.name for operation in alike.code.block.operations].count("iota") == 1
+
+
+@pytest.mark.parametrize("take", [lambda w, i: w[i], lambda w, i: jax.vmap(lambda j: w[j])(i)])
+def test_the_gradient_of_a_look_up_has_the_names_of_the_table(take):
+    def fn(table, ids):
+        return jax.grad(lambda w: (take(w, ids.array) ** 2).sum())(table.array)
+
+    program = ml.trace(fn, ml.f32[A, B], ml.i32[ml.Dim("many", 32)])
+    assert program.place("out").dims == ("a", "b")
+    plan = program.plan(ml.mesh(x=2, y=2), "a:x many:y")
+    assert plan.check().ok
+    assert plan.spec("out").splits == (("x",), ())
