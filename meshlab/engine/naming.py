@@ -310,7 +310,8 @@ def _spread(
             part = called.setdefault(leaf, f"{name}.{position}")
             if position == 0 and part == f"{name}.0":
                 majors[part] = (name, classes.sizes[leaf])
-    taken, numbers = set(called.values()), itertools.count(1)
+    # By name, what it is called after: itself, or for a made-up one the name that it was cut off.
+    stems, numbers = {name: name for name in called.values()}, itertools.count(1)
 
     def name_of(root: int) -> str:
         known = called.get(root)
@@ -323,7 +324,7 @@ def _spread(
                 if "~" not in first[0] and "." not in first[0]:
                     majors[known] = first
             else:
-                known = _made_up(root, classes, called, taken) or f"~{next(numbers)}"
+                known = _made_up(root, classes, called, stems) or f"~{next(numbers)}"
             called[root] = known
         return known
 
@@ -334,21 +335,20 @@ def _spread(
     return tuple(found), majors
 
 
-def _made_up(root: int, classes: Classes, called: Mapping[int, str], taken: set[str]) -> str | None:
+def _made_up(root: int, classes: Classes, called: Mapping[int, str], stems: dict[str, str]) -> str | None:
     """A name after the nearest class that has one, of those that this was cut off or made of, or they of this."""
     waiting, seen = deque([root]), {root}
     while waiting:
         node = waiting.popleft()
-        stem = called.get(node, "").lstrip("~").rstrip("'")
-        if stem and not stem[0].isdigit():
+        stem = stems.get(called.get(node, ""))
+        if stem:
             break
         found = dict.fromkeys(classes.find(other) for other in classes.hints.get(node, ()))
         waiting.extend(other for other in found if other not in seen)
         seen.update(found)
     else:
         return None
-    name = f"~{stem}"
-    while name in taken:
-        name += "'"
-    taken.add(name)
+    names = itertools.chain([f"~{stem}"], (f"~{stem}_{number}" for number in itertools.count(2)))
+    name = next(name for name in names if name not in stems)
+    stems[name] = stem
     return name

@@ -326,7 +326,7 @@ class Program:
     def rename(self, names: Mapping[str, str]) -> Program:
         """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
 
-        Several names may become one: `program.rename({"~seq": "kv", "~seq'": "kv"})` makes the keys of two layers one
+        Several names may become one: `program.rename({"~seq": "kv", "~seq_2": "kv"})` makes the keys of two layers one
         dim.
 
         Args:
