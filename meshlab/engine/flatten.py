@@ -5,16 +5,20 @@
 recomputed for the backward pass stays a block, since XLA would otherwise merge the recomputation back into the forward
 pass, and the memory that it saves would be lost. The constants of loops and the operands of branches are not passed in:
 the blocks inside read them from the block around them. Of a `custom_linear_solve` what solves it is inlined.
+
+Every operation gets the user's innermost line: its own, else that of the nearest call or loop around it that has one,
+else that of what reads it. Its own counts only where the jaxpr that it stands in names its own lines (see `source`).
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from jax.extend import core as jex
 
-from .code import Block, Code, Input, Literal, Operation
-from .source import Source, is_backward, source_of
+from .code import Block, Code, Input, Literal, Operation, walk
+from .source import Source, is_backward, names_own_lines, source_of
 
 # The inner jaxpr of each call that is only wrapping, by the parameter that holds it.
 _INLINED = {
@@ -28,6 +32,8 @@ _INLINED = {
 }
 # What says where values lie, or whether they are kept: layouts do.
 _UNHEARD = ("device_put", "sharding_constraint", "name")
+# Their jaxprs are kept by JAX, for every caller of the function.
+_KEPT = ("jit", "pjit", "custom_jvp_call", "custom_vjp_call")
 REMAT = ("remat2", "checkpoint", "remat")
 
 
@@ -38,9 +44,10 @@ class _Flattener:
         self.shapes: list[tuple[int, ...]] = []
         self.dtypes: list[Any] = []
         self.constants: dict[int, Any] = {}
-        self.calls: list[Source | None] = []
         self.backward = False
+        # The line of the call or loop around, and whether the equations inside name lines of their own.
         self.around: Source | None = None
+        self.own = True
 
     def value(self, aval: Any) -> int:
         self.shapes.append(tuple(aval.shape))
@@ -64,25 +71,34 @@ class _Flattener:
             known.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def closed(self, closed: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
-        """The same for a jaxpr that may bring constants."""
+    def closed(self, closed: Any, inputs: list[Input], made: list[Operation], kept: bool = False) -> list[Input]:
+        """The same for a jaxpr that may bring constants; `kept` are those that JAX keeps for other callers."""
         jaxpr = getattr(closed, "jaxpr", closed)
         constants = [
             self.constant(c, v.aval) for c, v in zip(getattr(closed, "consts", ()), jaxpr.constvars, strict=True)
         ]
-        return self.block(
-            jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars]), constants + inputs, made
-        )
+        outside, own = self.own, names_own_lines(jaxpr)
+        if own or (kept and own is False):
+            self.own = own
+        inside = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+        outputs = self.block(inside, constants + inputs, made)
+        self.own = outside
+        return outputs
+
+    def inlined(
+        self, closed: Any, inputs: list[Input], made: list[Operation], source: Source | None, kept: bool = False
+    ) -> list[Input]:
+        """The same for the jaxpr of a call at `source`."""
+        outside, self.around = self.around, source
+        outputs = self.closed(closed, inputs, made, kept)
+        self.around = outside
+        return outputs
 
     def equation(self, equation: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
         name = equation.primitive.name
-        # Inside a loop that a library makes there is no line of the user's: it is that of the loop.
-        source = source_of(equation, bool(self.calls)) or (self.calls[-1] if self.calls else self.around)
+        source = (source_of(equation) if self.own else None) or self.around
         if name in _INLINED:
-            self.calls.append(source)
-            outputs = self.closed(equation.params[_INLINED[name]], inputs, made)
-            self.calls.pop()
-            return outputs
+            return self.inlined(equation.params[_INLINED[name]], inputs, made, source, name in _KEPT)
         if name in _UNHEARD:
             return inputs
         if name == "optimization_barrier" and len(inputs) > 1:
@@ -95,9 +111,9 @@ class _Flattener:
             solve, lengths = equation.params["jaxprs"].solve, equation.params["const_lengths"]
             start = lengths.matvec + lengths.vecmat
             known = inputs[start : start + lengths.solve]
-            return self.closed(solve, [*known, *inputs[sum(lengths) :]], made)
+            return self.inlined(solve, [*known, *inputs[sum(lengths) :]], made, source)
         if name in REMAT and not (equation.params["prevent_cse"] and equation.params["differentiated"]):
-            return self.closed(equation.params["jaxpr"], inputs, made)
+            return self.inlined(equation.params["jaxpr"], inputs, made, source)
         # Inside a block of the backward pass everything runs there, what is recomputed as well.
         backward = self.backward or is_backward(equation)
         outside = self.backward, self.around
@@ -133,6 +149,21 @@ class _Flattener:
         return inputs, ()
 
 
+def _with_readers_lines(operations: list[Operation]) -> list[Operation]:
+    """Gives what has no line that of its first reader: what JAX takes out of a library's loop has none."""
+    if all(operation.source for operation in operations):
+        return operations
+    lines: dict[int, Source] = {}
+    lined = []
+    for operation in reversed(operations):
+        source = operation.source or next((lines[o] for o in operation.outputs if o in lines), None)
+        lined.append(dataclasses.replace(operation, source=source))
+        if source is not None:
+            inside = [operation, *(one for block in operation.blocks for one in walk(block))]
+            lines.update((value, source) for one in inside for value in one.reads)
+    return lined[::-1]
+
+
 def flatten(closed: Any) -> Code:
     """Returns the code of a closed jaxpr; its constants become further inputs of the outermost block."""
     flattener = _Flattener()
@@ -140,6 +171,7 @@ def flatten(closed: Any) -> Code:
     arguments = [flattener.value(v.aval) for v in jaxpr.invars]
     made: list[Operation] = []
     outputs = flattener.closed(closed, list(arguments), made)
+    made = _with_readers_lines(made)
     inputs = (*arguments, *flattener.constants)
     return Code(
         Block(inputs, tuple(made), tuple(outputs)),

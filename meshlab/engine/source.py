@@ -1,7 +1,12 @@
 """Where an operation comes from: the user's own file and line.
 
-JAX keeps a traceback with every equation, through differentiation too. The user's line is the innermost frame that
-lies neither in meshlab's engine nor in an installed library: for `optax` inside a step it is the line of the step.
+JAX keeps a traceback with every equation, through differentiation too, from the operation out to the function that was
+traced. The user's line is the innermost frame that lies neither in meshlab's engine, nor in Python's own modules, nor
+in an installed library: for `optax` inside a step it is the line of the step.
+
+The jaxpr of a function under `jit` is kept for the next call. Its equations name lines of that function and of what it
+calls, which are right for every caller, unless JAX traced it while it differentiated something else: then they name the
+lines of whoever was differentiated first. `names_own_lines` tells them apart.
 """
 
 from __future__ import annotations
@@ -11,13 +16,19 @@ import dataclasses
 import functools
 import linecache
 import os
+import re
+import sys
+import sysconfig
 from typing import Any
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _MODELS = os.path.join(_PACKAGE, "models") + os.sep
-# JAX's modules that call a function to trace it; frames beyond them belong to whoever called first.
-_CALLERS = ("pjit.py", "custom_derivatives.py")
 _LIBRARIES = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
+# Libraries wherever they lie: one may be installed from a checkout.
+_KNOWN = ("jax", "jaxlib", "flax", "optax", "equinox")
+_PYTHON = tuple({sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "platstdlib")})
+# How a jaxpr says which function it is the trace of: `relu at /path/functions.py:71`.
+_DEFINED = re.compile(r" at (?P<file>.+):(?P<line>\d+)$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,36 +76,49 @@ def _target(code: str) -> str | None:
 
 @functools.lru_cache(maxsize=4096)
 def _rank(file: str) -> int:
-    """0: the user's own, 1: an installed library, 2: meshlab's engine or Python's own launchers."""
+    """0: the user's own, 1: an installed library or a module of Python, 2: meshlab's engine or Python's launchers."""
     if file.startswith(_MODELS):
         return 0
     if file.startswith(_PACKAGE + os.sep) or file.startswith("<frozen"):
         return 2
-    if any(folder in file for folder in _LIBRARIES):
+    if any(folder in file for folder in _LIBRARIES) or file.startswith((*_PYTHON, *_known_folders())):
         return 1
     return 0
 
 
-def source_of(equation: Any, inside_call: bool = False) -> Source | None:
-    """Returns the user's line that a jaxpr equation comes from.
+def _known_folders() -> list[str]:
+    """Where the well known libraries lie, of those that are imported."""
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in _KNOWN]
+    return [os.path.dirname(file) + os.sep for file in files if file]
 
-    Args:
-        equation: of a jaxpr.
-        inside_call: whether it lies in the jaxpr of a call such as `jit`. JAX keeps those for the next call, with the
-            lines of the first one: only frames inside the called function are this call's own.
 
-    Returns:
-        The line, or None where there is none.
-    """
+def source_of(equation: Any) -> Source | None:
+    """Returns the user's line that a jaxpr equation comes from, or None where there is none."""
     traceback = equation.source_info.traceback
-    if traceback is None:
-        return None
-    for frame in traceback.frames:
-        if inside_call and os.path.basename(frame.file_name) in _CALLERS:
-            return None
+    for frame in traceback.frames if traceback is not None else ():
         if _rank(frame.file_name) == 0:
             return Source(frame.file_name, frame.line_num, frame.function_name.rsplit(".", 1)[-1])
     return None
+
+
+def names_own_lines(jaxpr: Any) -> bool | None:
+    """Says whether the equations of a jaxpr name lines of the function that it is the trace of.
+
+    Such a function's frame is in their tracebacks. Where it is in none of them, they were made under the traceback of
+    something else, and kept.
+
+    Args:
+        jaxpr: of a call, or of a loop's body.
+
+    Returns:
+        Whether the lines are its own, or None where JAX does not know the function's own line.
+    """
+    defined = _DEFINED.search(jaxpr.debug_info.func_src_info)
+    if defined is None:
+        return None
+    place = defined["file"], int(defined["line"])
+    tracebacks = (equation.source_info.traceback for equation in jaxpr.eqns)
+    return any((f.file_name, f.function_start_line) == place for t in tracebacks if t is not None for f in t.frames)
 
 
 def source_of_error(error: BaseException) -> Source | None:
