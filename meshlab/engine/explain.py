@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .collective import Collective
@@ -62,7 +63,12 @@ def _told(c: Collective) -> str:
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:
-    """What the plan does that its user should know: operations that run whole on every device."""
+    """What the plan does that its user should know: what runs whole, and what a layout does not reach."""
+    return (*_without_rules(plan), *_not_reached(plan))
+
+
+def _without_rules(plan: Plan) -> tuple[str, ...]:
+    """Operations that run whole on every device."""
     found = {
         (step.operation.name, str(step.operation.source or "an unknown line"))
         for step, _ in counted(plan.planned.steps)
@@ -72,6 +78,22 @@ def warnings(plan: Plan) -> tuple[str, ...]:
         f"⚠ `{name}` at {where} has no rule: its operands are gathered and it runs whole on every device."
         for name, where in sorted(found)
     )
+
+
+def _not_reached(plan: Plan) -> Iterator[str]:
+    """Merged axes of arguments of which a dim is split elsewhere, but is not the axis's major part."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for argument in plan.program.arguments:
+        for axis in plan.program.names[argument.value]:
+            for dim in (axis or "").split("*")[1:]:
+                if plan.rules.plain.get(dim):
+                    found.setdefault((dim, axis or ""), []).append(argument.place)
+    for (dim, axis), places in found.items():
+        more, major = f" and {len(places) - 1} more" if len(places) > 1 else "", axis.split("*")[0]
+        yield (
+            f"⚠ `{dim}` does not split `{places[0]}`{more}: of the axis `{axis}` only the major part, `{major}`, can be"
+            " split. Give each of its dims an axis, and merge them in the function."
+        )
 
 
 def explain(plan: Plan) -> Explanation:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import operator
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -205,6 +206,20 @@ class _Namer:
                 self.classes.enter(target, row)
         self.hint(operation, factors)
         self.spread_back(operation)
+        for result, axis, start in _pieces(self.code, operation):
+            self.minor_parts(operation.inputs[0], result, axis, start)
+
+    def minor_parts(self, source: Input, result: int, axis: int, start: int):
+        """A piece of a product that is its minor parts: of `three*heads*head` a third is `heads*head`."""
+        if not isinstance(source, int):
+            return
+        piece, size = self.nodes[result][axis], self.code.shapes[result][axis]
+        if any(leaf in self.classes.given for leaf in self.classes.leaves(piece)):
+            return
+        leaves = self.classes.leaves(self.nodes[source][axis])
+        parts = list(itertools.accumulate((self.classes.sizes[leaf] for leaf in reversed(leaves)), operator.mul))
+        if size in parts[:-1] and start % size == 0:
+            self.classes.align([piece], leaves[-1 - parts.index(size) :])
 
     def spread_back(self, operation: Operation):
         """The gradient of a look-up adds to what has the axes of the table: what is written where that was read."""
@@ -281,6 +296,19 @@ def _groups(
                     groups.setdefault((factor, size), ([], []))[0].append(((position, axis), node))
     for (factor, size), (operands, results) in groups.items():
         yield factor, size, operands, results
+
+
+def _pieces(code: Code, operation: Operation) -> Iterator[tuple[int, int, int]]:
+    """The pieces that an operation cuts out: the result, the axis along which it is cut, and where it begins."""
+    if operation.name == "split":
+        axis, sizes = operation.params["axis"], operation.params["sizes"]
+        for result, end, size in zip(operation.outputs, itertools.accumulate(sizes), sizes, strict=True):
+            yield result, axis, end - size
+    elif operation.name == "slice" and set(operation.params["strides"] or (1,)) == {1}:
+        before, after = code.shape_of(operation.inputs[0]), code.shapes[operation.outputs[0]]
+        for axis, start in enumerate(operation.params["start_indices"]):
+            if before[axis] != after[axis]:
+                yield operation.outputs[0], axis, start
 
 
 def _marked(code: Code) -> Iterator[Seed]:

@@ -254,3 +254,25 @@ def test_the_gradient_of_a_look_up_has_the_names_of_the_table(take):
     plan = program.plan(ml.mesh(x=2, y=2), "a:x many:y")
     assert plan.check().ok
     assert plan.spec("out").splits == (("x",), ())
+
+
+@pytest.mark.parametrize(
+    "cut", [lambda y: jnp.split(y, 3, -1), lambda y: [y[..., 32 * i : 32 * (i + 1)] for i in (0, 1, 2)]]
+)
+def test_pieces_of_a_merged_axis_are_its_minor_parts(cut):
+    """Queries, keys and values of one product, as GPT-2 has them."""
+
+    def fn(x, w):
+        q, k, v = (piece.reshape(4, 8, 4, 8) for piece in cut(x @ w))
+        return jnp.einsum("bhst,bthd->bshd", jax.nn.softmax(jnp.einsum("bshd,bthd->bhst", q, k)), v)
+
+    arrays = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in ((4, 8, 32), (32, 96)))
+    names = "batch seq embed", "embed (three=3 heads=4 head)"
+    program = ml.trace(fn, *map(ml.named, arrays, names))
+    assert program.place("out").dims == ("batch", "seq", "heads", "head")
+    plan = program.plan(ml.mesh(x=2), "heads:x")
+    assert plan.check().ok
+    assert plan.spec("out").splits == ((), (), ("x",), ())
+    assert not plan.collectives
+    told = "`heads` does not split `w`: of the axis `three*heads*head` only the major part, `three`"
+    assert told in str(plan.explain())
