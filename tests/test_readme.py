@@ -1,11 +1,14 @@
 """What README.md prints works as printed, and what it points to is there."""
 
+import math
 import re
 from collections import Counter
 from pathlib import Path
 
+import jax
 import pytest
 
+import meshlab as ml
 from meshlab.models import mlp
 from meshlab.models.zoo import draw
 
@@ -36,6 +39,28 @@ def test_what_follows_them_works_too(after_the_program):
     for line in BLOCKS[1].splitlines():
         exec(compile(line, "README.md", "exec"), names)
     assert set(names["params"]) == {"w1", "w2"}
+
+
+def test_the_model_of_ones_own_works_as_printed():
+    for library in ("flax", "optax"):
+        pytest.importorskip(library)
+    names = {}
+    exec(compile(BLOCKS[2], "README.md", "exec"), names)
+    program, mesh = names["program"], ml.mesh(data=2, model=4)
+    assert dict(program.dims) == {"embed": 32, "ffn": 128, "heads": 4, "head": 8, "batch": 8, "seq": 16}
+    dims = {place.removeprefix("params/params/"): program.place(place).dims for place in program.places}
+    assert dims["down/kernel"] == ("ffn", "embed")
+    assert dims["attention/query/kernel"] == dims["attention/value/kernel"] == ("embed", "heads", "head")
+    assert dims["attention/out/kernel"] == ("heads", "head", "embed")
+    assert program.made_up == {"~seq": 16}
+    assert program.plan(mesh, "batch:data heads:model ffn:model").check().ok
+    # All but AdamW's count, the data and the loss is stored in two parts; without the second rule its state is whole.
+    params = sum(math.prod(p.shape) for p in jax.tree.leaves(names["params"]))
+    stored = {"batch": "data", "params/*": {"embed": "data"}}
+    whole = program.plan(mesh, stored).memory.parts["opt_state"]
+    split = program.plan(mesh, {**stored, "opt_state/*": {"embed": "data"}}).memory.parts["opt_state"]
+    assert whole == 8 * params + 4
+    assert split < 0.52 * whole
 
 
 def test_local_links_lead_somewhere():

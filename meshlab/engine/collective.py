@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .code import Operation, item_bytes
+from .code import item_bytes
 from .exchange import exchanges_of
+from .origins import Origins, Split
 from .outline import Copy
 from .parts import stand_ins, tell
 from .relayout import Hop, gathered_first, price, sent_shape, wire_bytes
@@ -93,9 +94,8 @@ class _Story:
         self.steps = tuple(tell(plan.planned.steps))
         exchanging = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
         self.exchanges = exchanges_of(plan.planned.steps, plan.program, plan.grid) if exchanging else {}
-        self.makers, self.insides = plan.program.makers, plan.program.insides
-        self.results = {v: step for step, *_ in self.steps if isinstance(step, Compute) for v in step.operation.outputs}
-        self.first_told = stand_ins(plan.planned.steps)
+        steps = (step for step, *_ in self.steps)
+        self.origins = Origins(plan.program, steps, stand_ins(plan.planned.steps))
 
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
@@ -124,7 +124,10 @@ class _Story:
 
     def for_all(self, row: Collective, step: Move, copies: Sequence[Copy]) -> Collective:
         """A row that is told for several copies: where their places differ there is a `*`."""
-        for value in dict.fromkeys((step.name, self.program.outermost(step.value))):
+        stored = self.origins.stored(step.value)
+        for value in dict.fromkeys((step.name, self.program.outermost(step.value), stored)):
+            if value is None:
+                continue
             model = copies[0].models.get(value)
             alike = [self.program.stored_at.get(copy.values[model]) for copy in copies] if model is not None else [None]
             places = [place for place in alike if place is not None]
@@ -135,15 +138,21 @@ class _Story:
 
     def summed(self, step: Move) -> dict[str, Any]:
         """The story of a partial sum: the operation that made it, and the dims that it adds up."""
-        operation, dims = self.origin(step.value, step.hop.axes)
-        source = operation.source if operation else None
-        axes = _quoted(step.hop.axes)
-        if operation is None or not dims:
-            return {"source": source, "because": f"A partial sum over {axes} is added up.", "remedy": ""}
+        origins, maker = self.origins.of_sum(step.value, step.hop.axes)
+        if not origins:
+            because = f"A partial sum over {_quoted(step.hop.axes)} is added up."
+            return {"source": maker.source if maker else None, "because": because, "remedy": ""}
+        operation, way = origins[0].operation, origins[0].way
+        source, pairs = operation.source, [pair for origin in reversed(origins) for pair in origin.dims]
         where = " in the backward pass" if operation.backward else ""
-        be = "are" if len(dims) > 1 else "is"
+        if way.loop is not None:
+            where += f" inside the loop at {way.loop.source}" if way.loop.source else " inside a loop"
+        be = "are" if len(pairs) > 1 else "is"
         verb = {"gather": "looked up", "dynamic_slice": "sliced"}.get(operation.name, "summed")
-        because = f"{_quoted(dims)} {be} {verb}{where} while split over {axes}"
+        because = f"{_quoted(dim for dim, _ in pairs)} {be} {verb}{where} while {_split(pairs)}"
+        if way.loop is not None:
+            how = "the sums of all turns are stacked" if way.stacked else "the sum is carried through the loop"
+            because += f"; {how} and added up once behind it"
         if step.hop.kind == "reduce-scatter":
             because += "; what it adds up to is stored split, so each device keeps its part"
         label = self.program.value(step.name)
@@ -154,7 +163,7 @@ class _Story:
         return {
             "source": source,
             "because": because + ".",
-            "remedy": f"Take {_quoted(dims)} off {axes}: then every device adds up the whole sum itself.",
+            "remedy": f"{_take_off(pairs)}: then every device adds up the whole sum itself.",
             "value": value,
         }
 
@@ -170,49 +179,11 @@ class _Story:
                 return alike[0] if len(alike) == 1 else None
         return None
 
-    def origin(self, value: int, axes: Axes) -> tuple[Operation | None, tuple[str, ...]]:
-        """Follows a partial sum back to the operation that sums a split axis."""
-        seen = 0
-        while seen < len(self.program.names):
-            seen += 1
-            while value in self.insides or value in self.program.roots:
-                value = self.insides.get(value, self.program.roots.get(value, value))
-            value = self.stand_in(value)
-            step = self.results.get(value)
-            if step is None:
-                return self.makers.get(value), ()
-            operation = step.operation
-            dims = self.summed_dims(step, axes)
-            if dims:
-                return operation, dims
-            partial = [
-                v
-                for v, s in zip(operation.inputs, step.operands, strict=True)
-                if isinstance(v, int) and s is not None and set(axes) & set(s.partial)
-            ]
-            if not partial:
-                return operation, ()
-            value = partial[0]
-        return None, ()
-
-    def stand_in(self, value: int) -> int:
-        """The value that is told of in place of one in a copy."""
-        copy = self.program.copies.get(value)
-        first = self.first_told.get(copy) if copy is not None else None
-        return first.made[copy.places[value]] if copy is not None and first is not None else value
-
-    def summed_dims(self, step: Compute, axes: Axes) -> tuple[str, ...]:
-        """The dims that a step sums, of those split over some mesh axes."""
-        summed = self.program.factors[step.operation].summed
-        return tuple(
-            dict.fromkeys(n for n, factor, split in self.axes(step) if factor in summed and set(split) & set(axes))
-        )
-
     def relaid(self, step: Move) -> dict[str, Any]:
         """The story of a gather or an exchange: who needs the value otherwise than it lies."""
         shown = self.program.value(step.name)
         moved = self.moved_axis(step)
-        dim, axes = shown.dims[moved] or "?", _quoted(step.start.splits[moved] or step.hop.axes)
+        dim, axes = self.origins.dim(shown.dims[moved]), _quoted(step.start.splits[moved] or step.hop.axes)
         cause = step.cause
         source = cause.operation.source if cause.operation else shown.source
         if cause.kind == "stored":
@@ -226,7 +197,9 @@ class _Story:
             remedy = f"Store the loop's first value split as well, or take `{dim}` off {axes}."
         else:
             because, remedy = self.needed(cause, dim, axes, step)
-        return {"source": source, "because": because, "remedy": remedy, "chain": self.chain(step)}
+        told = {"source": source, "because": because, "remedy": remedy, "chain": self.chain(step)}
+        place = self.stored(step, dim) if cause.kind == "operand" else None
+        return told | ({"value": place} if place is not None else {})
 
     @staticmethod
     def moved_axis(step: Move) -> int:
@@ -261,13 +234,13 @@ class _Story:
                 f"Put `{dim}` on {target} where it is made as well.",
             )
         if step.hop.kind == "all-to-all":
-            now = self.program.value(step.name).dims[step.hop.axis]
+            now = self.origins.dim(self.program.value(step.name).dims[step.hop.axis])
             return (
                 f"`{name}`{where} needs `{now}` split over {axes}, but it lies with `{dim}` split over it.",
                 f"Put the two on the same axes: `{dim}` and `{now}` change places here.",
             )
-        place = self.program.value(self.program.outermost(step.value)).place
-        if place is not None and dim in self.plan.rules.stored.get(place, {}):
+        place = self.stored(step, dim)
+        if place is not None:
             return (
                 f"`{place}` is stored with `{dim}` split over {axes}; `{name}`{where} computes with it whole.",
                 f"Store `{place}` whole (more memory), or compute with `{dim}` split over {axes} as well.",
@@ -277,14 +250,22 @@ class _Story:
             f"Take `{dim}` off {axes}.",
         )
 
+    def stored(self, step: Move, dim: str) -> str | None:
+        """The place where a dim of what is moved is stored split, whatever form it has been brought into since."""
+        value = self.origins.stored(step.value)
+        place = self.program.stored_at.get(value) if value is not None else None
+        return place if place is not None and dim in self.plan.rules.stored.get(place, {}) else None
+
     def exchanged(self, step: Compute) -> list[Collective]:
         """The collectives inside an operation whose axis is split."""
         operation, plan = step.operation, self.plan
-        dims, axes = _quoted(self.exchanged_dims(step)), _quoted(_split_axes(step))
-        told = LOCAL_FORMS[operation.name].told.format(dims=dims)
         shown = self.program.value(operation.outputs[0])
-        return [
-            Collective(
+        rows = []
+        for sent, times in self.exchanges[step.operation].items():
+            pairs = self.origins.exchanged(step, sent.axes)
+            told = LOCAL_FORMS[operation.name].told.format(dims=_quoted(dim for dim, _ in pairs))
+            be = "they are" if len(pairs) > 1 else "it is"
+            row = Collective(
                 kind=sent.kind,
                 axes=sent.axes,
                 payload_bytes=sent.payload_bytes,
@@ -294,25 +275,19 @@ class _Story:
                 value=shown.label,
                 dims=tuple(d or "1" for d in shown.dims),
                 source=operation.source,
-                because=f"{told[:1].upper()}{told[1:]} while it is split over {axes}.",
-                remedy=f"Take {dims} off {axes}.",
+                because=f"{told[:1].upper()}{told[1:]} while {be} {_split(pairs)}.",
+                remedy=f"{_take_off(pairs)}.",
             )
-            for sent, times in self.exchanges[step.operation].items()
-        ]
-
-    def exchanged_dims(self, step: Compute) -> tuple[str, ...]:
-        """The dims, split, for which a step needs its local form."""
-        exchanged = self.program.factors[step.operation].exchanged
-        return tuple(dict.fromkeys(name for name, factor, split in self.axes(step) if split and factor in exchanged))
-
-    def axes(self, step: Compute) -> Iterator[tuple[str, int, Axes]]:
-        """The name, factor and split of each axis of the operands that a step reads."""
-        operands = self.program.factors[step.operation].operands
-        for value, spec, factors in zip(step.operation.inputs, step.operands, operands, strict=True):
-            if isinstance(value, int) and spec is not None:
-                for factor, split, name in zip(factors, spec.splits, self.program.names[value], strict=True):
-                    yield name or "?", factor, split
+            rows.append(row)
+        return rows
 
 
-def _split_axes(step: Compute) -> list[str]:
-    return sorted({a for spec in step.operands if spec is not None for a in spec.axes})
+def _split(pairs: Sequence[Split]) -> str:
+    """How dims are split: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`" for several."""
+    if len(pairs) == 1:
+        return f"split over {_quoted(pairs[0][1])}"
+    return "split: " + ", ".join(f"`{dim}` over {_quoted(axes)}" for dim, axes in pairs)
+
+
+def _take_off(pairs: Sequence[Split]) -> str:
+    return "Take " + " and ".join(f"`{dim}` off {_quoted(axes)}" for dim, axes in pairs)

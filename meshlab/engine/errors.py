@@ -8,7 +8,7 @@ found, where, and what to do; `closest` finds the name that was probably meant.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 class MeshlabError(ValueError):
@@ -52,3 +52,8 @@ def closest(name: str, known: Iterable[str]) -> str:
 def listed(names: Iterable[str]) -> str:
     """Returns names in backquotes, joined by commas; "none" where there are none."""
     return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def some(names: Sequence[str], most: int = 8) -> str:
+    """Returns the first of many names in backquotes, and how many more there are: "`a`, `b` and 80 more"."""
+    return listed(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -7,7 +7,9 @@
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
 the value there is stored, and replace the plain rules for the dims that they name; `None` leaves a dim unsplit there.
 Of several globs that match one place the last one counts. A name that ends in `?` is optional: where the program or the
-mesh has no such name, the rule is left out instead of refused.
+mesh has no such name, the rule is left out instead of refused. In a place `?` is first of all the glob's own: one
+character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where it matches nothing
+so, `params/w` is meant, if there is one.
 
 A layout knows no program. Whether it is legal for one is decided in `legality`.
 """

@@ -1,6 +1,7 @@
 """Legality: what a layout may do, decided on dims alone, before anything is planned.
 
-1. Every dim, mesh axis and place that a layout names exists (unless its name ends in `?`).
+1. Every dim, mesh axis and place that a layout names exists (unless its name ends in `?`; in a place `?` stands for one
+   character first).
 2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored.
 3. The product of the axes that split a dim divides its size.
 4. The dim of a scan is computed step by step: splitting it needs a pipeline schedule.
@@ -14,11 +15,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from .code import Operation, walk
-from .errors import LayoutError, closest, listed
+from .errors import LayoutError, closest, listed, some
 from .layout import Layout, LayoutLike
 from .mesh import Mesh
 from .outcome import fitting
@@ -164,8 +167,7 @@ def _known_rules(
         dim, optional = written.removesuffix("?"), written.endswith("?")
         missing = [a for a in axes if a not in mesh.axes]
         if dim not in program.dims and not optional:
-            fix = closest(dim, program.dims).strip() or f"Its dims are {listed(program.dims)}."
-            problems.append(Refusal("unknown_dim", f"{where}`{dim}` is no dim of this program.", fix))
+            problems.append(_unknown_dim(program, dim, where))
         if missing and not optional:
             for axis in missing:
                 fix = closest(axis, mesh.axes).strip() or f"Its axes are {listed(mesh.axes)}."
@@ -178,19 +180,32 @@ def _known_rules(
     return known
 
 
+def _unknown_dim(program: Program, dim: str, where: str) -> Refusal:
+    if dim in program.made_up:
+        text = f"{where}`{dim}` is a name that meshlab made up, which layouts cannot address."
+        new = re.sub(r"\W", "", dim) or "kv"
+        new = f"{new}_2" if new in program.dims or not new.isidentifier() else new
+        return Refusal("unknown_dim", text, f'Give it one of yours: program.rename({{"{dim}": "{new}"}}).')
+    fix = closest(dim, program.dims).strip() or f"Its dims are {listed(program.dims)}."
+    return Refusal("unknown_dim", f"{where}`{dim}` is no dim of this program.", fix)
+
+
 def _matched_places(
     program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]
 ) -> dict[str, dict[str, Axes]]:
     """The rules of each place that some glob matches; of several globs the last one counts."""
     matched: dict[str, dict[str, Axes]] = {}
     for written, rules in layout.places.items():
-        glob, optional = written.removesuffix("?"), written.endswith("?")
+        # `?` stands for one character, as everywhere in globs; only what matches nothing so may be meant as optional.
+        glob, optional = written, written.endswith("?")
+        if optional and not program.matching(glob):
+            glob = written.removesuffix("?")
         found = program.matching(glob)
         known = _known_rules(program, mesh, rules, f"At `{glob}`: ", problems)
         if not found and not optional:
             globs = [f"{p}/*" for p in program.parameters if p not in program.places]
             near = globs if "*" in glob else program.places
-            fix = closest(glob, near).strip() or f"Its places are {_some(program.places)}."
+            fix = closest(glob, near).strip() or f"Its places are {some(program.places, 12)}."
             problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
         held = frozenset[str]().union(*{program.place_dims[p] for p in found})
         for dim in known:
@@ -225,10 +240,6 @@ def _different_stored(
     return list(found.values())
 
 
-def _some(places: tuple[str, ...], most: int = 12) -> str:
-    return listed(places[:most]) + (f" and {len(places) - most} more" if len(places) > most else "")
-
-
 def _size_problems(program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str) -> list[Refusal]:
     problems = []
     for dim, axes in rules.items():
@@ -237,14 +248,17 @@ def _size_problems(program: Program, mesh: Mesh, rules: Mapping[str, Axes], wher
             text = f"{where}`{dim}` has size 0: there is nothing to split."
             problems.append(Refusal("not_divisible", text, "Leave it whole."))
         elif size % count:
-            down, up = size // count * count, -(-size // count) * count
-            fitting = f"{down} or {up}" if down else str(up)
-            text = (
-                f"{where}`{dim}` has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
-            )
-            fix = f"Sizes that fit: {fitting}; or plan with pad=True."
-            problems.append(Refusal("not_divisible", text, fix))
+            problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, "; or plan with pad=True"))
     return problems
+
+
+def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Refusal:
+    """The refusal of a dim whose size its axes do not divide, with the sizes that they would."""
+    count = math.prod(mesh.axes[a] for a in axes)
+    down, up = size // count * count, -(-size // count) * count
+    fitting = f"{down} or {up}" if down else str(up)
+    text = f"{dim} has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
+    return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{instead}.")
 
 
 def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
@@ -252,12 +266,22 @@ def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
         Refusal(
             "pipeline",
             f"`{dim}` is the dim of a scan, whose steps run one after another: splitting it needs a pipeline schedule.",
-            f'To store it split, write {{"params/*": {{"{dim}": "{axes[0]}"}}}}.',
+            _stored_instead(program, dim, axes[0]),
             scan.source,
         )
         for dim, axes in rules.items()
         if axes and (scan := program.scanned.get(dim))
     ]
+
+
+def _stored_instead(program: Program, dim: str, axis: str) -> str:
+    """What to write for a dim that may only be stored split: where it is stored first, and its like."""
+    places = [place for place in program.places if dim in program.place_dims[place]]
+    if not places:
+        return ""
+    alike = [place for place in places if place.split("/")[0] == places[0].split("/")[0]]
+    glob = os.path.commonpath(alike) + "/*" if len(alike) > 1 else places[0]
+    return f'To store it split, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
 
 
 def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = None) -> list[Refusal]:

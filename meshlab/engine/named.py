@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 from .dims import Dim
-from .errors import DimError, closest
+from .errors import DimError, closest, some
 from .trees import placed_leaves
 
 _WORDS = re.compile(r"\([^()]*\)|\S+")
@@ -88,7 +88,13 @@ class Sizes:
         rest = whole // math.prod(size or 1 for size in sizes)
         if sizes.count(None) > 1 or math.prod(size or rest for size in sizes) != whole:
             told = " × ".join(f"{part}={size or '?'}" for (part, _), size in zip(merged.parts, sizes, strict=True))
-            fix = "write what is not known with its size, (heads=8 head)"
+            known = math.prod(size or 1 for size in sizes)
+            if None not in sizes:
+                fix = f"{' × '.join(map(str, sizes))} is {known}, not {whole}"
+            elif whole % known:
+                fix = f"{known} does not divide {whole}"
+            else:
+                fix = "write what is not known with its size, (heads=8 head)"
             self.problems[str(merged), whole] = f"`{merged}` is {told} and has size {whole} at {where}: {fix}"
             return []
         found = [(part, size or rest) for (part, _), size in zip(merged.parts, sizes, strict=True)]
@@ -104,7 +110,7 @@ class Sizes:
         """
         if self.problems:
             told = "; ".join(self.problems.values())
-            raise DimError(f"A dim has one size in a program, but {told}. Give one of them another name.")
+            raise DimError(f"A dim has one size in a program, but {told}. Give what differs another name or size.")
 
 
 def named(tree: Any, names: Any) -> Any:
@@ -132,7 +138,8 @@ def named(tree: Any, names: Any) -> Any:
         for (place, leaf), text in zip(leaves, texts, strict=True)
     ]
     if problems:
-        raise DimError("named() cannot be: " + "; ".join(dict.fromkeys(problems)) + ".")
+        told = "; ".join(dict.fromkeys(problems))
+        raise DimError(f"named() cannot be: {told}{'' if told.endswith('?') else '.'}")
     return jax.tree.unflatten(jax.tree.structure(tree), wrapped)
 
 
@@ -146,8 +153,7 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
         for glob, text in names.items():
             matching = [i for i, place in enumerate(places) if fnmatch.fnmatchcase(place, glob)]
             if not matching:
-                some = ", ".join(f"`{p}`" for p in places[:8]) + (" …" if len(places) > 8 else "")
-                near = closest(glob, places) or f" The paths are {some}"
+                near = _closest_glob(glob, places) or closest(glob, places) or f" The paths are {some(places)}"
                 problems.append(f"`{glob}` matches no path.{near}".rstrip("."))
             for i in matching:
                 found[i] = text
@@ -159,9 +165,23 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
         return [None] * len(leaves)
 
 
+def _closest_glob(glob: str, places: Sequence[str]) -> str:
+    """The glob that was probably meant: the same one, where it matches with what all paths end in or begin with."""
+    ends = dict.fromkeys("/" + place.rpartition("/")[2] for place in places)
+    tried = (*(glob + end for end in ends), f"{glob}/*", f"*/{glob}", *(f"*/{glob}{end}" for end in ends))
+    found = next((t for t in tried if any(fnmatch.fnmatchcase(place, t) for place in places)), None)
+    return f" Did you mean `{found}`?" if found else ""
+
+
 def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisName, ...]:
     """The names of a leaf's axes."""
     shape, where = tuple(np.shape(leaf)), f"`{place}`" if place else "the array"
+    if not isinstance(text, str | tuple):
+        problems.append(
+            f"{where} is given {text!r} ({type(text).__name__}); names are a text with one for each axis, "
+            f'"{" ".join(["batch", "seq", "embed"][: len(shape)] if len(shape) < 4 else ["batch", "..."])}", say'
+        )
+        return (None,) * len(shape)
     if isinstance(text, tuple):
         words = [str(w.name if isinstance(w, Dim) else w) for w in text]
     else:
@@ -169,7 +189,8 @@ def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisNa
     if words[:1] == ["..."]:
         words = ["_"] * (len(shape) - len(words) + 1) + words[1:]
     if len(words) != len(shape):
-        problems.append(f"{where} has shape {shape}, for which {text!r} has {len(words)} names")
+        counted = f"{len(words)} name" + ("s" if len(words) != 1 else "")
+        problems.append(f"{where} has shape {shape}, for which {text!r} has {counted}")
         return (None,) * len(shape)
     found = tuple(_axis(word, where, problems) for word in words)
     flat = [n for name in found if name for n in str(name).split("*")]

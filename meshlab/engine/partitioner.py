@@ -39,11 +39,12 @@ from jax.sharding import NamedSharding
 from .check import Totals, predicted_totals
 from .code import Block, Input, Literal, Operation
 from .devices import compiler_options, devices
-from .errors import MeshlabError, closest
+from .errors import LayoutError, MeshlabError, closest, some
 from .flatten import REMAT
 from .hlo import HloCollective, read_collectives, totals
 from .hlo_groups import read_groups
 from .hlo_text import parse_module
+from .legality import uneven
 from .lower import partition_spec
 from .relayout import wire_factor
 from .run import flat_arguments, jax_mesh, output_tree
@@ -55,15 +56,18 @@ if TYPE_CHECKING:
 
 CONSTRAINTS = {"all": "the spec of every value", "stored": "arguments, outputs and tags alone"}
 Values = dict[int, Any]
+_UNKNOWN_GROUPS = "over ?: between devices that are those of no set of mesh axes; XLA chose groups of its own."
 
 
 def partition_specs(plan: Plan) -> tuple[Any, Any]:
     """The specs of arguments and outputs; see `Plan.partition_specs`."""
+    _refuse_uneven(plan, "plan.partition_specs")
     return _trees(plan, partition_spec)
 
 
 def shardings(plan: Plan) -> tuple[Any, Any]:
     """The shardings of arguments and outputs on the plan's devices; see `Plan.shardings`."""
+    _refuse_uneven(plan, "plan.shardings")
     mesh = jax_mesh(plan, devices(plan.mesh.size))
     return _trees(plan, lambda spec: NamedSharding(mesh, partition_spec(spec)))
 
@@ -74,6 +78,35 @@ def _trees(plan: Plan, told: Callable[[Spec], Any]) -> tuple[Any, Any]:
     inputs = [told(plan.argument_specs[a.value]) for a in program.arguments]
     outputs = jax.tree.structure(program.out_shapes, is_leaf=is_tensor)
     return jax.tree.unflatten(program.structure, inputs), jax.tree.unflatten(outputs, map(told, plan.output_specs))
+
+
+def _refuse_uneven(plan: Plan, asked: str):
+    """JAX takes and returns no array whose axis is split into parts of different sizes, which only a padded plan has.
+
+    Raises:
+        LayoutError: some argument or output is padded; each dim is listed with its size, its axes and its places.
+    """
+    program, shapes = plan.program, plan.program.code.shape_of
+    arguments = ((a.place, a.value, plan.argument_specs[a.value]) for a in program.arguments)
+    stored = (*arguments, *zip(program.outputs, program.code.block.outputs, plan.output_specs, strict=True))
+    found: dict[tuple, list[str]] = {}
+    for place, value, spec in stored:
+        for axis, (size, axes) in enumerate(zip(shapes(value), spec.splits, strict=True)):
+            if size % math.prod(plan.mesh.axes[a] for a in axes):
+                name = program.names[value][axis] if isinstance(value, int) else None
+                found.setdefault((name, size, axes), []).append(place)
+    if not found:
+        return
+    problems = tuple(
+        uneven(f"At {some(places, 4)}: `{program.dim_of(name) or name}`", size, axes, plan.mesh)
+        for (name, size, axes), places in found.items()
+    )
+    lines = "\n".join(f"  {i}. {problem}" for i, problem in enumerate(problems, 1))
+    raise LayoutError(
+        f"{asked} is for JAX's and XLA's own partitioner, which takes no uneven shards for arguments and outputs, but"
+        f" this plan pads some:\n{lines}\nChoose sizes that fit; or run it by plan.run, which pads by itself.",
+        problems,
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,6 +183,7 @@ def partitioned(plan: Plan, constraints: str = "all") -> Partitioned:
         known = " and ".join(f'"{name}" ({what})' for name, what in CONSTRAINTS.items())
         near = closest(str(constraints), CONSTRAINTS)
         raise MeshlabError(f"xla() was asked for the constraints {constraints!r}; there are {known}.{near}")
+    _refuse_uneven(plan, "plan.xla()")
     on = devices(plan.mesh.size)
     executable = _compile(plan, on, constraints)
     sizes = plan.mesh.axes
@@ -159,6 +193,8 @@ def partitioned(plan: Plan, constraints: str = "all") -> Partitioned:
     planned, notes = predicted_totals(plan, on[0].platform)
     if on[0].platform == "cpu" and any(kind == "reduce-scatter" for kind, _ in planned):
         notes = (*notes, "XLA for CPU makes no reduce-scatter: it all-reduces, and every device keeps its part.")
+    if any(axes == ("?",) for _, axes in inserted):
+        notes = (*notes, _UNKNOWN_GROUPS)
     sent = sum(n * wire_factor(kind, math.prod(sizes[a] for a in axes)) for (kind, axes), n in planned.items())
     return Partitioned(
         planned, inserted, sent, _sent(found, text, plan.mesh.size), constraints, executable, plan, notes

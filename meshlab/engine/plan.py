@@ -224,13 +224,18 @@ class Plan:
         (`is_leaf=lambda leaf: isinstance(leaf, ml.Tensor)`).
 
         Raises:
+            LayoutError: an argument or output is padded: JAX takes no shards of different sizes.
             MeshError: there are too few devices, and too many are asked for to simulate them.
         """
         return partitioner.shardings(self)
 
     @property
     def partition_specs(self) -> tuple[Any, Any]:
-        """The trees of `shardings`, of `jax.sharding.PartitionSpec`s: they need no devices."""
+        """The trees of `shardings`, of `jax.sharding.PartitionSpec`s: they need no devices.
+
+        Raises:
+            LayoutError: an argument or output is padded: JAX takes no shards of different sizes.
+        """
         return partitioner.partition_specs(self)
 
     def xla(self, constraints: str = "all") -> partitioner.Partitioned:
@@ -245,6 +250,7 @@ class Plan:
 
         Raises:
             MeshlabError: there are no such constraints.
+            LayoutError: an argument or output is padded: XLA's partitioner takes no shards of different sizes.
             MeshError: there are too few devices, and too many are asked for to simulate them.
             RunError: the compiled program holds a collective that cannot be read.
         """

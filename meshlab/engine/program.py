@@ -399,6 +399,6 @@ class Program:
         return {}
 
     def __repr__(self):
-        dims = " ".join(f"{name}={size}" for name, size in self.dims.items())
+        dims = " ".join(f"{name}={size}" for name, size in self.dims.items()) or "no named dims"
         count = sum(1 for _ in walk(self.code.block))
         return f"Program({getattr(self.fn, '__name__', 'fn')}: {count} operations over {dims})"

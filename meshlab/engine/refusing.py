@@ -4,20 +4,21 @@
     It was raised at train.py:12, `if loss > 0:`. What depends on data is chosen by jnp.where or jax.lax.cond.
 
 What a function returns must be arrays alone, and what it computes with must be its own: a value that another trace left
-behind has no number here.
+behind has no number here. What it was given it may not change: it gets a copy, so that the change would be lost.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.core import Tracer
+from jax.extend.core import Var
 
-from .errors import TraceError
+from .errors import TraceError, listed, some
 from .source import Source, source_of, source_of_error
 from .trees import is_tensor, placed_leaves
 
@@ -30,11 +31,14 @@ _FIXES = (
     (jax.errors.TracerArrayConversionError, "Use jax.numpy where NumPy computes with what is traced"),
     (jax.errors.ConcretizationTypeError, _SIZES),
 )
+# The inner jaxpr of calls that return what they compute, by the parameter that holds it.
+_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 
 
 def called(fn: Callable) -> str:
     """The name of a function, for messages."""
-    return getattr(fn, "__name__", type(fn).__name__)
+    named = fn.func if isinstance(fn, functools.partial) else fn
+    return getattr(named, "__name__", type(named).__name__)
 
 
 def is_array(leaf: Any) -> bool:
@@ -47,30 +51,111 @@ def is_array(leaf: Any) -> bool:
     return any(jnp.issubdtype(leaf.dtype, kind) for kind in kinds)
 
 
-def told(name: str, error: Exception) -> str:
-    """What a function raised while it was traced, in words."""
+def is_leaf(leaf: Any) -> bool:
+    """Says whether a leaf is a tensor or an array."""
+    return is_tensor(leaf) or is_array(leaf)
+
+
+def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
+    """What a function raised while it was traced, in words.
+
+    Args:
+        name: of the function.
+        error: what it raised.
+        numbers: the Python numbers among its arguments, by place.
+    """
     source = source_of_error(error)
     fix = next((f" {fix}." for kind, fix in _FIXES if isinstance(error, kind)), "")
+    static = "static arguments" in str(error)
+    if numbers and (static or fix or "concrete value" in str(error)):
+        place, number = next(iter(numbers.items()))
+        bound = f"functools.partial({name if name.isidentifier() else 'fn'}, {place}={number!r})"
+        alike = f"{listed(numbers)} {'are' if len(numbers) > 1 else 'is'}"
+        fix += f" Every argument is traced as data. If {alike} a flag or a size, close over it: {bound}, say."
+    elif static:
+        fix += " Every argument of ml.trace is traced as data: close over what jit holds static, by functools.partial."
     where = f"\nIt was raised at {source}: `{source.code}`." if source else ""
     return f"`{name}` could not be traced: {type(error).__name__}: {str(error).rstrip()}{where}{fix}"
 
 
-def admitted_outputs(fn: Callable) -> Callable:
-    """The same function, that refuses to return what is no array, and says where that stands in its output."""
+def admitted(fn: Callable, names: Sequence[str], replaced: dict[str, int | None]) -> Callable:
+    """The same function, that refuses to return what is no array.
+
+    Args:
+        fn: the function.
+        names: of its parameters.
+        replaced: is filled with the places at which its arguments hold another array in the end, each with the number
+            of the leaf that it held, if there was one. The function returns these arrays as well, behind its results:
+            `without_replaced` judges them.
+    """
 
     @functools.wraps(fn)
-    def checked(*args: Any) -> Any:
+    def checked(*args: Any) -> tuple[Any, list[Any]]:
+        before = _held(names, args)
         result = fn(*args)
         leaves = placed_leaves("out", result)
-        wrong = [(place, leaf) for place, leaf in leaves if not (is_tensor(leaf) or is_array(leaf))]
+        wrong = [(place, leaf) for place, leaf in leaves if not is_leaf(leaf)]
         if wrong:
             found = "; ".join(f"{leaf!r} ({type(leaf).__name__}) at `{place}`" for place, leaf in wrong)
             code = getattr(fn, "__code__", None)
             where = f" ({Source(code.co_filename, code.co_firstlineno, called(fn))})" if code else ""
             raise TraceError(f"`{called(fn)}`{where} returns {found}: return arrays alone.")
-        return result
+        numbers = {place: i for i, place in enumerate(before)}
+        known = {id(leaf) for _, leaf in leaves}
+        after = {
+            place: leaf
+            for place, leaf in _held(names, args).items()
+            if leaf is not before.get(place) and id(leaf) not in known and is_leaf(leaf)
+        }
+        replaced.update((place, numbers.get(place)) for place in after)
+        return result, list(after.values())
 
     return checked
+
+
+def _held(names: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
+    """The leaves of the arguments, by place."""
+    return {place: leaf for name, arg in zip(names, args, strict=True) for place, leaf in placed_leaves(name, arg)}
+
+
+def without_replaced(fn: Callable, closed: Any, replaced: Mapping[str, int | None]) -> Any:
+    """A jaxpr without the outputs behind its results: what its arguments hold in the end, where that was replaced.
+
+    Raises:
+        TraceError: one of them is neither what the argument was nor a result, so that an update would be lost.
+    """
+    jaxpr, count = closed.jaxpr, len(closed.jaxpr.outvars) - len(replaced)
+    results = {_origin(jaxpr, variable) for variable in jaxpr.outvars[:count]}
+    lost = []
+    for variable, (place, number) in zip(jaxpr.outvars[count:], replaced.items(), strict=True):
+        origin = _origin(jaxpr, variable)
+        if origin not in results and (number is None or origin != (jaxpr.invars[number],)):
+            lost.append(place)
+    if lost:
+        raise TraceError(
+            f"`{called(fn)}` changes what it is given and does not return it, at {some(lost)}. meshlab traces pure"
+            " functions, of which such changes are lost: return what changed. Of a Flax NNX module that is its state:"
+            " graph, state = nnx.split(model) before; inside, model = nnx.merge(graph, state) and, after the update,"
+            " return nnx.state(model)."
+        )
+    return closed.replace(jaxpr=jaxpr.replace(outvars=jaxpr.outvars[:count]))
+
+
+def _origin(jaxpr: Any, variable: Any) -> tuple:
+    """What a variable is, seen through calls that return what they are given, as `nnx.jit` returns all its state."""
+    makers = {out: (e, i) for e in jaxpr.eqns for i, out in enumerate(e.outvars)}
+    while isinstance(variable, Var) and variable in makers:
+        equation, position = makers[variable]
+        if equation.primitive.name not in _CALLS:
+            break
+        inner = equation.params[_CALLS[equation.primitive.name]]
+        inner = getattr(inner, "jaxpr", inner)
+        inside = _origin(inner, inner.outvars[position])
+        given = [outer for v, outer in zip(inner.invars, equation.invars, strict=True) if inside == (v,)]
+        if not given:
+            return (id(equation), *inside)
+        variable = given[0]
+    return (variable,) if isinstance(variable, Var) else (id(variable),)
 
 
 def refuse_leaks(name: str, closed: Any):

@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import NamedSharding
 
 from .devices import compiler_options, devices
-from .errors import RunError, listed
+from .errors import RunError, some
 from .lower import lowered, partition_spec
 from .named import NamedArray
 from .padding import cut, grown, stored_shape
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from .plan import Plan
     from .program import Program
 
+# How many differences are listed.
+_MOST = 8
 _compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -92,23 +94,25 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
     """The arrays of the arguments, in the program's order.
 
     Raises:
-        RunError: the trees, shapes or dtypes are not those that were traced; every difference is listed.
+        RunError: the trees, shapes or dtypes are not those that were traced; the differences are listed.
     """
     program = plan.program
     leaves, structure = jax.tree.flatten(tuple(args), is_leaf=is_tensor)
     if structure != program.structure:
-        raise RunError(f"{_difference(program, args)} Give run() the same arguments as ml.trace().")
+        told = _difference(program, args, structure)
+        raise RunError(f"{told} Give run() the same arguments as ml.trace().")
     arrays, problems = [], []
     for leaf, argument in zip(leaves, program.arguments, strict=True):
         array, problem = _array(leaf, program, argument)
         arrays.append(array)
         problems += [problem] if problem else []
     if problems:
-        raise RunError("These arguments do not fit the plan: " + "; ".join(problems) + ".")
+        more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
+        raise RunError(f"These arguments do not fit the plan: {'; '.join(problems[:_MOST])}{more}.")
     return arrays
 
 
-def _difference(program: Program, args: Sequence[Any]) -> str:
+def _difference(program: Program, args: Sequence[Any], structure: Any) -> str:
     """What is missing, and what is too much, where trees differ."""
     wanted = program.parameters
     if len(args) != len(wanted):
@@ -116,9 +120,32 @@ def _difference(program: Program, args: Sequence[Any]) -> str:
     given = [place for name, arg in zip(wanted, args, strict=True) for place, _ in placed_leaves(name, arg)]
     expected = [a.place for a in program.arguments]
     missing, extra = [p for p in expected if p not in given], [p for p in given if p not in expected]
-    said = [f"is missing {listed(missing)}" if missing else "", f"does not know {listed(extra)}" if extra else ""]
-    told = " and ".join(filter(None, said)) or "has the right arrays, but in trees of other types"
+    said = [f"is missing {some(missing, _MOST)}" if missing else "", f"does not know {some(extra, _MOST)}"]
+    told = " and ".join(said if extra else said[:1]) if missing or extra else _other_trees(program.structure, structure)
     return f"The plan {told}."
+
+
+def _other_trees(wanted: Any, given: Any) -> str:
+    """How trees differ that have the same places: in the type of a node, or in what it holds beside its leaves."""
+    pair = _apart(wanted, given)
+    (kind, _), (other, _) = pair or ((None, None), (None, None))
+    if pair is None or kind is not other:
+        told = f": `{kind.__name__}` was traced, and `{other.__name__}` is given" if kind and other else ""
+        return f"has the right arrays, but in trees of other types{told}"
+    return (
+        f"has the right arrays, but the static data of a `{kind.__name__}` differ from those that were traced: an"
+        " attribute that is no array was changed (by model.eval(), say). Trace the function anew for them, or change it"
+        " back"
+    )
+
+
+def _apart(wanted: Any, given: Any) -> tuple[Any, Any] | None:
+    """The first two nodes of two trees that differ in themselves: their types and static data."""
+    mine, other = wanted.node_data(), given.node_data()
+    if mine != other or mine is None:
+        return None if mine == other else (mine or (None, None), other or (None, None))
+    pairs = zip(wanted.children(), given.children(), strict=False)
+    return next((found for one, two in pairs if (found := _apart(one, two)) is not None), None)
 
 
 @functools.singledispatch

@@ -25,7 +25,7 @@ from .named import AxisName, NamedArray
 from .naming import name_axes
 from .normal import normalize
 from .program import Argument, Carry, Program
-from .refusing import admitted_outputs, called, is_array, refuse_leaks, told
+from .refusing import admitted, called, is_array, refuse_leaks, told, without_replaced
 from .tensor import Tensor
 from .trees import is_tensor, placed_leaves
 
@@ -46,14 +46,15 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         The `Program`.
 
     Raises:
-        TraceError: the function cannot be traced, a leaf is no array, names meet, or `carry` names what is not there.
+        TraceError: the function cannot be traced, or changes its arguments; a leaf is no array, names meet, or `carry`
+            names what is not there.
         DimError: a dim has two sizes.
     """
     names = _parameter_names(fn, len(args))
     by_parameter = {name: _leaves(name, arg) for name, arg in zip(names, args, strict=True)}
     leaves = [leaf for found in by_parameter.values() for leaf in found]
     structure = jax.tree.structure(args, is_leaf=is_tensor)
-    closed, shapes = _jaxpr(fn, structure, [leaf for _, leaf, _ in leaves])
+    closed, shapes = _jaxpr(fn, names, structure, leaves)
     code = apart(folded(flatten(_without_dead_code(closed))))
     _refuse_what_cannot_be_split(fn, code)
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
@@ -80,18 +81,20 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     )
 
 
-def _jaxpr(fn: Callable, structure: Any, leaves: list[Any]) -> tuple[Any, Any]:
+def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -> tuple[Any, Any]:
     """The jaxpr of a function of the leaves' arrays, and the tree of its outputs."""
     # Under its own name and those of its parameters, so that JAX's own messages speak of them.
-    arguments = jax.tree.unflatten(structure, [_like(leaf, _abstract(leaf)) for leaf in leaves])
+    arguments = jax.tree.unflatten(structure, [_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves])
+    replaced: dict[str, int | None] = {}
     try:
-        closed, shapes = jax.make_jaxpr(admitted_outputs(fn), return_shape=True)(*arguments)
+        closed, (shapes, _) = jax.make_jaxpr(admitted(fn, names, replaced), return_shape=True)(*arguments)
     except MeshlabError:
         raise
     except Exception as error:
-        raise TraceError(told(called(fn), error)) from error
+        numbers = {place: leaf for place, leaf, _ in leaves if isinstance(leaf, bool | int | float | complex)}
+        raise TraceError(told(called(fn), error, numbers)) from error
     refuse_leaks(called(fn), closed)
-    return closed, shapes
+    return without_replaced(fn, closed, replaced), shapes
 
 
 def _like(leaf: Any, array: Any) -> Any:

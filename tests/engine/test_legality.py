@@ -65,6 +65,7 @@ def test_optional_names_may_be_missing():
     rules = resolve(PROGRAM, MESH, "zebra?:data ffn?:zebra batch?:data")
     assert dict(rules.plain) == {"batch": ("data",)}
     assert resolve(PROGRAM, MESH, {"zebra/*?": {"embed": "data"}}).stored == {}
+    assert resolve(PROGRAM, MESH, {"params/w9?": {"embed": "data"}}).stored == {}
     # Optional is only whether a name exists: what it says must still be legal.
     assert set(problems("batch?:model")) == {"not_divisible"}
 
@@ -180,3 +181,53 @@ def test_axes_of_size_one_split_nothing():
 def test_a_plan_needs_a_mesh():
     with pytest.raises(ml.MeshlabError, match=r"plan\(\) was given .*'data': 2.* for its mesh; write program.plan"):
         PROGRAM.plan({"data": 2}, "batch:data")  # pyright: ignore[reportArgumentType]
+
+
+def test_in_a_place_a_question_mark_stands_for_one_character():
+    arrays = {"w": jax.ShapeDtypeStruct((8,), "float32"), "w1": jax.ShapeDtypeStruct((8,), "float32")}
+    program = ml.trace(lambda p: p, ml.named(arrays, "a"), carry={})
+    mesh = ml.mesh(x=2)
+    assert set(resolve(program, mesh, {"p/w?": {"a": "x"}}).stored) == {"p/w1"}
+    assert set(resolve(program, mesh, {"p/?1": {"a": "x"}}).stored) == {"p/w1"}
+    # Where it matches nothing as a glob, it says that the place may be missing.
+    assert set(resolve(program, mesh, {"p/w1?": {"a": "x"}}).stored) == {"p/w1"}
+    assert resolve(program, mesh, {"p/b?": {"a": "x"}}).stored == {}
+
+
+def test_a_made_up_name_is_refused_with_the_rename_that_makes_it_ones_own():
+    x = ml.named(jax.ShapeDtypeStruct((8, 16), "float32"), "seq embed")
+    program = ml.trace(lambda x: x @ x.T, x)
+    found = problems("~seq:data", program)["unknown_dim"]
+    assert str(found) == (
+        "`~seq` is a name that meshlab made up, which layouts cannot address. "
+        'Give it one of yours: program.rename({"~seq": "seq_2"}).'
+    )
+    assert program.rename({"~seq": "seq_2"}).plan(MESH, "seq_2:data")
+
+
+def test_a_dim_of_a_scan_is_told_where_it_can_be_stored():
+    x = ml.named(jax.ShapeDtypeStruct((8, 16), "float32"), "time embed")
+    many = {"a": x, "b": {"c": x}}
+
+    def run(xs, ys):
+        return jax.lax.scan(lambda c, row: (c + row[0] * row[1]["a"] + row[1]["b"]["c"], None), xs[0], (xs, ys))[0]
+
+    assert problems("time:data", ml.trace(run, x, many))["pipeline"].fix == (
+        'To store it split, write {"xs": {"time": "data"}}.'
+    )
+    program = ml.trace(lambda ys: run(ys["a"], ys), many)
+    layout = {"ys/*": {"time": "data"}}
+    assert problems("time:data", program)["pipeline"].fix == 'To store it split, write {"ys/*": {"time": "data"}}.'
+    assert program.plan(MESH, layout)
+    mapped = ml.trace(lambda x: jax.lax.map(jax.numpy.tanh, x), x)
+    assert problems("time:data", mapped)["pipeline"].fix == 'To store it split, write {"x": {"time": "data"}}.'
+
+
+def test_a_dim_of_a_scan_that_is_stored_nowhere_is_told_no_place():
+    A = ml.Dim("a", 4)
+
+    def run(x):
+        steps = ml.tensor(jax.numpy.ones((8, 4)), "time", A)
+        return ml.scan(lambda c, step: (c + step, None), x, steps, "time")[0]
+
+    assert problems("time:data", ml.trace(run, ml.f32[A]))["pipeline"].fix == ""

@@ -76,3 +76,38 @@ def test_what_does_not_fit_is_told_all_at_once():
         ml.named(PARAMS, {"dense": {"kernel": "a b"}})
     with pytest.raises(ml.DimError, match=r"the array is given 'a=4', which is neither"):
         ml.named(jnp.ones(4), "a=4")
+
+
+def test_a_merged_axis_that_cannot_be_is_told_why():
+    with pytest.raises(
+        ml.DimError, match=r"`a\*b` is a=4 × b=\? and has size 6 at argument `x`: 4 does not divide 6\."
+    ):
+        ml.trace(lambda x: x, ml.named(jnp.ones(6), "(a=4 b)"))
+    with pytest.raises(ml.DimError, match=r"`a\*b` is a=2 × b=4 and has size 6 at argument `x`: 2 × 4 is 8, not 6\."):
+        ml.trace(lambda x: x, ml.named(jnp.ones(6), "(a=2 b=4)"))
+
+
+def test_names_that_are_no_text_are_told():
+    with pytest.raises(
+        ml.DimError, match=r"the array is given \{'batch': 0\} \(dict\); names are a text .* axis, \"batch seq\", say"
+    ):
+        ml.named(jnp.ones((4, 6)), {"batch": 0})
+    with pytest.raises(
+        ml.DimError, match=r"`w` is given 0 \(int\); names are a text with one for each axis, \"batch\""
+    ):
+        ml.named({"w": jnp.ones(4)}, {"w": 0})
+    with pytest.raises(ml.DimError, match=r"shape \(4, 6\), for which 'a' has 1 name\."):
+        ml.named(jnp.ones((4, 6)), "a")
+
+
+def test_a_glob_that_lacks_what_all_paths_end_in_is_completed():
+    nested = {"up": {"kernel": {"value": jnp.ones((6, 8))}}, "down": {"kernel": {"value": jnp.ones((8, 6))}}}
+    for glob, meant in (
+        ("*kernel", "*kernel/value"),
+        ("kernel", "*/kernel/value"),
+        ("up", "up/*"),
+        ("value", "*/value"),
+    ):
+        with pytest.raises(ml.DimError) as caught:
+            ml.named(nested, {glob: "a b"})
+        assert str(caught.value) == f"named() cannot be: `{glob}` matches no path. Did you mean `{meant}`?"

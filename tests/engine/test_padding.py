@@ -116,3 +116,31 @@ def test_whole_numbers_stay_exact():
         found = program.plan(MESHES[0], layout, pad=True).run(x.astype(np.int32), w.astype(np.int32))
         for one, other in zip(found, (x @ w, x.sum(0), x.max(0)), strict=True):
             np.testing.assert_array_equal(one.array, other)
+
+
+def test_a_padded_plan_has_no_words_in_jax():
+    """JAX takes no uneven shards for arguments and outputs; that is told before JAX does."""
+    program = ml.trace(lambda x, y: (ml.tanh(x), y), ml.f32[C, A], ml.f32[C])
+    plan = program.plan(ml.mesh(y=4), {"c": "y", "out/1": {"c": None}}, pad=True)
+    for name, ask in (
+        (r"plan\.xla\(\)", plan.xla),
+        (r"plan\.xla\(\)", lambda: plan.xla("stored")),
+        (r"plan\.shardings", lambda: plan.shardings),
+        (r"plan\.partition_specs", lambda: plan.partition_specs),
+    ):
+        told = (
+            name
+            + r" is for JAX's and XLA's own partitioner, which takes no uneven shards for arguments and outputs, but "
+            r"this plan pads some:\n  1\. At `x`, `y`, `out/0`: `c` has size 7, which 4 \(`y`\) does not divide\. "
+            r"Sizes that fit: 4 or 8\.\nChoose sizes that fit; or run it by plan\.run, which pads by itself\."
+        )
+        with pytest.raises(ml.LayoutError, match=told) as caught:
+            ask()
+        assert [problem.code for problem in caught.value.problems] == ["not_divisible"]
+
+
+def test_what_is_padded_inside_alone_has_words_in_jax():
+    program = ml.trace(lambda x, y: (ml.tanh(x) * y).sum(), ml.f32[C], ml.f32[C])
+    plan = program.plan(ml.mesh(y=4), {"c": "y", "x": {"c": None}, "y": {"c": None}}, pad=True)
+    assert plan.rules.padded
+    assert plan.xla().equal

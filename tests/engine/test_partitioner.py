@@ -134,6 +134,7 @@ def test_groups_that_are_no_mesh_axes_are_shown_as_such():
     assert report.inserted == {("all-reduce", ("?",)): 4, ("all-gather", ("?",)): 4}
     assert report.inserted_wire_bytes == 4 * 2 * 3 / 4 + 4
     assert "all-reduce over ?" in str(report)
+    assert "· over ?: between devices that are those of no set of mesh axes; XLA chose groups" in str(report)
 
 
 def test_groups_of_devices_in_another_order_are_read():

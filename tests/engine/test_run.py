@@ -1,6 +1,7 @@
 """Running takes what was traced, in any of its forms, and tells all that does not fit."""
 
 import collections
+import dataclasses
 
 import jax
 import jax.numpy as jnp
@@ -109,3 +110,28 @@ def test_keys_go_in_and_come_out():
         is_key = jnp.issubdtype(expected.dtype, jax.dtypes.prng_key)
         as_numbers = jax.random.key_data if is_key else np.asarray
         np.testing.assert_array_equal(as_numbers(expected), as_numbers(found))
+
+
+def test_few_of_many_differences_are_listed():
+    many = {f"w{i:02}": np.zeros(8, np.float32) for i in range(90)}
+    plan = ml.trace(lambda many, x: many["w00"] + x[0], many, [many["w00"]]).plan(X4)
+    with pytest.raises(RunError, match=r"missing `many/w00`, .*`many/w07` and 83 more and does not know") as caught:
+        plan.run([many["w00"]], many)
+    assert len(str(caught.value)) < 600
+    wrong = dict.fromkeys(many, np.zeros(4, np.float32))
+    with pytest.raises(RunError, match=r"`many/w07` has shape \(4,\), where \(8,\) was traced; and 82 more\."):
+        plan.run(wrong, [many["w00"]])
+
+
+def test_static_data_that_differ_are_told():
+    @jax.tree_util.register_dataclass
+    @dataclasses.dataclass
+    class Layer:
+        w: jax.Array
+        train: bool = dataclasses.field(metadata={"static": True})
+
+    plan = ml.trace(lambda layers: layers[0].w * 2.0, [Layer(jnp.ones(8), train=True)]).plan(X4)
+    with pytest.raises(RunError, match=r"the right arrays, but the static data of a `Layer` differ .* model\.eval\(\)"):
+        plan.run([Layer(jnp.ones(8), train=False)])
+    with pytest.raises(RunError, match=r"in trees of other types: `list` was traced, and `tuple` is given\. Give run"):
+        plan.run((Layer(jnp.ones(8), train=True),))

@@ -146,3 +146,7 @@ def test_places_are_not_shared():
         ml.trace(lambda out: out * 2.0, ml.f32[A])
     with pytest.raises(ml.TraceError, match="tag `x` would share a place .* Give it another name"):
         ml.trace(lambda x: ml.tag(x, "x") * 2.0, ml.f32[A])
+
+
+def test_a_program_without_names_says_so():
+    assert repr(ml.trace(lambda x: x * 2.0, np.ones(3, np.float32))).endswith(": 1 operations over no named dims)")

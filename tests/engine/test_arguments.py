@@ -1,0 +1,125 @@
+"""What a function may not do with its arguments: change them, or ask a traced one for a flag or a size."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import meshlab as ml
+
+X = ml.named(jax.ShapeDtypeStruct((8, 16), jnp.float32), "a b")
+
+
+def refused(fn, *arguments):
+    """The message with which a function is refused."""
+    with pytest.raises(ml.TraceError) as caught:
+        ml.trace(fn, *arguments)
+    return str(caught.value)
+
+
+# Arguments that are changed
+
+
+def updates(params, x):
+    params["w"] = params["w"] - 0.1 * x
+    return x.sum()
+
+
+def adds(params, x):
+    params["b"] = {"c": params.pop("w") + x}
+    return x.sum()
+
+
+def keeps(params, x):
+    params["w"], w = None, params["w"]
+    params["w"] = w
+    return (w * x).sum()
+
+
+def test_what_changes_its_arguments_is_refused_with_their_places():
+    told = refused(updates, {"w": X, "b": X}, X)
+    assert "`updates` changes what it is given and does not return it, at `params/w`. meshlab traces pure" in told
+    assert "return what changed" in told
+    assert "at `params/b/c`. " in refused(adds, {"w": X}, X)
+    assert "at `params/w`. " in refused(lambda params: params.update(w=1.0), {"w": X})
+    tensors = {"w": ml.f32[ml.Dim("a", 4)]}
+    assert "at `params/w`. " in refused(lambda params: params.update(w=params["w"] * 2.0), tensors)
+    assert ml.trace(keeps, {"w": X}, X).outputs == ("out",)
+    assert ml.trace(lambda params: params.pop("w") * 2.0, {"w": X}).outputs == ("out",)
+
+
+def test_what_is_changed_and_returned_is_not_lost():
+    def step(params, x):
+        loss = updates(params, x)
+        return params, loss
+
+    def lost(params, x):
+        first = params["w"]
+        updates(params, x)
+        updates(params, x)
+        return first, params["w"] - 0.1 * x
+
+    for fn in (step, jax.jit(step)):
+        assert ml.trace(fn, {"w": X}, X).carry == {"params": 0}
+    assert "at `params/w`. " in refused(lost, {"w": X}, X)
+
+
+def test_a_module_that_is_updated_in_place_is_refused():
+    nnx, optax = pytest.importorskip("flax.nnx"), pytest.importorskip("optax")
+    model = nnx.Linear(16, 4, rngs=nnx.Rngs(0))
+    optimizer = nnx.Optimizer(model, optax.sgd(0.1), wrt=nnx.Param)
+
+    def forward(model, x):
+        return (model(x) ** 2).mean()
+
+    def step(model, optimizer, x):
+        loss, grads = nnx.value_and_grad(forward)(model, x)
+        optimizer.update(model, grads)
+        return loss
+
+    for fn in (step, nnx.jit(step)):
+        told = refused(fn, model, optimizer, X)
+        assert "at `model/bias/value`, `model/kernel/value`, `optimizer/step/value`. " in told
+        assert "graph, state = nnx.split(model)" in told
+    for fn in (forward, nnx.jit(forward)):
+        assert ml.trace(fn, model, X).outputs == ("out",)
+    graph, state = nnx.split((model, optimizer))
+
+    def pure(state, x):
+        model, optimizer = nnx.merge(graph, state)
+        loss = nnx.jit(step)(model, optimizer, x)
+        return loss, nnx.state((model, optimizer))
+
+    def half(state, x):
+        loss, made = pure(state, x)
+        return loss, made[0]
+
+    for fn in (pure, jax.jit(pure), nnx.jit(pure)):
+        assert ml.trace(fn, state, X).carry == {"state": 1}
+    # The optimizer's own state is updated, and not returned.
+    assert "at `state/1/step/value`. " in refused(half, state, X)
+
+
+# Flags among the arguments
+
+
+def flagged(x, train):
+    return x.sum() if train else x.mean()
+
+
+def sized(x, count):
+    return x.reshape(count, -1)
+
+
+def test_a_flag_is_told_to_be_closed_over():
+    bound = "If `train` is a flag or a size, close over it: functools.partial(flagged, train=True), say."
+    assert "jnp.where or jax.lax.cond. Every argument is traced as data. " + bound in refused(flagged, X, True)
+    assert bound in refused(jax.jit(flagged, static_argnums=1), X, True)
+    assert bound in refused(jax.jit(flagged, static_argnames="train"), X, True)
+    assert "functools.partial(sized, count=4), say" in refused(sized, X, 4)
+    assert "functools.partial(fn, n=2), say" in refused(lambda x, n: x if n else -x, X, 2)
+    assert "close over what jit holds static" in refused(jax.jit(flagged, static_argnums=1), X, jnp.ones(()))
+    assert "functools.partial" not in refused(flagged, X, jnp.ones(()))
+    assert ml.trace(functools.partial(flagged, train=True), X).outputs == ("out",)
+    assert "`flagged` takes () but 1 arguments were given" in refused(functools.partial(flagged, X, True), X)
