@@ -17,13 +17,13 @@ from typing import Any
 from . import exchange, legality, plan, renaming
 from .code import Code, Operation, item_bytes, use_counts, walk
 from .errors import MeshlabError, closest
+from .free import free_values, repeated_values
 from .layout import LayoutLike
 from .mesh import Mesh
 from .naming import Cuts, Names, facts_of
 from .normal import uniform_values
 from .outline import Copy, Outline, outline_of
 from .rules import Factors, factors_of
-from .rules.elementwise import ELEMENTWISE
 from .source import Source
 
 
@@ -260,30 +260,13 @@ class Program:
 
     @functools.cached_property
     def free(self) -> frozenset[int]:
-        """Values that any device can make in any spec: scalars broadcast, iotas, and what is made of them alone.
-
-        And what repeats a smaller value, which is moved itself before it is repeated.
-        """
-        found: set[int] = set()
-        for operation in walk(self.code.block):
-            if operation.name == "iota" or (operation.outputs[:1] and operation.outputs[0] in self.uniform[0]):
-                found.update(operation.outputs)
-            elif operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":
-                of_free = all(not isinstance(i, int) or i in found for i in operation.inputs)
-                found.update(operation.outputs if operation.reads and of_free else ())
-        return frozenset(found | self.repeated)
+        """Values that any device can make in any spec, and those that repeat a smaller one."""
+        return free_values(self.code, self.uniform[0]) | self.repeated
 
     @functools.cached_property
     def repeated(self) -> frozenset[int]:
         """What repeats a smaller value: a bias for a batch, a mean for what it was taken of."""
-        shape_of = self.code.shape_of
-        return frozenset(
-            operation.outputs[0]
-            for operation in walk(self.code.block)
-            if operation.name == "broadcast_in_dim"
-            and operation.reads
-            and 1 < math.prod(shape_of(operation.inputs[0])) < math.prod(shape_of(operation.outputs[0]))
-        )
+        return repeated_values(self.code)
 
     @functools.cached_property
     def factors(self) -> dict[Operation, Factors]:
