@@ -26,6 +26,12 @@ from .steps import Cause, Compute, Move
 if TYPE_CHECKING:
     from .plan import Plan
 
+_WAYS = {
+    "carried": "; the sum is carried through the loop and added up once behind it",
+    "stacked": "; the sums of all turns are stacked and added up once behind it",
+    "next": "; the sum is carried into the next turn and added up there",
+}
+
 
 @dataclasses.dataclass(frozen=True)
 class Collective:
@@ -151,8 +157,7 @@ class _Story:
         verb = {"gather": "looked up", "dynamic_slice": "sliced"}.get(operation.name, "summed")
         because = f"{_quoted(dim for dim, _ in pairs)} {be} {verb}{where} while {_split(pairs)}"
         if way.loop is not None:
-            how = "the sums of all turns are stacked" if way.stacked else "the sum is carried through the loop"
-            because += f"; {how} and added up once behind it"
+            because += _WAYS[way.how]
         if step.hop.kind == "reduce-scatter":
             because += "; what it adds up to is stored split, so each device keeps its part"
         label = self.program.value(step.name)

@@ -10,10 +10,11 @@ added up. They are followed back, against all that, to the operations that sum a
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from .code import Operation
+from .code import Operation, walk
 from .loops import LOOPS, carried
 from .outline import Copy
 from .spec import Axes
@@ -32,12 +33,13 @@ class Way:
     """How a partial sum came to where it is added up.
 
     Attributes:
-        loop: the outermost loop that it came out of, if there is one.
-        stacked: whether it came out of that stacked, a sum for each turn; if not, it was carried from turn to turn.
+        loop: the outermost loop that it came through, if there is one.
+        how: "carried" from turn to turn and out of the loop; "stacked", a sum for each turn; or carried only to the
+            "next" turn.
     """
 
     loop: Operation | None = None
-    stacked: bool = False
+    how: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +89,9 @@ class Origins:
             if step is None:
                 outside = self.program.outermost(value)
                 waiting += [(outside, way)] if outside != value else []
+                if value in self.turns:
+                    loop, made = self.turns[value]
+                    waiting.append((made, way if way.loop else Way(loop, "next")))
                 continue
             dims = self.summed(step, left)
             if dims:
@@ -97,13 +102,26 @@ class Origins:
             waiting += [(v, way) for v in reversed(partial)]
         return found, maker
 
+    @functools.cached_property
+    def turns(self) -> dict[int, tuple[Operation, int]]:
+        """For what a loop carries into a turn, the loop and the value in which the turn before hands it on."""
+        return {
+            before: (operation, after)
+            for operation in walk(self.program.code.block)
+            if operation.name in LOOPS
+            for body in operation.blocks[:1]
+            for before, after in list(zip(body.inputs, body.outputs, strict=False))[: carried(operation)]
+            if isinstance(after, int)
+        }
+
     def inward(self, value: int, way: Way) -> tuple[int, Way]:
         """The value inside blocks that one is, in the numbers of the copy that is told, and the way out of there."""
         program = self.program
         while value in program.insides or value in program.roots:
             operation = program.makers.get(value)
             if operation is not None and operation.name in LOOPS and way.loop is None:
-                way = Way(operation, operation.outputs.index(value) >= carried(operation))
+                stacked = operation.outputs.index(value) >= carried(operation)
+                way = Way(operation, "stacked" if stacked else "carried")
             value = program.insides.get(value, program.roots.get(value, value))
         copy = program.copies.get(value)
         first = self.stand_ins.get(copy) if copy is not None else None

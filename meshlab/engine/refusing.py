@@ -66,16 +66,23 @@ def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
     """
     source = source_of_error(error)
     fix = next((f" {fix}." for kind, fix in _FIXES if isinstance(error, kind)), "")
+    raised = f"{type(error).__name__}: {str(error).rstrip()}"
     static = "static arguments" in str(error)
+    if static:
+        raised = "`jax.jit` is told to hold an argument static (static_argnums, static_argnames), which is data here."
     if numbers and (static or fix or "concrete value" in str(error)):
-        place, number = next(iter(numbers.items()))
-        bound = f"functools.partial({name if name.isidentifier() else 'fn'}, {place}={number!r})"
-        alike = f"{listed(numbers)} {'are' if len(numbers) > 1 else 'is'}"
-        fix += f" Every argument is traced as data. If {alike} a flag or a size, close over it: {bound}, say."
+        parameters = {
+            place.split("/")[0]: repr(number) if "/" not in place else "…" for place, number in numbers.items()
+        }
+        bound = ", ".join(
+            [name if name.isidentifier() else "fn", *(f"{p}={number}" for p, number in parameters.items())]
+        )
+        it = "are flags or sizes, close over them" if len(parameters) > 1 else "is a flag or a size, close over it"
+        fix += f" Every argument is traced as data. If {listed(parameters)} {it}: functools.partial({bound}), say."
     elif static:
         fix += " Every argument of ml.trace is traced as data: close over what jit holds static, by functools.partial."
     where = f"\nIt was raised at {source}: `{source.code}`." if source else ""
-    return f"`{name}` could not be traced: {type(error).__name__}: {str(error).rstrip()}{where}{fix}"
+    return f"`{name}` could not be traced: {raised}{where}{fix}"
 
 
 def admitted(fn: Callable, names: Sequence[str], replaced: dict[str, int | None]) -> Callable:
@@ -124,11 +131,14 @@ def without_replaced(fn: Callable, closed: Any, replaced: Mapping[str, int | Non
     Raises:
         TraceError: one of them is neither what the argument was nor a result, so that an update would be lost.
     """
+    if not replaced:
+        return closed
     jaxpr, count = closed.jaxpr, len(closed.jaxpr.outvars) - len(replaced)
-    results = {_origin(jaxpr, variable) for variable in jaxpr.outvars[:count]}
+    origin_of = _Seen().origin
+    results = {origin_of(jaxpr, variable) for variable in jaxpr.outvars[:count]}
     lost = []
     for variable, (place, number) in zip(jaxpr.outvars[count:], replaced.items(), strict=True):
-        origin = _origin(jaxpr, variable)
+        origin = origin_of(jaxpr, variable)
         if origin not in results and (number is None or origin != (jaxpr.invars[number],)):
             lost.append(place)
     if lost:
@@ -141,21 +151,29 @@ def without_replaced(fn: Callable, closed: Any, replaced: Mapping[str, int | Non
     return closed.replace(jaxpr=jaxpr.replace(outvars=jaxpr.outvars[:count]))
 
 
-def _origin(jaxpr: Any, variable: Any) -> tuple:
-    """What a variable is, seen through calls that return what they are given, as `nnx.jit` returns all its state."""
-    makers = {out: (e, i) for e in jaxpr.eqns for i, out in enumerate(e.outvars)}
-    while isinstance(variable, Var) and variable in makers:
-        equation, position = makers[variable]
-        if equation.primitive.name not in _CALLS:
-            break
-        inner = equation.params[_CALLS[equation.primitive.name]]
-        inner = getattr(inner, "jaxpr", inner)
-        inside = _origin(inner, inner.outvars[position])
-        given = [outer for v, outer in zip(inner.invars, equation.invars, strict=True) if inside == (v,)]
-        if not given:
-            return (id(equation), *inside)
-        variable = given[0]
-    return (variable,) if isinstance(variable, Var) else (id(variable),)
+class _Seen:
+    """Variables, seen through calls that return what they are given, as `nnx.jit` returns all of its state."""
+
+    def __init__(self):
+        self.makers: dict[int, dict[Var, tuple[Any, int]]] = {}
+
+    def origin(self, jaxpr: Any, variable: Any) -> tuple:
+        """What a variable is: an earlier one, or what a call made, by the path into it."""
+        if id(jaxpr) not in self.makers:
+            self.makers[id(jaxpr)] = {out: (e, i) for e in jaxpr.eqns for i, out in enumerate(e.outvars)}
+        makers = self.makers[id(jaxpr)]
+        while isinstance(variable, Var) and variable in makers:
+            equation, position = makers[variable]
+            if equation.primitive.name not in _CALLS:
+                break
+            inner = equation.params[_CALLS[equation.primitive.name]]
+            inner = getattr(inner, "jaxpr", inner)
+            inside = self.origin(inner, inner.outvars[position])
+            given = [outer for v, outer in zip(inner.invars, equation.invars, strict=True) if inside == (v,)]
+            if not given:
+                return (id(equation), *inside)
+            variable = given[0]
+        return (variable,) if isinstance(variable, Var) else (id(variable),)
 
 
 def refuse_leaks(name: str, closed: Any):

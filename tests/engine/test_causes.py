@@ -191,6 +191,24 @@ def test_a_sum_that_a_loop_stacks_is_told_from_where_it_is_made():
     ]
 
 
+def test_a_sum_that_a_loop_hands_to_its_next_turn_is_told_from_where_it_is_made():
+    def cell(state, x, w):
+        state = jnp.tanh(x + state @ w)
+        return state, state
+
+    def loss(w, xs):
+        return jax.lax.scan(lambda c, x: cell(c, x, w), jnp.zeros_like(xs[0]), xs)[1].sum()
+
+    arguments = abstract("_ a", 8, 8), abstract("steps batch a", 3, 4, 8)
+    _, rows = causes(jax.grad(loss), arguments, "a:data")
+    (row,) = [c for c in rows if c.kind == "all-reduce"]
+    assert row.because == (
+        f"`a` is summed in the backward pass inside the loop at test_causes.py:{loss.__code__.co_firstlineno + 1} "
+        "while split over `data`; the sum is carried into the next turn and added up there."
+    )
+    assert row.times == 3
+
+
 def test_remedies_name_the_dims_that_layouts_have():
     def fn(w, x):
         return jnp.sort(x @ w, axis=1)
