@@ -143,7 +143,7 @@ class Planner:
 
     def repeating(self, value: Input) -> Spec | None:
         """The spec of a value that repeats another one, if it is made where that lies; None for all others."""
-        if value not in self.program.repeated or value not in self.fills:
+        if not isinstance(value, int) or value not in self.program.repeated or value not in self.fills:
             return None
         return self.outcome(self.fills[value]).results[0]
 

@@ -1,5 +1,10 @@
 """Looking up rows of a table, and adding to them, is the same wherever the table and the ids are split."""
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -7,6 +12,7 @@ import pytest
 import meshlab as ml
 from tests.engine.programs import X2Y2, A, B, C, checked, sent
 
+ROOT = pathlib.Path(__file__).parents[2]
 TABLE, IDS = ml.f32[A, B], ml.i32[C]
 
 
@@ -36,8 +42,7 @@ def test_the_gradient_of_looking_up_is_the_same_where_the_table_is_split(mode, l
     checked(fn, (TABLE, IDS), layout, mesh=X2Y2, data=(table, ids))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16"])
-def test_small_integers_look_up_in_large_tables(dtype):
+def small_integers(dtype):
     Rows = ml.Dim("rows", 256)
     ids = jnp.array([0, 127, 1, 100, 64, 63, 2, 120], dtype)
 
@@ -47,3 +52,14 @@ def test_small_integers_look_up_in_large_tables(dtype):
 
     args = ml.f32[Rows, ml.Dim("two", 2)], ml.tensor(ids, C)
     checked(fn, args, "rows:x", mesh=ml.mesh(x=2), data=(jnp.arange(512.0).reshape(256, 2), ids))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16"])
+def test_small_integers_look_up_in_large_tables(dtype):
+    small_integers(dtype)
+
+
+def test_the_smallest_integers_look_up_in_large_tables():
+    """In a process of its own: XLA's plainer generator, which tests run with, writes int8 positions wrong (0.10.2)."""
+    code = "from tests.engine.test_lookups import small_integers as f; import meshlab as ml; ml.simulate(8); f('int8')"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"XLA_FLAGS": ""}, cwd=ROOT)

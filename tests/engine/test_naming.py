@@ -85,7 +85,7 @@ def test_two_names_that_meet_are_told_with_both_lines():
 
 def test_one_name_with_two_sizes_is_told():
     with pytest.raises(
-        ml.DimError, match="`a` has size 4 at argument `x` and size 5 at argument `y`. Give one of them"
+        ml.DimError, match="`a` has size 4 at argument `x` and size 5 at argument `y`. Give what differs"
     ):
         ml.trace(lambda x, y: (x, y), ml.f32[A], ml.f32[ml.Dim("a", 5)])
 

@@ -93,11 +93,15 @@ COUNTS = {"net": (60, 4), "accumulated": (40, 2), "edges": (20, 3), "recomputed"
 
 
 def both(program, mesh, layout):
-    """A program planned without an outline, and with one."""
+    """A program planned without an outline, and with one that finds short stretches too."""
     rules = resolve(program, mesh, layout)
     grid = Grid(mesh.axes, rules.padded)
-    flat, outline = {}, outline_of(program, 10, 4)
-    return [Plan(program, mesh, layout, rules, plan_steps(program, rules, grid, o)) for o in (flat, outline)]
+    plans = []
+    for outline in ({}, outline_of(program, 10, 4)):
+        own = dataclasses.replace(program)
+        vars(own)["outline"] = outline  # in the place of the one that would be worked out, for stretches worth it
+        plans.append(Plan(own, mesh, layout, rules, plan_steps(own, rules, grid, outline)))
+    return plans
 
 
 def totals(plan):
