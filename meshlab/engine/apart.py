@@ -36,7 +36,10 @@ class _Maker:
         made: list[Operation] = []
         for operation in block.operations:
             blocks = tuple(map(self.block, operation.blocks))
-            inputs = tuple(self.own(value, made) if value in self.free else value for value in operation.inputs)
+            inputs = tuple(
+                self.own(value, made) if isinstance(value, int) and value in self.free else value
+                for value in operation.inputs
+            )
             made.append(dataclasses.replace(operation, inputs=inputs, blocks=blocks))
             if operation.name in _SHAPED and all(value in self.free for value in operation.reads):
                 self.free[operation.outputs[0]] = operation
