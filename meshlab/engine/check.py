@@ -4,7 +4,7 @@ Three things must be equal:
 
 1. the bytes of every kind of collective over every set of mesh axes, predicted and read from the compiled program;
 2. the bytes of arguments and outputs on a device;
-3. the results, and those of the plain function on one device (floats within 5e-5 of each output's root mean square for
+3. the results, and those of the plain function on one device (floats within 2e-4 of each output's root mean square for
    32 bits, which is what the order of additions makes of them; integers exactly).
 
 An output may be all rounding, such as the gradient of a bias that a softmax takes out again: zero, but for what was
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 # Greatest error of an output, as a share of its root mean square, by bytes of the narrowest float in the program; for
 # 16 bits, where single elements may be far off, the root mean square of the error. Measured: layouts of one program
-# differ by at most 1.5e-5 in 32 bits, as float32 from float64 does, and by 2.2e-2 in 16.
-TOLERANCE = {1: 0.5, 2: 5e-2, 4: 5e-5, 8: 1e-12}
+# differ by at most 1.5e-5 in 32 bits, as float32 from float64 does, and by 9e-5 where the compiler does not optimize
+# (as in tests), and adds up thousands of addends one by one. In 16 bits they differ by 2.2e-2.
+TOLERANCE = {1: 0.5, 2: 5e-2, 4: 2e-4, 8: 1e-12}
 # How many times further than the plain function goes by rounding its arguments a plan's results may be off.
 ROUNDING = 8
 # Above this many bytes of arguments, numbers are not checked unless data is given.

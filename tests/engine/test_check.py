@@ -87,7 +87,7 @@ def test_errors_are_shares_of_the_root_mean_square():
     ((place, error, tolerance),) = errors((x, x + np.float32(0.5)))
     assert place == "out/0"
     assert error == pytest.approx(0.5 / 2.5)
-    assert tolerance == 5e-5
+    assert tolerance == 2e-4
     assert errors((x, x))[0][1] == 0
 
 
@@ -105,7 +105,7 @@ def test_integers_nans_and_infinities_must_be_the_same():
 def test_nothing_is_compared_with_something_small():
     zero = np.zeros(3, np.float32)
     assert errors((zero, zero))[0][1] == 0
-    assert errors((zero, zero + np.float32(1e-3)))[0][1] > 5e-5
+    assert errors((zero, zero + np.float32(1e-3)))[0][1] > 2e-4
 
 
 def test_integers_are_drawn_within_what_they_index():
