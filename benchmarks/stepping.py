@@ -31,9 +31,11 @@ from meshlab.models import zoo
 
 STEPS = 21
 RESAMPLES = 2000
-# The dims of the zoo's models over which work is split, and the one over which parameters are stored, where there.
-_WORK = ("hidden", "hidden_odd", "ffn", "d_ff", "heads", "vocab")
-_STORED = ("embed", "d_model", "io", "hidden")
+# The dims of the zoo's models over which work is split, those over which positions are, and the one over which
+# parameters are stored, where there.
+_WORK = ("hidden", "hidden_odd", "ffn", "d_ff", "inner", "heads", "vocab", "hidden1", "hidden_1", "channels_1")
+_SPACE = ("height", "rows")
+_STORED = ("embed", "d_model", "io", "hidden", "hidden1", "channels_1")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,34 +60,48 @@ class Race:
 
 def layouts(program: ml.Program) -> Iterator[tuple[str, ml.Mesh, Any]]:
     """Yields a name, a mesh of 8 devices and a layout for each way to split a program that is legal for it."""
-    work = {dim: "model" for dim in _WORK if dim in program.dims}
-    stored = {next(dim for dim in _STORED if dim in program.dims): "data"}
-    kept = {f"{name}/*": stored for name in ("params", "opt_state") if name in program.parameters}
     line, square = ml.mesh(data=8), ml.mesh(data=2, model=4)
-    for name, mesh, layout in (
-        ("data", line, {"batch": "data"}),
-        ("tensor", square, work),
-        ("data, tensor", square, {"batch": "data"} | work),
-        ("FSDP", line, {"batch": "data"} | kept),
+    work: dict[str, Any] = {}
+    for dim in _WORK:
+        work |= {dim: "model"} if _legal(program, square, work | {dim: "model"}) else {}
+    space = {dim: "model" for dim in _SPACE if dim in program.dims}
+    stored = {dim: "data" for dim in [d for d in _STORED if d in program.dims][:1]}
+    kept = {f"{name}/*": stored for name in ("params", "opt_state") if name in program.parameters and stored}
+    for name, mesh, layout, known in (
+        ("data", line, {"batch": "data"}, True),
+        ("tensor", square, work, work),
+        ("data, tensor", square, {"batch": "data"} | work, work),
+        ("data, space", square, {"batch": "data"} | space, space),
+        ("FSDP", line, {"batch": "data"} | kept, kept),
     ):
-        try:
-            program.plan(mesh, layout)
-        except ml.LayoutError:
-            continue
-        yield name, mesh, layout
+        if known and _legal(program, mesh, layout):
+            yield name, mesh, layout
+
+
+def _legal(program: ml.Program, mesh: ml.Mesh, layout: dict[str, Any]) -> bool:
+    try:
+        program.plan(mesh, layout)
+    except ml.LayoutError:
+        return False
+    return True
+
+
+def steps_of_the_zoo() -> list[zoo.Model]:
+    """Returns the largest model of each program: the step of training, where there is one."""
+    return list({model.program: model for model in zoo.models()}.values())
 
 
 def measure(models: Sequence[zoo.Model] | None = None, steps: int = STEPS) -> list[Race]:
     """Returns the times of all models under all their layouts.
 
     Args:
-        models: what to run; without any, the whole zoo.
+        models: what to run; without any, one model of each program of the zoo.
         steps: how often each side of a case runs.
     """
     ml.simulate(8)
     races = []
-    for model in zoo.models() if models is None else models:
-        program, data = ml.trace(model.step, *model.shapes), model.data(0)
+    for model in steps_of_the_zoo() if models is None else models:
+        program, data = model.trace(), model.data(0)
         for name, mesh, layout in layouts(program):
             races.append(_race(f"{model.name}: {name}", program.plan(mesh, layout), data, steps))
         jax.clear_caches()

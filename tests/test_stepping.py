@@ -52,6 +52,8 @@ def test_layouts_are_those_that_are_legal():
         "data, tensor": {"batch": "data"} | work,
         "FSDP": {"batch": "data", "params/*": stored, "opt_state/*": stored},
     }
+    space = dict((name, layout) for name, _, layout in stepping.layouts(MODELS["convnet_sgd"].trace()))["data, space"]
+    assert space == {"batch": "data", "rows": "model"}
     four = ml.trace(lambda params: params, ml.f32[ml.dims(batch=4, hidden=8)])
     assert [name for name, _, _ in stepping.layouts(four)] == ["tensor", "data, tensor"]
 
