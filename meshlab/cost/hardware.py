@@ -177,8 +177,8 @@ class Hardware:
             more: further attributes.
         """
         rates = {kind: Figure(rate) for kind, rate in flops.items()}
-        given = {"title": name, "platform": "gpu"} | more
-        return cls(name, flops=rates, memory=Figure(memory), bandwidth=Figure(bandwidth), network=network, **given)
+        made = cls(name, name, "gpu", rates, Figure(memory), Figure(bandwidth), network)
+        return dataclasses.replace(made, **more)
 
     @property
     def memory_bytes(self) -> float:
@@ -278,13 +278,13 @@ def _read(path: pathlib.Path) -> Hardware:
         value, source, *recalled = entry
         return Figure(float(value), sources[source], not recalled)
 
-    network = data.get("torus") or data["switch"]
-    made = {
-        key: figure(value) if isinstance(value, list) and key != "limits" else value for key, value in network.items()
-    }
-    kind = Torus if "torus" in data else Switch
-    fields = {field.name for field in dataclasses.fields(kind)}
-    limits = {"limits": tuple(made["limits"])} if "limits" in made else {}
+    if "torus" in data:
+        torus = data["torus"]
+        network = Torus(tuple(torus["limits"]), torus["wraps"], figure(torus["link"]), figure(torus["hop"]))
+    else:
+        switch = data["switch"]
+        figures = (figure(switch[name]) for name in ("egress", "base", "step"))
+        network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
     outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host")
     return Hardware(
         path.stem,
@@ -293,7 +293,7 @@ def _read(path: pathlib.Path) -> Hardware:
         {kind: figure(entry) for kind, entry in data["flops"].items()},
         figure(data["memory"]["bytes"]),
         figure(data["memory"]["bandwidth"]),
-        kind(**{key: value for key, value in made.items() if key in fields} | limits),
+        network,
         Outside(figure(outside["link"]), figure(outside["latency"])) if outside else None,
         figure(data["host"]["link"]) if "host" in data else None,
         **{key: data[key] for key in more if key in data},

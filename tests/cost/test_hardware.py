@@ -62,7 +62,9 @@ def test_narrow_and_wide_floats_have_rates_of_their_own():
 )
 def test_slices_wrap_as_they_are_published_to(name, shape, rings):
     """MaxText, accelerator_to_spec_map.py."""
-    assert hardware(name).network.rings(shape) == rings
+    network = hardware(name).network
+    assert isinstance(network, Torus)
+    assert network.rings(shape) == rings
 
 
 def test_what_is_given_as_a_torus_wraps_unless_said_otherwise():
