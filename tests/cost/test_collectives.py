@@ -1,0 +1,146 @@
+"""Seconds of collectives: the published figures, and what must hold for all of them."""
+
+import dataclasses
+import math
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from meshlab.cost.collectives import KINDS, seconds
+from meshlab.cost.hardware import Figure, Hardware, HardwareError, Switch, Torus, hardware
+from meshlab.cost.topology import place
+from meshlab.engine.mesh import mesh
+
+
+def without_alpha(machine):
+    """The machine with nothing but bandwidth."""
+    none, network = Figure(0.0), machine.network
+    if isinstance(network, Torus):
+        return dataclasses.replace(machine, network=dataclasses.replace(network, hop=none))
+    outside = machine.outside and dataclasses.replace(machine.outside, latency=none)
+    return dataclasses.replace(machine, network=dataclasses.replace(network, base=none, step=none), outside=outside)
+
+
+def cost(name, shape, axes, *collective, book=False):
+    kind, nbytes, over = collective
+    return seconds(kind, nbytes, place(without_alpha(hardware(name)), shape, mesh(**axes)), over, book=book)
+
+
+CUBE = ("v4", (4, 4, 4), {"x": 4, "y": 4, "z": 4})
+ACTIVATIONS = 2 * 1024 * 4096  # bf16[B, D] of the scaling book's exercises on sharded matrices
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        # SB-25: all-gather over X of [B_X, D_Y] on a v4 4x4x4; the book leaves out (n-1)/n.
+        (cost(*CUBE, "all-gather", ACTIVATIONS / 4, ("x",), book=True), 23.30e-6),
+        (cost(*CUBE, "all-gather", ACTIVATIONS / 4, ("x",)), 17.48e-6),
+        # SB-27: all-reduce over Z of [B_X, D_Y]; printed as 190 us, which forgets 1/(XY).
+        (cost(*CUBE, "all-reduce", ACTIVATIONS / 16, ("z",), book=True), 11.65e-6),
+        # SB-32: two rings at once.
+        (cost(*CUBE, "all-gather", ACTIVATIONS, ("x", "y"), book=True), ACTIVATIONS / (2 * 9e10)),
+        # SB-30: of one array an all-to-all on a bidirectional ring costs a quarter of an all-gather.
+        (cost(*CUBE, "all-to-all", ACTIVATIONS, ("x",)), ACTIVATIONS / 9e10 / 4),
+        # SB-70: all-gather of 512 MiB in a node of 8 H100; SB-71, exact.
+        (cost("h100", None, {"x": 8}, "all-gather", 536_870_912, ("x",)), 1.0439e-3),
+        (cost("h100", None, {"x": 8}, "all-gather", 2 * 1024 * 16384, ("x",)), 65.24e-6),
+        (cost("h100", None, {"x": 8}, "all-gather", 2 * 1024 * 16384, ("x",), book=True), 74.57e-6),
+        # SB-73: all-to-all over two nodes of 8.
+        (cost("h100", None, {"m": 2, "x": 8}, "all-to-all", 1e9, ("m", "x")), 1e9 * (2 - 1) / (2**2 * 400e9)),
+        # Eight devices of a node gather over nodes what each of them holds a part of; 1,024 H100 in nodes of 8.
+        (cost("h100", None, {"m": 128, "x": 8}, "all-gather", 1e9, ("m", "x")), 1e9 * (127 / 128) / 400e9),
+        (cost("h100", None, {"m": 4, "x": 8}, "all-gather", 1e9, ("m",)), 1e9 * (3 / 4) / 50e9),
+    ],
+)
+def test_published_figures(found, expected):
+    assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_a_slice_without_a_ring_gathers_one_way():
+    """SB-22 takes a ring of 4 for granted, which a v5e 8x4 has not: exact, by one link each way."""
+    full = 2 * 2048 * 8192
+    assert cost("v5e", (8, 4), {"x": 8, "y": 4}, "all-gather", full, ("y",)) == pytest.approx(full * 0.75 / 4.5e10)
+
+
+def test_the_time_to_begin_overlaps_on_a_torus_and_adds_up_behind_switches():
+    ring, node = place(hardware("v4"), (4, 4, 4), mesh(x=4, y=4, z=4)), place(hardware("h100"), None, mesh(x=8))
+    assert seconds("all-gather", 1.0, ring, ("x",)) == 2e-6
+    assert seconds("all-gather", 1e12, ring, ("x",)) == pytest.approx(1e12 * 0.75 / 9e10)
+    assert seconds("all-gather", 1.0, ring, ("x", "y", "z")) == 6e-6
+    assert seconds("all-gather", 1.0, node, ("x",)) == pytest.approx(8.4e-6 + 7 * 3.4e-6)
+
+
+def machines():
+    wraps = st.sampled_from(["all", "none"])
+    torus = st.builds(lambda w: Torus.of(8, 8, link=1e10, hop=0.0, wraps=w), wraps)
+    return st.one_of(torus, st.just(Switch.of(8, 1e11)), st.just(Switch.of(64, 1e11))).map(
+        lambda network: without_alpha(
+            Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=network, outside=H100.outside)
+        )
+    )
+
+
+H100 = hardware("h100")
+MESHES = st.sampled_from([{"x": 8, "y": 8}, {"x": 4, "y": 16}, {"x": 2, "y": 8, "z": 4}, {"x": 64}])
+
+
+@hypothesis.given(machines(), MESHES, st.integers(1, 10**10), st.data())
+def test_what_holds_for_all_machines(machine, axes, nbytes, data):
+    placed = (
+        place(machine, (8, 8), mesh(**axes))
+        if isinstance(machine.network, Torus)
+        else place(machine, None, mesh(**axes))
+    )
+    over = data.draw(st.permutations(list(axes)).flatmap(lambda p: st.integers(1, len(p)).map(lambda n: tuple(p[:n]))))
+    time = {kind: seconds(kind, nbytes, placed, over) for kind in KINDS}
+    close = 1 + 1e-9
+    assert all(t > 0 and math.isfinite(t) for t in time.values())
+    assert time["all-reduce"] == pytest.approx(time["all-gather"] + time["reduce-scatter"])
+    assert time["reduce-scatter"] <= time["all-reduce"]
+    assert time["all-to-all"] <= time["all-gather"] * close
+    assert all(seconds(kind, 2 * nbytes, placed, over) >= time[kind] for kind in KINDS)
+    assert all(seconds(kind, 0, placed, over) == 0 for kind in KINDS)
+    # A relayout in two steps is no cheaper than in one: gathering all of an array over its axes one after the other.
+    parts = sum(
+        seconds("all-gather", nbytes / math.prod(axes[a] for a in over[i + 1 :]), placed, (axis,))
+        for i, axis in enumerate(over)
+    )
+    assert time["all-gather"] <= parts * close
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_device_sends_nothing_and_rings_are_no_slower_than_lines(kind):
+    assert cost("v4", (4, 4, 4), {"x": 64, "y": 1}, kind, 1e9, ("y",)) == 0
+    assert cost("h100", None, {"x": 8, "y": 1}, kind, 1e9, ("y",)) == 0
+    ring, line = (
+        Hardware.of("m", flops={}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=1e10, wraps=w))
+        for w in ("all", "none")
+    )
+    assert seconds(kind, 1e9, place(ring, (8,), mesh(x=8)), ("x",)) <= seconds(
+        kind, 1e9, place(line, (8,), mesh(x=8)), ("x",)
+    )
+
+
+def test_twice_the_link_is_half_the_time():
+    slow, fast = (
+        Hardware.of("m", flops={}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=link, hop=0.0))
+        for link in (1e10, 2e10)
+    )
+    for kind in KINDS:
+        one, other = (seconds(kind, 1e9, place(m, (8,), mesh(x=8)), ("x",)) for m in (slow, fast))
+        assert one == pytest.approx(2 * other)
+
+
+def test_what_cannot_be_priced_is_told():
+    placed = place(H100, None, mesh(data=2, model=8))
+    with pytest.raises(HardwareError, match=r"There is no collective `allgather`. Did you mean `all-gather`\?"):
+        seconds("allgather", 1.0, placed, ("data",))
+    with pytest.raises(HardwareError, match=r"The mesh has no axis `modle`. Did you mean `model`\? Its axes are"):
+        seconds("all-gather", 1.0, placed, ("modle",))
+    alone = dataclasses.replace(H100, outside=None)
+    with pytest.raises(
+        HardwareError, match="no figure for the network between nodes, and this collective crosses 2 of them"
+    ):
+        seconds("all-gather", 1.0, place(alone, None, mesh(data=2, model=8)), ("data",))

@@ -1,0 +1,128 @@
+"""Machines: every figure has a source, and what there is not is told."""
+
+import dataclasses
+
+import pytest
+
+from meshlab.cost.hardware import Figure, Hardware, HardwareError, Switch, Torus, hardware, known
+from meshlab.cost.topology import Leg, Nodes, place, slice_shape
+from meshlab.engine.mesh import mesh
+
+MINE = Hardware.of("mine", flops={"bf16": 4e14}, memory=64e9, bandwidth=2e12, network=Switch.of(8, 2e11))
+
+
+@pytest.mark.parametrize("machine", known().values(), ids=known())
+def test_every_figure_has_a_source(machine):
+    assert machine.figures
+    for figure in machine.figures.values():
+        assert figure.value > 0
+        assert len(figure.source) > 10
+
+
+def test_what_was_recalled_says_so():
+    assert "flops.bf16" in hardware("v2").recalled
+    assert str(hardware("v2").figures["memory"]).endswith("; recalled, not verified)")
+    assert "recalled" not in str(hardware("h100").figures["flops.bf16"])
+
+
+def test_a_machine_is_found_by_any_of_its_names():
+    assert hardware("V5litepod") is hardware("v5e") is hardware(hardware("v5e"))
+    with pytest.raises(HardwareError, match=r"There is no machine `h10`. Did you mean `h100`\? There are `a100`"):
+        hardware("h10")
+
+
+def test_ones_own_machine_takes_a_few_lines():
+    assert MINE.flops_per_second("bfloat16") == MINE.flops_per_second("float16") == 4e14
+    assert (MINE.memory_bytes, MINE.bytes_per_second) == (64e9, 2e12)
+    assert MINE.figures["memory"] == Figure(64e9, "given by the user")
+    torus = dataclasses.replace(MINE, network=Torus.of(4, 4, link=1e11))
+    assert torus.figures["network.link"].value == 1e11
+
+
+def test_narrow_and_wide_floats_have_rates_of_their_own():
+    assert hardware("v5e").flops_per_second("float32") == 197e12  # one pass of 16 bits
+    assert hardware("h100").flops_per_second("float32") == 494.5e12
+    assert hardware("h100").flops_per_second("float8_e4m3fn") == 1979e12
+    assert hardware("v5e").flops_per_second("float8_e4m3fn") == 197e12
+    assert hardware("v5e").flops_per_second("int8") == 394e12
+    with pytest.raises(HardwareError, match="NVIDIA T4 has no figure for products in int8; it has `f16`, `f32`"):
+        hardware("t4").rate("int8")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "rings"),
+    [
+        ("v5e", (8, 16), (False, True)),
+        ("v6e", (16, 16), (True, True)),
+        ("v4", (2, 4, 4), (False, False, False)),
+        ("v5p", (4, 4, 4), (True, True, True)),
+        ("v7x", (2, 4, 4), (False, False, False)),
+        ("v2", (16, 8), (True, False)),
+    ],
+)
+def test_slices_wrap_as_they_are_published_to(name, shape, rings):
+    """MaxText, accelerator_to_spec_map.py."""
+    network = hardware(name).network
+    assert isinstance(network, Torus)
+    assert network.rings(shape) == rings
+
+
+def test_what_is_given_as_a_torus_wraps_unless_said_otherwise():
+    assert Torus.of(4, 2, link=1.0).rings((4, 2)) == (True, False)
+    assert Torus.of(4, 2, link=1.0, wraps="none").rings((4, 2)) == (False, False)
+
+
+# How a mesh lies
+
+
+@pytest.mark.parametrize(
+    ("name", "devices", "shape"),
+    [
+        ("v5e", 8, (2, 4)),
+        ("v5e", 256, (16, 16)),
+        ("v5p", 64, (4, 4, 4)),
+        ("v5p", 8960, (16, 20, 28)),
+        ("h100", 32, (4, 8)),
+    ],
+)
+def test_a_slice_is_as_even_as_it_can_be(name, devices, shape):
+    assert slice_shape(hardware(name), devices) == shape
+
+
+def test_mesh_axes_take_whole_axes_of_the_slice_or_share_them():
+    v5e, v5p = hardware("v5e"), hardware("v5p")
+    assert place(v5e, None, mesh(data=4, model=4)).legs == {"data": (Leg(1, 4),), "model": (Leg(0, 4),)}
+    cube = place(v5p, (4, 4, 4), mesh(data=16, model=4)).legs
+    assert cube == {"data": (Leg(1, 4, ring=True), Leg(2, 4, ring=True)), "model": (Leg(0, 4, ring=True),)}
+    folded = place(v5e, (16, 16), mesh(data=8, model=32)).legs
+    assert folded == {"data": (Leg(1, 8, 2, True),), "model": (Leg(0, 16, ring=True), Leg(1, 2))}
+    assert place(v5e, None, mesh(data=1, model=4)).legs["data"] == ()
+    parts = place(v5e, (4, 6), mesh(a=8, b=3)).legs
+    assert parts == {"a": (Leg(0, 4), Leg(1, 2, 3)), "b": (Leg(1, 3),)}
+
+
+def test_behind_switches_neighbours_are_in_one_node():
+    found = place(hardware("h100"), None, mesh(a=4, b=16, c=2)).nodes
+    assert found == {"c": Nodes(2, 1), "b": Nodes(4, 4), "a": Nodes(1, 4)}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "axes", "told"),
+    [
+        ("v5e", (4, 3), {"d": 8}, "has no slice 4x3 for this mesh: it has 12 devices, and the mesh 8"),
+        ("v5e", (4, 2, 1), {"d": 8}, "it has 3 axes, and the machine 2"),
+        ("v5e", (32, 1), {"d": 32}, "axis 0 is 32 long, and at most 16 are there"),
+        ("v5e", None, {"d": 512}, r"No slice of Google TPU v5e has 512 devices: axes go up to 16 x 16 \(256 devices\)"),
+        ("h100", None, {"d": 12}, "12 devices are no whole number of nodes of 8"),
+        ("h100", (1, 16), {"d": 16}, "a node has 8 devices, not 16"),
+        (
+            "h100",
+            None,
+            {"a": 8, "b": 3},
+            "`b` of 3 does not fill nodes of 8: it would cut across what the axes behind it leave of one, 8 devices",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_told(name, shape, axes, told):
+    with pytest.raises(HardwareError, match=told):
+        place(hardware(name), shape, mesh(**axes))
