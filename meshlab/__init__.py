@@ -9,6 +9,7 @@ from .cost.hardware import Outside as Outside
 from .cost.hardware import Switch as Switch
 from .cost.hardware import Torus as Torus
 from .cost.hardware import hardware as hardware
+from .cost.meshes import collective_time as collective_time
 from .cost.meshes import lay as lay
 from .cost.meshes import mesh as mesh
 from .engine.abstract import bf16 as bf16

@@ -18,7 +18,8 @@ Where a chip has several devices they share its links, unless the collective run
 
 Sources: How to Scale Your Model, "Sharded matrices" (rings, several axes at once, all-to-all a quarter of an all-gather
 on a bidirectional ring) and "How to Think About GPUs" (switches, nodes): https://jax-ml.github.io/scaling-book/. Its
-text leaves out (n-1)/n on rings: `book=True` does so too. Alpha: NCCL's tuning.cc.
+text leaves out (n-1)/n on rings: `book=True` does so too. Alpha: NCCL's tuning.cc for rings in a node; between nodes
+log2 of them, as in its trees (all-reduce) and PAT (all-gather, reduce-scatter; NCCL 2.23).
 """
 
 from __future__ import annotations
@@ -47,17 +48,17 @@ class Rate:
         overlaps: whether both pass at once, so that the greater counts, not the sum.
     """
 
-    begin: float = 0.0
-    each: float = 0.0
-    overlaps: bool = False
+    begin: Any = 0.0
+    each: Any = 0.0
+    overlaps: Any = False
 
     def seconds(self, nbytes: Any) -> Any:
-        """Returns the seconds for a full array of `nbytes`, or for each of an array of sizes."""
+        """Returns the seconds for a full array of `nbytes`; sizes and rates may be arrays, one for each point."""
         sending = nbytes * self.each
-        if isinstance(nbytes, np.ndarray):
-            both = np.maximum(sending, self.begin) if self.overlaps else sending + self.begin
-            return np.where(nbytes > 0, both, 0.0)
-        if not nbytes:
+        if isinstance(sending, np.ndarray):
+            both = np.where(self.overlaps, np.maximum(sending, self.begin), sending + self.begin)
+            return np.where(sending > 0, both, 0.0)
+        if not sending:
             return 0.0
         return max(sending, self.begin) if self.overlaps else sending + self.begin
 
@@ -106,7 +107,7 @@ def _outside(placement: Placement, count: int, what: str) -> tuple[float, float]
             f" {count:,} of them. Give it one: dataclasses.replace(machine, outside=Outside(Figure(...), Figure(...)))."
         )
     shared = placement.hardware.devices_per_chip if isinstance(placement.hardware.network, Torus) else 1
-    return outside.link.value / shared, (count - 1) * outside.latency.value
+    return outside.link.value / shared, math.ceil(math.log2(count)) * outside.latency.value
 
 
 # On a torus
@@ -196,10 +197,12 @@ def _behind_switches(kind: str, placement: Placement, over: Sequence[Nodes], boo
     inside, nodes = (math.prod(getattr(axis, part) for axis in over) for part in ("inside", "nodes"))
     if inside * nodes == 1:
         return Rate()
-    begin, link = switch.base.value + (inside - 1) * switch.step.value, math.inf
+    steps, link = (inside - 1) * switch.step.value, math.inf
     if nodes > 1:
         link, wait = _outside(placement, nodes, "nodes")
-        begin += wait
+        steps += wait
+    twice = 2 if kind == "all-reduce" else 1
+    begin = switch.base.value + twice * steps
     egress = switch.egress.value * placement.hardware.efficiency.network.value
     n = inside * nodes
     if kind == "all-to-all":
@@ -209,7 +212,7 @@ def _behind_switches(kind: str, placement: Placement, over: Sequence[Nodes], boo
         return Rate(begin, 1 / n / (egress if nodes == 1 else link))
     ways = (_nodewise(inside, nodes, group, book) for group in range(1, inside + 1) if inside % group == 0)
     once = min(before / egress + max(within / egress, across / link) for before, within, across in ways)
-    return Rate(begin, once * (2 if kind == "all-reduce" else 1))
+    return Rate(begin, once * twice)
 
 
 def _nodewise(inside: int, nodes: int, group: int, book: bool) -> tuple[float, float, float]:

@@ -11,10 +11,12 @@ ml.mesh("attached", data=8)                       the attached devices, as `mesh
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from ..engine.mesh import Mesh
 from .attached import ATTACHED, attached
+from .collectives import seconds
 from .hardware import Hardware, HardwareError, hardware
 from .topology import Placement, Wish, place
 
@@ -111,3 +113,24 @@ def _placed(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placem
     count, sizes = found.groups()
     shape = tuple(map(int, sizes.split("x")))
     return place(machine, shape, mesh, count=int(count or 1), wishes=along or {})
+
+
+def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[str]) -> float:
+    """Returns the seconds that one collective takes; the very function that plans use.
+
+    Args:
+        kind: "all-reduce", "all-gather", "reduce-scatter", "all-to-all" or "collective-permute".
+        nbytes: bytes of the full array, unsplit along `axes`.
+        mesh: a mesh on a machine.
+        axes: the mesh axis, or several, major first.
+
+    Raises:
+        HardwareError: the mesh lies on no machine, there is no such kind or axis, or the machine has no figure for a
+            network that is crossed.
+
+    Example:
+        >>> round(collective_time("all-gather", 2 * 4096 * 8192, mesh("v5p:4x4x4", data=16, model=4), "model") * 1e6, 1)
+        279.6
+    """
+    over = (axes,) if isinstance(axes, str) else tuple(axes)
+    return seconds(kind, nbytes, machine_of(mesh, "ml.collective_time"), over)

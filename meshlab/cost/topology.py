@@ -209,18 +209,15 @@ def place(
 
 def _check_wishes(machine: Hardware, mesh: Mesh, wishes: Mapping[str, Wish]):
     problems = [f"the mesh has no axis `{name}`{closest(name, mesh.axes)}" for name in wishes if name not in mesh.axes]
-    network = machine.network
+    network, names = machine.network, [str(axis) for axis in range(len(getattr(machine.network, "limits", ())))]
     for name, wish in wishes.items():
         if isinstance(network, Switch):
             if wish not in (INSIDE, ACROSS):
                 problems.append(f'`{name}` lies "{INSIDE}" a node or "{ACROSS}" nodes of {machine}, not {wish!r}')
         else:
             axes = wish if isinstance(wish, tuple) else (wish,)
-            known = range(len(network.limits))
-            if any(isinstance(axis, bool) or axis not in known for axis in axes):
-                problems.append(
-                    f"`{name}` was to lie along {wish!r}; a slice of {machine} has the axes {listed(known)}"
-                )
+            if any(isinstance(axis, bool) or str(axis) not in names for axis in axes):
+                problems.append(f"`{name}` was to lie along {wish!r}; a slice of {machine} has {listed(names)}")
     if problems:
         raise HardwareError(f"This mesh cannot lie so: {'; '.join(problems)}.")
 
@@ -289,8 +286,8 @@ def _over_torus(
                 rest //= part
         if rest > 1:
             raise HardwareError(
-                f"The mesh axis `{name}` of {size} finds no room along axis {listed(axes)} of the slice"
-                f" {'x'.join(map(str, shape))}: what the others leave there is {listed([left[a] for a in axes])}."
+                f"The mesh axis `{name}` of {size} finds no room along axis {listed(map(str, axes))} of the slice"
+                f" {'x'.join(map(str, shape))}, of which the others leave {listed(str(left[axis]) for axis in axes)}."
             )
         legs[name] = tuple(found)
 
