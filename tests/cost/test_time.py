@@ -1,6 +1,7 @@
 """Times of plans: rooflines of single kernels, what overlaps, and what must hold for all plans."""
 
 import dataclasses
+import json
 
 import jax
 import jax.numpy as jnp
@@ -164,7 +165,12 @@ def test_what_is_missing_or_unknown_is_told():
 
 
 def test_it_is_told_in_words_with_what_was_recalled():
-    text = str(NET.plan(ml.mesh("v5e", model=4), "ffn:model").time)
+    plan = NET.plan(ml.mesh("v5e", model=4), "ffn:model")
+    text = str(plan.time)
+    assert text in str(plan)
+    assert "<td style='text-align:left'>Google TPU v5e, 2x2</td>" in plan.time._repr_html_()
+    assert json.loads(plan.to_json())["time"]["estimate"] == plan.time.estimate
+    assert "time" not in json.loads(NET.plan(ml.mesh(model=4), "ffn:model").to_json())
     assert "machine" in text
     assert "Google TPU v5e, 2x2" in text
     assert "sending over model" in text
