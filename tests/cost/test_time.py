@@ -38,6 +38,22 @@ def test_a_product_takes_what_its_operations_take_or_its_bytes():
     assert few.estimate == pytest.approx(2 * (512 + 512 * 2048 + 2048) / 810e9)
 
 
+@pytest.mark.parametrize(("machine", "streams"), [("v5e", True), ("h100", True), ("cpu", False)])
+def test_weights_are_widened_on_the_way_into_a_product(machine, streams):
+    def widened(x, w):
+        return ml.dot(x, w.astype(jnp.bfloat16), E)
+
+    plan = ml.trace(widened, ml.bf16[B, E], ml.i8[E, F]).plan(ml.mesh(machine, data=1))
+    least = 2 * 1024 * 512 + 512 * 2048 + 2 * 1024 * 2048
+    assert plan.time.memory_bytes == least + (0 if streams else 2 * 2 * 512 * 2048)
+
+
+@pytest.mark.parametrize(("machine", "stored"), [("v5e", 1), ("h100", 3)])
+def test_products_hand_on_what_is_computed_of_them_at_once(machine, stored):
+    plan = ml.trace(lambda x, w: ml.relu(ml.dot(x, w, E)), ml.bf16[B, E], ml.bf16[E, F]).plan(ml.mesh(machine, data=1))
+    assert plan.time.memory_bytes == 2 * (1024 * 512 + 512 * 2048 + stored * 1024 * 2048)
+
+
 def test_what_does_not_fill_a_tile_is_padded():
     small = ml.Dim("small", 32)
     narrow = ml.trace(lambda x, w: ml.dot(x, w, small), ml.bf16[B, small], ml.bf16[small, F])
