@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.code import Operation
+from ..engine.code import Block, Operation
 from ..engine.exchange import exchanges_of
 from ..engine.loops import LOOPS, carried
 from ..engine.steps import Compute, Inside, Move, Nested, Step
 from .dataflow import Key, keys, leaving
+from .exchanging import payload
 from .fusion import Fusion, fuse
 from .hardware import Switch
 from .roofline import Kernel, kernel
@@ -142,6 +143,7 @@ class _Schedule:
 
     def __init__(self, setting: Setting):
         self.setting, self.roots = setting, setting.plan.program.roots
+        self.often = 1  # in how many turns what is walked runs
         self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if setting.many else max
         self.links = {axis: links_of(setting.placements[0], axis) for axis in setting.plan.mesh.axes}
 
@@ -231,8 +233,12 @@ class _Schedule:
         spent.count(cost, step)
         end = now + cost.seconds
         if isinstance(step, Compute) and step.exchanged:
-            for exchange, times in self.exchanges(step.operation).items():
-                seconds = self.collective(exchange.kind, exchange.axes, exchange.payload_bytes, spent, times)
+            for exchange, total in self.exchanges(step.operation).items():
+                # Counted over all turns; what is sent in front of a loop is spread over them.
+                times = total / self.often
+                seconds = self.collective(
+                    exchange.kind, exchange.axes, payload(step, exchange, self.setting), spent, times
+                )
                 end = self.occupy(exchange.axes, end, seconds * times, clock)
                 spent.rows.append((step, times, seconds))
         return end
@@ -256,6 +262,15 @@ class _Schedule:
     def inside(self, step: Nested, position: int, block: Inside) -> Spent:
         made = step.operation.blocks[position]
         outputs = leaving(made, block, self.roots)
+        before = self.often
+        if step.operation.name in LOOPS:
+            self.often *= step.times + (position == 1)
+        try:
+            return self.turn(step, made, block, outputs)
+        finally:
+            self.often = before
+
+    def turn(self, step: Nested, made: Block, block: Inside, outputs: Sequence[Key]) -> Spent:
         if not self.setting.options.prefetch or step.operation.name != "scan":
             return self.block(block.steps, outputs)
         count = carried(step.operation)

@@ -20,7 +20,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine.errors import closest, listed
+from ..engine.exchange import exchanges_of
 from ..engine.mesh import Mesh
+from ..engine.parts import counted
+from ..engine.steps import Compute
+from .exchanging import follows
 from .hardware import Hardware, HardwareError
 from .meshes import laid, machine_of
 from .schedule import links_of
@@ -88,6 +92,7 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     known = [field.name for field in dataclasses.fields(Options)]
     options = Options(**{name: varied.pop(name) for name in known if name in varied})
     axes = _values(plan, on, varied)
+    _check_exchanges(plan, [name for name in axes if name != ON])
     points = list(itertools.product(*axes.values()))
     shape = tuple(map(len, axes.values()))
     placements, reasons = _placed(plan, axes, points)
@@ -156,6 +161,7 @@ def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Optio
         HardwareError: there is no such dim, or the plan's mesh lies on no machine.
     """
     _check_names(plan, {name: sizes})
+    _check_exchanges(plan, [name])
     if name not in plan.program.dims:
         raise HardwareError(f"`{name}` is a mesh axis; a crossover is looked for along a dim.")
     placement = machine_of(plan.mesh, "ml.crossover")
@@ -193,6 +199,21 @@ def _check_names(plan: Plan, varied: Mapping[str, Any]):
             f"There is no dim and no mesh axis {listed(unknown)}.{closest(unknown[0], known)} There are"
             f" {listed(known)}."
         )
+
+
+def _check_exchanges(plan: Plan, varied: Sequence[str]):
+    """What a local form exchanges is known for the sizes at which it was run on shapes, and for no others."""
+    involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
+    sent = exchanges_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
+    for step, _ in counted(plan.planned.steps):
+        if not isinstance(step, Compute):
+            continue
+        for exchange in sent.get(step.operation, ()):
+            if (name := follows(step, exchange, plan, involved)) is not None:
+                raise HardwareError(
+                    f"`{name}` cannot be varied: what devices exchange for the {step.operation.name} at"
+                    f" {step.operation.source} is known at this size alone. Trace and plan the program at the others."
+                )
 
 
 def _placed(

@@ -105,6 +105,34 @@ def test_plans_cross_where_they_take_equally_long():
     assert len(ml.crossover(fsdp, fsdp, "batch", 8, 16)) > 1000  # equal everywhere
 
 
+def convolved(batch, width, space=4, taps=3):
+    """A convolution along `width`, whose halo is a column or more of each neighbour."""
+
+    def fn(x):
+        image, filters, numbers = x.array[:, :, None], jnp.ones((taps, 1, 1)), ("NHC", "HIO", "NHC")
+        return jax.lax.conv_general_dilated(image, filters, (1,), "SAME", dimension_numbers=numbers)
+
+    program = ml.trace(fn, ml.f32[ml.dims(batch=batch, width=width)])
+    return program.plan(ml.mesh("cpu", space=space), "width:space")
+
+
+def test_halos_are_as_wide_as_they_are():
+    plan = convolved(8, 32)
+    for sizes in ({"batch": 4096}, {"width": 256}, {"space": 8}, {"batch": 512, "width": 64, "space": 2}):
+        found = ml.sweep(plan, **sizes).communication["space"].item()
+        assert found == pytest.approx(convolved(**({"batch": 8, "width": 32} | sizes)).time.communication["space"])
+
+
+def test_what_could_be_either_is_not_varied():
+    """A halo as wide as the shard: of wider shards it might be the shard, or be as wide as it is."""
+    plan = convolved(8, 8, taps=5)
+    assert ml.sweep(plan, on=["v5e", "v5p"]).estimate.shape == (2,)
+    with pytest.raises(ml.HardwareError, match=r"`width` cannot be varied: .* conv_general_dilated at .*test_sweep.py"):
+        ml.sweep(plan, width=16)
+    with pytest.raises(ml.HardwareError, match=r"`width` cannot be varied"):
+        ml.crossover(plan, plan, "width", 8, 16)
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
