@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from ..engine.program import Program
 
 Shape = tuple[int, ...]
+# XLA for CPUs sums along axes that are longer in two stages (`TreeReductionRewriter`); arrays of so many elements are
+# handed to a library (`YnnMatcher`).
+_WINDOW, LEAST_ELEMENTS = 32, 4096
 _PERMUTING = frozenset("transpose slice pad rev dynamic_slice".split())
 _COLLECTIVE = frozenset("all-reduce all-gather reduce-scatter all-to-all collective-permute".split())
 
@@ -163,6 +166,8 @@ class _Scope:
         if kind == "map" and not reads:
             kind = "fill"
         expensive = name in EXPENSIVE and _is_costly(step)
+        if kind == "map" and self.before_spread(step, reads, made[0], expensive):
+            return
         # A scalar among arrays is repeated for each element.
         scalars = [r for r in reads if not self.graph.nodes[r].shape] if kind == "map" and shape else []
         for scalar in dict.fromkeys(scalars):
@@ -175,6 +180,38 @@ class _Scope:
         node.op = name
         if kind in ("map", "fill"):
             node.literals = tuple(float(v.value) for v in step.operation.inputs if isinstance(v, Literal))
+
+    def fold(self, read: int, step: Compute, key: Key) -> int:
+        """A sum or maximum; of small arrays along long axes in two stages, of which the first is no fused one."""
+        node, axes = self.graph.nodes[read], step.operation.params["axes"]
+        wide = any(node.shape[a] > _WINDOW for a in axes)
+        if wide and math.prod(node.shape) < LEAST_ELEMENTS:
+            shape = tuple(math.ceil(n / _WINDOW) if a in axes else n for a, n in enumerate(node.shape))
+            value = step.operation.inputs[0]
+            source = (self.builder.roots.get(value, value), step.operands[0])
+            made = Node("opaque", (read,), Buffer(source, math.prod(shape) / math.prod(node.shape)), shape, self.step)
+            made.dtype = node.dtype
+            read = self.graph.add(made)
+        number = self.node("fold", (read,), key, expensive=True)
+        self.graph.nodes[number].op = step.operation.name
+        return number
+
+    def before_spread(self, step: Compute, reads: Sequence[int], key: Key, expensive: bool) -> bool:
+        """What is computed of a repeated array alone is computed before it is repeated."""
+        nodes = self.graph.nodes
+        arrays = {r for r in reads if nodes[r].shape}
+        spread = next(iter(arrays)) if len(arrays) == 1 else -1
+        if spread < 0 or nodes[spread].kind != "spread" or not nodes[nodes[spread].reads[0]].shape:
+            return False
+        (inner,) = nodes[spread].reads
+        source, dtype = nodes[inner], self.builder.code.dtypes[key[0]]
+        factor = item_bytes(dtype) / item_bytes(self.builder.code.dtypes[source.buffer.key[0]])
+        scalars = [r for r in reads if r != spread]
+        small = Node("map", (inner, *scalars), Buffer(source.buffer.key, factor), source.shape, self.step, expensive)
+        small.op, small.dtype = step.operation.name, dtype
+        small.literals = tuple(float(v.value) for v in step.operation.inputs if isinstance(v, Literal))
+        self.env[key] = self.node("spread", (self.graph.add(small),), key, reused=True)
+        return True
 
     def several(self, reads: Sequence[int], made: Sequence[Key], kind: str, **told) -> int:
         """A node with several results."""
@@ -373,8 +410,9 @@ def _product(scope: _Scope, step: Compute, operands: Sequence[int | None], made:
         free = [a for a in range(len(shape)) if a not in batch and a not in contract]
         wanted = [*batch, *free, *contract] if side == 0 else [*batch, *contract, *free]
         other = [*batch, *contract, *free] if side == 0 else [*batch, *free, *contract]
-        orders = [wanted, other] if len(free) <= 1 and len(contract) <= 1 else [wanted]
-        if not any(_ascends(order, shape) for order in orders):
+        # A matrix may be read by rows or by columns.
+        swapped = len(free) <= 1 and len(contract) <= 1 and other == sorted(other)
+        if not swapped and not _ascends(wanted, shape):
             read = scope.turned(read, wanted, step, side)
         reads.append(read)
     scope.env[made[0]] = scope.node("opaque", reads, made[0])
@@ -386,16 +424,40 @@ def _ascends(order: Sequence[int], shape: Shape) -> bool:
     return all(a < b for a, b in zip(axes, axes[1:], strict=False))
 
 
+@_rule("reduce_sum")
+def _sum(scope: _Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """The sum of what is negated is the sum, negated."""
+    (read,) = operands
+    nodes = scope.graph.nodes
+    negated = nodes[read].op == "neg"
+    if negated:
+        (read,) = nodes[read].reads
+    same = math.prod(nodes[read].shape) == math.prod(scope.builder.shape(made[0]))
+    number = scope.node("view", (read,), made[0]) if same else scope.fold(read, step, made[0])
+    nodes[number].op = step.operation.name
+    if negated:
+        number = scope.node("map", (number,), made[0])
+        nodes[number].op = "neg"
+    scope.env[made[0]] = number
+
+
+@_rule("reduce_max", "reduce_min")
+def _extreme(scope: _Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    (read,) = operands
+    scope.env[made[0]] = scope.fold(read, step, made[0])
+
+
 @_rule("transpose")
 def _transpose(scope: _Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """A product of two matrices that is turned is that of the turned ones, in the other order."""
     (read,) = operands
     node = scope.graph.nodes[read]
     (value,) = step.operation.inputs
-    turns = node.kind == "opaque" and node.op == "dot_general" and len(node.shape) == 2 and scope.builder.program.uses[value] == 1
     order = step.operation.params["permutation"]
-    kind = "view" if turns or _ascends(order, node.shape) else "permute"
-    scope.env[made[0]] = scope.node(kind, (read,), made[0])
+    if node.op == "dot_general" and len(node.shape) == 2 and scope.builder.program.uses[value] == 1:
+        node.shape, scope.env[made[0]] = scope.builder.shape(made[0]), read
+        return
+    scope.env[made[0]] = scope.node("view" if _ascends(order, node.shape) else "permute", (read,), made[0])
 
 
 @_rule("conv_general_dilated")
@@ -462,22 +524,24 @@ def ancestors(graph: Graph) -> list[int]:
 
 
 def topological(graph: Graph) -> list[int]:
-    """The nodes in an order in which each comes after those that it reads, as near to their own as can be."""
-    order, done = [], [False] * len(graph.nodes)
-    for start in range(len(graph.nodes)):
-        if done[start]:
-            continue
+    """The nodes in an order in which each comes after those that it reads: from the outputs, depth first."""
+    nodes = graph.nodes
+    order, done = [], [False] * len(nodes)
+    starts = [n for n, node in enumerate(nodes) if node.kind == "source"]
+    for start in (*starts, *[n for n in graph.outputs if n is not None], *range(len(nodes))):
         waiting = [start]
         while waiting:
             number = waiting[-1]
-            missing = [r for r in graph.nodes[number].reads if not done[r]]
+            if done[number]:
+                waiting.pop()
+                continue
+            missing = [r for r in nodes[number].reads if not done[r]]
             if missing:
-                waiting += missing
+                waiting += reversed(missing)
                 continue
             waiting.pop()
-            if not done[number]:
-                done[number] = True
-                order.append(number)
+            done[number] = True
+            order.append(number)
     return order
 
 

@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .building import ancestors, topological
+from .building import LEAST_ELEMENTS, ancestors, topological
 from .nodes import FUSIBLE, Graph, Node
 
 # What is never computed where it is read, though it can compute what it reads.
@@ -29,9 +29,8 @@ _FUSES = FUSIBLE | _LAST
 _FUSED = FUSIBLE - _LAST
 # So many sums in one kernel, and so many operands of a concatenation (`CpuInstructionFusion::ShouldFuse`).
 _MOST_FOLDS, _MOST_JOINED = 6, 8
-# What a library for sums takes in, and from how many elements on it is asked (`YnnMatcher`).
+# What a library for sums takes in (`YnnMatcher`).
 _SUMS = frozenset(("reduce_sum", "reduce_max", "reduce_min"))
-_LEAST_ELEMENTS = 4096
 _LIBRARY = frozenset(
     "abs ceil convert_element_type cos erf exp expm1 floor log log1p neg round rsqrt sign sin sqrt tanh tan add add_any "
     "div max min mul pow sub integer_pow square".split()
@@ -90,7 +89,7 @@ class _Clustering:
             node = self.nodes[number]
             if number in self.taken or node.kind != "fold" or str(node.dtype) != "float32" or not node.reads:
                 continue
-            if node.op not in _SUMS or math.prod(self.nodes[node.reads[0]].shape) < _LEAST_ELEMENTS:
+            if node.op not in _SUMS or math.prod(self.nodes[node.reads[0]].shape) < LEAST_ELEMENTS:
                 continue
             self.library(number, shared)
 
@@ -134,7 +133,7 @@ class _Clustering:
             return True
         if node.kind == "fill":
             return node.op != "iota"
-        large = math.prod(node.shape) >= _LEAST_ELEMENTS
+        large = math.prod(node.shape) >= LEAST_ELEMENTS
         return node.kind == "map" and large and node.op in _LIBRARY and str(node.dtype) == "float32"
 
     def repeated(self, value: float, node: Node) -> int:
@@ -152,6 +151,15 @@ class _Clustering:
 
     def run(self) -> dict[int, Cluster]:
         self.libraries()
+        # Who reads each node by now; an output is read by one more.
+        self.now = [set(users) for users in self.users]
+        for number in self.returned:
+            self.now[number].add(-1)
+        for root, cluster in self.library_of.items():
+            for number in cluster.inside:
+                for read in self.nodes[number].reads:
+                    self.now[read].discard(number)
+                    self.now[read].add(root)
         needed = [False] * len(self.nodes)
         for number in self.returned | self.stored:
             needed[number] = True
@@ -173,7 +181,7 @@ class _Clustering:
         return {number: found[number] for number in self.order if number in found}
 
     def cluster(self, root: int) -> Cluster:
-        nodes, place = self.nodes, self.place
+        nodes, place, now = self.nodes, self.place, self.now
         inside, reads, reused = [root], [], set()
         folds = int(nodes[root].kind == "fold")
         aligned: dict[int, bool] = {}
@@ -201,7 +209,7 @@ class _Clustering:
                 node.kind not in _FUSED
                 or number in self.taken
                 or self.single.get(number, False)
-                or (node.expensive and number in reused)
+                or (node.expensive and (number in reused or len(now[number]) > 1))
                 or (node.kind == "fold" and folds >= _MOST_FOLDS)
                 or (node.kind == "join" and len(node.reads) > _MOST_JOINED)
                 or (nodes[root].kind == "join" and len(nodes[root].reads) > _MOST_JOINED)
@@ -211,6 +219,11 @@ class _Clustering:
                 continue
             folds += node.kind == "fold"
             inside.append(number)
+            now[number].discard(root)
+            for read in node.reads:
+                if not now[number]:
+                    now[read].discard(number)
+                now[read].add(root)
             enter(number, aligned[number])
         return Cluster(tuple(reads), tuple(inside), frozenset(r for r in reads if aligned.get(r)))
 

@@ -175,7 +175,7 @@ def _same_bytes(graph: Graph, found: Clusters, order: Sequence[int]) -> dict[int
         elif node.kind == "view" and len(found[number].inside) == 1:
             original = node.reads[0]
         elif node.kind == "part" and nodes[node.reads[0]].kind == "loop":
-            original = found[node.reads[0]].reads[node.carries]
+            original = graph.nodes[node.reads[0]].starts[node.carries]
         elif node.kind == "carry" and last[node.reads[0]] == index and _fresh(graph, same, node.reads[0]):
             original = node.reads[0]
         elif node.kind in ("update", "overwrite") and last[node.reads[0]] == index:
@@ -193,7 +193,7 @@ def _carry(graph: Graph, found: Clusters):
     """Gives each loop the buffers that it carries: copies of what it starts from, if others read that as well."""
     for number in [n for n in found if graph.nodes[n].kind == "loop"]:
         node, body = graph.nodes[number], graph.nodes[number].inner[0]
-        reads = list(found[number].reads)
+        reads = node.reads[len(body.outputs) :]
         starts = list(node.reads[: len(body.outputs)])
         for position, (start, made) in enumerate(zip(starts, body.outputs, strict=True)):
             if position < node.carries and made == body.inputs[position]:
@@ -201,7 +201,8 @@ def _carry(graph: Graph, found: Clusters):
             carry = Node("carry", (start,), _buffer_of(graph, number, position), graph.nodes[start].shape, node.step)
             starts[position] = graph.add(carry)
             found[starts[position]] = Cluster((start,), (starts[position],))
-        found[number] = Cluster((*starts, *[r for r in reads if r not in starts]), (number,))
+        node.starts = tuple(starts)
+        found[number] = Cluster(tuple(dict.fromkeys((*starts, *reads))), (number,))
 
 
 def _buffer_of(graph: Graph, loop: int, position: int) -> Buffer | None:

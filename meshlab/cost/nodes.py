@@ -39,13 +39,14 @@ class Node:
         inner: for a loop or branches, the graphs inside.
         carries: for a loop, how many of its reads it carries from turn to turn; for a result of one, which it is.
         parts: for a loop, its results.
+        starts: for a loop, the buffers that it carries.
         op: the primitive's name, for what a plan's step says itself.
         literals: the numbers that it reads, each repeated for all elements.
         dtype: of what it makes.
     """
 
     __slots__ = (
-        "buffer", "carries", "dtype", "expensive", "inner", "kind", "literals", "op", "parts", "reads", "reused", "shape",
+        "buffer", "carries", "dtype", "expensive", "inner", "kind", "literals", "op", "parts", "reads", "reused", "shape", "starts",
         "step",
     )
 
