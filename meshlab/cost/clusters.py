@@ -7,7 +7,7 @@ This follows XLA's instruction fusion, as its compilers for CPUs and GPUs run it
 `CpuInstructionFusion`): from the last node to the first, every node that is stored takes in what it reads, again and
 again, as long as
 
-- it can be computed element by element (`nodes.FUSIBLE`), and so can what reads it;
+- it can be computed element by element (`nodes.FUSED`), and so can what reads it;
 - it is not expensive, or each of its elements is read once;
 - it is read once, or reads no more memory than it saves, or everything that reads it can compute it, on every way.
 """
@@ -20,20 +20,16 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from .building import LEAST_ELEMENTS, ancestors, topological
-from .nodes import FUSIBLE, Graph, Node
+from .nodes import FUSED, FUSES, Graph, Node, ancestors, topological
+from .translating import LEAST_ELEMENTS
 
-# What is never computed where it is read, though it can compute what it reads.
-_LAST = frozenset(("update", "store"))
-_FUSES = FUSIBLE | _LAST
-_FUSED = FUSIBLE - _LAST
 # So many sums in one kernel, and so many operands of a concatenation (`CpuInstructionFusion::ShouldFuse`).
 _MOST_FOLDS, _MOST_JOINED = 6, 8
 # What a library for sums takes in (`YnnMatcher`).
 _SUMS = frozenset(("reduce_sum", "reduce_max", "reduce_min"))
 _LIBRARY = frozenset(
-    "abs ceil convert_element_type cos erf exp expm1 floor log log1p neg round rsqrt sign sin sqrt tanh tan add add_any "
-    "div max min mul pow sub integer_pow square".split()
+    "abs ceil convert_element_type cos erf exp expm1 floor log log1p neg round rsqrt sign sin sqrt tanh tan add "
+    "add_any div max min mul pow sub integer_pow square".split()
 )
 
 
@@ -119,9 +115,9 @@ class _Clustering:
                 mine = sum(value in self.nodes[n].literals and self.nodes[n].shape == node.shape for n in inside)
                 if node.kind == "map" and shared[value, node.shape] > mine:
                     # The same number is repeated for others, too: then it is repeated in memory.
-                    number = self.repeated(value, node)
-                    reads[number] = None
-                    self.stored.add(number)
+                    stored = self.repeated(value, node)
+                    reads[stored] = None
+                    self.stored.add(stored)
         self.taken |= inside
         self.library_of[root] = Cluster(tuple(reads), (root, *(inside - {root})))
 
@@ -171,7 +167,7 @@ class _Clustering:
                 continue
             if number in self.library_of:
                 cluster = self.library_of[number]
-            elif node.kind in _FUSES:
+            elif node.kind in FUSES:
                 cluster = self.cluster(number)
             else:
                 cluster = Cluster(tuple(dict.fromkeys(node.reads)), (number,))
@@ -206,7 +202,7 @@ class _Clustering:
             _, number = heapq.heappop(waiting)
             node = nodes[number]
             if (
-                node.kind not in _FUSED
+                node.kind not in FUSED
                 or number in self.taken
                 or self.single.get(number, False)
                 or (node.expensive and (number in reused or len(now[number]) > 1))
@@ -234,7 +230,7 @@ class _Clustering:
         for number in reversed(self.order):
             node = self.nodes[number]
             users = self.users[number]
-            if number in self.taken or node.kind not in _FUSED or (len(users) + (number in self.returned)) < 2:
+            if number in self.taken or node.kind not in FUSED or (len(users) + (number in self.returned)) < 2:
                 continue
             if _reads_one(node, self.nodes) or self.reads_less(node):
                 continue
@@ -250,7 +246,7 @@ class _Clustering:
         reader, node = self.nodes[user], self.nodes[read]
         if user in self.taken or read in self.taken:
             return False
-        return reader.kind in _FUSES and node.kind in _FUSED and not (node.expensive and reader.reused)
+        return reader.kind in FUSES and node.kind in FUSED and not (node.expensive and reader.reused)
 
     def fuses_on_all_ways(self, producer: int, user: int) -> bool:
         if producer == user:
@@ -260,7 +256,7 @@ class _Clustering:
             return self.paths[key]
         if self._ancestors is None:
             self._ancestors = ancestors(self.graph)
-        found = self.nodes[user].kind in _FUSES and all(
+        found = self.nodes[user].kind in FUSES and all(
             read not in self.single and self.fusible(user, read) and self.fuses_on_all_ways(producer, read)
             for read in self.nodes[user].reads
             if self._ancestors[read] >> producer & 1

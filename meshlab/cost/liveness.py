@@ -2,13 +2,14 @@
 
     point   step                begins    last read
     3       dot_general         y
-    4       max                 h         y             y is overwritten by h: both are of one shape
-    5       while               carry
+    4       max                 h         y             y may be written over by h: both are of one shape
+    5       scan                carry
     6         dot_general       z                       inside the loop, while the carry is alive
     7       dot_general         logits    h
 
 A loop's body lies between the points before it and that of the loop itself, so that what is alive inside adds to what
-is alive around it. What a loop carries is alive from the start to the last use of its result.
+is alive around it. What a loop carries is alive from its start to the last use of its result, and a new value is
+written over the old one, unless something may still read that.
 """
 
 from __future__ import annotations
@@ -16,46 +17,51 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from .clusters import Cluster, clustered
 from .nodes import Buffer, Graph, Node
 
+if TYPE_CHECKING:
+    from ..engine.steps import Step
+
 Clusters = dict[int, Cluster]
-Place = tuple[int, ...]
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Held:
-    """One buffer beside the arguments.
+    """One buffer.
 
     Attributes:
         buffer: how large it is.
-        begin: the point at which it is made.
-        end: the last point at which it is read; that of what writes over it does not count.
-        place: the positions of the step that makes it, from the outermost block in.
+        begin: the point at which it is made; 0 for arguments.
+        end: the last point at which it is read; for outputs the end.
         output: the position of the output that it is; -1 for the others.
+        argument: the position of the argument (or constant) that it is; -1 for the others.
         over: those that it may be written over, each where it is read for the last time.
     """
 
     buffer: Buffer
     begin: int
     end: int
-    place: Place
     output: int = -1
+    argument: int = -1
     over: tuple[Held, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Live:
-    """When all buffers of a plan beside its arguments are alive.
+    """When all buffers of a plan are alive.
 
     Attributes:
-        held: the buffers.
-        points: for each point in time the positions of its step, from the outermost block in.
+        arguments: the buffers of arguments and constants, in order.
+        held: all other buffers, in the order in which they are made.
+        points: for each point in time the step that runs; None for what comes in.
     """
 
+    arguments: Sequence[Held]
     held: Sequence[Held]
-    points: Sequence[Place]
+    points: Sequence[Step | None]
 
 
 def live(graph: Graph) -> Live:
@@ -63,12 +69,17 @@ def live(graph: Graph) -> Live:
     found = clustered(graph)
     _copy_outputs(graph, found)
     walk = _Walk()
-    within = walk.block(graph, found, ())
+    arguments: dict[int, Held | None] = {}
+    for position, number in enumerate(graph.inputs):
+        buffer = graph.nodes[number].buffer
+        assert buffer is not None
+        arguments[number] = Held(buffer, 0, 0, argument=position)
+    within = walk.block(graph, found, arguments)
     for position, number in enumerate(graph.outputs):
         held = within.get(number) if number is not None else None
         if held is not None:
             held.output, held.end = position, len(walk.points)
-    return Live(walk.held, walk.points)
+    return Live([held for held in arguments.values() if held is not None], walk.held, walk.points)
 
 
 def breadth_first(found: Clusters) -> list[int]:
@@ -95,15 +106,21 @@ class _Walk:
 
     def __init__(self):
         self.held: list[Held] = []
-        self.points: list[Place] = []
+        self.points: list[Step | None] = []
 
-    def block(self, graph: Graph, found: Clusters, around: Place, elsewhere: frozenset[int] = frozenset()):
+    def block(
+        self,
+        graph: Graph,
+        found: Clusters,
+        within: dict[int, Held | None],
+        elsewhere: frozenset[int] = frozenset(),
+    ) -> dict[int, Held | None]:
         """Lays a block on the points.
 
         Args:
             graph: its nodes.
             found: those that are stored.
-            around: the positions of the steps around it.
+            within: the buffers that its inputs are in; those of the others are added.
             elsewhere: nodes whose results are written to buffers of the block around.
 
         Returns:
@@ -111,21 +128,15 @@ class _Walk:
         """
         _carry(graph, found)
         order = breadth_first(found)
-        same = _same_bytes(graph, found, order)
-        last: dict[int, int] = {}
-        for index, number in enumerate(order):
-            for read in found[number].reads:
-                last[same[read]] = index
+        same, last = _same_bytes(graph, found, order)
         kept = {same[n] for n in graph.outputs if n is not None}
-        within: dict[int, Held | None] = {}
         at: dict[int, int] = {}
         for index, number in enumerate(order):
             node, cluster = graph.nodes[number], found[number]
-            place = (*around, node.step)
             for inner in node.inner:
-                self.inside(node, inner, place)
+                self.inside(node, inner)
             at[number] = point = len(self.points)
-            self.points.append(place)
+            self.points.append(node.step)
             for read in cluster.reads:
                 held = within.get(read)
                 if held is not None:
@@ -134,34 +145,23 @@ class _Walk:
                 within[number] = within.get(same[number])
             elif node.buffer is not None and node.kind != "source" and number not in elsewhere:
                 begin = at[node.reads[0]] if node.kind == "part" else point
-                within[number] = held = Held(node.buffer, begin, point, place)
+                ending = (read for read in cluster.aligned if last[same[read]] == index and same[read] not in kept)
+                over = (within.get(n) for n in ending if graph.nodes[n].shape == node.shape)
+                held = Held(node.buffer, begin, point, over=tuple(h for h in over if h is not None))
+                within[number] = held
                 self.held.append(held)
-                self.write_over(graph, cluster, held, same, within, last, index, kept)
         return within
 
-    def write_over(self, graph, cluster, held, same, within, last, index, kept):
-        """What is read element by element, for the last time, may be written over by a result of its shape."""
-        shape = graph.nodes[cluster.inside[0]].shape
-        held.over = tuple(
-            over
-            for read in cluster.aligned
-            if (over := within.get(read)) is not None
-            and last[same[read]] == index
-            and same[read] not in kept
-            and graph.nodes[read].shape == shape
-        )
-
-    def inside(self, node: Node, inner: Graph, place: Place):
+    def inside(self, node: Node, inner: Graph):
         """A turn of a loop, or a branch: what it returns is written to buffers around it."""
         found = clustered(inner)
         if node.kind == "loop":
             _copy_old(inner, found, node.carries)
-        returned = frozenset(n for n in inner.outputs if n is not None)
-        self.block(inner, found, place, returned)
+        self.block(inner, found, {}, frozenset(n for n in inner.outputs if n is not None))
 
 
-def _same_bytes(graph: Graph, found: Clusters, order: Sequence[int]) -> dict[int, int]:
-    """For each node the one whose buffer its result is in."""
+def _same_bytes(graph: Graph, found: Clusters, order: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """For each node the one whose buffer its result is in, and for each of those where it is read last."""
     nodes = graph.nodes
     same: dict[int, int] = {}
     last: dict[int, int] = {}
@@ -170,18 +170,20 @@ def _same_bytes(graph: Graph, found: Clusters, order: Sequence[int]) -> dict[int
             last[read] = index
     for index, number in enumerate(order):
         node, original = nodes[number], number
+        first = node.reads[0] if node.reads else -1
         if node.kind == "through":
             original = node.reads[1]
         elif node.kind == "view" and len(found[number].inside) == 1:
-            original = node.reads[0]
-        elif node.kind == "part" and nodes[node.reads[0]].kind == "loop":
-            original = graph.nodes[node.reads[0]].starts[node.carries]
-        elif node.kind == "carry" and last[node.reads[0]] == index and _fresh(graph, same, node.reads[0]):
-            original = node.reads[0]
-        elif node.kind in ("update", "overwrite") and last[node.reads[0]] == index:
-            original = node.reads[0] if _fresh(graph, same, node.reads[0]) else number
+            original = first
+        elif node.kind == "part" and nodes[first].kind == "loop":
+            original = nodes[first].starts[node.place]
+        elif node.kind in ("carry", "update", "overwrite") and last[first] == index and _fresh(graph, same, first):
+            original = first
         same[number] = same.get(original, original)
-    return same
+    for index, number in enumerate(order):
+        for read in found[number].reads:
+            last[same[read]] = index
+    return same, last
 
 
 def _fresh(graph: Graph, same: dict[int, int], number: int) -> bool:
@@ -192,36 +194,30 @@ def _fresh(graph: Graph, same: dict[int, int], number: int) -> bool:
 def _carry(graph: Graph, found: Clusters):
     """Gives each loop the buffers that it carries: copies of what it starts from, if others read that as well."""
     for number in [n for n in found if graph.nodes[n].kind == "loop"]:
-        node, body = graph.nodes[number], graph.nodes[number].inner[0]
-        reads = node.reads[len(body.outputs) :]
-        starts = list(node.reads[: len(body.outputs)])
-        for position, (start, made) in enumerate(zip(starts, body.outputs, strict=True)):
-            if position < node.carries and made == body.inputs[position]:
+        node = graph.nodes[number]
+        body, count = node.inner[0], len(node.buffers)
+        starts = list(node.reads[:count])
+        for position, (start, buffer) in enumerate(zip(starts, node.buffers, strict=True)):
+            if position < node.carries and body.outputs[position] == body.inputs[position]:
                 continue
-            carry = Node("carry", (start,), _buffer_of(graph, number, position), graph.nodes[start].shape, node.step)
-            starts[position] = graph.add(carry)
-            found[starts[position]] = Cluster((start,), (starts[position],))
+            carry = graph.add(Node("carry", (start,), buffer, graph.nodes[start].shape, node.step))
+            starts[position] = carry
+            found[carry] = Cluster((start,), (carry,))
         node.starts = tuple(starts)
-        found[number] = Cluster(tuple(dict.fromkeys((*starts, *reads))), (number,))
-
-
-def _buffer_of(graph: Graph, loop: int, position: int) -> Buffer | None:
-    parts = graph.nodes[loop].parts
-    return graph.nodes[parts[position]].buffer
+        found[number] = Cluster(tuple(dict.fromkeys((*starts, *node.reads[count:]))), (number,))
 
 
 def _copy_outputs(graph: Graph, found: Clusters):
     """An output that is an argument, or another output, is a copy."""
     taken: set[int] = set()
     for position, number in enumerate(graph.outputs):
-        if number is None:
-            continue
-        if number in taken or graph.nodes[number].kind == "source":
+        if number is not None and (number in taken or graph.nodes[number].kind == "source"):
             node = graph.nodes[number]
             copy = graph.add(Node("copy", (number,), graph.kept[position], node.shape, node.step))
             found[copy] = Cluster((number,), (copy,))
             graph.outputs[position] = copy
-        taken.add(number)
+        if number is not None:
+            taken.add(number)
 
 
 def _copy_old(body: Graph, found: Clusters, carries: int):
@@ -230,24 +226,26 @@ def _copy_old(body: Graph, found: Clusters, carries: int):
     XLA's `CopyInsertion` does so before it orders the steps: what does not wait for one another may run in any order.
     """
     before: dict[int, int] = {}
-    for number in found:
+    users: dict[int, list[int]] = {}
+    for number, cluster in found.items():
         bits = 1 << number
-        for read in found[number].reads:
+        for read in cluster.reads:
             bits |= before.get(read, 1 << read)
+            users.setdefault(read, []).append(number)
         before[number] = bits
-    for position in range(carries):
-        old, made = body.inputs[position], body.outputs[position]
+    for old, made in zip(body.inputs[:carries], body.outputs[:carries], strict=True):
         if made is None or made == old:
             continue
-        users = [n for n in found if old in found[n].reads]
-        safe = all(before.get(made, 0) >> n & 1 and (n != made or old in found[n].aligned) for n in users)
-        if safe:
+        waits = before.get(made, 0)
+        if all(waits >> n & 1 and (n != made or old in found[n].aligned) for n in users.get(old, ())):
             continue
         node = body.nodes[old]
-        copy = body.add(Node("copy", (old,), node.buffer, node.shape, -1))
-        for n in users:
-            cluster = found[n]
-            reads = tuple(copy if r == old else r for r in cluster.reads)
-            aligned = frozenset(copy if r == old else r for r in cluster.aligned)
-            found[n] = Cluster(reads, cluster.inside, aligned)
+        copy = body.add(Node("copy", (old,), node.buffer, node.shape, None))
+        for n in users.get(old, ()):
+            reads, inside, aligned = found[n]
+            found[n] = Cluster(
+                tuple(copy if r == old else r for r in reads),
+                inside,
+                frozenset(copy if r == old else r for r in aligned),
+            )
         found[copy] = Cluster((old,), (copy,))
