@@ -50,17 +50,20 @@ def moves(instruction: Instruction) -> bool:
     return instruction.opcode.removesuffix("-start") in MOVING
 
 
-def visits(module: Module, unknown_trips: int | None) -> Iterator[Visit]:
+def visits(
+    module: Module, unknown_trips: int | None, wanted: Callable[[Instruction], bool] = moves
+) -> Iterator[Visit]:
     """Yields every computation in which a collective stands, there or deeper, once for each way to it.
 
     Args:
         module: the program.
         unknown_trips: taken for a loop whose trip count is not known; None makes that an error.
+        wanted: which instructions are looked for, if not collectives.
 
     Raises:
         RunError: a trip count is not known, or a collective stands where no call leads.
     """
-    moving = _moving(module)
+    moving = _holding(module, wanted)
     waiting = [Visit(next(c for c in module.values() if c.entry), 1, False)]
     reached = set()
     while waiting:
@@ -90,13 +93,13 @@ def _calls(instruction: Instruction, module: Module) -> Iterator[tuple[str, str]
             yield key, name
 
 
-def _moving(module: Module) -> set[str]:
-    """Returns the computations in which a collective stands, there or deeper."""
+def _holding(module: Module, wanted: Callable[[Instruction], bool]) -> set[str]:
+    """Returns the computations in which an instruction that is looked for stands, there or deeper."""
     calls = {
         computation.name: {name for i in computation.instructions.values() for _, name in _calls(i, module)}
         for computation in module.values()
     }
-    moving = {c.name for c in module.values() if any(moves(i) for i in c.instructions.values())}
+    moving = {c.name for c in module.values() if any(map(wanted, c.instructions.values()))}
     while grown := {name for name in calls if name not in moving and calls[name] & moving}:
         moving |= grown
     return moving
