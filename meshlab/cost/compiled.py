@@ -1,9 +1,9 @@
 """What a compiler made of a plan, beside what was predicted: see `compilers.py`, which makes it.
 
-    found.ok              whether all collectives are as predicted, or the difference is explained
-    found.comparison      bytes by kind and mesh axes; each difference with its rule (`differences.py`)
-    found.memory          bytes of one device, as the compiler allots them
-    found.cycles          of all operations, as the TPU compiler estimates them
+found.ok              whether all collectives are as predicted, or the difference is explained
+found.comparison      bytes by kind and mesh axes; each difference with its rule (`differences.py`)
+found.memory          bytes of one device, as the compiler allots them
+found.cycles          of all operations, as the TPU compiler estimates them
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class Compiled:
     def __str__(self):
         lines = [f"{_mark(self.ok)} compiled for {self.target}: {self._verdict()}", f"  {self._made_by()}"]
         lines.append(f"  {'payload bytes of a device':44}{'predicted':>16}{'compiled':>16}")
-        lines += [f"  {_mark(row.ok)} {_name(row):42}{row.predicted:16,}{row.compiled:16,}" for row in self.comparison.rows]
+        lines += [
+            f"  {_mark(row.ok)} {_name(row):42}{row.predicted:16,}{row.compiled:16,}" for row in self.comparison.rows
+        ]
         if not self.comparison.rows:
             lines.append(f"  {_mark(True)} no collectives")
         lines += [f"    · {text}" for text in self.explanations]

@@ -29,7 +29,7 @@ from ..engine.run import donated
 from .compiled import Compiled, compiled_from
 from .compiling import ENVIRONMENT
 from .exporting import exported, mesh_axes
-from .targets import CompilerError, Target, check_installed, target
+from .targets import CompilerError, Target, check_installed, folder_of_compilers, target
 
 if TYPE_CHECKING:
     from ..engine.plan import Plan
@@ -156,7 +156,7 @@ class _Watch:
 def _answer(folder: pathlib.Path, watch: _Watch) -> dict[str, Any]:
     """Runs the compiler's process on a folder, and returns what it answers."""
     root = str(pathlib.Path(__file__).parents[2])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
+    path = os.pathsep.join(filter(None, (root, folder_of_compilers(), os.environ.get("PYTHONPATH"))))
     inherited = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(

@@ -23,6 +23,12 @@ import time
 from importlib import metadata
 from typing import Any
 
+import jax
+import numpy as np
+from jax import export
+from jax.experimental import topologies
+from jax.sharding import AxisType, Mesh
+
 # `python -m` imports the package first, which starts no back end; these are read when one starts.
 ENVIRONMENT = {
     # The compilers are asked for by name; the arrays of this process, of which there are none, would be on the CPU.
@@ -55,12 +61,6 @@ def _end_with_parent() -> None:
 
 
 def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
-    import jax
-    import numpy as np
-    from jax import export
-    from jax.experimental import topologies
-    from jax.sharding import AxisType, Mesh
-
     _write(folder / "stage", "lowering")
     begun = time.perf_counter()
     topology = topologies.get_topology_desc(
@@ -81,7 +81,7 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
     compiled = lowered.compile()
     compiling = time.perf_counter() - begun
     _write(folder / "stage", "reading")
-    _write(folder / "program.hlo", compiled.as_text())
+    _write(folder / "program.hlo", compiled.as_text() or "")
     return {
         "memory": _memory(compiled.memory_analysis()),
         "lowering_seconds": lowering,

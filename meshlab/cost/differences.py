@@ -8,8 +8,8 @@ is held against array, and a difference is explained only if one of these rules 
                   read by products alone. At JAX's default precision a TPU multiplies in bfloat16, so that nothing is
                   lost by rounding before the value is sent; likewise for a maximum of values that are bfloat16 already
     summed whole  a reduce-scatter is an all-reduce of the same array, of which each device keeps its part. The TPU
-                  compiler does so on an axis of 2 devices, and where a device's part would not fill the tiles in which
-                  the array lies
+                  compiler does so where the devices' parts would not be whole tiles of the array as it lies there, such
+                  as 32 of the 128 numbers of a row of a tile
     gathered by adding
                   an all-gather is an all-reduce of the full array, in which each device has put its part among zeros.
                   The TPU compiler does so with small arrays
@@ -22,13 +22,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 from ..engine.hlo import HloCollective
-
-if TYPE_CHECKING:
-    from ..engine.collective import Collective
 
 Axes = tuple[str, ...] | None
 Key = tuple[str, Axes]
@@ -39,6 +36,35 @@ RULES = {
     SUMMED_WHOLE: "reduce-scatter compiled to an all-reduce of which each device keeps its part",
     GATHERED_BY_ADDING: "all-gather of a small array compiled to an all-reduce of parts among zeros",
 }
+
+
+class Planned(Protocol):
+    """What is read of a plan's collective (`engine/collective.py`)."""
+
+    @property
+    def kind(self) -> str:
+        """all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute."""
+        ...
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Mesh axes, major first."""
+        ...
+
+    @property
+    def payload_bytes(self) -> int:
+        """Of its operand on one device."""
+        ...
+
+    @property
+    def times(self) -> int:
+        """Executions in one run."""
+        ...
+
+    @property
+    def dtype(self) -> str:
+        """Of its operand."""
+        ...
 
 
 class Piece(NamedTuple):
@@ -141,9 +167,7 @@ class Comparison:
         return all(row.ok for row in self.rows)
 
 
-def compare(
-    predicted: Iterable[Collective], compiled: Iterable[HloCollective], sizes: Mapping[str, int]
-) -> Comparison:
+def compare(predicted: Iterable[Planned], compiled: Iterable[HloCollective], sizes: Mapping[str, int]) -> Comparison:
     """Holds a plan's collectives against those of a compiled program.
 
     Args:
@@ -168,7 +192,7 @@ def compare(
     return Comparison(tuple(rows), differences)
 
 
-def _planned(collectives: Iterable[Collective], sizes: Mapping[str, int]) -> Counter:
+def _planned(collectives: Iterable[Planned], sizes: Mapping[str, int]) -> Counter:
     order = list(sizes)
     pieces: Counter = Counter()
     for c in collectives:
@@ -201,12 +225,11 @@ def _explained(planned: Counter, made: Counter, sizes: Mapping[str, int]) -> tup
             _take(planned, made, piece, piece._replace(exact=exact))
     found = []
     # Every array tries its nearest likes before any tries its farther ones.
-    for rule in range(len(_candidates(Piece("", (), "", 0), sizes))):
+    for rule, candidate in _CANDIDATES:
         for piece in sorted(planned, key=str):
-            name, other = _candidates(piece, sizes)[rule]
-            times = _take(planned, made, piece, other) if other is not None else 0
-            if times:
-                found.append(Difference(name, piece, other, times))
+            other = candidate(piece, math.prod(sizes[axis] for axis in piece.axes or ()))
+            if other is not None and (times := _take(planned, made, piece, other)):
+                found.append(Difference(rule, piece, other, times))
     return tuple(found)
 
 
@@ -217,22 +240,39 @@ def _take(planned: Counter, made: Counter, piece: Piece, other: Piece) -> int:
     return times
 
 
-def _candidates(piece: Piece, sizes: Mapping[str, int]) -> list[tuple[str, Piece | None]]:
-    """What each rule makes of an array that was predicted, nearest first; None where it does not apply."""
-    n = math.prod(sizes[axis] for axis in piece.axes or ())
-    moved, summed = piece.kind in ("all-gather", "all-to-all", "collective-permute"), piece._replace(kind="all-reduce")
-    gathered = summed._replace(payload=n * piece.payload) if piece.kind == "all-gather" else None
-    return [
-        (NARROWED, _narrow(piece) if moved else None),
-        (NARROWED, _narrow(piece._replace(exact=True)) if piece.kind == "all-reduce" else None),
-        (SUMMED_WHOLE, summed if piece.kind == "reduce-scatter" else None),
-        (GATHERED_BY_ADDING, gathered),
-        (GATHERED_BY_ADDING, _narrow(gathered) if gathered is not None else None),
-    ]
-
-
 def _narrow(piece: Piece) -> Piece | None:
     """The same array in bfloat16."""
     if piece.dtype != "float32":
         return None
     return piece._replace(dtype="bfloat16", payload=piece.payload // 2)
+
+
+def _moved_narrow(piece: Piece, _devices: int) -> Piece | None:
+    return _narrow(piece) if piece.kind in ("all-gather", "all-to-all", "collective-permute") else None
+
+
+def _greatest_narrow(piece: Piece, _devices: int) -> Piece | None:
+    return _narrow(piece._replace(exact=True)) if piece.kind == "all-reduce" else None
+
+
+def _summed_whole(piece: Piece, _devices: int) -> Piece | None:
+    return piece._replace(kind="all-reduce") if piece.kind == "reduce-scatter" else None
+
+
+def _added(piece: Piece, devices: int) -> Piece | None:
+    return piece._replace(kind="all-reduce", payload=devices * piece.payload) if piece.kind == "all-gather" else None
+
+
+def _added_narrow(piece: Piece, devices: int) -> Piece | None:
+    added = _added(piece, devices)
+    return _narrow(added) if added is not None else None
+
+
+# What each rule makes of an array that was predicted, nearest first; None where it does not apply.
+_CANDIDATES: tuple[tuple[str, Callable[[Piece, int], Piece | None]], ...] = (
+    (NARROWED, _moved_narrow),
+    (NARROWED, _greatest_narrow),
+    (SUMMED_WHOLE, _summed_whole),
+    (GATHERED_BY_ADDING, _added),
+    (GATHERED_BY_ADDING, _added_narrow),
+)

@@ -17,14 +17,15 @@ import dataclasses
 import functools
 import importlib.util
 import math
+import os
 import pathlib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ..engine.errors import MeshlabError, closest, listed
-from .hardware import Hardware, HardwareError, Torus, hardware, known
+from ..engine.errors import MeshlabError, listed
+from .hardware import Hardware, HardwareError, Torus, hardware
 from .topology import check_shape, slice_shape
 
 # How the TPU compiler calls the generations, and how many devices it lists for one of their chips (libtpu 0.0.42).
@@ -187,6 +188,15 @@ def gpu_description(name: str) -> str:
 # Whether a compiler is there
 
 
+def folder_of_compilers() -> str | None:
+    """A folder with compilers that only the compiling process looks into: the variable MESHLAB_COMPILERS.
+
+    What is installed beside JAX is tried by JAX at its first use in every process, with errors in the log where there
+    is no such device. `pip install --target FOLDER libtpu` keeps it away from there.
+    """
+    return os.environ.get("MESHLAB_COMPILERS")
+
+
 def check_installed(platform: str) -> None:
     """Refuses a platform whose compiler is not installed, or what hands it the program is not.
 
@@ -204,6 +214,9 @@ def check_installed(platform: str) -> None:
 
 
 def _found(module: str) -> bool:
+    apart = folder_of_compilers()
+    if apart and pathlib.Path(apart, *module.split(".")).exists():
+        return True
     try:
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # of a package that it would be in

@@ -50,9 +50,7 @@ def moves(instruction: Instruction) -> bool:
     return instruction.opcode.removesuffix("-start") in MOVING
 
 
-def visits(
-    module: Module, unknown_trips: int | None, wanted: Callable[[Instruction], bool] = moves
-) -> Iterator[Visit]:
+def visits(module: Module, unknown_trips: int | None, wanted: Callable[[Instruction], bool] = moves) -> Iterator[Visit]:
     """Yields every computation in which a collective stands, there or deeper, once for each way to it.
 
     Args:
