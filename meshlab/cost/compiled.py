@@ -65,6 +65,8 @@ class Compiled:
         cycles: the compiler's estimate for all operations of one run on one device, loops counted as often as they
             turn; what is sent between devices is not among it. None where the compiler gives none (GPUs).
         device_kind: what the compiler calls the device.
+        standing: where each device of the mesh stands on a TPU's slice, row-major: the chip's coordinates, and which of
+            the chip's devices it is; None for GPUs, which are numbered as they stand.
         compile_seconds: how long the compiler took.
         versions: of the compiler and of JAX, by package.
         hlo: the text of the compiled program.
@@ -78,6 +80,7 @@ class Compiled:
     memory: CompiledMemory
     cycles: int | None
     device_kind: str
+    standing: tuple[tuple[int, ...], ...] | None
     compile_seconds: float
     versions: Mapping[str, str]
     hlo: str
@@ -190,6 +193,7 @@ def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str
         memory=CompiledMemory(*(found[name] for name in names)),
         cycles=estimated_cycles(text),
         device_kind=answer["device_kind"],
+        standing=tuple(map(tuple, answer["standing"])) if answer["standing"] else None,
         compile_seconds=answer["compiling_seconds"],
         versions=dict(answer["versions"]),
         hlo=text,

@@ -9,7 +9,9 @@ XLA compiles for a TPU by libtpu, for an NVIDIA GPU by its CUDA plugin, and need
 The plan is lowered here (`exporting.py`) and compiled in a process of its own (`compiling.py`), which is ended when it
 takes too long, when it is cancelled, and when this process ends.
 
-The mesh lies on the devices in the order in which the topology lists them, which is that of `jax.devices()` there.
+Where the plan's mesh lies on the slice that is compiled for, its devices are those of its placement; else the mesh
+takes them in the order in which the topology lists them, which is that of `jax.devices()` there. Collectives and their
+bytes are the same for both.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from ..engine.run import donated
 from .compiled import Compiled, compiled_from
 from .compiling import ENVIRONMENT
 from .exporting import exported, mesh_axes
-from .targets import CompilerError, Target, check_installed, folder_of_compilers, target
+from .targets import CompilerError, Target, check_installed, device_order, folder_of_compilers, target
 
 if TYPE_CHECKING:
     from ..engine.plan import Plan
@@ -70,7 +72,7 @@ class Progress:
 
 def compile_for(
     plan: Plan,
-    name: str,
+    name: str | None = None,
     *,
     donate: bool = False,
     timeout: float = 600,
@@ -82,7 +84,8 @@ def compile_for(
     Args:
         plan: what to compile.
         name: for what: a machine and a shape, such as "v5e:4x4" (chips by axis of the torus) or "h100:1x1x8" (slices x
-            hosts x GPUs of a host); a machine alone for its evenest slice.
+            hosts x GPUs of a host); a machine alone for its evenest slice; nothing for the slice on which the plan's
+            mesh lies.
         donate: whether the arguments that the next call gets anew may be overwritten, as in `plan.run`.
         timeout: seconds after which the compiler is ended.
         progress: called with a `Progress` at each stage, and each second in between; `print` will do.
@@ -97,7 +100,7 @@ def compile_for(
             long, or was cancelled.
         RunError: the compiled program holds a collective that cannot be read.
     """
-    found = target(name, plan.mesh.size)
+    found = target(name, plan.mesh)
     check_installed(found.platform)
     if not isinstance(timeout, int | float) or timeout <= 0:
         raise CompilerError(f"timeout is a number of seconds above 0; compile_for was given {timeout!r}.")
@@ -112,6 +115,7 @@ def compile_for(
             "topology": found.topology,
             "options": dict(found.options),
             "axes": mesh_axes(plan),
+            "order": device_order(found, plan.mesh),
             "donated": donated(plan) if donate else (),
         }
         (folder / "request.json").write_text(json.dumps(request))

@@ -67,7 +67,8 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
         platform=request["platform"], **{request["named"]: request["topology"]}, **request["options"]
     )
     names, sizes = zip(*request["axes"], strict=True)
-    mesh = Mesh(np.array(topology.devices).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
+    devices = _ordered(topology.devices, request["order"])
+    mesh = Mesh(np.array(devices).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
     program = export.deserialize(bytearray((folder / "program.bin").read_bytes()))
     shardings = program.in_shardings_jax(mesh)
     arguments = [
@@ -86,9 +87,23 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
         "memory": _memory(compiled.memory_analysis()),
         "lowering_seconds": lowering,
         "compiling_seconds": compiling,
-        "device_kind": topology.devices[0].device_kind,
+        "device_kind": devices[0].device_kind,
+        "standing": [_standing(device) for device in devices] if request["platform"] == "tpu" else None,
         "versions": _versions(request["platform"]),
     }
+
+
+def _ordered(devices: Any, order: list[list[int]] | None) -> list[Any]:
+    """A topology's devices, by where they stand; without an order as they are listed."""
+    if order is None:
+        return list(devices)
+    standing = {_standing(device): device for device in devices}
+    return [standing[tuple(where)] for where in order]
+
+
+def _standing(device: Any) -> tuple[int, ...]:
+    """Where a TPU stands: its chip's coordinates, and which of the chip's devices it is."""
+    return (*device.coords, device.core_on_chip)
 
 
 def _memory(analysis: Any) -> dict[str, int]:

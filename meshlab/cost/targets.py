@@ -16,17 +16,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib.util
+import itertools
 import math
 import os
 import pathlib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..engine.errors import MeshlabError, listed
+from ..engine.mesh import Mesh
 from .hardware import Hardware, HardwareError, Torus, hardware
-from .topology import check_shape, slice_shape
+from .topology import CHIP, Leg, Placement, check_shape, slice_shape
 
 # How the TPU compiler calls the generations, and how many devices it lists for one of their chips (libtpu 0.0.42).
 _TPUS = {"v2": ("v2", 2), "v3": ("v3", 2), "v4": ("v4", 2), "v5e": ("v5e", 1), "v5p": ("v5p", 1), "v6e": ("v6e", 1)} | {
@@ -69,22 +71,25 @@ class Target:
         return self.name
 
 
-def target(name: str, devices: int) -> Target:
+def target(name: str | None, mesh: Mesh) -> Target:
     """Returns what to compile for.
 
     Args:
-        name: a machine and a shape, such as "v5e:4x4" or "h100:1x1x8"; a machine alone for its evenest slice.
-        devices: how many the mesh has.
+        name: a machine and a shape, such as "v5e:4x4" or "h100:1x1x8"; a machine alone for its evenest slice; None for
+            the slice on which the mesh lies.
+        mesh: of the plan.
 
     Raises:
         HardwareError: there is no such machine, it has no slice of that shape, or the mesh has another number of
             devices.
-        CompilerError: no compiler here knows the machine.
+        CompilerError: no compiler here knows the machine, or none is named.
     """
+    if name is None and isinstance(mesh.on, Placement):
+        name = _name_of(mesh.on)
     if not isinstance(name, str):
-        raise CompilerError(
-            f'A machine and a shape were expected, such as "v5e:4x4" or "h100:1x1x8"; compile_for was given {name!r}.'
-        )
+        given = "the plan's mesh lies on no machine" if name is None else f"compile_for was given {name!r}"
+        raise CompilerError(f'A machine and a shape were expected, such as "v5e:4x4" or "h100:1x1x8"; {given}.')
+    devices = mesh.size
     machine_name, colon, printed = name.partition(":")
     machine = hardware(machine_name)
     if machine.name in _TPUS:
@@ -95,6 +100,15 @@ def target(name: str, devices: int) -> Target:
         f"No compiler here knows {machine}. There are compilers for {listed([*_TPUS, *gpus()])}; ml.Hardware's other"
         " machines are estimated only."
     )
+
+
+def _name_of(placement: Placement) -> str:
+    if placement.count > 1:
+        raise CompilerError(
+            f"The mesh lies on {placement}, and several slices are not compiled for. Plan on one of them:"
+            f" {placement.hardware.name}:{'x'.join(map(str, placement.shape))}."
+        )
+    return f"{placement.hardware.name}:{'x'.join(map(str, placement.shape))}"
 
 
 def _numbers(printed: str, name: str, example: str) -> tuple[int, ...]:
@@ -108,12 +122,14 @@ def _numbers(printed: str, name: str, example: str) -> tuple[int, ...]:
 def _tpu(machine: Hardware, shape: tuple[int, ...] | None, devices: int) -> Target:
     called, cores = _TPUS[machine.name]
     assert isinstance(machine.network, Torus)
+    # Of a v4 JAX lists one device for a chip, and its compiler two.
+    own = machine.devices_per_chip
     if shape is None:
-        shape = slice_shape(machine, max(1, devices // cores))
+        shape = slice_shape(machine, max(1, devices // cores) * own)
     # A slice of one axis less than the torus lies flat in it.
     shape = (*shape, *(1,) * (len(machine.network.limits) - len(shape)))
     name = f"{machine.name}:{'x'.join(map(str, shape))}"
-    check_shape(machine, shape, math.prod(shape))
+    check_shape(machine, shape, math.prod(shape) * own)
     _check_devices(name, math.prod(shape) * cores, devices, f" ({cores} on each chip)" if cores > 1 else "")
     host = (*shape, 1)[:3]
     if all(size % least == 0 for size, least in zip(host, _HOST, strict=False)):
@@ -149,6 +165,31 @@ def _check_devices(name: str, found: int, devices: int, told: str) -> None:
             f"{name} has {found:,} devices{told}, and the plan's mesh {devices:,}. Compile for a slice of {devices:,}"
             f" devices, or plan on a mesh of {found:,}."
         )
+
+
+def device_order(found: Target, mesh: Mesh) -> list[tuple[int, int, int, int]] | None:
+    """Returns where each device of a mesh stands on a slice: its chip, by axis of the torus, and which of the chip's.
+
+    Args:
+        found: the slice.
+        mesh: whose devices are numbered row-major.
+
+    Returns:
+        Three coordinates and a number for each device; None where the mesh does not lie on this slice, or behind
+        switches, where devices are numbered as they stand.
+    """
+    on = mesh.on
+    if not isinstance(on, Placement) or not on.legs or (on.hardware, on.shape) != (found.machine, found.shape):
+        return None
+    legs = [leg for name, _ in mesh.shape for leg in on.legs[name]]
+    return [_stand(legs, indices) for indices in itertools.product(*(range(leg.size) for leg in legs))]
+
+
+def _stand(legs: Sequence[Leg], indices: Sequence[int]) -> tuple[int, int, int, int]:
+    where = [0, 0, 0, 0]
+    for leg, index in zip(legs, indices, strict=True):
+        where[3 if leg.along == CHIP else leg.along] += index * leg.stride
+    return where[0], where[1], where[2], where[3]
 
 
 # What XLA is told of a GPU

@@ -96,6 +96,20 @@ def test_differences_are_explained_one_by_one(tpu):
     assert "<li>summed whole" in found._repr_html_()
 
 
+def test_a_mesh_lies_as_the_plan_has_it(tpu):
+    """On the slice of its placement a mesh axis is neighbours; the collectives and their bytes are the same."""
+    layout = "batch:data ffn:model"
+    here, there = ml.lay(ml.mesh("v5e:4x4", data=4, model=4), model=1), ml.mesh(data=4, model=4)
+    laid, listed = (compile_for(program("mlp_sgd").plan(m, layout), n) for m, n in ((here, None), (there, "v5e:4x4")))
+    assert str(laid.target) == str(listed.target) == "v5e:4x4"
+    assert laid.equal
+    assert listed.equal
+    assert laid.standing == tuple((x, y, 0, 0) for x in range(4) for y in range(4))
+    # JAX lists a slice host by host.
+    assert listed.standing is not None
+    assert listed.standing[:4] == ((0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (1, 1, 0, 0))
+
+
 def test_donated_arguments_take_no_place_twice(tpu):
     plan = program("mlp_adamw").plan(ml.mesh(data=4), FSDP)
     kept, donated = (compile_for(plan, "v5p:2x2x1", donate=donate) for donate in (False, True))
@@ -127,6 +141,7 @@ def test_every_gpu_of_which_there_are_figures(name, gpu):
     assert found.cycles is None
     assert "cycles" not in str(found)
     assert found.device_kind == gpus()[name]["name"]
+    assert found.standing is None
     assert (found.memory.argument_bytes, found.peak_bytes > 0) == (plan.memory.argument_bytes, True)
 
 

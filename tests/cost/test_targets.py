@@ -5,9 +5,15 @@ import tomllib
 
 import pytest
 
+import meshlab as ml
 from meshlab.cost import targets
 from meshlab.cost.hardware import HardwareError, hardware
-from meshlab.cost.targets import CompilerError, check_installed, gpu_description, gpus, target
+from meshlab.cost.targets import CompilerError, check_installed, device_order, gpu_description, gpus
+from meshlab.cost.targets import target as target_of
+
+
+def target(name, devices):
+    return target_of(name, ml.mesh(x=devices))
 
 
 @pytest.mark.parametrize(
@@ -71,6 +77,32 @@ def test_machines_without_a_compiler():
         target("l4", 8)
     with pytest.raises(CompilerError, match='such as "v5e:4x4" or "h100:1x1x8"; compile_for was given 8'):
         target(8, 8)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_mesh_that_lies_on_a_slice_is_compiled_for_it():
+    assert str(target_of(None, ml.mesh("v5e:2x4", data=2, model=4))) == "v5e:2x4"
+    assert str(target_of(None, ml.mesh("h100:2x8", data=2, model=8))) == "h100:1x2x8"
+    with pytest.raises(CompilerError, match="expected, such as .*; the plan's mesh lies on no machine"):
+        target_of(None, ml.mesh(data=8))
+    with pytest.raises(CompilerError, match="v5e, 2 slices of 2x4, and several slices are not compiled for.*v5e:2x4"):
+        target_of(None, ml.mesh("v5e:2*2x4", data=4, model=4))
+
+
+def test_devices_stand_where_the_mesh_lies():
+    mesh = ml.mesh("v5e:2x4", data=2, model=4)
+    assert mesh.on.told("model") == "4 along axis 1, a line"
+    order = device_order(target_of(None, mesh), mesh)
+    assert order == [(x, y, 0, 0) for x in range(2) for y in range(4)]
+    turned = ml.lay(ml.mesh("v5e:4x4", data=4, model=4), model=0)
+    assert device_order(target_of(None, turned), turned) == [(x, y, 0, 0) for y in range(4) for x in range(4)]
+    folded = ml.mesh("v5e:4x4", data=2, expert=2, model=4)
+    places = device_order(target_of(None, folded), folded)
+    assert places is not None
+    assert len(set(places)) == 16
+    chips = ml.mesh("v7x:2x2x1", data=4, model=2)
+    assert [core for *_, core in device_order(target_of(None, chips), chips) or ()] == [0, 1] * 4
+    assert device_order(target_of("v5e:4x4", mesh16 := ml.mesh(data=16)), mesh16) is None
+    assert device_order(target_of("h100", mesh8 := ml.mesh("h100", data=8)), mesh8) is None
 
 
 @pytest.mark.parametrize("name", gpus())
