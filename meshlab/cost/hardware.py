@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import pathlib
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -64,17 +65,24 @@ class Torus:
             of 4; "all"; or "none".
         link: bytes/s of one link, one way.
         hop: seconds from one device to the next.
+        specified: bytes/s of one link as the maker has it, of which programs see `link`.
     """
 
     limits: tuple[int, ...]
     wraps: str
     link: Figure
     hop: Figure
+    specified: Figure | None = None
 
     @classmethod
     def of(cls, *limits: int, link: float, hop: float = 1e-6, wraps: str = "all") -> Torus:
         """Makes a torus from plain numbers."""
         return cls(limits, wraps, Figure(link), Figure(hop))
+
+    @property
+    def largest(self) -> int:
+        """The number of chips of the largest slice."""
+        return math.prod(self.limits)
 
     def rings(self, shape: tuple[int, ...]) -> tuple[bool, ...]:
         """Which axes of a slice wrap around."""
@@ -96,6 +104,7 @@ class Switch:
         base: seconds to begin a collective.
         step: seconds for each step of a ring.
         reduces: whether the switch can add up what passes it.
+        achieved: bytes/s that one device was seen to send in large collectives.
     """
 
     domain: int
@@ -103,6 +112,7 @@ class Switch:
     base: Figure
     step: Figure
     reduces: bool = False
+    achieved: Figure | None = None
 
     @classmethod
     def of(cls, domain: int, egress: float, base: float = 0.0, step: float = 0.0) -> Switch:
@@ -280,11 +290,14 @@ def _read(path: pathlib.Path) -> Hardware:
 
     if "torus" in data:
         torus = data["torus"]
-        network = Torus(tuple(torus["limits"]), torus["wraps"], figure(torus["link"]), figure(torus["hop"]))
+        specified = figure(torus["specified"]) if "specified" in torus else None
+        link, hop = figure(torus["link"]), figure(torus["hop"])
+        network = Torus(tuple(torus["limits"]), torus["wraps"], link, hop, specified)
     else:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
-        network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
+        achieved = figure(switch["achieved"]) if "achieved" in switch else None
+        network = Switch(switch["domain"], *figures, switch["reduces"], achieved)
     outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host")
     return Hardware(
         path.stem,
