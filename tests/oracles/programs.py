@@ -44,9 +44,7 @@ def machine(name, *, flops=None, bandwidth=None, link=None, host=None, memory=No
         network = dataclasses.replace(network, hop=none, link=Figure(link, given) if link else network.link)
     else:
         network = dataclasses.replace(network, base=none, step=none)
-    return dataclasses.replace(
-        found, network=network, outside=outside and dataclasses.replace(outside, latency=none)
-    )
+    return dataclasses.replace(found, network=network, outside=outside and dataclasses.replace(outside, latency=none))
 
 
 # Programs

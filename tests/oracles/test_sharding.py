@@ -29,7 +29,7 @@ def summed(batch, inner, embed, layout, mesh=CUBE):
 
 
 def test_a_shard_takes_its_part_of_the_memory():
-    """SB-20: int8[128, 2048], rows over x and y of x=2 y=8 z=2. SB-21: an array over x of x=4 y=8 z=2 is held 16 times."""
+    """SB-20: int8[128, 2048], rows over x and y of x=2 y=8 z=2. SB-21: over x of x=4 y=8 z=2 it is held 16 times."""
     plan = gathered(128, 2048, ml.i8, {"rows": ("x", "y")}, ml.mesh(x=2, y=8, z=2))
     assert plan.memory.argument_bytes == 16_384
     assert plan.memory.argument_bytes * plan.mesh.size == 524_288
@@ -73,7 +73,9 @@ def test_gathering_in_a_slice_that_wraps_and_in_one_that_does_not():
     wraps = dataclasses.replace(wraps, network=dataclasses.replace(wraps.network, wraps="all"))
     plan = gathered(2048, 8192, ml.bf16, layout, grid)
     assert communication_seconds(plan, wraps, (8, 4)) == pytest.approx(372.8e-6, rel=1e-3)
-    assert communication_seconds(plan, machine("v5e"), (8, 4), book=False) == pytest.approx(2 * 0.75 * 372.8e-6, rel=1e-3)
+    assert communication_seconds(plan, machine("v5e"), (8, 4), book=False) == pytest.approx(
+        2 * 0.75 * 372.8e-6, rel=1e-3
+    )
 
 
 def test_a_short_gather_takes_as_long_as_its_hops():
@@ -110,7 +112,7 @@ def test_the_rows_from_which_gathered_weights_cost_nothing_extra():
 
 
 def test_an_all_to_all_on_a_ring_of_one_direction_sends_half_of_what_a_gather_sends():
-    """SB-30, from single hops: blocks are passed on until they are where they belong. With both directions a quarter."""
+    """SB-30, from single hops: blocks are passed on until they are where they belong. In both directions: a quarter."""
     devices, nbytes = 16, 2.0**30
     ring = place(machine("v5e"), (16, 16), ml.mesh(x=16, y=16))
     hop = seconds("collective-permute", nbytes, ring, ("x",))
