@@ -297,7 +297,7 @@ def _read(path: pathlib.Path) -> Hardware:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
         achieved = figure(switch["achieved"]) if "achieved" in switch else None
-        network = Switch(switch["domain"], *figures, switch["reduces"], achieved)
+        network = Switch(switch["domain"], *figures, reduces=switch["reduces"], achieved=achieved)
     outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host")
     return Hardware(
         path.stem,

@@ -78,6 +78,25 @@ def block(batch, embed, ffn, step=False):
     return ml.trace(backward, params, x, x) if step else ml.trace(forward, params, x)
 
 
+def stack(batch, embed, ffn, layers=8):
+    """The gradients of a scan over such blocks: fully sharded, their weights are gathered in either pass."""
+    Batch, Embed, Ffn, Layers = ml.dims(batch=batch, embed=embed, ffn=ffn, layers=layers)
+
+    def forward(params, x):
+        def one(x, w):
+            return ml.dot(ml.dot(x, w["up"], "embed"), w["down"], "ffn"), None
+
+        return ml.scan(one, x, params, "layers")[0]
+
+    def backward(params, x, cotangent):
+        out, pull = jax.vjp(forward, params, x)
+        return out, *pull(cotangent)
+
+    params = {"up": ml.bf16[Layers, Embed, Ffn], "down": ml.bf16[Layers, Ffn, Embed]}
+    x = ml.bf16[Batch, Embed]
+    return ml.trace(backward, params, x, x)
+
+
 def in_dtype(tree, dtype):
     """The shapes of a tree of floats in another dtype."""
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, dtype), tree)
@@ -85,7 +104,12 @@ def in_dtype(tree, dtype):
 
 def parameters(init, config):
     """How many parameters a model of the zoo has."""
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes(init, config)))
+    return elements(shapes(init, config))
+
+
+def elements(tree):
+    """How many numbers a tree of arrays has."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
 
 
 # What is read off a plan
