@@ -1,6 +1,17 @@
 """meshlab: lay a named model out on a mesh of devices, see what it costs and why, and run it."""
 
 from . import auto as auto
+from .cost.hardware import Efficiency as Efficiency
+from .cost.hardware import Figure as Figure
+from .cost.hardware import Hardware as Hardware
+from .cost.hardware import HardwareError as HardwareError
+from .cost.hardware import Outside as Outside
+from .cost.hardware import Switch as Switch
+from .cost.hardware import Torus as Torus
+from .cost.hardware import hardware as hardware
+from .cost.meshes import collective_time as collective_time
+from .cost.meshes import lay as lay
+from .cost.meshes import mesh as mesh
 from .engine.abstract import bf16 as bf16
 from .engine.abstract import bool_ as bool_
 from .engine.abstract import f16 as f16
@@ -23,7 +34,6 @@ from .engine.errors import RunError as RunError
 from .engine.errors import TraceError as TraceError
 from .engine.layout import Layout as Layout
 from .engine.mesh import Mesh as Mesh
-from .engine.mesh import mesh as mesh
 from .engine.named import named as named
 from .engine.ops.arrange import concat as concat
 from .engine.ops.arrange import shift as shift

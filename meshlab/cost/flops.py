@@ -9,51 +9,84 @@ reads, as sums do, for each that it reads: these run on the vector units, whose 
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
 
 from ..engine.code import Literal
-from ..engine.spec import local_shape
 from ..engine.steps import Compute
 
 if TYPE_CHECKING:
-    from ..engine.program import Program
+    from .setting import Numbers, Setting
 
 PRODUCTS = ("dot_general", "conv_general_dilated")
 
 
-def step_flops(step: Compute, program: Program, sizes: Mapping[str, int]) -> float:
-    """Returns the operations of one step on one device.
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """A product of matrices on one device: [rows, inner] x [inner, columns], so often.
 
-    Args:
-        step: of a plan.
-        program: its program.
-        sizes: the mesh axes' sizes.
+    Attributes:
+        rows: of the first operand and of the result.
+        columns: of the second operand and of the result.
+        inner: what is summed.
+        times: how many such products: the dims that ride along.
+        dtype: of the operands, the wider one.
     """
-    operands, results = local_shapes(step, program, sizes)
-    if step.operation.name == "dot_general":
-        (contracted, _), _ = step.operation.params["dimension_numbers"]
-        return 2.0 * math.prod(results[0]) * math.prod(operands[0][axis] for axis in contracted)
-    if step.operation.name == "conv_general_dilated":
-        _, inputs, *window = step.operation.params["dimension_numbers"].rhs_spec
-        taps = math.prod(operands[1][axis] for axis in (inputs, *window))
-        return 2.0 * math.prod(results[0]) * taps
-    made, read = (sum(map(math.prod, shapes)) for shapes in (results, operands))
-    return float(max(made, read if len(operands) == 1 else 0))
+
+    rows: Numbers
+    columns: Numbers
+    inner: Numbers
+    times: Numbers
+    dtype: Any
+
+    @property
+    def flops(self) -> Numbers:
+        """Multiplications and additions."""
+        return 2.0 * self.rows * self.columns * self.inner * self.times
 
 
-def local_shapes(
-    step: Compute, program: Program, sizes: Mapping[str, int]
-) -> tuple[Sequence[tuple[int, ...]], Sequence[tuple[int, ...]]]:
-    """The shapes of what a step reads and makes on one device; literals are scalars."""
-    code = program.code
-    operands = [
-        () if isinstance(value, Literal) or spec is None else local_shape(code.shapes[value], spec, sizes)
-        for value, spec in zip(step.operation.inputs, step.operands, strict=True)
+def product_of(step: Compute, setting: Setting) -> Product | None:
+    """Returns the product that a step computes, if it is one that the matrix units compute: of floats, or of bytes."""
+    operation, code = step.operation, setting.plan.program.code
+    if operation.name not in PRODUCTS:
+        return None
+    dtype = jnp.promote_types(*(code.dtypes[v] for v in operation.inputs[:2] if isinstance(v, int)))
+    if not (jnp.issubdtype(dtype, np.inexact) or np.dtype(dtype).itemsize == 1):
+        return None
+    first, second, result = shapes(step, setting)
+    if operation.name == "dot_general":
+        (summed, _), (riding, _) = operation.params["dimension_numbers"]
+        inner, times = (math.prod(first[axis] for axis in axes) for axes in (summed, riding))
+        rows = math.prod(size for axis, size in enumerate(first) if axis not in (*summed, *riding))
+        return Product(rows, math.prod(result) / (rows * times), inner, times, dtype)
+    numbers = operation.params["dimension_numbers"]
+    features, inputs, *window = numbers.rhs_spec
+    rows = math.prod(size for axis, size in enumerate(result) if axis != numbers.out_spec[1])
+    taps = math.prod(second[axis] for axis in (inputs, *window))
+    # Groups of channels are products of their own.
+    groups = operation.params["feature_group_count"]
+    return Product(rows, second[features] / groups, taps, groups, dtype)
+
+
+def step_flops(step: Compute, setting: Setting) -> Numbers:
+    """Returns the operations of one step on one device."""
+    found = product_of(step, setting)
+    if found is not None:
+        return found.flops
+    *operands, result = shapes(step, setting)
+    made, read = math.prod(result), sum(map(math.prod, operands))
+    return np.maximum(made, read) if len(operands) == 1 else made
+
+
+def shapes(step: Compute, setting: Setting) -> list[tuple[Numbers, ...]]:
+    """The shapes of what a step reads, and of the first that it makes, on one device; literals are scalars."""
+    operation = step.operation
+    read = [
+        () if isinstance(value, Literal) or spec is None else setting.local((value, spec))
+        for value, spec in zip(operation.inputs, step.operands, strict=True)
     ]
-    results = [
-        local_shape(code.shapes[value], spec, sizes)
-        for value, spec in zip(step.operation.outputs, step.results, strict=True)
-    ]
-    return operands, results
+    return [*read, setting.local((operation.outputs[0], step.results[0]))]

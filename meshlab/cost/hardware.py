@@ -65,6 +65,7 @@ class Torus:
             of 4; "all"; or "none".
         link: bytes/s of one link, one way.
         hop: seconds from one device to the next.
+        chip: bytes/s between two devices of one chip, one way, where a chip has several.
         specified: bytes/s of one link as the maker has it, of which programs see `link`.
     """
 
@@ -72,6 +73,7 @@ class Torus:
     wraps: str
     link: Figure
     hop: Figure
+    chip: Figure | None = None
     specified: Figure | None = None
 
     @classmethod
@@ -134,6 +136,28 @@ class Outside:
 
 
 @dataclasses.dataclass(frozen=True)
+class Efficiency:
+    """What of its figures a machine reaches: one number for each, for all programs and layouts.
+
+    Attributes:
+        products: of its FLOP/s, in large products whose dims fill the compute units.
+        memory: of the bandwidth of its memory, reading and writing much.
+        network: of the bandwidth between devices of a node or a slice, sending much.
+        launch: seconds that each kernel takes to begin.
+    """
+
+    products: Figure
+    memory: Figure
+    network: Figure
+    launch: Figure
+
+    @classmethod
+    def of(cls, products: float = 1.0, memory: float = 1.0, network: float = 1.0, launch: float = 0.0) -> Efficiency:
+        """Makes it from plain numbers; without any, all that the figures promise."""
+        return cls(Figure(products), Figure(memory), Figure(network), Figure(launch))
+
+
+@dataclasses.dataclass(frozen=True)
 class Hardware:
     """A machine.
 
@@ -141,10 +165,11 @@ class Hardware:
         name: as in `ml.mesh(on=name)`.
         title: its full name.
         platform: "tpu", "gpu" or "cpu".
-        flops: FLOP/s of one device for dense products, by dtype: `bf16`, `f16`, `f32`, `fp8`, `int8`.
-        memory: bytes that one device holds.
+        flops: FLOP/s of one chip for dense products, by dtype: `bf16`, `f16`, `f32`, `fp8`, `int8`.
+        memory: bytes that one chip holds.
         bandwidth: bytes/s between its memory and its compute units.
         network: of the devices of a node or a slice.
+        efficiency: what of all this it reaches.
         outside: between nodes or slices, if it is known.
         host: bytes/s between a device and its host, if they are known.
         tile: the least size of a product's dim that fills the compute units.
@@ -159,6 +184,7 @@ class Hardware:
     memory: Figure
     bandwidth: Figure
     network: Torus | Switch
+    efficiency: Efficiency = dataclasses.field(default_factory=Efficiency.of)
     outside: Outside | None = None
     host: Figure | None = None
     tile: int = 128
@@ -193,15 +219,15 @@ class Hardware:
     @property
     def memory_bytes(self) -> float:
         """Bytes that one device holds."""
-        return self.memory.value
+        return self.memory.value / self.devices_per_chip
 
     @property
     def bytes_per_second(self) -> float:
         """Bytes/s between one device's memory and its compute units."""
-        return self.bandwidth.value
+        return self.bandwidth.value / self.devices_per_chip
 
     def rate(self, dtype: Any) -> Figure:
-        """Returns the FLOP/s of one device for dense products in a dtype.
+        """Returns the FLOP/s of one chip for dense products in a dtype.
 
         On TPUs a product of 32-bit floats is computed in one pass of 16 bits, JAX's default precision.
 
@@ -220,7 +246,18 @@ class Hardware:
 
     def flops_per_second(self, dtype: Any) -> float:
         """Returns the FLOP/s of one device for dense products in a dtype; see `rate`."""
-        return self.rate(dtype).value
+        return self.rate(dtype).value / self.devices_per_chip
+
+    @property
+    def ideal(self) -> Hardware:
+        """The same machine as the books count it: it reaches all of its figures, and nothing takes time to begin."""
+        none, network = Figure(0.0), self.network
+        if isinstance(network, Torus):
+            network = dataclasses.replace(network, hop=none)
+        else:
+            network = dataclasses.replace(network, base=none, step=none)
+        outside = self.outside and dataclasses.replace(self.outside, latency=none)
+        return dataclasses.replace(self, network=network, outside=outside, efficiency=Efficiency.of())
 
     @property
     def figures(self) -> Mapping[str, Figure]:
@@ -253,7 +290,7 @@ def _figures(prefix: str, node: Any) -> Iterator[tuple[str, Figure]]:
 @functools.cache
 def known() -> Mapping[str, Hardware]:
     """Returns the machines that are known, by name."""
-    return MappingProxyType({path.stem: _read(path) for path in sorted(_FOLDER.glob("*.toml"))})
+    return MappingProxyType({path.stem: read(path) for path in sorted(_FOLDER.glob("*.toml"))})
 
 
 def hardware(name: str | Hardware) -> Hardware:
@@ -280,8 +317,24 @@ def _spellings() -> Mapping[str, str]:
     return {spelling: name for name, data in files.items() for spelling in (name, *data["also"])}
 
 
-def _read(path: pathlib.Path) -> Hardware:
-    data = tomllib.loads(path.read_text())
+def read(path: pathlib.Path) -> Hardware:
+    """Reads a machine from TOML; each figure is written `[value, source]`, or `[value, source, "recalled"]`.
+
+    Raises:
+        HardwareError: there is no such file, it is no TOML, or figures are missing; all are told.
+    """
+    try:
+        return _machine(path.stem, tomllib.loads(path.read_text()))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise HardwareError(f"The machine in {path} cannot be read: {error}.") from None
+    except KeyError as error:
+        raise HardwareError(
+            f"The machine in {path} lacks {error}. Compare it with what `meshlab calibrate` writes, or with those of"
+            " meshlab/cost/machines."
+        ) from None
+
+
+def _machine(name: str, data: dict[str, Any]) -> Hardware:
     sources = data["sources"]
 
     def figure(entry: list[Any]) -> Figure:
@@ -290,23 +343,25 @@ def _read(path: pathlib.Path) -> Hardware:
 
     if "torus" in data:
         torus = data["torus"]
-        specified = figure(torus["specified"]) if "specified" in torus else None
+        chip, specified = (figure(torus[name]) if name in torus else None for name in ("chip", "specified"))
         link, hop = figure(torus["link"]), figure(torus["hop"])
-        network = Torus(tuple(torus["limits"]), torus["wraps"], link, hop, specified)
+        network = Torus(tuple(torus["limits"]), torus["wraps"], link, hop, chip, specified)
     else:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
         achieved = figure(switch["achieved"]) if "achieved" in switch else None
         network = Switch(switch["domain"], *figures, reduces=switch["reduces"], achieved=achieved)
     outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host")
+    reached = data["efficiency"]
     return Hardware(
-        path.stem,
+        name,
         data["title"],
         data["platform"],
         {kind: figure(entry) for kind, entry in data["flops"].items()},
         figure(data["memory"]["bytes"]),
         figure(data["memory"]["bandwidth"]),
         network,
+        Efficiency(*(figure(reached[field.name]) for field in dataclasses.fields(Efficiency))),
         Outside(figure(outside["link"]), figure(outside["latency"])) if outside else None,
         figure(data["host"]["link"]) if "host" in data else None,
         **{key: data[key] for key in more if key in data},

@@ -1,4 +1,4 @@
-"""How a mesh lies on a machine: which of its axes are rings, lines or nodes, and what their links carry.
+"""How a mesh lies on a machine: which of its axes are rings, lines, chips, nodes or slices.
 
     place(hardware("v5e"), (4, 4), Mesh((("data", 4), ("model", 4))))
 
@@ -7,10 +7,11 @@
 
 On a torus every mesh axis takes whole axes of the slice where sizes allow, the last mesh axis first, for that one sends
 most; what is left is folded: an axis of 32 on a slice of 16 x 16 is two lines of 16, one that shares an axis of 16 with
-another is its inner or its outer part, and the outer part's neighbours are several hops apart.
+another is its inner or its outer part, and the outer part's neighbours are several hops apart. Where JAX lists two
+devices for one chip, the last mesh axis takes both. The first mesh axis goes over several slices, if there are any.
 
 Behind switches devices are numbered node by node: an axis of 16 whose neighbours are next to each other is 8 in each of
-2 nodes of 8.
+2 nodes of 8. Either can be chosen otherwise (`wishes`).
 """
 
 from __future__ import annotations
@@ -18,10 +19,18 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
+from ..engine.errors import closest, listed
 from ..engine.mesh import Mesh
 from .hardware import Hardware, HardwareError, Switch, Torus
+
+# Where a stretch lies that is along no axis of a slice: among the devices of one chip.
+CHIP = -1
+INSIDE, ACROSS = "inside", "across"
+# An axis of the slice, or several, major first; behind switches "inside" a node, or "across" nodes or slices.
+Wish = int | tuple[int, ...] | str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +38,7 @@ class Leg:
     """A stretch of a mesh axis along one axis of a torus.
 
     Attributes:
-        along: the axis of the slice.
+        along: the axis of the slice; `CHIP` for the devices of one chip.
         size: how many devices it counts.
         stride: how many links lie between two of them; so many stretches share each link.
         ring: whether the last is the first one's neighbour.
@@ -60,15 +69,47 @@ class Placement:
 
     Attributes:
         hardware: the machine.
-        shape: of the slice, by axis of its torus; (nodes, devices of a node) behind switches.
+        shape: of one slice, in chips by axis of its torus; (nodes, devices of a node) behind switches.
+        count: how many slices there are; 1 behind switches.
         legs: on a torus, the stretches of each mesh axis, major first.
+        slices: on a torus, over how many slices each mesh axis goes.
         nodes: behind switches, how each mesh axis is divided.
     """
 
     hardware: Hardware
     shape: tuple[int, ...]
-    legs: dict[str, tuple[Leg, ...]]
-    nodes: dict[str, Nodes]
+    count: int = 1
+    legs: Mapping[str, tuple[Leg, ...]] = dataclasses.field(default_factory=dict)
+    slices: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    nodes: Mapping[str, Nodes] = dataclasses.field(default_factory=dict)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The mesh axes."""
+        return tuple(self.legs or self.nodes)
+
+    def told(self, axis: str) -> str:
+        """How one mesh axis lies, in words."""
+        if isinstance(self.hardware.network, Switch):
+            part = self.nodes[axis]
+            within = f"{part.inside} in a node" if part.inside > 1 else ""
+            across = f"over {part.nodes:,} nodes" if part.nodes > 1 else ""
+            return ", ".join(filter(None, (within, across))) or "one device"
+        stretches = [_told(leg) for leg in self.legs[axis] if leg.size > 1]
+        if self.slices[axis] > 1:
+            stretches.insert(0, f"over {self.slices[axis]} slices")
+        return ", ".join(stretches) or "one device"
+
+    def __str__(self):
+        times = f"{self.count} slices of " if self.count > 1 else ""
+        return f"{self.hardware}, {times}{'x'.join(map(str, self.shape))}"
+
+
+def _told(leg: Leg) -> str:
+    if leg.along == CHIP:
+        return f"the {leg.size} devices of a chip"
+    apart = f", {leg.stride} hops apart" if leg.stride > 1 else ""
+    return f"{leg.size} along axis {leg.along}, {'a ring' if leg.ring else 'a line'}{apart}"
 
 
 def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
@@ -82,29 +123,30 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
         if devices > domain and devices % domain:
             raise HardwareError(f"{devices} devices are no whole number of nodes of {domain} ({machine}).")
         return (max(1, devices // domain), min(devices, domain))
-    limits = machine.network.limits
+    limits, cores = machine.network.limits, machine.devices_per_chip
+    chips = max(1, devices // cores)
     shapes = [
         shape
-        for shape in itertools.product(*([n for n in range(1, limit + 1) if devices % n == 0] for limit in limits))
-        if math.prod(shape) == devices and list(shape) == sorted(shape)
+        for shape in itertools.product(*([n for n in range(1, limit + 1) if chips % n == 0] for limit in limits))
+        if math.prod(shape) == chips and list(shape) == sorted(shape)
     ]
-    if not shapes:
-        most = math.prod(limits)
+    if not shapes or (devices > 1 and devices % cores):
+        most = math.prod(limits) * cores
         raise HardwareError(
             f"No slice of {machine} has {devices:,} devices: axes go up to {' x '.join(map(str, limits))}"
-            f" ({most:,} devices)."
+            f" ({most:,} devices). Several slices are written ahead of the shape: `{machine.name}:2*4x4`."
         )
     return min(shapes, key=lambda shape: (max(shape) - min(shape), shape))
 
 
-def check_shape(machine: Hardware, shape: Sequence[int], devices: int) -> tuple[int, ...]:
-    """Returns a slice's shape if there is such a slice and the mesh fills it.
+def check_shape(machine: Hardware, shape: Sequence[int], devices: int, count: int = 1) -> tuple[int, ...]:
+    """Returns a slice's shape if there is such a slice and the mesh fills it, or all of several.
 
     Raises:
         HardwareError: it has another number of axes, is too long, or has another number of devices.
     """
-    network, text = machine.network, "x".join(map(str, shape))
-    problems = []
+    network, text = machine.network, (f"{count}*" if count > 1 else "") + "x".join(map(str, shape))
+    problems, found = [], tuple(shape)
     if isinstance(network, Torus):
         if len(shape) != len(network.limits):
             problems.append(f"it has {len(shape)} axes, and the machine {len(network.limits)}")
@@ -114,36 +156,77 @@ def check_shape(machine: Hardware, shape: Sequence[int], devices: int) -> tuple[
                 for axis, (size, limit) in enumerate(zip(shape, network.limits, strict=True))
                 if not 1 <= size <= limit
             ]
-    elif shape[-1] > network.domain:
-        problems.append(f"a node has {network.domain} devices, not {shape[-1]}")
-    if math.prod(shape) != devices:
-        problems.append(f"it has {math.prod(shape):,} devices, and the mesh {devices:,}")
+    else:
+        found = (math.prod(shape[:-1]) * count, shape[-1])
+        if shape[-1] > network.domain:
+            problems.append(f"a node has {network.domain} devices, not {shape[-1]}")
+    there = math.prod(shape) * count * (machine.devices_per_chip if isinstance(network, Torus) else 1)
+    if there != devices:
+        problems.append(f"it has {there:,} devices, and the mesh {devices:,}")
     if problems:
         raise HardwareError(f"{machine} has no slice {text} for this mesh: {'; '.join(problems)}.")
-    return tuple(shape)
+    return found
 
 
-def place(machine: Hardware, shape: Sequence[int] | None, mesh: Mesh) -> Placement:
+def place(
+    machine: Hardware,
+    shape: Sequence[int] | None,
+    mesh: Mesh,
+    *,
+    count: int = 1,
+    wishes: Mapping[str, Wish] = MappingProxyType({}),
+) -> Placement:
     """Lays a mesh on a machine.
 
     Args:
         machine: the machine.
-        shape: of the slice; None for one that is as even as it can be.
+        shape: of a slice; None for one that is as even as it can be.
         mesh: the mesh.
+        count: how many slices there are.
+        wishes: for mesh axes that are to lie otherwise than derived: the axis of the slice, or several, major first;
+            behind switches "inside" a node or "across" nodes.
 
     Raises:
-        HardwareError: there is no such slice, or the mesh does not fit it.
+        HardwareError: there is no such slice, the mesh does not fit it, or a wish cannot be had.
     """
-    found = slice_shape(machine, mesh.size) if shape is None else check_shape(machine, shape, mesh.size)
+    _check_wishes(machine, mesh, wishes)
+    if shape is None:
+        shape = slice_shape(machine, mesh.size // count)
+    found = check_shape(machine, shape, mesh.size, count)
     if isinstance(machine.network, Switch):
-        return Placement(machine, found, {}, _over_nodes(machine.network.domain, mesh))
-    return Placement(machine, found, _over_torus(machine.network, found, mesh), {})
+        # A shape may leave a part of each node out.
+        return Placement(machine, found, nodes=_over_nodes(found[1], mesh, wishes))
+    slices = _over_slices(mesh, count)
+    rest = Mesh(tuple((name, size // slices[name]) for name, size in mesh.shape))
+    chips = _over_chips(rest, machine.devices_per_chip)
+    outer = Mesh(tuple((name, size // chips[name]) for name, size in rest.shape))
+    legs = _over_torus(machine.network, found, outer, wishes)
+    for name, part in chips.items():
+        if part > 1:
+            legs[name] = (*legs[name], Leg(CHIP, part))
+    return Placement(machine, found, count, legs, slices)
 
 
-def _over_nodes(domain: int, mesh: Mesh) -> dict[str, Nodes]:
-    """Devices are numbered row-major: the last mesh axis counts neighbours in a node."""
+def _check_wishes(machine: Hardware, mesh: Mesh, wishes: Mapping[str, Wish]):
+    problems = [f"the mesh has no axis `{name}`{closest(name, mesh.axes)}" for name in wishes if name not in mesh.axes]
+    network, names = machine.network, [str(axis) for axis in range(len(getattr(machine.network, "limits", ())))]
+    for name, wish in wishes.items():
+        if isinstance(network, Switch):
+            if wish not in (INSIDE, ACROSS):
+                problems.append(f'`{name}` lies "{INSIDE}" a node or "{ACROSS}" nodes of {machine}, not {wish!r}')
+        else:
+            axes = wish if isinstance(wish, tuple) else (wish,)
+            if any(isinstance(axis, bool) or str(axis) not in names for axis in axes):
+                problems.append(f"`{name}` was to lie along {wish!r}; a slice of {machine} has {listed(names)}")
+    if problems:
+        raise HardwareError(f"This mesh cannot lie so: {'; '.join(problems)}.")
+
+
+def _over_nodes(domain: int, mesh: Mesh, wishes: Mapping[str, Wish]) -> dict[str, Nodes]:
+    """Devices are numbered row-major: the last mesh axis counts neighbours, unless others are wanted there."""
     found, room = {}, min(domain, mesh.size)
-    for name, size in reversed(mesh.shape):
+    turn = {INSIDE: 0, None: 1, ACROSS: 2}
+    for name, size in sorted(reversed(mesh.shape), key=lambda axis: turn[wishes.get(axis[0])]):
         inside = min(size, room)
         if size % inside or room % inside:
             raise HardwareError(
@@ -152,11 +235,36 @@ def _over_nodes(domain: int, mesh: Mesh) -> dict[str, Nodes]:
             )
         found[name] = Nodes(inside, size // inside)
         room //= inside
+    return {name: found[name] for name, _ in mesh.shape}
+
+
+def _over_slices(mesh: Mesh, count: int) -> dict[str, int]:
+    """The first mesh axes go over the slices, for the network between these is the slowest."""
+    found = {}
+    for name, size in mesh.shape:
+        found[name] = math.gcd(size, count)
+        count //= found[name]
+    if count > 1:
+        raise HardwareError(
+            f"The mesh {mesh} cannot go over so many slices: no axis is a multiple of {count}. Give the number of"
+            " slices to its first axis."
+        )
     return found
 
 
-def _over_torus(torus: Torus, shape: tuple[int, ...], mesh: Mesh) -> dict[str, tuple[Leg, ...]]:
-    """Whole axes of the slice first, then what is left of them, inner parts before outer ones.
+def _over_chips(mesh: Mesh, cores: int) -> dict[str, int]:
+    """The last mesh axes take the devices of one chip."""
+    found = {name: 1 for name, _ in mesh.shape}
+    for name, size in reversed(mesh.shape):
+        found[name] = math.gcd(size, cores)
+        cores //= found[name]
+    return found
+
+
+def _over_torus(
+    torus: Torus, shape: tuple[int, ...], mesh: Mesh, wishes: Mapping[str, Wish]
+) -> dict[str, tuple[Leg, ...]]:
+    """What is wanted first, then whole axes of the slice, then what is left of them, inner parts before outer ones.
 
     All mesh axes find room, since mesh and slice have as many devices: of each prime factor there is enough.
     """
@@ -165,6 +273,29 @@ def _over_torus(torus: Torus, shape: tuple[int, ...], mesh: Mesh) -> dict[str, t
     left, stride = list(shape), [1] * len(shape)
     legs: dict[str, tuple[Leg, ...]] = {name: () for name, size in mesh.shape if size == 1}
     waiting = [(name, size) for name, size in reversed(mesh.shape) if size > 1]
+
+    def folded(name: str, size: int, axes: Sequence[int]):
+        found, rest = [], size
+        for axis in axes:
+            part = math.gcd(left[axis], rest)
+            if part > 1:
+                outermost = part == left[axis]
+                found.append(Leg(axis, part, stride[axis], rings[axis] and outermost))
+                left[axis] //= part
+                stride[axis] *= part
+                rest //= part
+        if rest > 1:
+            raise HardwareError(
+                f"The mesh axis `{name}` of {size} finds no room along axis {listed(map(str, axes))} of the slice"
+                f" {'x'.join(map(str, shape))}, of which the others leave {listed(str(left[axis]) for axis in axes)}."
+            )
+        legs[name] = tuple(found)
+
+    for name, size in [axis for axis in waiting if axis[0] in wishes]:
+        wish = wishes[name]
+        # The last one named is the minor one, and is filled first.
+        folded(name, size, [wish] if isinstance(wish, int) else list(reversed(tuple(wish))))  # type: ignore[arg-type]
+        waiting.remove((name, size))
     for name, size in list(waiting):
         whole = _whole_axes(left, stride, size)
         if whole is not None:
@@ -173,16 +304,7 @@ def _over_torus(torus: Torus, shape: tuple[int, ...], mesh: Mesh) -> dict[str, t
                 left[axis] = 1
             waiting.remove((name, size))
     for name, size in waiting:
-        found, rest = [], size
-        for axis in sorted(range(len(left)), key=lambda a: -left[a]):
-            part = math.gcd(left[axis], rest)
-            if part > 1:
-                outermost = part == left[axis]
-                found.append(Leg(axis, part, stride[axis], rings[axis] and outermost))
-                left[axis] //= part
-                stride[axis] *= part
-                rest //= part
-        legs[name] = tuple(found)
+        folded(name, size, sorted(range(len(left)), key=lambda axis: -left[axis]))
     return {name: legs[name] for name, _ in mesh.shape}
 
 

@@ -3,7 +3,8 @@
     mesh = ml.mesh(data=2, model=4)      # 8 devices; device 5 stands at data=1, model=1
 
 Devices are numbered row-major: the last axis changes fastest. A mesh knows no devices; they are found when a plan
-runs. Everything up to there costs the same for 8 devices and for 65,536.
+runs. Everything up to there costs the same for 8 devices and for 65,536. On which machine a mesh lies, and how, is
+carried along and means nothing here: `meshlab.cost` reads it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import operator
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from .dims import is_name
 from .errors import MeshError
@@ -24,12 +26,14 @@ class Mesh:
 
     Args:
         shape: (name, size) of each axis, major first.
+        on: how the mesh lies on a machine, for whoever predicts times; None where no machine is meant.
 
     Raises:
         MeshError: an axis has no usable name or size, or a name stands twice.
     """
 
     shape: tuple[tuple[str, int], ...]
+    on: Any = dataclasses.field(default=None, hash=False)
 
     def __post_init__(self):
         problems = []
@@ -71,22 +75,3 @@ class Mesh:
 
     def __str__(self):
         return " × ".join(f"{name}={size}" for name, size in self.shape) or "one device"
-
-
-def mesh(**axes: int) -> Mesh:
-    """Makes a mesh from axis sizes, major first.
-
-    Args:
-        axes: name=size of each mesh axis; without any, one device.
-
-    Returns:
-        The `Mesh`.
-
-    Raises:
-        MeshError: a size is not a positive integer.
-
-    Example:
-        >>> str(mesh(data=2, model=4))
-        'data=2 × model=4'
-    """
-    return Mesh(tuple(axes.items()))

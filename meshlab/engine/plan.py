@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from . import check, explain, partitioner, run
+from . import check, estimates, explain, partitioner, run
 from .code import Literal, item_bytes
 from .collective import Collective, collectives_of
 from .errors import MeshlabError
@@ -133,6 +133,15 @@ class Plan:
             parts[part] = parts.get(part, 0) + count
             outputs += count
         return Memory(parts, arguments, outputs)
+
+    @functools.cached_property
+    def time(self) -> Any:
+        """Predicted seconds of one run on the machine that the mesh lies on; a `meshlab.cost.time.Time`.
+
+        Raises:
+            HardwareError: the mesh lies on no machine, or a figure of the machine is missing.
+        """
+        return estimates.estimate("time", self)
 
     def _local_bytes(self, value: int, spec: Spec) -> int:
         code = self.program.code

@@ -247,15 +247,13 @@ class Explorer(Gestures):
         Raises:
             ExplorerError: the text is no such document, or it is of a program with other dims.
         """
-        from ..engine.mesh import mesh  # noqa: PLC0415
-
         document = read_document(text)
         if dict(document.dims) != dict(program.dims):
             raise ExplorerError(
                 f"This document is of a program with the dims {dict(document.dims)}; "
                 f"the program that was given has {dict(program.dims)}."
             )
-        return cls(program, mesh(**dict(document.mesh)), document.layout, run)
+        return cls(program, Mesh(document.mesh), document.layout, run)
 
     def view(self) -> dict:
         """Returns everything that the board draws, as plain data."""

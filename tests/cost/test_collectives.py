@@ -8,23 +8,14 @@ import pytest
 from hypothesis import strategies as st
 
 from meshlab.cost.collectives import KINDS, seconds
-from meshlab.cost.hardware import Figure, Hardware, HardwareError, Switch, Torus, hardware
+from meshlab.cost.hardware import Hardware, HardwareError, Switch, Torus, hardware
+from meshlab.cost.meshes import mesh
 from meshlab.cost.topology import place
-from meshlab.engine.mesh import mesh
-
-
-def without_alpha(machine):
-    """The machine with nothing but bandwidth."""
-    none, network = Figure(0.0), machine.network
-    if isinstance(network, Torus):
-        return dataclasses.replace(machine, network=dataclasses.replace(network, hop=none))
-    outside = machine.outside and dataclasses.replace(machine.outside, latency=none)
-    return dataclasses.replace(machine, network=dataclasses.replace(network, base=none, step=none), outside=outside)
 
 
 def cost(name, shape, axes, *collective, book=False):
     kind, nbytes, over = collective
-    return seconds(kind, nbytes, place(without_alpha(hardware(name)), shape, mesh(**axes)), over, book=book)
+    return seconds(kind, nbytes, place(hardware(name).ideal, shape, mesh(**axes)), over, book=book)
 
 
 CUBE = ("v4", (4, 4, 4), {"x": 4, "y": 4, "z": 4})
@@ -76,8 +67,10 @@ def machines():
     wraps = st.sampled_from(["all", "none"])
     torus = st.builds(lambda w: Torus.of(8, 8, link=1e10, hop=0.0, wraps=w), wraps)
     return st.one_of(torus, st.just(Switch.of(8, 1e11)), st.just(Switch.of(64, 1e11))).map(
-        lambda network: without_alpha(
-            Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=network, outside=H100.outside)
+        lambda network: (
+            (
+                Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=network, outside=H100.outside)
+            ).ideal
         )
     )
 

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from meshlab.cost.hardware import Figure, Hardware, HardwareError, Switch, Torus, hardware, known
+from meshlab.cost.meshes import mesh
 from meshlab.cost.topology import Leg, Nodes, place, slice_shape
-from meshlab.engine.mesh import mesh
 
 MINE = Hardware.of("mine", flops={"bf16": 4e14}, memory=64e9, bandwidth=2e12, network=Switch.of(8, 2e11))
 
@@ -14,8 +14,8 @@ MINE = Hardware.of("mine", flops={"bf16": 4e14}, memory=64e9, bandwidth=2e12, ne
 @pytest.mark.parametrize("machine", known().values(), ids=known())
 def test_every_figure_has_a_source(machine):
     assert machine.figures
-    for figure in machine.figures.values():
-        assert figure.value > 0
+    for name, figure in machine.figures.items():
+        assert figure.value > 0 or name.endswith(("launch", "step"))
         assert len(figure.source) > 10
 
 

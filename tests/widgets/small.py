@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 import meshlab as ml
+from meshlab.cost.meshes import mesh as make_mesh
 from meshlab.engine.mesh import Mesh
-from meshlab.engine.mesh import mesh as make_mesh
 from meshlab.engine.program import Program
 from meshlab.engine.trace import trace
 from meshlab.widgets.training import Training

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from meshlab.engine.mesh import mesh as make_mesh
+from meshlab.cost.meshes import mesh as make_mesh
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.shards import MOST_TILES
 

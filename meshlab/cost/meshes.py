@@ -1,0 +1,136 @@
+"""Meshes on machines: what a mesh lies on is written as a name, and a slice's shape where it matters.
+
+ml.mesh(data=2, model=4)                          no machine: traffic, but no times
+ml.mesh("v5e", data=4, model=4)                   a slice of 16 chips, as even as it can be
+ml.mesh("v5p:4x4x8", data=8, model=16)            a slice of this shape
+ml.mesh("v5e:2*16x16", data=32, model=16)         two slices, joined by the data-centre network
+ml.mesh("h100:4x8", data=4, model=8)              four nodes of eight
+ml.mesh("attached", data=8)                       the attached devices, as `meshlab calibrate` measured them
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ..engine.mesh import Mesh
+from .attached import ATTACHED, attached
+from .collectives import seconds
+from .hardware import Hardware, HardwareError, hardware
+from .topology import Placement, Wish, place
+
+_SHAPE = re.compile(r"(?:(\d+)\*)?(\d+(?:x\d+)*)\Z")
+
+
+def mesh(on: str | Hardware | None = None, **axes: int) -> Mesh:
+    """Makes a mesh from axis sizes, major first.
+
+    Args:
+        on: the machine that it lies on: `name` or `name:shape`, as in "v5e", "v5e:4x4", "v5e:2*16x16" (two slices),
+            "h100:4x8" (nodes by devices); "attached", the devices here as they were measured; or a `Hardware`. None:
+            no machine, and no times.
+        axes: name=size of each mesh axis; without any, one device.
+
+    Returns:
+        The `Mesh`.
+
+    Raises:
+        MeshError: a size is not a positive integer.
+        HardwareError: there is no such machine or slice, or the mesh does not fit it.
+
+    Example:
+        >>> str(mesh(data=2, model=4))
+        'data=2 × model=4'
+        >>> str(mesh("v5e:4x4", data=4, model=4).on)
+        'Google TPU v5e, 4x4'
+    """
+    made = Mesh(tuple(axes.items()))
+    return made if on is None else Mesh(made.shape, _placed(on, made))
+
+
+def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
+    """Returns the same mesh, lying otherwise on its machine or lying on another.
+
+    Args:
+        mesh: the mesh.
+        on: the machine, as in `mesh`; None for that on which the mesh lies.
+        along: for mesh axes, the axis of the slice on which they are to lie, or several, major first (`model=0`,
+            `data=(1, 2)`); behind switches "inside" a node or "across" nodes. All others are derived.
+
+    Raises:
+        HardwareError: the mesh lies on no machine, there is no such machine or slice, or the mesh cannot lie so.
+
+    Example:
+        >>> lay(mesh("v5e:4x4", data=4, model=4), model=0).on.told("model")
+        '4 along axis 0, a line'
+    """
+    if on is not None:
+        return Mesh(mesh.shape, _placed(on, mesh, along))
+    if not isinstance(mesh.on, Placement):
+        raise HardwareError(f'The mesh {mesh} lies on no machine. Write ml.mesh("v5e", {_sizes(mesh)}).')
+    old = mesh.on
+    return Mesh(mesh.shape, place(old.hardware, old.shape, mesh, count=old.count, wishes=along))
+
+
+def machine_of(mesh: Mesh, wanted: str) -> Placement:
+    """Returns how a mesh lies on its machine.
+
+    Args:
+        mesh: the mesh.
+        wanted: what it is needed for, to say so where there is none.
+
+    Raises:
+        HardwareError: the mesh lies on no machine.
+    """
+    if isinstance(mesh.on, Placement):
+        return mesh.on
+    raise HardwareError(
+        f"{wanted} needs a machine, and the mesh {mesh} lies on none. Write"
+        f' ml.mesh("v5e", {_sizes(mesh)}), with the name of a machine, or `"attached"`.'
+    )
+
+
+def _sizes(mesh: Mesh) -> str:
+    return ", ".join(f"{name}={size}" for name, size in mesh.shape)
+
+
+def _placed(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement:
+    if isinstance(on, Hardware):
+        return place(on, None, mesh, wishes=along or {})
+    if not isinstance(on, str):
+        raise HardwareError(f"A mesh was to lie on {on!r}. Give a machine's name, such as `v5e:4x4`, or a Hardware.")
+    name, colon, text = on.partition(":")
+    machine = attached() if name == ATTACHED else hardware(name)
+    if not colon:
+        return place(machine, None, mesh, wishes=along or {})
+    found = _SHAPE.match(text)
+    if found is None:
+        raise HardwareError(
+            f"`{text}` in `{on}` is no slice's shape. Write sizes with an x between them, and several slices ahead of"
+            " it: `v5e:4x4`, `v5e:2*16x16`, `h100:4x8`."
+        )
+    count, sizes = found.groups()
+    shape = tuple(map(int, sizes.split("x")))
+    return place(machine, shape, mesh, count=int(count or 1), wishes=along or {})
+
+
+def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[str]) -> float:
+    """Returns the seconds that one collective takes; the very function that plans use.
+
+    Args:
+        kind: "all-reduce", "all-gather", "reduce-scatter", "all-to-all" or "collective-permute".
+        nbytes: bytes of the full array, unsplit along `axes`.
+        mesh: a mesh on a machine.
+        axes: the mesh axis, or several, major first.
+
+    Raises:
+        HardwareError: the mesh lies on no machine, there is no such kind or axis, or the machine has no figure for a
+            network that is crossed.
+
+    Example:
+        >>> round(collective_time("all-gather", 2 * 4096 * 8192, mesh("v5p:4x4x4", data=16, model=4), "model") * 1e6, 1)
+        279.6
+    """
+    over = (axes,) if isinstance(axes, str) else tuple(axes)
+    return seconds(kind, nbytes, machine_of(mesh, "ml.collective_time"), over)

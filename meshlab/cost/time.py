@@ -1,0 +1,146 @@
+"""How long a plan takes on the machine that its mesh lies on.
+
+    plan = program.plan(ml.mesh("v5e:4x4", data=16), "batch:data")
+    plan.time               lower 3.1 ms, estimate 3.4 ms, upper 4.0 ms: limited by products
+    plan.time.exposed       what is sent and not hidden behind anything that is computed
+
+Three figures, for how much of what is sent can be hidden is not known beforehand. The lower bound has everything
+overlap: the kernels, and the collectives of each link, whichever takes longest. The upper bound has nothing overlap.
+The estimate has each collective overlap with what does not wait for it (`schedule`). The lower bound is at least half
+of the upper one where there is one link (How to Scale Your Model, "All About Rooflines").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..engine.errors import closest, listed
+from .hardware import Hardware, HardwareError
+from .schedule import Spent, spend
+from .setting import Numbers, Options, Setting
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Time:
+    """Predicted seconds of one run of a plan; arrays where a plan was costed at many points.
+
+    Attributes:
+        lower: everything that can overlap does.
+        estimate: collectives overlap with what does not wait for them.
+        upper: nothing overlaps.
+        compute: of all kernels on one device.
+        products: of those kernels that wait for the matrix units.
+        memory: of those that wait for memory, or for their launch.
+        communication: of all collectives, by the mesh axes that they run over (`"data"`, `"data+model"`).
+        exposed: of the estimate, what is not computed meanwhile.
+        flops: operations of products on one device.
+        memory_bytes: read from and written to memory, on one device.
+        setting: the sizes and the machine.
+        spent: step by step.
+    """
+
+    lower: Numbers
+    estimate: Numbers
+    upper: Numbers
+    compute: Numbers
+    products: Numbers
+    memory: Numbers
+    communication: Mapping[str, Numbers]
+    exposed: Numbers
+    flops: Numbers
+    memory_bytes: Numbers
+    setting: Setting = dataclasses.field(repr=False)
+    spent: Spent = dataclasses.field(repr=False)
+
+    @property
+    def hardware(self) -> Hardware:
+        """The machine."""
+        return self.setting.placements[0].hardware
+
+    @property
+    def limited_by(self) -> str:
+        """What takes longest: "products", "memory", or "communication over" some mesh axes."""
+        parts = {"products": self.products, "memory": self.memory}
+        parts |= {f"communication over {axes}": seconds for axes, seconds in self.communication.items()}
+        return max(parts, key=lambda name: float(parts[name]))
+
+    def given(self, **options: Any) -> Time:
+        """Returns the same under other assumptions; see `Options`: `plan.time.given(attention="flash", prefetch=True)`.
+
+        Raises:
+            HardwareError: there is no such option.
+        """
+        known = [field.name for field in dataclasses.fields(Options)]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise HardwareError(
+                f"There is no option {listed(unknown)}.{closest(unknown[0], known)} There are {listed(known)}."
+            )
+        changed = dataclasses.replace(self.setting.options, **options)
+        return time_of(dataclasses.replace(self.setting, options=changed, _known={}))
+
+    @property
+    def recalled(self) -> tuple[str, ...]:
+        """The names of the machine's figures that were recalled, not verified."""
+        return self.hardware.recalled
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What is predicted, by name, in words."""
+        found = [
+            ("machine", str(self.setting.placements[0])),
+            ("step", f"{told(self.estimate)} ({told(self.lower)} to {told(self.upper)})"),
+            ("limited by", self.limited_by),
+            ("products", told(self.products)),
+            ("memory", told(self.memory)),
+            *((f"sending over {axes}", told(seconds)) for axes, seconds in self.communication.items()),
+            ("sending exposed", told(self.exposed)),
+        ]
+        if self.recalled:
+            found.append(("recalled, not verified", ", ".join(self.recalled)))
+        return found
+
+    def __str__(self):
+        width = max(len(name) for name, _ in self.rows())
+        return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
+
+    __repr__ = __str__
+
+
+def told(seconds: float) -> str:
+    """Seconds in words: `3.42 ms`."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.2g} µs" if seconds else "0 s"
+
+
+def time_of(setting: Setting) -> Time:
+    """Costs a plan at a setting.
+
+    Raises:
+        HardwareError: the machine lacks a figure that is needed.
+    """
+    spent = spend(setting)
+    sent = sum(spent.sent.values())
+    later = np.maximum if setting.many else max
+    busiest = functools.reduce(later, spent.busy.values(), 0.0)
+    return Time(
+        lower=later(spent.compute, busiest),
+        estimate=spent.elapsed,
+        upper=spent.compute + sent,
+        compute=spent.compute,
+        products=spent.products,
+        memory=spent.memory,
+        communication=MappingProxyType({"+".join(axes): seconds for axes, seconds in spent.sent.items()}),
+        exposed=spent.elapsed - spent.compute,
+        flops=spent.flops,
+        memory_bytes=spent.nbytes,
+        setting=setting,
+        spent=spent,
+    )

@@ -1,0 +1,103 @@
+"""Meshes on machines: by name and shape, over chips of several devices, nodes and slices, as derived or as wished."""
+
+import jax
+import pytest
+
+import meshlab as ml
+from meshlab.cost.attached import file_of
+from meshlab.cost.topology import CHIP, Leg, Nodes
+
+
+def test_a_machine_is_named_with_its_slice():
+    assert str(ml.mesh("v5e", data=4, model=4).on) == "Google TPU v5e, 4x4"
+    assert ml.mesh(on="v5p:2x2x4", data=4, model=4).on.shape == (2, 2, 4)
+    assert ml.mesh("h100:4x8", data=4, model=8).on.nodes == {"data": Nodes(1, 4), "model": Nodes(8, 1)}
+    assert ml.mesh("h100:1x4x8", data=4, model=8) == ml.mesh("h100:4x8", data=4, model=8) != ml.mesh(data=4, model=8)
+    assert ml.mesh(ml.hardware("v5e"), data=16).on == ml.mesh("v5e", data=16).on
+    assert hash(ml.mesh("v5e", data=16)) == hash(ml.mesh(data=16))
+
+
+def test_the_first_axis_goes_over_slices():
+    placed = ml.mesh("v5e:2*4x4", data=8, model=4).on
+    assert (placed.count, placed.slices) == (2, {"data": 2, "model": 1})
+    assert placed.told("data") == "over 2 slices, 4 along axis 1, a line"
+    assert str(placed) == "Google TPU v5e, 2 slices of 4x4"
+    # What crosses the data-centre network waits for it: 16 MB of 64 over 3.125e9 bytes/s.
+    found = ml.collective_time("all-gather", 64e6, ml.mesh("v5e:2*4x4", data=8, model=4), "data")
+    assert found == pytest.approx(64e6 / 4 * (1 / 2) / 3.125e9 + 1e-5, rel=0.01)
+
+
+def test_the_last_axis_takes_the_devices_of_a_chip():
+    placed = ml.mesh("v7x:2x2x2", data=4, model=4).on
+    assert placed.legs["model"] == (Leg(0, 2), Leg(CHIP, 2))
+    assert placed.told("model") == "2 along axis 0, a line, the 2 devices of a chip"
+    assert ml.hardware("v7x").flops_per_second("bfloat16") == 2307e12 / 2
+    # Both devices of a chip send over its links at once, unless they gather together.
+    apart, together = ml.mesh("v7x:4x4x4", data=64, model=2), ml.mesh("v7x:4x4x4", data=128)
+    assert ml.collective_time("all-gather", 1e9, apart, "data") == pytest.approx(2 * 1e9 * 63 / 64 / (3 * 2 * 90e9))
+    assert ml.collective_time("all-gather", 1e9, together, "data") == pytest.approx(1e9 * 63 / 64 / (3 * 2 * 90e9))
+    assert ml.collective_time("all-gather", 1e9, apart, "model") == pytest.approx(1e9 / 2 / 540e9)
+
+
+def test_a_mesh_lies_as_it_is_wished():
+    mesh = ml.mesh("v5e:4x8", data=4, model=8)
+    assert mesh.on.told("model") == "8 along axis 1, a line"
+    assert ml.lay(mesh, model=(1,), data=0) == mesh
+    folded = ml.lay(ml.mesh("v5e:4x8", data=8, model=4), model=1)
+    assert folded.on.legs == {"data": (Leg(0, 4), Leg(1, 2, 4)), "model": (Leg(1, 4),)}
+    across = ml.lay(ml.mesh("h100", data=8, model=8), data="inside")
+    assert across.on.nodes == {"data": Nodes(8, 1), "model": Nodes(1, 8)}
+    assert ml.lay(across, "h200").on.nodes["model"] == Nodes(8, 1)
+    assert ml.lay(ml.mesh(data=8), "v6e:2x4").on.told("data") == "2 along axis 0, a line, 4 along axis 1, a line"
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: ml.mesh("h10", data=8), r"There is no machine `h10`. Did you mean `h100`\?"),
+        (lambda: ml.mesh("v5e:4,4", data=16), r"`4,4` in `v5e:4,4` is no slice's shape. Write sizes with an x between"),
+        (lambda: ml.mesh("v5e:4x4", data=8), r"TPU v5e has no slice 4x4 for this mesh: it has 16 devices, and the"),
+        (lambda: ml.mesh("v5e:4x32", data=128), r"axis 1 is 32 long, and at most 16 are there"),
+        (lambda: ml.mesh("v5e:2x2x2", data=8), r"it has 3 axes, and the machine 2"),
+        (lambda: ml.mesh("v5e", data=512), r"No slice of Google TPU v5e has 512 devices: .* `v5e:2\*4x4`"),
+        (lambda: ml.mesh("v7x", data=3), r"No slice of Google TPU v7x \(Ironwood\) has 3 devices"),
+        (
+            lambda: ml.mesh("v5e:4*2x2", data=8, model=3),
+            r"no slice 4\*2x2 for this mesh: it has 16 devices",
+        ),
+        (lambda: ml.mesh(8, data=8), r"A mesh was to lie on 8. Give"),  # type: ignore[arg-type]
+        (
+            lambda: ml.lay(ml.mesh(data=8), data=0),
+            r"The mesh data=8 lies on no machine. Write ml.mesh",
+        ),
+        (lambda: ml.lay(ml.mesh("v5e", data=8), dat=0), r"the mesh has no axis `dat` Did you mean `data`"),
+        (
+            lambda: ml.lay(ml.mesh("v5e", data=8), data=2),
+            r"`data` was to lie along 2; a slice of Google TPU v5e has `0`",
+        ),
+        (lambda: ml.lay(ml.mesh("h100", data=8), data=0), r'`data` lies "inside" a node or "across" nodes of NVIDIA'),
+        (
+            lambda: ml.lay(ml.mesh("v5e:2x8", data=8, m=2), data=0),
+            r"`data` of 8 finds no room along axis `0`",
+        ),
+        (lambda: ml.mesh("h100", data=4, model=12), r"48 devices|does not fill nodes of 8"),
+        (lambda: ml.collective_time("all-gather", 1.0, ml.mesh(x=2), "x"), r"ml.collective_time needs a machine, and"),
+        (lambda: ml.collective_time("all-gather", 1.0, ml.mesh("v5e", x=2), "y"), r"The mesh has no axis `y`."),
+    ],
+)
+def test_what_cannot_be_is_told(make, said):
+    with pytest.raises(ml.HardwareError, match=said):
+        make()
+
+
+def test_attached_devices_have_to_be_measured(monkeypatch, tmp_path):
+    monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
+    with pytest.raises(ml.HardwareError, match=r"\(cpu\) have not been measured: .* Run `meshlab calibrate`"):
+        ml.mesh("attached", data=2)
+    path = file_of(jax.devices()[0].device_kind)
+    path.write_text("title = ")
+    with pytest.raises(ml.HardwareError, match=r"cpu.toml cannot be read"):
+        ml.mesh("attached", data=2)
+    path.write_text("title = 'mine'\n[sources]\n")
+    with pytest.raises(ml.HardwareError, match=r"cpu.toml lacks 'switch'. Compare it with"):
+        ml.mesh("attached", data=2)
