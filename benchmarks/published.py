@@ -184,7 +184,8 @@ def mesh(run: Run) -> Mesh:
 @functools.cache
 def predicted(run: Run) -> Any:
     """Returns the predicted `Time` of a run."""
-    return program(run).plan(mesh(run), layout(run)).time
+    time = program(run).plan(mesh(run), layout(run)).time
+    return time.given(attention="causal" if run.flash else "stored", prefetch=True)
 
 
 def efficiencies(found: Iterable[Run]) -> dict[str, float]:

@@ -106,7 +106,6 @@ class Switch:
         base: seconds to begin a collective.
         step: seconds for each step of a ring.
         reduces: whether the switch can add up what passes it.
-        achieved: bytes/s that one device was seen to send in large collectives.
     """
 
     domain: int
@@ -114,7 +113,6 @@ class Switch:
     base: Figure
     step: Figure
     reduces: bool = False
-    achieved: Figure | None = None
 
     @classmethod
     def of(cls, domain: int, egress: float, base: float = 0.0, step: float = 0.0) -> Switch:
@@ -349,8 +347,7 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
     else:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
-        achieved = figure(switch["achieved"]) if "achieved" in switch else None
-        network = Switch(switch["domain"], *figures, reduces=switch["reduces"], achieved=achieved)
+        network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
     outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host")
     reached = data["efficiency"]
     return Hardware(

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 
 import meshlab as ml
-from meshlab.cost.collectives import seconds
 from meshlab.cost.flops import PRODUCTS, step_flops
-from meshlab.cost.hardware import Figure, Torus, hardware
+from meshlab.cost.hardware import Figure, hardware
+from meshlab.cost.setting import Options, Setting
+from meshlab.cost.time import time_of
 from meshlab.cost.topology import place
 from meshlab.engine.parts import counted
 from meshlab.engine.steps import Compute
@@ -30,21 +31,21 @@ HUGE = 2**30
 # Machines
 
 
-def machine(name, *, flops=None, bandwidth=None, link=None, host=None, memory=None):
-    """A machine with nothing but bandwidth, its figures rounded as a text rounds them."""
-    found = hardware(name)
-    given = "as the text rounds it"
+def machine(name, *, flops=None, bandwidth=None, outside=None):
+    """A machine as the books count it, which reaches all of its figures, and these rounded as a text rounds them."""
+    found = hardware(name).ideal
     if flops:
-        found = dataclasses.replace(found, flops=dict.fromkeys(found.flops, Figure(flops, given)))
-    for field, value in (("bandwidth", bandwidth), ("host", host), ("memory", memory)):
-        if value:
-            found = dataclasses.replace(found, **{field: Figure(value, given)})
-    none, network, outside = Figure(0.0, given), found.network, found.outside
-    if isinstance(network, Torus):
-        network = dataclasses.replace(network, hop=none, link=Figure(link, given) if link else network.link)
-    else:
-        network = dataclasses.replace(network, base=none, step=none)
-    return dataclasses.replace(found, network=network, outside=outside and dataclasses.replace(outside, latency=none))
+        found = dataclasses.replace(found, flops=dict.fromkeys(found.flops, rounded(flops)))
+    if bandwidth:
+        found = dataclasses.replace(found, bandwidth=rounded(bandwidth))
+    if outside:
+        found = dataclasses.replace(found, outside=dataclasses.replace(found.outside, link=rounded(outside)))
+    return found
+
+
+def rounded(value):
+    """A figure as a text has it."""
+    return Figure(value, "as the text rounds it")
 
 
 # Programs
@@ -97,6 +98,19 @@ def stack(batch, embed, ffn, layers=8):
     return ml.trace(backward, params, x, x)
 
 
+def gradients(batch, embed, ffn):
+    """The backward pass of a block alone: what its forward pass has made is given."""
+    Batch, Embed, Ffn = ml.dims(batch=batch, embed=embed, ffn=ffn)
+
+    def backward(params, x, hidden, cotangent):
+        of_hidden = ml.dot(cotangent, params["down"], "embed")
+        of_down, of_up = ml.dot(hidden, cotangent, "batch"), ml.dot(x, of_hidden, "batch")
+        return {"up": of_up, "down": of_down}, ml.dot(of_hidden, params["up"], "ffn")
+
+    params = {"up": ml.bf16[Embed, Ffn], "down": ml.bf16[Ffn, Embed]}
+    return ml.trace(backward, params, ml.bf16[Batch, Embed], ml.bf16[Batch, Ffn], ml.bf16[Batch, Embed])
+
+
 def in_dtype(tree, dtype):
     """The shapes of a tree of floats in another dtype."""
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, dtype), tree)
@@ -115,39 +129,37 @@ def elements(tree):
 # What is read off a plan
 
 
+def time(plan, on=None, shape=None, book=True, slices=1):
+    """What the model predicts of a plan on a machine, without (n-1)/n if `book`."""
+    placed = place(on or hardware("v5e").ideal, shape, plan.mesh, count=slices)
+    return time_of(Setting(plan, {}, plan.grid, (placed,), options=Options(book=book)))
+
+
 def flops(plan):
     """Operations of all products of one run, on one device."""
     steps = ((step, times) for step, times in counted(plan.planned.steps) if isinstance(step, Compute))
-    found = ((step, times) for step, times in steps if step.operation.name in PRODUCTS)
-    return sum(times * step_flops(step, plan.program, plan.grid) for step, times in found)
+    setting = Setting(plan, {}, plan.grid, ())
+    return sum(times * step_flops(step, setting) for step, times in steps if step.operation.name in PRODUCTS)
 
 
-def moved(plan):
-    """Bytes that cross a device's memory at least: all arguments once, all outputs once."""
-    return plan.memory.argument_bytes + plan.memory.output_bytes
+def moved(plan, on=None):
+    """Bytes that cross a device's memory."""
+    return time(plan, on).memory_bytes
 
 
-def compute_seconds(plan, on, dtype="bfloat16"):
+def compute_seconds(plan, on, dtype="bfloat16", shape=None):
     """Seconds of all products at a machine's full rate."""
-    return flops(plan) / on.flops_per_second(dtype)
+    return time(plan, on, shape).flops / on.flops_per_second(dtype)
 
 
 def memory_seconds(plan, on):
-    """Seconds that arguments and outputs take to cross the memory once."""
-    return moved(plan) / on.bytes_per_second
+    """Seconds that all that is read and written takes to cross the memory."""
+    return moved(plan, on) / on.bytes_per_second
 
 
 def communication_seconds(plan, on, shape=None, book=True):
     """Seconds of all collectives, one after the other."""
-    placed = place(on, shape, plan.mesh)
-    return sum(c.times * seconds(c.kind, full_bytes(c, plan.mesh), placed, c.axes, book=book) for c in plan.collectives)
-
-
-def full_bytes(collective, mesh):
-    """Bytes of the array that a collective moves, unsplit along the axes that it runs over."""
-    parts = math.prod(mesh.axes[axis] for axis in collective.axes)
-    whole = collective.kind in ("all-reduce", "reduce-scatter")
-    return collective.payload_bytes * (1 if whole else parts)
+    return sum(time(plan, on, shape, book).communication.values())
 
 
 def crossing(difference, low, high):

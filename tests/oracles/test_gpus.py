@@ -42,12 +42,15 @@ def test_collectives(kind, mesh, nbytes, book, expected):
     assert found == pytest.approx(expected, rel=1e-3)
 
 
+def test_a_gather_over_nodes_of_what_each_device_has_alone():
+    """All devices of a node send at once, each by its own 50e9."""
+    found = cost(machine("h100"), ml.mesh(m=4, x=8), "all-gather", 1e9, ("m",))
+    assert found == pytest.approx(1e9 * (3 / 4) / 50e9)
+
+
 def test_a_gather_in_practice():
-    """SB-70: about 1.5 ms were measured, at 370e9 bytes/s and what it takes to begin 1.3 ms."""
-    on = hardware("h100")
-    assert 1.0439e-3 < cost(on, NODE, "all-gather", 536_870_912, ("x",)) < 1.5e-3
-    sent = 536_870_912 * 7 / 8
-    assert sent / on.network.achieved.value == pytest.approx(1.27e-3, rel=1e-2)
+    """SB-70: about 1.5 ms were measured; of all that a machine promises it is predicted to reach what was measured."""
+    assert 1.0439e-3 < cost(hardware("h100"), NODE, "all-gather", 536_870_912, ("x",)) < 1.5e-3
 
 
 FULLY_SHARDED = {"batch": ("m", "x"), "params/*": {"embed": ("m", "x")}}

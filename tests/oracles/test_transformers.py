@@ -22,9 +22,11 @@ from tests.oracles.programs import (
     crossing,
     elements,
     flops,
+    gradients,
     machine,
     parameters,
     stack,
+    time,
 )
 
 YEAR, DAY = 365.25 * 86400, 86400
@@ -140,6 +142,20 @@ def test_tokens_of_a_pod_from_which_fsdp_is_bound_by_compute():
     assert found * 8960 == pytest.approx(7.616e6, rel=2e-3)
     assert 4 * 2**20 / 8960 == pytest.approx(468.1, rel=1e-3)
     assert difference(468) < 0
+
+
+def test_tokens_of_a_pod_from_which_data_parallelism_between_pods_is_bound_by_compute():
+    """SB-54: 76,000, C/W of a pod of 3.8e18 FLOP/s that sends 5e13 bytes/s to others."""
+    mesh, on = ml.mesh(pods=2, x=16, y=20, z=28), machine("v5p", flops=3.8e18 / 8960, outside=5e13 / 8960)
+    inside = ("x", "y", "z")
+    layout = {"batch": ("pods", *inside), "params/*": {"embed": inside}, "out/0/*": {"embed": inside}}
+
+    def difference(tokens):
+        plan = gradients(tokens * 2, 8960, 28_672).plan(mesh, layout)
+        found = time(plan, on, (16, 20, 28), slices=2)
+        return found.flops / on.flops_per_second("bfloat16") - found.communication["pods"]
+
+    assert crossing(difference, 8960, 8960 * 100) == pytest.approx(76_000, rel=1e-3)
 
 
 @pytest.mark.parametrize(
