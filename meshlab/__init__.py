@@ -12,6 +12,8 @@ from .cost.hardware import hardware as hardware
 from .cost.meshes import collective_time as collective_time
 from .cost.meshes import lay as lay
 from .cost.meshes import mesh as mesh
+from .cost.sweep import crossover as crossover
+from .cost.sweep import sweep as sweep
 from .engine.abstract import bf16 as bf16
 from .engine.abstract import bool_ as bool_
 from .engine.abstract import f16 as f16

@@ -29,7 +29,7 @@ from .fusion import Fusion, fuse
 from .hardware import Switch
 from .roofline import Kernel, kernel
 from .setting import Numbers, Setting
-from .topology import CHIP
+from .topology import CHIP, Placement
 
 Axes = tuple[str, ...]
 _NONE: tuple[Numbers, Numbers] = (0.0, 0.0)
@@ -142,7 +142,7 @@ class _Schedule:
     def __init__(self, setting: Setting):
         self.setting, self.roots = setting, setting.plan.program.roots
         self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if setting.many else max
-        self.links = {axis: links_of(setting, axis) for axis in setting.plan.mesh.axes}
+        self.links = {axis: links_of(setting.placements[0], axis) for axis in setting.plan.mesh.axes}
 
     def recompute(self, spent: Spent):
         """Charges the backward pass for scores that it computes anew, where the program would have kept them."""
@@ -279,9 +279,8 @@ def _order(fusion: Fusion) -> list[int]:
     return [position for first in sorted(behind) for position in behind[first]]
 
 
-def links_of(setting: Setting, axis: str) -> frozenset[Any]:
+def links_of(placement: Placement, axis: str) -> frozenset[Any]:
     """The links that a collective over a mesh axis keeps busy."""
-    placement = setting.placements[0]
     if isinstance(placement.hardware.network, Switch):
         part = placement.nodes[axis]
         return frozenset({"node"} if part.inside > 1 else ()) | frozenset({"network"} if part.nodes > 1 else ())
