@@ -100,6 +100,14 @@ def test_the_width_from_which_adding_up_beats_gathering():
     assert crossing(difference, 512, 65536) == pytest.approx(5100, rel=1e-3)
 
 
+def test_the_same_width_is_found_by_crossover():
+    """SB-29 by `ml.crossover`. What does not fill a tile of 128 is padded to it: the width is found up to one tile."""
+    mesh, program = ml.mesh(machine("v5p"), x=4, y=4, z=4), product(8192, 8192, 8192)
+    gather, add = program.plan(mesh, {"w": {"embed": "x"}}), program.plan(mesh, "embed:x")
+    (found,) = ml.crossover(gather, add, "embed", 3000, 8000, of="lower", book=True)
+    assert found == pytest.approx(5100, abs=128)
+
+
 def test_the_rows_from_which_gathered_weights_cost_nothing_extra():
     """SB-29: C/W rows; the text calls them F in this place, its formula 2DF/W against 2BDF/C has them as B."""
     on = machine("v5p")
