@@ -5,8 +5,7 @@
 
 Each run of `published.toml` is traced as its source describes it (model, sizes, recomputation, mixed precision, AdamW),
 planned under its layout, and costed on its machine. What a machine reaches of its figures in practice is one number
-for each machine, the same for all models and layouts; it makes the mean ratio of its runs 1, and what is left of each
-run is the model's error.
+for each machine, the same for all models and layouts; what is left of each run is the model's error.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ import jax
 
 import meshlab as ml
 from meshlab.cost.hardware import Figure, Hardware, hardware
-from meshlab.cost.topology import place
-from meshlab.engine.mesh import Mesh
+from meshlab.cost.setting import Options, Setting, together
+from meshlab.cost.time import Time, time_of
+from meshlab.cost.topology import Placement, place
 from meshlab.models import gpt2, llama, training
 from meshlab.models.initial import shapes
 
@@ -51,6 +51,7 @@ class Run:
         flash: whether attention is computed piece by piece.
         memory: `bytes` and `bandwidth` of the machine's memory where they are not those of the machine that it names.
         source: where it is published.
+        aside: why it is not judged; empty for those that are.
     """
 
     group: str
@@ -65,6 +66,7 @@ class Run:
     flash: bool
     memory: Mapping[str, float]
     source: str
+    aside: str
 
     @property
     def devices(self) -> int:
@@ -108,6 +110,7 @@ def _run(row: Sequence[Any], group: Mapping[str, Any], data: Mapping[str, Any]) 
         group.get("flash", True),
         group.get("memory", {}),
         data["sources"][group["source"]],
+        group.get("aside", {}).get(f"{model} on {math.prod(mesh.values())}", ""),
     )
     return dataclasses.replace(run, seconds=_seconds(figure, group["unit"], run, data["models"][model]))
 
@@ -136,28 +139,24 @@ def _model_operations(run: Run, sizes: Mapping[str, Any]) -> float:
 # Predicting
 
 
-def config(run: Run) -> Any:
-    """Returns the sizes of a run's model."""
-    sizes = {name: size for name, size in models()[run.model].items() if name not in ("family", "parameters")}
-    return FAMILIES[models()[run.model]["family"]].Config(batch=run.batch, seq=run.seq, **sizes)
-
-
 def program(run: Run) -> ml.Program:
     """Traces a run's step: mixed precision, AdamW with clipping."""
-    family, sizes = FAMILIES[models()[run.model]["family"]], config(run)
+    family = FAMILIES[models()[run.model]["family"]]
+    sizes = {name: size for name, size in models()[run.model].items() if name not in ("family", "parameters")}
+    config = family.Config(batch=run.batch, seq=run.seq, **sizes)
     optimizer = training.adamw()
-    params = shapes(family.init, sizes)
+    params = shapes(family.init, config)
     state = jax.eval_shape(optimizer.init, params)
     loss = training.mixed(functools.partial(family.loss, kept=run.kept))
-    return ml.trace(training.adamw_step(loss, optimizer), params, state, *family.inputs(sizes))
+    return ml.trace(training.adamw_step(loss, optimizer), params, state, *family.inputs(config))
 
 
 def layout(run: Run) -> dict[str, Any]:
     """Returns a run's layout."""
     found: dict[str, Any] = {}
     if "fsdp" in run.mesh:
-        stored = {"embed": "fsdp"}
-        found |= {"batch": "fsdp"} | dict.fromkeys(("params/*", "opt_state/*", "grads"), stored)
+        found["batch"] = "fsdp"
+        found |= {place: {"embed": "fsdp"} for place in ("params/*", "opt_state/*", "grads")}
     if "tensor" in run.mesh:
         found |= dict.fromkeys(("heads", "ffn", "vocab"), "tensor")
         if run.residual:
@@ -174,52 +173,85 @@ def machine(run: Run) -> Hardware:
     )
 
 
-def mesh(run: Run) -> Mesh:
-    """Returns a run's mesh, lying on its machine."""
-    bare, text = ml.mesh(**run.mesh), run.on.partition(":")[2]
+def placement(run: Run) -> Placement:
+    """Returns how a run's mesh lies on its machine."""
+    text = run.on.partition(":")[2]
     shape = tuple(map(int, text.split("x"))) if text else None
-    return Mesh(bare.shape, place(machine(run), shape, bare))
+    return place(machine(run), shape, ml.mesh(**run.mesh))
 
 
 @functools.cache
-def predicted(run: Run) -> Any:
-    """Returns the predicted `Time` of a run."""
-    time = program(run).plan(mesh(run), layout(run)).time
-    return time.given(attention="causal" if run.flash else "stored", prefetch=True)
+def predicted(run: Run) -> Time:
+    """Returns what is predicted of a run: that of a plan of its like, at its own sizes."""
+    plan = _plan(_first_like(run))
+    options = Options(attention="causal" if run.flash else "stored", prefetch=True)
+    sizes = together(plan.program, {"batch": run.batch})
+    return time_of(Setting(plan, sizes, dict(run.mesh), (placement(run),), options=options))
+
+
+@functools.cache
+def _plan(run: Run) -> ml.Plan:
+    return program(run).plan(ml.mesh(**run.mesh), layout(run))
+
+
+def _first_like(run: Run) -> Run:
+    """The first run whose plan is the same but for its sizes."""
+
+    def like(one: Run) -> tuple[Any, ...]:
+        return one.model, one.kept, one.seq, one.residual, tuple(one.mesh)
+
+    return next(other for other in runs() if like(other) == like(run))
 
 
 def efficiencies(found: Iterable[Run]) -> dict[str, float]:
-    """Returns for each machine the one number that makes the mean ratio of its runs 1.
+    """Returns for each machine the one number that divides its predictions: that which leaves the least largest error.
 
     Args:
-        found: the runs.
+        found: the runs; those that are set aside have no say.
     """
     ratios: dict[str, list[float]] = {}
     for run in found:
-        ratios.setdefault(run.machine, []).append(math.log(predicted(run).estimate / run.seconds))
-    return {name: math.exp(sum(logs) / len(logs)) for name, logs in ratios.items()}
+        if not run.aside:
+            ratios.setdefault(run.machine, []).append(math.log(predicted(run).estimate / run.seconds))
+    return {name: math.exp((min(logs) + max(logs)) / 2) for name, logs in ratios.items()}
 
 
 # Telling
 
 
-def table(found: Sequence[Run]) -> str:
-    """Returns measured and predicted steps as a table in Markdown."""
+def errors(found: Sequence[Run]) -> dict[Run, float]:
+    """Returns by how much each prediction is off, after the one number of its machine: 0.1 is 10% too long."""
     scale = efficiencies(found)
-    lines = [
-        "| run | devices | layout | measured | predicted | off by | limited by |",
-        "| --- | ---: | --- | ---: | ---: | ---: | --- |",
-    ]
-    for run in found:
-        time = predicted(run)
-        seconds = time.estimate / scale[run.machine]
-        where = " × ".join(f"{name} {size}" for name, size in run.mesh.items())
-        lines.append(
-            f"| {run.model}, {run.group} | {run.devices} | {where} | {run.seconds:.3g} s | {seconds:.3g} s"
-            f" | {seconds / run.seconds - 1:+.0%} | {time.limited_by} |"
-        )
-    reached = ", ".join(f"{name} {share:.2f}" for name, share in scale.items())
-    return "\n".join([*lines, "", f"What machines reach of the prediction: {reached}."])
+    return {run: predicted(run).estimate / scale[run.machine] / run.seconds - 1 for run in found}
+
+
+def table(found: Sequence[Run]) -> str:
+    """Returns measured and predicted steps as tables in Markdown."""
+    scale, off = efficiencies(found), errors(found)
+    lines = []
+    for name, share in scale.items():
+        mine = [run for run in found if run.machine == name]
+        judged = [abs(off[run]) for run in mine if not run.aside]
+        lines += [
+            f"**{name}**: reaches {share:.2f} of what is predicted; errors up to {max(judged):.0%}, on average"
+            f" {sum(judged) / len(judged):.0%}.",
+            "",
+            "| model | devices | layout | measured | predicted | off by | source |",
+            "| --- | ---: | --- | ---: | ---: | ---: | --- |",
+            *(_row(run, off[run]) for run in mine),
+            "",
+        ]
+    notes = [f"\\* {run.model} on {run.devices}, not judged: {run.aside}." for run in found if run.aside]
+    return "\n".join([*lines, *notes])
+
+
+def _row(run: Run, off: float) -> str:
+    where = " × ".join(f"{name} {size}" for name, size in run.mesh.items())
+    mark = " \\*" if run.aside else ""
+    return (
+        f"| {run.model}{mark} | {run.devices} | {where} | {run.seconds:.3g} s | {run.seconds * (1 + off):.3g} s"
+        f" | {off:+.0%} | {run.group.partition(',')[0]} |"
+    )
 
 
 def write(page: pathlib.Path, text: str):
