@@ -173,6 +173,7 @@ class Hardware:
         tile: the least size of a product's dim that fills the compute units.
         devices_per_chip: what JAX lists for one chip.
         chips_per_host: how many chips one host has.
+        errors: of a measured machine, how far its predictions were off: the median relative error by kind.
     """
 
     name: str
@@ -188,6 +189,7 @@ class Hardware:
     tile: int = 128
     devices_per_chip: int = 1
     chips_per_host: int = 8
+    errors: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -276,7 +278,7 @@ def _figures(prefix: str, node: Any) -> Iterator[tuple[str, Figure]]:
         value, name = getattr(node, field.name), f"{prefix}{field.name}"
         if isinstance(value, Figure):
             yield name, value
-        elif isinstance(value, Mapping):
+        elif isinstance(value, Mapping) and field.name == "flops":
             yield from ((f"{name}.{key}", figure) for key, figure in value.items())
         elif dataclasses.is_dataclass(value):
             yield from _figures(f"{name}.", value)
@@ -348,7 +350,7 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
         network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
-    outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host")
+    outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host", "errors")
     reached = data["efficiency"]
     return Hardware(
         name,

@@ -29,6 +29,7 @@ from .fusion import Fusion, fuse
 from .hardware import Switch
 from .roofline import Kernel, kernel
 from .setting import Numbers, Setting
+from .streaming import Streamed, streamed
 from .topology import CHIP, Placement
 
 Axes = tuple[str, ...]
@@ -162,6 +163,8 @@ class _Schedule:
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], turn: Turn | None = None) -> Spent:
         fusion = fuse(steps, outputs, self.roots)
+        flowing = streamed(fusion, self.setting.platform)
+        fusion = flowing.fusion
         spent, clock = Spent(), _Clock()
         for position in _order(fusion):
             step = steps[position]
@@ -172,7 +175,7 @@ class _Schedule:
                 end = self.send(step, start, clock, spent)
             else:
                 clock.now = self.later(clock.now, start)
-                end = clock.now = self.compute(step, position, fusion, clock, spent)
+                end = clock.now = self.compute(step, position, flowing, clock, spent)
             clock.ready.update(dict.fromkeys(fusion.flow.makes[position], end))
         spent.elapsed = self.later(clock.now, self.latest(clock.free.values()))
         if turn is not None:
@@ -213,16 +216,18 @@ class _Schedule:
         clock.free.update(dict.fromkeys(links, end))
         return end
 
-    def compute(self, step: Step, position: int, fusion: Fusion, clock: _Clock, spent: Spent) -> Numbers:
+    def compute(self, step: Step, position: int, flowing: Streamed, clock: _Clock, spent: Spent) -> Numbers:
         """Runs one kernel, or a loop, from now on; returns when it ends."""
         now = clock.now
         if isinstance(step, Nested):
             inner = self.nested(step)
             spent.add(inner, 1)
             return self.later(now, self.latest(clock.free.get(link, 0.0) for link in inner.busy)) + inner.elapsed
+        fusion, handed = flowing.fusion, flowing.handed
         names = fusion.flow.keys
-        loads = [names[number] for number in fusion.loaded(position)]
-        cost = kernel(step, loads, self.stores(position, fusion), self.setting)
+        loads = [names[n] for n in fusion.loaded(position) if n not in handed]
+        stores = [names[n] for n in fusion.stored(position) if n not in handed]
+        cost = kernel(step, loads, stores, self.setting)
         spent.count(cost, step)
         end = now + cost.seconds
         if isinstance(step, Compute) and step.exchanged:
@@ -231,10 +236,6 @@ class _Schedule:
                 end = self.occupy(exchange.axes, end, seconds * times, clock)
                 spent.rows.append((step, times, seconds))
         return end
-
-    def stores(self, position: int, fusion: Fusion) -> list[Key]:
-        flow = fusion.flow
-        return [flow.keys[n] for n in flow.makes[position] if not fusion.gone[n] and fusion.same[n] == n]
 
     def nested(self, step: Nested) -> Spent:
         """What a loop takes, turn by turn; of branches that which takes longest."""

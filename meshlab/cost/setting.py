@@ -97,6 +97,11 @@ class Setting:
 
     # The machine
 
+    @property
+    def platform(self) -> str:
+        """Whose compiler it is: "tpu", "gpu" or "cpu"."""
+        return self.placements[0].hardware.platform
+
     def of_machine(self, figure: Callable[[Placement], float]) -> Numbers:
         """Returns a figure of the machine at each point."""
         found = [figure(placement) for placement in self.placements]

@@ -251,13 +251,14 @@ def _splits(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]]:
-    """The possible points in groups whose mesh axes keep the same links busy."""
+    """The possible points in groups of one platform, whose mesh axes keep the same links busy."""
     groups: dict[Any, list[int]] = {}
     seen: dict[int, Any] = {}
     for i, placement in enumerate(placements):
         if placement is not None:
             if id(placement) not in seen:
-                seen[id(placement)] = tuple(links_of(placement, axis) for axis in plan.mesh.axes)
+                links = [links_of(placement, axis) for axis in plan.mesh.axes]
+                seen[id(placement)] = placement.hardware.platform, *links
             groups.setdefault(seen[id(placement)], []).append(i)
     return list(groups.values())
 

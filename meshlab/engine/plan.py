@@ -266,7 +266,7 @@ class Plan:
         return partitioner.partitioned(self, constraints)
 
     def to_json(self) -> str:
-        """The plan as JSON: mesh, layout, collectives, memory."""
+        """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""
         return explain.to_json(self)
 
     def __repr__(self):

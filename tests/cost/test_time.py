@@ -1,6 +1,7 @@
 """Times of plans: rooflines of single kernels, what overlaps, and what must hold for all plans."""
 
 import dataclasses
+import json
 
 import jax
 import jax.numpy as jnp
@@ -35,6 +36,22 @@ def test_a_product_takes_what_its_operations_take_or_its_bytes():
     few = ml.trace(lambda x, w: ml.dot(x, w, E), ml.bf16[one, E], ml.bf16[E, F]).plan(ml.mesh(IDEAL, data=1)).time
     assert few.limited_by == "memory"
     assert few.estimate == pytest.approx(2 * (512 + 512 * 2048 + 2048) / 810e9)
+
+
+@pytest.mark.parametrize(("machine", "streams"), [("v5e", True), ("h100", True), ("cpu", False)])
+def test_weights_are_widened_on_the_way_into_a_product(machine, streams):
+    def widened(x, w):
+        return ml.dot(x, w.astype(jnp.bfloat16), E)
+
+    plan = ml.trace(widened, ml.bf16[B, E], ml.i8[E, F]).plan(ml.mesh(machine, data=1))
+    least = 2 * 1024 * 512 + 512 * 2048 + 2 * 1024 * 2048
+    assert plan.time.memory_bytes == least + (0 if streams else 2 * 2 * 512 * 2048)
+
+
+@pytest.mark.parametrize(("machine", "stored"), [("v5e", 1), ("h100", 3)])
+def test_products_hand_on_what_is_computed_of_them_at_once(machine, stored):
+    plan = ml.trace(lambda x, w: ml.relu(ml.dot(x, w, E)), ml.bf16[B, E], ml.bf16[E, F]).plan(ml.mesh(machine, data=1))
+    assert plan.time.memory_bytes == 2 * (1024 * 512 + 512 * 2048 + stored * 1024 * 2048)
 
 
 def test_what_does_not_fill_a_tile_is_padded():
@@ -164,7 +181,12 @@ def test_what_is_missing_or_unknown_is_told():
 
 
 def test_it_is_told_in_words_with_what_was_recalled():
-    text = str(NET.plan(ml.mesh("v5e", model=4), "ffn:model").time)
+    plan = NET.plan(ml.mesh("v5e", model=4), "ffn:model")
+    text = str(plan.time)
+    assert text in str(plan)
+    assert "<td style='text-align:left'>Google TPU v5e, 2x2</td>" in plan.time._repr_html_()
+    assert json.loads(plan.to_json())["time"]["estimate"] == plan.time.estimate
+    assert "time" not in json.loads(NET.plan(ml.mesh(model=4), "ffn:model").to_json())
     assert "machine" in text
     assert "Google TPU v5e, 2x2" in text
     assert "sending over model" in text
