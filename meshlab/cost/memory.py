@@ -38,6 +38,7 @@ from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARI
 if TYPE_CHECKING:
     from ..engine.plan import Plan
     from ..engine.source import Source
+    from .setting import Setting
 
 _SHOWN = 8
 
@@ -117,6 +118,15 @@ class Memory:
     def temporary_bytes(self) -> int:
         """Bytes at the worst moment beside arguments and the space of outputs."""
         return round(float(np.max(self._heap, initial=0.0)))
+
+    def at(self, setting: Setting) -> Numbers:
+        """Returns the bytes at the worst moment at other sizes than the plan's own: an array, one for each point.
+
+        Which buffer lies in which other's space is as at the plan's own sizes.
+        """
+        return peak_bytes(
+            self.placed, self.backend, self.plan, lambda buffer: setting.nbytes(buffer.key) * buffer.factor
+        )
 
     @functools.cached_property
     def donated(self) -> Memory:
@@ -217,9 +227,14 @@ class Memory:
         return "\n".join([f"{'peak':<16} {self.peak_bytes:>15,} B", *rows, "at the peak:", *lines])
 
 
-def memory_of(plan: Plan) -> Memory:
-    """Finds where the memory of a plan goes, where no argument is overwritten."""
-    backend = _backend(plan)
+def memory_of(plan: Plan, platform: str | None = None) -> Memory:
+    """Finds where the memory of a plan goes, where no argument is overwritten.
+
+    Args:
+        plan: the plan.
+        platform: whose compiler it is: "cpu", "gpu" or "tpu"; None for that of the machine that its mesh lies on.
+    """
+    backend = _backend(plan) if platform is None else BACKENDS[platform]
     found = live(built(plan))
     memory = Memory(plan, Placed(found, (), (), {}, np.zeros(0, int), np.zeros(0, int)), backend)
     return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))

@@ -2,6 +2,7 @@
 
     found = ml.sweep(plan, on=["v5e", "v5p", "h100"], batch=[8, 16, 32, 64], data=[8, 16, 32])
     found.estimate                      seconds, an array of 3 x 4 x 3 points; nan where there can be no such plan
+    found.fits                          whether each fits in the memory of a device
     found.columns()                     the same as columns of a table, one row for each point, ready to plot
     ml.crossover(fsdp, tensor, "batch", 8, 4096)        the batches at which two plans take equally long
 
@@ -26,6 +27,7 @@ from ..engine.parts import counted
 from ..engine.steps import Compute
 from .exchanging import follows
 from .hardware import Hardware, HardwareError
+from .memory import memory_of
 from .meshes import laid, machine_of
 from .schedule import links_of
 from .setting import Options, Setting, together
@@ -50,6 +52,8 @@ class Sweep:
         varied: what was varied: "on", dims and mesh axes, with the values that each takes.
         figures: seconds by name, as in `Time`, with `flops` and `memory_bytes`; nan where a point is not possible.
         communication: seconds of collectives by the mesh axes that they run over.
+        peak_bytes: of one device, at the worst moment; see `plan.memory`.
+        limit_bytes: what one device holds.
         reasons: for points that are not possible, by position, why.
     """
 
@@ -57,12 +61,19 @@ class Sweep:
     varied: Mapping[str, tuple[Any, ...]]
     figures: Mapping[str, np.ndarray]
     communication: Mapping[str, np.ndarray]
+    peak_bytes: np.ndarray
+    limit_bytes: np.ndarray
     reasons: Mapping[tuple[int, ...], str]
 
     @property
     def estimate(self) -> np.ndarray:
         """Seconds of a step; nan where a point is not possible."""
         return self.figures["estimate"]
+
+    @property
+    def fits(self) -> np.ndarray:
+        """Whether the memory of a device suffices; no where a point is not possible."""
+        return self.peak_bytes <= self.limit_bytes
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,7 +85,8 @@ class Sweep:
         grids = np.meshgrid(*(np.array(list(map(_plain, values))) for values in self.varied.values()), indexing="ij")
         found = {name: grid.ravel() for name, grid in zip(self.varied, grids, strict=True)}
         found |= {name: values.ravel() for name, values in self.figures.items()}
-        return found | {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
+        found |= {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
+        return found | {"peak_bytes": self.peak_bytes.ravel(), "fits": self.fits.ravel()}
 
 
 def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
@@ -100,14 +112,19 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
         raise HardwareError(f"The plan cannot be had at any of these points: {next(iter(reasons.values()))}")
     figures = {name: np.full(len(points), np.nan) for name in _FIGURES}
     sent: dict[str, np.ndarray] = {}
+    peak, limit = np.full(len(points), np.nan), np.full(len(points), np.nan)
     for group in _alike(plan, placements):
         setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group], options)
         _enter(time_of(setting), group, figures, sent, len(points))
+        peak[group] = memory_of(plan, setting.platform).at(setting)
+        limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
     return Sweep(
         plan,
         axes,
         {name: values.reshape(shape) for name, values in figures.items()},
         {name: values.reshape(shape) for name, values in sent.items()},
+        peak.reshape(shape),
+        limit.reshape(shape),
         {tuple(map(int, np.unravel_index(i, shape))): reason for i, reason in reasons.items()},
     )
 

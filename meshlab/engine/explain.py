@@ -118,6 +118,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     found += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
     found.append(("arguments a device", f"{stored.argument_bytes:,} B"))
     found.append(("outputs a device", f"{stored.output_bytes:,} B"))
+    found.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
     return found + (plan.time.rows() if plan.mesh.on is not None else [])
 
 
@@ -144,7 +145,8 @@ def html_rows(named: Sequence[tuple[str, str]]) -> str:
 
 def to_json(plan: Plan) -> str:
     """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""
-    predicted = {"time": plan.time.to_dict()} if plan.mesh.on is not None else {}
+    predicted = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
+    predicted |= {"time": plan.time.to_dict()} if plan.mesh.on is not None else {}
     return json.dumps(
         {
             "schema": 1,

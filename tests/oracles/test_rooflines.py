@@ -22,10 +22,6 @@ from tests.oracles.programs import (
     time,
 )
 
-WIDENED = pytest.mark.xfail(
-    reason="what widens weights is counted as a kernel of its own, and not as part of the product"
-)
-
 
 @pytest.mark.parametrize(
     ("on", "expected"),
@@ -58,15 +54,7 @@ def critical_batch(on, left, right, dtype):
         pytest.param(machine("h100", flops=990e12), ml.bf16, None, "bfloat16", 295.5, id="SB-03 H100, 990e12 FLOP/s"),
         pytest.param(machine("b200"), ml.bf16, None, "bfloat16", 281.25, id="SB-03 B200"),
         pytest.param(machine("v5e"), ml.i8, None, "int8", 243.2, id="SB-06 v5e, all in int8"),
-        pytest.param(
-            machine("v5e", bandwidth=8.2e11),
-            ml.bf16,
-            ml.i8,
-            "bfloat16",
-            120.1,
-            id="SB-07 v5e, int8 weights",
-            marks=WIDENED,
-        ),
+        pytest.param(machine("v5e", bandwidth=8.2e11), ml.bf16, ml.i8, "bfloat16", 120.1, id="SB-07 v5e, int8 weights"),
     ],
 )
 def test_the_batch_from_which_a_product_is_bound_by_compute(on, left, right, dtype, expected):
