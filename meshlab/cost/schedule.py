@@ -164,11 +164,10 @@ class _Schedule:
         return exchanges_of(plan.planned.steps, plan.program, plan.grid)
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], turn: Turn | None = None) -> Spent:
-        fusion = fuse(steps, outputs, self.roots)
-        flowing = streamed(fusion, self.setting.platform)
+        flowing, order = self.flowing(steps, outputs)
         fusion = flowing.fusion
         spent, clock = Spent(), _Clock()
-        for position in _order(fusion):
+        for position in order:
             step = steps[position]
             start = self.latest(clock.ready[n] for n in fusion.loaded(position) if n in clock.ready)
             if isinstance(step, Move) and turn is not None and turn.apart(fusion, position):
@@ -183,6 +182,14 @@ class _Schedule:
         if turn is not None:
             spent.elapsed = self.later(spent.elapsed, self.latest(spent.busy.values()))
         return spent
+
+    def flowing(self, steps: Sequence[Step], outputs: Sequence[Key]) -> tuple[Streamed, Sequence[int]]:
+        """What a block has in memory, and the order in which its steps begin: the same at all sizes."""
+        known, key = self.setting.blocks, (id(steps), self.setting.platform)
+        if key not in known:
+            found = streamed(fuse(steps, outputs, self.roots), self.setting.platform)
+            known[key] = found, _order(found.fusion)
+        return known[key]
 
     def latest(self, times: Iterable[Numbers]) -> Numbers:
         """The latest of several times, point by point."""

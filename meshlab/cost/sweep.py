@@ -27,7 +27,7 @@ from ..engine.parts import counted
 from ..engine.steps import Compute
 from .exchanging import follows
 from .hardware import Hardware, HardwareError
-from .memory import memory_of
+from .memory import Memory, memory_of
 from .meshes import laid, machine_of
 from .schedule import links_of
 from .setting import Options, Setting, together
@@ -113,10 +113,15 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     figures = {name: np.full(len(points), np.nan) for name in _FIGURES}
     sent: dict[str, np.ndarray] = {}
     peak, limit = np.full(len(points), np.nan), np.full(len(points), np.nan)
+    memories: dict[str, Memory] = {}
+    blocks: dict[Any, Any] = {}
     for group in _alike(plan, placements):
-        setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group], options)
+        setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group])
+        setting = dataclasses.replace(setting, options=options, blocks=blocks, _known={})
         _enter(time_of(setting), group, figures, sent, len(points))
-        peak[group] = memory_of(plan, setting.platform).at(setting)
+        if setting.platform not in memories:
+            memories[setting.platform] = memory_of(plan, setting.platform)
+        peak[group] = memories[setting.platform].at(setting)
         limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
     return Sweep(
         plan,
@@ -306,7 +311,6 @@ def _setting(
     axes: Mapping[str, tuple[Any, ...]],
     points: Sequence[tuple[Any, ...]],
     placements: Sequence[Placement | None],
-    options: Options,
 ) -> Setting:
     values = {name: np.array([point[i] for point in points]) for i, name in enumerate(axes) if name != ON}
     numbers: dict[int, int] = {}
@@ -319,7 +323,7 @@ def _setting(
     which = np.array([numbers[id(placement)] for placement in placements])
     grid = {name: values.get(name, size) for name, size in plan.mesh.shape}
     dims = {name: sizes.astype(float) for name, sizes in together(plan.program, values).items()}
-    return Setting(plan, dims, grid, tuple(kept), which, options)
+    return Setting(plan, dims, grid, tuple(kept), which)
 
 
 def _enter(time: Time, group: Sequence[int], figures: dict[str, np.ndarray], sent: dict[str, np.ndarray], count: int):
