@@ -103,7 +103,8 @@ def softmax(x, axis):
 
 @softmax.defjvp
 def _softmax_jvp(axis, primals, tangents):
-    y, (t,) = _softmax(*primals, axis), tangents
+    (x,), (t,) = primals, tangents
+    y = _softmax(x, axis)
     return y, y * (t - (y * t).sum(axis, keepdims=True))
 
 
