@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
+
 from ..engine.code import Literal
 from ..engine.loops import carried
 from ..engine.spec import Spec, local_shape
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from ..engine.program import Program
 
 Shape = tuple[int, ...]
+# Kinds that read and write whole arrays.
+_WHOLE = frozenset(("opaque", "collective", "overwrite"))
 # Collectives that XLA runs along the axis that is first in memory.
 _FIRST_AXIS = ("all-gather", "reduce-scatter")
 
@@ -53,6 +57,8 @@ class Builder:
         self.program, self.grid = program, grid
         self.roots, self.code = program.roots, program.code
         self.shapes: dict[Key, Shape] = {}
+        # XLA for CPUs computes in float32 what is of these dtypes (`FloatNormalization`).
+        self.widened = frozenset((jnp.dtype(jnp.bfloat16),))
         # What holds one number everywhere, known when the program is compiled.
         self.constant: set[Key] = set()
 
@@ -124,6 +130,7 @@ class Scope:
     def source(self, key: Key) -> int:
         """A node for what comes in."""
         number = self.env[key] = self.graph.add(Node("source", (), Buffer(key), self.builder.shape(key), None))
+        self.graph.nodes[number].dtype = self.builder.code.dtypes[key[0]]
         return number
 
     def read(self, key: Key) -> int:
@@ -138,8 +145,30 @@ class Scope:
 
     def node(self, kind: str, reads: Sequence[int], key: Key, expensive: bool = False, reused: bool = False) -> int:
         """A node that makes a key."""
-        shape = self.builder.shape(key)
-        made = Node(kind, reads, Buffer(key), shape, self.step, expensive=expensive, reused=reused)
+        dtype = self.builder.code.dtypes[key[0]]
+        widens = dtype in self.builder.widened
+        if widens and kind in _WHOLE:
+            shape = self.builder.shape(key)
+            wide = self.graph.add(Node(kind, [self.wide(r) for r in reads], Buffer(key, 2), shape, self.step))
+            return self.narrow(wide, key)
+        costly = expensive or (widens and kind in ("map", "fold"))
+        made = Node(kind, reads, Buffer(key), self.builder.shape(key), self.step, expensive=costly, reused=reused)
+        made.dtype = dtype
+        return self.graph.add(made)
+
+    def wide(self, read: int) -> int:
+        """What is read of a dtype that is widened, in the wider one."""
+        node = self.graph.nodes[read]
+        if node.buffer is None or node.dtype not in self.builder.widened:
+            return read
+        if ("wide", read) not in self.turns:
+            buffer = Buffer(node.buffer.key, 2 * node.buffer.factor)
+            self.turns["wide", read] = self.graph.add(Node("map", (read,), buffer, node.shape, self.step))
+        return self.turns["wide", read]
+
+    def narrow(self, read: int, key: Key) -> int:
+        """What was made in a wider dtype, in its own; rounding is expensive."""
+        made = Node("map", (read,), Buffer(key), self.builder.shape(key), self.step, expensive=True)
         made.dtype = self.builder.code.dtypes[key[0]]
         return self.graph.add(made)
 
@@ -154,7 +183,10 @@ class Scope:
     def reduced(self, read: int, key: Key, axes: Sequence[str], operation: str) -> int:
         """An all-reduce."""
         number = self.node("collective", (read,), key)
-        self.reductions.append(((tuple(sorted(axes)), operation, str(self.builder.code.dtypes[key[0]])), number))
+        node = self.graph.nodes[number]
+        collective = number if node.kind == "collective" else node.reads[0]
+        kind = (tuple(sorted(axes)), operation, str(self.builder.code.dtypes[key[0]]))
+        self.reductions.append((kind, collective))
         return number
 
     def operand(self, step: Compute, position: int) -> Key:
@@ -247,7 +279,8 @@ class Scope:
             if read is None:
                 self.env[key] = self.node("fill", (), key)
             elif barrier:
-                through = Node("through", (main, read), None, self.builder.shape(key), step)
+                through = Node("through", (main, read), Buffer(key), self.builder.shape(key), step)
+                through.dtype = self.builder.code.dtypes[key[0]]
                 self.env[key] = self.graph.add(through)
             else:
                 self.env[key] = read
