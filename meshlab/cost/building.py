@@ -156,6 +156,24 @@ class Scope:
         made.dtype = dtype
         return self.graph.add(made)
 
+    def viewed(self, read: int, shape: Shape) -> int:
+        """What is read, under another shape; made once."""
+        node = self.graph.nodes[read]
+        if node.shape == shape or node.buffer is None:
+            return read
+        if ("viewed", read, shape) not in self.turns:
+            view = Node("view", (read,), node.buffer, shape, self.step)
+            view.dtype = node.dtype
+            self.turns["viewed", read, shape] = self.graph.add(view)
+        return self.turns["viewed", read, shape]
+
+    def merged(self, number: int, shape: Shape) -> int:
+        """What was just made, as made under another shape and then viewed under its own."""
+        node = self.graph.nodes[number]
+        view = Node("view", (number,), node.buffer, node.shape, self.step)
+        view.dtype, node.shape = node.dtype, shape
+        return self.graph.add(view)
+
     def wide(self, read: int) -> int:
         """What is read of a dtype that is widened, in the wider one."""
         node = self.graph.nodes[read]

@@ -180,19 +180,27 @@ def _turned(scope: Scope, step: Compute, side: int, read: int, order: Sequence[i
 def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """A product of matrices, row by column: batch axes first, then those of rows, then those of columns."""
     (contracted, batched) = step.operation.params["dimension_numbers"]
-    reads = []
+    reads, sizes = [], []
     for side, read in enumerate(operands):
         if read is None:
             continue
         shape, batch, contract = scope.graph.nodes[read].shape, batched[side], contracted[side]
         free = [a for a in range(len(shape)) if a not in batch and a not in contract]
-        wanted = [*batch, *free, *contract] if side == 0 else [*batch, *contract, *free]
-        other = [*batch, *contract, *free] if side == 0 else [*batch, *free, *contract]
+        inner = [free, contract] if side == 0 else [contract, free]
+        wanted, other = [*batch, *inner[0], *inner[1]], [*batch, *inner[1], *inner[0]]
         # A single matrix may be read by rows or by columns.
-        swapped = len(free) <= 1 and len(contract) <= 1 and other == sorted(other)
-        reads.append(read if swapped or _ascends(wanted, shape) else _turned(scope, step, side, read, wanted))
-    scope.env[made[0]] = scope.node("opaque", reads, made[0])
-    scope.graph.nodes[scope.env[made[0]]].op = "dot_general"
+        single = len(free) <= 1 and len(contract) <= 1
+        if not (single and other == sorted(other)) and not _ascends(wanted, shape):
+            read = _turned(scope, step, side, read, wanted)  # noqa: PLW2901
+        lengths = [math.prod(shape[a] for a in axes) for axes in inner]
+        sizes.append(lengths[side])
+        reads.append(read if single else scope.viewed(read, (*(shape[a] for a in batch), *lengths)))
+    result, shape = scope.node("opaque", reads, made[0]), scope.builder.shape(made[0])
+    merged = (*shape[: len(batched[0])], *sizes)
+    if len(merged) != len(shape) and len(reads) == len(operands):
+        result = scope.merged(result, merged)
+    scope.graph.nodes[result].op = "dot_general"
+    scope.env[made[0]] = result
 
 
 @_rule("conv_general_dilated")
