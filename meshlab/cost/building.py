@@ -97,7 +97,7 @@ class Builder:
             if carries is not None and position >= carries:
                 scope.env[key] = scope.node("permute", (scope.env[key],), key)
         scope.steps(steps)
-        graph.outputs = [None if key is None else scope.read(key) for key in outputs]
+        graph.outputs = [None if key is None else scope.straight(scope.read(key)) for key in outputs]
         graph.kept = [None if key is None else Buffer(key) for key in outputs]
         for position, number in enumerate(graph.outputs):
             if carries is not None and position >= carries and number is not None:
@@ -116,6 +116,7 @@ class Scope:
         step: the step that is translated.
         turns: operands whose axes were put in another order, by node and order.
         reductions: the all-reduces, with what makes them alike.
+        relaid: nodes whose axes are in another order in memory.
     """
 
     def __init__(self, builder: Builder):
@@ -124,8 +125,20 @@ class Scope:
         self.step: Step | None = None
         self.turns: dict[tuple, int] = {}
         self.reductions: list[tuple[tuple, int]] = []
+        self.relaid: set[int] = set()
 
     # Values
+
+    def straight(self, read: int) -> int:
+        """What is read, with its axes in order in memory."""
+        if read not in self.relaid:
+            return read
+        if ("straight", read) not in self.turns:
+            node = self.graph.nodes[read]
+            copy = Node("permute", (read,), node.buffer, node.shape, self.step)
+            copy.dtype = node.dtype
+            self.turns["straight", read] = self.graph.add(copy)
+        return self.turns["straight", read]
 
     def source(self, key: Key) -> int:
         """A node for what comes in."""
@@ -147,6 +160,8 @@ class Scope:
         """A node that makes a key."""
         dtype = self.builder.code.dtypes[key[0]]
         widens = dtype in self.builder.widened
+        if kind in _WHOLE and self.relaid:
+            reads = [self.straight(r) for r in reads]
         if widens and kind in _WHOLE:
             shape = self.builder.shape(key)
             wide = self.graph.add(Node(kind, [self.wide(r) for r in reads], Buffer(key, 2), shape, self.step))
@@ -158,6 +173,7 @@ class Scope:
 
     def viewed(self, read: int, shape: Shape) -> int:
         """What is read, under another shape; made once."""
+        read = self.straight(read)
         node = self.graph.nodes[read]
         if node.shape == shape or node.buffer is None:
             return read
@@ -260,8 +276,10 @@ class Scope:
         elif hop.kind == "all-reduce":
             self.env[key] = self.reduced(read, key, hop.axes, "reduce_sum")
         elif hop.kind in _FIRST_AXIS and any(n != 1 for n in self.builder.shape(start)[: hop.axis]):
-            first = self.node("permute", (read,), start)
-            self.env[key] = self.node("permute", (self.node("collective", (first,), key),), key)
+            gathered = self.node("collective", (self.node("permute", (read,), start),), key)
+            # What computes element by element reads it as it lies; all else reads a copy.
+            self.env[key] = self.node("view", (gathered,), key)
+            self.relaid.add(self.env[key])
         else:
             self.env[key] = self.node("collective", (read,), key)
 
@@ -291,6 +309,7 @@ class Scope:
     def inlined(self, step: Nested, operands: Sequence[int | None], barrier: bool):
         """A block whose steps run once, here; behind a barrier where they recompute something."""
         block, inside = step.operation.blocks[0], step.blocks[0]
+        operands = [r if r is None else self.straight(r) for r in operands]
         reads = [r for r in operands if r is not None]
         main = self.graph.add(Node("barrier", reads, None, (), step)) if barrier and reads else -1
         for key, read in zip(entering(block, inside, self.builder.roots), operands, strict=True):
@@ -318,7 +337,7 @@ class Scope:
         """A loop: it reads what it starts from, where it stacks, what it takes slices of, and what its turns read."""
         count, made, operands = carried(step.operation), self.results(step), self.operands(step)
         starts = [
-            self.node("fill", (), key) if read is None else read
+            self.node("fill", (), key) if read is None else self.straight(read)
             for key, read in zip(made, operands[:count], strict=False)
         ]
         stacks = [self.node("fill", (), key) for key in made[count:]]

@@ -164,7 +164,7 @@ def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
             read = _turned(scope, step, side, read, wanted)  # noqa: PLW2901
         lengths = [math.prod(shape[a] for a in axes) for axes in inner]
         sizes.append(lengths[side])
-        reads.append(read if single else scope.viewed(read, (*(shape[a] for a in batch), *lengths)))
+        reads.append(scope.straight(read) if single else scope.viewed(read, (*(shape[a] for a in batch), *lengths)))
     result, shape = scope.node("opaque", reads, made[0]), scope.builder.shape(made[0])
     merged = (*shape[: len(batched[0])], *sizes)
     if len(merged) != len(shape) and len(reads) == len(operands):
@@ -209,6 +209,14 @@ def _sum(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequ
 def _extreme(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     (read,) = operands
     scope.env[made[0]] = scope.node("fill", (), made[0]) if read is None else _fold(scope, read, step, made[0])
+
+
+@_rule("split")
+def _split(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """Pieces of an array, each a slice."""
+    reads = [r for r in operands if r is not None]
+    for key in made:
+        scope.env[key] = scope.node("permute" if reads else "fill", reads, key)
 
 
 @_rule("transpose")
