@@ -70,11 +70,15 @@ def place(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] 
     """
     size = {id(held): nbytes(held) for held in (*live.held, *live.arguments)}
     spaces, heap, inside = [], [], {}
+
+    def by_size(held: Held) -> tuple:
+        return (-size[id(held)], held.rank)
+
     arguments = {held.argument: held for held in live.arguments}
     donors = {output: arguments[argument] for output, argument in (donated or {}).items()}
     occupied: dict[int, list[Held]] = {}
     kept = []
-    for held in sorted((h for h in live.held if h.output >= 0), key=lambda h: -size[id(h)]):
+    for held in sorted((h for h in live.held if h.output >= 0), key=by_size):
         donor = donors.get(held.output)
         if donor is not None and size[id(donor)] == size[id(held)]:
             space = donor
@@ -90,7 +94,7 @@ def place(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] 
             occupied[id(space)] = [held]
         spaces.append(space)
     spaces.reverse()
-    for held in sorted((h for h in live.held if h.output < 0), key=lambda h: -size[id(h)]):
+    for held in sorted((h for h in live.held if h.output < 0), key=by_size):
         wanted = size[id(held)]
         for space in spaces:
             if size[id(space)] >= wanted and not any(_clash(held, other) for other in occupied[id(space)]):
