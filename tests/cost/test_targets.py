@@ -75,6 +75,8 @@ def test_what_there_is_not(name, devices, told):
 def test_machines_without_a_compiler():
     with pytest.raises(CompilerError, match="No compiler here knows NVIDIA L4. There are compilers for `v2`, .*`h100`"):
         target("l4", 8)
+    with pytest.raises(CompilerError, match=r"`v5e:2\*4x4` was asked for, and several slices are not compiled for"):
+        target("v5e:2*4x4", 32)
     with pytest.raises(CompilerError, match='such as "v5e:4x4" or "h100:1x1x8"; compile_for was given 8'):
         target(8, 8)  # pyright: ignore[reportArgumentType]
 
