@@ -2,8 +2,11 @@
 
 import importlib.util
 import tomllib
+from importlib import metadata
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import meshlab as ml
 from meshlab.cost import targets
@@ -122,6 +125,15 @@ def test_a_gpu_is_described_in_the_words_of_xla():
     assert 'platform_name: "CUDA"' in text
     assert "device_interconnect_info { active_links: 18 }" in text
     assert "device_interconnect_info" not in gpu_description("a100")
+
+
+def test_the_compilers_that_tests_install_go_with_jax():
+    wanted = {r.name: r.specifier for r in map(Requirement, metadata.requires("jax") or ())}
+    text = (Path(__file__).parents[2] / "scripts" / "compilers.txt").read_text()
+    installed = dict(line.split("==") for line in text.splitlines() if not line.startswith("#"))
+    assert set(installed) == {"libtpu", "jax-cuda12-plugin", "jax-cuda12-pjrt"}
+    assert installed["libtpu"] in wanted["libtpu"]
+    assert installed["jax-cuda12-pjrt"] == installed["jax-cuda12-plugin"] in wanted["jax-cuda12-plugin"]
 
 
 def test_figures_of_gpus_have_a_source():
