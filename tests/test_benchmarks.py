@@ -75,6 +75,7 @@ def test_the_published_page_has_no_difference_that_is_not_explained():
     section = text[text.index(compilers.BEGIN) : text.index(compilers.END)]
     counts = re.findall(r"^\| (\w+):[\w]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| \d+ \|$", section, re.M)
     assert {machine for machine, *_ in counts} == {"v5e", "v5p", "v6e", "v7x", "h100"}
-    for _, made, equal, explained, wrong in counts:
-        assert int(made) == int(equal) + int(explained) >= 24
+    for machine, made, equal, explained, wrong in counts:
+        # Six programs in four layouts are promised for all but the newest.
+        assert int(made) == int(equal) + int(explained) >= (8 if machine == "v7x" else 24)
         assert int(wrong) == 0

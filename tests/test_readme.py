@@ -66,8 +66,8 @@ def test_the_model_of_ones_own_works_as_printed():
     # All but AdamW's count, the data and the loss is stored in two parts; without the second rule its state is whole.
     params = sum(math.prod(p.shape) for p in jax.tree.leaves(names["params"]))
     stored = {"batch": "data", "params/*": {"embed": "data"}}
-    whole = program.plan(mesh, stored).memory.parts["opt_state"]
-    split = program.plan(mesh, {**stored, "opt_state/*": {"embed": "data"}}).memory.parts["opt_state"]
+    whole = program.plan(mesh, stored).stored.parts["opt_state"]
+    split = program.plan(mesh, {**stored, "opt_state/*": {"embed": "data"}}).stored.parts["opt_state"]
     assert whole == 8 * params + 4
     assert split < 0.52 * whole
 

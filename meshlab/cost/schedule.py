@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.code import Operation
+from ..engine.code import Block, Operation
 from ..engine.exchange import exchanges_of
 from ..engine.loops import LOOPS, carried
 from ..engine.steps import Compute, Inside, Move, Nested, Step
 from .dataflow import Key, keys, leaving
+from .exchanging import payload
 from .fusion import Fusion, fuse
 from .hardware import Switch
 from .roofline import Kernel, kernel
@@ -142,6 +143,7 @@ class _Schedule:
 
     def __init__(self, setting: Setting):
         self.setting, self.roots = setting, setting.plan.program.roots
+        self.often = 1  # in how many turns what is walked runs
         self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if setting.many else max
         self.links = {axis: links_of(setting.placements[0], axis) for axis in setting.plan.mesh.axes}
 
@@ -162,11 +164,10 @@ class _Schedule:
         return exchanges_of(plan.planned.steps, plan.program, plan.grid)
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], turn: Turn | None = None) -> Spent:
-        fusion = fuse(steps, outputs, self.roots)
-        flowing = streamed(fusion, self.setting.platform)
+        flowing, order = self.flowing(steps, outputs)
         fusion = flowing.fusion
         spent, clock = Spent(), _Clock()
-        for position in _order(fusion):
+        for position in order:
             step = steps[position]
             start = self.latest(clock.ready[n] for n in fusion.loaded(position) if n in clock.ready)
             if isinstance(step, Move) and turn is not None and turn.apart(fusion, position):
@@ -181,6 +182,14 @@ class _Schedule:
         if turn is not None:
             spent.elapsed = self.later(spent.elapsed, self.latest(spent.busy.values()))
         return spent
+
+    def flowing(self, steps: Sequence[Step], outputs: Sequence[Key]) -> tuple[Streamed, Sequence[int]]:
+        """What a block has in memory, and the order in which its steps begin: the same at all sizes."""
+        known, key = self.setting.blocks, (id(steps), self.setting.platform)
+        if key not in known:
+            found = streamed(fuse(steps, outputs, self.roots), self.setting.platform)
+            known[key] = found, _order(found.fusion)
+        return known[key]
 
     def latest(self, times: Iterable[Numbers]) -> Numbers:
         """The latest of several times, point by point."""
@@ -231,8 +240,12 @@ class _Schedule:
         spent.count(cost, step)
         end = now + cost.seconds
         if isinstance(step, Compute) and step.exchanged:
-            for exchange, times in self.exchanges(step.operation).items():
-                seconds = self.collective(exchange.kind, exchange.axes, exchange.payload_bytes, spent, times)
+            for exchange, total in self.exchanges(step.operation).items():
+                # Counted over all turns; what is sent in front of a loop is spread over them.
+                times = total / self.often
+                seconds = self.collective(
+                    exchange.kind, exchange.axes, payload(step, exchange, self.setting), spent, times
+                )
                 end = self.occupy(exchange.axes, end, seconds * times, clock)
                 spent.rows.append((step, times, seconds))
         return end
@@ -256,6 +269,15 @@ class _Schedule:
     def inside(self, step: Nested, position: int, block: Inside) -> Spent:
         made = step.operation.blocks[position]
         outputs = leaving(made, block, self.roots)
+        before = self.often
+        if step.operation.name in LOOPS:
+            self.often *= step.times + (position == 1)
+        try:
+            return self.turn(step, made, block, outputs)
+        finally:
+            self.often = before
+
+    def turn(self, step: Nested, made: Block, block: Inside, outputs: Sequence[Key]) -> Spent:
         if not self.setting.options.prefetch or step.operation.name != "scan":
             return self.block(block.steps, outputs)
         count = carried(step.operation)

@@ -120,7 +120,7 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
     else:
         errors, notes = (), (*notes, f"Bytes checked, numbers not: the arguments are {size / 2**30:,.1f} GiB.")
     analysis = executable.memory_analysis()
-    planned = (plan.memory.argument_bytes, plan.memory.output_bytes)
+    planned = (plan.stored.argument_bytes, plan.stored.output_bytes)
     made = (int(analysis.argument_size_in_bytes), _outputs(plan, analysis))
     return Report(predicted, found, errors, (planned, made), notes)
 
@@ -179,7 +179,7 @@ def _outputs(plan: Plan, analysis: Any) -> int:
     count = len(plan.program.outputs)
     table = 8 * count if count > 1 else 0
     size = int(analysis.output_size_in_bytes)
-    return size - table if size != plan.memory.output_bytes else size
+    return size - table if size != plan.stored.output_bytes else size
 
 
 def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[str, ...]]:

@@ -103,7 +103,7 @@ def explain(plan: Plan) -> Explanation:
 
 def rows(plan: Plan) -> list[tuple[str, str]]:
     """The plan's table: what is known exactly, by name; then what is predicted, where the mesh lies on a machine."""
-    memory = plan.memory
+    stored = plan.stored
     found = [
         ("mesh", str(plan.mesh)),
         ("layout", str(plan.layout) or "nothing is split"),
@@ -116,8 +116,9 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
         key = "+".join(c.axes)
         by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
     found += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
-    found.append(("arguments a device", f"{memory.argument_bytes:,} B"))
-    found.append(("outputs a device", f"{memory.output_bytes:,} B"))
+    found.append(("arguments a device", f"{stored.argument_bytes:,} B"))
+    found.append(("outputs a device", f"{stored.output_bytes:,} B"))
+    found.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
     return found + (plan.time.rows() if plan.mesh.on is not None else [])
 
 
@@ -144,7 +145,8 @@ def html_rows(named: Sequence[tuple[str, str]]) -> str:
 
 def to_json(plan: Plan) -> str:
     """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""
-    predicted = {"time": plan.time.to_dict()} if plan.mesh.on is not None else {}
+    predicted = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
+    predicted |= {"time": plan.time.to_dict()} if plan.mesh.on is not None else {}
     return json.dumps(
         {
             "schema": 1,
@@ -154,7 +156,7 @@ def to_json(plan: Plan) -> str:
                 dataclasses.asdict(c) | {"source": str(c.source) if c.source else None} for c in plan.collectives
             ],
             "wire_bytes": plan.wire_bytes,
-            "memory": dict(plan.memory.parts),
+            "memory": dict(plan.stored.parts),
         }
         | predicted,
         indent=2,

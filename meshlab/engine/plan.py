@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
+class Stored:
     """Bytes on each device, exact, of what goes in and comes out.
 
     Attributes:
@@ -114,7 +114,12 @@ class Plan:
         return sum(c.wire_bytes * c.times for c in self.collectives)
 
     @functools.cached_property
-    def memory(self) -> Memory:
+    def memory(self) -> Any:
+        """Predicted bytes of one device at the worst moment, and what they are; a `meshlab.cost.memory.Memory`."""
+        return estimates.estimate("memory", self)
+
+    @functools.cached_property
+    def stored(self) -> Stored:
         """Exact bytes of arguments and outputs on each device."""
         parts: dict[str, int] = {}
         for argument in self.program.arguments:
@@ -132,7 +137,7 @@ class Plan:
             part = "/".join(place.split("/")[:2])
             parts[part] = parts.get(part, 0) + count
             outputs += count
-        return Memory(parts, arguments, outputs)
+        return Stored(parts, arguments, outputs)
 
     @functools.cached_property
     def time(self) -> Any:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +11,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.attention import Scores, attentions
+from meshlab.engine.sampling import draw
 from meshlab.models.zoo import models
 
 B, E, F = ml.dims(batch=1024, embed=512, ffn=2048)
@@ -192,3 +194,16 @@ def test_it_is_told_in_words_with_what_was_recalled():
     assert "sending over model" in text
     assert "efficiency.launch" in text
     assert np.isfinite(NET.plan(ml.mesh("cpu", data=8), "batch:data").time.estimate)
+
+
+@pytest.mark.parametrize("name", ["transformer_adamw", "moe_sgd", "convnet_sgd", "gpt2_adamw"])
+def test_every_collective_of_a_plan_is_priced_as_it_is_alone(name):
+    """In the plan's own list each collective has the bytes of its operand; of the full array where it gathers."""
+    gathering = ("all-gather", "all-to-all", "collective-permute")
+    for mesh, layout in draw(MODELS[name].trace(), seed=7, count=4):
+        plan = MODELS[name].trace().plan(ml.lay(mesh, "h100"), layout)
+        sent = dict.fromkeys(plan.time.communication, 0.0)
+        for c in plan.collectives:
+            full = c.payload_bytes * (math.prod(mesh.axes[a] for a in c.axes) if c.kind in gathering else 1)
+            sent["+".join(c.axes)] += c.times * ml.collective_time(c.kind, full, plan.mesh, c.axes)
+        assert plan.time.communication == pytest.approx(sent)
