@@ -100,6 +100,18 @@ class Compiled:
         """Whether they are, but for differences that are explained."""
         return self.comparison.ok
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth saying beside the bytes."""
+        notes = list(self.explanations)
+        if self.target.platform == "tpu" and self.memory.argument_bytes > self.plan.memory.argument_bytes:
+            notes.append(
+                "a TPU keeps arrays in tiles, which small or oddly shaped ones do not fill: they take more there"
+            )
+        if self.cycles is not None:
+            notes.append(f"{self.cycles:,} cycles of computing, as the compiler estimates them, without what is sent")
+        return tuple(notes)
+
     @functools.cached_property
     def memory_rows(self) -> tuple[tuple[str, int | None, int], ...]:
         """Bytes of one device: what they are of, predicted (None where nothing is), and compiled."""
@@ -119,12 +131,9 @@ class Compiled:
         ]
         if not self.comparison.rows:
             lines.append(f"  {_mark(True)} no collectives")
-        lines += [f"    · {text}" for text in self.explanations]
         lines.append(f"  {'memory of a device, bytes':44}{'predicted':>16}{'compiled':>16}")
         lines += [f"    {name:42}{_count(planned):>16}{made:16,}" for name, planned, made in self.memory_rows]
-        if self.cycles is not None:
-            lines.append(f"  {self.cycles:,} cycles of computing, as the compiler estimates them")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  · {note}" for note in self.notes)])
 
     __repr__ = __str__
 
@@ -158,8 +167,7 @@ class Compiled:
         rows += [_row(f"{_mark(row.ok)} {_name(row)}", row.predicted, row.compiled) for row in self.comparison.rows]
         rows.append(head.format("memory of a device, bytes"))
         rows += [_row(*row) for row in self.memory_rows]
-        notes = [*self.explanations] + ([f"{self.cycles:,} cycles of computing"] if self.cycles is not None else [])
-        listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+        listed = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         title = f"{_mark(self.ok)} <b>{html.escape(str(self.target))}</b>: {self._verdict()}"
         return (
             f"<div>{title}<br><small>{html.escape(self._made_by())}</small>"

@@ -112,6 +112,26 @@ def test_a_mesh_lies_as_the_plan_has_it(tpu):
     assert listed.standing[:4] == ((0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (1, 1, 0, 0))
 
 
+def test_cycles_are_those_of_the_matrix_units(tpu):
+    """A TPU v5e has four units of 128 x 128, each with a multiplication and an addition a cycle.
+
+    How to Scale Your Model, "How to Think About TPUs": https://jax-ml.github.io/scaling-book/tpus/.
+    """
+    Rows, Inner, Cols, Turns = ml.dims(rows=4096, inner=4096, cols=4096, turns=3)
+
+    def turned(x, weights):
+        return ml.scan(lambda c, w: (ml.dot(c, w, Inner).rename(cols="inner"), ()), x, weights, Turns)[0]
+
+    once = ml.trace(lambda x, w: ml.dot(x, w, Inner), ml.bf16[Rows, Inner], ml.bf16[Inner, Cols])
+    thrice = ml.trace(turned, ml.bf16[Rows, Inner], ml.bf16[Turns, Inner, Cols])
+    one, three = (compile_for(program.plan(ml.mesh(), {}), "v5e:1x1").cycles for program in (once, thrice))
+    assert one is not None
+    assert three is not None
+    assert one == pytest.approx(2 * 4096**3 / (4 * 2 * 128**2), rel=0.05)
+    # In a loop each turn also takes its weights out of the stack.
+    assert 3 * one <= three <= 4.5 * one
+
+
 def test_donated_arguments_take_no_place_twice(tpu):
     plan = program("mlp_adamw").plan(ml.mesh(data=4), FSDP)
     kept, donated = (compile_for(plan, "v5p:2x2x1", donate=donate) for donate in (False, True))
