@@ -114,10 +114,10 @@ def machine_refused(error: HardwareError, intent: Intent, document: Document, ow
 def _slice_that_fits(on: str, document: Document, own: Own) -> str:
     try:
         name, _ = named(slice_of(on)[0], own)
-        shapes = fit(name, document.mesh, own).shapes
+        shapes = fit(name, document.mesh, own, most=1)
     except HardwareError:
         return ""
-    return f'explorer.on("{name}:{shapes[0]}") would fit.' if shapes else ""
+    return f"Take `{name}:{shapes[0]}`." if shapes else ""
 
 
 def _wishes_that_fit(intent: Lay, document: Document, own: Own) -> str:
@@ -126,4 +126,4 @@ def _wishes_that_fit(intent: Lay, document: Document, own: Own) -> str:
     if lies(mesh, changes) is None:
         return ""
     asked = ", ".join(f"{name}={wish!r}" for name, wish in changes.items())
-    return f"Release the other axes: explorer.lay({asked})."
+    return f"Release the other axes: `explorer.lay({asked})`."

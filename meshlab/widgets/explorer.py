@@ -107,19 +107,17 @@ class Explorer(Showing, Gestures):
         return self._own
 
     @property
-    def time(self) -> Time | None:
-        """What the step is predicted to take, as it is assumed to run; None where no machine is chosen.
+    def time(self) -> Time:
+        """What the step is predicted to take, as it is assumed to run.
 
         Raises:
-            HardwareError: the machine lacks a figure that is needed.
+            HardwareError: no machine is chosen, or it lacks a figure that is needed.
         """
         return self.time_at(self.document)
 
-    def time_at(self, document: Document) -> Time | None:
+    def time_at(self, document: Document) -> Time:
         """Returns what the step takes under a document; see `time`."""
         with self.lock:
-            if document.machine is None:
-                return None
             if document not in self._times:
                 self._times[document] = time_of(own_setting(self.plan_at(document), document.options))
                 while len(self._times) > KEPT_PLANS:

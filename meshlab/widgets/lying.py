@@ -42,7 +42,7 @@ def groups_view(axes: tuple[tuple[str, int], ...], own: Own) -> list[dict]:
 def _option(name: str, axes: tuple[tuple[str, int], ...], own: Own) -> dict:
     if name == ATTACHED:
         return {"name": name, "title": "the attached devices", "on": name, "slice": "", "fits": True}
-    shapes = fit(name, axes, own).shapes
+    shapes = fit(name, axes, own, most=1)
     title = str(own[name] if name in own else hardware(name))
     on = f"{name}:{shapes[0]}" if shapes else name
     return {"name": name, "title": title, "on": on, "slice": shapes[0] if shapes else "", "fits": bool(shapes)}
@@ -50,7 +50,7 @@ def _option(name: str, axes: tuple[tuple[str, int], ...], own: Own) -> dict:
 
 def _chosen(mesh: Mesh, name: str, own: Own) -> dict:
     placement: Placement = mesh.on
-    shapes = list(fit(name, mesh.shape, own).shapes)
+    shapes = list(fit(name, mesh.shape, own))
     if placement.slice not in shapes:
         shapes.append(placement.slice)
     return {

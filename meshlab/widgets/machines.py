@@ -10,8 +10,9 @@ refused with the slice that would.
 
 from __future__ import annotations
 
-import dataclasses
+import contextlib
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -106,50 +107,36 @@ def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], own: Own = N
 # What there is to choose
 
 
-@dataclasses.dataclass(frozen=True)
-class Fit:
-    """How a mesh fits a machine.
-
-    Attributes:
-        shapes: slices that it fits, as they are written; the usual one first.
-        why: why there is none.
-    """
-
-    shapes: tuple[str, ...]
-    why: str = ""
-
-
-def fit(name: str, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Fit:
-    """Returns the slices of a machine that a mesh fits.
+def fit(name: str, axes: tuple[tuple[str, int], ...], own: Own = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
+    """Returns the slices of a machine that a mesh fits, as they are written, the usual one first.
 
     Args:
         name: the machine's.
         axes: name and size of each mesh axis.
         own: machines of one's own, by name.
+        most: how many to look for.
+
+    Raises:
+        HardwareError: as `named`.
     """
-    return _fit(named(name, own)[1], Mesh(axes)) if name in own or name == ATTACHED else _fit_known(name, axes)
+    if name in own or name == ATTACHED:
+        return _fit(named(name, own)[1], Mesh(axes), most)
+    return _fit_known(name, axes, most)
 
 
 @functools.lru_cache(maxsize=512)
-def _fit_known(name: str, axes: tuple[tuple[str, int], ...]) -> Fit:
-    return _fit(hardware(name), Mesh(axes))
+def _fit_known(name: str, axes: tuple[tuple[str, int], ...], most: int) -> tuple[str, ...]:
+    return _fit(hardware(name), Mesh(axes), most)
 
 
-def _fit(machine: Hardware, mesh: Mesh) -> Fit:
-    try:
-        usual = [place(machine, None, mesh).slice]
-        why = ""
-    except HardwareError as error:
-        usual, why = [], str(error)
-    found = dict.fromkeys(usual)
-    for shape, count in _slices(machine, mesh):
-        if len(found) >= MOST_SHAPES:
+def _fit(machine: Hardware, mesh: Mesh, most: int) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for shape, count in itertools.chain([(None, 1)], _slices(machine, mesh)):
+        if len(found) >= most:
             break
-        try:
+        with contextlib.suppress(HardwareError):
             found[place(machine, shape, mesh, count=count).slice] = None
-        except HardwareError:
-            continue
-    return Fit(tuple(found), "" if found else why)
+    return tuple(found)
 
 
 def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], int]]:

@@ -31,14 +31,15 @@ def time_view(explorer: Any) -> dict | None:
     Returns:
         Plain data; None where no machine is chosen, and why there is no time where a figure is missing.
     """
-    options = explorer.document.options
+    document = explorer.document
+    if document.machine is None:
+        return None
+    options = document.options
     switches = {"attention": options.attention, "prefetch": options.prefetch, "attentions": list(ATTENTION)}
     try:
         time = explorer.time
     except HardwareError as error:
         return {"missing": str(error), "options": switches}
-    if time is None:
-        return None
     parts = [_part(key, seconds, time) for key, seconds in _seconds(time)]
     return {
         "lower": float(time.lower),
@@ -113,7 +114,6 @@ def preview_view(explorer: Any, document: Document) -> dict:
 
 def _estimate(explorer: Any, document: Document | None) -> float | None:
     try:
-        time = explorer.time_at(document) if document else None
-    except HardwareError:
+        return float(explorer.time_at(document).estimate) if document else None
+    except HardwareError:  # no machine, or none of its figures
         return None
-    return None if time is None else float(time.estimate)
