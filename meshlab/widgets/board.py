@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from .compare import comparison_view
+from .held import held_view
 from .intents import Refused
+from .lying import machine_view
 from .runs import run_view
+from .times import seconds_change, time_view
 from .view import executed, plan_view, refusals_view, work_share
 
 
@@ -31,6 +34,9 @@ def board_view(explorer: Any) -> dict:
         "change": change_view(explorer),
         "comparison": comparison_view(explorer.comparison, plan),
         "trains": explorer.training is not None,
+        "machine": machine_view(explorer),
+        "time": time_view(explorer),
+        "held": held_view(plan),
     }
 
 
@@ -64,6 +70,7 @@ def change_view(explorer: Any) -> dict | None:
         "bytes": int(plan.wire_bytes - before.wire_bytes),
         "arguments": int(plan.stored.argument_bytes - before.stored.argument_bytes),
         "collectives": executed(plan) - executed(before),
+        "seconds": seconds_change(explorer),
     }
 
 

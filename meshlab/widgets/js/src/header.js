@@ -1,7 +1,7 @@
 // @ts-check
 /** The first line of the board: the layout as it is written in Python, undo and redo; below it the totals. */
 import { h } from "./dom.js";
-import { bytes, exact, percent, signedBytes, signedPoints } from "./format.js";
+import { bytes, exact, percent, signedBytes, signedPoints, signedSeconds } from "./format.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -79,10 +79,12 @@ function total(label, value, title, change, sign) {
  * @returns {HTMLElement[]}
  */
 export function drawTotals(view) {
-  const { change, work, communication, memory, collectives } = view;
+  const { change, work, communication, memory, collectives, time, held: against } = view;
   const held = memory.arguments;
   const counted = change?.collectives ?? 0;
+  const limit = against ? ` of ${bytes(against.limit)}` : "";
   return [
+    ...drawStep(time, change?.seconds ?? 0),
     total(
       "each device computes, of the products",
       percent(work),
@@ -105,11 +107,25 @@ export function drawTotals(view) {
       counted,
     ),
     total(
-      "each device holds, of the arguments",
-      bytes(held),
+      against?.fits === false ? "✕ does not fit: arguments take" : "each device holds, of the arguments",
+      bytes(held) + limit,
       `${exact(held)} bytes`,
       change?.arguments ? signedBytes(change.arguments) : "",
       change?.arguments ?? 0,
     ),
   ];
+}
+
+/**
+ * @param {import("./types.js").Time | null} time
+ * @param {number} change
+ * @returns {HTMLElement[]}
+ */
+function drawStep(time, change) {
+  if (!time || time.missing) return [];
+  const { told, estimate } = time;
+  const title = `between ${told.lower} and ${told.upper}. ${time.limit.text}`;
+  // What is below a thousandth is nothing that a reader would act on.
+  const moved = Math.abs(change) > 1e-3 * estimate;
+  return [total("predicted step", told.estimate, title, moved ? signedSeconds(change) : "", moved ? change : 0)];
 }
