@@ -73,6 +73,7 @@ class Setting:
         placements: how the mesh lies on machines.
         which: for each point the position of its placement; None where there is one.
         options: how it will run.
+        blocks: what was found of the plan's blocks at whatever sizes, for settings of one plan to share.
     """
 
     plan: Plan
@@ -81,6 +82,7 @@ class Setting:
     placements: tuple[Placement, ...]
     which: np.ndarray | None = None
     options: Options = Options()
+    blocks: dict[Any, Any] = dataclasses.field(default_factory=dict, repr=False)
     _known: dict[Any, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -96,6 +98,11 @@ class Setting:
         )
 
     # The machine
+
+    @property
+    def platform(self) -> str:
+        """Whose compiler it is: "tpu", "gpu" or "cpu"."""
+        return self.placements[0].hardware.platform
 
     def of_machine(self, figure: Callable[[Placement], float]) -> Numbers:
         """Returns a figure of the machine at each point."""

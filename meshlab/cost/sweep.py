@@ -2,6 +2,7 @@
 
     found = ml.sweep(plan, on=["v5e", "v5p", "h100"], batch=[8, 16, 32, 64], data=[8, 16, 32])
     found.estimate                      seconds, an array of 3 x 4 x 3 points; nan where there can be no such plan
+    found.fits                          whether each fits in the memory of a device
     found.columns()                     the same as columns of a table, one row for each point, ready to plot
     ml.crossover(fsdp, tensor, "batch", 8, 4096)        the batches at which two plans take equally long
 
@@ -20,8 +21,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine.errors import closest, listed
+from ..engine.exchange import exchanges_of
 from ..engine.mesh import Mesh
+from ..engine.parts import counted
+from ..engine.steps import Compute
+from .exchanging import follows
 from .hardware import Hardware, HardwareError
+from .memory import Memory, memory_of
 from .meshes import laid, machine_of
 from .schedule import links_of
 from .setting import Options, Setting, together
@@ -46,6 +52,8 @@ class Sweep:
         varied: what was varied: "on", dims and mesh axes, with the values that each takes.
         figures: seconds by name, as in `Time`, with `flops` and `memory_bytes`; nan where a point is not possible.
         communication: seconds of collectives by the mesh axes that they run over.
+        peak_bytes: of one device, at the worst moment; see `plan.memory`.
+        limit_bytes: what one device holds.
         reasons: for points that are not possible, by position, why.
     """
 
@@ -53,12 +61,19 @@ class Sweep:
     varied: Mapping[str, tuple[Any, ...]]
     figures: Mapping[str, np.ndarray]
     communication: Mapping[str, np.ndarray]
+    peak_bytes: np.ndarray
+    limit_bytes: np.ndarray
     reasons: Mapping[tuple[int, ...], str]
 
     @property
     def estimate(self) -> np.ndarray:
         """Seconds of a step; nan where a point is not possible."""
         return self.figures["estimate"]
+
+    @property
+    def fits(self) -> np.ndarray:
+        """Whether the memory of a device suffices; no where a point is not possible."""
+        return self.peak_bytes <= self.limit_bytes
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,7 +85,8 @@ class Sweep:
         grids = np.meshgrid(*(np.array(list(map(_plain, values))) for values in self.varied.values()), indexing="ij")
         found = {name: grid.ravel() for name, grid in zip(self.varied, grids, strict=True)}
         found |= {name: values.ravel() for name, values in self.figures.items()}
-        return found | {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
+        found |= {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
+        return found | {"peak_bytes": self.peak_bytes.ravel(), "fits": self.fits.ravel()}
 
 
 def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
@@ -88,6 +104,7 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     known = [field.name for field in dataclasses.fields(Options)]
     options = Options(**{name: varied.pop(name) for name in known if name in varied})
     axes = _values(plan, on, varied)
+    _check_exchanges(plan, [name for name in axes if name != ON])
     points = list(itertools.product(*axes.values()))
     shape = tuple(map(len, axes.values()))
     placements, reasons = _placed(plan, axes, points)
@@ -95,14 +112,24 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
         raise HardwareError(f"The plan cannot be had at any of these points: {next(iter(reasons.values()))}")
     figures = {name: np.full(len(points), np.nan) for name in _FIGURES}
     sent: dict[str, np.ndarray] = {}
+    peak, limit = np.full(len(points), np.nan), np.full(len(points), np.nan)
+    memories: dict[str, Memory] = {}
+    blocks: dict[Any, Any] = {}
     for group in _alike(plan, placements):
-        setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group], options)
+        setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group])
+        setting = dataclasses.replace(setting, options=options, blocks=blocks, _known={})
         _enter(time_of(setting), group, figures, sent, len(points))
+        if setting.platform not in memories:
+            memories[setting.platform] = memory_of(plan, setting.platform)
+        peak[group] = memories[setting.platform].at(setting)
+        limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
     return Sweep(
         plan,
         axes,
         {name: values.reshape(shape) for name, values in figures.items()},
         {name: values.reshape(shape) for name, values in sent.items()},
+        peak.reshape(shape),
+        limit.reshape(shape),
         {tuple(map(int, np.unravel_index(i, shape))): reason for i, reason in reasons.items()},
     )
 
@@ -156,6 +183,7 @@ def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Optio
         HardwareError: there is no such dim, or the plan's mesh lies on no machine.
     """
     _check_names(plan, {name: sizes})
+    _check_exchanges(plan, [name])
     if name not in plan.program.dims:
         raise HardwareError(f"`{name}` is a mesh axis; a crossover is looked for along a dim.")
     placement = machine_of(plan.mesh, "ml.crossover")
@@ -193,6 +221,21 @@ def _check_names(plan: Plan, varied: Mapping[str, Any]):
             f"There is no dim and no mesh axis {listed(unknown)}.{closest(unknown[0], known)} There are"
             f" {listed(known)}."
         )
+
+
+def _check_exchanges(plan: Plan, varied: Sequence[str]):
+    """What a local form exchanges is known for the sizes at which it was run on shapes, and for no others."""
+    involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
+    sent = exchanges_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
+    for step, _ in counted(plan.planned.steps):
+        if not isinstance(step, Compute):
+            continue
+        for exchange in sent.get(step.operation, ()):
+            if (name := follows(step, exchange, plan, involved)) is not None:
+                raise HardwareError(
+                    f"`{name}` cannot be varied: what devices exchange for the {step.operation.name} at"
+                    f" {step.operation.source} is known at this size alone. Trace and plan the program at the others."
+                )
 
 
 def _placed(
@@ -251,13 +294,14 @@ def _splits(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
 
 
 def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]]:
-    """The possible points in groups whose mesh axes keep the same links busy."""
+    """The possible points in groups of one platform, whose mesh axes keep the same links busy."""
     groups: dict[Any, list[int]] = {}
     seen: dict[int, Any] = {}
     for i, placement in enumerate(placements):
         if placement is not None:
             if id(placement) not in seen:
-                seen[id(placement)] = tuple(links_of(placement, axis) for axis in plan.mesh.axes)
+                links = [links_of(placement, axis) for axis in plan.mesh.axes]
+                seen[id(placement)] = placement.hardware.platform, *links
             groups.setdefault(seen[id(placement)], []).append(i)
     return list(groups.values())
 
@@ -267,7 +311,6 @@ def _setting(
     axes: Mapping[str, tuple[Any, ...]],
     points: Sequence[tuple[Any, ...]],
     placements: Sequence[Placement | None],
-    options: Options,
 ) -> Setting:
     values = {name: np.array([point[i] for point in points]) for i, name in enumerate(axes) if name != ON}
     numbers: dict[int, int] = {}
@@ -280,7 +323,7 @@ def _setting(
     which = np.array([numbers[id(placement)] for placement in placements])
     grid = {name: values.get(name, size) for name, size in plan.mesh.shape}
     dims = {name: sizes.astype(float) for name, sizes in together(plan.program, values).items()}
-    return Setting(plan, dims, grid, tuple(kept), which, options)
+    return Setting(plan, dims, grid, tuple(kept), which)
 
 
 def _enter(time: Time, group: Sequence[int], figures: dict[str, np.ndarray], sent: dict[str, np.ndarray], count: int):

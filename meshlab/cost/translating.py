@@ -19,9 +19,9 @@ import numpy as np
 from ..engine.code import Literal, Operation, item_bytes
 from ..engine.steps import Compute
 from .dataflow import Key
-from .exchanging import exchanged
 from .fusion import EXPENSIVE
 from .kinds import KINDS, ascends, orders
+from .local_forms import exchanged
 from .nodes import Buffer, Node
 
 if TYPE_CHECKING:
