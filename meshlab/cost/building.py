@@ -10,14 +10,14 @@ Nothing here computes: a graph tells what reads what.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 
 from ..engine.code import Literal
 from ..engine.loops import carried
-from ..engine.spec import Spec, local_shape
+from ..engine.spec import Grid, Spec, local_shape
 from ..engine.steps import Compute, Fill, Inside, Move, Nested, Step
 from .combining import combine
 from .dataflow import Key, entering, keys
@@ -53,7 +53,7 @@ class Builder:
         grid: the mesh axes' sizes.
     """
 
-    def __init__(self, program: Program, grid: Mapping[str, int]):
+    def __init__(self, program: Program, grid: Grid):
         self.program, self.grid = program, grid
         self.roots, self.code = program.roots, program.code
         self.shapes: dict[Key, Shape] = {}

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .clusters import Cluster, clustered
-from .nodes import Buffer, Graph, Node, topological
+from .nodes import Buffer, Graph, Node, depth_first
 
 if TYPE_CHECKING:
     from ..engine.steps import Step
@@ -130,8 +130,9 @@ class _Walk:
             The buffer that each node's bytes are in.
         """
         _carry(graph, found)
-        place = {number: position for position, number in enumerate(topological(graph))}
-        order = breadth_first(found)
+        needed = depth_first(graph, {number: cluster.reads for number, cluster in found.items()})
+        place = {number: position for position, number in enumerate(needed)}
+        order = breadth_first({number: found[number] for number in needed})
         same, last = _same_bytes(graph, found, order)
         kept = {same[n] for n in graph.outputs if n is not None}
         at: dict[int, int] = {}

@@ -10,8 +10,8 @@ The steps of a plan are taken for what a compiler makes of them: some values are
 are made and read in the compiler's order (`liveness`), and those that are gone before an output is made lie in its
 space (`placing`). Arguments, and the space of outputs, are there from the first step to the last.
 
-How far the figures are from those of XLA is measured for every program and published: docs/accuracy.md. What XLA loses
-to gaps between buffers is not counted, and nothing that a runtime itself needs.
+How far the figures are from those of XLA is measured for every program and published: docs/accuracy.md. What a runtime
+itself needs is not counted.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class Memory:
 
     @functools.cached_property
     def peak_bytes(self) -> int:
-        """Bytes at the worst moment."""
-        return round(peak_bytes(self.placed, self.backend, self.plan, self._nbytes))
+        """Bytes at the worst moment: arguments, the space of outputs, and the heap with its gaps."""
+        return round(float(self._at(self._nbytes)))
 
     @property
     def argument_bytes(self) -> int:
@@ -114,19 +114,30 @@ class Memory:
         """Bytes of all outputs, exact; with donation some of them lie in the space of arguments."""
         return self.plan.stored.output_bytes
 
-    @property
+    @functools.cached_property
     def temporary_bytes(self) -> int:
-        """Bytes at the worst moment beside arguments and the space of outputs."""
-        return round(float(np.max(self._heap, initial=0.0)))
+        """Bytes of the heap: of all beside arguments and the space of outputs, with the gaps between."""
+        return self.placed.heap_size(lambda held: self._nbytes(held.buffer), self.backend.step)
+
+    @property
+    def gap_bytes(self) -> int:
+        """Bytes of the heap that nothing is in at the worst moment."""
+        return self.temporary_bytes - round(float(np.max(self._heap, initial=0.0)))
 
     def at(self, setting: Setting) -> Numbers:
         """Returns the bytes at the worst moment at other sizes than the plan's own: an array, one for each point.
 
-        Which buffer lies in which other's space is as at the plan's own sizes.
+        Which buffer lies in which other's space is as at the plan's own sizes, and so is the share of gaps.
         """
-        return peak_bytes(
-            self.placed, self.backend, self.plan, lambda buffer: setting.nbytes(buffer.key) * buffer.factor
-        )
+        return self._at(lambda buffer: setting.nbytes(buffer.key) * buffer.factor)
+
+    def _at(self, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
+        """The bytes at the worst moment, for any sizes of buffers."""
+        placed, alive = self.placed, self.temporary_bytes - self.gap_bytes
+        arguments = placed.live.arguments[: len(self.plan.program.arguments)]
+        fixed = sum(nbytes(held.buffer) for held in (*arguments, *placed.kept)) + _literal_bytes(self.plan)
+        heap = placed.heap_bytes(lambda held: aligned(nbytes(held.buffer), self.backend.step))
+        return fixed + np.max(heap, axis=0, initial=0.0) * (self.temporary_bytes / alive if alive else 1.0)
 
     @functools.cached_property
     def donated(self) -> Memory:
@@ -137,7 +148,7 @@ class Memory:
 
     @functools.cached_property
     def parts(self) -> Mapping[str, int]:
-        """What the bytes at the worst moment are for; they add up to `peak_bytes`."""
+        """What the bytes at the worst moment are for; they add up to `peak_bytes`, gaps counted as temporaries."""
         found: dict[str, int] = dict.fromkeys(ROLES, 0)
         for alive in self.at_peak:
             found[alive.role] += alive.bytes
@@ -236,23 +247,9 @@ def memory_of(plan: Plan, platform: str | None = None) -> Memory:
     """
     backend = _backend(plan) if platform is None else BACKENDS[platform]
     found = live(built(plan))
-    memory = Memory(plan, Placed(found, (), (), {}, np.zeros(0, int), np.zeros(0, int)), backend)
+    nothing = np.zeros(0, int)
+    memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
     return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
-
-
-def peak_bytes(placed: Placed, backend: Backend, plan: Plan, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
-    """Returns the bytes of one device at the worst moment, for any sizes.
-
-    Args:
-        placed: where the buffers of the plan lie.
-        backend: how the compiler lays them out.
-        plan: the plan.
-        nbytes: the bytes of a buffer, a number or an array of numbers.
-    """
-    arguments = placed.live.arguments[: len(plan.program.arguments)]
-    fixed = sum(nbytes(held.buffer) for held in (*arguments, *placed.kept)) + _literal_bytes(plan)
-    heap = placed.heap_bytes(lambda held: aligned(nbytes(held.buffer), backend.step))
-    return fixed + np.max(heap, axis=0, initial=0.0)
 
 
 def _literal_bytes(plan: Plan) -> int:

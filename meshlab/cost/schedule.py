@@ -25,10 +25,10 @@ from ..engine.exchange import exchanges_of
 from ..engine.loops import LOOPS, carried
 from ..engine.steps import Compute, Inside, Move, Nested, Step
 from .dataflow import Key, keys, leaving
+from .exchanging import payload
 from .fusion import Fusion, fuse
 from .hardware import Switch
 from .roofline import Kernel, kernel
-from .scaling import payload
 from .setting import Numbers, Setting
 from .streaming import Streamed, streamed
 from .topology import CHIP, Placement

@@ -25,10 +25,10 @@ from ..engine.exchange import exchanges_of
 from ..engine.mesh import Mesh
 from ..engine.parts import counted
 from ..engine.steps import Compute
+from .exchanging import follows
 from .hardware import Hardware, HardwareError
 from .memory import Memory, memory_of
 from .meshes import laid, machine_of
-from .scaling import follows
 from .schedule import links_of
 from .setting import Options, Setting, together
 from .time import Time, time_of

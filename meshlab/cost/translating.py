@@ -19,9 +19,9 @@ import numpy as np
 from ..engine.code import Literal, Operation, item_bytes
 from ..engine.steps import Compute
 from .dataflow import Key
-from .exchanging import exchanged
 from .fusion import EXPENSIVE
 from .kinds import KINDS, ascends, orders
+from .local_forms import exchanged
 from .nodes import Buffer, Node
 
 if TYPE_CHECKING:
@@ -150,6 +150,10 @@ def _turned(scope: Scope, step: Compute, side: int, read: int, order: Sequence[i
 def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """A product of matrices, row by column: batch axes first, then those of rows, then those of columns."""
     (contracted, batched) = step.operation.params["dimension_numbers"]
+    if _is_outer(scope, operands, contracted):
+        both = [scope.node("spread", (r,), made[0], reused=True) for r in operands if r is not None]
+        scope.env[made[0]] = scope.node("map", both, made[0])
+        return
     reads, sizes = [], []
     for side, read in enumerate(operands):
         if read is None:
@@ -164,13 +168,38 @@ def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
             read = _turned(scope, step, side, read, wanted)  # noqa: PLW2901
         lengths = [math.prod(shape[a] for a in axes) for axes in inner]
         sizes.append(lengths[side])
-        reads.append(scope.straight(read) if single else scope.viewed(read, (*(shape[a] for a in batch), *lengths)))
+        plain = tuple(n for n in shape if n != 1) if single else (*(shape[a] for a in batch), *lengths)
+        reads.append(scope.viewed(read, plain))
     result, shape = scope.node("opaque", reads, made[0]), scope.builder.shape(made[0])
     merged = (*shape[: len(batched[0])], *sizes)
     if len(merged) != len(shape) and len(reads) == len(operands):
         result = scope.merged(result, merged)
     scope.graph.nodes[result].op = "dot_general"
     scope.env[made[0]] = result
+
+
+@_rule("div")
+def _quotient(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """A quotient; what is divided by something repeated for it alone is multiplied by its reciprocal, repeated."""
+    (above, below), nodes = operands, scope.graph.nodes
+    divisor = step.operation.inputs[1]
+    spread = nodes[below] if below is not None else None
+    alone = isinstance(divisor, int) and scope.builder.program.uses[divisor] == 1
+    if above is None or spread is None or spread.kind != "spread" or not alone or not _is_costly(step):
+        _plain(scope, step, "map", operands, made[0])
+        return
+    source = nodes[spread.reads[0]]
+    inverse = Node("map", spread.reads, source.buffer, source.shape, step, expensive=True)
+    inverse.op, inverse.dtype = "div", source.dtype
+    repeated = scope.node("spread", (scope.graph.add(inverse),), made[0], reused=True)
+    scope.env[made[0]] = number = scope.node("map", (above, repeated), made[0])
+    nodes[number].op = "mul"
+
+
+def _is_outer(scope: Scope, operands: Sequence[int | None], contracted: Sequence[Sequence[int]]) -> bool:
+    """Whether a product sums over a single element: then it is a multiplication, element by element."""
+    first = operands[0]
+    return first is not None and math.prod(scope.graph.nodes[first].shape[a] for a in contracted[0]) == 1
 
 
 @_rule("conv_general_dilated")
