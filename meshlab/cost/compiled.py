@@ -69,6 +69,7 @@ class Compiled:
             the chip's devices it is; None for GPUs, which are numbered as they stand.
         compile_seconds: how long the compiler took.
         versions: of the compiler and of JAX, by package.
+        options: with which it had to be compiled, if not with the compiler's own.
         hlo: the text of the compiled program.
     """
 
@@ -83,6 +84,7 @@ class Compiled:
     standing: tuple[tuple[int, ...], ...] | None
     compile_seconds: float
     versions: Mapping[str, str]
+    options: Mapping[str, Any]
     hlo: str
 
     @property
@@ -110,6 +112,10 @@ class Compiled:
             )
         if self.cycles is not None:
             notes.append(f"{self.cycles:,} cycles of computing, as the compiler estimates them, without what is sent")
+        notes += [
+            f"compiled with {name}={value}: with its own choice, which it cannot try out without the device, it fails"
+            for name, value in self.options.items()
+        ]
         return tuple(notes)
 
     @functools.cached_property
@@ -204,6 +210,7 @@ def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str
         standing=tuple(map(tuple, answer["standing"])) if answer["standing"] else None,
         compile_seconds=answer["compiling_seconds"],
         versions=dict(answer["versions"]),
+        options=dict(answer["compiler_options"]),
         hlo=text,
     )
 

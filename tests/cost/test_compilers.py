@@ -187,6 +187,13 @@ def test_all_kinds_of_collectives_on_gpus(gpu):
     }
 
 
+def test_products_whose_tiles_are_chosen_on_the_gpu_are_compiled_otherwise(gpu):
+    found = compile_for(program("moe_switch").plan(ml.mesh(data=4), "batch:data experts:data"), "h100")
+    assert found.equal
+    assert found.options == {"xla_gpu_enable_triton_gemm": False}
+    assert "· compiled with xla_gpu_enable_triton_gemm=False: " in str(found)
+
+
 def test_programs_survive_the_way_to_the_other_process(tpu):
     """Keys of random bits, integers, loops that stop by their data, and outputs that are constants."""
     Batch, Embed = ml.dims(batch=64, embed=256)
