@@ -26,6 +26,7 @@ from meshlab.cost.hardware import Figure, Hardware, hardware
 from meshlab.cost.setting import Options, Setting, together
 from meshlab.cost.time import Time, time_of
 from meshlab.cost.topology import Placement, place
+from meshlab.engine.mesh import Mesh
 from meshlab.models import gpt2, llama, training
 from meshlab.models.initial import shapes
 
@@ -177,7 +178,7 @@ def placement(run: Run) -> Placement:
     """Returns how a run's mesh lies on its machine."""
     text = run.on.partition(":")[2]
     shape = tuple(map(int, text.split("x"))) if text else None
-    return place(machine(run), shape, ml.mesh(**run.mesh))
+    return place(machine(run), shape, _bare(run))
 
 
 @functools.cache
@@ -191,7 +192,11 @@ def predicted(run: Run) -> Time:
 
 @functools.cache
 def _plan(run: Run) -> ml.Plan:
-    return program(run).plan(ml.mesh(**run.mesh), layout(run))
+    return program(run).plan(_bare(run), layout(run))
+
+
+def _bare(run: Run) -> Mesh:
+    return Mesh(tuple(run.mesh.items()))
 
 
 def _first_like(run: Run) -> Run:

@@ -29,7 +29,7 @@ SELECTIVE = REST
 FULL = ()
 
 TENSOR = {"heads": "t", "ffn": "t"}
-SEQUENCE = TENSOR | {place: {"seq": "t"} for place in ("residual", "norm", "x", "out/1")}
+SEQUENCE = TENSOR | {place: {"seq": "t"} for place in ("residual", "norm", "first_mask", "second_mask", "x", "out/1")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,8 +80,8 @@ def named(x, name):
 
 
 def dropout(key, x, name):
-    """Keeps nine of ten; the mask is named."""
-    mask = named(ml.uniform(key, *x.dims) < 0.9, name)
+    """Keeps nine of ten; the mask is named, and a place by its name."""
+    mask = named(ml.tag(ml.uniform(key, *x.dims) < 0.9, name), name)
     return ml.where(mask, x * jnp.asarray(1 / 0.9, x.dtype), jnp.zeros((), x.dtype))
 
 
@@ -103,7 +103,8 @@ def softmax(x, axis):
 
 @softmax.defjvp
 def _softmax_jvp(axis, primals, tangents):
-    y, (t,) = _softmax(*primals, axis), tangents
+    (x,), (t,) = primals, tangents
+    y = _softmax(x, axis)
     return y, y * (t - (y * t).sum(axis, keepdims=True))
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 import meshlab as ml
 from meshlab.cost.flops import PRODUCTS, step_flops
-from meshlab.cost.hardware import Figure, hardware
+from meshlab.cost.hardware import Figure, Torus, hardware
 from meshlab.cost.setting import Options, Setting
 from meshlab.cost.time import time_of
 from meshlab.cost.topology import place
@@ -38,9 +38,22 @@ def machine(name, *, flops=None, bandwidth=None, outside=None):
         found = dataclasses.replace(found, flops=dict.fromkeys(found.flops, rounded(flops)))
     if bandwidth:
         found = dataclasses.replace(found, bandwidth=rounded(bandwidth))
-    if outside:
+    if outside and found.outside:
         found = dataclasses.replace(found, outside=dataclasses.replace(found.outside, link=rounded(outside)))
     return found
+
+
+def torus(name):
+    """The network of a TPU."""
+    network = hardware(name).network
+    assert isinstance(network, Torus)
+    return network
+
+
+def host(on):
+    """Bytes/s between a device and its host."""
+    assert on.host is not None
+    return on.host.value
 
 
 def rounded(value):

@@ -121,4 +121,5 @@ def test_parameters_and_optimizer(config, stages, expected):
     mesh = ml.mesh(p=stages, t=8) if stages > 1 else T8
     stored = {f"{name}/*": {"layers": "p"} for name in ("params", "state")} if stages > 1 else {}
     plan = gpt.trained(config).plan(mesh, gpt.TENSOR | stored)
-    assert sum(map(arguments_bytes(plan).get, ("params", "state"))) / GIB == expected
+    held = arguments_bytes(plan)
+    assert (held["params"] + held["state"]) / GIB == expected

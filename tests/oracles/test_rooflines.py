@@ -15,11 +15,13 @@ from tests.oracles.programs import (
     compute_seconds,
     crossing,
     flops,
+    host,
     machine,
     memory_seconds,
     moved,
     product,
     time,
+    torus,
 )
 
 
@@ -96,9 +98,9 @@ def test_a_product_split_over_two_chips_is_bound_by_compute_from_some_width():
     ],
 )
 def test_what_a_pod_has(name, shape, hosts, rate, memory):
-    on = hardware(name)
-    assert on.network.limits == shape
-    chips = on.network.largest
+    on, network = hardware(name), torus(name)
+    assert network.limits == shape
+    chips = network.largest
     assert chips / on.chips_per_host == hosts
     assert chips * on.flops_per_second("bfloat16") == pytest.approx(rate, rel=1e-3)
     assert chips * on.memory_bytes == pytest.approx(memory, rel=1e-3)
@@ -110,7 +112,7 @@ def test_the_batch_from_which_weights_in_the_hosts_memory_do_not_slow_a_product(
 
     def difference(batch):
         plan = product(batch, HUGE, 4 * HUGE).plan(ONE, {})
-        return compute_seconds(plan, on) - moved(plan) / on.host.value
+        return compute_seconds(plan, on) - moved(plan) / host(on)
 
     assert crossing(difference, 1024, 262144) == pytest.approx(61_333, rel=1e-3)
 
@@ -119,8 +121,8 @@ def test_weights_from_the_hosts_of_a_slice_to_one_chip():
     """SB-15: int8[128Ki, 128Ki] from the hosts of a v5e 4x4 into one chip's product; the text takes 2^34 as 16e9."""
     on, side = machine("v5e"), 128 * 1024
     weights = side * side
-    plan = product(8, side, side, ml.i8).plan(ONE, {})
-    assert weights / 16 / on.host.value == pytest.approx(71.6e-3, rel=1e-3)
+    plan = product(8, side, side, ml.bf16, ml.i8).plan(ONE, {})
+    assert weights / 16 / host(on) == pytest.approx(71.6e-3, rel=1e-3)
     assert memory_seconds(plan, on) == pytest.approx(21.2e-3, rel=2e-3)
     assert compute_seconds(plan, on) == pytest.approx(1.395e-3, rel=1e-3)
     # 15 of 16 GB come in by the two links of a corner: as long as the gather of a 4x4 without rings takes.

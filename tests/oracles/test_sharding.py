@@ -12,7 +12,8 @@ import meshlab as ml
 from meshlab.cost.collectives import seconds
 from meshlab.cost.hardware import hardware
 from meshlab.cost.topology import place
-from tests.oracles.programs import communication_seconds, compute_seconds, crossing, machine, product
+from meshlab.engine.mesh import Mesh
+from tests.oracles.programs import communication_seconds, compute_seconds, crossing, machine, product, rounded, torus
 
 CUBE = ml.mesh(x=4, y=4, z=4)
 
@@ -133,8 +134,8 @@ def test_an_all_to_all_on_a_ring_of_one_direction_sends_half_of_what_a_gather_se
 
 def specified(name):
     """The machine with the links that its maker specifies."""
-    found = machine(name)
-    return dataclasses.replace(found, network=dataclasses.replace(found.network, link=found.network.specified))
+    found, network = machine(name), torus(name)
+    return dataclasses.replace(found, network=dataclasses.replace(network, link=network.specified, hop=rounded(0.0)))
 
 
 @pytest.mark.parametrize(
@@ -148,10 +149,10 @@ def specified(name):
 def test_what_a_pod_sends_in_an_all_reduce(name, expected):
     """Over all links at once, as the maker counts: what all chips take in."""
     on = specified(name)
-    shape = on.network.limits
-    axes = {axis: size for axis, size in zip("xyz", shape, strict=False)}
-    whole, chips = 1e12, on.network.largest
-    took = seconds("all-gather", whole, place(on, shape, ml.mesh(**axes)), tuple(axes))
+    shape, chips, whole = torus(name).limits, torus(name).largest, 1e12
+    axes = tuple("xyz"[: len(shape)])
+    grid = Mesh(tuple(zip(axes, shape, strict=True)))
+    took = seconds("all-gather", whole, place(on, shape, grid), axes)
     assert chips * whole * (chips - 1) / chips / took == pytest.approx(expected, rel=1e-3)
 
 
@@ -177,4 +178,4 @@ def test_what_crosses_the_middle_of_a_pod(name, expected):
 )
 def test_which_axes_of_a_slice_are_rings(name, shape, rings):
     """MaxText, accelerator_to_spec_map.py: https://github.com/AI-Hypercomputer/maxtext."""
-    assert hardware(name).network.rings(shape) == rings
+    assert torus(name).rings(shape) == rings

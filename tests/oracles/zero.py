@@ -46,12 +46,13 @@ def step(params, state, x, targets):
     """One step of Adam; the new parameters are the master copy in 16 bits."""
     grads = ml.tag(jax.grad(loss)(params, x, targets), "grads")
 
-    def updated(w, m, v, g):
-        wide = g.astype(ml.f32)
+    def updated(name):
+        w, m, v = (state[kind][name] for kind in STATE)
+        wide = grads[name].astype(ml.f32)
         m, v = 0.9 * m + 0.1 * wide, 0.95 * v + 0.05 * wide * wide
         return w - 1e-3 * m / (ml.sqrt(v) + 1e-8), m, v
 
-    new = {name: updated(*(state[kind][name] for kind in STATE), g) for name, g in grads.items()}
+    new = {name: updated(name) for name in grads}
     state = {kind: {name: parts[i] for name, parts in new.items()} for i, kind in enumerate(STATE)}
     return {name: w.astype(jnp.bfloat16) for name, w in state["master"].items()}, state
 
