@@ -180,6 +180,7 @@ def told(found: ml.Compiled) -> dict[str, Any]:
         "cycles": found.cycles,
         "seconds": round(found.compile_seconds, 2),
         "versions": dict(found.versions),
+        "options": dict(found.options),
     }
 
 
