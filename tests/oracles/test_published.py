@@ -31,13 +31,13 @@ def errors():
 def test_there_are_many_runs_on_several_machines():
     assert len(JUDGED) >= 80
     assert len({run.machine for run in JUDGED}) >= 9
-    assert len(RUNS) - len(JUDGED) <= 2
+    assert len([run for run in RUNS if run.aside and "data" not in run.mesh]) <= 2
 
 
 @pytest.mark.parametrize("run", RUNS, ids=name)
 def test_a_run_fills_its_slice(run):
     placed = published.placement(run)
-    chips = math.prod(placed.shape)
+    chips = placed.count * math.prod(placed.shape)
     assert run.devices == chips * placed.hardware.devices_per_chip
     assert "https://" in run.source
 
