@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ..engine.run import donated
 from .compiled import Compiled, compiled_from
-from .compiling import ENVIRONMENT
 from .exporting import exported, mesh_axes
 from .targets import CompilerError, Target, check_installed, device_order, folder_of_compilers, target
 
@@ -42,6 +41,19 @@ _LOOK = 0.05
 _NAMED = {"tpu": "topology_name", "cuda": "topology"}
 # How much of a compiler's message is told.
 _MOST = 1500
+
+
+# Under which the compiler's process runs.
+_ENVIRONMENT = {
+    # The compilers are asked for by name; the arrays of this process, of which there are none, would be on the CPU.
+    "JAX_PLATFORMS": "cpu",
+    # libtpu asks the cloud what machine it is on, looks for a lock of another process, and logs to files.
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_LOG_DIR": "disabled",
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
 
 
 class Cancel(Protocol):
@@ -167,7 +179,7 @@ def _answer(folder: pathlib.Path, watch: _Watch) -> dict[str, Any]:
             [sys.executable, "-m", "meshlab.cost.compiling", str(folder)],
             # A folder of its own: nothing that lies where the notebook runs is imported in place of a module.
             cwd=folder,
-            env=inherited | ENVIRONMENT | {"PYTHONPATH": path},
+            env=inherited | _ENVIRONMENT | {"PYTHONPATH": path},
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

@@ -29,18 +29,6 @@ from jax import export
 from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh
 
-# `python -m` imports the package first, which starts no back end; these are read when one starts.
-ENVIRONMENT = {
-    # The compilers are asked for by name; the arrays of this process, of which there are none, would be on the CPU.
-    "JAX_PLATFORMS": "cpu",
-    # libtpu asks the cloud what machine it is on, looks for a lock of another process, and logs to files.
-    "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-    "TPU_LOG_DIR": "disabled",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-}
-
 
 def main(folder: pathlib.Path) -> int:
     """Compiles what lies in a folder; returns the exit status."""

@@ -4,15 +4,16 @@ A plan's collectives and the compiled program's are taken apart into single arra
 bytes by kind and mesh axes are equal, however the compiler has joined, split or moved them. Of what is not equal, array
 is held against array, and a difference is explained only if one of these rules fits it exactly:
 
-    narrowed      the array is sent in 16 bits instead of 32: an all-gather, all-to-all or permute of a value that is
-                  read by products alone. At JAX's default precision a TPU multiplies in bfloat16, so that nothing is
-                  lost by rounding before the value is sent; likewise for a maximum of values that are bfloat16 already
+    narrowed      the array is sent in bfloat16 instead of float32: an all-gather, all-to-all or permute of a value that
+                  all its readers round to bfloat16 (casts, and products, which a TPU computes so at JAX's default
+                  precision), so that nothing more is lost; likewise a maximum of values that are bfloat16 already
     summed whole  a reduce-scatter is an all-reduce of the same array, of which each device keeps its part. The TPU
-                  compiler does so where the devices' parts would not be whole tiles of the array as it lies there, such
-                  as 32 of the 128 numbers of a row of a tile
+                  compiler does so where the devices' parts would not be whole tiles of the array as it lies there (32
+                  of the 128 numbers in a row of a tile, say), and among devices along three axes of a torus, such as
+                  the 2x2x2 of eight v5p
     gathered by adding
                   an all-gather is an all-reduce of the full array, in which each device has put its part among zeros.
-                  The TPU compiler does so with small arrays
+                  The TPU compiler does so for the same reasons
 
 What no rule fits is unexplained, and makes `Comparison.ok` false.
 """
@@ -32,9 +33,11 @@ Key = tuple[str, Axes]
 
 NARROWED, SUMMED_WHOLE, GATHERED_BY_ADDING = "narrowed", "summed whole", "gathered by adding"
 RULES = {
-    NARROWED: "sent in bfloat16: only products of bfloat16 read it (JAX's default precision on TPUs)",
-    SUMMED_WHOLE: "reduce-scatter compiled to an all-reduce of which each device keeps its part",
-    GATHERED_BY_ADDING: "all-gather of a small array compiled to an all-reduce of parts among zeros",
+    NARROWED: "sent in bfloat16, to which all that read it round it (casts, products at JAX's default precision)",
+    SUMMED_WHOLE: "a reduce-scatter is an all-reduce, of which each device keeps its part: the parts would be no whole"
+    " tiles of the array as it lies in the memory of a TPU, or the devices are along three axes of a torus",
+    GATHERED_BY_ADDING: "an all-gather is an all-reduce, to which devices add their parts among zeros: for the same"
+    " reasons as a reduce-scatter that is summed whole",
 }
 
 
@@ -188,7 +191,10 @@ def compare(predicted: Iterable[Planned], compiled: Iterable[HloCollective], siz
     for found in differences:
         explained[found.predicted.key][found.rule] -= found.predicted.payload * found.times
         explained[found.compiled.key][found.rule] += found.compiled.payload * found.times
-    rows = (Row(*key, sums[0][key], sums[1][key], {r: n for r, n in explained[key].items() if n}) for key in keys)
+    rows = (
+        Row(kind, axes, sums[0][kind, axes], sums[1][kind, axes], {r: n for r, n in explained[kind, axes].items() if n})
+        for kind, axes in keys
+    )
     return Comparison(tuple(rows), differences)
 
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from ..engine.code import Literal, item_bytes
+from ..engine.code import Literal, item_bytes, nbytes
 from ..engine.spec import Spec, local_shape
 from ..engine.steps import Move, Part, Step
 from .backends import BACKENDS, Backend
@@ -258,7 +258,7 @@ def peak_bytes(placed: Placed, backend: Backend, plan: Plan, nbytes: Callable[[B
 def _literal_bytes(plan: Plan) -> int:
     """Bytes of outputs that are numbers in the program."""
     outputs = plan.program.code.block.outputs
-    return sum(item_bytes(jax.dtypes.result_type(value.value)) for value in outputs if isinstance(value, Literal))
+    return sum(nbytes(1, jax.dtypes.result_type(value.value)) for value in outputs if isinstance(value, Literal))
 
 
 def _backend(plan: Plan) -> Backend:

@@ -23,7 +23,7 @@ from .topology import Placement, Wish, place
 _SHAPE = re.compile(r"(?:(\d+)\*)?(\d+(?:x\d+)*)\Z")
 
 
-def mesh(on: str | Hardware | None = None, **axes: int) -> Mesh:
+def mesh(on: Any = None, **axes: int) -> Mesh:
     """Makes a mesh from axis sizes, major first.
 
     Args:

@@ -235,7 +235,8 @@ def folder_of_compilers() -> str | None:
     What is installed beside JAX is tried by JAX at its first use in every process, with errors in the log where there
     is no such device. `pip install --target FOLDER libtpu` keeps it away from there.
     """
-    return os.environ.get("MESHLAB_COMPILERS")
+    folder = os.environ.get("MESHLAB_COMPILERS")
+    return os.path.abspath(folder) if folder else None
 
 
 def check_installed(platform: str) -> None:

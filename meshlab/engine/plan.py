@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from . import check, estimates, explain, partitioner, run
-from .code import Literal, item_bytes
+from .code import Literal, nbytes
 from .collective import Collective, collectives_of
 from .errors import MeshlabError
 from .layout import Layout, LayoutLike
@@ -131,7 +131,7 @@ class Plan:
             self.program.code.block.outputs, self.program.outputs, self.output_specs, strict=True
         ):
             if isinstance(value, Literal):
-                count = item_bytes(jax.dtypes.result_type(value.value))
+                count = nbytes(1, jax.dtypes.result_type(value.value))
             else:
                 count = self._local_bytes(value, spec)
             part = "/".join(place.split("/")[:2])
@@ -150,7 +150,7 @@ class Plan:
 
     def _local_bytes(self, value: int, spec: Spec) -> int:
         code = self.program.code
-        return math.prod(local_shape(code.shapes[value], spec, self.grid)) * item_bytes(code.dtypes[value])
+        return nbytes(math.prod(local_shape(code.shapes[value], spec, self.grid)), code.dtypes[value])
 
     def spec(self, value: Value | str) -> Spec:
         """How a value lies on the mesh: where it is stored if it is a place, else where it is made.

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from meshlab.cost.differences import GATHERED_BY_ADDING, NARROWED, SUMMED_WHOLE, compare
+from meshlab.cost.differences import GATHERED_BY_ADDING, NARROWED, RULES, SUMMED_WHOLE, compare
 from meshlab.engine.hlo import HloCollective
 
 SIZES = {"data": 8, "model": 2}
@@ -82,10 +82,8 @@ def test_a_row_says_what_is_explained_and_a_difference_says_how():
         ("reduce-scatter", ("data",), 256, 0, {SUMMED_WHOLE: -256}, False),
     ]
     assert [str(d) for d in result.differences] == [
-        "1 × all-gather over model of 8 B → all-gather of 4 B: sent in bfloat16: only products of bfloat16 read it"
-        " (JAX's default precision on TPUs)",
-        "4 × reduce-scatter over data of 64 B → all-reduce of 64 B: reduce-scatter compiled to an all-reduce of which"
-        " each device keeps its part",
+        f"1 × all-gather over model of 8 B → all-gather of 4 B: {RULES[NARROWED]}",
+        f"4 × reduce-scatter over data of 64 B → all-reduce of 64 B: {RULES[SUMMED_WHOLE]}",
     ]
 
 

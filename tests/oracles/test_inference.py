@@ -15,7 +15,6 @@ from meshlab.models.initial import shapes
 from tests.oracles.programs import ONE, compute_seconds, in_dtype, machine, memory_seconds, parameters
 
 LLAMA3_70B = llama.Config.llama3_70b(batch=1, seq=1)
-PACKED = pytest.mark.xfail(reason="int4 is counted as a byte, as JAX's arrays say; compilers pack two into one")
 
 
 def decoded(config, length, weights=jnp.int8):
@@ -37,7 +36,7 @@ def test_what_a_token_leaves_in_the_cache():
         pytest.param(jnp.bfloat16, 8.75, 16, id="SB-62 bf16"),
         pytest.param(jnp.int8, 4.375, 8, id="SB-62 int8"),
         # The book prints 2.81, from 45 GB of which nothing is said before.
-        pytest.param(jnp.int4, 2.19, 4, id="SB-62 int4", marks=PACKED),
+        pytest.param(jnp.int4, 2.19, 4, id="SB-62 int4"),
     ],
 )
 def test_the_smallest_slice_that_holds_the_weights(dtype, expected, slice_):
