@@ -189,10 +189,10 @@ def placement(run: Run) -> Placement:
 
 @functools.cache
 def predicted(run: Run) -> Time:
-    """Returns what is predicted of a run: that of a plan of its like, at its own sizes."""
+    """Returns what is predicted of a run: that of a plan of its like, at its own sizes, as `ml.sweep` does it."""
     plan = _plan(_first_like(run))
     options = Options(attention="causal" if run.flash else "stored", prefetch=True)
-    sizes = together(plan.program, {"batch": run.batch})
+    sizes = together(plan.program, {**models()[run.model], "batch": run.batch})
     return time_of(Setting(plan, sizes, dict(run.mesh), (placement(run),), options=options))
 
 
@@ -209,7 +209,7 @@ def _first_like(run: Run) -> Run:
     """The first run whose plan is the same but for its sizes."""
 
     def like(one: Run) -> tuple[Any, ...]:
-        return one.model, one.kept, one.seq, one.residual, tuple(one.mesh)
+        return models()[one.model]["family"], one.kept, one.seq, one.residual, tuple(one.mesh)
 
     return next(other for other in runs() if like(other) == like(run))
 
