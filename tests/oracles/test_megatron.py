@@ -3,7 +3,7 @@
 Sources: Shoeybi et al. 2019 (https://arxiv.org/abs/1909.08053), Narayanan et al. 2021
 (https://arxiv.org/abs/2104.04473), Korthikanti et al. 2022 (https://arxiv.org/abs/2205.05198), whose figures 1 and
 7 and table 5 are kept as numbers in calculon (https://github.com/calculon-ai/calculon, calculon/llm/validation.py).
-Pipelines (MG-03, MG-04) are not here.
+Pipelines (MG-03, MG-04, MG-25 but for 22B, MG-26) are not here.
 """
 
 import collections
