@@ -62,7 +62,7 @@ def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
     text, view = explorer.snapshot().html, explorer.view()
     assert "On Google TPU v5e, 2x4" in text
     assert f"<b>{view['time']['told']['estimate']}</b>" in text
-    assert "recalled, not verified: a kernel begins 0 s; links reach 100% of that" in text
+    assert "recalled, not verified: a kernel begins 0 s; links reach 100% of their bandwidth" in text
     assert "Error (docs/accuracy.md#published-runs)" in text
     assert text.count("<rect ") > without.count("<rect ") + 8
     assert "<title>chip 0 0: data 0, model 0</title>" in text

@@ -116,7 +116,7 @@ def test_each_figure_has_its_source() -> None:
     assert figure_view("bandwidth", v5e.bandwidth)["text"] == "memory bandwidth 810 GB/s"
     assert figure_view("flops.bf16", v5e.flops["bf16"])["text"] == "products in bf16 197 TFLOP/s"
     assert figure_view("network.hop", v5e.figures["network.hop"])["text"] == "a hop 1 µs"
-    assert figure_view("efficiency.memory", v5e.efficiency.memory)["text"] == "memory reaches 91.1% of that"
+    assert figure_view("efficiency.memory", v5e.efficiency.memory)["text"] == "memory reaches 91.1% of its bandwidth"
     assert figure_view("memory", v5e.memory)["text"] == "memory 16 GB"
     assert [scaled(value, "B") for value in (5, 1e3, 8.1e11)] == ["5 B", "1 kB", "810 GB"]
 
@@ -153,7 +153,7 @@ def test_what_was_recalled_is_marked(explorer: Explorer) -> None:
     view = explorer.view()["time"]
     parts = {part["key"]: part["recalled"] for part in view["parts"]}
     assert parts == {"products": False, "memory": True, "model": True}
-    assert view["recalled"] == ["a kernel begins 0 s", "links reach 100% of that"]
+    assert view["recalled"] == ["a kernel begins 0 s", "links reach 100% of their bandwidth"]
     explorer.on("h100")
     assert explorer.view()["time"]["recalled"] == []
 
