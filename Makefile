@@ -11,7 +11,7 @@ PYTEST   := $(BIN)/python -m pytest
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test check lint format types js unit notebooks browser bench sweep constraints clean system
+.PHONY: help lab test check lint format types js unit notebooks browser bench compilers sweep constraints clean system
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -32,6 +32,10 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	@$(PIP) --editable '.[dev]'
 	@touch $(VENV)/.notebook $@
 
+$(VENV)/.compilers: $(VENV)/.made scripts/compilers.txt
+	@sh scripts/compilers.sh $(BIN)/python $(VENV)/compilers
+	@touch $@
+
 system: $(VENV)/.dev
 	@sh scripts/browser.sh $(BIN)/python
 
@@ -40,7 +44,7 @@ system: $(VENV)/.dev
 lab: $(VENV)/.notebook ## Open the notebooks in JupyterLab (LAB_ARGS="--no-browser --port 8888")
 	@$(BIN)/meshlab lab $(LAB_ARGS)
 
-test: check system ## Everything: lint, types, JavaScript, unit tests, notebooks, browser
+test: check system $(VENV)/.compilers ## Everything: lint, types, JavaScript, unit tests, notebooks, browser
 	@$(PYTEST) -n $(WORKERS) --dist loadgroup $(TESTS)
 
 check: lint types js ## Everything that runs no code: lint, format, types, JavaScript
@@ -59,7 +63,7 @@ types: $(VENV)/.dev ## Types
 js: ## The page's JavaScript, where Node.js is there
 	@sh scripts/check_js.sh meshlab/widgets/js
 
-unit: $(VENV)/.dev ## Unit tests: no notebook, no browser
+unit: $(VENV)/.dev $(VENV)/.compilers ## Unit tests: no notebook, no browser
 	@$(PYTEST) -n $(WORKERS) -m "not browser and not notebook" $(TESTS)
 
 notebooks: $(VENV)/.dev ## Execute every notebook
@@ -67,6 +71,9 @@ notebooks: $(VENV)/.dev ## Execute every notebook
 
 browser: system ## Browser tests: JupyterLab in a real Chromium
 	@$(PYTEST) -m browser
+
+compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of plans, into docs/accuracy.md (resumable, an hour)
+	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.compilers --write docs/accuracy.md
 
 bench: system ## Benchmarks: trace, plan, re-plan, drop to redrawn chart
 	@$(BIN)/python -m benchmarks

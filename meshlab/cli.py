@@ -1,5 +1,6 @@
-"""The command `meshlab`: so far one verb, `meshlab lab`, which opens the notebooks in JupyterLab.
+"""The command `meshlab`: opens the notebooks in JupyterLab, and measures the attached devices.
 
+    meshlab calibrate                  # for plans on ml.mesh("attached", ...)
     meshlab lab                        # opens 00_start
     meshlab lab 00_start --port 8900 --no-browser
     meshlab lab --ServerApp.token=x    # what is not ours is handed on to JupyterLab
@@ -22,6 +23,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from meshlab.version import __version__
 
@@ -63,7 +65,21 @@ def _parser() -> argparse.ArgumentParser:
         "--folder", type=Path, default=Path("meshlab-notebooks"), help="where your copies lie (default: %(default)s)"
     )
     lab.set_defaults(run=open_lab)
+    _calibrate_parser(verbs)
     return parser
+
+
+def _calibrate_parser(verbs: Any):
+    calibrate = verbs.add_parser(
+        "calibrate",
+        help="measure the attached devices",
+        description="Measure the attached devices: products, memory and collectives, for about a minute. Plans on"
+        ' ml.mesh("attached", ...) are timed with what was measured.',
+    )
+    calibrate.add_argument("--output", type=Path, help="where to write (default: where `attached` looks for it)")
+    calibrate.add_argument("--simulate", type=int, metavar="N", help="measure N simulated CPU devices instead")
+    calibrate.add_argument("--quick", action="store_true", help="small sizes only: seconds, and less to be trusted")
+    calibrate.set_defaults(run=measure_devices)
 
 
 def open_lab(options: argparse.Namespace, others: Sequence[str]) -> int:
@@ -90,6 +106,40 @@ def open_lab(options: argparse.Namespace, others: Sequence[str]) -> int:
         return subprocess.call(command, env=lab_environment())
     except KeyboardInterrupt:  # Ctrl-C reaches JupyterLab as well, which asks and says what it does.
         return 130
+
+
+def measure_devices(options: argparse.Namespace, others: Sequence[str]) -> int:
+    """Measures the attached devices and writes what they reach; returns the exit status.
+
+    Args:
+        options: those of `meshlab calibrate`.
+        others: what is no option of it.
+    """
+    if others:
+        return _fail(
+            f"meshlab calibrate does not know {' '.join(others)}; `meshlab calibrate --help` lists its options."
+        )
+    import jax  # noqa: PLC0415 - the notebooks open without it
+
+    from .cost import calibrate  # noqa: PLC0415
+    from .engine.devices import simulate  # noqa: PLC0415
+    from .engine.errors import MeshlabError  # noqa: PLC0415
+
+    try:
+        if options.simulate:
+            simulate(options.simulate)
+        devices = jax.devices()[: options.simulate]
+        print(f"{devices[0].device_kind}, {len(devices)} devices")
+        found = calibrate.calibrate(
+            devices, largest=calibrate.QUICK if options.quick else None, progress=lambda s: print(f"  {s}", flush=True)
+        )
+        path = calibrate.save(found, devices[0].device_kind, options.output)
+    except MeshlabError as error:
+        return _fail(str(error))
+    except KeyboardInterrupt:
+        return _fail("Stopped; nothing was written.")
+    print(f"{found}\nWritten to {path}.")
+    return 0
 
 
 def lab_command(folder: Path, notebook: str, port: int | None, browser: bool, others: Sequence[str] = ()) -> list[str]:

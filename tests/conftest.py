@@ -7,8 +7,13 @@ never touch an accelerator, so that they mean the same on every machine.
 from __future__ import annotations
 
 import os
+import pathlib
+import sys
 
 os.environ["JAX_PLATFORMS"] = "cpu"
+# `make test` installs the TPU and GPU compilers where only compile_for's own process finds them.
+if (_compilers := pathlib.Path(sys.prefix, "compilers")).is_dir():
+    os.environ.setdefault("MESHLAB_COMPILERS", str(_compilers))
 
 import hypothesis
 import jax

@@ -41,11 +41,20 @@ def test_what_follows_them_works_too(after_the_program):
     assert set(names["params"]) == {"w1", "w2"}
 
 
+def test_costs_are_told_as_printed(after_the_program):
+    names = dict(after_the_program)
+    exec(compile(BLOCKS[2], "README.md", "exec"), names)
+    time, what_if = names["plan"].time, names["what_if"]
+    assert 0 < time.lower <= time.estimate <= time.upper
+    assert what_if.shape == (3, 3, 2)
+    assert what_if.columns()["estimate"].shape == (18,)
+
+
 def test_the_model_of_ones_own_works_as_printed():
     for library in ("flax", "optax"):
         pytest.importorskip(library)
     names = {}
-    exec(compile(BLOCKS[2], "README.md", "exec"), names)
+    exec(compile(BLOCKS[3], "README.md", "exec"), names)
     program, mesh = names["program"], ml.mesh(data=2, model=4)
     assert dict(program.dims) == {"embed": 32, "ffn": 128, "heads": 4, "head": 8, "batch": 8, "seq": 16}
     dims = {place.removeprefix("params/params/"): program.place(place).dims for place in program.places}
@@ -57,8 +66,8 @@ def test_the_model_of_ones_own_works_as_printed():
     # All but AdamW's count, the data and the loss is stored in two parts; without the second rule its state is whole.
     params = sum(math.prod(p.shape) for p in jax.tree.leaves(names["params"]))
     stored = {"batch": "data", "params/*": {"embed": "data"}}
-    whole = program.plan(mesh, stored).memory.parts["opt_state"]
-    split = program.plan(mesh, {**stored, "opt_state/*": {"embed": "data"}}).memory.parts["opt_state"]
+    whole = program.plan(mesh, stored).stored.parts["opt_state"]
+    split = program.plan(mesh, {**stored, "opt_state/*": {"embed": "data"}}).stored.parts["opt_state"]
     assert whole == 8 * params + 4
     assert split < 0.52 * whole
 

@@ -35,12 +35,12 @@ class Entry:
 
     name: str
     dims: tuple[tuple[str, int], ...]
-    item_bytes: int
+    item_bytes: float
 
     @property
     def nbytes(self) -> int:
         """Bytes of the whole tensor."""
-        return self.item_bytes * math.prod(size for _, size in self.dims)
+        return math.ceil(self.item_bytes * math.prod(size for _, size in self.dims))
 
     def on_device(self, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
         """Bytes on one device when dims lie on mesh axes; a dim that does not divide is rounded up."""
@@ -48,7 +48,7 @@ class Entry:
         for dim, _ in self.dims:
             if dim in axes_of:
                 elements = -(-elements // sizes[axes_of[dim]])
-        return self.item_bytes * elements
+        return math.ceil(self.item_bytes * elements)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 
-from ..engine.code import item_bytes
+from ..engine.code import nbytes
 from ..engine.exchange import exchanges_of
 from ..engine.parts import counted
 from ..engine.plan import Plan
@@ -28,7 +28,7 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
         if isinstance(step, Move):
             if step.hop.kind != "slice":
                 shape = sent_shape(plan.program.code.shapes[step.value], step.start, step.hop, sizes)
-                payload = math.prod(shape) * item_bytes(plan.program.code.dtypes[step.value])
+                payload = nbytes(math.prod(shape), plan.program.code.dtypes[step.value])
                 sent[step.value] += times * wire_bytes(step.hop.kind, payload, step.hop.axes, sizes)
         elif isinstance(step, Compute) and step.exchanged:
             for one, often in exchanged[step.operation].items():

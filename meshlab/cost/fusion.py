@@ -85,9 +85,7 @@ class Fusion:
     def stores(self, step: Step) -> tuple[Key, ...]:
         """What a step writes to memory."""
         position = self._positions.get(id(step))
-        made = () if position is None else self.flow.makes[position]
-        keys = self.flow.keys
-        return tuple([keys[n] for n in made if not self.gone[n] and self.same[n] == n])
+        return () if position is None else tuple([self.flow.keys[number] for number in self.stored(position)])
 
     def is_gone(self, position: int) -> bool:
         """Whether nothing is done where a step stands: all that it makes is virtual or an alias."""
@@ -108,6 +106,10 @@ class Fusion:
                 seen.add(number)
                 waiting += flow.reads[flow.maker[number]]
         return list(found)
+
+    def stored(self, position: int) -> list[int]:
+        """The numbers of what the step at a position writes to memory."""
+        return [n for n in self.flow.makes[position] if not self.gone[n] and self.same[n] == n]
 
     @property
     def _positions(self) -> Mapping[int, int]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import pathlib
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -65,6 +66,7 @@ class Torus:
         link: bytes/s of one link, one way.
         hop: seconds from one device to the next.
         chip: bytes/s between two devices of one chip, one way, where a chip has several.
+        specified: bytes/s of one link as the maker has it, of which programs see `link`.
     """
 
     limits: tuple[int, ...]
@@ -72,11 +74,17 @@ class Torus:
     link: Figure
     hop: Figure
     chip: Figure | None = None
+    specified: Figure | None = None
 
     @classmethod
     def of(cls, *limits: int, link: float, hop: float = 1e-6, wraps: str = "all") -> Torus:
         """Makes a torus from plain numbers."""
         return cls(limits, wraps, Figure(link), Figure(hop))
+
+    @property
+    def largest(self) -> int:
+        """The number of chips of the largest slice."""
+        return math.prod(self.limits)
 
     def rings(self, shape: tuple[int, ...]) -> tuple[bool, ...]:
         """Which axes of a slice wrap around."""
@@ -165,6 +173,7 @@ class Hardware:
         tile: the least size of a product's dim that fills the compute units.
         devices_per_chip: what JAX lists for one chip.
         chips_per_host: how many chips one host has.
+        errors: of a measured machine, how far its predictions were off: the median relative error by kind.
     """
 
     name: str
@@ -180,6 +189,7 @@ class Hardware:
     tile: int = 128
     devices_per_chip: int = 1
     chips_per_host: int = 8
+    errors: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -268,7 +278,7 @@ def _figures(prefix: str, node: Any) -> Iterator[tuple[str, Figure]]:
         value, name = getattr(node, field.name), f"{prefix}{field.name}"
         if isinstance(value, Figure):
             yield name, value
-        elif isinstance(value, Mapping):
+        elif isinstance(value, Mapping) and field.name == "flops":
             yield from ((f"{name}.{key}", figure) for key, figure in value.items())
         elif dataclasses.is_dataclass(value):
             yield from _figures(f"{name}.", value)
@@ -333,13 +343,14 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
 
     if "torus" in data:
         torus = data["torus"]
-        chip = figure(torus["chip"]) if "chip" in torus else None
-        network = Torus(tuple(torus["limits"]), torus["wraps"], figure(torus["link"]), figure(torus["hop"]), chip)
+        chip, specified = (figure(torus[name]) if name in torus else None for name in ("chip", "specified"))
+        link, hop = figure(torus["link"]), figure(torus["hop"])
+        network = Torus(tuple(torus["limits"]), torus["wraps"], link, hop, chip, specified)
     else:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
         network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
-    outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host")
+    outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host", "errors")
     reached = data["efficiency"]
     return Hardware(
         name,

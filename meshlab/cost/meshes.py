@@ -23,7 +23,7 @@ from .topology import Placement, Wish, place
 _SHAPE = re.compile(r"(?:(\d+)\*)?(\d+(?:x\d+)*)\Z")
 
 
-def mesh(on: str | Hardware | None = None, **axes: int) -> Mesh:
+def mesh(on: Any = None, **axes: int) -> Mesh:
     """Makes a mesh from axis sizes, major first.
 
     Args:
@@ -46,7 +46,7 @@ def mesh(on: str | Hardware | None = None, **axes: int) -> Mesh:
         'Google TPU v5e, 4x4'
     """
     made = Mesh(tuple(axes.items()))
-    return made if on is None else Mesh(made.shape, _placed(on, made))
+    return made if on is None else Mesh(made.shape, laid(on, made))
 
 
 def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
@@ -66,7 +66,7 @@ def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
         '4 along axis 0, a line'
     """
     if on is not None:
-        return Mesh(mesh.shape, _placed(on, mesh, along))
+        return Mesh(mesh.shape, laid(on, mesh, along))
     if not isinstance(mesh.on, Placement):
         raise HardwareError(f'The mesh {mesh} lies on no machine. Write ml.mesh("v5e", {_sizes(mesh)}).')
     old = mesh.on
@@ -95,7 +95,12 @@ def _sizes(mesh: Mesh) -> str:
     return ", ".join(f"{name}={size}" for name, size in mesh.shape)
 
 
-def _placed(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement:
+def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement:
+    """Returns how a mesh lies on a machine; see `lay`.
+
+    Raises:
+        HardwareError: there is no such machine or slice, or the mesh cannot lie so.
+    """
     if isinstance(on, Hardware):
         return place(on, None, mesh, wishes=along or {})
     if not isinstance(on, str):

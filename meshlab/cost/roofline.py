@@ -26,7 +26,6 @@ from ..engine.steps import Compute, Step
 from .dataflow import Key
 from .flops import Product, product_of
 from .setting import CAUSAL, Numbers, Setting
-from .topology import Placement
 
 # What reads of its first operand no more than it makes.
 LOOKUPS = frozenset(("gather", "dynamic_slice", "slice", "split"))
@@ -88,16 +87,11 @@ def _touches_scores(step: Step, setting: Setting) -> bool:
 
 def filled(product: Product, setting: Setting) -> Numbers:
     """Returns the share of the matrix units' work that is not padding, for the better of both orders of operands."""
-    few, many, deep = (setting.of_machine(lambda p, i=i: _tiles(p)[i]) for i in range(3))
+    few, many, deep = setting.tiles
     one = _padded(product.rows, few) * _padded(product.columns, many)
     other = _padded(product.rows, many) * _padded(product.columns, few)
     least = np.minimum(one, other) if setting.many else min(one, other)
     return product.rows * product.columns * product.inner / (least * _padded(product.inner, deep))
-
-
-def _tiles(placement: Placement) -> tuple[int, int, int]:
-    machine = placement.hardware
-    return {"tpu": (8, machine.tile, machine.tile), "gpu": (64, 64, 16)}.get(machine.platform, (1, 1, 1))
 
 
 def _padded(size: Numbers, tile: Numbers) -> Numbers:

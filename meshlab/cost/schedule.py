@@ -20,16 +20,18 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.code import Operation
+from ..engine.code import Block, Operation
 from ..engine.exchange import exchanges_of
 from ..engine.loops import LOOPS, carried
 from ..engine.steps import Compute, Inside, Move, Nested, Step
 from .dataflow import Key, keys, leaving
+from .exchanging import payload
 from .fusion import Fusion, fuse
 from .hardware import Switch
 from .roofline import Kernel, kernel
 from .setting import Numbers, Setting
-from .topology import CHIP
+from .streaming import Streamed, streamed
+from .topology import CHIP, Placement
 
 Axes = tuple[str, ...]
 _NONE: tuple[Numbers, Numbers] = (0.0, 0.0)
@@ -141,8 +143,9 @@ class _Schedule:
 
     def __init__(self, setting: Setting):
         self.setting, self.roots = setting, setting.plan.program.roots
+        self.often = 1  # in how many turns what is walked runs
         self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if setting.many else max
-        self.links = {axis: links_of(setting, axis) for axis in setting.plan.mesh.axes}
+        self.links = {axis: links_of(setting.placements[0], axis) for axis in setting.plan.mesh.axes}
 
     def recompute(self, spent: Spent):
         """Charges the backward pass for scores that it computes anew, where the program would have kept them."""
@@ -161,9 +164,10 @@ class _Schedule:
         return exchanges_of(plan.planned.steps, plan.program, plan.grid)
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], turn: Turn | None = None) -> Spent:
-        fusion = fuse(steps, outputs, self.roots)
+        flowing, order = self.flowing(steps, outputs)
+        fusion = flowing.fusion
         spent, clock = Spent(), _Clock()
-        for position in _order(fusion):
+        for position in order:
             step = steps[position]
             start = self.latest(clock.ready[n] for n in fusion.loaded(position) if n in clock.ready)
             if isinstance(step, Move) and turn is not None and turn.apart(fusion, position):
@@ -172,12 +176,20 @@ class _Schedule:
                 end = self.send(step, start, clock, spent)
             else:
                 clock.now = self.later(clock.now, start)
-                end = clock.now = self.compute(step, position, fusion, clock, spent)
+                end = clock.now = self.compute(step, position, flowing, clock, spent)
             clock.ready.update(dict.fromkeys(fusion.flow.makes[position], end))
         spent.elapsed = self.later(clock.now, self.latest(clock.free.values()))
         if turn is not None:
             spent.elapsed = self.later(spent.elapsed, self.latest(spent.busy.values()))
         return spent
+
+    def flowing(self, steps: Sequence[Step], outputs: Sequence[Key]) -> tuple[Streamed, Sequence[int]]:
+        """What a block has in memory, and the order in which its steps begin: the same at all sizes."""
+        known, key = self.setting.blocks, (id(steps), self.setting.platform)
+        if key not in known:
+            found = streamed(fuse(steps, outputs, self.roots), self.setting.platform)
+            known[key] = found, _order(found.fusion)
+        return known[key]
 
     def latest(self, times: Iterable[Numbers]) -> Numbers:
         """The latest of several times, point by point."""
@@ -213,28 +225,30 @@ class _Schedule:
         clock.free.update(dict.fromkeys(links, end))
         return end
 
-    def compute(self, step: Step, position: int, fusion: Fusion, clock: _Clock, spent: Spent) -> Numbers:
+    def compute(self, step: Step, position: int, flowing: Streamed, clock: _Clock, spent: Spent) -> Numbers:
         """Runs one kernel, or a loop, from now on; returns when it ends."""
         now = clock.now
         if isinstance(step, Nested):
             inner = self.nested(step)
             spent.add(inner, 1)
             return self.later(now, self.latest(clock.free.get(link, 0.0) for link in inner.busy)) + inner.elapsed
+        fusion, handed = flowing.fusion, flowing.handed
         names = fusion.flow.keys
-        loads = [names[number] for number in fusion.loaded(position)]
-        cost = kernel(step, loads, self.stores(position, fusion), self.setting)
+        loads = [names[n] for n in fusion.loaded(position) if n not in handed]
+        stores = [names[n] for n in fusion.stored(position) if n not in handed]
+        cost = kernel(step, loads, stores, self.setting)
         spent.count(cost, step)
         end = now + cost.seconds
         if isinstance(step, Compute) and step.exchanged:
-            for exchange, times in self.exchanges(step.operation).items():
-                seconds = self.collective(exchange.kind, exchange.axes, exchange.payload_bytes, spent, times)
+            for exchange, total in self.exchanges(step.operation).items():
+                # Counted over all turns; what is sent in front of a loop is spread over them.
+                times = total / self.often
+                seconds = self.collective(
+                    exchange.kind, exchange.axes, payload(step, exchange, self.setting), spent, times
+                )
                 end = self.occupy(exchange.axes, end, seconds * times, clock)
                 spent.rows.append((step, times, seconds))
         return end
-
-    def stores(self, position: int, fusion: Fusion) -> list[Key]:
-        flow = fusion.flow
-        return [flow.keys[n] for n in flow.makes[position] if not fusion.gone[n] and fusion.same[n] == n]
 
     def nested(self, step: Nested) -> Spent:
         """What a loop takes, turn by turn; of branches that which takes longest."""
@@ -255,6 +269,15 @@ class _Schedule:
     def inside(self, step: Nested, position: int, block: Inside) -> Spent:
         made = step.operation.blocks[position]
         outputs = leaving(made, block, self.roots)
+        before = self.often
+        if step.operation.name in LOOPS:
+            self.often *= step.times + (position == 1)
+        try:
+            return self.turn(step, made, block, outputs)
+        finally:
+            self.often = before
+
+    def turn(self, step: Nested, made: Block, block: Inside, outputs: Sequence[Key]) -> Spent:
         if not self.setting.options.prefetch or step.operation.name != "scan":
             return self.block(block.steps, outputs)
         count = carried(step.operation)
@@ -279,9 +302,8 @@ def _order(fusion: Fusion) -> list[int]:
     return [position for first in sorted(behind) for position in behind[first]]
 
 
-def links_of(setting: Setting, axis: str) -> frozenset[Any]:
+def links_of(placement: Placement, axis: str) -> frozenset[Any]:
     """The links that a collective over a mesh axis keeps busy."""
-    placement = setting.placements[0]
     if isinstance(placement.hardware.network, Switch):
         part = placement.nodes[axis]
         return frozenset({"node"} if part.inside > 1 else ()) | frozenset({"network"} if part.nodes > 1 else ())

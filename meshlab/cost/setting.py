@@ -18,18 +18,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.code import Operation, item_bytes
+from ..engine.code import Operation, item_bytes, walk
 from ..engine.errors import closest, listed
+from ..engine.loops import carried
 from ..engine.spec import Spec, local_shape
 from .attention import Scores, attentions, is_score
 from .collectives import Rate, rate
 from .dataflow import Key
-from .hardware import HardwareError
+from .hardware import Hardware, HardwareError
 from .meshes import machine_of
 from .topology import Placement
 
 if TYPE_CHECKING:
     from ..engine.plan import Plan
+    from ..engine.program import Program
 
 ATTENTION = STORED, FLASH, CAUSAL = "stored", "flash", "causal"
 # A number, or an array of numbers: one for each point.
@@ -71,6 +73,7 @@ class Setting:
         placements: how the mesh lies on machines.
         which: for each point the position of its placement; None where there is one.
         options: how it will run.
+        blocks: what was found of the plan's blocks at whatever sizes, for settings of one plan to share.
     """
 
     plan: Plan
@@ -79,6 +82,7 @@ class Setting:
     placements: tuple[Placement, ...]
     which: np.ndarray | None = None
     options: Options = Options()
+    blocks: dict[Any, Any] = dataclasses.field(default_factory=dict, repr=False)
     _known: dict[Any, Any] = dataclasses.field(default_factory=dict)
 
     @property
@@ -95,6 +99,11 @@ class Setting:
 
     # The machine
 
+    @property
+    def platform(self) -> str:
+        """Whose compiler it is: "tpu", "gpu" or "cpu"."""
+        return self.placements[0].hardware.platform
+
     def of_machine(self, figure: Callable[[Placement], float]) -> Numbers:
         """Returns a figure of the machine at each point."""
         found = [figure(placement) for placement in self.placements]
@@ -109,6 +118,16 @@ class Setting:
     def launch(self) -> Numbers:
         """Seconds for a kernel to begin."""
         return self.of_machine(lambda p: p.hardware.efficiency.launch.value)
+
+    @functools.cached_property
+    def tiles(self) -> tuple[Numbers, Numbers, Numbers]:
+        """The sizes that products are padded to: the fewer of rows and columns, the other, and what is summed."""
+
+        def of(machine: Hardware) -> tuple[int, int, int]:
+            return {"tpu": (8, machine.tile, machine.tile), "gpu": (64, 64, 16)}.get(machine.platform, (1, 1, 1))
+
+        few, many, deep = (self.of_machine(lambda p, i=i: of(p.hardware)[i]) for i in range(3))
+        return few, many, deep
 
     def flops_per_second(self, dtype: Any) -> Numbers:
         """What a device reaches in large products in a dtype."""
@@ -157,10 +176,13 @@ class Setting:
 
     def turns(self, operation: Operation, times: int) -> Numbers:
         """Returns how often a loop turns."""
-        for dim, scan in self.plan.program.scanned.items():
-            if scan is operation and dim in self.dims:
-                return self.dims[dim] * (times / self.plan.program.dims[dim])
-        return times
+        program = self.plan.program
+        if operation.name != "scan" or not self.dims:
+            return times
+        count = carried(operation)
+        stacked = (*operation.inputs[count:], *operation.outputs[count:])
+        names = (program.names[v][0] for v in stacked if isinstance(v, int) and program.code.shapes[v][:1] == (times,))
+        return next((self._size(name, times) for name in names if name is not None), times)
 
     def _local(self, value: int, spec: Spec) -> tuple[Numbers, ...]:
         program = self.plan.program
@@ -225,15 +247,27 @@ def own(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") 
     return Setting(plan, {}, plan.grid, (machine_of(plan.mesh, wanted),), options=options)
 
 
-def check_dims(plan: Plan, dims: Mapping[str, Any]):
-    """Demands that dims are the plan's.
+def together(program: Program, sizes: Mapping[str, Numbers]) -> dict[str, Numbers]:
+    """Returns sizes of dims with those of all dims that they were renamed from or to: `kv` is as long as `seq`."""
+    found = {name: size for name, size in sizes.items() if name in program.dims}
+    waiting, renamed = list(found), _renamed(program)
+    while waiting:
+        name = waiting.pop()
+        for other in renamed.get(name, ()):
+            if other not in found and other in program.dims:
+                found[other] = found[name]
+                waiting.append(other)
+    return found
 
-    Raises:
-        HardwareError: there are no such dims.
-    """
-    unknown = [name for name in dims if name not in plan.program.dims]
-    if unknown:
-        raise HardwareError(
-            f"The program has no dim {listed(unknown)}.{closest(unknown[0], plan.program.dims)} It has"
-            f" {listed(plan.program.dims)}."
-        )
+
+def _renamed(program: Program) -> Mapping[str, frozenset[str]]:
+    """For each name those that it is renamed to, or from."""
+    found: dict[str, set[str]] = {}
+    for operation in walk(program.code.block):
+        if operation.name == "rename":
+            (before,), (after,) = operation.reads, operation.outputs
+            for one, other in zip(program.names[before], program.names[after], strict=True):
+                if one and other and one != other:
+                    found.setdefault(one, set()).add(other)
+                    found.setdefault(other, set()).add(one)
+    return {name: frozenset(others) for name, others in found.items()}

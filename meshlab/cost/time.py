@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.errors import closest, listed
+from ..engine.explain import html_rows
 from .hardware import Hardware, HardwareError
 from .schedule import Spent, spend
 from .setting import Numbers, Options, Setting
@@ -104,6 +105,20 @@ class Time:
         if self.recalled:
             found.append(("recalled, not verified", ", ".join(self.recalled)))
         return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the figures as plain data, seconds by name, with the machine."""
+        names = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
+        return {
+            "machine": str(self.setting.placements[0]),
+            **{name: getattr(self, name) for name in names},
+            "communication": dict(self.communication),
+            "limited_by": self.limited_by,
+            "recalled": list(self.recalled),
+        }
+
+    def _repr_html_(self) -> str:
+        return html_rows(self.rows())
 
     def __str__(self):
         width = max(len(name) for name, _ in self.rows())

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from .code import item_bytes
+from .code import nbytes
 from .drawing import drawn_arguments, is_key
 from .hlo import read_collectives, totals
 from .run import compiled, flat_arguments, run
@@ -120,7 +120,7 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
     else:
         errors, notes = (), (*notes, f"Bytes checked, numbers not: the arguments are {size / 2**30:,.1f} GiB.")
     analysis = executable.memory_analysis()
-    planned = (plan.memory.argument_bytes, plan.memory.output_bytes)
+    planned = (plan.stored.argument_bytes, plan.stored.output_bytes)
     made = (int(analysis.argument_size_in_bytes), _outputs(plan, analysis))
     return Report(predicted, found, errors, (planned, made), notes)
 
@@ -179,7 +179,7 @@ def _outputs(plan: Plan, analysis: Any) -> int:
     count = len(plan.program.outputs)
     table = 8 * count if count > 1 else 0
     size = int(analysis.output_size_in_bytes)
-    return size - table if size != plan.memory.output_bytes else size
+    return size - table if size != plan.stored.output_bytes else size
 
 
 def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[str, ...]]:
@@ -227,7 +227,7 @@ def _root_mean_square(sizes: np.ndarray) -> float:
 def _narrowest(program: Program) -> int:
     """The bytes of a program's narrowest float."""
     floats = [d for d in program.code.dtypes if jax.numpy.issubdtype(d, jax.numpy.inexact)]
-    return min((min(item_bytes(d), 8) for d in floats), default=4)
+    return min((nbytes(1, d) for d in floats), default=4)
 
 
 def compare(program: Program, expected: Sequence[Any], result: Sequence[Any]) -> tuple[tuple[str, float, float], ...]:

@@ -14,9 +14,11 @@ Nothing here knows names, layouts or meshes.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from .source import Source
@@ -132,9 +134,19 @@ def use_counts(code: Code) -> list[int]:
     return counts
 
 
-def item_bytes(dtype: Any) -> int:
-    """Bytes of one element; extended dtypes (PRNG keys) count as two 32-bit words."""
-    try:
-        return np.dtype(dtype).itemsize
-    except TypeError:
+def item_bytes(dtype: Any) -> float:
+    """Bytes of one element: a fraction of one where compilers pack several into a byte, as of int4.
+
+    Extended dtypes (PRNG keys) count as two 32-bit words.
+    """
+    if not isinstance(dtype, np.dtype | type):
         return 8
+    kind = np.dtype(dtype)
+    if kind.itemsize > 1 or kind.kind == "b":
+        return kind.itemsize
+    return (jnp.iinfo if jnp.issubdtype(kind, np.integer) else jnp.finfo)(kind).bits / 8
+
+
+def nbytes(elements: int, dtype: Any) -> int:
+    """Bytes of an array of so many elements."""
+    return math.ceil(elements * item_bytes(dtype))

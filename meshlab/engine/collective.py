@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from .code import item_bytes
+from .code import nbytes
 from .exchange import exchanges_of
 from .origins import Origins, Split
 from .outline import Copy
@@ -106,7 +106,7 @@ class _Story:
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
         elements = math.prod(sent_shape(code.shapes[number], spec, hop, self.plan.grid))
-        payload = elements * item_bytes(code.dtypes[number])
+        payload = nbytes(elements, code.dtypes[number])
         shown = self.program.value(number)
         facts: dict[str, Any] = {
             "kind": hop.kind,
@@ -221,7 +221,7 @@ class _Story:
         if plain is None:
             return ""
         code, sizes = self.program.code, self.plan.mesh.axes
-        whole = math.prod(code.shapes[step.value]) * item_bytes(code.dtypes[step.value])
+        whole = nbytes(math.prod(code.shapes[step.value]), code.dtypes[step.value])
         told = [f"{hop.kind} over {_quoted(hop.axes)}" for hop in step.chain.hops if hop.kind != "slice"]
         return (
             f"{', then '.join(told)}: {whole * price(step.chain, sizes):,.0f} B sent; gathering first would send "

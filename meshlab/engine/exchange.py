@@ -22,7 +22,7 @@ from jax.extend.core import Literal as JaxLiteral
 from jax.extend.core import Primitive
 from jax.interpreters.partial_eval import dce_jaxpr
 
-from .code import Code, Literal, Operation, item_bytes
+from .code import Code, Literal, Operation, nbytes
 from .loops import LOOPS
 from .outline import Copy
 from .parts import counted
@@ -58,7 +58,7 @@ class Exchange(NamedTuple):
     @property
     def payload_bytes(self) -> int:
         """The bytes of its operand on one device."""
-        return math.prod(self.shape) * item_bytes(self.dtype)
+        return nbytes(math.prod(self.shape), self.dtype)
 
 
 _asked = Primitive("asked")

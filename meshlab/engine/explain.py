@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .collective import Collective
@@ -102,8 +102,8 @@ def explain(plan: Plan) -> Explanation:
 
 
 def rows(plan: Plan) -> list[tuple[str, str]]:
-    """The plan's table: what is known exactly, by name."""
-    memory = plan.memory
+    """The plan's table: what is known exactly, by name; then what is predicted, where the mesh lies on a machine."""
+    stored = plan.stored
     found = [
         ("mesh", str(plan.mesh)),
         ("layout", str(plan.layout) or "nothing is split"),
@@ -116,9 +116,10 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
         key = "+".join(c.axes)
         by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
     found += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
-    found.append(("arguments a device", f"{memory.argument_bytes:,} B"))
-    found.append(("outputs a device", f"{memory.output_bytes:,} B"))
-    return found
+    found.append(("arguments a device", f"{stored.argument_bytes:,} B"))
+    found.append(("outputs a device", f"{stored.output_bytes:,} B"))
+    found.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
+    return found + (plan.time.rows() if plan.mesh.on is not None else [])
 
 
 def table(plan: Plan) -> str:
@@ -129,17 +130,23 @@ def table(plan: Plan) -> str:
 
 def html_table(plan: Plan) -> str:
     """The plan's table as HTML."""
+    return html_rows(rows(plan)) + "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))
+
+
+def html_rows(named: Sequence[tuple[str, str]]) -> str:
+    """Rows of a name and a text as an HTML table."""
     left = "text-align:left"
     cells = "".join(
         f"<tr><th style='{left};white-space:pre'>{html.escape(n)}</th><td style='{left}'>{html.escape(t)}</td></tr>"
-        for n, t in rows(plan)
+        for n, t in named
     )
-    notes = "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))
-    return f"<table>{cells}</table>{notes}"
+    return f"<table>{cells}</table>"
 
 
 def to_json(plan: Plan) -> str:
-    """The plan as JSON: mesh, layout, collectives, memory."""
+    """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""
+    predicted = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
+    predicted |= {"time": plan.time.to_dict()} if plan.mesh.on is not None else {}
     return json.dumps(
         {
             "schema": 1,
@@ -149,7 +156,8 @@ def to_json(plan: Plan) -> str:
                 dataclasses.asdict(c) | {"source": str(c.source) if c.source else None} for c in plan.collectives
             ],
             "wire_bytes": plan.wire_bytes,
-            "memory": dict(plan.memory.parts),
-        },
+            "memory": dict(plan.stored.parts),
+        }
+        | predicted,
         indent=2,
     )

@@ -44,6 +44,7 @@ class HloCollective:
         name: of the instruction.
         conditional: whether it stands in a branch (of `lax.cond`), and is counted as if that branch were taken.
         where: the operation that JAX made it from, such as `jit(f)/shard_map/psum`; may be empty.
+        operands: bytes of each operand on one device: XLA joins several collectives into one.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class HloCollective:
     name: str
     conditional: bool = False
     where: str = ""
+    operands: tuple[int, ...] = ()
 
 
 def read_collectives(
@@ -141,10 +143,10 @@ def _read(instruction: Instruction, visit: Visit, axes: Mapping[str, int]) -> li
             f"The compiled program moves data by `{instruction.opcode}` (`%{instruction.name}`), in a form that is not"
             " read here. What is read: " + ", ".join(COLLECTIVES) + "."
         )
-    payload: Counter = Counter()
+    payload: dict[str, list[int]] = {}
     for printed in visit.computation.operand_types(instruction):
         for dtype, size in arrays(printed):
-            payload[dtype] += size
+            payload.setdefault(dtype, []).append(size)
     if kind == "collective-permute":
         along = axes_of_pairs(instruction.attribute("source_target_pairs") or "", axes)
     else:
@@ -153,9 +155,7 @@ def _read(instruction: Instruction, visit: Visit, axes: Mapping[str, int]) -> li
     if kind == "all-reduce" and "all-reduce-scatter" in visit.computation.name:
         kind = "reduce-scatter"
     where = re.search(r'op_name="([^"]*)"', instruction.attributes)
+    told = (visit.times, instruction.name, visit.conditional, where[1] if where else "")
     return [
-        HloCollective(
-            kind, along, size, dtype, visit.times, instruction.name, visit.conditional, where[1] if where else ""
-        )
-        for dtype, size in payload.items()
+        HloCollective(kind, along, sum(sizes), dtype, *told, operands=tuple(sizes)) for dtype, sizes in payload.items()
     ]

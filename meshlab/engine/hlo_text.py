@@ -42,6 +42,8 @@ _NAMES = {"pred": "bool", "bf16": "bfloat16", "c64": "complex64", "c128": "compl
 _KINDS = {"f": "float", "s": "int", "u": "uint"}
 _ARRAY = re.compile(r"([a-z][a-z0-9]*)\[([0-9<=,\s?]*)\]")
 _HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)\s.*\{$")
+# A computation of another processor of a TPU says so at its end.
+_FOOTER = re.compile(r'^\}(, execution_thread="\w+")?$')
 _START = re.compile(r"^(ROOT\s+)?%?([\w.\-]+)\s+=\s+")
 _MAYBE_MOVES = re.compile(rf"\b({'|'.join(MOVING)})(-start)?\(")
 _CALLED = re.compile(r"([\w\-]+)=(\{[^{}=]*\}|%?[\w.\-]+)")
@@ -222,7 +224,7 @@ def parse_module(text: str) -> Mapping[str, Computation]:
         line = re.sub(r"/\*.*?\*/", "", raw).strip()
         if header is None and " = " not in line:
             header, lines = _HEADER.match(line), []
-        elif header is not None and line == "}":
+        elif header is not None and _FOOTER.match(line):
             found[header[2]] = _computation(header, lines)
             header = None
         elif header is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from .errors import RunError
@@ -50,17 +50,18 @@ def moves(instruction: Instruction) -> bool:
     return instruction.opcode.removesuffix("-start") in MOVING
 
 
-def visits(module: Module, unknown_trips: int | None) -> Iterator[Visit]:
+def visits(module: Module, unknown_trips: int | None, wanted: Callable[[Instruction], bool] = moves) -> Iterator[Visit]:
     """Yields every computation in which a collective stands, there or deeper, once for each way to it.
 
     Args:
         module: the program.
         unknown_trips: taken for a loop whose trip count is not known; None makes that an error.
+        wanted: which instructions are looked for, if not collectives.
 
     Raises:
         RunError: a trip count is not known, or a collective stands where no call leads.
     """
-    moving = _moving(module)
+    moving = _holding(module, wanted)
     waiting = [Visit(next(c for c in module.values() if c.entry), 1, False)]
     reached = set()
     while waiting:
@@ -90,13 +91,13 @@ def _calls(instruction: Instruction, module: Module) -> Iterator[tuple[str, str]
             yield key, name
 
 
-def _moving(module: Module) -> set[str]:
-    """Returns the computations in which a collective stands, there or deeper."""
+def _holding(module: Module, wanted: Callable[[Instruction], bool]) -> set[str]:
+    """Returns the computations in which an instruction that is looked for stands, there or deeper."""
     calls = {
         computation.name: {name for i in computation.instructions.values() for _, name in _calls(i, module)}
         for computation in module.values()
     }
-    moving = {c.name for c in module.values() if any(moves(i) for i in c.instructions.values())}
+    moving = {c.name for c in module.values() if any(map(wanted, c.instructions.values()))}
     while grown := {name for name in calls if name not in moving and calls[name] & moving}:
         moving |= grown
     return moving
@@ -133,8 +134,7 @@ def trip_count(loop: Instruction, computation: Computation, module: Module) -> i
     condition, body = module.get(called.get("condition", "")), module.get(called.get("body", ""))
     if condition is None or body is None:
         return None
-    carry = [("carry",)]
-    test = _expression(condition.root, condition, module, carry)
+    test = _expression(condition.root, condition, module, _carry)
     if test is None or test[0] != "compare":
         return None
     _, direction, left, right = test
@@ -142,11 +142,19 @@ def trip_count(loop: Instruction, computation: Computation, module: Module) -> i
         direction, left, right = _FLIPPED.get(direction), right, left
     if left is None or right is None or left[0] != "carried" or right[0] != "constant":
         return None
-    start = _item(_expression(loop.operand_names[0], computation, module, ()), left[1])
-    step = _item(_expression(body.root, body, module, carry), left[1])
+    start = _item(_expression(loop.operand_names[0], computation, module, _unknown), left[1])
+    step = _item(_expression(body.root, body, module, _carry), left[1])
     if start is None or start[0] != "constant" or step is None or step[:2] != ("add", left):
         return None
     return _count(start[1], step[2], direction, right[1])
+
+
+def _carry(place: int) -> Any:
+    return ("carry",) if place == 0 else None
+
+
+def _unknown(_place: int) -> Any:
+    return None
 
 
 def _count(start: int, step: Any, direction: str | None, bound: int) -> int | None:
@@ -163,36 +171,45 @@ def _count(start: int, step: Any, direction: str | None, bound: int) -> int | No
 def _item(value: Any, index: int) -> Any:
     if value == ("carry",):
         return ("carried", index)
-    return value[1][index] if value is not None and value[0] == "tuple" else None
+    return value[1](index) if value is not None and value[0] == "tuple" else None
 
 
-def _expression(name: str, computation: Computation, module: Module, arguments: Sequence[Any]) -> Any:
+def _expression(name: str, computation: Computation, module: Module, argument: Callable[[int], Any]) -> Any:
     """Returns what a value is made of, as far as loops' counters need it, or None.
 
     Values are ("constant", n), ("carry",): the loop's carried tuple, ("carried", index): an item of it,
-    ("tuple", items), ("add", a, b) and ("compare", direction, a, b).
+    ("tuple", index -> item), ("add", a, b) and ("compare", direction, a, b). Nothing is looked at before it is asked
+    for: a loop carries a whole model beside its counter.
+
+    Args:
+        name: of the value.
+        computation: in which it is made.
+        module: the program.
+        argument: what the computation's parameters are, by number.
     """
     instruction = computation.instructions[name]
     opcode = instruction.opcode
+
+    def operand(place: int) -> Any:
+        return _expression(instruction.operand_names[place], computation, module, argument)
+
     if opcode == "constant":
         return ("constant", int(instruction.operands[0])) if re.fullmatch(r"-?\d+", instruction.operands[0]) else None
     if opcode == "parameter":
-        place = int(instruction.operands[0])
-        return arguments[place] if place < len(arguments) else None
-    if opcode not in (*_SAME, "fusion", "call", "tuple", "get-tuple-element", "add", "compare"):
-        return None
-    made = [_expression(operand, computation, module, arguments) for operand in instruction.operand_names]
+        return argument(int(instruction.operands[0]))
     if opcode in _SAME:
-        return made[0]
+        return operand(0)
     if opcode in ("fusion", "call"):
         called = [module[name] for _, name in _calls(instruction, module)]
-        return _expression(called[0].root, called[0], module, made) if called else None
+        return _expression(called[0].root, called[0], module, operand) if called else None
     if opcode == "get-tuple-element":
-        return _item(made[0], int(instruction.attribute("index") or 0))
+        return _item(operand(0), int(instruction.attribute("index") or 0))
     if opcode == "tuple":
-        return ("tuple", made)
+        return ("tuple", operand)
     if opcode == "compare":
-        return ("compare", instruction.attribute("direction") or "", *made)
+        return ("compare", instruction.attribute("direction") or "", operand(0), operand(1))
+    if opcode != "add" or "[]" not in instruction.type:
+        return None
     # A sum of a counter and a constant, in either order.
-    first, second = sorted(made, key=lambda part: part is None or part[0] == "constant")
+    first, second = sorted((operand(0), operand(1)), key=lambda part: part is None or part[0] == "constant")
     return ("add", first, second)

@@ -234,8 +234,8 @@ def device_function(plan: Plan) -> Callable:
     return run
 
 
-def lowered(plan: Plan, mesh: jax.sharding.Mesh) -> Callable:
-    """Returns the plan as one function of global arrays, on a mesh of real devices."""
+def lowered(plan: Plan, mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh) -> Callable:
+    """Returns the plan as one function of global arrays, on a mesh of real devices, or of none to lower it for."""
     arguments = tuple(partition_spec(plan.argument_specs[a.value]) for a in plan.program.arguments)
     outputs = tuple(partition_spec(s) for s in plan.output_specs)
     return jax.shard_map(device_function(plan), mesh=mesh, in_specs=arguments, out_specs=outputs, check_vma=False)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from . import check, estimates, explain, partitioner, run
-from .code import Literal, item_bytes
+from .code import Literal, nbytes
 from .collective import Collective, collectives_of
 from .errors import MeshlabError
 from .layout import Layout, LayoutLike
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
+class Stored:
     """Bytes on each device, exact, of what goes in and comes out.
 
     Attributes:
@@ -114,7 +114,12 @@ class Plan:
         return sum(c.wire_bytes * c.times for c in self.collectives)
 
     @functools.cached_property
-    def memory(self) -> Memory:
+    def memory(self) -> Any:
+        """Predicted bytes of one device at the worst moment, and what they are; a `meshlab.cost.memory.Memory`."""
+        return estimates.estimate("memory", self)
+
+    @functools.cached_property
+    def stored(self) -> Stored:
         """Exact bytes of arguments and outputs on each device."""
         parts: dict[str, int] = {}
         for argument in self.program.arguments:
@@ -126,13 +131,13 @@ class Plan:
             self.program.code.block.outputs, self.program.outputs, self.output_specs, strict=True
         ):
             if isinstance(value, Literal):
-                count = item_bytes(jax.dtypes.result_type(value.value))
+                count = nbytes(1, jax.dtypes.result_type(value.value))
             else:
                 count = self._local_bytes(value, spec)
             part = "/".join(place.split("/")[:2])
             parts[part] = parts.get(part, 0) + count
             outputs += count
-        return Memory(parts, arguments, outputs)
+        return Stored(parts, arguments, outputs)
 
     @functools.cached_property
     def time(self) -> Any:
@@ -145,7 +150,7 @@ class Plan:
 
     def _local_bytes(self, value: int, spec: Spec) -> int:
         code = self.program.code
-        return math.prod(local_shape(code.shapes[value], spec, self.grid)) * item_bytes(code.dtypes[value])
+        return nbytes(math.prod(local_shape(code.shapes[value], spec, self.grid)), code.dtypes[value])
 
     def spec(self, value: Value | str) -> Spec:
         """How a value lies on the mesh: where it is stored if it is a place, else where it is made.
@@ -266,7 +271,7 @@ class Plan:
         return partitioner.partitioned(self, constraints)
 
     def to_json(self) -> str:
-        """The plan as JSON: mesh, layout, collectives, memory."""
+        """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""
         return explain.to_json(self)
 
     def __repr__(self):

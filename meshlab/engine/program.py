@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from . import exchange, legality, plan, renaming
-from .code import Code, Operation, item_bytes, use_counts, walk
+from .code import Code, Operation, nbytes, use_counts, walk
 from .errors import MeshlabError, closest
 from .free import free_values, repeated_values
 from .layout import LayoutLike
@@ -70,7 +70,7 @@ class Value:
     @property
     def nbytes(self) -> int:
         """Bytes of the whole value."""
-        return math.prod(self.shape) * item_bytes(self.dtype)
+        return nbytes(math.prod(self.shape), self.dtype)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -54,9 +54,19 @@ def compiled(plan: Plan, donate: bool = False) -> Any:
 
 def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Any:
     mesh = jax_mesh(plan, on)
+    function = jax.jit(lowered(plan, mesh), donate_argnums=donated(plan) if donate else (), keep_unused=True)
+    return function.lower(*abstract_arguments(plan, mesh)).compile(compiler_options=compiler_options(on))
+
+
+def donated(plan: Plan) -> tuple[int, ...]:
+    """Which of the flat arguments the next call gets anew, and may be overwritten."""
     carried = {c.parameter for c in plan.program.carries}
-    donated = tuple(i for i, a in enumerate(plan.program.arguments) if a.parameter in carried) if donate else ()
-    arguments = [
+    return tuple(i for i, a in enumerate(plan.program.arguments) if a.parameter in carried)
+
+
+def abstract_arguments(plan: Plan, mesh: Any) -> list[jax.ShapeDtypeStruct]:
+    """The flat arguments as the plan stores them on a mesh, which may be one without devices."""
+    return [
         jax.ShapeDtypeStruct(
             stored_shape(plan, a.value, plan.argument_specs[a.value]),
             plan.program.code.dtypes[a.value],
@@ -64,8 +74,6 @@ def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Any:
         )
         for a in plan.program.arguments
     ]
-    function = jax.jit(lowered(plan, mesh), donate_argnums=donated, keep_unused=True)
-    return function.lower(*arguments).compile(compiler_options=compiler_options(on))
 
 
 def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:

@@ -20,7 +20,7 @@ import jax
 
 import meshlab as ml
 
-from .layers import MASKED, causal, feed_forward, layer_norm, projected, repeated, size, softmax, token_loss
+from .layers import MASKED, causal, feed_forward, keepable, layer_norm, projected, repeated, size, softmax, token_loss
 from .sizes import Sizes
 from .weights import Params, biased, draw, scale_and_bias, unstack
 
@@ -72,23 +72,25 @@ def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
     return shape, shape
 
 
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
+def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, kept: tuple[str, ...] = ()) -> jax.Array:
     """Returns the mean cross entropy of the next tokens.
 
     Args:
         params: as `init` makes them.
         tokens: [batch, seq].
         targets: [batch, seq], for each position the token that follows.
+        kept: as for `layers.repeated`.
     """
-    return token_loss(predict(params, tokens), targets)
+    return token_loss(predict(params, tokens, kept), targets)
 
 
-def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
+def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml.Tensor:
     """Returns the logits of the next token at each position.
 
     Args:
         params: as `init` makes them.
         tokens: [batch, seq].
+        kept: as for `layers.repeated`.
 
     Returns:
         [batch, seq, vocab].
@@ -99,7 +101,7 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
         x = ml.tag(x + attention(layer_norm(x, *weights["attention_norm"]), weights), "residual")
         return ml.tag(x + feed_forward(layer_norm(x, *weights["ffn_norm"]), weights), "residual")
 
-    x = repeated(layer, x, params["layers"])
+    x = repeated(layer, x, params["layers"], kept=kept)
     return ml.dot(layer_norm(x, *params["norm"]), params["embedding"], "embed")
 
 
@@ -117,5 +119,5 @@ def attention(x: ml.Tensor, weights: Params) -> ml.Tensor:
     query, key, value = projected(x, weights)
     scores = ml.dot(query, key.rename(seq="kv"), "head") * size(query, "head") ** -0.5
     mixture = softmax(ml.where(causal(x), scores, MASKED), "kv")
-    heads = ml.dot(mixture, value.rename(seq="kv"), "kv")
-    return ml.dot(heads, weights["output"], "heads", "head") + weights["output_bias"]
+    heads = keepable(ml.dot(mixture, value.rename(seq="kv"), "kv"), "core")
+    return keepable(ml.dot(heads, weights["output"], "heads", "head") + weights["output_bias"], "attention")

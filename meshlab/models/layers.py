@@ -26,14 +26,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 
 import meshlab as ml
 
+from ..engine.errors import MeshlabError, closest, listed
 from .weights import Params
 
 Turns = tuple[ml.Tensor, ml.Tensor]
 Part = tuple[ml.Tensor, ml.Tensor, tuple[str, ...]]
 MASKED = -1e30
+# What a layer can be told to keep for its backward pass: what attention reads, what it mixes, its result, and the
+# hidden units.
+KEEPABLE = ("query", "key", "value", "core", "attention", "gate", "up")
 
 
 def size(x: ml.Tensor, name: str) -> int:
@@ -51,7 +56,9 @@ def narrow(x: ml.Tensor, dtype: Any) -> ml.Tensor:
     return x if x.dtype == dtype else x.astype(dtype)
 
 
-def repeated(layer: Callable[[Any, Params], Any], x: Any, weights: Any, dim: str = "layers") -> Any:
+def repeated(
+    layer: Callable[[Any, Params], Any], x: Any, weights: Any, dim: str = "layers", kept: tuple[str, ...] = ()
+) -> Any:
     """Applies a layer once for each set of weights, and computes it again in the backward pass.
 
     The weights say how: those that have the dim `layers` are scanned, so that the program is as long as one layer; a
@@ -62,11 +69,42 @@ def repeated(layer: Callable[[Any, Params], Any], x: Any, weights: Any, dim: str
         x: a tree of tensors; its dims and dtypes stay the same.
         weights: a tree of tensors with `dim`, or a list of trees without.
         dim: what the layers are counted by.
+        kept: which of the values named `KEEPABLE` are kept for the backward pass, not computed again; `("all",)` keeps
+            everything.
+
+    Raises:
+        MeshlabError: `kept` has another name.
     """
-    once = ml.checkpoint(lambda x, each: (layer(x, each), None))
+
+    def once(x, each):
+        return layer(x, each), None
+
+    if kept != ("all",):
+        once = ml.checkpoint(once, policy=_keeps(kept)) if kept else ml.checkpoint(once)
     if isinstance(weights, list):
         return functools.reduce(lambda x, each: once(x, each)[0], weights, x)
     return ml.scan(once, x, weights, dim)[0]
+
+
+def _keeps(kept: tuple[str, ...]) -> Callable[..., bool]:
+    """Returns the policy of `jax.checkpoint` that keeps the values of some names."""
+    unknown = [name for name in kept if name not in KEEPABLE]
+    if unknown:
+        raise MeshlabError(
+            f"A layer was asked to keep {listed(unknown)}.{closest(unknown[0], KEEPABLE)} It can keep"
+            f" {listed(KEEPABLE)}, or `all`, alone."
+        )
+    return jax.checkpoint_policies.save_only_these_names(*kept)
+
+
+def keepable(x: ml.Tensor, name: str) -> ml.Tensor:
+    """Names a value of a layer, so that `repeated` can be told to keep it: `jax.ad_checkpoint.checkpoint_name`.
+
+    Args:
+        x: any dims.
+        name: of `KEEPABLE`.
+    """
+    return ml.tensor(checkpoint_name(x.array, name), *x.dims)
 
 
 def rms_norm(x: ml.Tensor, scale: Any, epsilon: float = 1e-6) -> ml.Tensor:
@@ -193,12 +231,13 @@ def attention(x: ml.Tensor, turns: Turns, weights: Params) -> ml.Tensor:
     Returns:
         [batch, seq, embed].
     """
-    query = rotate(ml.dot(x, weights["query"], "embed"), turns)
-    key = rotate(ml.dot(x, weights["key"], "embed"), turns).rename(seq="kv")
-    value = ml.dot(x, weights["value"], "embed").rename(seq="kv")
+    query = keepable(rotate(ml.dot(x, weights["query"], "embed"), turns), "query")
+    key = keepable(rotate(ml.dot(x, weights["key"], "embed"), turns), "key").rename(seq="kv")
+    value = keepable(ml.dot(x, weights["value"], "embed"), "value").rename(seq="kv")
     scores = ml.dot(query, key, "head") * size(query, "head") ** -0.5
     mixture = softmax(ml.where(causal(x), scores, MASKED), "kv")
-    return ml.dot(ml.dot(mixture, value, "kv"), weights["output"], "heads", "group", "head")
+    heads = keepable(ml.dot(mixture, value, "kv"), "core")
+    return keepable(ml.dot(heads, weights["output"], "heads", "group", "head"), "attention")
 
 
 def gated(x: ml.Tensor, weights: Params, function: Callable[[Any], Any] = ml.silu) -> ml.Tensor:
@@ -212,8 +251,8 @@ def gated(x: ml.Tensor, weights: Params, function: Callable[[Any], Any] = ml.sil
     Returns:
         [..., embed].
     """
-    hidden = function(ml.dot(x, weights["gate"], "embed")) * ml.dot(x, weights["up"], "embed")
-    return ml.dot(hidden, weights["down"], "ffn")
+    gate, up = (keepable(ml.dot(x, weights[name], "embed"), name) for name in ("gate", "up"))
+    return ml.dot(function(gate) * up, weights["down"], "ffn")
 
 
 def feed_forward(x: ml.Tensor, weights: Params) -> ml.Tensor:
@@ -226,8 +265,8 @@ def feed_forward(x: ml.Tensor, weights: Params) -> ml.Tensor:
     Returns:
         The dims of `x`.
     """
-    hidden = ml.gelu(ml.dot(x, weights["up"], "embed") + weights["up_bias"])
-    return ml.dot(hidden, weights["down"], "ffn") + weights["down_bias"]
+    up = keepable(ml.dot(x, weights["up"], "embed") + weights["up_bias"], "up")
+    return ml.dot(ml.gelu(up), weights["down"], "ffn") + weights["down_bias"]
 
 
 def projected(x: ml.Tensor, weights: Params) -> tuple[ml.Tensor, ml.Tensor, ml.Tensor]:
@@ -241,7 +280,8 @@ def projected(x: ml.Tensor, weights: Params) -> tuple[ml.Tensor, ml.Tensor, ml.T
         Three tensors of [..., heads, head].
     """
     query, key, value = (
-        ml.dot(x, weights[name], "embed") + weights[f"{name}_bias"] for name in ("query", "key", "value")
+        keepable(ml.dot(x, weights[name], "embed") + weights[f"{name}_bias"], name)
+        for name in ("query", "key", "value")
     )
     return query, key, value
 

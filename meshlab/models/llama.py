@@ -86,23 +86,25 @@ def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
     return shape, shape
 
 
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
+def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, kept: tuple[str, ...] = ()) -> jax.Array:
     """Returns the mean cross entropy of the next tokens.
 
     Args:
         params: as `init` makes them.
         tokens: [batch, seq].
         targets: [batch, seq], for each position the token that follows.
+        kept: as for `layers.repeated`.
     """
-    return token_loss(predict(params, tokens), targets)
+    return token_loss(predict(params, tokens, kept), targets)
 
 
-def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
+def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml.Tensor:
     """Returns the logits of the next token at each position.
 
     Args:
         params: as `init` makes them.
         tokens: [batch, seq].
+        kept: as for `layers.repeated`.
 
     Returns:
         [batch, seq, vocab].
@@ -114,5 +116,5 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
         x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], EPSILON), turns, weights), "residual")
         return ml.tag(x + gated(rms_norm(x, weights["ffn_norm"], EPSILON), weights), "residual")
 
-    x = repeated(layer, x, params["layers"])
+    x = repeated(layer, x, params["layers"], kept=kept)
     return ml.dot(rms_norm(x, params["norm"], EPSILON), params["head"], "embed")

@@ -68,7 +68,7 @@ def change_view(explorer: Any) -> dict | None:
     return {
         "work": work_share(plan) - work_share(before),
         "bytes": int(plan.wire_bytes - before.wire_bytes),
-        "arguments": int(plan.memory.argument_bytes - before.memory.argument_bytes),
+        "arguments": int(plan.stored.argument_bytes - before.stored.argument_bytes),
         "collectives": executed(plan) - executed(before),
         "seconds": seconds_change(explorer),
     }

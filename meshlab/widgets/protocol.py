@@ -84,5 +84,5 @@ def _preview(explorer: Explorer, outcome: Any) -> dict:
         "rev": explorer.revision,
         "bytes": int(plan.wire_bytes),
         "change": int(plan.wire_bytes - now.wire_bytes),
-        "memory": int(plan.memory.argument_bytes),
+        "memory": int(plan.stored.argument_bytes),
     } | preview_view(explorer, outcome.document)

@@ -184,12 +184,12 @@ def memory_view(plan: Any) -> dict:
     """Gives the exact bytes of arguments and outputs on one device, and what they would be unsplit."""
     parts = [
         {"name": name, "bytes": int(size), "output": name == "out" or name.startswith("out/")}
-        for name, size in plan.memory.parts.items()
+        for name, size in plan.stored.parts.items()
     ]
     return {
         "parts": parts,
-        "arguments": int(plan.memory.argument_bytes),
-        "outputs": int(plan.memory.output_bytes),
+        "arguments": int(plan.stored.argument_bytes),
+        "outputs": int(plan.stored.output_bytes),
     }
 
 

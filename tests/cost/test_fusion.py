@@ -1,5 +1,7 @@
 """What steps read and make, and what of it is ever in memory."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import meshlab as ml
 from meshlab.cost.dataflow import keys, makes, reads
 from meshlab.cost.fusion import fuse
+from meshlab.engine.steps import Nested
 
 Batch, Hidden, Out = ml.dims(batch=8, hidden=16, out=4)
 
@@ -18,7 +21,7 @@ def planned(fn, *arguments, layout="batch:x", devices=2):
     return plan, fuse(plan.steps, outputs, program.roots)
 
 
-def named(steps):
+def named(steps) -> dict[str, Any]:
     return {step.hop.kind if hasattr(step, "hop") else step.operation.name: step for step in steps}
 
 
@@ -96,7 +99,7 @@ def test_a_step_with_blocks_reads_what_its_blocks_read_from_around_them():
         return ml.scan(turn, x, biases, Layers)[0]
 
     plan, _ = planned(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Square], ml.f32[Layers, Hidden])
-    (loop,) = (step for step in plan.steps if step.operation.name == "scan")
+    (loop,) = (step for step in plan.steps if isinstance(step, Nested))
     weight = plan.program.arguments[1].value
     assert weight in numbers(reads(loop, plan.program.roots))
 

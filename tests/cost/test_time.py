@@ -1,6 +1,8 @@
 """Times of plans: rooflines of single kernels, what overlaps, and what must hold for all plans."""
 
 import dataclasses
+import json
+import math
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.attention import Scores, attentions
+from meshlab.engine.sampling import draw
 from meshlab.models.zoo import models
 
 B, E, F = ml.dims(batch=1024, embed=512, ffn=2048)
@@ -35,6 +38,22 @@ def test_a_product_takes_what_its_operations_take_or_its_bytes():
     few = ml.trace(lambda x, w: ml.dot(x, w, E), ml.bf16[one, E], ml.bf16[E, F]).plan(ml.mesh(IDEAL, data=1)).time
     assert few.limited_by == "memory"
     assert few.estimate == pytest.approx(2 * (512 + 512 * 2048 + 2048) / 810e9)
+
+
+@pytest.mark.parametrize(("machine", "streams"), [("v5e", True), ("h100", True), ("cpu", False)])
+def test_weights_are_widened_on_the_way_into_a_product(machine, streams):
+    def widened(x, w):
+        return ml.dot(x, w.astype(jnp.bfloat16), E)
+
+    plan = ml.trace(widened, ml.bf16[B, E], ml.i8[E, F]).plan(ml.mesh(machine, data=1))
+    least = 2 * 1024 * 512 + 512 * 2048 + 2 * 1024 * 2048
+    assert plan.time.memory_bytes == least + (0 if streams else 2 * 2 * 512 * 2048)
+
+
+@pytest.mark.parametrize(("machine", "stored"), [("v5e", 1), ("h100", 3)])
+def test_products_hand_on_what_is_computed_of_them_at_once(machine, stored):
+    plan = ml.trace(lambda x, w: ml.relu(ml.dot(x, w, E)), ml.bf16[B, E], ml.bf16[E, F]).plan(ml.mesh(machine, data=1))
+    assert plan.time.memory_bytes == 2 * (1024 * 512 + 512 * 2048 + stored * 1024 * 2048)
 
 
 def test_what_does_not_fill_a_tile_is_padded():
@@ -164,9 +183,27 @@ def test_what_is_missing_or_unknown_is_told():
 
 
 def test_it_is_told_in_words_with_what_was_recalled():
-    text = str(NET.plan(ml.mesh("v5e", model=4), "ffn:model").time)
+    plan = NET.plan(ml.mesh("v5e", model=4), "ffn:model")
+    text = str(plan.time)
+    assert text in str(plan)
+    assert "<td style='text-align:left'>Google TPU v5e, 2x2</td>" in plan.time._repr_html_()
+    assert json.loads(plan.to_json())["time"]["estimate"] == plan.time.estimate
+    assert "time" not in json.loads(NET.plan(ml.mesh(model=4), "ffn:model").to_json())
     assert "machine" in text
     assert "Google TPU v5e, 2x2" in text
     assert "sending over model" in text
     assert "efficiency.launch" in text
     assert np.isfinite(NET.plan(ml.mesh("cpu", data=8), "batch:data").time.estimate)
+
+
+@pytest.mark.parametrize("name", ["transformer_adamw", "moe_sgd", "convnet_sgd", "gpt2_adamw"])
+def test_every_collective_of_a_plan_is_priced_as_it_is_alone(name):
+    """In the plan's own list each collective has the bytes of its operand; of the full array where it gathers."""
+    gathering = ("all-gather", "all-to-all", "collective-permute")
+    for mesh, layout in draw(MODELS[name].trace(), seed=7, count=4):
+        plan = MODELS[name].trace().plan(ml.lay(mesh, "h100"), layout)
+        sent = dict.fromkeys(plan.time.communication, 0.0)
+        for c in plan.collectives:
+            full = c.payload_bytes * (math.prod(mesh.axes[a] for a in c.axes) if c.kind in gathering else 1)
+            sent["+".join(c.axes)] += c.times * ml.collective_time(c.kind, full, plan.mesh, c.axes)
+        assert plan.time.communication == pytest.approx(sent)

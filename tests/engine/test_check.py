@@ -71,7 +71,7 @@ def test_a_collective_that_the_compiler_drops_is_found():
 def test_wrong_memory_is_found():
     plan = PROGRAM.plan(X4, "b:x")
     wrong = dataclasses.replace(plan)
-    object.__setattr__(wrong, "memory", dataclasses.replace(plan.memory, argument_bytes=1))
+    object.__setattr__(wrong, "stored", dataclasses.replace(plan.stored, argument_bytes=1))
     report = wrong.check()
     assert not report.ok
     assert "✗ arguments 1 B" in str(report)

@@ -132,6 +132,48 @@ def test_trip_counts_that_do_not_follow(compared, direction, bound, step):
         read_collectives(entry(*LOOPED, before=before), {"x": 2})
 
 
+def test_a_counter_is_found_beside_all_that_a_loop_carries():
+    """Each sum is of the one before with itself: followed to its end it would be taken apart 2**200 times."""
+    body = COUNTED.format(compared="%i, %bound", direction="LT", bound=12, step=1)
+    chain = "".join(f"  %s{n} = f32[4,4]{{1,0}} add(%s{n - 1}, %s{n - 1})\n" for n in range(1, 201))
+    body = body.replace("  %r = ", f"  %s0 = f32[4,4]{{1,0}} copy(%y)\n{chain}  %r = ").replace(
+        "(%y), rep", "(%s200), rep"
+    )
+    begin = tuple(f"  %b{n} = f32[4,4]{{1,0}} add(%b{n - 1}, %b{n - 1})" for n in range(1, 201))
+    lines = (LOOPED[0], "  %b0 = f32[4,4]{1,0} copy(%x)", *begin, *LOOPED[1:])
+    text = entry(*lines, before=body).replace("tuple(%start, %x)", "tuple(%start, %b200)")
+    (found,) = read_collectives(text, {"x": 2})
+    assert found.times == 10
+
+
+def test_computations_of_a_tpus_sparse_cores_end_otherwise():
+    before = """%add (a: f32[], b: f32[]) -> f32[] {
+  %a = f32[] parameter(0)
+  %b = f32[] parameter(1)
+  ROOT %sum = f32[] add(%a, %b)
+}, execution_thread="sparsecore"
+
+%called (p: f32[4,4], t: token[]) -> f32[2,4] {
+  %t = token[] parameter(1)
+  %p = f32[4,4]{1,0} parameter(0)
+  ROOT %rs = f32[2,4]{1,0} reduce-scatter(%p), replica_groups={{0,1}}, dimensions={0}, to_apply=%add
+}, execution_thread="sparsecore"
+"""
+    line = "  %s = ((f32[4,4]{1,0}, token[]), f32[2,4]{1,0}) call-start(%x, %x), to_apply=%called"
+    done = "  ROOT %d = f32[2,4]{1,0} call-done(%s), to_apply=%called"
+    assert totals(read_collectives(entry(X, line, done, before=before), {"x": 2})) == {("reduce-scatter", ("x",)): 64}
+
+
+def test_operands_of_joined_collectives_are_told_one_by_one():
+    text = entry(
+        X,
+        "  %y = bf16[8]{0} convert(%x)",
+        "  ROOT %r = (f32[4,4]{1,0}, bf16[8]{0}, f32[4,4]{1,0}) all-reduce(%x, %y, %x), replica_groups={{0,1}}",
+    )
+    wide, narrow = read_collectives(text, {"x": 2})
+    assert (wide.operands, wide.payload_bytes, narrow.operands) == ((64, 64), 128, (16,))
+
+
 def test_irregular_permutes_have_no_axes():
     def permute(pairs):
         line = f"  ROOT %p = f32[4,4]{{1,0}} collective-permute(%x), source_target_pairs={pairs}"

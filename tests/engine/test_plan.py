@@ -78,7 +78,7 @@ def test_memory_is_that_of_the_compiled_program():
     plan = program.plan(
         ml.mesh(data=2, model=2), {"batch": "data", "hidden": "model", "params/w2": {"classes": "data"}}
     )
-    memory, analysis = plan.memory, plan.compile().memory_analysis()
+    memory, analysis = plan.stored, plan.compile().memory_analysis()
     assert memory.argument_bytes == analysis.argument_size_in_bytes
     w1, w2 = 8 * 8 * 32 * 4 // 2, 32 * 8 * 4 // 4
     assert dict(memory.parts) == {
@@ -134,7 +134,7 @@ def test_a_plan_is_json_that_adds_up():
     told = json.loads(plan.to_json())
     assert told["mesh"] == {"x": 4}
     assert told["layout"] == {"b": "x"}
-    assert told["memory"] == dict(plan.memory.parts)
+    assert told["memory"] == dict(plan.stored.parts)
     assert told["wire_bytes"] == plan.wire_bytes == sum(c["wire_bytes"] * c["times"] for c in told["collectives"])
     assert told["collectives"][0]["source"].startswith("test_plan.py:")
 

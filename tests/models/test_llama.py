@@ -1,12 +1,14 @@
 """Llama 3 is the published model, and its layers may be a scan or a loop."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from meshlab.engine.errors import MeshlabError
 from meshlab.models import llama, training
 from meshlab.models.initial import shapes
 from tests.models import plain
@@ -76,3 +78,27 @@ def test_unrolled_8b_has_the_operations_of_each_layer():
     one, two, all_of_them = (equations(layers) for layers in (1, 2, 32))
     assert all_of_them == one + 31 * (two - one)
     assert 10_000 < all_of_them < 15_000
+
+
+@pytest.mark.parametrize("kept", [("query", "key", "value", "attention"), ("gate", "up"), ("core",), ("all",)])
+def test_what_is_kept_is_not_computed_again(kept):
+    """Nor does it change what is computed."""
+    numbers = plain.numbers(llama.init, llama.inputs, SMALL, SMALL.vocab)
+    keeping = functools.partial(llama.loss, kept=kept)
+    again, once = (jax.value_and_grad(loss)(*numbers) for loss in (llama.loss, keeping))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), again, once)
+    counts = [products(jax.make_jaxpr(jax.value_and_grad(loss))(*numbers).jaxpr) for loss in (llama.loss, keeping)]
+    # Of the nine products of a layer all but the last are computed again.
+    assert counts[0] - counts[1] == {"core": 1, "gate": 2, "query": 4, "all": 8}[kept[0]]
+
+
+def products(jaxpr):
+    """How many products stand in a jaxpr, those of the blocks inside too."""
+    inner = [getattr(p, "jaxpr", p) for e in jaxpr.eqns for p in jax.tree.leaves(list(e.params.values()))]
+    here = sum(e.primitive.name == "dot_general" for e in jaxpr.eqns)
+    return here + sum(products(block) for block in inner if hasattr(block, "eqns"))
+
+
+def test_what_cannot_be_kept_is_told():
+    with pytest.raises(MeshlabError, match=r"asked to keep `quary`. Did you mean `query`\? It can keep `query`, `key`"):
+        llama.loss(*plain.numbers(llama.init, llama.inputs, SMALL, SMALL.vocab), kept=("quary",))

@@ -23,7 +23,7 @@ def test_figures_show_the_bytes_of_the_plan(explorer: Explorer) -> None:
         drawn = explorer.figure(name)
         assert sum(sum(bar.x) for bar in drawn.data) == explorer.plan.wire_bytes
         assert {bar.name for bar in drawn.data} == {"data", "model"}
-    parts = explorer.plan.memory.parts
+    parts = explorer.plan.stored.parts
     assert list(explorer.figure("memory").data[0].x) == list(parts.values())
 
 

@@ -1,0 +1,306 @@
+"""What the TPU and GPU compilers make of plans, beside what was predicted: `python -m benchmarks.compilers`.
+
+    python -m benchmarks.compilers --journal compilers.jsonl --write docs/accuracy.md
+
+Programs of the zoo, in sizes that fill the tiles of a TPU, are compiled under layouts that people use and some that are
+drawn, for TPUs and GPUs that are not there. A case is one line in the journal, so that what was stopped goes on where
+it was; from the journal the section of the page is written. All cases take about an hour on two cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import functools
+import json
+import pathlib
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jax
+
+import meshlab as ml
+from meshlab.cost.differences import RULES
+from meshlab.engine.program import Program
+from meshlab.engine.sampling import draw
+from meshlab.models import convnet, gpt2, llama, mlp, moe, training, transformer, vit
+from meshlab.models.initial import shapes
+
+MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v7x:2x2x1", "h100:1x1x8")
+DRAWN = 2
+EIGHT, TWO_FOUR, FOUR_TWO = ml.mesh(data=8), ml.mesh(data=2, model=4), ml.mesh(data=4, model=2)
+Layout = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Subject:
+    """A program, and the layouts that suit it.
+
+    Attributes:
+        name: as in the zoo.
+        step: the function to trace.
+        arguments: makes its arguments without data.
+        layouts: a mesh and a layout by name.
+    """
+
+    name: str
+    step: Callable[..., Any]
+    arguments: Callable[[], tuple[Any, ...]]
+    layouts: dict[str, tuple[ml.Mesh, Layout]]
+
+    @functools.cached_property
+    def program(self) -> Program:
+        """The traced step."""
+        return ml.trace(self.step, *self.arguments())
+
+    @functools.cached_property
+    def cases(self) -> dict[str, tuple[ml.Mesh, Any]]:
+        """The layouts, and some that are drawn for 8 devices."""
+        eight = (pair for pair in draw(self.program, 0, 100) if pair[0].size == 8 and pair[1].rules)
+        drawn = {f"drawn {i}": pair for i, pair in zip(range(1, DRAWN + 1), eight, strict=False)}
+        return {**self.layouts, **drawn}
+
+
+@functools.cache
+def subjects() -> tuple[Subject, ...]:
+    """The programs."""
+    text: dict[str, Any] = {"batch": 16, "seq": 128, "vocab": 1024, "embed": 256, "layers": 4}
+    plain = transformer.Config(**text, heads=8, group=2, head=32, ffn=1024)
+    meta = llama.Config(**text, heads=8, group=2, head=32, ffn=1024)
+    gpt = gpt2.Config(**text, heads=8, head=32, ffn=1024)
+    experts = moe.Config(**text, heads=8, group=2, head=32, ffn=512, experts=8)
+    image = vit.Config(batch=32, rows=8, patch_rows=4, cols=8, patch_cols=4, embed=256, heads=8, head=32, ffn=1024)
+    net = convnet.Config(batch=64, rows=32, cols=32, filters1=32, filters2=64, hidden1=512, hidden2=512, classes=16)
+    block = mlp.Block(batch=512, embed=512, ffn=2048)
+    return (
+        _trained("mlp_adamw", mlp.init_block, block, mlp.block_inputs(block), mlp.block_loss, _simple("ffn")),
+        _trained("transformer_adamw", transformer.init, plain, transformer.inputs(plain), transformer.loss, _text()),
+        _trained("gpt2_adamw", gpt2.init, gpt, gpt2.inputs(gpt), gpt2.loss, _text()),
+        _trained("llama_adamw", llama.init, meta, llama.inputs(meta), llama.loss, _text()),
+        _trained("llama_bfloat16", llama.init, meta, llama.inputs(meta), training.mixed(llama.loss), _text()),
+        _descended("moe_sgd", moe.init, experts, moe.inputs(experts), moe.loss, _experts()),
+        _descended("convnet_sgd", convnet.init, net, convnet.inputs(net), convnet.loss, _images()),
+        _trained("vit_bfloat16", vit.init, image, vit.inputs(image), training.mixed(vit.loss), _simple("heads", "ffn")),
+    )
+
+
+def _trained(name: str, init: Any, config: Any, inputs: Any, loss: Any, layouts: Any) -> Subject:  # noqa: PLR0917
+    def arguments():
+        params = shapes(init, config)
+        return params, jax.eval_shape(training.adamw().init, params), *inputs
+
+    return Subject(name, training.adamw_step(loss, training.adamw()), arguments, layouts)
+
+
+def _descended(name: str, init: Any, config: Any, inputs: Any, loss: Any, layouts: Any) -> Subject:  # noqa: PLR0917
+    return Subject(name, training.sgd_step(loss), lambda: (shapes(init, config), *inputs), layouts)
+
+
+def _simple(*split: str) -> dict[str, tuple[ml.Mesh, Layout]]:
+    stored = {"params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}
+    model = dict.fromkeys(split, "model")
+    return {
+        "data parallel": (EIGHT, {"batch": "data"}),
+        "ZeRO-1": (EIGHT, {"batch": "data", "opt_state/*": {"embed": "data"}}),
+        "FSDP": (EIGHT, {"batch": "data", **stored}),
+        "tensor parallel": (ml.mesh(model=8), model),
+        "data and tensor parallel": (TWO_FOUR, {"batch": "data", **model}),
+        "FSDP and tensor parallel": (FOUR_TWO, {"batch": "data", **model, **stored}),
+    }
+
+
+def _text() -> dict[str, tuple[ml.Mesh, Layout]]:
+    return _simple("heads", "ffn", "vocab") | {
+        "sequence parallel": (
+            TWO_FOUR,
+            {"batch": "data", "heads": "model", "ffn": "model", "vocab": "model", "residual": {"seq": "model"}},
+        ),
+        "context parallel": (TWO_FOUR, {"batch": "data", "seq": "model"}),
+    }
+
+
+def _experts() -> dict[str, tuple[ml.Mesh, Layout]]:
+    return {
+        "data parallel": (EIGHT, {"batch": "data"}),
+        "FSDP": (EIGHT, {"batch": "data", "params/*": {"embed": "data"}}),
+        "tensor parallel": (ml.mesh(model=8), {"heads": "model", "ffn": "model", "vocab": "model"}),
+        "expert parallel": (TWO_FOUR, {"batch": "data", "experts": "model"}),
+        "experts over the batch's devices": (EIGHT, {"batch": "data", "experts": "data"}),
+    }
+
+
+def _images() -> dict[str, tuple[ml.Mesh, Layout]]:
+    return {
+        "data parallel": (EIGHT, {"batch": "data"}),
+        "FSDP": (EIGHT, {"batch": "data", "params/*": {"hidden1": "data", "filters2": "data"}}),
+        "split images": (TWO_FOUR, {"batch": "data", "rows": "model"}),
+        "split filters": (FOUR_TWO, {"batch": "data", "filters1": "model", "hidden1": "model"}),
+        "tensor parallel": (ml.mesh(model=8), {"filters2": "model", "hidden1": "model"}),
+    }
+
+
+def cases(machines: Iterable[str]) -> Iterator[tuple[Subject, str, str]]:
+    """Every program under each of its layouts for each machine; what is drawn comes last, since it compiles longest."""
+    for drawn in (False, True):
+        for machine in machines:
+            for subject in subjects():
+                for name in subject.cases:
+                    if name.startswith("drawn") == drawn:
+                        yield subject, name, machine
+
+
+def compile_case(subject: Subject, name: str, machine: str) -> dict[str, Any]:
+    """Compiles a case; returns its line of the journal."""
+    mesh, layout = subject.cases[name]
+    plan = subject.program.plan(mesh, layout)
+    case = {"program": subject.name, "layout": name, "machine": machine}
+    case |= {"mesh": dict(mesh.shape), "rules": plan.layout.to_dict()}
+    try:
+        return case | told(ml.compile_for(plan, machine))
+    except ml.MeshlabError as error:
+        return case | {"error": str(error)}
+
+
+def told(found: ml.Compiled) -> dict[str, Any]:
+    """What the journal keeps of a compiled plan."""
+    rows = [[r.kind, r.axes, r.predicted, r.compiled] for r in found.comparison.rows]
+    differences = [
+        [d.rule, d.times, d.predicted.payload * d.times, d.compiled.payload * d.times]
+        for d in found.comparison.differences
+    ]
+    return {
+        "equal": found.equal,
+        "ok": found.ok,
+        "rows": rows,
+        "differences": differences,
+        "memory": dataclasses.asdict(found.memory),
+        "cycles": found.cycles,
+        "seconds": round(found.compile_seconds, 2),
+        "versions": dict(found.versions),
+    }
+
+
+# The page
+
+BEGIN, END = "<!-- compilers: begin -->", "<!-- compilers: end -->"
+
+
+def page(lines: list[dict[str, Any]]) -> str:
+    """The section about compilers, from the journal's lines."""
+    machines = list(dict.fromkeys(line["machine"] for line in lines))
+    letters = dict(zip(RULES, "abcdefgh", strict=False))
+    versions = sorted({f"{k} {v}" for line in lines for k, v in line.get("versions", {}).items()})
+    programs = len({line["program"] for line in lines})
+    return "\n".join(
+        [
+            "## Collectives: the TPU and GPU compilers",
+            "",
+            f"{programs} programs were compiled by the real compilers ({', '.join(versions)}), without the hardware,"
+            " and the payload bytes",
+            "of each kind of collective over each set of mesh axes held against the plan's. In the table `=` says that"
+            " all of them are equal,",
+            "a letter that they are but for differences of that kind, explained below; `✗` that a difference is not"
+            " explained, `!` that the",
+            "compiler refuses the program.",
+            "",
+            *_counts(lines, machines),
+            "",
+            *_rules(lines, letters),
+            "",
+            *_table(lines, machines, letters),
+        ]
+    )
+
+
+def _counts(lines: list[dict[str, Any]], machines: list[str]) -> Iterator[str]:
+    yield "| machine | compiled | equal | explained | not explained | refused by the compiler |"
+    yield "|---|---:|---:|---:|---:|---:|"
+    for machine in machines:
+        here = [line for line in lines if line["machine"] == machine]
+        made = [line for line in here if "error" not in line]
+        equal, ok = sum(line["equal"] for line in made), sum(line["ok"] for line in made)
+        yield f"| {machine} | {len(made)} | {equal} | {ok - equal} | {len(made) - ok} | {len(here) - len(made)} |"
+
+
+def _rules(lines: list[dict[str, Any]], letters: dict[str, str]) -> Iterator[str]:
+    for rule, letter in letters.items():
+        sums: Counter = Counter()
+        for line in lines:
+            found = [d for d in line.get("differences", ()) if d[0] == rule]
+            sums["cases"] += bool(found)
+            for _, times, before, after in found:
+                sums.update(arrays=times, before=before, after=after)
+        if sums["cases"]:
+            yield (
+                f"- **{letter}** *{rule}*: {RULES[rule]}. {sums['arrays']:,} arrays in {sums['cases']} programs,"
+                f" {sums['before']:,} B predicted and {sums['after']:,} B compiled."
+            )
+
+
+def _table(lines: list[dict[str, Any]], machines: list[str], letters: dict[str, str]) -> Iterator[str]:
+    marks = {(line["program"], line["layout"], line["machine"]): _mark(line, letters) for line in lines}
+    rows = {(line["program"], line["layout"]): line for line in lines}
+    yield f"| program | layout | mesh | {' | '.join(machines)} |"
+    yield "|---|---|---|" + "---|" * len(machines)
+    for (program, layout), line in sorted(rows.items(), key=lambda row: _place(*row[0])):
+        mesh = " × ".join(f"{name}={size}" for name, size in line["mesh"].items())
+        drawn = f"drawn: `{ml.Layout.of(line['rules'])}`" if layout.startswith("drawn") else layout
+        yield f"| {program} | {drawn} | {mesh} | {' | '.join(marks.get((program, layout, m), '') for m in machines)} |"
+
+
+def _place(program: str, layout: str) -> tuple[int, int]:
+    """Where a row stands: as the programs and their layouts are listed here."""
+    number = next(i for i, subject in enumerate(subjects()) if subject.name == program)
+    return number, list(subjects()[number].cases).index(layout)
+
+
+def _mark(line: dict[str, Any], letters: dict[str, str]) -> str:
+    if "error" in line:
+        return "!"
+    if line["equal"] or not line["ok"]:
+        return "=" if line["equal"] else "✗"
+    return "".join(sorted({letters[rule] for rule, *_ in line["differences"]}))
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Writes the section between its marks; at the end of the page if there are none."""
+    old = path.read_text() if path.exists() else "# How accurate it is\n"
+    if BEGIN not in old:
+        old = f"{old.rstrip()}\n\n{BEGIN}\n{END}\n"
+    before, after = old[: old.index(BEGIN)], old[old.index(END) :]
+    path.write_text(f"{before}{BEGIN}\n{text}\n{after}")
+
+
+def read(journal: pathlib.Path) -> list[dict[str, Any]]:
+    """The journal's lines, but for one that was broken off."""
+    if not journal.exists():
+        return []
+    return [json.loads(line) for line in journal.read_text().splitlines() if line.endswith("}")]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.compilers", description=__doc__)
+    parser.add_argument("--journal", type=pathlib.Path, default=pathlib.Path("benchmarks/results/compilers.jsonl"))
+    parser.add_argument("--machines", nargs="*", default=MACHINES, help=f"default: {' '.join(MACHINES)}")
+    parser.add_argument("--write", type=pathlib.Path, help="the page whose section is written")
+    parser.add_argument("--only-write", action="store_true", help="compile nothing, write what is in the journal")
+    options = parser.parse_args()
+    options.journal.parent.mkdir(parents=True, exist_ok=True)
+    lines = read(options.journal)
+    done = {(line["program"], line["layout"], line["machine"]) for line in lines}
+    with options.journal.open("a") as journal:
+        for subject, name, machine in () if options.only_write else cases(options.machines):
+            if (subject.name, name, machine) not in done:
+                lines.append(compile_case(subject, name, machine))
+                journal.write(json.dumps(lines[-1]) + "\n")
+                journal.flush()
+                print(subject.name, name, machine, lines[-1].get("error", lines[-1].get("ok")), flush=True)
+    if options.write:
+        write(options.write, page(lines))
+    return min(125, sum(not line.get("ok", True) for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,285 @@
+"""Published step times of training runs, held against what is predicted for them.
+
+    python -m benchmarks.published                  prints the table
+    python -m benchmarks.published docs/accuracy.md  writes it between the marks of that page
+
+Each run of `published.toml` is traced as its source describes it (model, sizes, recomputation, mixed precision, AdamW),
+planned under its layout, and costed on its machine. What a machine reaches of its figures in practice is one number
+for each machine, the same for all models and layouts; what is left of each run is the model's error.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import pathlib
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import jax
+
+import meshlab as ml
+from meshlab.cost.hardware import Figure, Hardware, hardware
+from meshlab.cost.setting import Options, Setting, together
+from meshlab.cost.time import Time, time_of
+from meshlab.cost.topology import Placement, place
+from meshlab.engine.mesh import Mesh
+from meshlab.models import gpt2, llama, training
+from meshlab.models.initial import shapes
+
+DATA = pathlib.Path(__file__).with_suffix(".toml")
+FAMILIES = {"llama": llama, "gpt2": gpt2}
+MARKS = ("<!-- published: begin -->", "<!-- published: end -->")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Run:
+    """One published run.
+
+    Attributes:
+        group: the title of the table that it comes from.
+        model: the name of its model.
+        on: the machine, and the slice's shape where that matters.
+        mesh: the sizes of the mesh's axes.
+        batch: sequences of a step.
+        seq: tokens of a sequence.
+        kept: what layers keep for their backward pass.
+        residual: the dim that `tensor` splits of the stream between layers; None: it is whole.
+        seconds: of a step, as measured.
+        flash: whether attention is computed piece by piece.
+        memory: `bytes` and `bandwidth` of the machine's memory where they are not those of the machine that it names.
+        source: where it is published.
+        aside: why it is not judged; empty for those that are.
+    """
+
+    group: str
+    model: str
+    on: str
+    mesh: Mapping[str, int]
+    batch: int
+    seq: int
+    kept: tuple[str, ...]
+    residual: str | None
+    seconds: float
+    flash: bool
+    memory: Mapping[str, float]
+    source: str
+    aside: str
+
+    @property
+    def devices(self) -> int:
+        """How many devices it ran on."""
+        return math.prod(self.mesh.values())
+
+    @property
+    def machine(self) -> str:
+        """What runs on the same kind of machine have in common."""
+        return self.on.partition(":")[0] + (" of 500 W" if self.memory else "")
+
+
+# Reading
+
+
+@functools.cache
+def runs() -> tuple[Run, ...]:
+    """Returns all published runs."""
+    data = tomllib.loads(DATA.read_text())
+    return tuple(_run(row, group, data) for group in data["groups"] for row in group["runs"])
+
+
+@functools.cache
+def models() -> Mapping[str, Mapping[str, Any]]:
+    """Returns the models by name: `family`, sizes, and the published number of `parameters`."""
+    return tomllib.loads(DATA.read_text())["models"]
+
+
+def _run(row: Sequence[Any], group: Mapping[str, Any], data: Mapping[str, Any]) -> Run:
+    model, on, mesh, batch, kept, figure = row
+    run = Run(
+        group["title"],
+        model,
+        on,
+        mesh,
+        batch,
+        group["seq"],
+        tuple(kept),
+        group.get("residual"),
+        math.nan,
+        group.get("flash", True),
+        group.get("memory", {}),
+        data["sources"][group["source"]],
+        group.get("aside", {}).get(f"{model} on {math.prod(mesh.values())}", ""),
+    )
+    return dataclasses.replace(run, seconds=_seconds(figure, group["unit"], run, data["models"][model]))
+
+
+def _seconds(figure: float, unit: str, run: Run, sizes: Mapping[str, Any]) -> float:
+    tokens = run.batch * run.seq / run.devices
+    if unit == "seconds":
+        return figure
+    if unit == "tokens":
+        return tokens / figure
+    assert unit == "tflops"
+    return tokens * _model_operations(run, sizes) / (figure * 1e12)
+
+
+def _model_operations(run: Run, sizes: Mapping[str, Any]) -> float:
+    """Operations of a token as MaxText counts them: 6 for each parameter, and half of attention, which is causal.
+
+    Source: MaxText at 76bd53b, MaxText/train.py, calculate_training_tflops.
+    """
+    names = ("embed", "heads", "head", "ffn", "layers", "vocab")
+    embed, heads, head, ffn, layers, vocab = (sizes[name] for name in names)
+    parameters = layers * (4 * embed * heads * head + 2 * embed * ffn) + vocab * embed
+    return 6 * parameters + 6 * layers * heads * head * run.seq
+
+
+# Predicting
+
+
+def program(run: Run) -> ml.Program:
+    """Traces a run's step: mixed precision, AdamW with clipping."""
+    family = FAMILIES[models()[run.model]["family"]]
+    sizes = {name: size for name, size in models()[run.model].items() if name not in ("family", "parameters")}
+    config = family.Config(batch=run.batch, seq=run.seq, **sizes)
+    optimizer = training.adamw()
+    params = shapes(family.init, config)
+    state = jax.eval_shape(optimizer.init, params)
+    loss = training.mixed(functools.partial(family.loss, kept=run.kept))
+    return ml.trace(training.adamw_step(loss, optimizer), params, state, *family.inputs(config))
+
+
+def layout(run: Run) -> dict[str, Any]:
+    """Returns a run's layout."""
+    found: dict[str, Any] = {}
+    if "fsdp" in run.mesh:
+        found["batch"] = "fsdp"
+        found |= {place: {"embed": "fsdp"} for place in ("params/*", "opt_state/*", "grads")}
+    if "tensor" in run.mesh:
+        found |= dict.fromkeys(("heads", "ffn", "vocab"), "tensor")
+        if run.residual:
+            found["residual"] = {run.residual: "tensor"}
+    return found
+
+
+def machine(run: Run) -> Hardware:
+    """Returns a run's machine."""
+    found = hardware(run.on.partition(":")[0])
+    given = {name: Figure(value, run.source) for name, value in run.memory.items()}
+    return dataclasses.replace(
+        found, memory=given.get("bytes", found.memory), bandwidth=given.get("bandwidth", found.bandwidth)
+    )
+
+
+def placement(run: Run) -> Placement:
+    """Returns how a run's mesh lies on its machine."""
+    text = run.on.partition(":")[2]
+    shape = tuple(map(int, text.split("x"))) if text else None
+    return place(machine(run), shape, _bare(run))
+
+
+@functools.cache
+def predicted(run: Run) -> Time:
+    """Returns what is predicted of a run: that of a plan of its like, at its own sizes."""
+    plan = _plan(_first_like(run))
+    options = Options(attention="causal" if run.flash else "stored", prefetch=True)
+    sizes = together(plan.program, {"batch": run.batch})
+    return time_of(Setting(plan, sizes, dict(run.mesh), (placement(run),), options=options))
+
+
+@functools.cache
+def _plan(run: Run) -> ml.Plan:
+    return program(run).plan(_bare(run), layout(run))
+
+
+def _bare(run: Run) -> Mesh:
+    return Mesh(tuple(run.mesh.items()))
+
+
+def _first_like(run: Run) -> Run:
+    """The first run whose plan is the same but for its sizes."""
+
+    def like(one: Run) -> tuple[Any, ...]:
+        return one.model, one.kept, one.seq, one.residual, tuple(one.mesh)
+
+    return next(other for other in runs() if like(other) == like(run))
+
+
+def efficiencies(found: Iterable[Run]) -> dict[str, float]:
+    """Returns for each machine the one number that divides its predictions: that which leaves the least largest error.
+
+    Args:
+        found: the runs; those that are set aside have no say.
+    """
+    ratios: dict[str, list[float]] = {}
+    for run in found:
+        if not run.aside:
+            ratios.setdefault(run.machine, []).append(math.log(predicted(run).estimate / run.seconds))
+    return {name: math.exp((min(logs) + max(logs)) / 2) for name, logs in ratios.items()}
+
+
+# Telling
+
+
+def errors(found: Sequence[Run]) -> dict[Run, float]:
+    """Returns by how much each prediction is off, after the one number of its machine: 0.1 is 10% too long."""
+    scale = efficiencies(found)
+    return {run: predicted(run).estimate / scale[run.machine] / run.seconds - 1 for run in found}
+
+
+def table(found: Sequence[Run]) -> str:
+    """Returns measured and predicted steps as tables in Markdown."""
+    scale, off = efficiencies(found), errors(found)
+    lines = []
+    for name, share in scale.items():
+        mine = [run for run in found if run.machine == name]
+        judged = [abs(off[run]) for run in mine if not run.aside]
+        lines += [
+            f"**{name}**: reaches {share:.2f} of what is predicted; errors up to {max(judged):.0%}, on average"
+            f" {sum(judged) / len(judged):.0%}.",
+            "",
+            "| model | devices | layout | measured | predicted | off by | source |",
+            "| --- | ---: | --- | ---: | ---: | ---: | --- |",
+            *(_row(run, off[run]) for run in mine),
+            "",
+        ]
+    notes = [f"\\* {run.model} on {run.devices}, not judged: {run.aside}." for run in found if run.aside]
+    return "\n".join([*lines, *notes])
+
+
+def _row(run: Run, off: float) -> str:
+    where = " × ".join(f"{name} {size}" for name, size in run.mesh.items())
+    mark = " \\*" if run.aside else ""
+    return (
+        f"| {run.model}{mark} | {run.devices} | {where} | {run.seconds:.3g} s | {run.seconds * (1 + off):.3g} s"
+        f" | {off:+.0%} | {run.group.partition(',')[0]} |"
+    )
+
+
+def write(page: pathlib.Path, text: str):
+    """Writes text between the marks of a page.
+
+    Args:
+        page: a file that has both marks.
+        text: what stands between them from now on.
+    """
+    before, rest = page.read_text().split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    page.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}")
+
+
+def main() -> int:
+    """Prints the table, or writes it into the page that is named."""
+    text = table(runs())
+    if len(sys.argv) > 1:
+        write(pathlib.Path(sys.argv[1]), text)
+    else:
+        print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,291 @@
+"""From the steps of a plan to the nodes that a compiler sees, block by block.
+
+    mul, all-reduce, add       map → collective → map
+    scan                       loop, with the graph of a turn inside: slices come in, stacks are stored to in place
+    recomputed piece           its nodes, behind a barrier
+    all-gather of axis 1       permute → collective → permute: XLA gathers the first axis in memory
+
+Nothing here computes: a graph tells what reads what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..engine.code import Literal
+from ..engine.loops import carried
+from ..engine.spec import Spec, local_shape
+from ..engine.steps import Compute, Fill, Inside, Move, Nested, Step
+from .combining import combine
+from .dataflow import Key, entering, keys
+from .nodes import Buffer, Graph, Node
+from .translating import numbers, translate
+
+if TYPE_CHECKING:
+    from ..engine.code import Block
+    from ..engine.plan import Plan
+    from ..engine.program import Program
+
+Shape = tuple[int, ...]
+# Collectives that XLA runs along the axis that is first in memory.
+_FIRST_AXIS = ("all-gather", "reduce-scatter")
+
+
+def built(plan: Plan) -> Graph:
+    """The graph of a whole plan: its inputs are the arguments and constants, its outputs the outputs."""
+    program = plan.program
+    block = program.code.block
+    inputs = [(v, plan.argument_specs[v]) for v in block.inputs]
+    builder = Builder(program, plan.grid)
+    return builder.block(plan.steps, inputs, builder.returned(block.outputs, plan.output_specs))
+
+
+class Builder:
+    """Builds the graphs of one plan.
+
+    Args:
+        program: whose steps they are.
+        grid: the mesh axes' sizes.
+    """
+
+    def __init__(self, program: Program, grid: Mapping[str, int]):
+        self.program, self.grid = program, grid
+        self.roots, self.code = program.roots, program.code
+        self.shapes: dict[Key, Shape] = {}
+        # What holds one number everywhere, known when the program is compiled.
+        self.constant: set[Key] = set()
+
+    def shape(self, key: Key) -> Shape:
+        """The shape of one device's shard."""
+        found = self.shapes.get(key)
+        if found is None:
+            found = self.shapes[key] = local_shape(self.code.shapes[key[0]], key[1], self.grid)
+        return found
+
+    def key(self, value: int, spec: Spec) -> Key:
+        """The key of a value in a spec."""
+        return self.roots.get(value, value), spec
+
+    def returned(self, values: Sequence[Any], specs: Sequence[Spec | None]) -> list[Key | None]:
+        """The keys of what a block returns; None for literals."""
+        return [
+            self.key(v, s) if isinstance(v, int) and s is not None else None for v, s in zip(values, specs, strict=True)
+        ]
+
+    def block(
+        self, steps: Sequence[Step], inputs: Sequence[Key], outputs: Sequence[Key | None], carries: int | None = None
+    ) -> Graph:
+        """The graph of a block of steps.
+
+        Args:
+            steps: what runs.
+            inputs: the keys of what comes in.
+            outputs: the keys of what it returns; None for literals.
+            carries: for a turn of a loop, how many of its inputs and outputs it carries; others are slices of stacks.
+        """
+        scope = Scope(self)
+        graph = scope.graph
+        for position, key in enumerate(inputs):
+            graph.inputs.append(scope.source(key))
+            if carries is not None and position >= carries:
+                scope.env[key] = scope.node("permute", (scope.env[key],), key)
+        scope.steps(steps)
+        graph.outputs = [None if key is None else scope.read(key) for key in outputs]
+        graph.kept = [None if key is None else Buffer(key) for key in outputs]
+        for position, number in enumerate(graph.outputs):
+            if carries is not None and position >= carries and number is not None:
+                store = Node("store", (number,), None, graph.nodes[number].shape, scope.step)
+                graph.outputs[position] = graph.add(store)
+        combine(graph, scope.reductions)
+        return graph
+
+
+class Scope:
+    """A block that is being built.
+
+    Attributes:
+        graph: its nodes.
+        env: the node of each key.
+        step: the step that is translated.
+        turns: operands whose axes were put in another order, by node and order.
+        reductions: the all-reduces, with what makes them alike.
+    """
+
+    def __init__(self, builder: Builder):
+        self.builder, self.graph = builder, Graph()
+        self.env: dict[Key, int] = {}
+        self.step: Step | None = None
+        self.turns: dict[tuple, int] = {}
+        self.reductions: list[tuple[tuple, int]] = []
+
+    # Values
+
+    def source(self, key: Key) -> int:
+        """A node for what comes in."""
+        number = self.env[key] = self.graph.add(Node("source", (), Buffer(key), self.builder.shape(key), None))
+        return number
+
+    def read(self, key: Key) -> int:
+        """The node of a key; if it is made around the block, one that stands for it."""
+        number = self.env.get(key)
+        if number is None and key in self.builder.constant:
+            # What is one number everywhere is made anew inside a loop (`WhileLoopConstantSinking`).
+            number = self.env[key] = self.node("fill", (), key)
+        elif number is None:
+            number = self.graph.outside[key] = self.source(key)
+        return number
+
+    def node(self, kind: str, reads: Sequence[int], key: Key, expensive: bool = False, reused: bool = False) -> int:
+        """A node that makes a key."""
+        shape = self.builder.shape(key)
+        made = Node(kind, reads, Buffer(key), shape, self.step, expensive=expensive, reused=reused)
+        made.dtype = self.builder.code.dtypes[key[0]]
+        return self.graph.add(made)
+
+    def several(self, reads: Sequence[int], made: Sequence[Key], kind: str) -> int:
+        """A node with several results."""
+        main = self.graph.add(Node(kind, reads, None, (), self.step))
+        for position, key in enumerate(made):
+            self.env[key] = number = self.node("part", (main,), key)
+            self.graph.nodes[number].place = position
+        return main
+
+    def reduced(self, read: int, key: Key, axes: Sequence[str], operation: str) -> int:
+        """An all-reduce."""
+        number = self.node("collective", (read,), key)
+        self.reductions.append(((tuple(sorted(axes)), operation, str(self.builder.code.dtypes[key[0]])), number))
+        return number
+
+    def operand(self, step: Compute, position: int) -> Key:
+        """The key of an operand of a step."""
+        value, spec = step.operation.inputs[position], step.operands[position]
+        assert isinstance(value, int)
+        assert spec is not None
+        return self.builder.key(value, spec)
+
+    def operands(self, step: Compute | Nested) -> list[int | None]:
+        """The nodes of a step's inputs; None for literals."""
+        return [
+            None if spec is None or isinstance(value, Literal) else self.read(self.builder.key(value, spec))
+            for value, spec in zip(step.operation.inputs, step.operands, strict=True)
+        ]
+
+    def results(self, step: Compute | Nested) -> tuple[Key, ...]:
+        """The keys of what a step makes."""
+        return keys(step.operation.outputs, step.results, self.builder.roots)
+
+    # Steps
+
+    def steps(self, steps: Sequence[Step]):
+        """Adds the nodes of steps."""
+        for step in steps:
+            self.step = step
+            if isinstance(step, Compute):
+                translate(self, step, self.operands(step), self.results(step))
+            elif isinstance(step, Move):
+                self.move(step)
+            elif isinstance(step, Fill):
+                self.fill(step)
+            elif isinstance(step, Nested):
+                self.nested(step)
+
+    def fill(self, step: Fill):
+        """What is made on the spot."""
+        key = (step.operation.outputs[0], step.spec)
+        reads = [self.read(self.builder.key(v, Spec(()))) for v in step.operation.inputs if isinstance(v, int)]
+        self.env[key] = number = self.node("spread" if reads else "fill", reads, key, reused=bool(reads))
+        node = self.graph.nodes[number]
+        node.op = step.operation.name
+        if not reads and step.operation.name != "iota":
+            node.literals = numbers(step.operation)
+            self.builder.constant.add(key)
+
+    def move(self, step: Move):
+        """A slice or a collective."""
+        hop, start = step.hop, self.builder.key(step.value, step.start)
+        read, key = self.read(start), self.builder.key(step.value, hop.result)
+        if hop.kind == "slice":
+            self.env[key] = self.node("permute", (read,), key)
+        elif hop.kind == "all-reduce":
+            self.env[key] = self.reduced(read, key, hop.axes, "reduce_sum")
+        elif hop.kind in _FIRST_AXIS and any(n != 1 for n in self.builder.shape(start)[: hop.axis]):
+            first = self.node("permute", (read,), start)
+            self.env[key] = self.node("permute", (self.node("collective", (first,), key),), key)
+        else:
+            self.env[key] = self.node("collective", (read,), key)
+
+    # Blocks inside
+
+    def nested(self, step: Nested):
+        """A loop, branches, or a piece that runs once."""
+        name = step.operation.name
+        if name == "cond":
+            self.branches(step)
+        elif name == "scan" and step.times == 1:
+            self.inlined(step, self.only_slices(step), barrier=False)
+        elif name in ("scan", "while"):
+            self.loop(step)
+        else:
+            self.inlined(step, self.operands(step), barrier=True)
+
+    def only_slices(self, step: Nested) -> list[int | None]:
+        """What goes into the single turn of a loop."""
+        count = carried(step.operation)
+        found: list[int | None] = []
+        inner = entering(step.operation.blocks[0], step.blocks[0], self.builder.roots)
+        for position, (key, read) in enumerate(zip(inner, self.operands(step), strict=True)):
+            found.append(read if read is None or position < count else self.node("view", (read,), key))
+        return found
+
+    def inlined(self, step: Nested, operands: Sequence[int | None], barrier: bool):
+        """A block whose steps run once, here; behind a barrier where they recompute something."""
+        block, inside = step.operation.blocks[0], step.blocks[0]
+        reads = [r for r in operands if r is not None]
+        main = self.graph.add(Node("barrier", reads, None, (), step)) if barrier and reads else -1
+        for key, read in zip(entering(block, inside, self.builder.roots), operands, strict=True):
+            if read is None:
+                self.env[key] = self.node("fill", (), key)
+            elif barrier:
+                through = Node("through", (main, read), None, self.builder.shape(key), step)
+                self.env[key] = self.graph.add(through)
+            else:
+                self.env[key] = read
+        self.steps(inside.steps)
+        self.step = step
+        for key, made in zip(self.results(step), self.builder.returned(block.outputs, inside.outputs), strict=True):
+            read = self.node("fill", (), key) if made is None else self.read(made)
+            same = self.builder.shape(key) == self.graph.nodes[read].shape
+            self.env[key] = read if same else self.node("view", (read,), key)
+
+    def inside(self, block: Block, inside: Inside, carries: int | None = None) -> Graph:
+        """The graph of a block inside."""
+        outputs = self.builder.returned(block.outputs, inside.outputs)
+        return self.builder.block(inside.steps, entering(block, inside, self.builder.roots), outputs, carries)
+
+    def loop(self, step: Nested):
+        """A loop: it reads what it starts from, where it stacks, what it takes slices of, and what its turns read."""
+        count, made, operands = carried(step.operation), self.results(step), self.operands(step)
+        starts = [
+            self.node("fill", (), key) if read is None else read
+            for key, read in zip(made, operands[:count], strict=False)
+        ]
+        stacks = [self.node("fill", (), key) for key in made[count:]]
+        blocks = zip(step.operation.blocks, step.blocks, strict=True)
+        inner = tuple(
+            self.inside(block, inside, count if step.operation.name == "scan" and not position else None)
+            for position, (block, inside) in enumerate(blocks)
+        )
+        rest = [r for r in operands[count:] if r is not None]
+        around = [self.read(key) for graph in inner for key in graph.outside]
+        main = self.several((*starts, *stacks, *rest, *around), made, "loop")
+        node = self.graph.nodes[main]
+        node.inner, node.carries = inner, count
+        node.buffers = tuple(map(Buffer, made))
+
+    def branches(self, step: Nested):
+        """Branches, of which one runs."""
+        inner = tuple(map(self.inside, step.operation.blocks, step.blocks))
+        around = [self.read(key) for graph in inner for key in graph.outside]
+        reads = [r for r in self.operands(step) if r is not None]
+        self.graph.nodes[self.several((*reads, *around), self.results(step), "branch")].inner = inner

@@ -1,0 +1,216 @@
+"""Calibration: a machine's figures from what was measured of it, and how far predictions from them are off.
+
+    $ meshlab calibrate
+    NVIDIA H200, 8 devices
+      products in bfloat16    1.6e14 to 7.9e14 FLOP/s
+      …
+      predicted against measured, half of the sizes held out: products 3% off, copies 2%, all-gather 8%, …
+    Written to ~/.config/meshlab/nvidia-h200.toml: plans on ml.mesh("attached", …) use it.
+
+Figures are the best that was reached, of memory with the largest arrays; what a collective takes to begin, and what it
+sends a second, are fitted to the all-gathers of every other size. All that was not used is then predicted by the model
+that plans use, and held against what was measured: the median error of each kind is written down with the figures.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import os
+import pathlib
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..engine.mesh import Mesh
+from .attached import file_of
+from .collectives import KINDS, seconds
+from .hardware import Efficiency, Figure, Hardware, HardwareError, Switch, hardware
+from .measure import COPY, LAUNCH, PRODUCT, Sample, collectives, copies, launches, products
+from .topology import place
+from .writing import to_toml
+
+# Sizes of square products; bytes that are read and written; bytes of the full arrays of collectives.
+PRODUCTS = (128, 256, 512, 1024, 2048, 4096, 8192)
+COPIES = tuple(2**power for power in range(18, 31, 2))
+COLLECTIVES = tuple(2**power for power in range(12, 29, 2))
+QUICK = {"products": 256, "copies": 2**22, "collectives": 2**18}
+# Sizes that CPU devices, which share one memory, can still do in a second.
+_LARGEST_ON_CPU = {"products": 1024, "copies": 2**26, "collectives": 2**24}
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """What was measured, and the machine that it makes.
+
+    Attributes:
+        machine: the figures.
+        samples: what they were made of, and what they were held against.
+        errors: by kind, the median of |predicted - measured| / measured over what was held out.
+    """
+
+    machine: Hardware
+    samples: tuple[Sample, ...]
+    errors: dict[str, float]
+
+    def __str__(self):
+        machine = self.machine
+        found = [f"{rate.value:.3g} FLOP/s in {kind}" for kind, rate in machine.flops.items()]
+        found.append(f"{machine.bytes_per_second:.3g} bytes/s of memory")
+        found.append(f"{machine.efficiency.launch.value:.2g} s for a kernel to begin")
+        if "all-gather" in self.errors:
+            assert isinstance(machine.network, Switch)
+            sent, begin = machine.network.egress.value, machine.network.base.value
+            found.append(f"{sent:.3g} bytes/s sent by a device, after {begin:.2g} s")
+        off = ", ".join(f"{kind} {error:.0%}" for kind, error in self.errors.items())
+        return "\n".join([*found, f"Predictions are off by (median): {off}."])
+
+
+def save(calibration: Calibration, kind: str, path: pathlib.Path | None = None) -> pathlib.Path:
+    """Writes a measured machine where `ml.mesh("attached", …)` looks for it.
+
+    Args:
+        calibration: what was measured.
+        kind: of the devices, as JAX names it.
+        path: another place to write to.
+
+    Returns:
+        Where it was written.
+    """
+    where = path or file_of(kind)
+    where.parent.mkdir(parents=True, exist_ok=True)
+    # Whole or not at all: a half-written machine would be read as one that lacks figures.
+    partial = where.with_suffix(".part")
+    partial.write_text(to_toml(dataclasses.replace(calibration.machine, errors=calibration.errors)))
+    partial.replace(where)
+    return where
+
+
+def calibrate(
+    devices: Sequence[Any] | None = None,
+    *,
+    largest: dict[str, int] | None = None,
+    progress: Callable[[Sample], Any] = lambda sample: None,
+) -> Calibration:
+    """Measures devices and makes a machine of them.
+
+    Args:
+        devices: as JAX lists them; None for all that are attached.
+        largest: the largest sizes: `products` (rows of a square product), `copies` and `collectives` (bytes).
+        progress: is called with every measurement.
+
+    Returns:
+        The `Calibration`.
+
+    Raises:
+        HardwareError: there are no devices.
+    """
+    found = list(jax.devices() if devices is None else devices)
+    if not found:
+        raise HardwareError("There are no devices to measure.")
+    is_cpu = found[0].platform == "cpu"
+    limits = {"products": 8192, "copies": 2**30, "collectives": 2**28} | (_LARGEST_ON_CPU if is_cpu else {})
+    limits |= largest or {}
+    dtypes = (jnp.float32,) if is_cpu else (jnp.bfloat16, jnp.float32)
+    runs: Iterable[Sample] = itertools.chain(
+        products(found, dtypes, [size for size in PRODUCTS if size <= limits["products"]]),
+        copies(found, [size for size in COPIES if size <= limits["copies"]]),
+        launches(found),
+        collectives(found, [size for size in COLLECTIVES if size <= limits["collectives"]]) if len(found) > 1 else (),
+    )
+    samples = []
+    for sample in runs:
+        samples.append(sample)
+        progress(sample)
+    machine = fitted(found, samples)
+    return Calibration(machine, tuple(samples), errors(machine, len(found), samples))
+
+
+def fitted(devices: Sequence[Any], samples: Sequence[Sample]) -> Hardware:
+    """Returns the machine whose figures fit what was measured best."""
+    device, source = devices[0], f"measured with jax {jax.__version__} on {len(devices)} devices"
+
+    def figure(value: float) -> Figure:
+        return Figure(value, source)
+
+    rates: dict[str, float] = {}
+    for sample in samples:
+        if sample.kind == PRODUCT:
+            kind = {"bfloat16": "bf16", "float32": "f32"}[sample.dtype]
+            rates[kind] = max(rates.get(kind, 0.0), 2 * sample.size**3 / sample.seconds)
+    if device.platform == "cpu":  # JAX computes products of 16 bits in 32 there
+        rates |= {kind: rates["f32"] for kind in ("bf16", "f16")}
+    # The largest, for what is small stays in caches.
+    moved = max(((s.size, s.size / s.seconds) for s in samples if s.kind == COPY), default=(0, 1.0))[1]
+    launch = min((sample.seconds for sample in samples if sample.kind == LAUNCH), default=0.0)
+    begin, sent = _line(samples, len(devices))
+    like = _like(device)
+    made = Hardware(
+        name="attached",
+        title=f"{device.device_kind}, as measured",
+        platform=device.platform,
+        flops={kind: figure(rate) for kind, rate in rates.items()},
+        memory=figure(_memory(device, len(devices))),
+        bandwidth=figure(moved),
+        network=Switch(max(len(devices), 1), figure(sent), figure(begin), figure(0.0)),
+        efficiency=Efficiency(figure(1.0), figure(1.0), figure(1.0), figure(launch)),
+        outside=like.outside if like else None,
+        tile=like.tile if like else 1,
+    )
+    return made
+
+
+def _line(samples: Sequence[Sample], n: int) -> tuple[float, float]:
+    """Seconds to begin and bytes/s of one device, from the all-gathers of every other size.
+
+    Weighted least squares, in relative errors: what is short counts as much as what is long.
+    """
+    gathers = [sample for sample in samples if sample.kind == "all-gather"][::2]
+    if not gathers:
+        return 0.0, 1.0
+    taken = np.array([sample.size * (n - 1) / n for sample in gathers])
+    measured = np.array([sample.seconds for sample in gathers])
+    columns = np.stack([1 / measured, taken / measured], axis=1)
+    begin, each = np.linalg.lstsq(columns, np.ones(len(gathers)), rcond=None)[0]
+    return max(float(begin), 0.0), 1 / max(float(each), 1e-15)
+
+
+def _memory(device: Any, count: int) -> float:
+    """Bytes of one device, as it tells them; simulated devices have the machine's, in equal parts."""
+    stats = device.memory_stats() or {}
+    if "bytes_limit" in stats:
+        return float(stats["bytes_limit"])
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / count
+
+
+def _like(device: Any) -> Hardware | None:
+    """The known machine that a device is called after, for what cannot be measured here."""
+    for name in reversed(device.device_kind.lower().replace("lite", "e").split()):
+        try:
+            return hardware(name)
+        except HardwareError:
+            continue
+    return None
+
+
+def errors(machine: Hardware, n: int, samples: Sequence[Sample]) -> dict[str, float]:
+    """By kind, the median error of what the machine predicts for the sizes that it was not made of."""
+    placed = place(machine, None, Mesh((("device", n),)))
+    found: dict[str, list[float]] = {}
+    for kind in (PRODUCT, COPY, *KINDS):
+        alike = [sample for sample in samples if sample.kind == kind]
+        held_out = alike[1::2] if kind == "all-gather" else alike
+        for sample in held_out:
+            if kind == PRODUCT:
+                flops = 2 * sample.size**3 / machine.flops_per_second(sample.dtype)
+                predicted = max(flops, machine.efficiency.launch.value)
+            elif kind == COPY:
+                predicted = max(sample.size / machine.bytes_per_second, machine.efficiency.launch.value)
+            else:
+                predicted = seconds(kind, sample.size, placed, ("device",))
+            found.setdefault(kind, []).append(abs(predicted - sample.seconds) / sample.seconds)
+    return {kind: statistics.median(each) for kind, each in found.items() if each}

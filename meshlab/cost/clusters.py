@@ -1,0 +1,276 @@
+"""What XLA fuses: which nodes are computed where they are read, and what is read from memory then.
+
+    mul → add → product       mul is computed inside add, whose result is stored: the product reads it from memory
+    mul → add, mul → product  mul is stored for the product; add computes it again, if that is cheap
+
+This follows XLA's instruction fusion, as its compilers for CPUs and GPUs run it (openxla/xla, `InstructionFusion`,
+`CpuInstructionFusion`): from the last node to the first, every node that is stored takes in what it reads, again and
+again, as long as
+
+- it can be computed element by element (`nodes.FUSED`), and so can what reads it;
+- it is not expensive, or each of its elements is read once;
+- it is read once, or reads no more memory than it saves, or everything that reads it can compute it, on every way.
+"""
+
+from __future__ import annotations
+
+import collections
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from .nodes import FUSED, FUSES, Graph, Node, ancestors, topological
+from .translating import LEAST_ELEMENTS
+
+# So many sums in one kernel, and so many operands of a concatenation (`CpuInstructionFusion::ShouldFuse`).
+_MOST_FOLDS, _MOST_JOINED = 6, 8
+# What a library for sums takes in (`YnnMatcher`).
+_SUMS = frozenset(("reduce_sum", "reduce_max", "reduce_min"))
+_LIBRARY = frozenset(
+    "abs ceil convert_element_type cos erf exp expm1 floor log log1p neg round rsqrt sign sin sqrt tanh tan add "
+    "add_any div max min mul pow sub integer_pow square".split()
+)
+
+
+class Cluster(NamedTuple):
+    """One node that is stored, with what is computed inside it.
+
+    Attributes:
+        reads: the nodes that it reads from memory, by number.
+        inside: the nodes that are computed inside it, itself too.
+        aligned: those of what it reads that it reads element by element, each where it writes.
+    """
+
+    reads: tuple[int, ...]
+    inside: tuple[int, ...]
+    aligned: frozenset[int] = frozenset()
+
+
+def clustered(graph: Graph) -> dict[int, Cluster]:
+    """Finds the nodes that are stored, or do something beside computing, and what each reads from memory."""
+    return _Clustering(graph).run()
+
+
+class _Clustering:
+    def __init__(self, graph: Graph):
+        self.graph, self.nodes = graph, graph.nodes
+        self.order = topological(graph)
+        self.place = [0] * len(self.nodes)
+        for place, number in enumerate(self.order):
+            self.place[number] = place
+        self.users: list[list[int]] = [[] for _ in self.nodes]
+        for number in self.order:
+            for read in dict.fromkeys(self.nodes[number].reads):
+                self.users[read].append(number)
+        self.returned = {n for n in graph.outputs if n is not None}
+        self._ancestors: list[int] | None = None
+        self.paths: dict[tuple[int, int], bool] = {}
+        self.single: dict[int, bool] = {}
+        self.taken: set[int] = set()
+        self.stored: set[int] = set()
+        self.library_of: dict[int, Cluster] = {}
+
+    # Libraries
+
+    def libraries(self):
+        """Large sums and maxima, with what is beside them: XLA for CPUs hands them to a library, before it fuses.
+
+        (openxla/xla, `LibraryRewriter` with YNNPACK.) The library takes in what only it reads, and what alone reads it.
+        """
+        shared = collections.Counter(
+            (value, node.shape) for node in self.nodes for value in set(node.literals) if node.shape
+        )
+        for number in reversed(self.order):
+            node = self.nodes[number]
+            if number in self.taken or node.kind != "fold" or str(node.dtype) != "float32" or not node.reads:
+                continue
+            if node.op not in _SUMS or math.prod(self.nodes[node.reads[0]].shape) < LEAST_ELEMENTS:
+                continue
+            self.library(number, shared)
+
+    def library(self, fold: int, shared: Mapping[tuple, int]):
+        inside, root = {fold}, fold
+        while True:
+            grown = len(inside)
+            waiting = [r for n in inside for r in self.nodes[n].reads]
+            while waiting:
+                read = waiting.pop()
+                if read in inside or read in self.returned or not self.in_library(read):
+                    continue
+                if all(user in inside for user in self.users[read]):
+                    inside.add(read)
+                    waiting += self.nodes[read].reads
+            users = self.users[root]
+            while root not in self.returned and len(users) == 1 and self.in_library(users[0]):
+                root = users[0]
+                inside.add(root)
+                users = self.users[root]
+            if len(inside) == grown:
+                break
+        reads = dict.fromkeys(r for n in sorted(inside) for r in self.nodes[n].reads if r not in inside)
+        for number in sorted(inside):
+            node = self.nodes[number]
+            for value in set(node.literals):
+                mine = sum(value in self.nodes[n].literals and self.nodes[n].shape == node.shape for n in inside)
+                if node.kind == "map" and shared[value, node.shape] > mine:
+                    # The same number is repeated for others, too: then it is repeated in memory.
+                    stored = self.repeated(value, node)
+                    reads[stored] = None
+                    self.stored.add(stored)
+        self.taken |= inside
+        self.library_of[root] = Cluster(tuple(reads), (root, *(inside - {root})))
+
+    def in_library(self, number: int) -> bool:
+        node = self.nodes[number]
+        if number in self.taken:
+            return False
+        if node.kind in ("spread", "view"):
+            return True
+        if node.kind == "fill":
+            return node.op != "iota"
+        large = math.prod(node.shape) >= LEAST_ELEMENTS
+        return node.kind == "map" and large and node.op in _LIBRARY and str(node.dtype) == "float32"
+
+    def repeated(self, value: float, node: Node) -> int:
+        """The node of a number repeated for all elements."""
+        for number, other in enumerate(self.nodes):
+            if other.kind == "fill" and other.literals == (value,) and other.shape == node.shape:
+                return number
+        made = Node("fill", (), node.buffer, node.shape, node.step)
+        made.literals = (value,)
+        number = self.graph.add(made)
+        self.users.append([])
+        self.place.append(-number)
+        self.order.insert(0, number)
+        return number
+
+    def run(self) -> dict[int, Cluster]:
+        self.libraries()
+        # Who reads each node by now; an output is read by one more.
+        self.now = [set(users) for users in self.users]
+        for number in self.returned:
+            self.now[number].add(-1)
+        for root, cluster in self.library_of.items():
+            for number in cluster.inside:
+                for read in self.nodes[number].reads:
+                    self.now[read].discard(number)
+                    self.now[read].add(root)
+        needed = [False] * len(self.nodes)
+        for number in self.returned | self.stored:
+            needed[number] = True
+        found: dict[int, Cluster] = {}
+        self.decide()
+        for number in reversed(self.order):
+            node = self.nodes[number]
+            if not needed[number] and node.kind not in ("loop", "source"):
+                continue
+            if number in self.library_of:
+                cluster = self.library_of[number]
+            elif node.kind in FUSES:
+                cluster = self.cluster(number)
+            else:
+                cluster = Cluster(tuple(dict.fromkeys(node.reads)), (number,))
+            found[number] = cluster
+            for read in cluster.reads:
+                needed[read] = True
+        return {number: found[number] for number in self.order if number in found}
+
+    def cluster(self, root: int) -> Cluster:
+        nodes, place, now = self.nodes, self.place, self.now
+        inside, reads, reused = [root], [], set()
+        folds = int(nodes[root].kind == "fold")
+        aligned: dict[int, bool] = {}
+        waiting: list[tuple[int, int]] = []
+
+        def enter(number: int, straight: bool):
+            node = nodes[number]
+            straight = straight and node.kind == "map"
+            for read in node.reads:
+                if node.reused or number in reused:
+                    reused.add(read)
+                if read in aligned:
+                    aligned[read] &= straight
+                else:
+                    aligned[read] = straight
+                    heapq.heappush(waiting, (-place[read], read))
+
+        enter(root, True)
+        if nodes[root].kind == "update":
+            reads.append(nodes[root].reads[0])
+        while waiting:
+            _, number = heapq.heappop(waiting)
+            node = nodes[number]
+            if (
+                node.kind not in FUSED
+                or number in self.taken
+                or self.single.get(number, False)
+                or (node.expensive and (number in reused or len(now[number]) > 1))
+                or (node.kind == "fold" and folds >= _MOST_FOLDS)
+                or (node.kind == "join" and len(node.reads) > _MOST_JOINED)
+                or (nodes[root].kind == "join" and len(nodes[root].reads) > _MOST_JOINED)
+            ):
+                if number not in reads:
+                    reads.append(number)
+                continue
+            folds += node.kind == "fold"
+            inside.append(number)
+            now[number].discard(root)
+            for read in node.reads:
+                if not now[number]:
+                    now[read].discard(number)
+                now[read].add(root)
+            enter(number, aligned[number])
+        return Cluster(tuple(reads), tuple(inside), frozenset(r for r in reads if aligned.get(r)))
+
+    # What must not be computed twice
+
+    def decide(self):
+        """Finds what is computed once: it reads more than it makes, and not all that read it can compute it."""
+        for number in reversed(self.order):
+            node = self.nodes[number]
+            users = self.users[number]
+            if number in self.taken or node.kind not in FUSED or (len(users) + (number in self.returned)) < 2:
+                continue
+            if _reads_one(node, self.nodes) or self.reads_less(node):
+                continue
+            alone = number in self.returned or not all(self.fuses_on_all_ways(number, user) for user in users)
+            if alone:
+                self.single[number] = True
+
+    def reads_less(self, node: Node) -> bool:
+        total = sum(math.prod(self.nodes[r].shape) for r in set(node.reads))
+        return total <= math.prod(node.shape)
+
+    def fusible(self, user: int, read: int) -> bool:
+        reader, node = self.nodes[user], self.nodes[read]
+        if user in self.taken or read in self.taken:
+            return False
+        return reader.kind in FUSES and node.kind in FUSED and not (node.expensive and reader.reused)
+
+    def fuses_on_all_ways(self, producer: int, user: int) -> bool:
+        if producer == user:
+            return True
+        key = (producer, user)
+        if key in self.paths:
+            return self.paths[key]
+        if self._ancestors is None:
+            self._ancestors = ancestors(self.graph)
+        found = self.nodes[user].kind in FUSES and all(
+            read not in self.single and self.fusible(user, read) and self.fuses_on_all_ways(producer, read)
+            for read in self.nodes[user].reads
+            if self._ancestors[read] >> producer & 1
+        )
+        self.paths[key] = found
+        return found
+
+
+def _reads_one(node: Node, nodes: Sequence[Node]) -> bool:
+    """Whether at most one of the arrays that a node reads is as large as what it makes."""
+    rank = _rank(node.shape)
+    large = [r for r in node.reads if nodes[r].kind not in ("spread", "fill") and _rank(nodes[r].shape) >= rank]
+    return len(large) <= 1
+
+
+def _rank(shape: tuple[int, ...]) -> int:
+    return sum(size != 1 for size in shape)

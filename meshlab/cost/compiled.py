@@ -1,0 +1,233 @@
+"""What a compiler made of a plan, beside what was predicted: see `compilers.py`, which makes it.
+
+found.ok              whether all collectives are as predicted, or the difference is explained
+found.comparison      bytes by kind and mesh axes; each difference with its rule (`differences.py`)
+found.memory          bytes of one device, as the compiler allots them
+found.cycles          of all operations, as the TPU compiler estimates them
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import html
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..engine.hlo import HloCollective, read_collectives
+from ..engine.hlo_text import Instruction, parse_module
+from ..engine.hlo_walk import visits
+from .differences import RULES, Comparison, Row, compare
+from .targets import Target
+
+if TYPE_CHECKING:
+    from ..engine.plan import Plan
+
+_CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
+
+
+@dataclasses.dataclass(frozen=True)
+class CompiledMemory:
+    """Bytes of one device, as a compiler allots them.
+
+    A TPU keeps arrays in tiles of 8 x 128 numbers and more, which small or oddly shaped ones do not fill: arguments and
+    outputs may take more than their numbers do.
+
+    Attributes:
+        argument_bytes: of all arguments.
+        output_bytes: of all outputs.
+        temporary_bytes: of what is neither, as the compiler sums it up; zero where it does not tell.
+        alias_bytes: of outputs that lie where arguments lay, which were donated.
+        peak_bytes: the most that is held at one time: arguments, outputs and temporaries.
+        code_bytes: of the program itself.
+    """
+
+    argument_bytes: int
+    output_bytes: int
+    temporary_bytes: int
+    alias_bytes: int
+    peak_bytes: int
+    code_bytes: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Compiled:
+    """A plan, compiled for a machine that is not attached; made by `ml.compile_for`.
+
+    Attributes:
+        plan: what was compiled.
+        target: for what.
+        donated: whether the arguments that the next call gets anew may be overwritten.
+        collectives: of the compiled program, as read from its text.
+        comparison: of the collectives with those of the plan.
+        memory: of one device.
+        cycles: the compiler's estimate for all operations of one run on one device, loops counted as often as they
+            turn; what is sent between devices is not among it. None where the compiler gives none (GPUs).
+        device_kind: what the compiler calls the device.
+        standing: where each device of the mesh stands on a TPU's slice, row-major: the chip's coordinates, and which of
+            the chip's devices it is; None for GPUs, which are numbered as they stand.
+        compile_seconds: how long the compiler took.
+        versions: of the compiler and of JAX, by package.
+        hlo: the text of the compiled program.
+    """
+
+    plan: Plan
+    target: Target
+    donated: bool
+    collectives: tuple[HloCollective, ...]
+    comparison: Comparison
+    memory: CompiledMemory
+    cycles: int | None
+    device_kind: str
+    standing: tuple[tuple[int, ...], ...] | None
+    compile_seconds: float
+    versions: Mapping[str, str]
+    hlo: str
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes that one device holds at one time."""
+        return self.memory.peak_bytes
+
+    @property
+    def equal(self) -> bool:
+        """Whether the compiled collectives are exactly those predicted, in bytes by kind and mesh axes."""
+        return self.comparison.equal
+
+    @property
+    def ok(self) -> bool:
+        """Whether they are, but for differences that are explained."""
+        return self.comparison.ok
+
+    @functools.cached_property
+    def memory_rows(self) -> tuple[tuple[str, int | None, int], ...]:
+        """Bytes of one device: what they are of, predicted (None where nothing is), and compiled."""
+        planned, made = self.plan.memory, self.memory
+        rows = [
+            ("arguments", planned.argument_bytes, made.argument_bytes),
+            ("outputs", planned.output_bytes, made.output_bytes),
+            ("at the peak", getattr(planned, "peak_bytes", None), made.peak_bytes),
+        ]
+        return (*rows, ("of these donated", None, made.alias_bytes)) if self.donated else tuple(rows)
+
+    def __str__(self):
+        lines = [f"{_mark(self.ok)} compiled for {self.target}: {self._verdict()}", f"  {self._made_by()}"]
+        lines.append(f"  {'payload bytes of a device':44}{'predicted':>16}{'compiled':>16}")
+        lines += [
+            f"  {_mark(row.ok)} {_name(row):42}{row.predicted:16,}{row.compiled:16,}" for row in self.comparison.rows
+        ]
+        if not self.comparison.rows:
+            lines.append(f"  {_mark(True)} no collectives")
+        lines += [f"    · {text}" for text in self.explanations]
+        lines.append(f"  {'memory of a device, bytes':44}{'predicted':>16}{'compiled':>16}")
+        lines += [f"    {name:42}{_count(planned):>16}{made:16,}" for name, planned, made in self.memory_rows]
+        if self.cycles is not None:
+            lines.append(f"  {self.cycles:,} cycles of computing, as the compiler estimates them")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    @property
+    def explanations(self) -> tuple[str, ...]:
+        """Every rule by which collectives differ, with how many do, and their bytes."""
+        found: dict[str, list[int]] = {}
+        for difference in self.comparison.differences:
+            sums = found.setdefault(difference.rule, [0, 0, 0])
+            for place, piece in enumerate((difference.predicted, difference.compiled)):
+                sums[place + 1] += piece.payload * difference.times
+            sums[0] += difference.times
+        return tuple(
+            f"{rule} ({times:,} arrays, {before:,} B as predicted, {after:,} B as compiled): {RULES[rule]}"
+            for rule, (times, before, after) in found.items()
+        )
+
+    def _verdict(self) -> str:
+        if self.equal:
+            return "all collectives as predicted"
+        wrong = sum(not row.ok for row in self.comparison.rows)
+        return "all differences are explained" if not wrong else f"{wrong} differences are not explained"
+
+    def _made_by(self) -> str:
+        versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
+        return f"{self.device_kind} × {self.target.devices:,}; {versions}; {self.compile_seconds:.1f} s"
+
+    def _repr_html_(self) -> str:
+        head = '<tr><th style="text-align:left">{}</th><th>predicted</th><th>compiled</th></tr>'
+        rows = [head.format("payload bytes of a device")]
+        rows += [_row(f"{_mark(row.ok)} {_name(row)}", row.predicted, row.compiled) for row in self.comparison.rows]
+        rows.append(head.format("memory of a device, bytes"))
+        rows += [_row(*row) for row in self.memory_rows]
+        notes = [*self.explanations] + ([f"{self.cycles:,} cycles of computing"] if self.cycles is not None else [])
+        listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+        title = f"{_mark(self.ok)} <b>{html.escape(str(self.target))}</b>: {self._verdict()}"
+        return (
+            f"<div>{title}<br><small>{html.escape(self._made_by())}</small>"
+            f"<table>{''.join(rows)}</table><ul>{listed}</ul></div>"
+        )
+
+
+def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str, Any], text: str) -> Compiled:
+    """Reads what the compiler's process has answered.
+
+    Args:
+        plan: what was compiled.
+        target: for what.
+        donated: whether arguments were.
+        answer: of `compiling.py`.
+        text: of the compiled program.
+
+    Raises:
+        RunError: the text holds a collective that cannot be read.
+    """
+    sizes, found = plan.mesh.axes, answer["memory"]
+    # A loop that stops by its data is counted as one turn, in the plan and here.
+    collectives = read_collectives(text, sizes, unknown_trips=1)
+    names = ("argument_size", "output_size", "temp_size", "alias_size", "peak_memory", "generated_code_size")
+    return Compiled(
+        plan=plan,
+        target=target,
+        donated=donated,
+        collectives=collectives,
+        comparison=compare(plan.collectives, collectives, sizes),
+        memory=CompiledMemory(*(found[name] for name in names)),
+        cycles=estimated_cycles(text),
+        device_kind=answer["device_kind"],
+        standing=tuple(map(tuple, answer["standing"])) if answer["standing"] else None,
+        compile_seconds=answer["compiling_seconds"],
+        versions=dict(answer["versions"]),
+        hlo=text,
+    )
+
+
+def estimated_cycles(text: str) -> int | None:
+    """Adds up the cycles that the TPU compiler writes beside each operation, times its executions; None without any."""
+    if not _CYCLES.search(text):
+        return None
+    cycles = 0
+    for visit in visits(parse_module(text), 1, _has_cycles):
+        for instruction in visit.computation.instructions.values():
+            if found := _CYCLES.search(instruction.attributes):
+                cycles += int(found[1]) * visit.times
+    return cycles
+
+
+def _has_cycles(instruction: Instruction) -> bool:
+    return _CYCLES.search(instruction.attributes) is not None
+
+
+def _mark(good: bool) -> str:
+    return "✓" if good else "✗"
+
+
+def _name(row: Row) -> str:
+    return f"{row.kind} over {'+'.join(row.axes or ('?',))}"
+
+
+def _count(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _row(name: str, planned: int | None, made: int) -> str:
+    numbers = "".join(f'<td style="text-align:right">{_count(number)}</td>' for number in (planned, made))
+    return f'<tr><td style="text-align:left">{html.escape(name)}</td>{numbers}</tr>'

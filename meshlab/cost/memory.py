@@ -1,0 +1,272 @@
+"""The memory of a plan: the most that one device holds at once, when that is, and what it is made of.
+
+    plan.memory.peak_bytes          bytes of one device at the worst moment
+    plan.memory.parts               what they are: parameters, optimizer state, activations, …
+    plan.memory.at_peak             every value that is in memory then, the largest first, with name and source line
+    plan.memory.timeline            bytes after each step
+    plan.memory.donated             the same where arguments that the next call gets anew are overwritten
+
+The steps of a plan are taken for what a compiler makes of them: some values are never stored (`clusters`), the others
+are made and read in the compiler's order (`liveness`), and those that are gone before an output is made lie in its
+space (`placing`). Arguments, and the space of outputs, are there from the first step to the last.
+
+How far the figures are from those of XLA is measured for every program and published: docs/accuracy.md. What XLA loses
+to gaps between buffers is not counted, and nothing that a runtime itself needs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+import jax
+import numpy as np
+
+from ..engine.code import Literal, item_bytes, nbytes
+from ..engine.spec import Spec, local_shape
+from ..engine.steps import Move, Part, Step
+from .backends import BACKENDS, Backend
+from .building import built
+from .liveness import Held, live
+from .nodes import Buffer
+from .placing import Numbers, Placed, aligned, place
+from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
+
+if TYPE_CHECKING:
+    from ..engine.plan import Plan
+    from ..engine.source import Source
+    from .setting import Setting
+
+_SHOWN = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Alive:
+    """One value that is in memory at the worst moment.
+
+    Attributes:
+        name: its place, the name that it is given in the user's code, or the operation that makes it.
+        place: where it is stored, if it is an argument or an output.
+        dims: the dim of each axis; "1" for an axis of size 1.
+        shape: on one device.
+        dtype: its dtype.
+        bytes: on one device.
+        source: the user's line that makes it; None for arguments.
+        role: what it is for; see `roles`.
+    """
+
+    name: str
+    place: str | None
+    dims: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    source: Source | None
+    role: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """The memory of one device while one step runs.
+
+    Attributes:
+        step: what runs: an operation or a collective; "start" before the first.
+        source: the user's line.
+        bytes: what is in memory then, in bytes.
+    """
+
+    step: str
+    source: Source | None
+    bytes: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Memory:
+    """The memory of one device.
+
+    Attributes:
+        plan: whose memory it is.
+        placed: where its buffers lie.
+        backend: how the compiler lays them out.
+        is_donated: whether the arguments that the next call gets anew are overwritten.
+    """
+
+    plan: Plan
+    placed: Placed
+    backend: Backend
+    is_donated: bool = False
+
+    @functools.cached_property
+    def peak_bytes(self) -> int:
+        """Bytes at the worst moment."""
+        return round(peak_bytes(self.placed, self.backend, self.plan, self._nbytes))
+
+    @property
+    def argument_bytes(self) -> int:
+        """Bytes of all arguments, exact."""
+        return self.plan.stored.argument_bytes
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of all outputs, exact; with donation some of them lie in the space of arguments."""
+        return self.plan.stored.output_bytes
+
+    @property
+    def temporary_bytes(self) -> int:
+        """Bytes at the worst moment beside arguments and the space of outputs."""
+        return round(float(np.max(self._heap, initial=0.0)))
+
+    def at(self, setting: Setting) -> Numbers:
+        """Returns the bytes at the worst moment at other sizes than the plan's own: an array, one for each point.
+
+        Which buffer lies in which other's space is as at the plan's own sizes.
+        """
+        return peak_bytes(
+            self.placed, self.backend, self.plan, lambda buffer: setting.nbytes(buffer.key) * buffer.factor
+        )
+
+    @functools.cached_property
+    def donated(self) -> Memory:
+        """The memory where the arguments that the next call gets anew are overwritten: `plan.run(donate=True)`."""
+        roles = roles_of(self.plan.program)
+        placed = place(self.placed.live, lambda held: self._nbytes(held.buffer), roles.donors)
+        return dataclasses.replace(self, placed=placed, is_donated=True)
+
+    @functools.cached_property
+    def parts(self) -> Mapping[str, int]:
+        """What the bytes at the worst moment are for; they add up to `peak_bytes`."""
+        found: dict[str, int] = dict.fromkeys(ROLES, 0)
+        for alive in self.at_peak:
+            found[alive.role] += alive.bytes
+        found[TEMPORARIES] += self.peak_bytes - sum(found.values())
+        return {role: size for role, size in found.items() if size}
+
+    @functools.cached_property
+    def at_peak(self) -> tuple[Alive, ...]:
+        """Every value in memory at the worst moment, the largest first."""
+        at = int(np.argmax(self._heap))
+        arguments = self.placed.live.arguments[: len(self.plan.program.arguments)]
+        heap = (
+            held
+            for held, begin, end in zip(self.placed.heap, self.placed.begins, self.placed.ends, strict=True)
+            if begin <= at < end
+        )
+        found = [self._alive(held) for held in (*arguments, *self.placed.kept, *heap)]
+        return tuple(sorted(found, key=lambda alive: -alive.bytes))
+
+    @functools.cached_property
+    def timeline(self) -> tuple[Point, ...]:
+        """What is in memory while each step runs, in the compiler's order; one turn of a loop stands for all."""
+        least = self.peak_bytes - self.temporary_bytes
+        heap, points = self._heap, self.placed.live.points
+        return tuple(
+            Point(_name(step), self._source(step), least + round(float(heap[i]))) for i, step in enumerate(points)
+        )
+
+    @functools.cached_property
+    def _heap(self) -> np.ndarray:
+        return self.placed.heap_bytes(lambda held: aligned(self._nbytes(held.buffer), self.backend.step))
+
+    def _nbytes(self, buffer: Buffer) -> int:
+        """Bytes of a buffer on one device."""
+        value, spec = buffer.key
+        code = self.plan.program.code
+        elements = math.prod(self._shape(value, spec))
+        return round(elements * item_bytes(code.dtypes[value]) * buffer.factor)
+
+    def _shape(self, value: int, spec: Spec) -> tuple[int, ...]:
+        return local_shape(self.plan.program.code.shapes[value], spec, self.plan.grid)
+
+    def _alive(self, held: Held) -> Alive:
+        """A buffer as it is told to people."""
+        program, (value, spec) = self.plan.program, held.buffer.key
+        place = None
+        if held.argument >= 0:
+            place = program.arguments[held.argument].place
+        elif held.output >= 0:
+            place = program.outputs[held.output]
+        shown = program.value(value)
+        return Alive(
+            place or shown.label,
+            place,
+            tuple(dim or "1" for dim in shown.dims),
+            self._shape(value, spec),
+            str(shown.dtype),
+            self._nbytes(held.buffer),
+            None if held.argument >= 0 else shown.source,
+            self._role(held),
+        )
+
+    def _role(self, held: Held) -> str:
+        """What a buffer is for."""
+        roles, program, value = roles_of(self.plan.program), self.plan.program, held.buffer.key[0]
+        if held.argument >= 0:
+            return roles.arguments[held.argument]
+        if held.output >= 0:
+            is_gradient = value in roles.backward and program.code.shapes[value] in roles.shapes
+            return roles.outputs.get(held.output, GRADIENTS if is_gradient else OUTPUTS)
+        if value in roles.parameters:
+            return PARAMETERS
+        if value in roles.backward:
+            return GRADIENTS if program.code.shapes[value] in roles.shapes else TEMPORARIES
+        points = self.placed.live.points
+        first, last = points[held.begin], points[min(held.end, len(points) - 1)]
+        return ACTIVATIONS if roles.is_backward(last) and not roles.is_backward(first) else TEMPORARIES
+
+    def _source(self, step: Step | None) -> Source | None:
+        if isinstance(step, Move):
+            return self.plan.program.value(step.name).source
+        return None if step is None or isinstance(step, Part) else step.operation.source
+
+    def __repr__(self):
+        rows = [f"{role:<16} {size:>15,} B" for role, size in self.parts.items()]
+        lines = [f"{a.bytes:>15,} B  {a.role:<16} {a.name} [{' '.join(a.dims)}]" for a in self.at_peak[:_SHOWN]]
+        return "\n".join([f"{'peak':<16} {self.peak_bytes:>15,} B", *rows, "at the peak:", *lines])
+
+
+def memory_of(plan: Plan, platform: str | None = None) -> Memory:
+    """Finds where the memory of a plan goes, where no argument is overwritten.
+
+    Args:
+        plan: the plan.
+        platform: whose compiler it is: "cpu", "gpu" or "tpu"; None for that of the machine that its mesh lies on.
+    """
+    backend = _backend(plan) if platform is None else BACKENDS[platform]
+    found = live(built(plan))
+    memory = Memory(plan, Placed(found, (), (), {}, np.zeros(0, int), np.zeros(0, int)), backend)
+    return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
+
+
+def peak_bytes(placed: Placed, backend: Backend, plan: Plan, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
+    """Returns the bytes of one device at the worst moment, for any sizes.
+
+    Args:
+        placed: where the buffers of the plan lie.
+        backend: how the compiler lays them out.
+        plan: the plan.
+        nbytes: the bytes of a buffer, a number or an array of numbers.
+    """
+    arguments = placed.live.arguments[: len(plan.program.arguments)]
+    fixed = sum(nbytes(held.buffer) for held in (*arguments, *placed.kept)) + _literal_bytes(plan)
+    heap = placed.heap_bytes(lambda held: aligned(nbytes(held.buffer), backend.step))
+    return fixed + np.max(heap, axis=0, initial=0.0)
+
+
+def _literal_bytes(plan: Plan) -> int:
+    """Bytes of outputs that are numbers in the program."""
+    outputs = plan.program.code.block.outputs
+    return sum(nbytes(1, jax.dtypes.result_type(value.value)) for value in outputs if isinstance(value, Literal))
+
+
+def _backend(plan: Plan) -> Backend:
+    placement = plan.mesh.on
+    return BACKENDS["cpu" if placement is None else placement.hardware.platform]
+
+
+def _name(step: Step | None) -> str:
+    if isinstance(step, Move):
+        return step.hop.kind
+    return "start" if step is None or isinstance(step, Part) else step.operation.name

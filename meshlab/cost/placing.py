@@ -1,0 +1,124 @@
+"""Where buffers lie: what is written into the space of an output before that is made, and what needs space of its own.
+
+    w'  [begins 30, an output of 16,384 bytes]      its space is there from the start
+    h   [4 to 12, 4,096 bytes]                      lies in it: h is gone before w' is made
+    x   [8 to 31, 4,096 bytes]                      does not fit in time: it needs space of its own
+
+XLA's buffer assignment does so (openxla/xla, `BufferAssigner`): from the largest buffer to the smallest, each goes
+where one that is kept to the end has room for it, and all that is left shares one heap. Here the heap is as large as
+the most that is alive in it at once; what XLA loses to gaps between buffers is not counted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .liveness import Held, Live
+
+# A number, or an array of numbers: one for each point of a what-if.
+Numbers = Any
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Placed:
+    """Where the buffers of a plan lie.
+
+    Attributes:
+        live: when they are alive.
+        kept: the buffers of outputs that have space of their own, not that of a donated argument.
+        heap: the buffers in the heap.
+        inside: for buffers that lie in the space of another, that one.
+        begins: for each buffer in the heap the first point at which it takes space.
+        ends: the first point at which it does not any more.
+    """
+
+    live: Live
+    kept: tuple[Held, ...]
+    heap: tuple[Held, ...]
+    inside: Mapping[Held, Held]
+    begins: np.ndarray
+    ends: np.ndarray
+
+    def heap_bytes(self, nbytes: Callable[[Held], Numbers]) -> Numbers:
+        """Returns the bytes in the heap at each point: [points], or [points, …] for sizes that are arrays."""
+        sizes = [np.asarray(nbytes(held), np.float64) for held in self.heap]
+        shape = np.broadcast_shapes((), *(size.shape for size in sizes))
+        change = np.zeros((len(self.live.points) + 2, *shape))
+        if sizes:
+            all_sizes = np.stack([np.broadcast_to(size, shape) for size in sizes])
+            np.add.at(change, self.begins, all_sizes)
+            np.subtract.at(change, self.ends, all_sizes)
+        return np.cumsum(change, axis=0)
+
+
+def aligned(size: Numbers, step: int) -> Numbers:
+    """Returns a size as it is taken from the heap: a multiple of so many bytes."""
+    return np.ceil(np.asarray(size) / step) * step
+
+
+def place(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] | None = None) -> Placed:
+    """Finds where buffers lie.
+
+    Args:
+        live: when they are alive.
+        nbytes: the bytes of a buffer.
+        donated: for outputs that take the space of an argument, by position, that argument's position.
+    """
+    size = {id(held): nbytes(held) for held in (*live.held, *live.arguments)}
+    spaces, heap, inside = [], [], {}
+    arguments = {held.argument: held for held in live.arguments}
+    donors = {output: arguments[argument] for output, argument in (donated or {}).items()}
+    occupied: dict[int, list[Held]] = {}
+    kept = []
+    for held in sorted((h for h in live.held if h.output >= 0), key=lambda h: -size[id(h)]):
+        donor = donors.get(held.output)
+        if donor is not None and size[id(donor)] == size[id(held)]:
+            space = donor
+            # What cannot be written over its argument is made elsewhere, and copied when the argument is read no more.
+            if _clash(donor, held):
+                heap.append(held)
+            else:
+                inside[held] = donor
+            occupied[id(space)] = [donor, held]
+        else:
+            space = held
+            kept.append(held)
+            occupied[id(space)] = [held]
+        spaces.append(space)
+    spaces.reverse()
+    for held in sorted((h for h in live.held if h.output < 0), key=lambda h: -size[id(h)]):
+        wanted = size[id(held)]
+        for space in spaces:
+            if size[id(space)] >= wanted and not any(_clash(held, other) for other in occupied[id(space)]):
+                occupied[id(space)].append(held)
+                inside[held] = space
+                break
+        else:
+            heap.append(held)
+    return Placed(live, tuple(kept), tuple(heap), inside, *_written_over(heap, size))
+
+
+def _clash(one: Held, other: Held) -> bool:
+    """Whether two buffers are alive at once, and neither is written over the other."""
+    if one.end < other.begin or other.end < one.begin:
+        return False
+    follows = (one.end == other.begin and one in other.over) or (other.end == one.begin and other in one.over)
+    return not follows
+
+
+def _written_over(heap: Sequence[Held], size: Mapping[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    """When each buffer in the heap takes space, if what follows it is written over it."""
+    position = {id(held): i for i, held in enumerate(heap)}
+    begins = np.array([held.begin for held in heap], int)
+    ends = np.array([held.end + 1 for held in heap], int)
+    for held in heap:
+        for over in held.over:
+            at = position.get(id(over))
+            if at is not None and ends[at] == held.begin + 1 and size[id(over)] == size[id(held)]:
+                ends[at] = held.begin
+                break
+    return begins, ends

@@ -1,0 +1,333 @@
+"""What if: one plan on other machines, meshes, batches and sequences, all points at once.
+
+    found = ml.sweep(plan, on=["v5e", "v5p", "h100"], batch=[8, 16, 32, 64], data=[8, 16, 32])
+    found.estimate                      seconds, an array of 3 x 4 x 3 points; nan where there can be no such plan
+    found.fits                          whether each fits in the memory of a device
+    found.columns()                     the same as columns of a table, one row for each point, ready to plot
+    ml.crossover(fsdp, tensor, "batch", 8, 4096)        the batches at which two plans take equally long
+
+The steps of a plan are taken as they are; only sizes and machines change. (Planned anew at another size, a plan may
+choose another chain of collectives for a relayout; all else stays.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..engine.errors import closest, listed
+from ..engine.exchange import exchanges_of
+from ..engine.mesh import Mesh
+from ..engine.parts import counted
+from ..engine.steps import Compute
+from .exchanging import follows
+from .hardware import Hardware, HardwareError
+from .memory import Memory, memory_of
+from .meshes import laid, machine_of
+from .schedule import links_of
+from .setting import Options, Setting, together
+from .time import Time, time_of
+from .topology import Placement
+
+if TYPE_CHECKING:
+    from ..engine.plan import Plan
+
+ON = "on"
+_FIGURES = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
+# So many sizes are looked at for a change of sign, and then so often halved: down to neighbouring floats.
+_LOOKED_AT, _HALVINGS = 1025, 60
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sweep:
+    """A plan at many points. Every array has one axis for each thing that was varied, in the order of the arguments.
+
+    Attributes:
+        plan: the plan.
+        varied: what was varied: "on", dims and mesh axes, with the values that each takes.
+        figures: seconds by name, as in `Time`, with `flops` and `memory_bytes`; nan where a point is not possible.
+        communication: seconds of collectives by the mesh axes that they run over.
+        peak_bytes: of one device, at the worst moment; see `plan.memory`.
+        limit_bytes: what one device holds.
+        reasons: for points that are not possible, by position, why.
+    """
+
+    plan: Plan
+    varied: Mapping[str, tuple[Any, ...]]
+    figures: Mapping[str, np.ndarray]
+    communication: Mapping[str, np.ndarray]
+    peak_bytes: np.ndarray
+    limit_bytes: np.ndarray
+    reasons: Mapping[tuple[int, ...], str]
+
+    @property
+    def estimate(self) -> np.ndarray:
+        """Seconds of a step; nan where a point is not possible."""
+        return self.figures["estimate"]
+
+    @property
+    def fits(self) -> np.ndarray:
+        """Whether the memory of a device suffices; no where a point is not possible."""
+        return self.peak_bytes <= self.limit_bytes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each thing takes."""
+        return tuple(map(len, self.varied.values()))
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Returns a table, one row for each point: what was varied, then every figure."""
+        grids = np.meshgrid(*(np.array(list(map(_plain, values))) for values in self.varied.values()), indexing="ij")
+        found = {name: grid.ravel() for name, grid in zip(self.varied, grids, strict=True)}
+        found |= {name: values.ravel() for name, values in self.figures.items()}
+        found |= {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
+        return found | {"peak_bytes": self.peak_bytes.ravel(), "fits": self.fits.ravel()}
+
+
+def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
+    """Costs a plan at many points at once.
+
+    Args:
+        plan: the plan; mesh axes that are varied have more than one device in it.
+        on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that on which the plan's mesh lies.
+        varied: sizes of dims and mesh axes by name, one or several each; options as in `Time.given`.
+
+    Raises:
+        HardwareError: there is no such machine, dim, mesh axis or option; sizes are not positive integers; or the plan
+            cannot be had at any of the points.
+    """
+    known = [field.name for field in dataclasses.fields(Options)]
+    options = Options(**{name: varied.pop(name) for name in known if name in varied})
+    axes = _values(plan, on, varied)
+    _check_exchanges(plan, [name for name in axes if name != ON])
+    points = list(itertools.product(*axes.values()))
+    shape = tuple(map(len, axes.values()))
+    placements, reasons = _placed(plan, axes, points)
+    if len(reasons) == len(points):
+        raise HardwareError(f"The plan cannot be had at any of these points: {next(iter(reasons.values()))}")
+    figures = {name: np.full(len(points), np.nan) for name in _FIGURES}
+    sent: dict[str, np.ndarray] = {}
+    peak, limit = np.full(len(points), np.nan), np.full(len(points), np.nan)
+    memories: dict[str, Memory] = {}
+    blocks: dict[Any, Any] = {}
+    for group in _alike(plan, placements):
+        setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group])
+        setting = dataclasses.replace(setting, options=options, blocks=blocks, _known={})
+        _enter(time_of(setting), group, figures, sent, len(points))
+        if setting.platform not in memories:
+            memories[setting.platform] = memory_of(plan, setting.platform)
+        peak[group] = memories[setting.platform].at(setting)
+        limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
+    return Sweep(
+        plan,
+        axes,
+        {name: values.reshape(shape) for name, values in figures.items()},
+        {name: values.reshape(shape) for name, values in sent.items()},
+        peak.reshape(shape),
+        limit.reshape(shape),
+        {tuple(map(int, np.unravel_index(i, shape))): reason for i, reason in reasons.items()},
+    )
+
+
+def crossover(
+    one: Plan, other: Plan, name: str, low: float, high: float, *, of: str = "estimate", **options: Any
+) -> tuple[float, ...]:
+    """Returns the sizes at which two plans take equally long, smallest first; sizes between integers too.
+
+    Args:
+        one: a plan.
+        other: another, of the same program or not.
+        name: the dim that is varied.
+        low: where to begin.
+        high: where to end.
+        of: which of a `Time`'s figures: "estimate", "lower", "upper", "compute", "exposed", …
+        options: as in `Time.given`.
+
+    Raises:
+        HardwareError: there is no such dim or figure, or `low` is not below `high`.
+
+    Between two sizes where one of them is faster and then the other, the size is found by halving, down to neighbouring
+    floating-point numbers.
+    """
+    if of not in _FIGURES:
+        raise HardwareError(f"A time has no figure `{of}`.{closest(of, _FIGURES)} There are {listed(_FIGURES)}.")
+    if not 0 < low < high:
+        raise HardwareError(f"A crossover was looked for between {low:g} and {high:g}; give 0 < low < high.")
+    chosen = Options(**options)
+
+    def apart(sizes: np.ndarray) -> np.ndarray:
+        return seconds_at(one, name, sizes, of, chosen) - seconds_at(other, name, sizes, of, chosen)
+
+    sizes = np.geomspace(low, high, _LOOKED_AT)
+    differences = apart(sizes)
+    found = [float(size) for size, difference in zip(sizes, differences, strict=True) if difference == 0]
+    turns = np.flatnonzero(np.sign(differences[:-1]) * np.sign(differences[1:]) < 0)
+    below, above = sizes[turns], sizes[turns + 1]
+    sign = np.sign(differences[turns])
+    for _ in range(_HALVINGS if len(turns) else 0):
+        middle = (below + above) / 2
+        same = np.sign(apart(middle)) == sign
+        below, above = np.where(same, middle, below), np.where(same, above, middle)
+    return tuple(sorted([*found, *map(float, above)]))
+
+
+def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Options) -> np.ndarray:
+    """Returns a figure of a plan's time at many sizes of one dim.
+
+    Raises:
+        HardwareError: there is no such dim, or the plan's mesh lies on no machine.
+    """
+    _check_names(plan, {name: sizes})
+    _check_exchanges(plan, [name])
+    if name not in plan.program.dims:
+        raise HardwareError(f"`{name}` is a mesh axis; a crossover is looked for along a dim.")
+    placement = machine_of(plan.mesh, "ml.crossover")
+    setting = Setting(plan, together(plan.program, {name: sizes}), plan.grid, (placement,), options=options)
+    return np.broadcast_to(getattr(time_of(setting), of), sizes.shape)
+
+
+def _plain(value: Any) -> Any:
+    return value.name if isinstance(value, Hardware) else value
+
+
+def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    """What each thing that is varied takes."""
+    _check_names(plan, varied)
+    machines = on if isinstance(on, list | tuple) else [on]
+    found: dict[str, tuple[Any, ...]] = {} if on is None else {ON: tuple(machines)}
+    problems = []
+    for name, sizes in varied.items():
+        values = np.atleast_1d(np.asarray(sizes))
+        if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or values.min() < 1:
+            problems.append(f"`{name}` was given {sizes!r}")
+        elif name in plan.mesh.axes and plan.mesh.axes[name] == 1:
+            problems.append(f"the mesh axis `{name}` has one device, so that nothing is split over it: plan it with 2")
+        found[name] = tuple(values.tolist())
+    if problems:
+        raise HardwareError(f"This cannot be varied: {'; '.join(problems)}. Give positive integers: batch=[8, 16, 32].")
+    return found
+
+
+def _check_names(plan: Plan, varied: Mapping[str, Any]):
+    known = (*plan.program.dims, *plan.mesh.axes)
+    unknown = [name for name in varied if name not in known]
+    if unknown:
+        raise HardwareError(
+            f"There is no dim and no mesh axis {listed(unknown)}.{closest(unknown[0], known)} There are"
+            f" {listed(known)}."
+        )
+
+
+def _check_exchanges(plan: Plan, varied: Sequence[str]):
+    """What a local form exchanges is known for the sizes at which it was run on shapes, and for no others."""
+    involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
+    sent = exchanges_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
+    for step, _ in counted(plan.planned.steps):
+        if not isinstance(step, Compute):
+            continue
+        for exchange in sent.get(step.operation, ()):
+            if (name := follows(step, exchange, plan, involved)) is not None:
+                raise HardwareError(
+                    f"`{name}` cannot be varied: what devices exchange for the {step.operation.name} at"
+                    f" {step.operation.source} is known at this size alone. Trace and plan the program at the others."
+                )
+
+
+def _placed(
+    plan: Plan, axes: Mapping[str, tuple[Any, ...]], points: Sequence[tuple[Any, ...]]
+) -> tuple[list[Placement | None], dict[int, str]]:
+    """For each point how its mesh lies on its machine, or why the plan cannot be had there."""
+    known: dict[Any, Placement | str] = {}
+    placements: list[Placement | None] = []
+    reasons: dict[int, str] = {}
+    rules = {(dim, split) for dim, split in _splits(plan)}
+    follows = {dim: name for name in axes for dim in together(plan.program, {name: 0})}
+    for i, point in enumerate(points):
+        values = dict(zip(axes, point, strict=True))
+        mesh = Mesh(tuple((name, values.get(name, size)) for name, size in plan.mesh.shape))
+        machine = values.get(ON)
+        key = (machine if isinstance(machine, str) else id(machine), mesh.shape)
+        if key not in known:
+            known[key] = _try(plan, mesh, machine)
+        found = known[key]
+        sizes = {**plan.program.dims, **{dim: values[name] for dim, name in follows.items()}}
+        uneven = [
+            f"`{dim}` of {sizes[dim]} is not divided by {math.prod(mesh.axes[a] for a in split)} ({'+'.join(split)})"
+            for dim, split in sorted(rules)
+            if sizes[dim] % math.prod(mesh.axes[a] for a in split)
+        ]
+        if isinstance(found, str) or uneven:
+            reasons[i] = found if isinstance(found, str) else "; ".join(uneven) + "."
+            placements.append(None)
+        else:
+            placements.append(found)
+    return placements, reasons
+
+
+def _try(plan: Plan, mesh: Mesh, machine: Any) -> Placement | str:
+    try:
+        if machine is None:
+            own = machine_of(plan.mesh, "ml.sweep")
+            return own if mesh == Mesh(plan.mesh.shape) else laid(own.hardware, mesh)
+        return laid(machine, mesh)
+    except HardwareError as error:
+        if "machine" in str(error).split(".")[0]:  # no such machine, or none at all: no point can be had
+            raise
+        return str(error)
+
+
+def _splits(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
+    """The dims that the layout splits, each with the mesh axes that do, anywhere."""
+    layouts = (plan.layout.rules, *plan.layout.places.values())
+    found = []
+    for rules in layouts:
+        for name, axes in rules.items():
+            dim, split = name.removesuffix("?"), tuple(axes or ())
+            if dim in plan.program.dims and split and all(axis in plan.mesh.axes for axis in split):
+                found.append((dim, split))
+    return found
+
+
+def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]]:
+    """The possible points in groups of one platform, whose mesh axes keep the same links busy."""
+    groups: dict[Any, list[int]] = {}
+    seen: dict[int, Any] = {}
+    for i, placement in enumerate(placements):
+        if placement is not None:
+            if id(placement) not in seen:
+                links = [links_of(placement, axis) for axis in plan.mesh.axes]
+                seen[id(placement)] = placement.hardware.platform, *links
+            groups.setdefault(seen[id(placement)], []).append(i)
+    return list(groups.values())
+
+
+def _setting(
+    plan: Plan,
+    axes: Mapping[str, tuple[Any, ...]],
+    points: Sequence[tuple[Any, ...]],
+    placements: Sequence[Placement | None],
+) -> Setting:
+    values = {name: np.array([point[i] for point in points]) for i, name in enumerate(axes) if name != ON}
+    numbers: dict[int, int] = {}
+    kept = []
+    for placement in placements:
+        assert placement is not None
+        if id(placement) not in numbers:
+            numbers[id(placement)] = len(kept)
+            kept.append(placement)
+    which = np.array([numbers[id(placement)] for placement in placements])
+    grid = {name: values.get(name, size) for name, size in plan.mesh.shape}
+    dims = {name: sizes.astype(float) for name, sizes in together(plan.program, values).items()}
+    return Setting(plan, dims, grid, tuple(kept), which)
+
+
+def _enter(time: Time, group: Sequence[int], figures: dict[str, np.ndarray], sent: dict[str, np.ndarray], count: int):
+    for name, values in figures.items():
+        values[group] = getattr(time, name)
+    for axes, seconds in time.communication.items():
+        sent.setdefault(axes, np.full(count, np.nan))[group] = seconds

@@ -1,0 +1,248 @@
+"""How one operation becomes nodes: most are one, of a kind that a table tells by their primitive; a few are more.
+
+    mul x, 2.0                       map
+    dot_general of x turned          permute → opaque: a product reads its operands in an order of its own
+    reduce_max, split and exchanged  fold → collective
+
+What is more follows what XLA makes of these operations before it fuses (openxla/xla: `DotDecomposer`,
+`TransposeFolding`, `AlgebraicSimplifier`, `TreeReductionRewriter`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..engine.code import Literal, Operation, item_bytes
+from ..engine.rules.elementwise import ELEMENTWISE
+from ..engine.steps import Compute
+from .dataflow import Key
+from .fusion import BITCASTS, EXPENSIVE, REDUCING
+from .nodes import Buffer, Node
+
+if TYPE_CHECKING:
+    from .building import Scope
+
+Shape = tuple[int, ...]
+Rule = Callable[["Scope", Compute, Sequence["int | None"], Sequence[Key]], None]
+
+# XLA for CPUs sums along axes that are longer in two stages (`TreeReductionRewriter`); arrays of so many elements are
+# handed to a library instead (`YnnMatcher`).
+WINDOW, LEAST_ELEMENTS = 32, 4096
+KINDS: dict[str, str] = (
+    dict.fromkeys(ELEMENTWISE, "map")
+    | dict.fromkeys("slice pad rev dynamic_slice".split(), "permute")
+    | dict.fromkeys(BITCASTS, "view")
+    | dict.fromkeys(REDUCING, "fold")
+    | {"broadcast_in_dim": "spread", "iota": "fill", "concatenate": "join", "gather": "lookup"}
+    | {"dynamic_update_slice": "update"}
+    | dict.fromkeys("scatter scatter-add scatter_add scatter_mul scatter_min scatter_max".split(), "overwrite")
+)
+_RULES: dict[str, Rule] = {}
+
+
+def translate(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """Adds the nodes of a step to a block that is being built.
+
+    Args:
+        scope: the block.
+        step: what runs.
+        operands: the nodes of its inputs; None for literals.
+        made: the keys of its results.
+    """
+    name = step.operation.name
+    kind = KINDS.get(name, "opaque")
+    if step.exchanged:
+        _exchanged(scope, step, operands, made)
+    elif name in _RULES:
+        _RULES[name](scope, step, operands, made)
+    elif len(made) > 1:
+        scope.several([r for r in operands if r is not None], made, "opaque")
+    else:
+        _plain(scope, step, kind, operands, made[0])
+
+
+def _plain(scope: Scope, step: Compute, kind: str, operands: Sequence[int | None], key: Key):
+    """An operation that is one node, of the kind of its primitive."""
+    reads, shape = [r for r in operands if r is not None], scope.builder.shape(key)
+    expensive = step.operation.name in EXPENSIVE and _is_costly(step)
+    if kind == "map":
+        if not reads:
+            kind = "fill"
+        elif _before_spread(scope, step, reads, key, expensive):
+            return
+        else:
+            reads = _with_scalars_spread(scope, reads, key, shape)
+    if kind == "spread" and reads and math.prod(shape) == math.prod(scope.graph.nodes[reads[0]].shape):
+        kind = "view"
+    scope.env[key] = number = scope.node(kind, reads, key, expensive=expensive, reused=kind == "spread")
+    node = scope.graph.nodes[number]
+    node.op = step.operation.name
+    if kind in ("map", "fill"):
+        node.literals = numbers(step.operation)
+
+
+def numbers(operation: Operation) -> tuple[Any, ...]:
+    """The numbers among the inputs of an operation."""
+    return tuple([np.asarray(v.value).item() for v in operation.inputs if isinstance(v, Literal)])
+
+
+def _is_costly(step: Compute) -> bool:
+    """Divisions of whole numbers by a constant are cheap."""
+    if step.operation.name not in ("div", "rem"):
+        return True
+    dtype = step.operation.equation.outvars[0].aval.dtype
+    return bool(np.issubdtype(dtype, np.inexact)) or not isinstance(step.operation.inputs[1], Literal)
+
+
+def _with_scalars_spread(scope: Scope, reads: Sequence[int], key: Key, shape: Shape) -> list[int]:
+    """What an operation reads, with scalars among arrays repeated for each element."""
+    scalars = [r for r in dict.fromkeys(reads) if shape and not scope.graph.nodes[r].shape]
+    spread = {r: scope.node("spread", (r,), key, reused=True) for r in scalars}
+    return [spread.get(r, r) for r in reads]
+
+
+def _before_spread(scope: Scope, step: Compute, reads: Sequence[int], key: Key, expensive: bool) -> bool:
+    """Computes what is computed of a repeated array alone before it is repeated, if that is so."""
+    nodes = scope.graph.nodes
+    arrays = {r for r in reads if nodes[r].shape}
+    spread = next(iter(arrays)) if len(arrays) == 1 else -1
+    if spread < 0 or nodes[spread].kind != "spread":
+        return False
+    source = nodes[nodes[spread].reads[0]]
+    if not source.shape or source.buffer is None:
+        return False
+    dtype = scope.builder.code.dtypes[key[0]]
+    factor = item_bytes(dtype) / item_bytes(scope.builder.code.dtypes[source.buffer.key[0]])
+    inner = (nodes[spread].reads[0], *(r for r in reads if r != spread))
+    small = Node("map", inner, Buffer(source.buffer.key, factor), source.shape, scope.step, expensive=expensive)
+    small.op, small.dtype, small.literals = step.operation.name, dtype, numbers(step.operation)
+    scope.env[key] = scope.node("spread", (scope.graph.add(small),), key, reused=True)
+    return True
+
+
+def _exchanged(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """An operation in its local form."""
+    reads, name = [r for r in operands if r is not None], step.operation.name
+    if len(made) > 1:
+        scope.several(reads, made, "opaque")
+    elif name in REDUCING:
+        local = _fold(scope, reads[0], step, made[0])
+        source, target = step.operands[0], step.results[0]
+        axes = () if source is None else tuple(sorted(a for a in source.axes if a not in target.axes))
+        scope.env[made[0]] = scope.reduced(local, made[0], axes, name)
+    elif name in ("gather", "dynamic_slice"):
+        scope.env[made[0]] = scope.node("lookup", reads, made[0], expensive=True)
+    else:
+        scope.env[made[0]] = scope.node("opaque", reads, made[0])
+
+
+def _fold(scope: Scope, read: int, step: Compute, key: Key) -> int:
+    """A sum or maximum; of small arrays along long axes in two stages, of which the first is never fused."""
+    node, axes = scope.graph.nodes[read], step.operation.params["axes"]
+    if any(node.shape[a] > WINDOW for a in axes) and math.prod(node.shape) < LEAST_ELEMENTS:
+        shape = tuple(math.ceil(n / WINDOW) if a in axes else n for a, n in enumerate(node.shape))
+        factor = math.prod(shape) / math.prod(node.shape)
+        made = Node("opaque", (read,), Buffer(scope.operand(step, 0), factor), shape, scope.step)
+        made.dtype = node.dtype
+        read = scope.graph.add(made)
+    number = scope.node("fold", (read,), key, expensive=True)
+    scope.graph.nodes[number].op = step.operation.name
+    return number
+
+
+def _rule(*names: str) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys(names, rule))
+        return rule
+
+    return register
+
+
+def _ascends(order: Sequence[int], shape: Shape) -> bool:
+    """Whether axes of more than one element keep their order."""
+    axes = [a for a in order if shape[a] != 1]
+    return axes == sorted(axes)
+
+
+def _turned(scope: Scope, step: Compute, side: int, read: int, order: Sequence[int]) -> int:
+    """An operand of a step with its axes in another order; made once."""
+    axes = tuple(a for a in order if scope.graph.nodes[read].shape[a] != 1)
+    if (read, axes) not in scope.turns:
+        scope.turns[read, axes] = scope.node("permute", (read,), scope.operand(step, side))
+    return scope.turns[read, axes]
+
+
+@_rule("dot_general")
+def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """A product of matrices, row by column: batch axes first, then those of rows, then those of columns."""
+    (contracted, batched) = step.operation.params["dimension_numbers"]
+    reads = []
+    for side, read in enumerate(operands):
+        if read is None:
+            continue
+        shape, batch, contract = scope.graph.nodes[read].shape, batched[side], contracted[side]
+        free = [a for a in range(len(shape)) if a not in batch and a not in contract]
+        wanted = [*batch, *free, *contract] if side == 0 else [*batch, *contract, *free]
+        other = [*batch, *contract, *free] if side == 0 else [*batch, *free, *contract]
+        # A single matrix may be read by rows or by columns.
+        swapped = len(free) <= 1 and len(contract) <= 1 and other == sorted(other)
+        reads.append(read if swapped or _ascends(wanted, shape) else _turned(scope, step, side, read, wanted))
+    scope.env[made[0]] = scope.node("opaque", reads, made[0])
+    scope.graph.nodes[scope.env[made[0]]].op = "dot_general"
+
+
+@_rule("conv_general_dilated")
+def _convolution(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """A convolution: the batch first and the channels last, of the window the channels that it makes last."""
+    numbers, reads = step.operation.params["dimension_numbers"], []
+    for side, (read, spec) in enumerate(zip(operands, (numbers.lhs_spec, numbers.rhs_spec), strict=True)):
+        if read is None:
+            continue
+        wanted = [spec[0], *spec[2:], spec[1]] if side == 0 else [*spec[2:], spec[1], spec[0]]
+        fits = _ascends(wanted, scope.graph.nodes[read].shape)
+        reads.append(read if fits else _turned(scope, step, side, read, wanted))
+    result, spec = scope.node("opaque", reads, made[0]), numbers.out_spec
+    if not _ascends([spec[0], *spec[2:], spec[1]], scope.builder.shape(made[0])):
+        result = scope.node("permute", (result,), made[0])
+    scope.env[made[0]] = result
+
+
+@_rule("reduce_sum")
+def _sum(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """A sum; that of what is negated is the sum, negated."""
+    nodes, read = scope.graph.nodes, operands[0]
+    if read is None:
+        scope.env[made[0]] = scope.node("fill", (), made[0])
+        return
+    negated = nodes[read].op == "neg"
+    if negated:
+        (read,) = nodes[read].reads
+    same = math.prod(nodes[read].shape) == math.prod(scope.builder.shape(made[0]))
+    number = scope.node("view", (read,), made[0]) if same else _fold(scope, read, step, made[0])
+    if negated:
+        number = scope.node("map", (number,), made[0])
+        nodes[number].op = "neg"
+    scope.env[made[0]] = number
+
+
+@_rule("reduce_max", "reduce_min")
+def _extreme(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    (read,) = operands
+    scope.env[made[0]] = scope.node("fill", (), made[0]) if read is None else _fold(scope, read, step, made[0])
+
+
+@_rule("transpose")
+def _transpose(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """A transpose; a product of two matrices that is turned is that of the turned ones, in the other order."""
+    (read,), (value,) = operands, step.operation.inputs
+    assert read is not None
+    assert isinstance(value, int)
+    node, order = scope.graph.nodes[read], step.operation.params["permutation"]
+    if node.op == "dot_general" and len(node.shape) == 2 and scope.builder.program.uses[value] == 1:
+        node.shape, scope.env[made[0]] = scope.builder.shape(made[0]), read
+    else:
+        scope.env[made[0]] = scope.node("view" if _ascends(order, node.shape) else "permute", (read,), made[0])

@@ -1,0 +1,54 @@
+"""Machines written down: the TOML that `hardware.read` reads."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from .hardware import Figure, Hardware, Torus
+
+
+def to_toml(machine: Hardware) -> str:
+    """Returns a machine as TOML; `hardware.read` gives an equal one, called after its file."""
+    sources = dict.fromkeys(figure.source for figure in machine.figures.values())
+    names = {source: f"source{i}" for i, source in enumerate(sources)}
+
+    def told(figure: Figure) -> str:
+        recalled = "" if figure.verified else ', "recalled"'
+        return f'[{figure.value!r}, "{names[figure.source]}"{recalled}]'
+
+    tables: dict[str, dict[str, Any]] = {
+        "": {
+            "title": machine.title,
+            "platform": machine.platform,
+            "also": [],
+            "tile": machine.tile,
+            "devices_per_chip": machine.devices_per_chip,
+            "chips_per_host": machine.chips_per_host,
+        },
+        "sources": {name: source for source, name in names.items()},
+        "flops": dict(machine.flops),
+        "memory": {"bytes": machine.memory, "bandwidth": machine.bandwidth},
+        "torus" if isinstance(machine.network, Torus) else "switch": _fields(machine.network),
+        "efficiency": _fields(machine.efficiency),
+    }
+    if machine.outside is not None:
+        tables["outside"] = _fields(machine.outside)
+    if machine.host is not None:
+        tables["host"] = {"link": machine.host}
+    if machine.errors:
+        tables["errors"] = dict(machine.errors)
+    lines = []
+    for name, table in tables.items():
+        lines += [f"\n[{name}]"] if name else []
+        for key, value in table.items():
+            # JSON's strings, numbers, booleans and lists are TOML's.
+            text = told(value) if isinstance(value, Figure) else json.dumps(value, ensure_ascii=False)
+            lines.append(f"{json.dumps(key)} = {text}" if not key.replace("_", "").isalnum() else f"{key} = {text}")
+    return "\n".join(lines) + "\n"
+
+
+def _fields(node: Any) -> dict[str, Any]:
+    found = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,255 @@
+"""The real TPU and GPU compilers, without the hardware, on plans of the zoo."""
+
+import dataclasses
+import functools
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import meshlab as ml
+from meshlab.cost.compilers import Progress, compile_for
+from meshlab.cost.targets import CompilerError, check_installed, gpus
+from meshlab.models import zoo
+
+FSDP = {"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}
+
+
+def needs(platform):
+    try:
+        check_installed(platform)
+    except CompilerError as error:
+        pytest.skip(f"{error} (`make test` does so on Linux)")
+
+
+@pytest.fixture(scope="module")
+def tpu():
+    needs("tpu")
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    needs("cuda")
+
+
+@functools.cache
+def program(name):
+    return {model.name: model for model in zoo.models()}[name].trace()
+
+
+@functools.cache
+def small():
+    Batch, Embed, Ffn = ml.dims(batch=256, embed=256, ffn=512)
+
+    def step(w, x):
+        return ml.relu(ml.dot(x, w, Embed)).sum(Ffn)
+
+    return ml.trace(step, ml.f32[Embed, Ffn], ml.f32[Batch, Embed]).plan(ml.mesh(data=4), "embed:data")
+
+
+def children():
+    found = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True).stdout
+    lines = (line.split(None, 1) for line in found.splitlines())
+    return [args for parent, args in lines if parent == str(os.getpid()) and "meshlab.cost.compiling" in args]
+
+
+def test_a_step_of_training_on_tpus(tpu):
+    plan = program("transformer_adamw").plan(ml.mesh(data=2, model=4), "batch:data ffn:model")
+    found = compile_for(plan, "v5e:2x4")
+    assert found.ok
+    assert found.equal
+    assert {(r.kind, r.axes): r.compiled for r in found.comparison.rows} == {
+        ("all-reduce", ("data",)): 30_020,
+        ("all-reduce", ("model",)): 8_204,
+    }
+    assert any(c.times == 2 for c in found.collectives)
+    assert found.device_kind == "TPU v5 lite"
+    assert set(found.versions) == {"jax", "jaxlib", "libtpu"}
+    assert (found.cycles or 0) > 1000
+    # Arguments are held in tiles: no less than their numbers, and part of the peak.
+    assert plan.memory.argument_bytes < found.memory.argument_bytes < found.peak_bytes
+    assert "ENTRY" in found.hlo
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.hlo = ""  # pyright: ignore[reportAttributeAccessIssue]
+    text = str(found)
+    assert text.startswith("✓ compiled for v5e:2x4: all collectives as predicted\n  TPU v5 lite × 8; jax")
+    assert "  ✓ all-reduce over data" in text
+    assert "30,020          30,020" in text
+    assert "cycles of computing" in text
+    page = found._repr_html_()
+    assert page.startswith("<div>✓ <b>v5e:2x4</b>: all collectives as predicted")
+    assert page.count("<tr>") == 2 + 2 + 3
+    assert "30,020</td>" in page
+
+
+def test_differences_are_explained_one_by_one(tpu):
+    plan = program("llama_bfloat16").plan(ml.mesh(data=8), FSDP)
+    found = compile_for(plan, "v6e:2x4")
+    assert found.ok
+    assert not found.equal
+    assert {d.rule for d in found.comparison.differences} <= {"narrowed", "summed whole", "gathered by adding"}
+    assert "all differences are explained" in str(found)
+    assert all(text in str(found) for text in found.explanations)
+    assert "<li>summed whole" in found._repr_html_()
+
+
+def test_a_mesh_lies_as_the_plan_has_it(tpu):
+    """On the slice of its placement a mesh axis is neighbours; the collectives and their bytes are the same."""
+    layout = "batch:data ffn:model"
+    here, there = ml.lay(ml.mesh("v5e:4x4", data=4, model=4), model=1), ml.mesh(data=4, model=4)
+    laid, listed = (compile_for(program("mlp_sgd").plan(m, layout), n) for m, n in ((here, None), (there, "v5e:4x4")))
+    assert str(laid.target) == str(listed.target) == "v5e:4x4"
+    assert laid.equal
+    assert listed.equal
+    assert laid.standing == tuple((x, y, 0, 0) for x in range(4) for y in range(4))
+    # JAX lists a slice host by host.
+    assert listed.standing is not None
+    assert listed.standing[:4] == ((0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (1, 1, 0, 0))
+
+
+def test_donated_arguments_take_no_place_twice(tpu):
+    plan = program("mlp_adamw").plan(ml.mesh(data=4), FSDP)
+    kept, donated = (compile_for(plan, "v5p:2x2x1", donate=donate) for donate in (False, True))
+    assert kept.memory.alias_bytes == 0
+    assert donated.memory.alias_bytes > 0
+    assert donated.peak_bytes < kept.peak_bytes
+    assert "of these donated" in str(donated)
+    assert "of these donated" not in str(kept)
+
+
+@pytest.mark.parametrize("name", ["v2:2x2", "v3:2x2", "v4:2x2x1", "v7x:2x2x1"])
+def test_generations_with_two_devices_a_chip(name, tpu):
+    plan = program("mlp_sgd").plan(ml.mesh(data=2, model=4), "batch:data ffn:model")
+    assert compile_for(plan, name).equal
+
+
+def test_one_chip_is_part_of_a_host(tpu):
+    plan = program("mlp_sgd").plan(ml.mesh(), "")
+    found = compile_for(plan, "v5e:1x1")
+    assert found.equal
+    assert "no collectives" in str(found)
+
+
+@pytest.mark.parametrize("name", gpus())
+def test_every_gpu_of_which_there_are_figures(name, gpu):
+    plan = program("mlp_sgd").plan(ml.mesh(data=2, model=4), "batch:data ffn:model")
+    found = compile_for(plan, f"{name}:8")
+    assert found.equal
+    assert found.cycles is None
+    assert "cycles" not in str(found)
+    assert found.device_kind == gpus()[name]["name"]
+    assert found.standing is None
+    assert (found.memory.argument_bytes, found.peak_bytes > 0) == (plan.memory.argument_bytes, True)
+
+
+def test_all_kinds_of_collectives_on_gpus(gpu):
+    split = {"batch": "data", "heads": "model", "ffn": "model", "residual": {"seq": "model"}}
+    Batch, Embed = ml.dims(batch=64, embed=64)
+    turned = ml.trace(lambda x: x * 2, ml.f32[Batch, Embed])
+    plans = [
+        program("transformer_sgd").plan(ml.mesh(data=2, model=4), split),
+        program("convnet").plan(ml.mesh(data=4, model=2), "batch:data rows:model"),
+        turned.plan(ml.mesh(data=4), {"x": {"batch": "data"}, "out": {"embed": "data"}}),
+    ]
+    found = [compile_for(plan, "h100") for plan in plans]
+    assert all(f.equal for f in found), found
+    assert {r.kind for f in found for r in f.comparison.rows} == {
+        "all-reduce",
+        "all-gather",
+        "reduce-scatter",
+        "all-to-all",
+        "collective-permute",
+    }
+
+
+def test_programs_survive_the_way_to_the_other_process(tpu):
+    """Keys of random bits, integers, loops that stop by their data, and outputs that are constants."""
+    Batch, Embed = ml.dims(batch=64, embed=256)
+
+    def step(key, x):
+        y = x + jax.random.normal(key, x.array.shape).sum()
+        turned = jax.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * 2), (0, y.sum(Embed).array))
+        return turned, 1.0, ml.tensor(jnp.arange(64), Batch)
+
+    plan = ml.trace(step, jax.random.key(0), ml.f32[Batch, Embed]).plan(ml.mesh(data=4), "embed:data")
+    assert compile_for(plan, "v5e:2x2").ok
+
+
+def test_progress_is_told_stage_by_stage(tpu):
+    told = []
+    compile_for(small(), "v5e:2x2", progress=told.append)
+    stages = list(dict.fromkeys(p.stage for p in told))
+    assert [s for s in ("exporting", "starting", "lowering", "compiling") if s in stages] == stages[:4]
+    assert [p.seconds for p in told] == sorted(p.seconds for p in told)
+    assert str(Progress("compiling", "v5e:2x2", 3.4)) == "compiling for v5e:2x2, 3 s"
+
+
+def test_what_takes_too_long_is_ended(tpu):
+    with pytest.raises(CompilerError, match=r"for v5e:2x2 was ended after 0.3 s, while .*timeout=0.6"):
+        compile_for(small(), "v5e:2x2", timeout=0.3)
+    assert not children()
+    with pytest.raises(CompilerError, match="timeout is a number of seconds above 0; compile_for was given -1"):
+        compile_for(small(), "v5e:2x2", timeout=-1)
+
+
+def test_what_is_cancelled_is_ended(tpu):
+    cancel = threading.Event()
+
+    def stop(progress):
+        if progress.stage == "starting":
+            assert children()
+            cancel.set()
+
+    with pytest.raises(CompilerError, match=r"Compiling for v5e:2x2 was cancelled after \d+.\d s \(starting\)"):
+        compile_for(small(), "v5e:2x2", progress=stop, cancel=cancel)
+    assert not children()
+
+
+def test_an_interrupt_ends_the_compiler(tpu):
+    def interrupt(progress):
+        if progress.stage == "starting":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compile_for(small(), "v5e:2x2", progress=interrupt)
+    assert not children()
+
+
+def test_the_compiler_ends_with_the_process_that_started_it(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "meshlab.cost.compiling", str(tmp_path)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    # Without a request it stops by itself; its input's end stops it before that.
+    process.communicate()
+    assert process.returncode != 0
+
+
+def test_what_does_not_fit_is_said_in_the_compilers_words(tpu):
+    Batch, Embed, Ffn = ml.dims(batch=8, embed=65_536, ffn=262_144)
+    plan = ml.trace(lambda w, x: ml.dot(x, w, Embed), ml.f32[Embed, Ffn], ml.f32[Batch, Embed]).plan(
+        ml.mesh(data=4), "ffn:data"
+    )
+    with pytest.raises(CompilerError, match="The compiler for v5e:2x2 refuses the plan: .*Ran out of memory on HBM"):
+        compile_for(plan, "v5e:2x2")
+
+
+def test_a_crash_of_the_compiler_is_told(monkeypatch, tmp_path, tpu):
+    """Whatever ends the process: here a JAX that cannot be imported."""
+    (tmp_path / "jax.py").write_text("raise SystemExit('no such luck')\n")
+    monkeypatch.setenv("MESHLAB_COMPILERS", str(tmp_path))
+    monkeypatch.setattr("meshlab.cost.compilers.check_installed", lambda platform: None)
+    with pytest.raises(CompilerError, match="refuses the plan: its process ended with status 1(?s:.*)no such luck"):
+        compile_for(small(), "v5e:2x2")
+
+
+def test_nothing_is_started_for_what_cannot_be():
+    before = time.monotonic()
+    with pytest.raises(ml.MeshlabError, match="v5e:4x4 has 16 devices, and the plan's mesh 4"):
+        compile_for(small(), "v5e:4x4")
+    assert time.monotonic() - before < 5
+    assert not children()

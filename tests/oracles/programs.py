@@ -1,0 +1,188 @@
+"""What the oracles share: small traced programs, machines as a text rounds them, and what is read off their plans.
+
+An oracle is a figure that others have published. Wherever a program can be written for it, the program is traced,
+planned and priced by the same model that prices every plan; nothing here knows the formula that the figure came from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import jax
+import jax.numpy as jnp
+
+import meshlab as ml
+from meshlab.cost.flops import PRODUCTS, step_flops
+from meshlab.cost.hardware import Figure, Torus, hardware
+from meshlab.cost.setting import Options, Setting
+from meshlab.cost.time import time_of
+from meshlab.cost.topology import place
+from meshlab.engine.parts import counted
+from meshlab.engine.steps import Compute
+from meshlab.models import mlp
+from meshlab.models.initial import shapes
+
+ONE = ml.mesh(x=1)
+# Large enough that what a text leaves out beside it, for it is "much less", is beyond the fourth digit.
+HUGE = 2**30
+
+
+# Machines
+
+
+def machine(name, *, flops=None, bandwidth=None, outside=None):
+    """A machine as the books count it, which reaches all of its figures, and these rounded as a text rounds them."""
+    found = hardware(name).ideal
+    if flops:
+        found = dataclasses.replace(found, flops=dict.fromkeys(found.flops, rounded(flops)))
+    if bandwidth:
+        found = dataclasses.replace(found, bandwidth=rounded(bandwidth))
+    if outside and found.outside:
+        found = dataclasses.replace(found, outside=dataclasses.replace(found.outside, link=rounded(outside)))
+    return found
+
+
+def torus(name):
+    """The network of a TPU."""
+    network = hardware(name).network
+    assert isinstance(network, Torus)
+    return network
+
+
+def host(on):
+    """Bytes/s between a device and its host."""
+    assert on.host is not None
+    return on.host.value
+
+
+def rounded(value):
+    """A figure as a text has it."""
+    return Figure(value, "as the text rounds it")
+
+
+# Programs
+
+
+def product(batch, embed, ffn, left=ml.bf16, right=None):
+    """x: [batch, embed] times w: [embed, ffn]; weights in fewer bits are widened on their way to the product."""
+    Batch, Embed, Ffn = ml.dims(batch=batch, embed=embed, ffn=ffn)
+
+    def multiply(x, w):
+        return ml.dot(x, w if w.dtype == x.dtype else w.astype(x.dtype), "embed")
+
+    return ml.trace(multiply, left[Batch, Embed], (right or left)[Embed, Ffn])
+
+
+def block(batch, embed, ffn, step=False):
+    """The feed-forward block of a transformer in bf16: its forward pass, or with the gradients of all its inputs."""
+    config = mlp.Block(batch, embed, ffn)
+    Batch, Embed, _ = config.dims
+
+    def forward(params, x):
+        hidden = ml.tag(ml.dot(x, params["up"], "embed"), "hidden")
+        return ml.tag(ml.dot(hidden, params["down"], "ffn"), "residual")
+
+    def backward(params, x, cotangent):
+        out, pull = jax.vjp(forward, params, x)
+        return out, *pull(cotangent)
+
+    params = in_dtype(shapes(mlp.init_block, config), jnp.bfloat16)
+    x = ml.bf16[Batch, Embed]
+    return ml.trace(backward, params, x, x) if step else ml.trace(forward, params, x)
+
+
+def stack(batch, embed, ffn, layers=8):
+    """The gradients of a scan over such blocks: fully sharded, their weights are gathered in either pass."""
+    Batch, Embed, Ffn, Layers = ml.dims(batch=batch, embed=embed, ffn=ffn, layers=layers)
+
+    def forward(params, x):
+        def one(x, w):
+            return ml.dot(ml.dot(x, w["up"], "embed"), w["down"], "ffn"), None
+
+        return ml.scan(one, x, params, "layers")[0]
+
+    def backward(params, x, cotangent):
+        out, pull = jax.vjp(forward, params, x)
+        return out, *pull(cotangent)
+
+    params = {"up": ml.bf16[Layers, Embed, Ffn], "down": ml.bf16[Layers, Ffn, Embed]}
+    x = ml.bf16[Batch, Embed]
+    return ml.trace(backward, params, x, x)
+
+
+def gradients(batch, embed, ffn):
+    """The backward pass of a block alone: what its forward pass has made is given."""
+    Batch, Embed, Ffn = ml.dims(batch=batch, embed=embed, ffn=ffn)
+
+    def backward(params, x, hidden, cotangent):
+        of_hidden = ml.dot(cotangent, params["down"], "embed")
+        of_down, of_up = ml.dot(hidden, cotangent, "batch"), ml.dot(x, of_hidden, "batch")
+        return {"up": of_up, "down": of_down}, ml.dot(of_hidden, params["up"], "ffn")
+
+    params = {"up": ml.bf16[Embed, Ffn], "down": ml.bf16[Ffn, Embed]}
+    return ml.trace(backward, params, ml.bf16[Batch, Embed], ml.bf16[Batch, Ffn], ml.bf16[Batch, Embed])
+
+
+def in_dtype(tree, dtype):
+    """The shapes of a tree of floats in another dtype."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, dtype), tree)
+
+
+def parameters(init, config):
+    """How many parameters a model of the zoo has."""
+    return elements(shapes(init, config))
+
+
+def elements(tree):
+    """How many numbers a tree of arrays has."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(tree))
+
+
+# What is read off a plan
+
+
+def time(plan, on=None, shape=None, book=True, slices=1):
+    """What the model predicts of a plan on a machine, without (n-1)/n if `book`."""
+    placed = place(on or hardware("v5e").ideal, shape, plan.mesh, count=slices)
+    return time_of(Setting(plan, {}, plan.grid, (placed,), options=Options(book=book)))
+
+
+def flops(plan):
+    """Operations of all products of one run, on one device."""
+    steps = ((step, times) for step, times in counted(plan.planned.steps) if isinstance(step, Compute))
+    setting = Setting(plan, {}, plan.grid, ())
+    return sum(times * step_flops(step, setting) for step, times in steps if step.operation.name in PRODUCTS)
+
+
+def moved(plan, on=None):
+    """Bytes that cross a device's memory."""
+    return time(plan, on).memory_bytes
+
+
+def compute_seconds(plan, on, dtype="bfloat16", shape=None):
+    """Seconds of all products at a machine's full rate."""
+    return time(plan, on, shape).flops / on.flops_per_second(dtype)
+
+
+def memory_seconds(plan, on):
+    """Seconds that all that is read and written takes to cross the memory."""
+    return moved(plan, on) / on.bytes_per_second
+
+
+def communication_seconds(plan, on, shape=None, book=True):
+    """Seconds of all collectives, one after the other."""
+    return sum(time(plan, on, shape, book).communication.values())
+
+
+def crossing(difference, low, high):
+    """Where a difference of two times changes its sign; both are straight lines of what is varied.
+
+    Args:
+        difference: of a size, in seconds.
+        low: a size.
+        high: another.
+    """
+    at_low, at_high = difference(low), difference(high)
+    assert at_low * at_high < 0, f"no crossing between {low} and {high}: {at_low}, {at_high}"
+    return low + (high - low) * at_low / (at_low - at_high)

@@ -1,0 +1,125 @@
+"""Megatron: what its parallelisms send, what its models hold, and what each recomputation policy keeps.
+
+Sources: Shoeybi et al. 2019 (https://arxiv.org/abs/1909.08053), Narayanan et al. 2021
+(https://arxiv.org/abs/2104.04473), Korthikanti et al. 2022 (https://arxiv.org/abs/2205.05198), whose figures 1 and
+7 and table 5 are kept as numbers in calculon (https://github.com/calculon-ai/calculon, calculon/llm/validation.py).
+Pipelines (MG-03, MG-04) are not here.
+"""
+
+import collections
+import math
+
+import pytest
+
+import meshlab as ml
+from meshlab.models import gpt2
+from meshlab.models.initial import shapes
+from tests.oracles import gpt
+from tests.oracles.programs import ONE, flops, parameters
+
+GIB = 2**30
+T8 = ml.mesh(t=8)
+
+
+def of_a_layer(plan, config, batch):
+    """How often each kind of collective comes in a layer, and the wire bytes of all, by those of one all-reduce."""
+    sbh = 2 * config.seq * batch * config.embed
+    each = [c for c in plan.collectives if c.times == config.layers]
+    sent = sum(c.wire_bytes for c in each) / (2 * sbh * 7 / 8)
+    return collections.Counter(c.kind for c in each), sent
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        pytest.param(gpt.EVERYTHING, 4, id="MG-01"),
+        # The paper has two more: here the last all-reduce of a layer is not done again, nothing reads it.
+        pytest.param(gpt.FULL, 5, id="MG-01 recomputed"),
+    ],
+)
+def test_all_reduces_of_a_layer(kept, expected):
+    """MG-01: two in the forward and two in the backward pass, each of 2 s b h bytes."""
+    plan = gpt.gradients(gpt.GPT_22B, kept, 4).plan(T8, gpt.TENSOR)
+    counted, sent = of_a_layer(plan, gpt.GPT_22B, 4)
+    assert counted == {"all-reduce": expected}
+    assert sent == pytest.approx(expected)
+
+
+def test_sequence_parallelism_sends_as_much():
+    """MG-02: a gather and a reduce-scatter in the place of each all-reduce.
+
+    Besides, what the two halves of a layer read is kept in parts and gathered once more for the gradients of their
+    weights, as section 4.2.2 of the paper has it.
+    """
+    plan = gpt.gradients(gpt.GPT_22B, gpt.EVERYTHING, 4).plan(T8, gpt.SEQUENCE)
+    counted, sent = of_a_layer(plan, gpt.GPT_22B, 4)
+    again = 2
+    assert counted == {"all-gather": 4 + again, "reduce-scatter": 4}
+    assert sent == pytest.approx(4 + again / 2)
+
+
+GPT3 = gpt2.Config(1, 2048, 51_200, 12_288, heads=96, head=128, ffn=49_152, layers=96)
+
+
+def test_parameters_of_gpt3():
+    """MG-05: 12 L h^2 (1 + 13/12h + (V + s)/12Lh)."""
+    assert parameters(gpt2.init, GPT3) == pytest.approx(1.7462e11, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("config", "tokens", "devices", "rate", "days"),
+    [
+        pytest.param(GPT3, 300e9, 1024, 140e12, 33.9, id="MG-08 175B"),
+        pytest.param(
+            gpt2.Config(1, 2048, 51_200, 25_600, heads=160, head=160, ffn=102_400, layers=128),
+            450e9,
+            3072,
+            163e12,
+            83.2,
+            id="MG-08 1T",
+        ),
+    ],
+)
+def test_how_long_training_takes(config, tokens, devices, rate, days):
+    """MG-08: 8 T P / n X, at what each GPU was measured to reach: four forward passes for each token.
+
+    The forward pass is traced for one short sequence: what attention adds, 8 T P leaves out.
+    """
+    short = gpt2.Config(1, 64, config.vocab, config.embed, config.heads, config.head, config.ffn, config.layers)
+    program = ml.trace(gpt2.predict, shapes(gpt2.init, short), gpt2.inputs(short)[0])
+    of_a_token = 4 * flops(program.plan(ONE, {})) / short.seq
+    assert of_a_token * tokens / (devices * rate) / 86400 == pytest.approx(days, rel=1e-2)
+
+
+# Parameters and optimizer, of the first stage
+
+
+def arguments_bytes(plan):
+    """Bytes on a device, by argument."""
+    found = collections.Counter()
+    for argument in plan.program.arguments:
+        value = plan.program.place(argument.place)
+        sizes = (stop - start for start, stop in plan.shard(value, 0))
+        found[argument.parameter] += math.prod(sizes) * value.nbytes // math.prod(value.shape)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("config", "stages", "expected"),
+    [
+        pytest.param(gpt.GPT_22B, 1, 45.5625, id="MG-20 22B"),
+        pytest.param(gpt.GPT_175B, 8, 45.5625, id="MG-20 175B"),
+        pytest.param(gpt.GPT_530B, 35, 31.640625, id="MG-20 530B"),
+        pytest.param(gpt.GPT_1T, 64, 32.958984375, id="MG-20 1T"),
+    ],
+)
+def test_parameters_and_optimizer(config, stages, expected):
+    """MG-20, figure 1, in GiB: 18 bytes for each of 12 L h^2 parameters, over t = 8 devices and a pipeline's stages.
+
+    A stage stores its layers; that it also computes them alone is no matter here.
+    """
+    mesh = ml.mesh(p=stages, t=8) if stages > 1 else T8
+    stored = {f"{name}/*": {"layers": "p"} for name in ("params", "state")} if stages > 1 else {}
+    plan = gpt.trained(config).plan(mesh, gpt.TENSOR | stored)
+    held = arguments_bytes(plan)
+    assert (held["params"] + held["state"]) / GIB == expected
