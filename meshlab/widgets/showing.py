@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 from .board import board_view, job_view
+from .costing import Costing
 from .document import Document
 
 
@@ -13,6 +14,7 @@ class Showing:
     """What is shown of an Explorer; all of it is made from its document when it is asked for."""
 
     lock: threading.RLock
+    costing: Costing
 
     @property
     def document(self) -> Document:
@@ -23,8 +25,14 @@ class Showing:
         """Returns the present document as JSON."""
         return self.document.to_json()
 
-    def view(self) -> dict:
-        """Returns everything that the board draws, as plain data."""
+    def view(self, wait: bool = True) -> dict:
+        """Returns everything that the board draws, as plain data.
+
+        Args:
+            wait: whether for costs that take long to work out; without, they are left out, and follow.
+        """
+        if wait and self.document.machine:
+            self.costing.of(self.document)
         with self.lock:
             return board_view(self)
 
@@ -36,8 +44,9 @@ class Showing:
         """
         from .figures import figure  # noqa: PLC0415
 
+        view = self.view()
         with self.lock:
-            return figure(name, self.view(), job_view(self))
+            return figure(name, view, job_view(self))
 
     def snapshot(self) -> Any:
         """Returns the board as plain HTML without scripts, which a saved notebook keeps."""

@@ -18,7 +18,8 @@ import { axisLabel, markClass } from "./marks.js";
  * @returns {(HTMLElement | null | false)[]}
  */
 export function drawTime(board) {
-  const { time } = board.view;
+  const { time, pending } = board.view;
+  if (pending) return [h("p", { class: "mlb-none" }, "Being worked out …")];
   if (!time) return [];
   if (time.missing) return [h("p", { class: "mlb-error" }, `✕ ${time.missing}`), drawOptions(board, time)];
   const { told, limit } = time;
