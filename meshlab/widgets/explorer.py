@@ -28,6 +28,7 @@ from typing import Any
 from ..cost.hardware import Hardware, HardwareError
 from ..cost.meshes import machine_of
 from ..cost.time import Time
+from ..engine.code import walk
 from ..engine.errors import LayoutError, closest, listed
 from ..engine.layout import Layout
 from ..engine.legality import resolve
@@ -71,7 +72,7 @@ class Explorer(Showing, Gestures):
         self.program, self.training = program, run
         self.lock = threading.RLock()
         self._plans: dict[Document, Any] = {}
-        self.costing = Costing(self.plan_at, self._costed)
+        self.costing = Costing(self.plan_at, self._costed, sum(1 for _ in walk(program.code.block)))
         machine, own = machine_on(mesh)
         self._own: dict[str, Hardware] = dict(own)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ..engine.pause import no_collection
 from .board import board_view, job_view
 from .costing import Costing
 from .document import Document
@@ -33,7 +34,7 @@ class Showing:
         """
         if wait and self.document.machine:
             self.costing.of(self.document)
-        with self.lock:
+        with self.lock, no_collection():
             return board_view(self)
 
     def figure(self, name: str = "communication") -> Any:

@@ -58,7 +58,7 @@ def held_html(view: dict) -> str:
         heading("Memory per device at the worst moment, predicted")
         + f"<div{'' if held['fits'] else _BAD}>{escaped(held['text'])}{recalled}</div>"
         + bars([(part["name"], [(NEUTRAL, part["bytes"])]) for part in held["parts"]])
-        + f'<div style="color:{SOFT}">{escaped(_error(held["accuracy"]))}</div>'
+        + f'<div style="color:{SOFT}">{escaped(held["note"])} {escaped(_error(held["accuracy"]))}</div>'
     )
 
 

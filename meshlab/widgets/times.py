@@ -35,7 +35,11 @@ def costs_view(explorer: Any) -> dict:
     costs = explorer.costing.soon(document) if document.machine else None
     if costs is None:
         return {"time": None, "held": None, "pending": document.machine is not None}
-    return {"time": time_view(costs, document), "held": held_view(explorer.plan, costs.memory), "pending": False}
+    return {
+        "time": time_view(costs, document),
+        "held": held_view(explorer.plan, costs.memory, document.options),
+        "pending": False,
+    }
 
 
 def time_view(costs: Costs, document: Document) -> dict:
@@ -111,7 +115,7 @@ def preview_view(explorer: Any, document: Document) -> dict:
     then, now = _quickly(explorer, document), _quickly(explorer, explorer.document)
     if then is None:
         return {}
-    held = held_view(explorer.plan_at(document), then.memory)
+    held = held_view(explorer.plan_at(document), then.memory, document.options)
     told = {"peak": held["bytes"], "peak_change": _bytes_more(then, now), "fits": held["fits"]}
     if then.time is None:
         return told

@@ -25,6 +25,7 @@ export function drawMemory(board) {
   return [
     drawVerdict(held),
     drawParts(held),
+    held.note ? h("p", { class: "mlb-foot" }, held.note) : null,
     drawTimeline(held),
     disclosure(board, "alive", "What is in memory then", [drawAlive(held)]),
     disclosure(board, "stored", "Arguments and outputs, exactly", stored),

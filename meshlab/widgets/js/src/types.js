@@ -59,7 +59,7 @@
  *   name: string, role: string, bytes: number, dims: string[], shape: number[], dtype: string, source: string
  * }} Alive
  * @typedef {{
- *   bytes: number, donated: number, limit: number, fits: boolean, text: string, source: string, recalled: boolean,
+ *   bytes: number, donated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
  *   parts: {name: string, bytes: number}[], alive: Alive[], left_out: number,
  *   timeline: {step: string, source: string, bytes: number}[], accuracy: Accuracy
  * }} Held
