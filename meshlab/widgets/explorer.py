@@ -26,14 +26,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..cost.hardware import Hardware, HardwareError
-from ..cost.setting import own as own_setting
-from ..cost.time import Time, time_of
+from ..cost.meshes import machine_of
+from ..cost.time import Time
+from ..engine.code import walk
 from ..engine.errors import LayoutError, closest, listed
 from ..engine.layout import Layout
 from ..engine.legality import resolve
 from ..engine.mesh import Mesh
 from .changes import document_after, machine_refused, refused
 from .compare import Search, search
+from .costing import Costing
 from .document import Document, ExplorerError, History, read_document
 from .gestures import Gestures
 from .intents import Accepted, Auto, Cancel, Intent, Outcome, Redo, Refused, Select, Start, Undo
@@ -70,7 +72,7 @@ class Explorer(Showing, Gestures):
         self.program, self.training = program, run
         self.lock = threading.RLock()
         self._plans: dict[Document, Any] = {}
-        self._times: dict[Document, Time] = {}
+        self.costing = Costing(self.plan_at, self._costed, sum(1 for _ in walk(program.code.block)))
         machine, own = machine_on(mesh)
         self._own: dict[str, Hardware] = dict(own)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
@@ -113,16 +115,12 @@ class Explorer(Showing, Gestures):
         Raises:
             HardwareError: no machine is chosen, or it lacks a figure that is needed.
         """
-        return self.time_at(self.document)
-
-    def time_at(self, document: Document) -> Time:
-        """Returns what the step takes under a document; see `time`."""
-        with self.lock:
-            if document not in self._times:
-                self._times[document] = time_of(own_setting(self.plan_at(document), document.options))
-                while len(self._times) > KEPT_PLANS:
-                    self._times.pop(next(iter(self._times)))
-            return self._times[document]
+        document = self.document
+        machine_of(self.mesh, "explorer.time")
+        costs = self.costing.of(document)
+        if costs.time is None:
+            raise HardwareError(costs.missing)
+        return costs.time
 
     @property
     def plan(self) -> Any:
@@ -257,7 +255,7 @@ class Explorer(Showing, Gestures):
         return None
 
     def subscribe(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Has a function called after each change, with "document", "selection", "comparison" or "run".
+        """Has a function called after each change, with "document", "selection", "comparison", "costs" or "run".
 
         Args:
             listener: the function; it may be called from any thread.
@@ -303,7 +301,7 @@ class Explorer(Showing, Gestures):
             if self._own.get(machine.name) != machine:
                 self._own[machine.name] = machine
                 self._plans.clear()
-                self._times.clear()
+                self.costing.forget()
             return machine.name
 
     def __repr__(self) -> str:
@@ -314,12 +312,13 @@ class Explorer(Showing, Gestures):
 
     def plan_at(self, document: Document) -> Any:
         """Returns the plan of a document."""
-        if document not in self._plans:
-            plan = self.program.plan(laid(document.machine, document.mesh, self._own), document.layout)
-            while len(self._plans) >= KEPT_PLANS:
-                self._plans.pop(next(iter(self._plans)))
-            self._plans[document] = plan
-        return self._plans[document]
+        with self.lock:
+            if document not in self._plans:
+                plan = self.program.plan(laid(document.machine, document.mesh, self._own), document.layout)
+                while len(self._plans) >= KEPT_PLANS:
+                    self._plans.pop(next(iter(self._plans)))
+                self._plans[document] = plan
+            return self._plans[document]
 
     def _after(self, intent: Intent) -> History | Refused:
         history = self._history
@@ -337,7 +336,7 @@ class Explorer(Showing, Gestures):
         return history if document == history.present else history.commit(document)
 
     def _changed(self, what: str = "document") -> None:
-        if what != "run":
+        if what not in ("run", "costs"):
             self._revision += 1
         for listener in tuple(self._listeners):
             listener(what)
@@ -360,6 +359,10 @@ class Explorer(Showing, Gestures):
     def _auto_quietly(self, objective: str) -> None:
         with contextlib.suppress(Exception):  # `auto` has noted the error for the board before it raised it
             self.auto(objective)
+
+    def _costed(self):
+        with self.lock:
+            self._changed("costs")
 
     def _run_changed(self) -> Accepted:
         with self.lock:

@@ -83,28 +83,33 @@ def _lines(view: dict, job: dict) -> Any:
 
 @_drawer("memory")
 def _memory(view: dict, job: dict) -> Any:
+    if view["held"]:
+        return _peak(view["held"])
+    parts = view["memory"]["parts"]
+    title = "Bytes that each device holds: arguments, and outputs (striped)"
+    return _bytes(parts, title, ["/" if part["output"] else "" for part in parts])
+
+
+def _peak(held: dict) -> Any:
+    """Draws what the bytes at the worst moment are for, and all of them against what a device has."""
+    parts = [*held["parts"], {"name": "all", "bytes": held["bytes"]}]
+    title = f"Predicted bytes of each device at the worst moment<br><sub>{held['text']}</sub>"
+    drawn = _bytes(parts, title, [""] * len(parts))
+    drawn.add_vline(held["limit"], line_dash="dash", annotation_text=count_bytes(held["limit"]))
+    longest = 1.1 * max(held["limit"], held["bytes"])
+    return drawn.update_xaxes(tickformat="~s", ticksuffix="B", range=[0, longest])
+
+
+def _bytes(parts: list[dict], title: str, shapes: list[str]) -> Any:
     import plotly.graph_objects as go  # noqa: PLC0415
 
-    parts = view["memory"]["parts"]
-    shapes = ["/" if part["output"] else "" for part in parts]
     bars = go.Bar(
         y=[part["name"] for part in parts],
         x=[part["bytes"] for part in parts],
         orientation="h",
         marker={"color": NEUTRAL, "pattern": {"shape": shapes, "fgcolor": "white"}},
     )
-    title = "Bytes that each device holds: arguments, and outputs (striped)"
-    drawn = go.Figure(bars).update_layout(title=title, xaxis_title="bytes", yaxis_autorange="reversed")
-    held = view["held"]
-    if held:
-        drawn.update_layout(title=f"{title}<br><sub>{held['text']}</sub>")
-        drawn.add_vline(held["limit"], line_dash="dash", annotation_text=count_bytes(held["limit"]))
-        drawn.update_xaxes(
-            tickformat="~s",
-            ticksuffix="B",
-            range=[0, 1.1 * max(held["limit"], *(part["bytes"] for part in view["memory"]["parts"]))],
-        )
-    return drawn
+    return go.Figure(bars).update_layout(title=title, xaxis_title="bytes", yaxis_autorange="reversed")
 
 
 @_drawer("time")

@@ -10,6 +10,7 @@ from ..cost.hardware import Switch, hardware, known
 from ..cost.meshes import slice_of
 from ..cost.topology import Placement, Wish
 from ..engine.mesh import Mesh
+from .accuracy import COLLECTIVES, accuracy
 from .machines import Own, fit, wishes_of
 from .picture import picture_of
 from .sources import figures_view
@@ -60,6 +61,7 @@ def _chosen(mesh: Mesh, name: str, own: Own) -> dict:
         "kind": "nodes × devices" if isinstance(placement.hardware.network, Switch) else "slice",
         "axes": axes_view(mesh),
         "figures": figures_view(placement.hardware),
+        "accuracy": accuracy(COLLECTIVES, placement.hardware.name, placement.hardware.platform),
         "picture": picture_of(mesh),
     }
 

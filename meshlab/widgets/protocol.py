@@ -36,7 +36,7 @@ def shared_state(explorer: Explorer, what: str | None = None) -> dict:
     return {
         "doc": explorer.document.to_dict(),
         "rev": explorer.revision,
-        "view": explorer.view(),
+        "view": explorer.view(wait=False),
         "job": job_view(explorer),
     }
 

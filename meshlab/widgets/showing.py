@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ..engine.pause import no_collection
 from .board import board_view, job_view
+from .costing import Costing
 from .document import Document
 
 
@@ -13,6 +15,7 @@ class Showing:
     """What is shown of an Explorer; all of it is made from its document when it is asked for."""
 
     lock: threading.RLock
+    costing: Costing
 
     @property
     def document(self) -> Document:
@@ -23,9 +26,15 @@ class Showing:
         """Returns the present document as JSON."""
         return self.document.to_json()
 
-    def view(self) -> dict:
-        """Returns everything that the board draws, as plain data."""
-        with self.lock:
+    def view(self, wait: bool = True) -> dict:
+        """Returns everything that the board draws, as plain data.
+
+        Args:
+            wait: whether for costs that take long to work out; without, they are left out, and follow.
+        """
+        if wait and self.document.machine:
+            self.costing.of(self.document)
+        with self.lock, no_collection():
             return board_view(self)
 
     def figure(self, name: str = "communication") -> Any:
@@ -36,8 +45,9 @@ class Showing:
         """
         from .figures import figure  # noqa: PLC0415
 
+        view = self.view()
         with self.lock:
-            return figure(name, self.view(), job_view(self))
+            return figure(name, view, job_view(self))
 
     def snapshot(self) -> Any:
         """Returns the board as plain HTML without scripts, which a saved notebook keeps."""

@@ -14,7 +14,7 @@ import pathlib
 
 from .markup import bars, escaped, heading, prose
 from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, count_bytes, mark, percent
-from .snapshot_machine import BAD, machine_html
+from .snapshot_machine import held_html, machine_html
 
 MOST_ROWS = 12
 
@@ -119,9 +119,7 @@ def _collectives(view: dict) -> str:
 
 def _memory(view: dict) -> str:
     rows = [(part["name"], [(NEUTRAL, part["bytes"])]) for part in view["memory"]["parts"][:MOST_ROWS]]
-    held = view["held"]
-    verdict = f"<div{BAD if held['fits'] is False else ''}>{escaped(held['text'])}</div>" if held else ""
-    return heading("Memory per device: arguments and outputs") + verdict + bars(rows)
+    return held_html(view) + heading("Memory per device: arguments and outputs") + bars(rows)
 
 
 def _shards(view: dict) -> str:

@@ -7,7 +7,7 @@ from .markup import bars, escaped, heading
 from .palette import DASH, EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, mark
 from .sources import RECALLED
 
-BAD = ' style="color:#a4262c;font-weight:600"'
+_BAD = ' style="color:#a4262c;font-weight:600"'
 _BOXES = {
     "chip": f'fill="#fff" stroke="{NEUTRAL}"',
     "device": f'fill="{QUIET}" stroke="{NEUTRAL}"',
@@ -38,7 +38,7 @@ def _time(view: dict) -> str:
     assumed = f"attention {options['attention']}, {'with' if options['prefetch'] else 'without'} prefetching"
     notes = [f"Sending that nothing hides: {words['exposed']}. Assumed: {assumed}."]
     notes += [f"Rests on figures that are {RECALLED}: {'; '.join(time['recalled'])}."] if time["recalled"] else []
-    notes += [f"Error ({each['where']}): {each['text']}" for each in time["accuracy"]]
+    notes.append(_error(time["accuracy"]))
     return (
         heading("Predicted time of a step")
         + f"<div><b>{words['estimate']}</b>, between {words['lower']} (all that can overlap does) and {words['upper']}"
@@ -46,6 +46,24 @@ def _time(view: dict) -> str:
         + bars(rows, told)
         + "".join(f'<div style="color:{SOFT}">{escaped(note)}</div>' for note in notes)
     )
+
+
+def held_html(view: dict) -> str:
+    """Draws the memory of the worst moment against what a device has; nothing where no machine is chosen."""
+    held = view["held"]
+    if not held:
+        return ""
+    recalled = f" The machine's memory is {RECALLED}." if held["recalled"] else ""
+    return (
+        heading("Memory per device at the worst moment, predicted")
+        + f"<div{'' if held['fits'] else _BAD}>{escaped(held['text'])}{recalled}</div>"
+        + bars([(part["name"], [(NEUTRAL, part["bytes"])]) for part in held["parts"]])
+        + f'<div style="color:{SOFT}">{escaped(held["note"])} {escaped(_error(held["accuracy"]))}</div>'
+    )
+
+
+def _error(accuracy: dict) -> str:
+    return f"Error: {accuracy['text']} ({accuracy['where']})"
 
 
 def _colour(view: dict, part: dict) -> str:

@@ -40,9 +40,9 @@ _SECONDS = {
     "efficiency.launch": "a kernel begins",
 }
 _SHARES = {
-    "efficiency.products": "products reach",
-    "efficiency.memory": "memory reaches",
-    "efficiency.network": "links reach",
+    "efficiency.products": ("products reach", "of their figure"),
+    "efficiency.memory": ("memory reaches", "of its bandwidth"),
+    "efficiency.network": ("links reach", "of their bandwidth"),
 }
 
 
@@ -64,7 +64,8 @@ def figure_view(name: str, figure: Figure) -> dict:
     elif name in _SECONDS:
         text = f"{_SECONDS[name]} {told(figure.value)}"
     elif name in _SHARES:
-        text = f"{_SHARES[name]} {percent(figure.value)} of that"
+        what, of = _SHARES[name]
+        text = f"{what} {percent(figure.value)} {of}"
     else:
         text = f"{name} {scaled(figure.value, 'B')}"
     return {"name": name, "text": text, "source": figure.source, "recalled": not figure.verified}

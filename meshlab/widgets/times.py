@@ -1,6 +1,6 @@
 """Predicted time as plain data: what the board, its figure and its snapshot draw.
 
-    view = time_view(explorer)
+    view = costs_view(explorer)["time"]
     view["estimate"], view["limit"]["text"]     0.00342, "Limited by memory: kernels that wait for it take 2.1 ms."
 
 Each part has its seconds and the figures of the machine that they rest on, and says which of these were recalled.
@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..cost.hardware import HardwareError
 from ..cost.setting import ATTENTION
 from ..cost.time import Time, told
-from .accuracy import RUNS, accuracy
+from .accuracy import TIME, accuracy
+from .costing import Costs
 from .document import Document
 from .held import held_view
 from .sources import figures_behind
@@ -22,24 +22,32 @@ PRODUCTS, MEMORY = "products", "memory"
 _LABELS = {PRODUCTS: "products", MEMORY: "memory"}
 
 
-def time_view(explorer: Any) -> dict | None:
-    """Describes the predicted time of an Explorer's step.
+def costs_view(explorer: Any) -> dict:
+    """Describes what the step of an Explorer takes and holds.
 
     Args:
         explorer: the Explorer.
 
     Returns:
-        Plain data; None where no machine is chosen, and why there is no time where a figure is missing.
+        Plain data: `time` and `held`, both None where no machine is chosen, and whether they are `pending`.
     """
     document = explorer.document
-    if document.machine is None:
-        return None
-    options = document.options
+    costs = explorer.costing.soon(document) if document.machine else None
+    if costs is None:
+        return {"time": None, "held": None, "pending": document.machine is not None}
+    return {
+        "time": time_view(costs, document),
+        "held": held_view(explorer.plan, costs.memory, document.options),
+        "pending": False,
+    }
+
+
+def time_view(costs: Costs, document: Document) -> dict:
+    """Describes predicted time, or says which figure of the machine is missing."""
+    options, time = document.options, costs.time
     switches = {"attention": options.attention, "prefetch": options.prefetch, "attentions": list(ATTENTION)}
-    try:
-        time = explorer.time
-    except HardwareError as error:
-        return {"missing": str(error), "options": switches}
+    if time is None:
+        return {"missing": costs.missing, "options": switches}
     parts = [_part(key, seconds, time) for key, seconds in _seconds(time)]
     return {
         "lower": float(time.lower),
@@ -52,7 +60,7 @@ def time_view(explorer: Any) -> dict | None:
         "limit": {"by": time.limited_by, "text": limit_told(time)},
         "options": switches,
         "recalled": _recalled(parts),
-        "accuracy": accuracy(RUNS),
+        "accuracy": accuracy(TIME, time.hardware.name, time.hardware.platform),
     }
 
 
@@ -95,25 +103,34 @@ def limit_told(time: Time) -> str:
     return f"Limited by communication over {axes.replace('+', ' + ')}: its collectives take {sent}."
 
 
-def seconds_change(explorer: Any) -> float | None:
-    """Returns by how many seconds the last change moved the estimate, or None where there is nothing to compare."""
+def estimate_change(explorer: Any) -> dict:
+    """Returns by how much the last change moved the estimate and the peak; None where there is nothing to compare."""
     past = explorer.history.past
-    now, before = (_estimate(explorer, document) for document in (explorer.document, past[-1] if past else None))
-    return None if now is None or before is None else now - before
+    now, before = (_quickly(explorer, document) for document in (explorer.document, past[-1] if past else None))
+    return {"seconds": _seconds_more(now, before), "peak": _bytes_more(now, before)}
 
 
 def preview_view(explorer: Any, document: Document) -> dict:
-    """Tells what a document would take and hold, where a machine is chosen; nothing where none is."""
-    seconds, now = _estimate(explorer, document), _estimate(explorer, explorer.document)
-    if seconds is None:
+    """Tells what a document would take and hold, where a machine is chosen and that is found out quickly."""
+    then, now = _quickly(explorer, document), _quickly(explorer, explorer.document)
+    if then is None:
         return {}
-    change = None if now is None else seconds - now
-    held = held_view(explorer.plan_at(document))
-    return {"seconds": seconds, "seconds_change": change, "fits": held["fits"] if held else None}
+    held = held_view(explorer.plan_at(document), then.memory, document.options)
+    told = {"peak": held["bytes"], "peak_change": _bytes_more(then, now), "fits": held["fits"]}
+    if then.time is None:
+        return told
+    return told | {"seconds": float(then.time.estimate), "seconds_change": _seconds_more(then, now)}
 
 
-def _estimate(explorer: Any, document: Document | None) -> float | None:
-    try:
-        return float(explorer.time_at(document).estimate) if document else None
-    except HardwareError:  # no machine, or none of its figures
+def _quickly(explorer: Any, document: Document | None) -> Costs | None:
+    return explorer.costing.quickly(document) if document and document.machine else None
+
+
+def _seconds_more(now: Costs | None, before: Costs | None) -> float | None:
+    if now is None or before is None or now.time is None or before.time is None:
         return None
+    return float(now.time.estimate - before.time.estimate)
+
+
+def _bytes_more(now: Costs | None, before: Costs | None) -> int | None:
+    return None if now is None or before is None else now.memory.peak_bytes - before.memory.peak_bytes

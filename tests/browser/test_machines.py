@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Locator, expect
 import meshlab as ml
 from meshlab.cost.time import told
 from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.palette import count_bytes
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
@@ -77,6 +78,7 @@ def test_what_a_drop_would_take_is_told_before_it(open_board, explorer: Explorer
     board.press("batch")
     board.move_to("data")
     expect(status(board)).to_contain_text("; a step would take ")
+    expect(status(board)).to_contain_text("; it would hold ")
     taken = status(board).inner_text()
     with board.next_revision():
         board.mouse.up()
@@ -85,19 +87,20 @@ def test_what_a_drop_would_take_is_told_before_it(open_board, explorer: Explorer
 
 
 def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
-    explorer.known(dataclasses.replace(own(), memory=ml.Figure(1000.0)))
+    explorer.known(dataclasses.replace(own(), memory=ml.Figure(5000.0)))
     explorer.load("")
     board = open_board()
     with board.next_revision():
         choice(board, "machine").select_option(label="mine · 2x4")
     memory = card(board, "memory")
-    expect(memory).to_contain_text("✕ Does not fit: arguments alone take 2.21 kB, 1.21 kB more than the 1.00 kB")
-    expect(board.root.locator(".mlb-totals")).to_contain_text("✕ does not fit: arguments take2.21 kB of 1.00 kB")
+    expect(memory).to_contain_text(f"✕ Does not fit: {count_bytes(explorer.plan.memory.peak_bytes)} at the worst")
+    expect(board.root.locator(".mlb-totals")).to_contain_text("✕ predicted peak, does not fit")
+    expect(memory.locator("[data-role='parameters']")).to_be_visible()
     board.blank.shot("does-not-fit", full=True)
     with board.next_revision():
         board.drag("hidden", "model")
-    expect(memory).not_to_contain_text("Does not fit")
-    expect(memory).to_contain_text("What a step holds besides is not predicted yet.")
+    expect(memory).to_contain_text("✓ Fits: ")
+    expect(board.root.locator(".mlb-totals")).to_contain_text("predicted peak, fits")
     with board.next_revision():
         board.button("undo").click()
     expect(memory).to_contain_text("✕ Does not fit")
@@ -138,8 +141,9 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
         board.keyboard.press("Space")
     expect(choice(board, "prefetch weights")).to_be_focused()
     assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": True}
-    board.root.get_by_text("How far off is this? Not measured yet").first.press("Enter")
-    expect(card(board, "time")).to_contain_text("docs/accuracy.md#published-runs")
+    card(board, "time").get_by_text("How far off is this?").press("Enter")
+    expect(card(board, "time")).to_contain_text("v5e reaches 0.")
+    expect(card(board, "time")).to_contain_text("docs/accuracy.md#published-steps-of-training")
     with board.next_revision():
         board.keyboard.press("Control+z")
     assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": False}

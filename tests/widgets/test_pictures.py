@@ -44,6 +44,8 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
     assert "Limited by" in drawn.layout.title.text
     memory = explorer.figure("memory")
     assert memory.layout.shapes[0].x0 == 16e9
+    held = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
+    assert held.pop("all") == sum(held.values()) == explorer.plan.memory.peak_bytes
     assert explorer.view()["held"]["text"] in memory.layout.title.text
 
 
@@ -62,13 +64,14 @@ def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
     text, view = explorer.snapshot().html, explorer.view()
     assert "On Google TPU v5e, 2x4" in text
     assert f"<b>{view['time']['told']['estimate']}</b>" in text
-    assert "recalled, not verified: a kernel begins 0 s; links reach 100% of that" in text
-    assert "Error (docs/accuracy.md#published-runs)" in text
+    assert "recalled, not verified: a kernel begins 0 s; links reach 100% of their bandwidth" in text
+    assert "Error: v5e reaches" in text
+    assert "(docs/accuracy.md#published-steps-of-training)" in text
     assert text.count("<rect ") > without.count("<rect ") + 8
     assert "<title>chip 0 0: data 0, model 0</title>" in text
     assert f'stroke="{palette.SOLID[1]}"' in text
     explorer.on(dataclasses.replace(own(), memory=ml.Figure(100.0)))
-    assert '<div style="color:#a4262c;font-weight:600">Does not fit: arguments alone take' in explorer.snapshot().html
+    assert '<div style="color:#a4262c;font-weight:600">Does not fit: ' in explorer.snapshot().html
 
 
 def test_the_loss_of_every_run(explorer: Explorer) -> None:

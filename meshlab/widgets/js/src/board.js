@@ -34,10 +34,12 @@ import { drawZones, paintZones } from "./zones.js";
  */
 function priceOf(answer) {
   const sent = `each device would send ${bytes(answer.bytes ?? 0)} per step (${signedBytes(answer.change ?? 0)})`;
-  if (answer.seconds === undefined) return sent;
-  const change = typeof answer.seconds_change === "number" ? ` (${signedSeconds(answer.seconds_change)})` : "";
-  const over = answer.fits === false ? ", and it would not fit" : "";
-  return `${sent}; a step would take ${seconds(answer.seconds)}${change}${over}`;
+  const by = typeof answer.seconds_change === "number" ? ` (${signedSeconds(answer.seconds_change)})` : "";
+  const step = answer.seconds === undefined ? "" : `; a step would take ${seconds(answer.seconds)}${by}`;
+  const more = typeof answer.peak_change === "number" ? ` (${signedBytes(answer.peak_change)})` : "";
+  const over = answer.fits === false ? ", which does not fit" : "";
+  const peak = answer.peak === undefined ? "" : `; it would hold ${bytes(answer.peak)}${more}${over}`;
+  return `${sent}${step}${peak}`;
 }
 
 export class Board {
@@ -91,7 +93,7 @@ export class Board {
     redraw(panels.zones, drawZones(this));
     paintZones(panels.zones, view, this.hand);
     redraw(panels.mesh, drawMesh(this));
-    redraw(panels.communication, drawCommunication(view));
+    redraw(panels.communication, drawCommunication(this));
     redraw(panels.collectives, drawCollectives(view));
     redraw(panels.comparison, drawComparison(this));
     this.drawCosts();

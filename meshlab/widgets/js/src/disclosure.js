@@ -30,12 +30,11 @@ export function disclosure(board, key, summary, children) {
  * How far off a figure was where it could be held against the truth.
  * @param {Board} board
  * @param {string} key
- * @param {Accuracy[]} accuracy
+ * @param {Accuracy} accuracy
  * @returns {HTMLElement}
  */
 export function drawAccuracy(board, key, accuracy) {
-  const known = accuracy.some((each) => each.measured);
-  const summary = known ? "How far off is this?" : "How far off is this? Not measured yet";
-  const told = accuracy.map(({ where, text }) => h("p", {}, `${text} `, h("code", {}, where)));
-  return disclosure(board, `accuracy:${key}`, summary, told);
+  const summary = accuracy.measured ? "How far off is this?" : "How far off is this? Not measured yet";
+  const told = h("p", {}, `${accuracy.text} `, h("code", {}, accuracy.where));
+  return disclosure(board, `accuracy:${key}`, summary, [told]);
 }

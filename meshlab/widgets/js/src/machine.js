@@ -129,10 +129,21 @@ function drawAxis(board, axis) {
  */
 function drawFigures(board) {
   const { title, figures = [] } = board.view.machine;
-  const rows = figures.map((figure) => h("li", {}, h("b", {}, figure.text), " ", mark(figure), figure.source));
+  const rows = figures.map((figure) => h("li", {}, h("b", {}, figure.text), " ", mark(figure), linked(figure.source)));
   return disclosure(board, "figures", `The figures of ${title}, and their sources`, [
     h("ul", { class: "mlb-figures" }, rows),
   ]);
+}
+
+/**
+ * Text in which addresses are links.
+ * @param {string} text
+ * @returns {(Node | string)[]}
+ */
+function linked(text) {
+  return text
+    .split(/(https?:\/\/\S+)/)
+    .map((part, i) => (i % 2 ? h("a", { href: part, target: "_blank", rel: "noopener" }, part) : part));
 }
 
 /**

@@ -1,14 +1,15 @@
 // @ts-check
-/** What one device holds, against what it can hold; and of the arguments and outputs, exactly. */
+/** What one device holds: at the worst moment, against what it can hold; and of the arguments and outputs, exactly. */
 import { barRow, solid } from "./bars.js";
-import { drawAccuracy } from "./disclosure.js";
-import { h } from "./dom.js";
+import { disclosure, drawAccuracy } from "./disclosure.js";
+import { h, s } from "./dom.js";
 import { bytes, exact } from "./format.js";
 import { mark } from "./machine.js";
 
 /**
  * @typedef {import("./types.js").View} View
  * @typedef {import("./types.js").Held} Held
+ * @typedef {import("./types.js").Alive} Alive
  * @typedef {import("./board.js").Board} Board
  */
 
@@ -17,7 +18,27 @@ import { mark } from "./machine.js";
  * @returns {(HTMLElement | null)[]}
  */
 export function drawMemory(board) {
-  const { view } = board;
+  const { held, pending } = board.view;
+  const stored = drawStored(board.view);
+  if (pending) return [h("p", { class: "mlb-none" }, "The peak is being worked out …"), ...stored];
+  if (!held) return stored;
+  return [
+    drawVerdict(held),
+    drawParts(held),
+    held.note ? h("p", { class: "mlb-foot" }, held.note) : null,
+    drawTimeline(held),
+    disclosure(board, "alive", "What is in memory then", [drawAlive(held)]),
+    disclosure(board, "stored", "Arguments and outputs, exactly", stored),
+    drawAccuracy(board, "memory", held.accuracy),
+  ];
+}
+
+/**
+ * Arguments and outputs.
+ * @param {View} view
+ * @returns {HTMLElement[]}
+ */
+function drawStored(view) {
   const { parts, arguments: held, outputs } = view.memory;
   const most = Math.max(1, ...parts.map((part) => part.bytes));
   /** @type {(output: boolean) => HTMLElement} */
@@ -33,13 +54,11 @@ export function drawMemory(board) {
         }),
     );
   return [
-    view.held && drawVerdict(view.held),
     h("h4", {}, `arguments: ${bytes(held)}`),
     list(false),
     h("h4", {}, `outputs: ${bytes(outputs)}`),
     list(true),
     h("p", { class: "mlb-foot" }, "Exact bytes on one device."),
-    view.held && drawAccuracy(board, "memory", view.held.accuracy),
   ];
 }
 
@@ -54,7 +73,7 @@ function drawVerdict(held) {
   return h(
     "div",
     { class: "mlb-verdict", "data-fits": String(held.fits) },
-    h("p", { title: limit }, held.fits === false && "✕ ", `${held.text} `, mark(held)),
+    h("p", { title: limit }, held.fits ? "✓ " : "✕ ", `${held.text} `, mark(held)),
     h(
       "div",
       { class: "mlb-meter", "aria-hidden": "true", title: limit },
@@ -62,4 +81,73 @@ function drawVerdict(held) {
       h("span", { class: "mlb-meter-limit", style: `left:${(100 * held.limit) / whole}%` }),
     ),
   );
+}
+
+/**
+ * What the bytes at the worst moment are for.
+ * @param {Held} held
+ * @returns {HTMLElement}
+ */
+function drawParts(held) {
+  const most = Math.max(1, ...held.parts.map((part) => part.bytes));
+  const rows = held.parts.map((part) =>
+    barRow(part.name, solid("mlb-argument", part.bytes, most), part.bytes, { "data-role": part.name }),
+  );
+  return h("ul", { class: "mlb-bars", "data-chart": "peak" }, rows);
+}
+
+/**
+ * How full it is while each step runs, below the line of what a device has if that is near.
+ * @param {Held} held
+ * @returns {HTMLElement | null}
+ */
+function drawTimeline(held) {
+  const { timeline, limit } = held;
+  if (timeline.length < 2) return null;
+  const [width, height] = [300, 70];
+  const most = Math.max(...timeline.map((point) => point.bytes));
+  const top = limit < 1.5 * most ? Math.max(most, limit) : most;
+  /** @type {(count: number) => string} */
+  const up = (count) => (height - 1 - (count / (top || 1)) * (height - 4)).toFixed(1);
+  const step = width / timeline.length;
+  const outline = timeline
+    .map((point, i) => `L${(i * step).toFixed(1)} ${up(point.bytes)}h${step.toFixed(2)}`)
+    .join("");
+  const fullest = timeline.reduce((best, point) => (point.bytes > best.bytes ? point : best));
+  const when = `${fullest.step}${fullest.source ? ` at ${fullest.source}` : ""}`;
+  const label = `memory while each step runs: at most ${bytes(most)}, in ${when}`;
+  return h(
+    "figure",
+    { class: "mlb-timeline" },
+    s(
+      "svg",
+      { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
+      s("path", { class: "mlb-timeline-area", d: `M0 ${height}${outline}V${height}Z` }),
+      limit <= top && s("path", { class: "mlb-timeline-ground", d: `M0 ${up(limit)}H${width}` }),
+      limit <= top && s("path", { class: "mlb-timeline-limit", d: `M0 ${up(limit)}H${width}` }),
+    ),
+    h("figcaption", { class: "mlb-none" }, "while each step runs; fullest in ", h("code", {}, when)),
+  );
+}
+
+/**
+ * The largest values in memory at the worst moment.
+ * @param {Held} held
+ * @returns {HTMLElement}
+ */
+function drawAlive(held) {
+  /** @type {(each: Alive) => HTMLElement} */
+  const row = (each) => {
+    const axes = each.dims.map((dim, i) => `${dim} ${exact(each.shape[i])}`).join(" · ");
+    return h(
+      "li",
+      {},
+      h("b", {}, bytes(each.bytes)),
+      ` ${each.name} `,
+      h("span", { class: "mlb-alive-axes" }, `${each.dtype}${axes ? ` [${axes}]` : ""}, ${each.role} `),
+      each.source && h("code", {}, each.source),
+    );
+  };
+  const more = held.left_out ? h("li", {}, `and ${held.left_out} smaller ones`) : null;
+  return h("ul", { class: "mlb-figures" }, held.alive.map(row), more);
 }

@@ -15,13 +15,15 @@ import { axisLabel, markClass } from "./marks.js";
 
 /**
  * @param {Board} board
- * @returns {(HTMLElement | null)[]}
+ * @returns {(HTMLElement | null | false)[]}
  */
 export function drawTime(board) {
-  const { time } = board.view;
+  const { time, pending } = board.view;
+  if (pending) return [h("p", { class: "mlb-none" }, "Being worked out …")];
   if (!time) return [];
   if (time.missing) return [h("p", { class: "mlb-error" }, `✕ ${time.missing}`), drawOptions(board, time)];
   const { told, limit } = time;
+  const sends = time.parts.some((part) => part.sends);
   const most = Math.max(...time.parts.map((part) => part.seconds));
   return [
     h(
@@ -37,12 +39,13 @@ export function drawTime(board) {
       { class: "mlb-bars", "data-chart": "time" },
       time.parts.map((part) => drawPart(board.view, part, most)),
     ),
-    h(
-      "p",
-      { class: "mlb-none" },
-      h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
-      ` Of what is sent, ${told.exposed} are hidden behind nothing.`,
-    ),
+    sends &&
+      h(
+        "p",
+        { class: "mlb-hidden" },
+        h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
+        ` Of what is sent, ${told.exposed} are hidden behind nothing.`,
+      ),
     drawOptions(board, time),
     time.recalled.length ? drawRecalled(board, time) : null,
     drawAccuracy(board, "time", time.accuracy),

@@ -43,7 +43,7 @@
  * @typedef {{name: string, title: string, on: string, slice: string, fits: boolean}} Offer
  * @typedef {{
  *   on: string, name: string, groups: {label: string, machines: Offer[]}[], title?: string, slice?: string,
- *   slices?: {on: string, slice: string}[], kind?: string, axes?: Lying[], figures?: Figure[],
+ *   slices?: {on: string, slice: string}[], kind?: string, axes?: Lying[], figures?: Figure[], accuracy?: Accuracy,
  *   picture?: {width: number, height: number, shapes: Shape[], left_out: string}
  * }} Machine
  * @typedef {{
@@ -53,11 +53,15 @@
  *   missing?: string, lower: number, estimate: number, upper: number, compute: number, exposed: number,
  *   told: Record<"lower" | "estimate" | "upper" | "exposed", string>, parts: TimePart[],
  *   limit: {by: string, text: string}, options: {attention: string, prefetch: boolean, attentions: string[]},
- *   recalled: string[], accuracy: Accuracy[]
+ *   recalled: string[], accuracy: Accuracy
  * }} Time
  * @typedef {{
- *   bytes: number, what: string, limit: number, fits: boolean | null, text: string, source: string,
- *   recalled: boolean, accuracy: Accuracy[]
+ *   name: string, role: string, bytes: number, dims: string[], shape: number[], dtype: string, source: string
+ * }} Alive
+ * @typedef {{
+ *   bytes: number, donated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
+ *   parts: {name: string, bytes: number}[], alive: Alive[], left_out: number,
+ *   timeline: {step: string, source: string, bytes: number}[], accuracy: Accuracy
  * }} Held
  * @typedef {{
  *   mesh: {axes: Axis[], size: number},
@@ -73,12 +77,15 @@
  *   refusals: Record<string, Record<string, Refusal | null>>,
  *   additions: Record<string, Record<string, Refusal | null>>,
  *   history: {undo: number, redo: number},
- *   change: {work: number, bytes: number, arguments: number, collectives: number, seconds: number | null} | null,
+ *   change: {
+ *     work: number, bytes: number, arguments: number, collectives: number, seconds: number | null, peak: number | null
+ *   } | null,
  *   comparison: Comparison | null,
  *   trains: boolean,
  *   machine: Machine,
  *   time: Time | null,
- *   held: Held | null
+ *   held: Held | null,
+ *   pending: boolean
  * }} View
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
@@ -88,7 +95,7 @@
  * @typedef {{
  *   kind: "ack" | "nack" | "preview", id: string, rev: number, reason?: string, fix?: string, trace?: string,
  *   bytes?: number, change?: number, memory?: number, seconds?: number, seconds_change?: number | null,
- *   fits?: boolean | null
+ *   peak?: number, peak_change?: number | null, fits?: boolean
  * }} Answer
  * @typedef {{
  *   get(name: string): any,
