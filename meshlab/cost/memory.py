@@ -246,7 +246,7 @@ def memory_of(plan: Plan, platform: str | None = None) -> Memory:
         platform: whose compiler it is: "cpu", "gpu" or "tpu"; None for that of the machine that its mesh lies on.
     """
     backend = _backend(plan) if platform is None else BACKENDS[platform]
-    found = live(built(plan))
+    found = live(built(plan, backend))
     nothing = np.zeros(0, int)
     memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
     return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
