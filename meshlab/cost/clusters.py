@@ -26,6 +26,8 @@ from .translating import LEAST_ELEMENTS
 # So many sums in one kernel, and so many operands of a concatenation (`CpuInstructionFusion::ShouldFuse`); so often may
 # an element be computed for one of the result (`FusionNodeIndexingEvaluation::CodeDuplicationTooHigh`).
 _MOST_FOLDS, _MOST_JOINED, _MOST_TIMES = 6, 8, 15
+# What is computed by loops or branches of its own, which nothing else shares (`OpInvalidatesCache`).
+_BRANCHING = frozenset(("join", "fold"))
 # What a library for sums takes in (`YnnMatcher`).
 _SUMS = frozenset(("reduce_sum", "reduce_max", "reduce_min"))
 _LIBRARY = frozenset(
@@ -260,6 +262,8 @@ class _Growing:
         self.aligned: dict[int, bool] = {}
         self.reused: set[int] = set()
         self.folds = 0
+        # How many of those inside read each node.
+        self.readers: collections.Counter[int] = collections.Counter()
         # By what each node's elements are asked for, and how often each node is computed for one of the root's.
         self.askers: dict[int, set[int]] = {root: {-1}}
         self.times: dict[int, int] = {-1: 1}
@@ -275,6 +279,7 @@ class _Growing:
         for read in node.reads:
             if reuses:
                 self.reused.add(read)
+            self.readers[read] += 1
             if read not in self.aligned:
                 found.append(read)
             self.aligned[read] = self.aligned.get(read, True) and straight
@@ -294,7 +299,12 @@ class _Growing:
             return False
         if any(joined.kind == "join" and len(joined.reads) > _MOST_JOINED for joined in (node, root)):
             return False
-        return sum(self.times[asker] for asker in self.askers[number]) <= _MOST_TIMES
+        if len(self.inside) == 1 or node.kind == "spread":
+            return True
+        times = sum(self.times[asker] for asker in self.askers[number])
+        if node.kind in _BRANCHING or node.op == "pad":
+            return times == 1 and readers == 1 and self.readers[number] == 1
+        return times <= _MOST_TIMES
 
 
 def _reads_one(node: Node, nodes: Sequence[Node]) -> bool:
