@@ -26,6 +26,7 @@ import jax
 import numpy as np
 
 from ..engine.code import Literal, item_bytes, nbytes
+from ..engine.pause import no_collection
 from ..engine.spec import Spec, local_shape
 from ..engine.steps import Move, Part, Step
 from .backends import BACKENDS, Backend
@@ -253,10 +254,11 @@ def memory_of(plan: Plan, platform: str | None = None) -> Memory:
         platform: whose compiler it is: "cpu", "gpu" or "tpu"; None for that of the machine that its mesh lies on.
     """
     backend = _backend(plan) if platform is None else BACKENDS[platform]
-    found = live(built(plan, backend))
     nothing = np.zeros(0, int)
-    memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
-    return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
+    with no_collection():
+        found = live(built(plan, backend))
+        memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
+        return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
 
 
 def _literal_bytes(plan: Plan) -> int:
