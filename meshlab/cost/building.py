@@ -10,13 +10,16 @@ Nothing here computes: a graph tells what reads what.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
 
 from ..engine.code import Literal
 from ..engine.loops import carried
-from ..engine.spec import Spec, local_shape
+from ..engine.spec import Grid, Spec, local_shape
 from ..engine.steps import Compute, Fill, Inside, Move, Nested, Step
+from .backends import Backend
 from .combining import combine
 from .dataflow import Key, entering, keys
 from .nodes import Buffer, Graph, Node
@@ -28,16 +31,18 @@ if TYPE_CHECKING:
     from ..engine.program import Program
 
 Shape = tuple[int, ...]
+# Kinds that read and write whole arrays.
+_WHOLE = frozenset(("opaque", "collective", "overwrite"))
 # Collectives that XLA runs along the axis that is first in memory.
 _FIRST_AXIS = ("all-gather", "reduce-scatter")
 
 
-def built(plan: Plan) -> Graph:
+def built(plan: Plan, backend: Backend) -> Graph:
     """The graph of a whole plan: its inputs are the arguments and constants, its outputs the outputs."""
     program = plan.program
     block = program.code.block
     inputs = [(v, plan.argument_specs[v]) for v in block.inputs]
-    builder = Builder(program, plan.grid)
+    builder = Builder(program, plan.grid, backend)
     return builder.block(plan.steps, inputs, builder.returned(block.outputs, plan.output_specs))
 
 
@@ -47,12 +52,15 @@ class Builder:
     Args:
         program: whose steps they are.
         grid: the mesh axes' sizes.
+        backend: whose compiler it is.
     """
 
-    def __init__(self, program: Program, grid: Mapping[str, int]):
-        self.program, self.grid = program, grid
+    def __init__(self, program: Program, grid: Grid, backend: Backend):
+        self.program, self.grid, self.backend = program, grid, backend
         self.roots, self.code = program.roots, program.code
         self.shapes: dict[Key, Shape] = {}
+        # XLA for CPUs computes in float32 what is of these dtypes (`FloatNormalization`).
+        self.widened = frozenset((jnp.dtype(jnp.bfloat16),) if backend.widens else ())
         # What holds one number everywhere, known when the program is compiled.
         self.constant: set[Key] = set()
 
@@ -91,13 +99,13 @@ class Builder:
             if carries is not None and position >= carries:
                 scope.env[key] = scope.node("permute", (scope.env[key],), key)
         scope.steps(steps)
-        graph.outputs = [None if key is None else scope.read(key) for key in outputs]
+        graph.outputs = [None if key is None else scope.straight(scope.read(key)) for key in outputs]
         graph.kept = [None if key is None else Buffer(key) for key in outputs]
         for position, number in enumerate(graph.outputs):
             if carries is not None and position >= carries and number is not None:
                 store = Node("store", (number,), None, graph.nodes[number].shape, scope.step)
                 graph.outputs[position] = graph.add(store)
-        combine(graph, scope.reductions)
+        combine(graph, scope.reductions, self.backend.combines)
         return graph
 
 
@@ -110,6 +118,7 @@ class Scope:
         step: the step that is translated.
         turns: operands whose axes were put in another order, by node and order.
         reductions: the all-reduces, with what makes them alike.
+        relaid: nodes whose axes are in another order in memory.
     """
 
     def __init__(self, builder: Builder):
@@ -118,12 +127,25 @@ class Scope:
         self.step: Step | None = None
         self.turns: dict[tuple, int] = {}
         self.reductions: list[tuple[tuple, int]] = []
+        self.relaid: set[int] = set()
 
     # Values
+
+    def straight(self, read: int) -> int:
+        """What is read, with its axes in order in memory."""
+        if read not in self.relaid:
+            return read
+        if ("straight", read) not in self.turns:
+            node = self.graph.nodes[read]
+            copy = Node("permute", (read,), node.buffer, node.shape, self.step)
+            copy.dtype = node.dtype
+            self.turns["straight", read] = self.graph.add(copy)
+        return self.turns["straight", read]
 
     def source(self, key: Key) -> int:
         """A node for what comes in."""
         number = self.env[key] = self.graph.add(Node("source", (), Buffer(key), self.builder.shape(key), None))
+        self.graph.nodes[number].dtype = self.builder.code.dtypes[key[0]]
         return number
 
     def read(self, key: Key) -> int:
@@ -138,8 +160,51 @@ class Scope:
 
     def node(self, kind: str, reads: Sequence[int], key: Key, expensive: bool = False, reused: bool = False) -> int:
         """A node that makes a key."""
-        shape = self.builder.shape(key)
-        made = Node(kind, reads, Buffer(key), shape, self.step, expensive=expensive, reused=reused)
+        dtype = self.builder.code.dtypes[key[0]]
+        widens = dtype in self.builder.widened
+        if kind in _WHOLE and self.relaid:
+            reads = [self.straight(r) for r in reads]
+        if widens and kind in _WHOLE:
+            shape = self.builder.shape(key)
+            wide = self.graph.add(Node(kind, [self.wide(r) for r in reads], Buffer(key, 2), shape, self.step))
+            return self.narrow(wide, key)
+        costly = expensive or (widens and kind in ("map", "fold"))
+        made = Node(kind, reads, Buffer(key), self.builder.shape(key), self.step, expensive=costly, reused=reused)
+        made.dtype = dtype
+        return self.graph.add(made)
+
+    def viewed(self, read: int, shape: Shape) -> int:
+        """What is read, under another shape; made once."""
+        read = self.straight(read)
+        node = self.graph.nodes[read]
+        if node.shape == shape or node.buffer is None:
+            return read
+        if ("viewed", read, shape) not in self.turns:
+            view = Node("view", (read,), node.buffer, shape, self.step)
+            view.dtype = node.dtype
+            self.turns["viewed", read, shape] = self.graph.add(view)
+        return self.turns["viewed", read, shape]
+
+    def merged(self, number: int, shape: Shape) -> int:
+        """What was just made, as made under another shape and then viewed under its own."""
+        node = self.graph.nodes[number]
+        view = Node("view", (number,), node.buffer, node.shape, self.step)
+        view.dtype, node.shape = node.dtype, shape
+        return self.graph.add(view)
+
+    def wide(self, read: int) -> int:
+        """What is read of a dtype that is widened, in the wider one."""
+        node = self.graph.nodes[read]
+        if node.buffer is None or node.dtype not in self.builder.widened:
+            return read
+        if ("wide", read) not in self.turns:
+            buffer = Buffer(node.buffer.key, 2 * node.buffer.factor)
+            self.turns["wide", read] = self.graph.add(Node("map", (read,), buffer, node.shape, self.step))
+        return self.turns["wide", read]
+
+    def narrow(self, read: int, key: Key) -> int:
+        """What was made in a wider dtype, in its own; rounding is expensive."""
+        made = Node("map", (read,), Buffer(key), self.builder.shape(key), self.step, expensive=True)
         made.dtype = self.builder.code.dtypes[key[0]]
         return self.graph.add(made)
 
@@ -154,7 +219,10 @@ class Scope:
     def reduced(self, read: int, key: Key, axes: Sequence[str], operation: str) -> int:
         """An all-reduce."""
         number = self.node("collective", (read,), key)
-        self.reductions.append(((tuple(sorted(axes)), operation, str(self.builder.code.dtypes[key[0]])), number))
+        node = self.graph.nodes[number]
+        collective = number if node.kind == "collective" else node.reads[0]
+        kind = (tuple(sorted(axes)), operation, str(self.builder.code.dtypes[key[0]]))
+        self.reductions.append((kind, collective))
         return number
 
     def operand(self, step: Compute, position: int) -> Key:
@@ -210,8 +278,10 @@ class Scope:
         elif hop.kind == "all-reduce":
             self.env[key] = self.reduced(read, key, hop.axes, "reduce_sum")
         elif hop.kind in _FIRST_AXIS and any(n != 1 for n in self.builder.shape(start)[: hop.axis]):
-            first = self.node("permute", (read,), start)
-            self.env[key] = self.node("permute", (self.node("collective", (first,), key),), key)
+            gathered = self.node("collective", (self.node("permute", (read,), start),), key)
+            # What computes element by element reads it as it lies; all else reads a copy.
+            self.env[key] = self.node("view", (gathered,), key)
+            self.relaid.add(self.env[key])
         else:
             self.env[key] = self.node("collective", (read,), key)
 
@@ -241,13 +311,15 @@ class Scope:
     def inlined(self, step: Nested, operands: Sequence[int | None], barrier: bool):
         """A block whose steps run once, here; behind a barrier where they recompute something."""
         block, inside = step.operation.blocks[0], step.blocks[0]
+        operands = [r if r is None else self.straight(r) for r in operands]
         reads = [r for r in operands if r is not None]
         main = self.graph.add(Node("barrier", reads, None, (), step)) if barrier and reads else -1
         for key, read in zip(entering(block, inside, self.builder.roots), operands, strict=True):
             if read is None:
                 self.env[key] = self.node("fill", (), key)
             elif barrier:
-                through = Node("through", (main, read), None, self.builder.shape(key), step)
+                through = Node("through", (main, read), Buffer(key), self.builder.shape(key), step)
+                through.dtype = self.builder.code.dtypes[key[0]]
                 self.env[key] = self.graph.add(through)
             else:
                 self.env[key] = read
@@ -267,7 +339,7 @@ class Scope:
         """A loop: it reads what it starts from, where it stacks, what it takes slices of, and what its turns read."""
         count, made, operands = carried(step.operation), self.results(step), self.operands(step)
         starts = [
-            self.node("fill", (), key) if read is None else read
+            self.node("fill", (), key) if read is None else self.straight(read)
             for key, read in zip(made, operands[:count], strict=False)
         ]
         stacks = [self.node("fill", (), key) for key in made[count:]]

@@ -23,8 +23,11 @@ from typing import NamedTuple
 from .nodes import FUSED, FUSES, Graph, Node, ancestors, topological
 from .translating import LEAST_ELEMENTS
 
-# So many sums in one kernel, and so many operands of a concatenation (`CpuInstructionFusion::ShouldFuse`).
-_MOST_FOLDS, _MOST_JOINED = 6, 8
+# So many sums in one kernel, and so many operands of a concatenation (`CpuInstructionFusion::ShouldFuse`); so often may
+# an element be computed for one of the result (`FusionNodeIndexingEvaluation::CodeDuplicationTooHigh`).
+_MOST_FOLDS, _MOST_JOINED, _MOST_TIMES = 6, 8, 15
+# What is computed by loops or branches of its own, which nothing else shares (`OpInvalidatesCache`).
+_BRANCHING = frozenset(("join", "fold"))
 # What a library for sums takes in (`YnnMatcher`).
 _SUMS = frozenset(("reduce_sum", "reduce_max", "reduce_min"))
 _LIBRARY = frozenset(
@@ -66,7 +69,7 @@ class _Clustering:
         self.returned = {n for n in graph.outputs if n is not None}
         self._ancestors: list[int] | None = None
         self.paths: dict[tuple[int, int], bool] = {}
-        self.single: dict[int, bool] = {}
+        self.single: set[int] = set()
         self.taken: set[int] = set()
         self.stored: set[int] = set()
         self.library_of: dict[int, Cluster] = {}
@@ -177,51 +180,29 @@ class _Clustering:
         return {number: found[number] for number in self.order if number in found}
 
     def cluster(self, root: int) -> Cluster:
-        nodes, place, now = self.nodes, self.place, self.now
-        inside, reads, reused = [root], [], set()
-        folds = int(nodes[root].kind == "fold")
-        aligned: dict[int, bool] = {}
-        waiting: list[tuple[int, int]] = []
-
-        def enter(number: int, straight: bool):
-            node = nodes[number]
-            straight = straight and node.kind == "map"
-            for read in node.reads:
-                if node.reused or number in reused:
-                    reused.add(read)
-                if read in aligned:
-                    aligned[read] &= straight
-                else:
-                    aligned[read] = straight
-                    heapq.heappush(waiting, (-place[read], read))
-
-        enter(root, True)
-        if nodes[root].kind == "update":
-            reads.append(nodes[root].reads[0])
+        """Takes in what a node reads, and what that reads, the last first."""
+        growing = _Growing(self.nodes, root)
+        waiting = [(-self.place[read], read) for read in growing.enter(root, True)]
+        heapq.heapify(waiting)
         while waiting:
             _, number = heapq.heappop(waiting)
-            node = nodes[number]
-            if (
-                node.kind not in FUSED
-                or number in self.taken
-                or self.single.get(number, False)
-                or (node.expensive and (number in reused or len(now[number]) > 1))
-                or (node.kind == "fold" and folds >= _MOST_FOLDS)
-                or (node.kind == "join" and len(node.reads) > _MOST_JOINED)
-                or (nodes[root].kind == "join" and len(nodes[root].reads) > _MOST_JOINED)
-            ):
-                if number not in reads:
-                    reads.append(number)
+            if number in self.taken or number in self.single or not growing.takes(number, len(self.now[number])):
+                growing.reads.append(number)
                 continue
-            folds += node.kind == "fold"
-            inside.append(number)
-            now[number].discard(root)
-            for read in node.reads:
-                if not now[number]:
-                    now[read].discard(number)
-                now[read].add(root)
-            enter(number, aligned[number])
-        return Cluster(tuple(reads), tuple(inside), frozenset(r for r in reads if aligned.get(r)))
+            self.move_in(number, root)
+            for read in growing.enter(number, growing.aligned[number]):
+                heapq.heappush(waiting, (-self.place[read], read))
+        aligned = frozenset(r for r in growing.reads if growing.aligned[r])
+        return Cluster(tuple(growing.reads), tuple(growing.inside), aligned)
+
+    def move_in(self, number: int, root: int):
+        """Notes who reads what, when a node is computed inside another."""
+        now = self.now
+        now[number].discard(root)
+        for read in self.nodes[number].reads:
+            if not now[number]:
+                now[read].discard(number)
+            now[read].add(root)
 
     # What must not be computed twice
 
@@ -236,7 +217,7 @@ class _Clustering:
                 continue
             alone = number in self.returned or not all(self.fuses_on_all_ways(number, user) for user in users)
             if alone:
-                self.single[number] = True
+                self.single.add(number)
 
     def reads_less(self, node: Node) -> bool:
         total = sum(math.prod(self.nodes[r].shape) for r in set(node.reads))
@@ -263,6 +244,67 @@ class _Clustering:
         )
         self.paths[key] = found
         return found
+
+
+class _Growing:
+    """A node that takes in what it reads.
+
+    Attributes:
+        inside: what is computed inside it, itself too.
+        reads: what it reads from memory.
+        aligned: for what it reads or has taken in, whether that is read element by element, where it is written.
+    """
+
+    def __init__(self, nodes: Sequence[Node], root: int):
+        self.nodes, self.root = nodes, nodes[root]
+        self.inside: list[int] = []
+        self.reads: list[int] = []
+        self.aligned: dict[int, bool] = {}
+        self.reused: set[int] = set()
+        self.folds = 0
+        # How many of those inside read each node.
+        self.readers: collections.Counter[int] = collections.Counter()
+        # By what each node's elements are asked for, and how often each node is computed for one of the root's.
+        self.askers: dict[int, set[int]] = {root: {-1}}
+        self.times: dict[int, int] = {-1: 1}
+
+    def enter(self, number: int, straight: bool) -> list[int]:
+        """Takes a node in; returns what it reads that was not read before."""
+        node, found = self.nodes[number], []
+        self.inside.append(number)
+        self.folds += node.kind == "fold"
+        askers = self.askers[number]
+        self.times[number] = sum(self.times[asker] for asker in askers)
+        reuses, straight = node.reused or number in self.reused, straight and node.kind == "map"
+        for read in node.reads:
+            if reuses:
+                self.reused.add(read)
+            self.readers[read] += 1
+            if read not in self.aligned:
+                found.append(read)
+            self.aligned[read] = self.aligned.get(read, True) and straight
+            asking = self.askers.setdefault(read, set())
+            # Whoever reads elements of the same place asks for them as it is asked itself.
+            asking.update(askers if self.nodes[read].shape == node.shape else (number,))
+        return found
+
+    def takes(self, number: int, readers: int) -> bool:
+        """Whether a node that so many read may be computed inside."""
+        node, root = self.nodes[number], self.root
+        if node.kind not in FUSED or (root.kind == "update" and number == root.reads[0]):
+            return False
+        if node.expensive and (number in self.reused or readers > 1):
+            return False
+        if node.kind == "fold" and self.folds >= _MOST_FOLDS:
+            return False
+        if any(joined.kind == "join" and len(joined.reads) > _MOST_JOINED for joined in (node, root)):
+            return False
+        if len(self.inside) == 1 or node.kind == "spread":
+            return True
+        times = sum(self.times[asker] for asker in self.askers[number])
+        if node.kind in _BRANCHING or node.op == "pad":
+            return times == 1 and readers == 1 and self.readers[number] == 1
+        return times <= _MOST_TIMES
 
 
 def _reads_one(node: Node, nodes: Sequence[Node]) -> bool:

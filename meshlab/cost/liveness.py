@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .clusters import Cluster, clustered
-from .nodes import Buffer, Graph, Node
+from .nodes import Buffer, Graph, Node, depth_first
 
 if TYPE_CHECKING:
     from ..engine.steps import Step
@@ -39,6 +39,7 @@ class Held:
         output: the position of the output that it is; -1 for the others.
         argument: the position of the argument (or constant) that it is; -1 for the others.
         over: those that it may be written over, each where it is read for the last time.
+        rank: tells buffers of one size apart: those inside loops first, then by what needs them first.
     """
 
     buffer: Buffer
@@ -47,6 +48,7 @@ class Held:
     output: int = -1
     argument: int = -1
     over: tuple[Held, ...] = ()
+    rank: tuple[int, int] = (0, 0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -107,6 +109,7 @@ class _Walk:
     def __init__(self):
         self.held: list[Held] = []
         self.points: list[Step | None] = []
+        self.depth = 0
 
     def block(
         self,
@@ -127,7 +130,9 @@ class _Walk:
             The buffer that each node's bytes are in.
         """
         _carry(graph, found)
-        order = breadth_first(found)
+        needed = depth_first(graph, {number: cluster.reads for number, cluster in found.items()})
+        place = {number: position for position, number in enumerate(needed)}
+        order = breadth_first({number: found[number] for number in needed})
         same, last = _same_bytes(graph, found, order)
         kept = {same[n] for n in graph.outputs if n is not None}
         at: dict[int, int] = {}
@@ -147,7 +152,8 @@ class _Walk:
                 begin = at[node.reads[0]] if node.kind == "part" else point
                 ending = (read for read in cluster.aligned if last[same[read]] == index and same[read] not in kept)
                 over = (within.get(n) for n in ending if graph.nodes[n].shape == node.shape)
-                held = Held(node.buffer, begin, point, over=tuple(h for h in over if h is not None))
+                rank = (-self.depth, place[number])
+                held = Held(node.buffer, begin, point, over=tuple(h for h in over if h is not None), rank=rank)
                 within[number] = held
                 self.held.append(held)
         return within
@@ -157,7 +163,9 @@ class _Walk:
         found = clustered(inner)
         if node.kind == "loop":
             _copy_old(inner, found, node.carries)
+        self.depth += 1
         self.block(inner, found, {}, frozenset(n for n in inner.outputs if n is not None))
+        self.depth -= 1
 
 
 def _same_bytes(graph: Graph, found: Clusters, order: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:

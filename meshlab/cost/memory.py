@@ -10,8 +10,8 @@ The steps of a plan are taken for what a compiler makes of them: some values are
 are made and read in the compiler's order (`liveness`), and those that are gone before an output is made lie in its
 space (`placing`). Arguments, and the space of outputs, are there from the first step to the last.
 
-How far the figures are from those of XLA is measured for every program and published: docs/accuracy.md. What XLA loses
-to gaps between buffers is not counted, and nothing that a runtime itself needs.
+How far the figures are from those of XLA is measured for every program and published: docs/accuracy.md. What a runtime
+itself needs is not counted.
 """
 
 from __future__ import annotations
@@ -26,19 +26,21 @@ import jax
 import numpy as np
 
 from ..engine.code import Literal, item_bytes, nbytes
+from ..engine.pause import no_collection
 from ..engine.spec import Spec, local_shape
 from ..engine.steps import Move, Part, Step
+from .attention import Scores, attentions, is_score
 from .backends import BACKENDS, Backend
 from .building import built
 from .liveness import Held, live
 from .nodes import Buffer
 from .placing import Numbers, Placed, aligned, place
 from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
+from .setting import STORED, Options, Setting
 
 if TYPE_CHECKING:
     from ..engine.plan import Plan
     from ..engine.source import Source
-    from .setting import Setting
 
 _SHOWN = 8
 
@@ -92,17 +94,19 @@ class Memory:
         placed: where its buffers lie.
         backend: how the compiler lays them out.
         is_donated: whether the arguments that the next call gets anew are overwritten.
+        attention: "stored", or "flash" or "causal", where its scores are computed piece by piece and take no memory.
     """
 
     plan: Plan
     placed: Placed
     backend: Backend
     is_donated: bool = False
+    attention: str = STORED
 
     @functools.cached_property
     def peak_bytes(self) -> int:
-        """Bytes at the worst moment."""
-        return round(peak_bytes(self.placed, self.backend, self.plan, self._nbytes))
+        """Bytes at the worst moment: arguments, the space of outputs, and the heap with its gaps."""
+        return round(float(self._at(self._nbytes)))
 
     @property
     def argument_bytes(self) -> int:
@@ -114,19 +118,41 @@ class Memory:
         """Bytes of all outputs, exact; with donation some of them lie in the space of arguments."""
         return self.plan.stored.output_bytes
 
-    @property
+    @functools.cached_property
     def temporary_bytes(self) -> int:
-        """Bytes at the worst moment beside arguments and the space of outputs."""
-        return round(float(np.max(self._heap, initial=0.0)))
+        """Bytes of the heap: of all beside arguments and the space of outputs, with the gaps between."""
+        return self.placed.heap_size(lambda held: self._nbytes(held.buffer), self.backend.step)
+
+    @property
+    def gap_bytes(self) -> int:
+        """Bytes of the heap that nothing is in at the worst moment."""
+        return self.temporary_bytes - round(float(np.max(self._heap, initial=0.0)))
 
     def at(self, setting: Setting) -> Numbers:
         """Returns the bytes at the worst moment at other sizes than the plan's own: an array, one for each point.
 
-        Which buffer lies in which other's space is as at the plan's own sizes.
+        Which buffer lies in which other's space is as at the plan's own sizes, and so is the share of gaps.
         """
-        return peak_bytes(
-            self.placed, self.backend, self.plan, lambda buffer: setting.nbytes(buffer.key) * buffer.factor
-        )
+        return self._at(lambda buffer: setting.nbytes(buffer.key) * buffer.factor)
+
+    def _at(self, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
+        """The bytes at the worst moment, for any sizes of buffers."""
+        placed, alive = self.placed, self.temporary_bytes - self.gap_bytes
+        arguments = placed.live.arguments[: len(self.plan.program.arguments)]
+        fixed = sum(nbytes(held.buffer) for held in (*arguments, *placed.kept)) + _literal_bytes(self.plan)
+        heap = placed.heap_bytes(lambda held: aligned(nbytes(held.buffer), self.backend.step))
+        return fixed + np.max(heap, axis=0, initial=0.0) * (self.temporary_bytes / alive if alive else 1.0)
+
+    def given(self, attention: str) -> Memory:
+        """Returns the same where attention is computed otherwise, as in `plan.time.given`: `given(attention="flash")`.
+
+        Raises:
+            HardwareError: there is no such attention.
+        """
+        changed = dataclasses.replace(self, attention=Options(attention=attention).attention)
+        donors = roles_of(self.plan.program).donors if self.is_donated else None
+        placed = place(self.placed.live, lambda held: changed._nbytes(held.buffer), donors)
+        return dataclasses.replace(changed, placed=placed)
 
     @functools.cached_property
     def donated(self) -> Memory:
@@ -137,7 +163,7 @@ class Memory:
 
     @functools.cached_property
     def parts(self) -> Mapping[str, int]:
-        """What the bytes at the worst moment are for; they add up to `peak_bytes`."""
+        """What the bytes at the worst moment are for; they add up to `peak_bytes`, gaps counted as temporaries."""
         found: dict[str, int] = dict.fromkeys(ROLES, 0)
         for alive in self.at_peak:
             found[alive.role] += alive.bytes
@@ -174,6 +200,8 @@ class Memory:
         """Bytes of a buffer on one device."""
         value, spec = buffer.key
         code = self.plan.program.code
+        if self.attention != STORED and is_score(self.plan.program, self._attentions, value):
+            return 0
         elements = math.prod(self._shape(value, spec))
         return round(elements * item_bytes(code.dtypes[value]) * buffer.factor)
 
@@ -210,11 +238,22 @@ class Memory:
             return roles.outputs.get(held.output, GRADIENTS if is_gradient else OUTPUTS)
         if value in roles.parameters:
             return PARAMETERS
+        if program.outermost(value) in self._given:
+            return TEMPORARIES  # a layer's slice of what is stored, as it is, gathered or rewritten for a product
         if value in roles.backward:
             return GRADIENTS if program.code.shapes[value] in roles.shapes else TEMPORARIES
         points = self.placed.live.points
         first, last = points[held.begin], points[min(held.end, len(points) - 1)]
         return ACTIVATIONS if roles.is_backward(last) and not roles.is_backward(first) else TEMPORARIES
+
+    @functools.cached_property
+    def _attentions(self) -> frozenset[Scores]:
+        return attentions(self.plan.program)
+
+    @functools.cached_property
+    def _given(self) -> frozenset[int]:
+        """The values of arguments."""
+        return frozenset(argument.value for argument in self.plan.program.arguments)
 
     def _source(self, step: Step | None) -> Source | None:
         if isinstance(step, Move):
@@ -235,24 +274,11 @@ def memory_of(plan: Plan, platform: str | None = None) -> Memory:
         platform: whose compiler it is: "cpu", "gpu" or "tpu"; None for that of the machine that its mesh lies on.
     """
     backend = _backend(plan) if platform is None else BACKENDS[platform]
-    found = live(built(plan))
-    memory = Memory(plan, Placed(found, (), (), {}, np.zeros(0, int), np.zeros(0, int)), backend)
-    return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
-
-
-def peak_bytes(placed: Placed, backend: Backend, plan: Plan, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
-    """Returns the bytes of one device at the worst moment, for any sizes.
-
-    Args:
-        placed: where the buffers of the plan lie.
-        backend: how the compiler lays them out.
-        plan: the plan.
-        nbytes: the bytes of a buffer, a number or an array of numbers.
-    """
-    arguments = placed.live.arguments[: len(plan.program.arguments)]
-    fixed = sum(nbytes(held.buffer) for held in (*arguments, *placed.kept)) + _literal_bytes(plan)
-    heap = placed.heap_bytes(lambda held: aligned(nbytes(held.buffer), backend.step))
-    return fixed + np.max(heap, axis=0, initial=0.0)
+    nothing = np.zeros(0, int)
+    with no_collection():
+        found = live(built(plan, backend))
+        memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
+        return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
 
 
 def _literal_bytes(plan: Plan) -> int:

@@ -27,7 +27,7 @@ first operand if nobody else reads that), `collective`, `copy`, `carry` (what a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .dataflow import Key
@@ -138,23 +138,30 @@ class Graph:
 
 def topological(graph: Graph) -> list[int]:
     """The nodes in an order in which each comes after those that it reads: from the outputs, depth first."""
-    nodes = graph.nodes
-    order, done = [], [False] * len(nodes)
-    starts = [n for n, node in enumerate(nodes) if node.kind == "source"]
-    for start in (*starts, *[n for n in graph.outputs if n is not None], *range(len(nodes))):
+    return depth_first(graph, {number: node.reads for number, node in enumerate(graph.nodes)})
+
+
+def depth_first(graph: Graph, reads: Mapping[int, Sequence[int]]) -> list[int]:
+    """Some nodes, each after those that it reads: what comes in, then from the outputs, depth first.
+
+    Args:
+        graph: the nodes.
+        reads: what each of them reads.
+    """
+    nodes, order, done = graph.nodes, [], set()
+    sources = [number for number in reads if nodes[number].kind == "source"]
+    for start in (*sources, *[n for n in graph.outputs if n in reads], *reads):
         waiting = [start]
         while waiting:
             number = waiting[-1]
-            if done[number]:
-                waiting.pop()
-                continue
-            missing = [r for r in nodes[number].reads if not done[r]]
+            missing = [r for r in reads[number] if r not in done] if number not in done else []
             if missing:
                 waiting += reversed(missing)
                 continue
             waiting.pop()
-            done[number] = True
-            order.append(number)
+            if number not in done:
+                done.add(number)
+                order.append(number)
     return order
 
 

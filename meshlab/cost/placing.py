@@ -5,12 +5,13 @@
     x   [8 to 31, 4,096 bytes]                      does not fit in time: it needs space of its own
 
 XLA's buffer assignment does so (openxla/xla, `BufferAssigner`): from the largest buffer to the smallest, each goes
-where one that is kept to the end has room for it, and all that is left shares one heap. Here the heap is as large as
-the most that is alive in it at once; what XLA loses to gaps between buffers is not counted.
+where one that is kept to the end has room for it, and all that is left shares one heap, in which buffers are packed
+(`packing`). What is written over what it reads lies where that lay.
 """
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from .liveness import Held, Live
+from .packing import packed
 
 # A number, or an array of numbers: one for each point of a what-if.
 Numbers = Any
@@ -34,6 +36,7 @@ class Placed:
         inside: for buffers that lie in the space of another, that one.
         begins: for each buffer in the heap the first point at which it takes space.
         ends: the first point at which it does not any more.
+        firsts: for each, the position of the first of those that are written over each other, of which it is one.
     """
 
     live: Live
@@ -42,6 +45,22 @@ class Placed:
     inside: Mapping[Held, Held]
     begins: np.ndarray
     ends: np.ndarray
+    firsts: np.ndarray
+
+    def heap_size(self, nbytes: Callable[[Held], int], step: int) -> int:
+        """Returns the bytes of the heap, gaps included.
+
+        Args:
+            nbytes: the bytes of a buffer.
+            step: what is taken is a multiple of so many bytes.
+        """
+        sizes = np.array([aligned(nbytes(held), step) for held in self.heap], np.float64)
+        begins = np.array([held.begin for held in self.heap], int)
+        ends = np.array([held.end + 1 for held in self.heap], int)
+        np.minimum.at(begins, self.firsts, begins.copy())
+        np.maximum.at(ends, self.firsts, ends.copy())
+        is_first = self.firsts == np.arange(len(self.heap))
+        return packed(begins[is_first], ends[is_first], sizes[is_first])
 
     def heap_bytes(self, nbytes: Callable[[Held], Numbers]) -> Numbers:
         """Returns the bytes in the heap at each point: [points], or [points, …] for sizes that are arrays."""
@@ -70,16 +89,20 @@ def place(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] 
     """
     size = {id(held): nbytes(held) for held in (*live.held, *live.arguments)}
     spaces, heap, inside = [], [], {}
+
+    def by_size(held: Held) -> tuple:
+        return (-size[id(held)], held.rank)
+
     arguments = {held.argument: held for held in live.arguments}
     donors = {output: arguments[argument] for output, argument in (donated or {}).items()}
     occupied: dict[int, list[Held]] = {}
     kept = []
-    for held in sorted((h for h in live.held if h.output >= 0), key=lambda h: -size[id(h)]):
+    for held in sorted((h for h in live.held if h.output >= 0), key=by_size):
         donor = donors.get(held.output)
         if donor is not None and size[id(donor)] == size[id(held)]:
             space = donor
             # What cannot be written over its argument is made elsewhere, and copied when the argument is read no more.
-            if _clash(donor, held):
+            if _clashes(donor, (held,)):
                 heap.append(held)
             else:
                 inside[held] = donor
@@ -90,35 +113,45 @@ def place(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] 
             occupied[id(space)] = [held]
         spaces.append(space)
     spaces.reverse()
-    for held in sorted((h for h in live.held if h.output < 0), key=lambda h: -size[id(h)]):
-        wanted = size[id(held)]
-        for space in spaces:
-            if size[id(space)] >= wanted and not any(_clash(held, other) for other in occupied[id(space)]):
-                occupied[id(space)].append(held)
-                inside[held] = space
+    sizes, lies = [size[id(space)] for space in spaces], [occupied[id(space)] for space in spaces]
+    for held in sorted((h for h in live.held if h.output < 0), key=by_size):
+        for at in range(bisect.bisect_left(sizes, size[id(held)]), len(spaces)):
+            if not _clashes(held, lies[at]):
+                lies[at].append(held)
+                inside[held] = spaces[at]
                 break
         else:
             heap.append(held)
     return Placed(live, tuple(kept), tuple(heap), inside, *_written_over(heap, size))
 
 
-def _clash(one: Held, other: Held) -> bool:
-    """Whether two buffers are alive at once, and neither is written over the other."""
-    if one.end < other.begin or other.end < one.begin:
-        return False
-    follows = (one.end == other.begin and one in other.over) or (other.end == one.begin and other in one.over)
-    return not follows
+def _clashes(held: Held, others: Sequence[Held]) -> bool:
+    """Whether a buffer is alive at once with one of others, and neither is written over the other."""
+    begin, end = held.begin, held.end
+    for other in others:
+        if end < other.begin or other.end < begin:
+            continue
+        if not ((end == other.begin and held in other.over) or (other.end == begin and other in held.over)):
+            return True
+    return False
 
 
-def _written_over(heap: Sequence[Held], size: Mapping[int, int]) -> tuple[np.ndarray, np.ndarray]:
-    """When each buffer in the heap takes space, if what follows it is written over it."""
+def _written_over(heap: Sequence[Held], size: Mapping[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """When each buffer in the heap takes space, if what follows it is written over it; and the first of such a row."""
     position = {id(held): i for i, held in enumerate(heap)}
     begins = np.array([held.begin for held in heap], int)
     ends = np.array([held.end + 1 for held in heap], int)
-    for held in heap:
+    before = list(range(len(heap)))
+    taken = set()
+    for i, held in enumerate(heap):
         for over in held.over:
             at = position.get(id(over))
-            if at is not None and ends[at] == held.begin + 1 and size[id(over)] == size[id(held)]:
+            if at is not None and at not in taken and over.end == held.begin and size[id(over)] == size[id(held)]:
                 ends[at] = held.begin
+                before[i] = at
+                taken.add(at)
                 break
-    return begins, ends
+    for i in range(len(heap)):
+        while before[before[i]] != before[i]:
+            before[i] = before[before[i]]
+    return begins, ends, np.array(before, int)

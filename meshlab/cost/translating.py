@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine.code import Literal, Operation, item_bytes
-from ..engine.rules.elementwise import ELEMENTWISE
 from ..engine.steps import Compute
 from .dataflow import Key
-from .fusion import BITCASTS, EXPENSIVE, REDUCING
+from .fusion import EXPENSIVE
+from .kinds import KINDS, ascends, orders
+from .local_forms import exchanged
 from .nodes import Buffer, Node
 
 if TYPE_CHECKING:
@@ -32,15 +33,6 @@ Rule = Callable[["Scope", Compute, Sequence["int | None"], Sequence[Key]], None]
 # XLA for CPUs sums along axes that are longer in two stages (`TreeReductionRewriter`); arrays of so many elements are
 # handed to a library instead (`YnnMatcher`).
 WINDOW, LEAST_ELEMENTS = 32, 4096
-KINDS: dict[str, str] = (
-    dict.fromkeys(ELEMENTWISE, "map")
-    | dict.fromkeys("slice pad rev dynamic_slice".split(), "permute")
-    | dict.fromkeys(BITCASTS, "view")
-    | dict.fromkeys(REDUCING, "fold")
-    | {"broadcast_in_dim": "spread", "iota": "fill", "concatenate": "join", "gather": "lookup"}
-    | {"dynamic_update_slice": "update"}
-    | dict.fromkeys("scatter scatter-add scatter_add scatter_mul scatter_min scatter_max".split(), "overwrite")
-)
 _RULES: dict[str, Rule] = {}
 
 
@@ -56,7 +48,7 @@ def translate(scope: Scope, step: Compute, operands: Sequence[int | None], made:
     name = step.operation.name
     kind = KINDS.get(name, "opaque")
     if step.exchanged:
-        _exchanged(scope, step, operands, made)
+        exchanged(scope, step, operands, made)
     elif name in _RULES:
         _RULES[name](scope, step, operands, made)
     elif len(made) > 1:
@@ -124,22 +116,6 @@ def _before_spread(scope: Scope, step: Compute, reads: Sequence[int], key: Key, 
     return True
 
 
-def _exchanged(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
-    """An operation in its local form."""
-    reads, name = [r for r in operands if r is not None], step.operation.name
-    if len(made) > 1:
-        scope.several(reads, made, "opaque")
-    elif name in REDUCING:
-        local = _fold(scope, reads[0], step, made[0])
-        source, target = step.operands[0], step.results[0]
-        axes = () if source is None else tuple(sorted(a for a in source.axes if a not in target.axes))
-        scope.env[made[0]] = scope.reduced(local, made[0], axes, name)
-    elif name in ("gather", "dynamic_slice"):
-        scope.env[made[0]] = scope.node("lookup", reads, made[0], expensive=True)
-    else:
-        scope.env[made[0]] = scope.node("opaque", reads, made[0])
-
-
 def _fold(scope: Scope, read: int, step: Compute, key: Key) -> int:
     """A sum or maximum; of small arrays along long axes in two stages, of which the first is never fused."""
     node, axes = scope.graph.nodes[read], step.operation.params["axes"]
@@ -162,12 +138,6 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def _ascends(order: Sequence[int], shape: Shape) -> bool:
-    """Whether axes of more than one element keep their order."""
-    axes = [a for a in order if shape[a] != 1]
-    return axes == sorted(axes)
-
-
 def _turned(scope: Scope, step: Compute, side: int, read: int, order: Sequence[int]) -> int:
     """An operand of a step with its axes in another order; made once."""
     axes = tuple(a for a in order if scope.graph.nodes[read].shape[a] != 1)
@@ -180,33 +150,68 @@ def _turned(scope: Scope, step: Compute, side: int, read: int, order: Sequence[i
 def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """A product of matrices, row by column: batch axes first, then those of rows, then those of columns."""
     (contracted, batched) = step.operation.params["dimension_numbers"]
-    reads = []
+    if _is_outer(scope, operands, contracted):
+        both = [scope.node("spread", (r,), made[0], reused=True) for r in operands if r is not None]
+        scope.env[made[0]] = scope.node("map", both, made[0])
+        return
+    reads, sizes = [], []
     for side, read in enumerate(operands):
         if read is None:
             continue
         shape, batch, contract = scope.graph.nodes[read].shape, batched[side], contracted[side]
         free = [a for a in range(len(shape)) if a not in batch and a not in contract]
-        wanted = [*batch, *free, *contract] if side == 0 else [*batch, *contract, *free]
-        other = [*batch, *contract, *free] if side == 0 else [*batch, *free, *contract]
+        inner = [free, contract] if side == 0 else [contract, free]
+        wanted, other = [*batch, *inner[0], *inner[1]], [*batch, *inner[1], *inner[0]]
         # A single matrix may be read by rows or by columns.
-        swapped = len(free) <= 1 and len(contract) <= 1 and other == sorted(other)
-        reads.append(read if swapped or _ascends(wanted, shape) else _turned(scope, step, side, read, wanted))
-    scope.env[made[0]] = scope.node("opaque", reads, made[0])
-    scope.graph.nodes[scope.env[made[0]]].op = "dot_general"
+        single = len(free) <= 1 and len(contract) <= 1
+        if not (single and other == sorted(other)) and not ascends(wanted, shape):
+            read = _turned(scope, step, side, read, wanted)  # noqa: PLW2901
+        lengths = [math.prod(shape[a] for a in axes) for axes in inner]
+        sizes.append(lengths[side])
+        plain = tuple(n for n in shape if n != 1) if single else (*(shape[a] for a in batch), *lengths)
+        reads.append(scope.viewed(read, plain))
+    result, shape = scope.node("opaque", reads, made[0]), scope.builder.shape(made[0])
+    merged = (*shape[: len(batched[0])], *sizes)
+    if len(merged) != len(shape) and len(reads) == len(operands):
+        result = scope.merged(result, merged)
+    scope.graph.nodes[result].op = "dot_general"
+    scope.env[made[0]] = result
+
+
+@_rule("div")
+def _quotient(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """A quotient; what is divided by something repeated for it alone is multiplied by its reciprocal, repeated."""
+    (above, below), nodes = operands, scope.graph.nodes
+    divisor = step.operation.inputs[1]
+    spread = nodes[below] if below is not None else None
+    alone = isinstance(divisor, int) and scope.builder.program.uses[divisor] == 1
+    if above is None or spread is None or spread.kind != "spread" or not alone or not _is_costly(step):
+        _plain(scope, step, "map", operands, made[0])
+        return
+    source = nodes[spread.reads[0]]
+    inverse = Node("map", spread.reads, source.buffer, source.shape, step, expensive=True)
+    inverse.op, inverse.dtype = "div", source.dtype
+    repeated = scope.node("spread", (scope.graph.add(inverse),), made[0], reused=True)
+    scope.env[made[0]] = number = scope.node("map", (above, repeated), made[0])
+    nodes[number].op = "mul"
+
+
+def _is_outer(scope: Scope, operands: Sequence[int | None], contracted: Sequence[Sequence[int]]) -> bool:
+    """Whether a product sums over a single element: then it is a multiplication, element by element."""
+    first = operands[0]
+    return first is not None and math.prod(scope.graph.nodes[first].shape[a] for a in contracted[0]) == 1
 
 
 @_rule("conv_general_dilated")
 def _convolution(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """A convolution: the batch first and the channels last, of the window the channels that it makes last."""
     numbers, reads = step.operation.params["dimension_numbers"], []
-    for side, (read, spec) in enumerate(zip(operands, (numbers.lhs_spec, numbers.rhs_spec), strict=True)):
-        if read is None:
-            continue
-        wanted = [spec[0], *spec[2:], spec[1]] if side == 0 else [*spec[2:], spec[1], spec[0]]
-        fits = _ascends(wanted, scope.graph.nodes[read].shape)
-        reads.append(read if fits else _turned(scope, step, side, read, wanted))
-    result, spec = scope.node("opaque", reads, made[0]), numbers.out_spec
-    if not _ascends([spec[0], *spec[2:], spec[1]], scope.builder.shape(made[0])):
+    for side, (read, wanted) in enumerate(zip(operands, orders(numbers), strict=False)):
+        if read is not None:
+            fits = ascends(wanted, scope.graph.nodes[read].shape)
+            reads.append(read if fits else _turned(scope, step, side, read, wanted))
+    result = scope.node("opaque", reads, made[0])
+    if not ascends(orders(numbers)[2], scope.builder.shape(made[0])):
         result = scope.node("permute", (result,), made[0])
     scope.env[made[0]] = result
 
@@ -235,6 +240,37 @@ def _extreme(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
     scope.env[made[0]] = scope.node("fill", (), made[0]) if read is None else _fold(scope, read, step, made[0])
 
 
+@_rule("select_and_scatter_add")
+def _chosen(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """The gradient of a maximum over windows: where each lies is looked for among the indices along all axes.
+
+    XLA for CPUs makes arrays of these indices (`SelectAndScatterExpander`).
+    """
+    source, operand = operands
+    assert source is not None
+    assert operand is not None
+    graph, (small, large) = scope.graph, (scope.operand(step, side) for side in (0, 1))
+    shapes, each = (
+        (graph.nodes[source].shape, graph.nodes[operand].shape),
+        4 / item_bytes(scope.builder.code.dtypes[made[0][0]]),
+    )
+    rank = len(shapes[1])
+    indices = [graph.add(Node("fill", (), Buffer(large, each), shapes[1], step)) for _ in range(rank)]
+    main = graph.add(Node("opaque", (operand, *indices), None, (), step))
+    parts = [graph.add(Node("part", (main,), Buffer(small, each), shapes[0], step)) for _ in range(rank + 1)]
+    joined = graph.add(Node("join", parts[1:], Buffer(small, rank * each), (*shapes[0], rank), step))
+    zeros = scope.node("fill", (), made[0])
+    scope.env[made[0]] = scope.node("overwrite", (zeros, joined, source), made[0])
+
+
+@_rule("split")
+def _split(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """Pieces of an array, each a slice."""
+    reads = [r for r in operands if r is not None]
+    for key in made:
+        scope.env[key] = scope.node("permute" if reads else "fill", reads, key)
+
+
 @_rule("transpose")
 def _transpose(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """A transpose; a product of two matrices that is turned is that of the turned ones, in the other order."""
@@ -245,4 +281,4 @@ def _transpose(scope: Scope, step: Compute, operands: Sequence[int | None], made
     if node.op == "dot_general" and len(node.shape) == 2 and scope.builder.program.uses[value] == 1:
         node.shape, scope.env[made[0]] = scope.builder.shape(made[0]), read
     else:
-        scope.env[made[0]] = scope.node("view" if _ascends(order, node.shape) else "permute", (read,), made[0])
+        scope.env[made[0]] = scope.node("view" if ascends(order, node.shape) else "permute", (read,), made[0])

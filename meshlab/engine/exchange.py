@@ -222,8 +222,13 @@ def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[O
     return walk.found
 
 
-def _recorded(step: Compute, program: Program, sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
-    code, roots = program.code, program.roots
+def traced(step: Compute, program: Program, sizes: Mapping[str, int]) -> Any:
+    """Returns the jaxpr of a step's local form, of the shards of those operands that are values.
+
+    What it asks of other devices are equations of the primitive `asked`, whose parameter `kind` says what: a
+    collective, or "index", the number of the part that the device holds.
+    """
+    code = program.code
     used = [program.uses[output] > 0 for output in step.operation.outputs]
     recorder, local = _Recorder(sizes), local_of(step, code)
     inputs = step.operation.inputs
@@ -236,7 +241,12 @@ def _recorded(step: Compute, program: Program, sizes: Mapping[str, int]) -> tupl
         operands = [value.value if isinstance(value, Literal) else next(waiting) for value in inputs]
         return list(LOCAL_FORMS[step.operation.name].run(recorder, local, operands))
 
-    closed = _needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
+    return _needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
+
+
+def _recorded(step: Compute, program: Program, sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
+    roots, inputs = program.roots, step.operation.inputs
+    closed = traced(step, program, sizes)
     # Whichever operand of its operation a shard is, it is the same shard.
     shards = {i: (roots.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)}
     first = {shard: position for position, shard in reversed(shards.items())}
