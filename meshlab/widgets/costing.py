@@ -25,8 +25,9 @@ from .document import Document
 KEPT = 64
 # Seconds that a drop waits for, and the price of one that is not made yet; what took longer last time comes later.
 PATIENCE, PREVIEW = 0.02, 0.3
-# Seconds that whoever draws has first, since two threads at once take longer for both.
-AHEAD = 0.03
+# Seconds that whoever draws has first, since two threads at once take longer for both; and that a next drop may take
+# until the costs of this one are wanted no longer.
+AHEAD = 0.1
 # Seconds for each operation of a program: 2 for a Llama of 15,000, on one core of an EPYC.
 EACH = 1.4e-4
 

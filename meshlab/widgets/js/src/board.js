@@ -59,6 +59,7 @@ export class Board {
     this.adding = false;
     /** @type {{time: View["time"], held: View["held"]}} */
     this.costs = { time: null, held: null };
+    this.machine = "";
     this.awaited = false;
     this.pricing = 0;
     /** @type {Set<string>} what was opened, of what is told on demand */
@@ -100,28 +101,39 @@ export class Board {
   }
 
   draw() {
+    const rev = String(this.model.get("rev"));
+    // Costs come after the revision that they are of; whatever else is drawn stays, under the hand that holds it.
+    if (this.root.getAttribute("data-rev") !== rev) this.drawRevision();
+    redraw(this.panels.totals, drawTotals(this.view));
+    this.drawCosts();
+    if (this.root.getAttribute("data-rev") !== rev) this.root.setAttribute("data-rev", rev);
+    if (this.awaited && !this.view.pending && !this.hand) this.sayTotals();
+  }
+
+  drawRevision() {
     const { view, panels } = this;
     if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
     redraw(panels.header, drawHeader(this));
-    redraw(panels.totals, drawTotals(view));
     redraw(panels.zones, drawZones(this));
     paintZones(panels.zones, view, this.hand);
     redraw(panels.mesh, drawMesh(this));
     redraw(panels.communication, drawCommunication(this));
     redraw(panels.collectives, drawCollectives(view));
     redraw(panels.comparison, drawComparison(this));
-    this.drawCosts();
-    this.root.setAttribute("data-rev", String(this.model.get("rev")));
-    if (this.awaited && !view.pending && !this.hand) this.sayTotals();
   }
 
-  /** Draws what depends on the machine. */
-  drawCosts() {
+  /**
+   * Draws what depends on the machine; how the mesh lies only where it lies otherwise now, for that is a large picture.
+   * @param {boolean} [anew] draws all of it: a choice that was refused is to go back to what it was
+   */
+  drawCosts(anew = false) {
     const { view, panels } = this;
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
     for (const panel of [panels.time, panels.memory]) panel.setAttribute("aria-busy", String(view.pending));
-    redraw(panels.machine, drawMachine(this));
+    const machine = JSON.stringify(view.machine);
+    if (anew || machine !== this.machine) redraw(panels.machine, drawMachine(this));
+    this.machine = machine;
     redraw(panels.time, drawTime(this));
     redraw(panels.memory, drawMemory(this));
   }

@@ -42,7 +42,7 @@ export function choice(board, key, label, options, intent) {
   select.addEventListener("change", async () => {
     const { op, args } = intent(select.value);
     const answer = await board.send(op, args);
-    if (answer?.kind === "nack") board.drawCosts();
+    if (answer?.kind === "nack") board.drawCosts(true);
   });
   return select;
 }

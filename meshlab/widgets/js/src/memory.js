@@ -148,5 +148,11 @@ function drawAlive(held) {
     );
   };
   const more = held.left_out ? h("li", {}, `and ${held.left_out} smaller ones`) : null;
-  return h("ul", { class: "mlb-figures" }, held.alive.map(row), more);
+  const scrolls = {
+    "data-scroll": "alive",
+    tabindex: "0",
+    role: "list",
+    "aria-label": "values in memory, largest first",
+  };
+  return h("ul", { class: "mlb-figures mlb-alive", ...scrolls }, held.alive.map(row), more);
 }
