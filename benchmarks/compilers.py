@@ -213,6 +213,9 @@ def page(lines: list[dict[str, Any]]) -> str:
             "",
             *_rules(lines, letters),
             "",
+            "An all-reduce sends twice what a reduce-scatter or an all-gather does: by *b* and *c* devices send more"
+            " than predicted.",
+            "",
             *_table(lines, machines, letters),
         ]
     )
