@@ -296,7 +296,7 @@ def _over_torus(
                 f"The mesh axis `{name}` of {size} finds no room along axis {listed(map(str, axes))} of the slice"
                 f" {'x'.join(map(str, shape))}, of which the others leave {listed(str(left[axis]) for axis in axes)}."
             )
-        legs[name] = tuple(found)
+        legs[name] = tuple(reversed(found))
 
     for name, size in [axis for axis in waiting if axis[0] in wishes]:
         wish = wishes[name]

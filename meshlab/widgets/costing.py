@@ -17,7 +17,7 @@ from typing import Any
 
 from ..cost.hardware import HardwareError
 from ..cost.memory import Memory
-from ..cost.setting import own
+from ..cost.setting import STORED, own
 from ..cost.time import Time, time_of
 from ..engine.pause import no_collection
 from .document import Document
@@ -56,6 +56,8 @@ def costs_of(plan: Any, document: Document) -> Costs:
     """
     with no_collection():
         memory: Memory = plan.memory
+        if document.options.attention != STORED:
+            memory = memory.given(document.options.attention)
         _ = memory.peak_bytes, memory.donated.peak_bytes, memory.parts, memory.timeline
         try:
             return Costs(time_of(own(plan, document.options)), "", memory)

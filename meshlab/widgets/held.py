@@ -10,22 +10,21 @@ from __future__ import annotations
 from typing import Any
 
 from ..cost.memory import Memory, Point
-from ..cost.setting import STORED, Options
+from ..cost.setting import STORED
 from .accuracy import MEMORY, accuracy
 from .palette import count_bytes, percent
 
 MOST_ALIVE = 24
 MOST_POINTS = 120
-_AS_WRITTEN = "Counted as the program is written: with the scores of attention in memory."
+_PIECE_BY_PIECE = "Without the scores of attention, which are computed piece by piece."
 
 
-def held_view(plan: Any, memory: Memory, options: Options) -> dict:
+def held_view(plan: Any, memory: Memory) -> dict:
     """Holds the memory of a plan against its machine's.
 
     Args:
         plan: a plan on a machine.
         memory: its memory.
-        options: what else is assumed of it, for what memory does not follow is said.
 
     Returns:
         Plain data.
@@ -38,7 +37,7 @@ def held_view(plan: Any, memory: Memory, options: Options) -> dict:
         "donated": donated,
         "limit": limit,
         "fits": peak <= limit,
-        "note": _AS_WRITTEN if options.attention != STORED else "",
+        "note": _PIECE_BY_PIECE if memory.attention != STORED else "",
         "text": fits_told(peak, donated, limit, str(machine)),
         "parts": [{"name": role, "bytes": int(size)} for role, size in memory.parts.items()],
         "alive": [_alive(each) for each in alive[:MOST_ALIVE]],

@@ -37,7 +37,7 @@ def costs_view(explorer: Any) -> dict:
         return {"time": None, "held": None, "pending": document.machine is not None}
     return {
         "time": time_view(costs, document),
-        "held": held_view(explorer.plan, costs.memory, document.options),
+        "held": held_view(explorer.plan, costs.memory),
         "pending": False,
     }
 
@@ -116,7 +116,7 @@ def preview_view(explorer: Any, document: Document) -> dict:
     then, now = _quickly(explorer, document), _quickly(explorer, explorer.document)
     if then is None:
         return {}
-    held = held_view(explorer.plan_at(document), then.memory, document.options)
+    held = held_view(explorer.plan_at(document), then.memory)
     told = {"peak": held["bytes"], "peak_change": _bytes_more(then, now), "fits": held["fits"]}
     if then.time is None:
         return told

@@ -95,10 +95,10 @@ def test_mesh_axes_take_whole_axes_of_the_slice_or_share_them():
     cube = place(v5p, (4, 4, 4), mesh(data=16, model=4)).legs
     assert cube == {"data": (Leg(1, 4, ring=True), Leg(2, 4, ring=True)), "model": (Leg(0, 4, ring=True),)}
     folded = place(v5e, (16, 16), mesh(data=8, model=32)).legs
-    assert folded == {"data": (Leg(1, 8, 2, True),), "model": (Leg(0, 16, ring=True), Leg(1, 2))}
+    assert folded == {"data": (Leg(1, 8, 2, True),), "model": (Leg(1, 2), Leg(0, 16, ring=True))}
     assert place(v5e, None, mesh(data=1, model=4)).legs["data"] == ()
     parts = place(v5e, (4, 6), mesh(a=8, b=3)).legs
-    assert parts == {"a": (Leg(0, 4), Leg(1, 2, 3)), "b": (Leg(1, 3),)}
+    assert parts == {"a": (Leg(1, 2, 3), Leg(0, 4)), "b": (Leg(1, 3),)}
 
 
 def test_behind_switches_neighbours_are_in_one_node():

@@ -44,7 +44,7 @@ def test_a_mesh_lies_as_it_is_wished():
     assert mesh.on.told("model") == "8 along axis 1, a line"
     assert ml.lay(mesh, model=(1,), data=0) == mesh
     folded = ml.lay(ml.mesh("v5e:4x8", data=8, model=4), model=1)
-    assert folded.on.legs == {"data": (Leg(0, 4), Leg(1, 2, 4)), "model": (Leg(1, 4),)}
+    assert folded.on.legs == {"data": (Leg(1, 2, 4), Leg(0, 4)), "model": (Leg(1, 4),)}
     across = ml.lay(ml.mesh("h100", data=8, model=8), data="inside")
     assert across.on.nodes == {"data": Nodes(8, 1), "model": Nodes(1, 8)}
     assert ml.lay(across, "h200").on.nodes["model"] == Nodes(8, 1)

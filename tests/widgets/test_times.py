@@ -56,7 +56,7 @@ def test_what_is_assumed_is_costed(explorer: Explorer) -> None:
     view = explorer.view()["time"]
     assert view["options"] == {"attention": "flash", "prefetch": True, "attentions": ["stored", "flash", "causal"]}
     assert view["estimate"] == explorer.plan.time.given(attention="flash", prefetch=True).estimate
-    assert "with the scores of attention in memory" in explorer.view()["held"]["note"]
+    assert "Without the scores of attention" in explorer.view()["held"]["note"]
 
 
 def test_a_missing_figure_is_told_and_the_board_stays(explorer: Explorer) -> None:
