@@ -15,6 +15,7 @@ import functools
 import json
 import pathlib
 import sys
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -179,6 +180,7 @@ def told(found: ml.Compiled) -> dict[str, Any]:
         "cycles": found.cycles,
         "seconds": round(found.compile_seconds, 2),
         "versions": dict(found.versions),
+        "options": dict(found.options),
     }
 
 
@@ -197,13 +199,15 @@ def page(lines: list[dict[str, Any]]) -> str:
         [
             "## Collectives: the TPU and GPU compilers",
             "",
-            f"{programs} programs were compiled by the real compilers ({', '.join(versions)}), without the hardware,"
-            " and the payload bytes",
-            "of each kind of collective over each set of mesh axes held against the plan's. In the table `=` says that"
-            " all of them are equal,",
-            "a letter that they are but for differences of that kind, explained below; `✗` that a difference is not"
-            " explained, `!` that the",
-            "compiler refuses the program.",
+            *textwrap.wrap(
+                f"{programs} programs were compiled by the real compilers ({', '.join(versions)}), without the"
+                " hardware, and the payload bytes of each kind of collective over each set of mesh axes held against"
+                " the plan's. In the table `=` says that all of them are equal, a letter that they are but for"
+                " differences of that kind, explained here; `✗` that a difference is not explained, `!` that the"
+                " compiler refuses the program. An empty cell was not compiled.",
+                120,
+                break_on_hyphens=False,
+            ),
             "",
             *_counts(lines, machines),
             "",

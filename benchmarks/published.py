@@ -111,9 +111,15 @@ def _run(row: Sequence[Any], group: Mapping[str, Any], data: Mapping[str, Any]) 
         group.get("flash", True),
         group.get("memory", {}),
         data["sources"][group["source"]],
-        group.get("aside", {}).get(f"{model} on {math.prod(mesh.values())}", ""),
+        _aside(group, f"{model} on {math.prod(mesh.values())}"),
     )
     return dataclasses.replace(run, seconds=_seconds(figure, group["unit"], run, data["models"][model]))
+
+
+def _aside(group: Mapping[str, Any], name: str) -> str:
+    """Why a run is not judged: what is said of its group, or of it alone."""
+    said = group.get("aside", {})
+    return said if isinstance(said, str) else said.get(name, "")
 
 
 def _seconds(figure: float, unit: str, run: Run, sizes: Mapping[str, Any]) -> float:
@@ -156,7 +162,7 @@ def layout(run: Run) -> dict[str, Any]:
     """Returns a run's layout."""
     found: dict[str, Any] = {}
     if "fsdp" in run.mesh:
-        found["batch"] = "fsdp"
+        found["batch"] = ("data", "fsdp") if "data" in run.mesh else "fsdp"
         found |= {place: {"embed": "fsdp"} for place in ("params/*", "opt_state/*", "grads")}
     if "tensor" in run.mesh:
         found |= dict.fromkeys(("heads", "ffn", "vocab"), "tensor")
@@ -176,17 +182,17 @@ def machine(run: Run) -> Hardware:
 
 def placement(run: Run) -> Placement:
     """Returns how a run's mesh lies on its machine."""
-    text = run.on.partition(":")[2]
+    count, _, text = run.on.partition(":")[2].rpartition("*")
     shape = tuple(map(int, text.split("x"))) if text else None
-    return place(machine(run), shape, _bare(run))
+    return place(machine(run), shape, _bare(run), count=int(count or 1))
 
 
 @functools.cache
 def predicted(run: Run) -> Time:
-    """Returns what is predicted of a run: that of a plan of its like, at its own sizes."""
+    """Returns what is predicted of a run: that of a plan of its like, at its own sizes, as `ml.sweep` does it."""
     plan = _plan(_first_like(run))
     options = Options(attention="causal" if run.flash else "stored", prefetch=True)
-    sizes = together(plan.program, {"batch": run.batch})
+    sizes = together(plan.program, {**models()[run.model], "batch": run.batch})
     return time_of(Setting(plan, sizes, dict(run.mesh), (placement(run),), options=options))
 
 
@@ -203,7 +209,7 @@ def _first_like(run: Run) -> Run:
     """The first run whose plan is the same but for its sizes."""
 
     def like(one: Run) -> tuple[Any, ...]:
-        return one.model, one.kept, one.seq, one.residual, tuple(one.mesh)
+        return models()[one.model]["family"], one.kept, one.seq, one.residual, tuple(one.mesh)
 
     return next(other for other in runs() if like(other) == like(run))
 
@@ -246,8 +252,12 @@ def table(found: Sequence[Run]) -> str:
             *(_row(run, off[run]) for run in mine),
             "",
         ]
-    notes = [f"\\* {run.model} on {run.devices}, not judged: {run.aside}." for run in found if run.aside]
-    return "\n".join([*lines, *notes])
+    asides: dict[str, list[str]] = {}
+    for run in found:
+        if run.aside:
+            asides.setdefault(run.aside, []).append(f"{run.model} on {run.devices} {run.machine}")
+    notes = [f"\\* Not judged: {why} ({', '.join(names)})." for why, names in asides.items()]
+    return "\n".join(lines) + "\n" + "\n\n".join(notes)
 
 
 def _row(run: Run, off: float) -> str:

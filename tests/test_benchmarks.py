@@ -1,7 +1,11 @@
 """The benchmarks' own arithmetic."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+from benchmarks import compilers
 from benchmarks.timing import Sample, table, timed
 
 
@@ -24,3 +28,54 @@ def test_each_action_is_timed_once():
     assert done == [1, 2]
     assert len(sample.seconds) == 2
     assert all(seconds >= 0 for seconds in sample.seconds)
+
+
+def line(layout, machine, differences=(), ok=True):
+    mesh, rules = compilers.subjects()[0].cases[layout]
+    found = {"program": "mlp_adamw", "layout": layout, "machine": machine, "mesh": dict(mesh.shape)}
+    return found | {"rules": dict(rules), "equal": ok and not differences, "ok": ok, "differences": list(differences)}
+
+
+def test_the_page_about_compilers_tells_what_is_equal_and_what_explains_the_rest():
+    refused = {k: v for k, v in line("ZeRO-1", "h100").items() if k not in ("equal", "ok", "differences")}
+    lines = [
+        line("FSDP", "v5e", [["summed whole", 2, 64, 64], ["narrowed", 3, 96, 48]]),
+        line("data parallel", "v5e") | {"versions": {"libtpu": "0.0.42.1"}},
+        line("data parallel", "h100", ok=False),
+        refused | {"error": "no"},
+    ]
+    text = compilers.page(lines)
+    assert "1 programs were compiled by the real compilers (libtpu 0.0.42.1)" in text
+    assert "| v5e | 2 | 1 | 1 | 0 | 0 |\n| h100 | 1 | 0 | 0 | 1 | 1 |" in text
+    assert "- **a** *narrowed*: " in text
+    assert "3 arrays in 1 programs, 96 B predicted and 48 B compiled." in text
+    assert text.splitlines()[-3:] == [
+        "| mlp_adamw | data parallel | data=8 | = | ✗ |",
+        "| mlp_adamw | ZeRO-1 | data=8 |  | ! |",
+        "| mlp_adamw | FSDP | data=8 | ab |  |",
+    ]
+
+
+def test_only_the_marked_section_of_a_page_is_written(tmp_path):
+    path = tmp_path / "page.md"
+    compilers.write(path, "one")
+    path.write_text(path.read_text() + "\n## Another\n")
+    compilers.write(path, "two")
+    assert path.read_text() == f"# How accurate it is\n\n{compilers.BEGIN}\ntwo\n{compilers.END}\n\n## Another\n"
+
+
+def test_every_program_has_layouts_of_8_devices_and_some_that_are_drawn():
+    for subject in compilers.subjects()[:1]:
+        assert {mesh.size for mesh, _ in subject.cases.values()} == {8}
+        assert sum(name.startswith("drawn") for name in subject.cases) == compilers.DRAWN
+
+
+def test_the_published_page_has_no_difference_that_is_not_explained():
+    text = (Path(__file__).parents[1] / "docs" / "accuracy.md").read_text()
+    section = text[text.index(compilers.BEGIN) : text.index(compilers.END)]
+    counts = re.findall(r"^\| (\w+):[\w]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| \d+ \|$", section, re.M)
+    assert {machine for machine, *_ in counts} == {"v5e", "v5p", "v6e", "v7x", "h100"}
+    for machine, made, equal, explained, wrong in counts:
+        # Six programs in four layouts are promised for all but the newest.
+        assert int(made) == int(equal) + int(explained) >= (8 if machine == "v7x" else 24)
+        assert int(wrong) == 0

@@ -19,6 +19,7 @@ from ..engine.code import Literal
 from ..engine.loops import carried
 from ..engine.spec import Grid, Spec, local_shape
 from ..engine.steps import Compute, Fill, Inside, Move, Nested, Step
+from .backends import Backend
 from .combining import combine
 from .dataflow import Key, entering, keys
 from .nodes import Buffer, Graph, Node
@@ -36,12 +37,12 @@ _WHOLE = frozenset(("opaque", "collective", "overwrite"))
 _FIRST_AXIS = ("all-gather", "reduce-scatter")
 
 
-def built(plan: Plan) -> Graph:
+def built(plan: Plan, backend: Backend) -> Graph:
     """The graph of a whole plan: its inputs are the arguments and constants, its outputs the outputs."""
     program = plan.program
     block = program.code.block
     inputs = [(v, plan.argument_specs[v]) for v in block.inputs]
-    builder = Builder(program, plan.grid)
+    builder = Builder(program, plan.grid, backend)
     return builder.block(plan.steps, inputs, builder.returned(block.outputs, plan.output_specs))
 
 
@@ -51,14 +52,15 @@ class Builder:
     Args:
         program: whose steps they are.
         grid: the mesh axes' sizes.
+        backend: whose compiler it is.
     """
 
-    def __init__(self, program: Program, grid: Grid):
-        self.program, self.grid = program, grid
+    def __init__(self, program: Program, grid: Grid, backend: Backend):
+        self.program, self.grid, self.backend = program, grid, backend
         self.roots, self.code = program.roots, program.code
         self.shapes: dict[Key, Shape] = {}
         # XLA for CPUs computes in float32 what is of these dtypes (`FloatNormalization`).
-        self.widened = frozenset((jnp.dtype(jnp.bfloat16),))
+        self.widened = frozenset((jnp.dtype(jnp.bfloat16),) if backend.widens else ())
         # What holds one number everywhere, known when the program is compiled.
         self.constant: set[Key] = set()
 
@@ -103,7 +105,7 @@ class Builder:
             if carries is not None and position >= carries and number is not None:
                 store = Node("store", (number,), None, graph.nodes[number].shape, scope.step)
                 graph.outputs[position] = graph.add(store)
-        combine(graph, scope.reductions)
+        combine(graph, scope.reductions, self.backend.combines)
         return graph
 
 

@@ -8,17 +8,20 @@ for one that has joined already (openxla/xla, `AllReduceCombiner`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from ..engine.code import item_bytes
 from .nodes import Graph, Node, ancestors, topological
 
 
-def combine(graph: Graph, found: Sequence[tuple[tuple, int]]):
+def combine(graph: Graph, found: Sequence[tuple[tuple, int]], most: float):
     """Makes one of all-reduces that are alike and do not wait for each other.
 
     Args:
         graph: the nodes, which are changed.
         found: what makes an all-reduce alike to others (mesh axes, what it computes, dtype), and its node.
+        most: so many bytes they have together at most.
     """
     groups: dict[tuple, list[int]] = {}
     for kind, number in found:
@@ -30,16 +33,21 @@ def combine(graph: Graph, found: Sequence[tuple[tuple, int]]):
     for group in groups.values():
         taken: list[int] = []
         for number in sorted(group, key=place.__getitem__):
-            if any(after[number] >> t & 1 or after[t] >> number & 1 for t in taken):
+            size = sum(_nbytes(graph.nodes[t]) for t in (*taken, number))
+            if size > most or any(after[number] >> t & 1 or after[t] >> number & 1 for t in taken):
                 _join(graph, taken, after)
                 taken = []
             taken.append(number)
         _join(graph, taken, after)
 
 
+def _nbytes(node: Node) -> float:
+    return math.prod(node.shape) * item_bytes(node.dtype)
+
+
 def _join(graph: Graph, taken: Sequence[int], after: list[int]):
     """Makes all-reduces the results of one node, and has all that wait for one of them wait for all."""
-    if len(taken) == 1:
+    if len(taken) <= 1:
         return
     nodes = graph.nodes
     main = graph.add(Node("several", [nodes[n].reads[0] for n in taken], None, (), nodes[taken[-1]].step))

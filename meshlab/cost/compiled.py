@@ -19,6 +19,7 @@ from ..engine.hlo import HloCollective, read_collectives
 from ..engine.hlo_text import Instruction, parse_module
 from ..engine.hlo_walk import visits
 from .differences import RULES, Comparison, Row, compare
+from .memory import Memory, memory_of
 from .targets import Target
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Compiled:
             the chip's devices it is; None for GPUs, which are numbered as they stand.
         compile_seconds: how long the compiler took.
         versions: of the compiler and of JAX, by package.
+        options: with which it had to be compiled, if not with the compiler's own.
         hlo: the text of the compiled program.
     """
 
@@ -83,6 +85,7 @@ class Compiled:
     standing: tuple[tuple[int, ...], ...] | None
     compile_seconds: float
     versions: Mapping[str, str]
+    options: Mapping[str, Any]
     hlo: str
 
     @property
@@ -100,14 +103,36 @@ class Compiled:
         """Whether they are, but for differences that are explained."""
         return self.comparison.ok
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is worth saying beside the bytes."""
+        notes = list(self.explanations)
+        if self.target.platform == "tpu" and self.memory.argument_bytes > self.predicted_memory.argument_bytes:
+            notes.append(
+                "a TPU keeps arrays in tiles, which small or oddly shaped ones do not fill: they take more there"
+            )
+        if self.cycles is not None:
+            notes.append(f"{self.cycles:,} cycles of computing, as the compiler estimates them, without what is sent")
+        notes += [
+            f"compiled with {name}={value}: with its own choice, which it cannot try out without the device, it fails"
+            for name, value in self.options.items()
+        ]
+        return tuple(notes)
+
+    @functools.cached_property
+    def predicted_memory(self) -> Memory:
+        """The memory that is predicted for this compiler."""
+        found = memory_of(self.plan, self.target.machine.platform)
+        return found.donated if self.donated else found
+
     @functools.cached_property
     def memory_rows(self) -> tuple[tuple[str, int | None, int], ...]:
         """Bytes of one device: what they are of, predicted (None where nothing is), and compiled."""
-        planned, made = self.plan.memory, self.memory
+        planned, made = self.predicted_memory, self.memory
         rows = [
             ("arguments", planned.argument_bytes, made.argument_bytes),
             ("outputs", planned.output_bytes, made.output_bytes),
-            ("at the peak", getattr(planned, "peak_bytes", None), made.peak_bytes),
+            ("at the peak", planned.peak_bytes, made.peak_bytes),
         ]
         return (*rows, ("of these donated", None, made.alias_bytes)) if self.donated else tuple(rows)
 
@@ -119,12 +144,9 @@ class Compiled:
         ]
         if not self.comparison.rows:
             lines.append(f"  {_mark(True)} no collectives")
-        lines += [f"    · {text}" for text in self.explanations]
         lines.append(f"  {'memory of a device, bytes':44}{'predicted':>16}{'compiled':>16}")
         lines += [f"    {name:42}{_count(planned):>16}{made:16,}" for name, planned, made in self.memory_rows]
-        if self.cycles is not None:
-            lines.append(f"  {self.cycles:,} cycles of computing, as the compiler estimates them")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"  · {note}" for note in self.notes)])
 
     __repr__ = __str__
 
@@ -158,8 +180,7 @@ class Compiled:
         rows += [_row(f"{_mark(row.ok)} {_name(row)}", row.predicted, row.compiled) for row in self.comparison.rows]
         rows.append(head.format("memory of a device, bytes"))
         rows += [_row(*row) for row in self.memory_rows]
-        notes = [*self.explanations] + ([f"{self.cycles:,} cycles of computing"] if self.cycles is not None else [])
-        listed = "".join(f"<li>{html.escape(note)}</li>" for note in notes)
+        listed = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         title = f"{_mark(self.ok)} <b>{html.escape(str(self.target))}</b>: {self._verdict()}"
         return (
             f"<div>{title}<br><small>{html.escape(self._made_by())}</small>"
@@ -196,6 +217,7 @@ def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str
         standing=tuple(map(tuple, answer["standing"])) if answer["standing"] else None,
         compile_seconds=answer["compiling_seconds"],
         versions=dict(answer["versions"]),
+        options=dict(answer["compiler_options"]),
         hlo=text,
     )
 

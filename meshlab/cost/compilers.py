@@ -173,6 +173,7 @@ def _answer(folder: pathlib.Path, watch: _Watch) -> dict[str, Any]:
     """Runs the compiler's process on a folder, and returns what it answers."""
     root = str(pathlib.Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, (root, folder_of_compilers(), os.environ.get("PYTHONPATH"))))
+    # The flags of this process are for its own devices; one that a compiler does not know ends its process.
     inherited = {key: value for key, value in os.environ.items() if key != "XLA_FLAGS"}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(

@@ -67,18 +67,32 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
     lowered = function.lower(*arguments)
     _write(folder / "stage", "compiling")
     lowering, begun = time.perf_counter() - begun, time.perf_counter()
-    compiled = lowered.compile()
+    compiled, options = _compiled(lowered)
     compiling = time.perf_counter() - begun
     _write(folder / "stage", "reading")
     _write(folder / "program.hlo", compiled.as_text() or "")
     return {
         "memory": _memory(compiled.memory_analysis()),
+        "compiler_options": options,
         "lowering_seconds": lowering,
         "compiling_seconds": compiling,
         "device_kind": devices[0].device_kind,
         "standing": [_standing(device) for device in devices] if request["platform"] == "tpu" else None,
         "versions": _versions(request["platform"]),
     }
+
+
+def _compiled(lowered: Any) -> tuple[Any, dict[str, Any]]:
+    """Compiles; returns with which options."""
+    try:
+        return lowered.compile(), {}
+    except jax.errors.JaxRuntimeError as error:
+        # XLA chooses the tiles of Triton's products by trying them on the GPU. Without one it takes its first choice,
+        # which may not do; then its other products have to.
+        if "output tile sizes" not in str(error):
+            raise
+        options = {"xla_gpu_enable_triton_gemm": False}
+        return lowered.compile(compiler_options=options), options
 
 
 def _ordered(devices: Any, order: list[list[int]] | None) -> list[Any]:

@@ -222,11 +222,18 @@ class Memory:
             return roles.outputs.get(held.output, GRADIENTS if is_gradient else OUTPUTS)
         if value in roles.parameters:
             return PARAMETERS
+        if program.outermost(value) in self._given:
+            return TEMPORARIES  # a layer's slice of what is stored, as it is, gathered or rewritten for a product
         if value in roles.backward:
             return GRADIENTS if program.code.shapes[value] in roles.shapes else TEMPORARIES
         points = self.placed.live.points
         first, last = points[held.begin], points[min(held.end, len(points) - 1)]
         return ACTIVATIONS if roles.is_backward(last) and not roles.is_backward(first) else TEMPORARIES
+
+    @functools.cached_property
+    def _given(self) -> frozenset[int]:
+        """The values of arguments."""
+        return frozenset(argument.value for argument in self.plan.program.arguments)
 
     def _source(self, step: Step | None) -> Source | None:
         if isinstance(step, Move):
@@ -249,7 +256,7 @@ def memory_of(plan: Plan, platform: str | None = None) -> Memory:
     backend = _backend(plan) if platform is None else BACKENDS[platform]
     nothing = np.zeros(0, int)
     with no_collection():
-        found = live(built(plan))
+        found = live(built(plan, backend))
         memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
         return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
 

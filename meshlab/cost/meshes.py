@@ -105,10 +105,27 @@ def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement
         return place(on, None, mesh, wishes=along or {})
     if not isinstance(on, str):
         raise HardwareError(f"A mesh was to lie on {on!r}. Give a machine's name, such as `v5e:4x4`, or a Hardware.")
-    name, colon, text = on.partition(":")
+    name, shape, count = slice_of(on)
     machine = attached() if name == ATTACHED else hardware(name)
+    return place(machine, shape, mesh, count=count, wishes=along or {})
+
+
+def slice_of(on: str) -> tuple[str, tuple[int, ...] | None, int]:
+    """Takes what a mesh lies on apart: the machine's name, the shape of a slice if it is given, and how many slices.
+
+    Args:
+        on: `name` or `name:shape`.
+
+    Raises:
+        HardwareError: the shape is none.
+
+    Example:
+        >>> slice_of("v5e:2*16x16")
+        ('v5e', (16, 16), 2)
+    """
+    name, colon, text = on.partition(":")
     if not colon:
-        return place(machine, None, mesh, wishes=along or {})
+        return name, None, 1
     found = _SHAPE.match(text)
     if found is None:
         raise HardwareError(
@@ -116,8 +133,7 @@ def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement
             " it: `v5e:4x4`, `v5e:2*16x16`, `h100:4x8`."
         )
     count, sizes = found.groups()
-    shape = tuple(map(int, sizes.split("x")))
-    return place(machine, shape, mesh, count=int(count or 1), wishes=along or {})
+    return name, tuple(map(int, sizes.split("x"))), int(count or 1)
 
 
 def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[str]) -> float:

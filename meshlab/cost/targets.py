@@ -112,6 +112,10 @@ def _name_of(placement: Placement) -> str:
 
 
 def _numbers(printed: str, name: str, example: str) -> tuple[int, ...]:
+    if "*" in printed:
+        raise CompilerError(
+            f"`{name}` was asked for, and several slices are not compiled for. Compile for one of them."
+        )
     if not re.fullmatch(r"\d+(x\d+)*", printed):
         raise HardwareError(
             f'`{name}` was asked for; a shape is numbers with an `x` between them, such as "{example}".'

@@ -74,6 +74,7 @@ class Placement:
         legs: on a torus, the stretches of each mesh axis, major first.
         slices: on a torus, over how many slices each mesh axis goes.
         nodes: behind switches, how each mesh axis is divided.
+        wishes: what was wanted of it; all else is derived.
     """
 
     hardware: Hardware
@@ -82,11 +83,17 @@ class Placement:
     legs: Mapping[str, tuple[Leg, ...]] = dataclasses.field(default_factory=dict)
     slices: Mapping[str, int] = dataclasses.field(default_factory=dict)
     nodes: Mapping[str, Nodes] = dataclasses.field(default_factory=dict)
+    wishes: Mapping[str, Wish] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def axes(self) -> tuple[str, ...]:
         """The mesh axes."""
         return tuple(self.legs or self.nodes)
+
+    @property
+    def slice(self) -> str:
+        """The slice as it is written behind a machine's name: `4x4`, `2*16x16`."""
+        return (f"{self.count}*" if self.count > 1 else "") + "x".join(map(str, self.shape))
 
     def told(self, axis: str) -> str:
         """How one mesh axis lies, in words."""
@@ -195,7 +202,7 @@ def place(
     found = check_shape(machine, shape, mesh.size, count)
     if isinstance(machine.network, Switch):
         # A shape may leave a part of each node out.
-        return Placement(machine, found, nodes=_over_nodes(found[1], mesh, wishes))
+        return Placement(machine, found, nodes=_over_nodes(found[1], mesh, wishes), wishes=dict(wishes))
     slices = _over_slices(mesh, count)
     rest = Mesh(tuple((name, size // slices[name]) for name, size in mesh.shape))
     chips = _over_chips(rest, machine.devices_per_chip)
@@ -204,7 +211,7 @@ def place(
     for name, part in chips.items():
         if part > 1:
             legs[name] = (*legs[name], Leg(CHIP, part))
-    return Placement(machine, found, count, legs, slices)
+    return Placement(machine, found, count, legs, slices, wishes=dict(wishes))
 
 
 def _check_wishes(machine: Hardware, mesh: Mesh, wishes: Mapping[str, Wish]):

@@ -10,7 +10,9 @@ from typing import Any
 
 from .compare import comparison_view
 from .intents import Refused
+from .lying import machine_view
 from .runs import run_view
+from .times import costs_view, estimate_change
 from .view import executed, plan_view, refusals_view, work_share
 
 
@@ -24,14 +26,19 @@ def board_view(explorer: Any) -> dict:
         Plain data; see `plan_view` for the most of it.
     """
     plan, history = explorer.plan, explorer.history
-    return plan_view(plan, explorer.selected) | {
-        "refusals": refusals_view(explorer.refusals()),
-        "additions": additions_view(explorer),
-        "history": {"undo": len(history.past), "redo": len(history.future)},
-        "change": change_view(explorer),
-        "comparison": comparison_view(explorer.comparison, plan),
-        "trains": explorer.training is not None,
-    }
+    return (
+        plan_view(plan, explorer.selected)
+        | {
+            "refusals": refusals_view(explorer.refusals()),
+            "additions": additions_view(explorer),
+            "history": {"undo": len(history.past), "redo": len(history.future)},
+            "change": change_view(explorer),
+            "comparison": comparison_view(explorer.comparison, plan),
+            "trains": explorer.training is not None,
+            "machine": machine_view(explorer),
+        }
+        | costs_view(explorer)
+    )
 
 
 def additions_view(explorer: Any) -> dict:
@@ -64,7 +71,7 @@ def change_view(explorer: Any) -> dict | None:
         "bytes": int(plan.wire_bytes - before.wire_bytes),
         "arguments": int(plan.stored.argument_bytes - before.stored.argument_bytes),
         "collectives": executed(plan) - executed(before),
-    }
+    } | estimate_change(explorer)
 
 
 def job_view(explorer: Any) -> dict:

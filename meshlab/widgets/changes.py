@@ -1,18 +1,57 @@
-"""The layout that an intent asks for, and the answer where it cannot be.
+"""The document that an intent asks for, and the answer where it cannot be.
 
 Pure functions, apart from the Explorer that keeps the state: `Place("hidden", ("model",))` turns `batch:data` into
-`batch:data hidden:model`. Whether the program can be planned so is for the engine to say; `refused` turns what it
-says into an answer.
+`batch:data hidden:model`, `On("v5e")` lays the mesh on another machine and leaves the layout alone. Whether the program
+can be planned so is for the engine to say, and for the cost model whether the mesh fits the machine; `refused` turns
+what they say into an answer.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+from ..cost.hardware import HardwareError
+from ..cost.meshes import slice_of
 from ..engine.errors import LayoutError, closest
 from ..engine.layout import Layout
-from .document import ExplorerError
-from .intents import Intent, Load, Place, Refused, Remove, Reset
+from .document import Document, ExplorerError, Machine
+from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
+from .machines import Own, as_written, fit, laid, lies, named
+
+
+def document_after(intent: Intent, document: Document, initial: Layout, program: Any, own: Own) -> Document:
+    """Returns the document that an intent asks for.
+
+    Args:
+        intent: what is asked.
+        document: the present document.
+        initial: the layout that `Reset` goes back to.
+        program: the program.
+        own: machines of one's own, by name.
+
+    Raises:
+        LayoutError: as `layout_after`.
+        HardwareError: there is no such machine or option, or the mesh does not fit it.
+        ExplorerError: the intent does not change the document.
+    """
+    match intent:
+        case On(None):
+            return dataclasses.replace(document, machine=None)
+        case On(on, along):
+            return dataclasses.replace(document, machine=as_written(Machine(str(on), along), document.mesh, own))
+        case Lay(along):
+            machine = document.machine
+            if machine is None:
+                raise HardwareError('The mesh lies on no machine yet; explorer.on("v5e") lays it on one.')
+            wishes = {name: wish for name, wish in (dict(machine.along) | dict(along)).items() if wish is not None}
+            wanted = dataclasses.replace(machine, along=tuple(sorted(wishes.items())))
+            return dataclasses.replace(document, machine=as_written(wanted, document.mesh, own))
+        case Assume(attention, prefetch):
+            asked = {"attention": attention, "prefetch": prefetch}
+            given = {name: value for name, value in asked.items() if value is not None}
+            return dataclasses.replace(document, options=dataclasses.replace(document.options, **given))
+    return dataclasses.replace(document, layout=layout_after(intent, document.layout, initial, program))
 
 
 def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) -> Layout:
@@ -41,7 +80,7 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
             return layout.with_rule(dim, ())
         case Place() | Remove():
             return _layout_at(intent, layout)
-    raise ExplorerError(f"{type(intent).__name__} does not change the layout; `what_if` takes an intent that does.")
+    raise ExplorerError(f"{type(intent).__name__} does not change the document; `what_if` takes an intent that does.")
 
 
 def _layout_at(intent: Place | Remove, layout: Layout) -> Layout:
@@ -60,3 +99,31 @@ def refused(error: LayoutError) -> Refused:
     reasons = " ".join(dict.fromkeys(problem.text for problem in error.problems))
     fixes = " ".join(dict.fromkeys(problem.fix for problem in error.problems if problem.fix))
     return Refused(reasons, fixes, error.problems[0].code)
+
+
+def machine_refused(error: HardwareError, intent: Intent, document: Document, own: Own) -> Refused:
+    """Makes an answer of a machine's refusal, with what would fit."""
+    fix = ""
+    if isinstance(intent, On) and intent.machine:
+        fix = _slice_that_fits(intent.machine, document, own)
+    elif isinstance(intent, Lay) and document.machine:
+        fix = _wishes_that_fit(intent, document, own)
+    return Refused(str(error), fix, "machine")
+
+
+def _slice_that_fits(on: str, document: Document, own: Own) -> str:
+    try:
+        name, _ = named(slice_of(on)[0], own)
+        shapes = fit(name, document.mesh, own, most=1)
+    except HardwareError:
+        return ""
+    return f"Take `{name}:{shapes[0]}`." if shapes else ""
+
+
+def _wishes_that_fit(intent: Lay, document: Document, own: Own) -> str:
+    mesh = laid(document.machine, document.mesh, own)
+    changes = {name: None for name in mesh.on.wishes} | dict(intent.along)
+    if lies(mesh, changes) is None:
+        return ""
+    asked = ", ".join(f"{name}={wish!r}" for name, wish in changes.items())
+    return f"Release the other axes: `explorer.lay({asked})`."

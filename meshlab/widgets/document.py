@@ -1,28 +1,49 @@
 """What the Explorer remembers: one frozen document per state, and the history as a list of them.
 
-A document says which program (by its dims), which mesh and which layout; everything else that is shown is computed
-from it. Undo is therefore no inverse operation, only the document before. As JSON it can be kept in a notebook:
+A document says which program (by its dims), which mesh on which machine, and which layout; everything else that is
+shown is computed from it. Undo is therefore no inverse operation, only the document before. As JSON it can be kept in a
+notebook:
 
     >>> print(explorer.to_json())
-    {"dims": {"batch": 100, "hidden": 1024}, "layout": {"batch": "data"}, "mesh": [["data", 4]], "schema": 1}
+    {"along": {}, "dims": {"batch": 100, "hidden": 1024}, "layout": {"batch": "data"}, "machine": "v5e:2x2",
+     "mesh": [["data", 4]], "options": {"attention": "stored", "prefetch": false}, "schema": 2}
 
-Equal documents give equal text. A schema that this version does not know is refused rather than
-guessed at.
+Equal documents give equal text. Documents of schema 1 knew no machine, and are read as such. A schema that this version
+does not know is refused rather than guessed at.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
+from typing import Any
 
+from ..cost.setting import Options
+from ..cost.topology import ACROSS, INSIDE, Wish
 from ..engine.errors import MeshlabError
 from ..engine.layout import Layout
 
-SCHEMA = 1
+SCHEMA = 2
+KNOWN = (1, SCHEMA)
+USUAL = Options()
 
 
 class ExplorerError(MeshlabError):
     """A document, or a training, that the Explorer cannot use."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """The machine that a mesh lies on.
+
+    Args:
+        on: as `ml.mesh` takes it: "v5e:4x4".
+        along: how mesh axes are to lie that are not to lie as derived, by name; as `ml.lay` takes it.
+    """
+
+    on: str
+    along: tuple[tuple[str, Wish], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,18 +54,26 @@ class Document:
         dims: name and size of each dim of the program.
         mesh: name and size of each mesh axis, in order.
         layout: the layout.
+        machine: what the mesh lies on; None for no machine, and no times.
+        options: what a plan does not say of how it will run.
     """
 
     dims: tuple[tuple[str, int], ...]
     mesh: tuple[tuple[str, int], ...]
     layout: Layout
+    machine: Machine | None = None
+    options: Options = USUAL
 
     def to_dict(self) -> dict:
         """Returns the document as plain data, with its schema version; the order of mesh axes and of places counts."""
+        along = self.machine.along if self.machine else ()
         return {
+            "along": {name: list(wish) if isinstance(wish, tuple) else wish for name, wish in sorted(along)},
             "dims": dict(sorted(self.dims)),
             "layout": self.layout.to_dict(),
+            "machine": self.machine and self.machine.on,
             "mesh": [list(axis) for axis in self.mesh],
+            "options": {"attention": self.options.attention, "prefetch": self.options.prefetch},
             "schema": SCHEMA,
         }
 
@@ -73,9 +102,9 @@ def read_document(text: str) -> Document:
         raise ExplorerError(
             "This is not an Explorer's document: it has no `schema`. Use what `explorer.to_json()` gave."
         )
-    if data["schema"] != SCHEMA:
+    if data["schema"] not in KNOWN:
         raise ExplorerError(
-            f"This document has schema {data['schema']!r}; this version of meshlab reads schema {SCHEMA}. "
+            f"This document has schema {data['schema']!r}; this version of meshlab reads schema 1 and {SCHEMA}. "
             "Open it with the version that wrote it, or load its layout alone with `explorer.load(layout)`."
         )
     missing = sorted({"dims", "mesh", "layout"} - data.keys())
@@ -86,7 +115,30 @@ def read_document(text: str) -> Document:
         mesh = tuple((str(name), int(size)) for name, size in data["mesh"])
     except (AttributeError, TypeError, ValueError) as error:
         raise ExplorerError(f"The dims or the mesh of this document cannot be read ({error}).") from None
-    return Document(dims, mesh, Layout.of(data["layout"]))
+    return Document(dims, mesh, Layout.of(data["layout"]), *_read_machine(data))
+
+
+def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
+    on, options = data.get("machine"), data.get("options", {})
+    try:
+        machine = Machine(str(on), read_wishes(data.get("along", {}))) if on else None
+        return machine, Options(attention=options.get("attention", "stored"), prefetch=bool(options.get("prefetch")))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ExplorerError(f"The machine or the options of this document cannot be read ({error}).") from None
+
+
+def read_wishes(along: Mapping[str, Any]) -> tuple[tuple[str, Wish], ...]:
+    """Returns how mesh axes are to lie, from plain data: a list stands for a tuple.
+
+    Raises:
+        TypeError: a wish is none that there can be.
+    """
+    found = tuple((str(name), tuple(wish) if isinstance(wish, list) else wish) for name, wish in sorted(along.items()))
+    for name, wish in found:
+        axes = wish if isinstance(wish, tuple) else (wish,)
+        if wish not in (INSIDE, ACROSS) and not all(isinstance(axis, int) for axis in axes):
+            raise TypeError(f"`{name}` was to lie along {wish!r}, which is no axis of a slice")
+    return found
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,33 +20,40 @@ is told within it, in order. A revision counts every change, undo and redo inclu
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..cost.hardware import Hardware, HardwareError
+from ..cost.meshes import machine_of
+from ..cost.time import Time
+from ..engine.code import walk
 from ..engine.errors import LayoutError, closest, listed
 from ..engine.layout import Layout
 from ..engine.legality import resolve
 from ..engine.mesh import Mesh
-from .board import board_view, job_view
-from .changes import layout_after, refused
+from .changes import document_after, machine_refused, refused
 from .compare import Search, search
+from .costing import Costing
 from .document import Document, ExplorerError, History, read_document
 from .gestures import Gestures
 from .intents import Accepted, Auto, Cancel, Intent, Outcome, Redo, Refused, Select, Start, Undo
+from .machines import Own, laid, machine_on
 from .runs import Run, Runs
+from .showing import Showing
 from .training import Training, check_training
 from .view import places_of
 
 KEPT_PLANS = 64
 
 
-class Explorer(Gestures):
+class Explorer(Showing, Gestures):
     """A layout that is being explored.
 
     Args:
         program: what `ml.trace` gave.
-        mesh: the mesh.
+        mesh: the mesh, on a machine or on none.
         layout: the layout to begin with.
         run: what the Run button trains on.
 
@@ -62,12 +69,16 @@ class Explorer(Gestures):
             )
         if run is not None:
             check_training(run, program)
-        self.program, self.mesh, self.training = program, mesh, run
+        self.program, self.training = program, run
         self.lock = threading.RLock()
         self._plans: dict[Document, Any] = {}
-        self._history = History(self._document(Layout.of(layout)))
+        self.costing = Costing(self.plan_at, self._costed, sum(1 for _ in walk(program.code.block)))
+        machine, own = machine_on(mesh)
+        self._own: dict[str, Hardware] = dict(own)
+        dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
+        self._history = History(Document(dims, axes, Layout.of(layout), machine))
         self._initial = self._history.present
-        self._plan_of(self._initial)
+        self.plan_at(self._initial)
         self._selected = next(iter(places_of(program)), None)
         self._revision = 0
         self._runs = Runs(run)
@@ -88,15 +99,39 @@ class Explorer(Gestures):
         return self.document.layout
 
     @property
+    def mesh(self) -> Mesh:
+        """The mesh, on the machine that is chosen at present."""
+        return self.plan.mesh
+
+    @property
+    def own(self) -> Own:
+        """Machines of one's own that can be chosen, by name."""
+        return self._own
+
+    @property
+    def time(self) -> Time:
+        """What the step is predicted to take, as it is assumed to run.
+
+        Raises:
+            HardwareError: no machine is chosen, or it lacks a figure that is needed.
+        """
+        document = self.document
+        machine_of(self.mesh, "explorer.time")
+        costs = self.costing.of(document)
+        if costs.time is None:
+            raise HardwareError(costs.missing)
+        return costs.time
+
+    @property
     def plan(self) -> Any:
         """The plan of the present layout."""
         with self.lock:
-            return self._plan_of(self.document)
+            return self.plan_at(self.document)
 
     def plan_before(self) -> Any:
         """Returns the plan before the last change, or None where there was none."""
         with self.lock:
-            return self._plan_of(self._history.past[-1]) if self._history.past else None
+            return self.plan_at(self._history.past[-1]) if self._history.past else None
 
     @property
     def revision(self) -> int:
@@ -196,14 +231,16 @@ class Explorer(Gestures):
         """Says what an intent would give, and changes nothing.
 
         Args:
-            intent: a change of the layout.
+            intent: a change of the layout or of the machine.
 
         Returns:
-            `Accepted` with the plan that would follow, or `Refused`.
+            `Accepted` with the plan and the document that would follow, or `Refused`.
         """
         with self.lock:
             after = self._after(intent)
-            return after if isinstance(after, Refused) else Accepted(self._revision, self._plan_of(after.present))
+            if isinstance(after, Refused):
+                return after
+            return Accepted(self._revision, self.plan_at(after.present), after.present)
 
     def refusals(self) -> dict:
         """Returns, for each dim and mesh axis, why the dim cannot be moved there, or None where it can."""
@@ -218,7 +255,7 @@ class Explorer(Gestures):
         return None
 
     def subscribe(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Has a function called after each change, with "document", "selection", "comparison" or "run".
+        """Has a function called after each change, with "document", "selection", "comparison", "costs" or "run".
 
         Args:
             listener: the function; it may be called from any thread.
@@ -229,23 +266,21 @@ class Explorer(Gestures):
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
-    # Keeping and showing
-
-    def to_json(self) -> str:
-        """Returns the present document as JSON."""
-        return self.document.to_json()
-
     @classmethod
-    def from_json(cls, text: str, program: Any, run: Training | None = None) -> Explorer:
+    def from_json(
+        cls, text: str, program: Any, run: Training | None = None, machines: Sequence[Hardware] = ()
+    ) -> Explorer:
         """Opens a document that `to_json` wrote.
 
         Args:
             text: the JSON.
             program: the program that it was written for.
             run: what the Run button trains on.
+            machines: machines of one's own, of which the document knows the name only.
 
         Raises:
             ExplorerError: the text is no such document, or it is of a program with other dims.
+            HardwareError: its machine is not known here.
         """
         document = read_document(text)
         if dict(document.dims) != dict(program.dims):
@@ -253,34 +288,21 @@ class Explorer(Gestures):
                 f"This document is of a program with the dims {dict(document.dims)}; "
                 f"the program that was given has {dict(program.dims)}."
             )
-        return cls(program, Mesh(document.mesh), document.layout, run)
+        own = {machine.name: machine for machine in machines}
+        made = cls(program, laid(document.machine, document.mesh, own), document.layout, run)
+        made._own.update(own)
+        made._initial = dataclasses.replace(made.document, options=document.options)
+        made._history = History(made._initial)
+        return made
 
-    def view(self) -> dict:
-        """Returns everything that the board draws, as plain data."""
+    def known(self, machine: Hardware) -> str:
+        """Keeps a machine of one's own, so that it can be chosen, and returns its name."""
         with self.lock:
-            return board_view(self)
-
-    def figure(self, name: str = "communication") -> Any:
-        """Returns one of the board's charts as a `plotly.graph_objects.Figure`.
-
-        Args:
-            name: "communication", "lines", "memory", "comparison" or "loss".
-        """
-        from .figures import figure  # noqa: PLC0415
-
-        with self.lock:
-            return figure(name, self.view(), job_view(self))
-
-    def snapshot(self) -> Any:
-        """Returns the board as plain HTML without scripts, which a saved notebook keeps."""
-        from .snapshot import Snapshot  # noqa: PLC0415
-
-        return Snapshot(self.view())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        from .session import mimebundle  # noqa: PLC0415
-
-        return mimebundle(self)
+            if self._own.get(machine.name) != machine:
+                self._own[machine.name] = machine
+                self._plans.clear()
+                self.costing.forget()
+            return machine.name
 
     def __repr__(self) -> str:
         sent = round(self.plan.wire_bytes)
@@ -288,16 +310,15 @@ class Explorer(Gestures):
 
     # Within
 
-    def _document(self, layout: Layout) -> Document:
-        return Document(tuple(self.program.dims.items()), tuple(self.mesh.axes.items()), layout)
-
-    def _plan_of(self, document: Document) -> Any:
-        if document not in self._plans:
-            plan = self.program.plan(self.mesh, document.layout)
-            while len(self._plans) >= KEPT_PLANS:
-                self._plans.pop(next(iter(self._plans)))
-            self._plans[document] = plan
-        return self._plans[document]
+    def plan_at(self, document: Document) -> Any:
+        """Returns the plan of a document."""
+        with self.lock:
+            if document not in self._plans:
+                plan = self.program.plan(laid(document.machine, document.mesh, self._own), document.layout)
+                while len(self._plans) >= KEPT_PLANS:
+                    self._plans.pop(next(iter(self._plans)))
+                self._plans[document] = plan
+            return self._plans[document]
 
     def _after(self, intent: Intent) -> History | Refused:
         history = self._history
@@ -306,14 +327,16 @@ class Explorer(Gestures):
         if isinstance(intent, Redo):
             return history.redo() if history.future else Refused("There is nothing to redo.", code="nothing")
         try:
-            document = self._document(layout_after(intent, self.layout, self._initial.layout, self.program))
-            self._plan_of(document)
+            document = document_after(intent, history.present, self._initial.layout, self.program, self._own)
+            self.plan_at(document)
         except LayoutError as error:
             return refused(error)
+        except HardwareError as error:
+            return machine_refused(error, intent, history.present, self._own)
         return history if document == history.present else history.commit(document)
 
     def _changed(self, what: str = "document") -> None:
-        if what != "run":
+        if what not in ("run", "costs"):
             self._revision += 1
         for listener in tuple(self._listeners):
             listener(what)
@@ -337,6 +360,10 @@ class Explorer(Gestures):
         with contextlib.suppress(Exception):  # `auto` has noted the error for the board before it raised it
             self.auto(objective)
 
+    def _costed(self):
+        with self.lock:
+            self._changed("costs")
+
     def _run_changed(self) -> Accepted:
         with self.lock:
             self._changed("run")
@@ -348,7 +375,7 @@ def explore(program: Any, mesh: Any, layout: Any = None, run: Training | None = 
 
     Args:
         program: what `ml.trace` gave.
-        mesh: the mesh, as `ml.mesh(data=2, model=2)`.
+        mesh: the mesh, as `ml.mesh(data=2, model=2)`; on a machine, `ml.mesh("v5e", data=2, model=2)`, times too.
         layout: the layout to begin with.
         run: what the Run button trains on, as `ml.Training({"params": params}, batches)`.
 

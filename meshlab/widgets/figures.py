@@ -13,7 +13,8 @@ from typing import Any
 
 from ..engine.errors import closest, listed
 from .document import ExplorerError
-from .palette import NEUTRAL, PATTERN, SOLID, mark
+from .palette import NEUTRAL, PATTERN, SOFT, SOLID, count_bytes, mark
+from .sources import RECALLED
 
 _DRAWERS: dict[str, Callable[[dict, dict], Any]] = {}
 
@@ -30,7 +31,7 @@ def figure(name: str, view: dict, job: dict) -> Any:
     """Draws one chart of the board.
 
     Args:
-        name: "communication", "lines", "memory", "comparison" or "loss".
+        name: "communication", "lines", "memory", "time", "comparison" or "loss".
         view: what `board_view` gave.
         job: what `job_view` gave.
 
@@ -43,7 +44,8 @@ def figure(name: str, view: dict, job: dict) -> Any:
     if name not in _DRAWERS:
         raise ExplorerError(f"There is no chart {name!r}; there are {listed(_DRAWERS)}.{closest(name, _DRAWERS)}")
     drawn = _DRAWERS[name](view, job)
-    drawn.update_layout(template="plotly_white", font_size=14, margin={"l": 10, "r": 10, "t": 50, "b": 10})
+    top = 50 + 24 * (drawn.layout.title.text or "").count("<br>")
+    drawn.update_layout(template="plotly_white", font_size=14, margin={"l": 10, "r": 10, "t": top, "b": 10})
     return drawn
 
 
@@ -81,18 +83,64 @@ def _lines(view: dict, job: dict) -> Any:
 
 @_drawer("memory")
 def _memory(view: dict, job: dict) -> Any:
+    if view["held"]:
+        return _peak(view["held"])
+    parts = view["memory"]["parts"]
+    title = "Bytes that each device holds: arguments, and outputs (striped)"
+    return _bytes(parts, title, ["/" if part["output"] else "" for part in parts])
+
+
+def _peak(held: dict) -> Any:
+    """Draws what the bytes at the worst moment are for, and all of them against what a device has."""
+    parts = [*held["parts"], {"name": "all", "bytes": held["bytes"]}]
+    title = f"Predicted bytes of each device at the worst moment<br><sub>{held['text']}</sub>"
+    drawn = _bytes(parts, title, [""] * len(parts))
+    drawn.add_vline(held["limit"], line_dash="dash", annotation_text=count_bytes(held["limit"]))
+    longest = 1.1 * max(held["limit"], held["bytes"])
+    return drawn.update_xaxes(tickformat="~s", ticksuffix="B", range=[0, longest])
+
+
+def _bytes(parts: list[dict], title: str, shapes: list[str]) -> Any:
     import plotly.graph_objects as go  # noqa: PLC0415
 
-    parts = view["memory"]["parts"]
-    shapes = ["/" if part["output"] else "" for part in parts]
     bars = go.Bar(
         y=[part["name"] for part in parts],
         x=[part["bytes"] for part in parts],
         orientation="h",
         marker={"color": NEUTRAL, "pattern": {"shape": shapes, "fgcolor": "white"}},
     )
-    title = "Bytes that each device holds: arguments, and outputs (striped)"
     return go.Figure(bars).update_layout(title=title, xaxis_title="bytes", yaxis_autorange="reversed")
+
+
+@_drawer("time")
+def _time(view: dict, job: dict) -> Any:
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    time = view["time"]
+    if not time or "missing" in time:
+        reason = time["missing"] if time else 'No machine is chosen, so there are no times; call explorer.on("v5e").'
+        raise ExplorerError(reason)
+    drawn = go.Figure()
+    for part in time["parts"]:
+        number = mark(view, part["key"])
+        colour, shape = (
+            (SOLID[number], PATTERN[number]) if part["sends"] else (NEUTRAL, "/" * (part["key"] == "memory"))
+        )
+        look = {"color": colour, "pattern": {"shape": shape, "fgcolor": "white"}}
+        name = part["label"] + (f" ({RECALLED})" if part["recalled"] else "")
+        drawn.add_bar(y=[part["label"]], x=[part["seconds"]], orientation="h", name=name, marker=look)
+    reach = {"type": "data", "symmetric": False, "array": [time["upper"] - time["estimate"]]}
+    reach["arrayminus"] = [time["estimate"] - time["lower"]]
+    drawn.add_bar(
+        y=["step"],
+        x=[time["estimate"]],
+        orientation="h",
+        name="step, with its bounds",
+        error_x=reach,
+        marker_color=SOFT,
+    )
+    title = f"Predicted seconds of a step on {view['machine']['title']}<br><sub>{time['limit']['text']}</sub>"
+    return drawn.update_layout(title=title, xaxis_title="seconds", yaxis_autorange="reversed")
 
 
 @_drawer("comparison")

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..cost.hardware import Hardware
+from ..cost.topology import Wish
 from ..engine.dims import Dim, name_of
 from ..engine.layout import Layout
-from .intents import Cancel, Intent, Load, Outcome, Place, Redo, Remove, Reset, Select, Undo
+from .intents import Assume, Cancel, Intent, Lay, Load, On, Outcome, Place, Redo, Remove, Reset, Select, Undo
 
 
 class Gestures:
@@ -56,6 +58,41 @@ class Gestures:
     def load(self, layout: Any) -> Outcome:
         """Replaces the whole layout, given in any of its spellings."""
         return self.apply(Load(Layout.of(layout)))
+
+    def on(self, machine: str | Hardware | None, /, **along: Wish) -> Outcome:
+        """Lays the mesh on a machine, so that times are predicted and memory is held against what there is.
+
+        Args:
+            machine: as `ml.mesh` takes it, "v5e" or "v5e:4x4"; one's own; or None for no machine.
+            along: for mesh axes, how they are to lie, as `ml.lay` takes it; all others are derived.
+
+        Returns:
+            `Accepted`, or `Refused` with the slice that would fit; nothing changes then.
+        """
+        name = self.known(machine) if isinstance(machine, Hardware) else machine
+        return self.apply(On(name, tuple(sorted(along.items()))))
+
+    def lay(self, **along: Wish | None) -> Outcome:
+        """Lays mesh axes otherwise on the machine.
+
+        Args:
+            along: for mesh axes, the axis of the slice, or several, major first; behind switches "inside" a node or
+                "across" nodes; None to lie as derived. Axes that are not named lie as they were wished to.
+        """
+        return self.apply(Lay(tuple(sorted(along.items()))))
+
+    def assume(self, attention: str | None = None, prefetch: bool | None = None) -> Outcome:
+        """Says of a plan what it does not say itself of how it will run.
+
+        Args:
+            attention: "stored", "flash" or "causal"; see `Options`.
+            prefetch: whether loops gather stored weights a turn ahead.
+        """
+        return self.apply(Assume(attention, prefetch))
+
+    def known(self, machine: Hardware) -> str:
+        """Keeps a machine of one's own, and returns its name."""
+        raise NotImplementedError
 
     def select(self, place: str) -> Outcome:
         """Shows who holds which slice of the tensor at a place, such as `params/w1`."""

@@ -16,8 +16,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..cost.topology import Wish
 from ..engine.errors import closest
 from ..engine.layout import Layout
+from .document import read_wishes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +69,29 @@ class Select:
 
 
 @dataclasses.dataclass(frozen=True)
+class On:
+    """Lay the mesh on this machine, `name` or `name:shape`, with what is wished of its axes; None for no machine."""
+
+    machine: str | None
+    along: tuple[tuple[str, Wish], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Lay:
+    """Lay mesh axes along these axes of the slice, the others as they are; None releases an axis."""
+
+    along: tuple[tuple[str, Wish | None], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Assume:
+    """Cost the plan as one that will run so; None leaves an option as it is."""
+
+    attention: str | None = None
+    prefetch: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Auto:
     """Search the layout that is best for this objective, and set it beside the present one."""
 
@@ -85,7 +110,7 @@ class Cancel:
     """Stop the run that is going on, after its present step."""
 
 
-Intent = Place | Remove | Load | Reset | Undo | Redo | Select | Auto | Start | Cancel
+Intent = Place | Remove | Load | Reset | Undo | Redo | On | Lay | Assume | Select | Auto | Start | Cancel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,10 +120,12 @@ class Accepted:
     Args:
         revision: the Explorer's revision afterwards.
         plan: the plan of the layout afterwards.
+        document: the document afterwards.
     """
 
     revision: int
     plan: Any = dataclasses.field(default=None, compare=False)
+    document: Any = dataclasses.field(default=None, compare=False)
 
     def __bool__(self) -> bool:
         return True
@@ -131,6 +158,16 @@ class Refused:
 Outcome = Accepted | Refused
 
 
+def _lay(along: Mapping[str, Any]) -> Lay:
+    released = tuple((str(name), None) for name, wish in along.items() if wish is None)
+    return Lay((*read_wishes({name: wish for name, wish in along.items() if wish is not None}), *released))
+
+
+def _assume(args: Mapping[str, Any]) -> Assume:
+    attention, prefetch = args.get("attention"), args.get("prefetch")
+    return Assume(None if attention is None else str(attention), None if prefetch is None else bool(prefetch))
+
+
 def _axes(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(str(axis) for axis in value)
 
@@ -142,6 +179,9 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "reset": lambda args: Reset(),
     "undo": lambda args: Undo(),
     "redo": lambda args: Redo(),
+    "on": lambda args: On(str(args["machine"]) if args["machine"] else None, read_wishes(args.get("along") or {})),
+    "lay": lambda args: _lay(args["along"]),
+    "assume": _assume,
     "select": lambda args: Select(str(args["place"])),
     "auto": lambda args: Auto(str(args.get("objective", "traffic"))),
     "run": lambda args: Start(int(args["steps"]) if args.get("steps") else None),
@@ -165,5 +205,5 @@ def read_intent(op: str, args: Mapping[str, Any]) -> Intent | Refused:
         return _READERS[op](args)
     except KeyError as missing:
         return Refused(f"The operation `{op}` came without its {missing.args[0]!r}.", code="bad_arguments")
-    except (TypeError, ValueError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         return Refused(f"The operation `{op}` came with arguments that it cannot use: {error}", code="bad_arguments")

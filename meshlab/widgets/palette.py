@@ -8,6 +8,8 @@ from __future__ import annotations
 SOLID = ("#2563c9", "#c2570c", "#0f7f6f", "#7a45c4", "#b82d71", "#6b7a12")
 TINT = ("#e7effc", "#fdeee0", "#dff4ef", "#f0e9fb", "#fce7f0", "#f1f4da")
 PATTERN = ("", "/", "-", "\\", "|", "x")
+# The strokes of links, by mark: dashes and gaps.
+DASH = ("", "5 3", "2 2", "8 3 2 3", "3 4", "10 2 2 2")
 NEUTRAL = "#3d4a5f"
 INK, SOFT, EDGE, QUIET = "#171b22", "#4d5664", "#dfe3e9", "#eef0f3"
 

@@ -19,6 +19,7 @@ from typing import Any
 from .board import job_view
 from .explorer import Explorer
 from .intents import Refused, read_intent
+from .times import preview_view
 
 VERSION = 1
 
@@ -35,7 +36,7 @@ def shared_state(explorer: Explorer, what: str | None = None) -> dict:
     return {
         "doc": explorer.document.to_dict(),
         "rev": explorer.revision,
-        "view": explorer.view(),
+        "view": explorer.view(wait=False),
         "job": job_view(explorer),
     }
 
@@ -84,4 +85,4 @@ def _preview(explorer: Explorer, outcome: Any) -> dict:
         "bytes": int(plan.wire_bytes),
         "change": int(plan.wire_bytes - now.wire_bytes),
         "memory": int(plan.stored.argument_bytes),
-    }
+    } | preview_view(explorer, outcome.document)

@@ -37,7 +37,7 @@ class Run:
     Attributes:
         number: 1 for the Explorer's first run.
         revision: the Explorer's revision when it started.
-        document: the document that it runs; it is stale once the Explorer shows another.
+        document: the document that it runs; it is stale once the Explorer shows another layout.
         steps: how many steps it is to take.
         phase: "compiling", "running", "done", "cancelled" or "failed".
         losses: one per step taken, where the program has a scalar output.
@@ -173,7 +173,7 @@ def run_view(run: Run | None, current: Document) -> dict | None:
 
     Args:
         run: the run.
-        current: the document that is shown now; a run of another one is stale.
+        current: the document that is shown now; a run of another layout is stale.
 
     Returns:
         Plain data; at most 120 points of the loss curve.
@@ -186,7 +186,7 @@ def run_view(run: Run | None, current: Document) -> dict | None:
         "number": run.number,
         "revision": run.revision,
         "layout": str(run.document.layout),
-        "stale": run.document != current,
+        "stale": run.document.layout != current.layout,  # on which machine it is meant to run changes no result
         "phase": run.phase,
         "taken": run.taken,
         "steps": run.steps,

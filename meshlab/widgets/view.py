@@ -13,6 +13,7 @@ out. Bytes of communication are wire bytes per device and step; payload is given
 from __future__ import annotations
 
 import math
+import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -22,6 +23,8 @@ from .shards import shards_view
 MOST_COLLECTIVES = 120
 MOST_PLACES = 200
 MOST_LINES = 40
+# What has been counted of plans that are shown: a plan is asked at every change, as the present and as the one before.
+_shares: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
 
 def plan_view(plan: Any, selected: str | None) -> dict:
@@ -111,7 +114,9 @@ def work_share(plan: Any) -> float:
     """Returns the part of the step's products that one device computes: what sends nothing need not divide the work."""
     from ..auto.work import share_of  # noqa: PLC0415  loaded when the first board is drawn, as the engine is
 
-    return share_of(plan)
+    if plan not in _shares:
+        _shares[plan] = share_of(plan)
+    return _shares[plan]
 
 
 def executed(plan: Any) -> int:

@@ -79,7 +79,7 @@ class Board:
 
     def press(self, dim: str) -> None:
         """Presses the mouse on a chip, and moves it just enough to be a drag."""
-        self.chip(dim).scroll_into_view_if_needed()
+        self.root.locator(".mlb-zones").scroll_into_view_if_needed()  # all of them: the mouse cannot leave the window
         x, y = _middle(self.chip(dim))
         self.mouse.move(x, y)
         self.mouse.down()

@@ -73,6 +73,7 @@ def test_a_step_of_training_on_tpus(tpu):
     assert (found.cycles or 0) > 1000
     # Arguments are held in tiles: no less than their numbers, and part of the peak.
     assert plan.memory.argument_bytes < found.memory.argument_bytes < found.peak_bytes
+    assert found.memory_rows[2] == ("at the peak", found.predicted_memory.peak_bytes, found.peak_bytes)
     assert "ENTRY" in found.hlo
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.hlo = ""  # pyright: ignore[reportAttributeAccessIssue]
@@ -112,12 +113,34 @@ def test_a_mesh_lies_as_the_plan_has_it(tpu):
     assert listed.standing[:4] == ((0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0), (1, 1, 0, 0))
 
 
+def test_cycles_are_those_of_the_matrix_units(tpu):
+    """A TPU v5e has four units of 128 x 128, each with a multiplication and an addition a cycle.
+
+    How to Scale Your Model, "How to Think About TPUs": https://jax-ml.github.io/scaling-book/tpus/.
+    """
+    Rows, Inner, Cols, Turns = ml.dims(rows=4096, inner=4096, cols=4096, turns=3)
+
+    def turned(x, weights):
+        return ml.scan(lambda c, w: (ml.dot(c, w, Inner).rename(cols="inner"), ()), x, weights, Turns)[0]
+
+    once = ml.trace(lambda x, w: ml.dot(x, w, Inner), ml.bf16[Rows, Inner], ml.bf16[Inner, Cols])
+    thrice = ml.trace(turned, ml.bf16[Rows, Inner], ml.bf16[Turns, Inner, Cols])
+    one, three = (compile_for(program.plan(ml.mesh(), {}), "v5e:1x1").cycles for program in (once, thrice))
+    assert one is not None
+    assert three is not None
+    assert one == pytest.approx(2 * 4096**3 / (4 * 2 * 128**2), rel=0.05)
+    # In a loop each turn also takes its weights out of the stack.
+    assert 3 * one <= three <= 4.5 * one
+
+
 def test_donated_arguments_take_no_place_twice(tpu):
     plan = program("mlp_adamw").plan(ml.mesh(data=4), FSDP)
     kept, donated = (compile_for(plan, "v5p:2x2x1", donate=donate) for donate in (False, True))
     assert kept.memory.alias_bytes == 0
     assert donated.memory.alias_bytes > 0
     assert donated.peak_bytes < kept.peak_bytes
+    assert donated.predicted_memory.is_donated
+    assert donated.predicted_memory.peak_bytes < kept.predicted_memory.peak_bytes
     assert "of these donated" in str(donated)
     assert "of these donated" not in str(kept)
 
@@ -165,6 +188,13 @@ def test_all_kinds_of_collectives_on_gpus(gpu):
         "all-to-all",
         "collective-permute",
     }
+
+
+def test_products_whose_tiles_are_chosen_on_the_gpu_are_compiled_otherwise(gpu):
+    found = compile_for(program("moe_switch").plan(ml.mesh(data=4), "batch:data experts:data"), "h100")
+    assert found.equal
+    assert found.options == {"xla_gpu_enable_triton_gemm": False}
+    assert "· compiled with xla_gpu_enable_triton_gemm=False: " in str(found)
 
 
 def test_programs_survive_the_way_to_the_other_process(tpu):
@@ -220,13 +250,36 @@ def test_an_interrupt_ends_the_compiler(tpu):
     assert not children()
 
 
-def test_the_compiler_ends_with_the_process_that_started_it(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-m", "meshlab.cost.compiling", str(tmp_path)], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    # Without a request it stops by itself; its input's end stops it before that.
-    process.communicate()
-    assert process.returncode != 0
+ABANDONED = """
+import os, subprocess
+import meshlab as ml
+from meshlab.models import zoo
+
+def leave(progress):
+    if progress.stage == "compiling":
+        print(subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True).stdout, flush=True)
+        os._exit(7)
+
+program = {model.name: model for model in zoo.models()}["diffusion_sgd"].trace()
+ml.compile_for(program.plan(ml.mesh(data=4), "batch:data"), "v5e:2x2", progress=leave)
+"""
+
+
+def test_the_compiler_ends_with_the_process_that_started_it(tpu):
+    """A notebook's kernel that is ended leaves no compiler behind."""
+    done = subprocess.Popen([sys.executable, "-c", ABANDONED], stdout=subprocess.PIPE, text=True)
+    found, _ = done.communicate(timeout=120)
+    assert done.returncode == 7
+    lines = (line.split() for line in found.splitlines() if "meshlab.cost.compiling" in line)
+    (child,) = (pid for pid, parent, *_ in lines if parent == str(done.pid))
+    # The compiler itself would need longer by far.
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        state = subprocess.run(["ps", "-o", "stat=", "-p", child], capture_output=True, text=True, check=False).stdout
+        if not state.strip() or state.startswith("Z"):
+            return
+        time.sleep(0.1)
+    pytest.fail("the compiler's process runs on")
 
 
 def test_what_does_not_fit_is_said_in_the_compilers_words(tpu):

@@ -2,8 +2,11 @@
 
 import importlib.util
 import tomllib
+from importlib import metadata
+from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 import meshlab as ml
 from meshlab.cost import targets
@@ -75,6 +78,8 @@ def test_what_there_is_not(name, devices, told):
 def test_machines_without_a_compiler():
     with pytest.raises(CompilerError, match="No compiler here knows NVIDIA L4. There are compilers for `v2`, .*`h100`"):
         target("l4", 8)
+    with pytest.raises(CompilerError, match=r"`v5e:2\*4x4` was asked for, and several slices are not compiled for"):
+        target("v5e:2*4x4", 32)
     with pytest.raises(CompilerError, match='such as "v5e:4x4" or "h100:1x1x8"; compile_for was given 8'):
         target(8, 8)  # pyright: ignore[reportArgumentType]
 
@@ -120,6 +125,15 @@ def test_a_gpu_is_described_in_the_words_of_xla():
     assert 'platform_name: "CUDA"' in text
     assert "device_interconnect_info { active_links: 18 }" in text
     assert "device_interconnect_info" not in gpu_description("a100")
+
+
+def test_the_compilers_that_tests_install_go_with_jax():
+    wanted = {r.name: r.specifier for r in map(Requirement, metadata.requires("jax") or ())}
+    text = (Path(__file__).parents[2] / "scripts" / "compilers.txt").read_text()
+    installed = dict(line.split("==") for line in text.splitlines() if not line.startswith("#"))
+    assert set(installed) == {"libtpu", "jax-cuda12-plugin", "jax-cuda12-pjrt"}
+    assert installed["libtpu"] in wanted["libtpu"]
+    assert installed["jax-cuda12-pjrt"] == installed["jax-cuda12-plugin"] in wanted["jax-cuda12-plugin"]
 
 
 def test_figures_of_gpus_have_a_source():

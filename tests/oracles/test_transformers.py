@@ -4,6 +4,7 @@ Sources: https://jax-ml.github.io/scaling-book/transformers/ , /training/ and /a
 not here.
 """
 
+import dataclasses
 import functools
 
 import jax
@@ -23,6 +24,7 @@ from tests.oracles.programs import (
     elements,
     flops,
     gradients,
+    in_dtype,
     machine,
     parameters,
     stack,
@@ -184,6 +186,63 @@ def test_how_far_tensor_parallelism_over_two_axes_is_bound_by_compute(name):
         return bound(block(65_536, 8192, 28_672), ml.mesh(x=4, y=4, z=ways), tensor, on, (4, 4, ways))
 
     assert 1 / crossing(difference, 1 / 32, 1 / 16) == pytest.approx(22.5, rel=2e-3)
+
+
+# What training holds
+
+
+def adam(loss):
+    """A step of Adam: 16-bit parameters and no copy of them, two moments in 32 bits."""
+
+    def updated(w, m, v, g):
+        wide = g.astype(jnp.float32)
+        m, v = 0.9 * m + 0.1 * wide, 0.95 * v + 0.05 * wide * wide
+        return (w.astype(jnp.float32) - 1e-3 * m / (jnp.sqrt(v) + 1e-8)).astype(w.dtype), m, v
+
+    def step(params, state, tokens, targets):
+        grads = jax.grad(loss)(params, tokens, targets)
+        leaves, tree = jax.tree.flatten(params)
+        others = (jax.tree.leaves(each) for each in (state["first"], state["second"], grads))
+        new = [updated(*each) for each in zip(leaves, *others, strict=True)]
+        params, first, second = (jax.tree.unflatten(tree, [each[i] for each in new]) for i in range(3))
+        return params, {"first": first, "second": second}
+
+    return step
+
+
+def held(config, kept):
+    """Bytes of a step on one device, by what they are for."""
+    params = in_dtype(shapes(llama.init, config), jnp.bfloat16)
+    state = {kind: in_dtype(params, jnp.float32) for kind in ("first", "second")}
+    step = adam(functools.partial(llama.loss, kept=kept))
+    program = ml.trace(step, params, state, *llama.inputs(config), carry={"params": 0, "state": 1})
+    return program.plan(ml.mesh("v5p", x=1), {}).memory.donated.parts
+
+
+def test_what_a_batch_of_4_million_tokens_holds():
+    """SB-51: Llama 3 70B, four values of D kept of each layer. The text writes three, and counts four.
+
+    140 and 560 GB are for 70e9 parameters, of which there are 70.55e9; and the text leaves out what the last layer
+    hands on, one value of D more.
+    """
+    parts = held(llama.Config.llama3_70b(batch=1000, seq=4000), ("query", "core", "attention"))
+    assert parts["parameters"] == pytest.approx(140e9, rel=1e-2)
+    assert parts["optimizer state"] == pytest.approx(560e9, rel=1e-2)
+    assert parts["activations"] == pytest.approx(20.97e12 * (1 + 1 / 320), rel=1e-3)
+    total = sum(parts[name] for name in ("parameters", "optimizer state", "activations"))
+    assert total == pytest.approx(21.67e12, rel=5e-3)
+    assert total / hardware("v5p").memory_bytes == pytest.approx(225.7, rel=5e-3)
+    assert total / 8960 == pytest.approx(2.42e9, rel=5e-3)
+
+
+def test_what_a_batch_of_16_million_tokens_holds():
+    """SB-57: Llama 2 13B, 10 bytes of state for each parameter; kept are D + 2F of each layer, F = 2.7 D.
+
+    Besides there is what the last layer hands on.
+    """
+    parts = held(dataclasses.replace(LLAMA2_13B, batch=4000, seq=4000), ("gate", "up"))
+    assert parts["parameters"] + parts["optimizer state"] == pytest.approx(1.30e11, rel=2e-3)
+    assert parts["activations"] == pytest.approx(4.194e13, rel=5e-3)
 
 
 # How long training takes

@@ -43,17 +43,22 @@ def loss(params, x, targets):
 
 
 def step(params, state, x, targets):
-    """One step of Adam; the new parameters are the master copy in 16 bits."""
+    """One step of Adam; the new parameters are the master copy in 16 bits.
+
+    With `main` among its state gradients are added up there, in 32 bits.
+    """
     grads = ml.tag(jax.grad(loss)(params, x, targets), "grads")
+    main = {name: state["main"][name] + g.astype(ml.f32) for name, g in grads.items()} if "main" in state else grads
 
     def updated(name):
         w, m, v = (state[kind][name] for kind in STATE)
-        wide = grads[name].astype(ml.f32)
+        wide = main[name].astype(ml.f32)
         m, v = 0.9 * m + 0.1 * wide, 0.95 * v + 0.05 * wide * wide
         return w - 1e-3 * m / (ml.sqrt(v) + 1e-8), m, v
 
     new = {name: updated(name) for name in grads}
-    state = {kind: {name: parts[i] for name, parts in new.items()} for i, kind in enumerate(STATE)}
+    state = state | {kind: {name: parts[i] for name, parts in new.items()} for i, kind in enumerate(STATE)}
+    state |= {"main": main} if "main" in state else {}
     return {name: w.astype(jnp.bfloat16) for name, w in state["master"].items()}, state
 
 
@@ -61,13 +66,14 @@ STATE = ("master", "first", "second")
 SPLIT = {"embed": "x"}
 BASELINE = {"batch": "x"}
 OPTIMIZER = BASELINE | {"state/*": SPLIT}
+WHOLE_GRADIENTS = OPTIMIZER | {"grads": {"embed": None}}
 GRADIENTS = OPTIMIZER | {"grads": SPLIT}
 PARAMETERS = GRADIENTS | {"params/*": SPLIT}
 
 
-def program(size, batch=64):
+def program(size, batch=64, state=STATE):
     """Traces a step."""
     Batch, Embed, _, _ = dims(size, batch)
     x = ml.bf16[Batch, Embed]
-    state = {kind: weights(size, ml.f32) for kind in STATE}
-    return ml.trace(step, weights(size, ml.bf16), state, x, x, carry={"params": 0, "state": 1})
+    wide = {kind: weights(size, ml.f32) for kind in state}
+    return ml.trace(step, weights(size, ml.bf16), wide, x, x, carry={"params": 0, "state": 1})

@@ -33,8 +33,8 @@ def test_equal_layouts_give_equal_text() -> None:
 
 
 def test_unknown_schema_is_refused() -> None:
-    data = json.loads(document().to_json()) | {"schema": 2}
-    with pytest.raises(ExplorerError, match=r"has schema 2; this version of meshlab reads schema 1"):
+    data = json.loads(document().to_json()) | {"schema": 3}
+    with pytest.raises(ExplorerError, match=r"has schema 3; this version of meshlab reads schema 1 and 2"):
         read_document(json.dumps(data))
 
 

@@ -138,7 +138,7 @@ def test_what_if_changes_nothing(explorer: Explorer) -> None:
     assert (explorer.revision, explorer.plan.wire_bytes) == (0, 0)
     assert not explorer.what_if(Undo())
     assert isinstance(explorer.what_if(Load(Layout.of("batch:data"))), Accepted)
-    with pytest.raises(ExplorerError, match="Select does not change the layout"):
+    with pytest.raises(ExplorerError, match="Select does not change the document"):
         explorer.what_if(Select("images"))
 
 

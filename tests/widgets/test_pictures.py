@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
 import pytest
 
+import meshlab as ml
 from meshlab.widgets import palette
 from meshlab.widgets.document import ExplorerError
 from meshlab.widgets.explorer import Explorer
+from tests.widgets.test_machines import own
 
 COLOURS = Path(palette.__file__).parent / "js" / "src" / "colours.css"
 
@@ -22,6 +25,53 @@ def test_figures_show_the_bytes_of_the_plan(explorer: Explorer) -> None:
         assert {bar.name for bar in drawn.data} == {"data", "model"}
     parts = explorer.plan.stored.parts
     assert list(explorer.figure("memory").data[0].x) == list(parts.values())
+
+
+def test_the_figures_of_a_machine(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    with pytest.raises(ExplorerError, match=r"No machine is chosen, so there are no times; call explorer.on"):
+        explorer.figure("time")
+    explorer.on("v5e")
+    time, drawn = explorer.time, explorer.figure("time")
+    seconds = {bar.y[0]: bar.x[0] for bar in drawn.data}
+    assert seconds["step"] == time.estimate
+    assert (seconds["products"], seconds["memory"]) == (time.products, time.memory)
+    assert seconds["sending over model"] == time.communication["model"]
+    reach = drawn.data[-1].error_x
+    assert time.estimate + reach.array[0] == pytest.approx(time.upper)
+    assert time.estimate - reach.arrayminus[0] == pytest.approx(time.lower)
+    assert [bar.name for bar in drawn.data if "recalled, not verified" in bar.name]
+    assert "Limited by" in drawn.layout.title.text
+    memory = explorer.figure("memory")
+    assert memory.layout.shapes[0].x0 == 16e9
+    held = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
+    assert held.pop("all") == sum(held.values()) == explorer.plan.memory.peak_bytes
+    assert explorer.view()["held"]["text"] in memory.layout.title.text
+
+
+def test_a_figure_without_figures_says_why(explorer: Explorer) -> None:
+    explorer.on(dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)}))
+    with pytest.raises(ExplorerError, match="has no figure for products in float32"):
+        explorer.figure("time")
+    assert "has no figure for products in float32" in explorer.snapshot().html
+
+
+def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
+    explorer.load("hidden:model")
+    without = explorer.snapshot().html
+    assert "Predicted time" not in without
+    explorer.on("v5e")
+    text, view = explorer.snapshot().html, explorer.view()
+    assert "On Google TPU v5e, 2x4" in text
+    assert f"<b>{view['time']['told']['estimate']}</b>" in text
+    assert "recalled, not verified: a kernel begins 0 s; links reach 100% of their bandwidth" in text
+    assert "Error: v5e reaches" in text
+    assert "(docs/accuracy.md#published-steps-of-training)" in text
+    assert text.count("<rect ") > without.count("<rect ") + 8
+    assert "<title>chip 0 0: data 0, model 0</title>" in text
+    assert f'stroke="{palette.SOLID[1]}"' in text
+    explorer.on(dataclasses.replace(own(), memory=ml.Figure(100.0)))
+    assert '<div style="color:#a4262c;font-weight:600">Does not fit: ' in explorer.snapshot().html
 
 
 def test_the_loss_of_every_run(explorer: Explorer) -> None:

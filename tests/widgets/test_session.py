@@ -46,7 +46,7 @@ def test_what_a_script_does_is_shared_too(session: Session, explorer: Explorer) 
 
 
 def test_a_board_that_cannot_be_drawn_says_so(session: Session, explorer: Explorer, monkeypatch) -> None:
-    def broken() -> None:
+    def broken(wait: bool = True) -> None:
         raise ZeroDivisionError("seven")
 
     monkeypatch.setattr(explorer, "view", broken)

@@ -42,7 +42,18 @@ export function solid(mark, count, most) {
 }
 
 /**
- * A labelled bar with its number.
+ * A part of a bar.
+ * @param {string} mark its class
+ * @param {string} width as CSS has it
+ * @param {string} title
+ * @returns {HTMLElement}
+ */
+export function portion(mark, width, title) {
+  return h("span", { class: `mlb-part ${mark}`, style: `width:${width}`, title: title || null });
+}
+
+/**
+ * A labelled bar with its number of bytes.
  * @param {Node | string} label
  * @param {HTMLElement} bar
  * @param {number} count
@@ -50,11 +61,24 @@ export function solid(mark, count, most) {
  * @returns {HTMLElement}
  */
 export function barRow(label, bar, count, attributes = {}) {
+  return labelled(label, bar, bytes(count), `${exact(count)} bytes`, attributes);
+}
+
+/**
+ * A labelled bar with what it says.
+ * @param {Node | string} label
+ * @param {HTMLElement} bar
+ * @param {string} value
+ * @param {string} title
+ * @param {Record<string, string>} attributes
+ * @returns {HTMLElement}
+ */
+export function labelled(label, bar, value, title, attributes) {
   return h(
     "li",
     { class: "mlb-bar-row", ...attributes },
     h("span", { class: "mlb-bar-label" }, label),
     bar,
-    h("span", { class: "mlb-bar-value", title: `${exact(count)} bytes` }, bytes(count)),
+    h("span", { class: "mlb-bar-value", title }, value),
   );
 }

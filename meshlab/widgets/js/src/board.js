@@ -8,14 +8,16 @@ import { drawCollectives } from "./collectives.js";
 import { drawCommunication } from "./communication.js";
 import { drawComparison } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
-import { bytes, signedBytes } from "./format.js";
+import { bytes, seconds, signedBytes, signedSeconds } from "./format.js";
 import { axesAfter, chipOf, dropIntent, nextLegal, verdict, zoneName, zonesOf } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { listenToKeys } from "./keyboard.js";
+import { drawMachine } from "./machine.js";
 import { drawMemory } from "./memory.js";
 import { drawMesh } from "./mesh.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
+import { drawTime } from "./time.js";
 import { Training } from "./training.js";
 import { drawZones, paintZones } from "./zones.js";
 
@@ -25,6 +27,20 @@ import { drawZones, paintZones } from "./zones.js";
  * @typedef {import("./types.js").Answer} Answer
  * @typedef {import("./hand.js").Hand} Hand
  */
+
+/**
+ * @param {Answer} answer
+ * @returns {string}
+ */
+function priceOf(answer) {
+  const sent = `each device would send ${bytes(answer.bytes ?? 0)} per step (${signedBytes(answer.change ?? 0)})`;
+  const by = typeof answer.seconds_change === "number" ? ` (${signedSeconds(answer.seconds_change)})` : "";
+  const step = answer.seconds === undefined ? "" : `; a step would take ${seconds(answer.seconds)}${by}`;
+  const more = typeof answer.peak_change === "number" ? ` (${signedBytes(answer.peak_change)})` : "";
+  const over = answer.fits === false ? ", which does not fit" : "";
+  const peak = answer.peak === undefined ? "" : `; it would hold ${bytes(answer.peak)}${more}${over}`;
+  return `${sent}${step}${peak}`;
+}
 
 export class Board {
   /**
@@ -38,6 +54,8 @@ export class Board {
     this.hand = null;
     this.readOnly = false;
     this.adding = false;
+    /** @type {Set<string>} what was opened, of what is told on demand */
+    this.opened = new Set();
     this.channel = new Channel(model, (silent) => this.showSilence(silent));
     this.panels = makePanels();
     root.append(...this.panels.all);
@@ -75,11 +93,20 @@ export class Board {
     redraw(panels.zones, drawZones(this));
     paintZones(panels.zones, view, this.hand);
     redraw(panels.mesh, drawMesh(this));
-    redraw(panels.communication, drawCommunication(view));
+    redraw(panels.communication, drawCommunication(this));
     redraw(panels.collectives, drawCollectives(view));
-    redraw(panels.memory, drawMemory(view));
     redraw(panels.comparison, drawComparison(this));
+    this.drawCosts();
     this.root.setAttribute("data-rev", String(this.model.get("rev")));
+  }
+
+  /** Draws what depends on the machine. */
+  drawCosts() {
+    const { view, panels } = this;
+    this.root.toggleAttribute("data-machine", view.machine.on !== "");
+    redraw(panels.machine, drawMachine(this));
+    redraw(panels.time, drawTime(this));
+    redraw(panels.memory, drawMemory(this));
   }
 
   drawJob() {
@@ -109,19 +136,29 @@ export class Board {
    * @returns {Promise<Answer | null>}
    */
   async send(op, args = {}) {
-    const before = this.view.layout.text;
+    const before = this.asked;
     const answer = await this.channel.intent(op, args);
     if (answer) this.root.setAttribute("data-ack", answer.id);
     if (answer?.kind === "nack") this.say([answer.reason, answer.fix].filter(Boolean).join(" "), "refused");
-    else if (answer && this.view.layout.text !== before) this.sayTotals();
+    else if (answer && this.asked !== before) this.sayTotals();
     return answer;
+  }
+
+  /** What was chosen: layout, machine and what is assumed. */
+  get asked() {
+    const { layout, machine, time } = this.view;
+    return JSON.stringify([layout.text, machine.on, machine.axes, time?.options]);
   }
 
   sayTotals() {
     const { communication, change, layout } = this.view;
     const by = change ? ` (${signedBytes(change.bytes)})` : "";
     const sent = `each device sends ${bytes(communication.total)} per step${by}`;
-    this.say(`Layout ${layout.text || "empty"}: ${sent}.`, "done");
+    const { machine, time, held } = this.view;
+    const takes =
+      time && !time.missing ? ` A step takes ${time.told.estimate} on ${machine.title}, ${machine.slice}.` : "";
+    const over = held?.fits === false ? ` ${held.text}` : "";
+    this.say(`Layout ${layout.text || "empty"}: ${sent}.${takes}${over}`, "done");
   }
 
   /**
@@ -183,9 +220,7 @@ export class Board {
     this.say(`${lead}.`);
     this.channel.preview(op, args, (answer) => {
       if (this.hand?.dim !== hand.dim || this.hand.target !== zone) return;
-      this.say(
-        `${lead}; each device would send ${bytes(answer.bytes ?? 0)} per step (${signedBytes(answer.change ?? 0)}).`,
-      );
+      this.say(`${lead}; ${priceOf(answer)}.`);
     });
   }
 

@@ -1,16 +1,19 @@
 // @ts-check
 /** The communication chart: bytes that each device sends in a step, by mesh axis and by source line. */
 import { barRow, stack } from "./bars.js";
+import { drawAccuracy } from "./disclosure.js";
 import { h } from "./dom.js";
 import { axisLabel } from "./marks.js";
 
-/** @typedef {import("./types.js").View} View */
+/** @typedef {import("./board.js").Board} Board */
 
 /**
- * @param {View} view
+ * @param {Board} board
  * @returns {(HTMLElement | null)[]}
  */
-export function drawCommunication(view) {
+export function drawCommunication(board) {
+  const { view } = board;
+  const { accuracy } = view.machine;
   const { by_axis: byAxis, by_line: byLine, total, left_out: left } = view.communication;
   if (total === 0 && byLine.length === 0) {
     return [h("p", { class: "mlb-none" }, "Nothing is sent under this layout.")];
@@ -46,5 +49,6 @@ export function drawCommunication(view) {
     ),
     left ? h("p", { class: "mlb-none" }, `and ${left} more lines`) : null,
     h("p", { class: "mlb-foot" }, "Bytes on the wire that one device sends in one step."),
+    accuracy ? drawAccuracy(board, "communication", accuracy) : null,
   ];
 }

@@ -83,3 +83,31 @@ export function letter(index) {
 export function loss(value) {
   return value === null ? "–" : value.toPrecision(6);
 }
+
+/**
+ * 0.00342 → "3.42 ms" (three digits).
+ * @param {number} count
+ * @returns {string}
+ */
+export function seconds(count) {
+  const magnitude = Math.abs(count);
+  const sign = count < 0 ? "−" : "";
+  if (magnitude === 0) return "0 s";
+  for (const [unit, size] of /** @type {[string, number][]} */ ([
+    ["s", 1],
+    ["ms", 1e-3],
+  ])) {
+    if (magnitude >= size) return `${sign}${Number((magnitude / size).toPrecision(3))} ${unit}`;
+  }
+  return `${sign}${Number((magnitude / 1e-6).toPrecision(3))} µs`;
+}
+
+/**
+ * 0.002 → "+2 ms", 0 → "±0".
+ * @param {number} count
+ * @returns {string}
+ */
+export function signedSeconds(count) {
+  if (count === 0) return "±0";
+  return `${count > 0 ? "+" : ""}${seconds(count)}`;
+}

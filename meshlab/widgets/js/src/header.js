@@ -1,7 +1,7 @@
 // @ts-check
 /** The first line of the board: the layout as it is written in Python, undo and redo; below it the totals. */
 import { h } from "./dom.js";
-import { bytes, exact, percent, signedBytes, signedPoints } from "./format.js";
+import { bytes, exact, percent, signedBytes, signedPoints, signedSeconds } from "./format.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -79,10 +79,10 @@ function total(label, value, title, change, sign) {
  * @returns {HTMLElement[]}
  */
 export function drawTotals(view) {
-  const { change, work, communication, memory, collectives } = view;
-  const held = memory.arguments;
+  const { change, work, communication, collectives, time, held: against } = view;
   const counted = change?.collectives ?? 0;
   return [
+    ...drawStep(time, change?.seconds ?? 0),
     total(
       "each device computes, of the products",
       percent(work),
@@ -104,12 +104,55 @@ export function drawTotals(view) {
       counted ? `${counted > 0 ? "+" : "−"}${Math.abs(counted)}` : "",
       counted,
     ),
-    total(
-      "each device holds, of the arguments",
-      bytes(held),
-      `${exact(held)} bytes`,
-      change?.arguments ? signedBytes(change.arguments) : "",
-      change?.arguments ?? 0,
-    ),
+    ...(against ? [drawPeak(against, change?.peak ?? 0)] : [drawArguments(view)]),
   ];
+}
+
+/**
+ * @param {import("./types.js").Time | null} time
+ * @param {number} change
+ * @returns {HTMLElement[]}
+ */
+function drawStep(time, change) {
+  if (!time || time.missing) return [];
+  const { told, estimate } = time;
+  const title = `between ${told.lower} and ${told.upper}. ${time.limit.text}`;
+  // What is below a thousandth is nothing that a reader would act on.
+  const moved = Math.abs(change) > 1e-3 * estimate;
+  return [total("predicted step", told.estimate, title, moved ? signedSeconds(change) : "", moved ? change : 0)];
+}
+
+/**
+ * What is held for certain, where there is no machine to hold more against.
+ * @param {View} view
+ * @returns {HTMLElement}
+ */
+function drawArguments({ memory, change }) {
+  const held = memory.arguments;
+  return total(
+    "each device holds, of the arguments",
+    bytes(held),
+    `${exact(held)} bytes`,
+    change?.arguments ? signedBytes(change.arguments) : "",
+    change?.arguments ?? 0,
+  );
+}
+
+/**
+ * @param {import("./types.js").Held} held
+ * @param {number} change
+ * @returns {HTMLElement}
+ */
+function drawPeak(held, change) {
+  const label = held.fits ? "predicted peak, fits" : "✕ predicted peak, does not fit";
+  const peak = total(
+    label,
+    bytes(held.bytes),
+    `${exact(held.bytes)} bytes. ${held.text}`,
+    change ? signedBytes(change) : "",
+    change,
+  );
+  peak.classList.toggle("mlb-over", !held.fits);
+  peak.append(h("span", { class: "mlb-total-limit" }, `of ${bytes(held.limit)}`));
+  return peak;
 }

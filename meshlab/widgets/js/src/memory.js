@@ -1,16 +1,44 @@
 // @ts-check
-/** What one device holds of the arguments and outputs, exactly. */
+/** What one device holds: at the worst moment, against what it can hold; and of the arguments and outputs, exactly. */
 import { barRow, solid } from "./bars.js";
-import { h } from "./dom.js";
-import { bytes } from "./format.js";
-
-/** @typedef {import("./types.js").View} View */
+import { disclosure, drawAccuracy } from "./disclosure.js";
+import { h, s } from "./dom.js";
+import { bytes, exact } from "./format.js";
+import { mark } from "./machine.js";
 
 /**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Held} Held
+ * @typedef {import("./types.js").Alive} Alive
+ * @typedef {import("./board.js").Board} Board
+ */
+
+/**
+ * @param {Board} board
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawMemory(board) {
+  const { held, pending } = board.view;
+  const stored = drawStored(board.view);
+  if (pending) return [h("p", { class: "mlb-none" }, "The peak is being worked out …"), ...stored];
+  if (!held) return stored;
+  return [
+    drawVerdict(held),
+    drawParts(held),
+    held.note ? h("p", { class: "mlb-foot" }, held.note) : null,
+    drawTimeline(held),
+    disclosure(board, "alive", "What is in memory then", [drawAlive(held)]),
+    disclosure(board, "stored", "Arguments and outputs, exactly", stored),
+    drawAccuracy(board, "memory", held.accuracy),
+  ];
+}
+
+/**
+ * Arguments and outputs.
  * @param {View} view
  * @returns {HTMLElement[]}
  */
-export function drawMemory(view) {
+function drawStored(view) {
   const { parts, arguments: held, outputs } = view.memory;
   const most = Math.max(1, ...parts.map((part) => part.bytes));
   /** @type {(output: boolean) => HTMLElement} */
@@ -32,4 +60,94 @@ export function drawMemory(view) {
     list(true),
     h("p", { class: "mlb-foot" }, "Exact bytes on one device."),
   ];
+}
+
+/**
+ * Whether it fits, in words and as a bar up to the limit.
+ * @param {Held} held
+ * @returns {HTMLElement}
+ */
+function drawVerdict(held) {
+  const whole = Math.max(held.bytes, held.limit);
+  const limit = `a device has ${exact(held.limit)} bytes: ${held.source}`;
+  return h(
+    "div",
+    { class: "mlb-verdict", "data-fits": String(held.fits) },
+    h("p", { title: limit }, held.fits ? "✓ " : "✕ ", `${held.text} `, mark(held)),
+    h(
+      "div",
+      { class: "mlb-meter", "aria-hidden": "true", title: limit },
+      h("span", { class: "mlb-meter-held", style: `width:${(100 * held.bytes) / whole}%` }),
+      h("span", { class: "mlb-meter-limit", style: `left:${(100 * held.limit) / whole}%` }),
+    ),
+  );
+}
+
+/**
+ * What the bytes at the worst moment are for.
+ * @param {Held} held
+ * @returns {HTMLElement}
+ */
+function drawParts(held) {
+  const most = Math.max(1, ...held.parts.map((part) => part.bytes));
+  const rows = held.parts.map((part) =>
+    barRow(part.name, solid("mlb-argument", part.bytes, most), part.bytes, { "data-role": part.name }),
+  );
+  return h("ul", { class: "mlb-bars", "data-chart": "peak" }, rows);
+}
+
+/**
+ * How full it is while each step runs, below the line of what a device has if that is near.
+ * @param {Held} held
+ * @returns {HTMLElement | null}
+ */
+function drawTimeline(held) {
+  const { timeline, limit } = held;
+  if (timeline.length < 2) return null;
+  const [width, height] = [300, 70];
+  const most = Math.max(...timeline.map((point) => point.bytes));
+  const top = limit < 1.5 * most ? Math.max(most, limit) : most;
+  /** @type {(count: number) => string} */
+  const up = (count) => (height - 1 - (count / (top || 1)) * (height - 4)).toFixed(1);
+  const step = width / timeline.length;
+  const outline = timeline
+    .map((point, i) => `L${(i * step).toFixed(1)} ${up(point.bytes)}h${step.toFixed(2)}`)
+    .join("");
+  const fullest = timeline.reduce((best, point) => (point.bytes > best.bytes ? point : best));
+  const when = `${fullest.step}${fullest.source ? ` at ${fullest.source}` : ""}`;
+  const label = `memory while each step runs: at most ${bytes(most)}, in ${when}`;
+  return h(
+    "figure",
+    { class: "mlb-timeline" },
+    s(
+      "svg",
+      { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
+      s("path", { class: "mlb-timeline-area", d: `M0 ${height}${outline}V${height}Z` }),
+      limit <= top && s("path", { class: "mlb-timeline-ground", d: `M0 ${up(limit)}H${width}` }),
+      limit <= top && s("path", { class: "mlb-timeline-limit", d: `M0 ${up(limit)}H${width}` }),
+    ),
+    h("figcaption", { class: "mlb-none" }, "while each step runs; fullest in ", h("code", {}, when)),
+  );
+}
+
+/**
+ * The largest values in memory at the worst moment.
+ * @param {Held} held
+ * @returns {HTMLElement}
+ */
+function drawAlive(held) {
+  /** @type {(each: Alive) => HTMLElement} */
+  const row = (each) => {
+    const axes = each.dims.map((dim, i) => `${dim} ${exact(each.shape[i])}`).join(" · ");
+    return h(
+      "li",
+      {},
+      h("b", {}, bytes(each.bytes)),
+      ` ${each.name} `,
+      h("span", { class: "mlb-alive-axes" }, `${each.dtype}${axes ? ` [${axes}]` : ""}, ${each.role} `),
+      each.source && h("code", {}, each.source),
+    );
+  };
+  const more = held.left_out ? h("li", {}, `and ${held.left_out} smaller ones`) : null;
+  return h("ul", { class: "mlb-figures" }, held.alive.map(row), more);
 }

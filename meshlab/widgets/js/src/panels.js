@@ -28,7 +28,9 @@ export function makePanels() {
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
   made += 1;
   const help = h("p", { class: "mlb-help", id: `mlb-help-${made}`, hidden: true }, HELP);
-  const [mesh, communication, collectives, memory, training, comparison] = [
+  const [mesh, machine, time, communication, collectives, memory, training, comparison] = [
+    body(),
+    body(),
     body(),
     body(),
     body(),
@@ -41,6 +43,8 @@ export function makePanels() {
     { class: "mlb-cards" },
     card("layout", "Layout: dims on mesh axes", [zones, status, help]),
     card("mesh", "Who holds what", [mesh]),
+    card("machine", "On which machine", [machine]),
+    card("time", "Predicted time of a step", [time]),
     card("communication", "Communication", [communication]),
     card("collectives", "Collectives, and why", [collectives]),
     card("memory", "Memory per device", [memory]),
@@ -57,6 +61,8 @@ export function makePanels() {
     status,
     help,
     mesh,
+    machine,
+    time,
     communication,
     collectives,
     memory,

@@ -30,6 +30,39 @@
  *   objective: string, phase: string, error: string, proof?: string, same?: boolean, rows?: ComparisonRow[],
  *   layout?: Record<string, unknown>
  * }} Comparison
+ * @typedef {{where: string, measured: boolean, text: string}} Accuracy
+ * @typedef {{name: string, text: string, source: string, recalled: boolean}} Figure
+ * @typedef {{
+ *   is: "rect" | "path" | "text", as: string, x: number, y: number, w?: number, h?: number, title?: string,
+ *   d?: string, key?: string, text?: string, turn?: number
+ * }} Shape
+ * @typedef {{
+ *   name: string, size: number, told: string,
+ *   choices: {label: string, along: Record<string, unknown>, chosen: boolean}[]
+ * }} Lying
+ * @typedef {{name: string, title: string, on: string, slice: string, fits: boolean}} Offer
+ * @typedef {{
+ *   on: string, name: string, groups: {label: string, machines: Offer[]}[], title?: string, slice?: string,
+ *   slices?: {on: string, slice: string}[], kind?: string, axes?: Lying[], figures?: Figure[], accuracy?: Accuracy,
+ *   picture?: {width: number, height: number, shapes: Shape[], left_out: string}
+ * }} Machine
+ * @typedef {{
+ *   key: string, label: string, sends: boolean, seconds: number, told: string, figures: Figure[], recalled: boolean
+ * }} TimePart
+ * @typedef {{
+ *   missing?: string, lower: number, estimate: number, upper: number, compute: number, exposed: number,
+ *   told: Record<"lower" | "estimate" | "upper" | "exposed", string>, parts: TimePart[],
+ *   limit: {by: string, text: string}, options: {attention: string, prefetch: boolean, attentions: string[]},
+ *   recalled: string[], accuracy: Accuracy
+ * }} Time
+ * @typedef {{
+ *   name: string, role: string, bytes: number, dims: string[], shape: number[], dtype: string, source: string
+ * }} Alive
+ * @typedef {{
+ *   bytes: number, donated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
+ *   parts: {name: string, bytes: number}[], alive: Alive[], left_out: number,
+ *   timeline: {step: string, source: string, bytes: number}[], accuracy: Accuracy
+ * }} Held
  * @typedef {{
  *   mesh: {axes: Axis[], size: number},
  *   chips: Chip[],
@@ -44,9 +77,15 @@
  *   refusals: Record<string, Record<string, Refusal | null>>,
  *   additions: Record<string, Record<string, Refusal | null>>,
  *   history: {undo: number, redo: number},
- *   change: {work: number, bytes: number, arguments: number, collectives: number} | null,
+ *   change: {
+ *     work: number, bytes: number, arguments: number, collectives: number, seconds: number | null, peak: number | null
+ *   } | null,
  *   comparison: Comparison | null,
- *   trains: boolean
+ *   trains: boolean,
+ *   machine: Machine,
+ *   time: Time | null,
+ *   held: Held | null,
+ *   pending: boolean
  * }} View
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
@@ -55,7 +94,8 @@
  * @typedef {{current: RunRow | null, runs: RunRow[]}} Job
  * @typedef {{
  *   kind: "ack" | "nack" | "preview", id: string, rev: number, reason?: string, fix?: string, trace?: string,
- *   bytes?: number, change?: number, memory?: number
+ *   bytes?: number, change?: number, memory?: number, seconds?: number, seconds_change?: number | null,
+ *   peak?: number, peak_change?: number | null, fits?: boolean
  * }} Answer
  * @typedef {{
  *   get(name: string): any,

@@ -1,0 +1,95 @@
+"""What docs/accuracy.md says of each machine, packed for the Explorer, which shows it beside every figure.
+
+    python -m benchmarks.accuracy       writes meshlab/cost/accuracy.json from docs/accuracy.md
+
+The page is written by those who measure (`benchmarks.published`, `benchmarks.compilers`, …); nothing is measured here.
+Of a section this reads
+
+    **v5e**: reaches 0.90 of what is predicted; …       what is said of one machine, or of a platform
+    | v5e:2x4 | 32 | 20 | 12 | 0 | 0 |                   of the table of compiled programs
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import re
+import sys
+from collections.abc import Iterator, Mapping
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "accuracy.md"
+FILE = ROOT / "meshlab" / "cost" / "accuracy.json"
+# What a figure of the Explorer is, by the first word of the section that tells its error.
+KINDS = {"Published": "time", "Memory": "memory", "Collectives": "collectives"}
+_TOLD = re.compile(r"\*\*(.+?)\*\*: (.+)\Z")
+_COMPILED = "| machine | compiled |"
+
+
+def packed(page: str) -> dict[str, dict]:
+    """Returns what a page says, by kind of figure.
+
+    Args:
+        page: docs/accuracy.md.
+    """
+    found = {}
+    for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
+        title, _, text = section.partition("\n")
+        kind, told = KINDS.get(title.split()[0].rstrip(":")), dict(_statements(text.splitlines()))
+        if kind and told:
+            found[kind] = {"anchor": anchor(title), "told": told}
+    return found
+
+
+def anchor(title: str) -> str:
+    """Returns the anchor that a heading has on a page: small letters, and hyphens for spaces."""
+    return re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-")
+
+
+def _statements(lines: list[str]) -> Iterator[tuple[str, str]]:
+    compiled = False
+    for number, line in enumerate(lines):
+        found = _TOLD.match(line)
+        if found:
+            yield found[1], f"{found[1]} {_with_count(found[2], lines[number + 1 :])}"
+        compiled = line.startswith(_COMPILED) or (compiled and line.startswith("|"))
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if compiled and cells[1].isdigit():
+            machine, count, equal, explained, others = cells[:5]
+            yield machine.partition(":")[0], _compiled(machine, int(count), int(equal), int(explained), int(others))
+
+
+def _with_count(statement: str, following: list[str]) -> str:
+    """Adds how many rows of a table a statement is about; of one alone it tells no error."""
+    rows = 0
+    for line in following:
+        if _TOLD.match(line):
+            break
+        rows += line.startswith("| ") and not line.startswith(("| model", "| ---")) and r"\*" not in line
+    if not rows:
+        return statement
+    if rows == 1:
+        return statement.split(";", maxsplit=1)[0] + " in the one published run; of one run no error can be told."
+    return f"{statement} {rows} published runs."
+
+
+def _compiled(machine: str, count: int, equal: int, explained: int, others: int) -> str:
+    sent = f"{equal} send the bytes that were predicted"
+    sent += f", {explained} do but for differences that are explained" if explained else ""
+    sent += f", {others} do not" if others else ""
+    return f"Of {count} plans compiled for {machine}, {sent}."
+
+
+def written(found: Mapping[str, dict]) -> str:
+    """Returns the file's text."""
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+
+
+def main() -> int:
+    """Writes the file."""
+    FILE.write_text(written(packed(PAGE.read_text(encoding="utf-8"))), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+// @ts-check
+/** Something that is told on demand; what was opened stays open when its panel is redrawn. */
+import { h } from "./dom.js";
+
+/**
+ * @typedef {import("./types.js").Accuracy} Accuracy
+ * @typedef {import("./board.js").Board} Board
+ */
+
+/**
+ * @param {Board} board
+ * @param {string} key
+ * @param {string} summary
+ * @param {(Node | string | null)[]} children
+ * @returns {HTMLElement}
+ */
+export function disclosure(board, key, summary, children) {
+  const head = h("summary", { "data-key": `more:${key}` }, summary);
+  const details = h(
+    "details",
+    { class: "mlb-more-told", "data-told": key, open: board.opened.has(key) },
+    head,
+    children,
+  );
+  details.addEventListener("toggle", () => board.opened[details.open ? "add" : "delete"](key));
+  return details;
+}
+
+/**
+ * How far off a figure was where it could be held against the truth.
+ * @param {Board} board
+ * @param {string} key
+ * @param {Accuracy} accuracy
+ * @returns {HTMLElement}
+ */
+export function drawAccuracy(board, key, accuracy) {
+  const summary = accuracy.measured ? "How far off is this?" : "How far off is this? Not measured yet";
+  const told = h("p", {}, `${accuracy.text} `, h("code", {}, accuracy.where));
+  return disclosure(board, `accuracy:${key}`, summary, [told]);
+}

@@ -1,0 +1,156 @@
+// @ts-check
+/** The machine: which one, the shape of its slice, how the mesh lies on it and could lie otherwise, and its figures. */
+import { disclosure } from "./disclosure.js";
+import { h } from "./dom.js";
+import { exact } from "./format.js";
+import { swatch } from "./marks.js";
+import { drawPicture } from "./picture.js";
+
+/**
+ * @typedef {import("./types.js").Machine} Machine
+ * @typedef {import("./types.js").Lying} Lying
+ * @typedef {import("./types.js").Figure} Figure
+ * @typedef {import("./board.js").Board} Board
+ */
+
+const NO_MACHINE = "Choose a machine: a step's time is then predicted, and memory is held against what a device has.";
+export const RECALLED = "recalled, not verified";
+
+/**
+ * @param {Board} board
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawMachine(board) {
+  const { view } = board;
+  const { machine } = view;
+  const picker = h("div", { class: "mlb-tools" }, drawMachines(board), drawSlices(board));
+  if (!machine.on) return [picker, h("p", { class: "mlb-none" }, NO_MACHINE)];
+  return [picker, drawPicture(view, machine), drawAxes(board), drawFigures(board)];
+}
+
+/**
+ * A select that sends what is chosen; where that is refused it goes back to what it was.
+ * @param {Board} board
+ * @param {string} key
+ * @param {string} label
+ * @param {(HTMLOptionElement | HTMLOptGroupElement)[]} options
+ * @param {(value: string) => {op: string, args: Record<string, unknown>}} intent
+ * @returns {HTMLSelectElement}
+ */
+export function choice(board, key, label, options, intent) {
+  const select = h("select", { class: "mlb-select", "data-key": key, "aria-label": label }, options);
+  select.addEventListener("change", async () => {
+    const { op, args } = intent(select.value);
+    const answer = await board.send(op, args);
+    if (answer?.kind === "nack") board.drawCosts();
+  });
+  return select;
+}
+
+/**
+ * @param {Board} board
+ * @returns {HTMLElement}
+ */
+function drawMachines(board) {
+  const { machine } = board.view;
+  const groups = machine.groups.map((group) =>
+    h(
+      "optgroup",
+      { label: group.label },
+      group.machines.map((each) => {
+        const slice = each.fits ? each.slice : "does not fit";
+        const here = each.name === machine.name;
+        const text = here || !slice ? each.title : `${each.title} · ${slice}`;
+        return h("option", { value: here ? machine.on : each.on, selected: here }, text);
+      }),
+    ),
+  );
+  const none = h("option", { value: "", selected: !machine.on }, "no machine");
+  const select = choice(board, "machine", "machine", [none, ...groups], (value) => ({
+    op: "on",
+    args: { machine: value },
+  }));
+  return h("label", { class: "mlb-field" }, "machine", select);
+}
+
+/**
+ * @param {Board} board
+ * @returns {HTMLElement | null}
+ */
+function drawSlices(board) {
+  const { machine } = board.view;
+  const slices = machine.slices ?? [];
+  if (slices.length < 2) return machine.slice ? h("span", { class: "mlb-slice-text" }, machine.slice) : null;
+  const options = slices.map(({ on, slice }) => h("option", { value: on, selected: slice === machine.slice }, slice));
+  const name = machine.kind ?? "slice";
+  const select = choice(board, "slice", name, options, (value) => ({ op: "on", args: { machine: value } }));
+  return h("label", { class: "mlb-field" }, name, select);
+}
+
+/**
+ * @param {Board} board
+ * @returns {HTMLElement}
+ */
+function drawAxes(board) {
+  const axes = board.view.machine.axes ?? [];
+  return h(
+    "ul",
+    { class: "mlb-lies" },
+    axes.map((axis) => drawAxis(board, axis)),
+  );
+}
+
+/**
+ * @param {Board} board
+ * @param {Lying} axis
+ * @returns {HTMLElement}
+ */
+function drawAxis(board, axis) {
+  const { view } = board;
+  const options = axis.choices.map((each, i) => h("option", { value: i, selected: each.chosen }, each.label));
+  const select =
+    options.length > 1 &&
+    choice(board, `lies:${axis.name}`, `${axis.name} lies`, options, (value) => ({
+      op: "lay",
+      args: { along: axis.choices[Number(value)].along },
+    }));
+  return h(
+    "li",
+    { class: "mlb-lying", "data-lies": axis.name },
+    h("span", { class: "mlb-axis-label" }, swatch(view, axis.name), h("b", {}, axis.name), ` × ${exact(axis.size)}`),
+    h("span", { class: "mlb-lies-told" }, axis.told),
+    select,
+  );
+}
+
+/**
+ * @param {Board} board
+ * @returns {HTMLElement}
+ */
+function drawFigures(board) {
+  const { title, figures = [] } = board.view.machine;
+  const rows = figures.map((figure) => h("li", {}, h("b", {}, figure.text), " ", mark(figure), linked(figure.source)));
+  return disclosure(board, "figures", `The figures of ${title}, and their sources`, [
+    h("ul", { class: "mlb-figures" }, rows),
+  ]);
+}
+
+/**
+ * Text in which addresses are links.
+ * @param {string} text
+ * @returns {(Node | string)[]}
+ */
+function linked(text) {
+  return text
+    .split(/(https?:\/\/\S+)/)
+    .map((part, i) => (i % 2 ? h("a", { href: part, target: "_blank", rel: "noopener" }, part) : part));
+}
+
+/**
+ * The mark of a figure that nobody looked up.
+ * @param {{recalled: boolean}} figure
+ * @returns {HTMLElement | null}
+ */
+export function mark(figure) {
+  return figure.recalled ? h("span", { class: "mlb-recalled" }, RECALLED) : null;
+}

@@ -1,0 +1,148 @@
+// @ts-check
+/** What a step is predicted to take: an interval with its estimate, what limits it, and the parts that it is made of. */
+import { labelled, portion } from "./bars.js";
+import { disclosure, drawAccuracy } from "./disclosure.js";
+import { h } from "./dom.js";
+import { choice, mark, RECALLED } from "./machine.js";
+import { axisLabel, markClass } from "./marks.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Time} Time
+ * @typedef {import("./types.js").TimePart} TimePart
+ * @typedef {import("./board.js").Board} Board
+ */
+
+/**
+ * @param {Board} board
+ * @returns {(HTMLElement | null | false)[]}
+ */
+export function drawTime(board) {
+  const { time, pending } = board.view;
+  if (pending) return [h("p", { class: "mlb-none" }, "Being worked out …")];
+  if (!time) return [];
+  if (time.missing) return [h("p", { class: "mlb-error" }, `✕ ${time.missing}`), drawOptions(board, time)];
+  const { told, limit } = time;
+  const sends = time.parts.some((part) => part.sends);
+  const most = Math.max(...time.parts.map((part) => part.seconds));
+  return [
+    h(
+      "p",
+      { class: "mlb-step" },
+      h("b", { class: "mlb-step-value" }, told.estimate),
+      ` between ${told.lower}, if all overlaps that can, and ${told.upper}, if nothing does`,
+    ),
+    drawInterval(board.view, time),
+    h("p", { class: "mlb-limit", "data-limit": limit.by }, limit.text),
+    h(
+      "ul",
+      { class: "mlb-bars", "data-chart": "time" },
+      time.parts.map((part) => drawPart(board.view, part, most)),
+    ),
+    sends &&
+      h(
+        "p",
+        { class: "mlb-hidden" },
+        h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
+        ` Of what is sent, ${told.exposed} are hidden behind nothing.`,
+      ),
+    drawOptions(board, time),
+    time.recalled.length ? drawRecalled(board, time) : null,
+    drawAccuracy(board, "time", time.accuracy),
+  ];
+}
+
+/**
+ * The estimate as a bar of kernels and of what is sent and not hidden; below it the reach from lower to upper bound.
+ * @param {View} view
+ * @param {Time} time
+ * @returns {HTMLElement}
+ */
+function drawInterval(view, time) {
+  /** @type {(seconds: number) => string} */
+  const share = (seconds) => `${time.upper ? (100 * seconds) / time.upper : 0}%`;
+  const kernels = time.parts.filter((part) => !part.sends);
+  return h(
+    "div",
+    { class: "mlb-interval", "aria-hidden": "true" },
+    h(
+      "div",
+      { class: "mlb-bar" },
+      kernels.map((part) => portion(partClass(view, part), share(part.seconds), `${part.label}: ${part.told}`)),
+      portion("mlb-exposed", share(time.exposed), `sent, and not hidden: ${time.told.exposed}`),
+    ),
+    h(
+      "div",
+      { class: "mlb-reach" },
+      h("span", { class: "mlb-reach-box", style: `left:${share(time.lower)};width:${share(time.upper - time.lower)}` }),
+      h("span", { class: "mlb-reach-tick", style: `left:${share(time.estimate)}` }),
+    ),
+  );
+}
+
+/**
+ * @param {View} view
+ * @param {TimePart} part
+ * @returns {string}
+ */
+function partClass(view, part) {
+  if (part.sends) return markClass(view, part.key);
+  return part.key === "memory" ? "mlb-output" : "mlb-argument";
+}
+
+/**
+ * @param {View} view
+ * @param {TimePart} part
+ * @param {number} most
+ * @returns {HTMLElement}
+ */
+function drawPart(view, part, most) {
+  const sources = part.figures.map(
+    ({ text, source, recalled }) => `${text}${recalled ? `, ${RECALLED}` : ""}: ${source}`,
+  );
+  const width = `${most ? (100 * part.seconds) / most : 0}%`;
+  const bar = h("div", { class: "mlb-bar", "aria-hidden": "true" }, portion(partClass(view, part), width, ""));
+  const name = part.sends ? axisLabel(view, part.key) : part.label;
+  const label = h("span", {}, part.sends && "sending over ", name, " ", part.seconds > 0 && mark(part));
+  return labelled(label, bar, part.told, sources.join("\n"), { "data-part": part.key });
+}
+
+/**
+ * @param {Board} board
+ * @param {Time} time
+ * @returns {HTMLElement}
+ */
+function drawOptions(board, time) {
+  const { attention, prefetch, attentions } = time.options;
+  const options = attentions.map((each) => h("option", { value: each, selected: each === attention }, each));
+  const select = choice(board, "attention", "attention", options, (value) => ({
+    op: "assume",
+    args: { attention: value },
+  }));
+  const ahead = h("input", { type: "checkbox", checked: prefetch, "data-key": "prefetch" });
+  ahead.addEventListener("change", () => board.send("assume", { prefetch: ahead.checked }));
+  const title = "a loop gathers stored weights a turn ahead, and reduces gradients a turn later";
+  return h(
+    "div",
+    { class: "mlb-tools mlb-assumed" },
+    h(
+      "label",
+      { class: "mlb-field", title: "whether scores lie in memory or are computed piece by piece" },
+      "attention",
+      select,
+    ),
+    h("label", { class: "mlb-switch", title }, ahead, "prefetch weights"),
+  );
+}
+
+/**
+ * @param {Board} board
+ * @param {Time} time
+ * @returns {HTMLElement}
+ */
+function drawRecalled(board, time) {
+  const rows = time.recalled.map((each) => h("li", {}, each));
+  return disclosure(board, "recalled", `Rests on figures that are ${RECALLED}: ${time.recalled.length}`, [
+    h("ul", { class: "mlb-figures" }, rows),
+  ]);
+}

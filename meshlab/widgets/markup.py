@@ -1,0 +1,51 @@
+"""Pieces of plain HTML and SVG for snapshots: text, headings, bars."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Sequence
+
+from .palette import INK, SOFT, count_bytes
+
+
+def escaped(value: object) -> str:
+    """Returns a value as text."""
+    return html.escape(str(value))
+
+
+def prose(text: str) -> str:
+    """Sets `names` in backquotes as code."""
+    parts = escaped(text).split("`")
+    return "".join(f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
+
+
+def heading(text: str) -> str:
+    """Makes a heading."""
+    return f'<div style="margin:14px 0 4px;font-weight:600">{escaped(text)}</div>'
+
+
+def bars(
+    rows: Sequence[tuple[str, Sequence[tuple[str, float]]]],
+    told: Callable[[float], str] = lambda n: count_bytes(int(n)),
+) -> str:
+    """Draws stacked bars as SVG.
+
+    Args:
+        rows: for each the name and its parts, as (colour, number).
+        told: writes a number; without, these are bytes.
+    """
+    most = max((sum(size for _, size in parts) for _, parts in rows), default=0) or 1
+    lines = []
+    for index, (name, parts) in enumerate(rows):
+        y, x = index * 24, 210.0
+        lines.append(f'<text x="0" y="{y + 15}" fill="{INK}">{escaped(name)}</text>')
+        for colour, size in parts:
+            width = 380 * size / most
+            lines.append(f'<rect x="{x:.1f}" y="{y + 3}" width="{max(width, 1):.1f}" height="15" fill="{colour}"/>')
+            x += width
+        whole = sum(size for _, size in parts)
+        total = told(whole) if told else count_bytes(int(whole))
+        lines.append(f'<text x="{x + 8:.1f}" y="{y + 15}" fill="{SOFT}">{total}</text>')
+    height = len(rows) * 24
+    size = f'viewBox="0 0 700 {height}" width="700" height="{height}" style="max-width:100%" font-size="13"'
+    return f"<svg {size}>{''.join(lines)}</svg>"

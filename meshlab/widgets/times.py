@@ -1,0 +1,136 @@
+"""Predicted time as plain data: what the board, its figure and its snapshot draw.
+
+    view = costs_view(explorer)["time"]
+    view["estimate"], view["limit"]["text"]     0.00342, "Limited by memory: kernels that wait for it take 2.1 ms."
+
+Each part has its seconds and the figures of the machine that they rest on, and says which of these were recalled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..cost.setting import ATTENTION
+from ..cost.time import Time, told
+from .accuracy import TIME, accuracy
+from .costing import Costs
+from .document import Document
+from .held import held_view
+from .sources import figures_behind
+
+PRODUCTS, MEMORY = "products", "memory"
+_LABELS = {PRODUCTS: "products", MEMORY: "memory"}
+
+
+def costs_view(explorer: Any) -> dict:
+    """Describes what the step of an Explorer takes and holds.
+
+    Args:
+        explorer: the Explorer.
+
+    Returns:
+        Plain data: `time` and `held`, both None where no machine is chosen, and whether they are `pending`.
+    """
+    document = explorer.document
+    costs = explorer.costing.soon(document) if document.machine else None
+    if costs is None:
+        return {"time": None, "held": None, "pending": document.machine is not None}
+    return {
+        "time": time_view(costs, document),
+        "held": held_view(explorer.plan, costs.memory, document.options),
+        "pending": False,
+    }
+
+
+def time_view(costs: Costs, document: Document) -> dict:
+    """Describes predicted time, or says which figure of the machine is missing."""
+    options, time = document.options, costs.time
+    switches = {"attention": options.attention, "prefetch": options.prefetch, "attentions": list(ATTENTION)}
+    if time is None:
+        return {"missing": costs.missing, "options": switches}
+    parts = [_part(key, seconds, time) for key, seconds in _seconds(time)]
+    return {
+        "lower": float(time.lower),
+        "estimate": float(time.estimate),
+        "upper": float(time.upper),
+        "compute": float(time.compute),
+        "exposed": float(time.exposed),
+        "told": {name: told(float(getattr(time, name))) for name in ("lower", "estimate", "upper", "exposed")},
+        "parts": parts,
+        "limit": {"by": time.limited_by, "text": limit_told(time)},
+        "options": switches,
+        "recalled": _recalled(parts),
+        "accuracy": accuracy(TIME, time.hardware.name, time.hardware.platform),
+    }
+
+
+def _seconds(time: Time) -> list[tuple[str, float]]:
+    order = list(time.setting.plan.mesh.axes)
+    sent = sorted(time.communication, key=lambda axes: [order.index(axis) for axis in axes.split("+")])
+    sent = [(axes, float(time.communication[axes])) for axes in sent]
+    return [(PRODUCTS, float(time.products)), (MEMORY, float(time.memory)), *sent]
+
+
+def _part(key: str, seconds: float, time: Time) -> dict:
+    placement, code = time.setting.placements[0], time.setting.plan.program.code
+    figures = figures_behind(key, placement, code)
+    return {
+        "key": key,
+        "label": _LABELS.get(key, f"sending over {key.replace('+', ' + ')}"),
+        "sends": key not in _LABELS,
+        "seconds": seconds,
+        "told": told(seconds),
+        "figures": figures,
+        "recalled": any(figure["recalled"] for figure in figures),
+    }
+
+
+def _recalled(parts: list[dict]) -> list[str]:
+    """What the time rests on that was recalled, in words."""
+    found = [figure["text"] for part in parts if part["seconds"] for figure in part["figures"] if figure["recalled"]]
+    return list(dict.fromkeys(found))
+
+
+def limit_told(time: Time) -> str:
+    """Says what takes longest, and how long."""
+    by = time.limited_by
+    if by == PRODUCTS:
+        return f"Limited by products: kernels that wait for the matrix units take {told(float(time.products))}."
+    if by == MEMORY:
+        return f"Limited by memory: kernels that wait for it, or for their launch, take {told(float(time.memory))}."
+    axes = by.removeprefix("communication over ")
+    sent = told(float(time.communication[axes]))
+    return f"Limited by communication over {axes.replace('+', ' + ')}: its collectives take {sent}."
+
+
+def estimate_change(explorer: Any) -> dict:
+    """Returns by how much the last change moved the estimate and the peak; None where there is nothing to compare."""
+    past = explorer.history.past
+    now, before = (_quickly(explorer, document) for document in (explorer.document, past[-1] if past else None))
+    return {"seconds": _seconds_more(now, before), "peak": _bytes_more(now, before)}
+
+
+def preview_view(explorer: Any, document: Document) -> dict:
+    """Tells what a document would take and hold, where a machine is chosen and that is found out quickly."""
+    then, now = _quickly(explorer, document), _quickly(explorer, explorer.document)
+    if then is None:
+        return {}
+    held = held_view(explorer.plan_at(document), then.memory, document.options)
+    told = {"peak": held["bytes"], "peak_change": _bytes_more(then, now), "fits": held["fits"]}
+    if then.time is None:
+        return told
+    return told | {"seconds": float(then.time.estimate), "seconds_change": _seconds_more(then, now)}
+
+
+def _quickly(explorer: Any, document: Document | None) -> Costs | None:
+    return explorer.costing.quickly(document) if document and document.machine else None
+
+
+def _seconds_more(now: Costs | None, before: Costs | None) -> float | None:
+    if now is None or before is None or now.time is None or before.time is None:
+        return None
+    return float(now.time.estimate - before.time.estimate)
+
+
+def _bytes_more(now: Costs | None, before: Costs | None) -> int | None:
+    return None if now is None or before is None else now.memory.peak_bytes - before.memory.peak_bytes

@@ -1,0 +1,173 @@
+"""Machines on the board: chosen with mouse and keyboard, the time that follows, what does not fit, and undo."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+import meshlab as ml
+from meshlab.cost.time import told
+from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.palette import count_bytes
+from tests.browser.blank import BlankBoard, BlankPage
+from tests.browser.test_board import AXE, status, violations
+from tests.widgets import small
+from tests.widgets.test_machines import own
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    return explore(small.program(), small.mesh(), "hidden:model")
+
+
+@pytest.fixture
+def open_board(chromium: Browser, explorer: Explorer) -> Iterator[Callable[..., BlankBoard]]:
+    pages: list[BlankPage] = []
+
+    def opened(shown: Explorer = explorer, **options: object) -> BlankBoard:
+        pages.append(BlankPage(chromium, shown, **options))  # type: ignore[arg-type]
+        return BlankBoard(pages[-1])
+
+    yield opened
+    for page in pages:
+        page.assert_clean()
+        page.close()
+
+
+def choice(board: BlankBoard, label: str) -> Locator:
+    return board.root.get_by_label(label, exact=True)
+
+
+def card(board: BlankBoard, name: str) -> Locator:
+    return board.root.locator(f".mlb-{name}")
+
+
+def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    expect(card(board, "time")).to_be_hidden()
+    with board.next_revision():
+        choice(board, "machine").select_option(label="Google TPU v5e · 2x4")
+    assert explorer.document.to_dict()["machine"] == "v5e:2x4"
+    estimate = told(explorer.time.estimate)
+    expect(card(board, "time")).to_contain_text(estimate)
+    expect(board.root.locator(".mlb-totals")).to_contain_text(f"predicted step{estimate}")
+    expect(card(board, "time").locator("[data-limit]")).to_contain_text(f"Limited by {explorer.time.limited_by}")
+    expect(card(board, "time").locator("[data-part='model']")).to_contain_text("recalled, not verified")
+    expect(status(board)).to_contain_text(f"A step takes {estimate} on Google TPU v5e, 2x4.")
+    chips = card(board, "machine").locator("svg .mlb-draw-chip")
+    expect(chips).to_have_count(8)
+    with board.next_revision():
+        choice(board, "machine").select_option(label="NVIDIA H100 80 GB SXM · 1x8")
+    assert told(explorer.time.estimate) != estimate
+    expect(card(board, "time")).to_contain_text(told(explorer.time.estimate))
+    expect(board.root.locator(".mlb-totals")).to_contain_text("▲ +")
+    for _ in range(2):
+        with board.next_revision():
+            board.button("undo").click()
+    expect(card(board, "time")).to_be_hidden()
+    expect(chips).to_have_count(0)
+    assert board.layout == "hidden:model"
+
+
+def test_what_a_drop_would_take_is_told_before_it(open_board, explorer: Explorer) -> None:
+    explorer.on("cpu")
+    board = open_board()
+    board.press("batch")
+    board.move_to("data")
+    expect(status(board)).to_contain_text("; a step would take ")
+    expect(status(board)).to_contain_text("; it would hold ")
+    taken = status(board).inner_text()
+    with board.next_revision():
+        board.mouse.up()
+    assert f"a step would take {told(explorer.time.estimate)} (" in taken
+    expect(board.root.locator(".mlb-step-value")).to_have_text(told(explorer.time.estimate))
+
+
+def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
+    explorer.known(dataclasses.replace(own(), memory=ml.Figure(5000.0)))
+    explorer.load("")
+    board = open_board()
+    with board.next_revision():
+        choice(board, "machine").select_option(label="mine · 2x4")
+    memory = card(board, "memory")
+    expect(memory).to_contain_text(f"✕ Does not fit: {count_bytes(explorer.plan.memory.peak_bytes)} at the worst")
+    expect(board.root.locator(".mlb-totals")).to_contain_text("✕ predicted peak, does not fit")
+    expect(memory.locator("[data-role='parameters']")).to_be_visible()
+    board.blank.shot("does-not-fit", full=True)
+    with board.next_revision():
+        board.drag("hidden", "model")
+    expect(memory).to_contain_text("✓ Fits: ")
+    expect(board.root.locator(".mlb-totals")).to_contain_text("predicted peak, fits")
+    with board.next_revision():
+        board.button("undo").click()
+    expect(memory).to_contain_text("✕ Does not fit")
+
+
+def test_a_machine_that_takes_no_such_mesh_is_refused(open_board) -> None:
+    shown = explore(small.program(), ml.mesh("h100:7x1", data=7))
+    shown.on("h100")
+    board = open_board(shown)
+    before = shown.document
+    choice(board, "machine").select_option(label="Google TPU v2 · does not fit")
+    expect(status(board)).to_contain_text("No slice of Google TPU v2 has 7 devices")
+    expect(status(board)).to_have_attribute("data-mood", "refused")
+    expect(choice(board, "machine").locator("option:checked")).to_have_text("NVIDIA H100 80 GB SXM")
+    assert shown.document == before
+
+
+def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explorer) -> None:
+    explorer.on("v5e:2x4")
+    board = open_board()
+    choice(board, "data lies").focus()
+    with board.next_revision():
+        board.keyboard.press("ArrowDown")
+    expect(choice(board, "data lies")).to_be_focused()
+    assert explorer.document.to_dict()["along"] == {"data": 0}
+    with board.next_revision():
+        board.keyboard.press("ArrowDown")
+    assert explorer.document.to_dict()["along"] == {"data": 1}
+    expect(board.root.locator("[data-lies='data']")).to_contain_text("2 along axis 1, a line")
+    with board.next_revision():
+        choice(board, "slice").select_option(label="1x8")
+    assert explorer.document.to_dict()["machine"] == "v5e:1x8"
+    choice(board, "attention").focus()
+    with board.next_revision():
+        board.keyboard.press("ArrowDown")
+    choice(board, "prefetch weights").focus()
+    with board.next_revision():
+        board.keyboard.press("Space")
+    expect(choice(board, "prefetch weights")).to_be_focused()
+    assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": True}
+    card(board, "time").get_by_text("How far off is this?").press("Enter")
+    expect(card(board, "time")).to_contain_text("v5e reaches 0.")
+    expect(card(board, "time")).to_contain_text("docs/accuracy.md#published-steps-of-training")
+    with board.next_revision():
+        board.keyboard.press("Control+z")
+    assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": False}
+    # What was opened stays open, and is still where the keyboard is.
+    expect(board.root.locator("[data-told='accuracy:time']")).to_have_attribute("open", "")
+    expect(board.root.locator("[data-told='accuracy:time'] summary")).to_be_focused()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("machine", ["v5p", "h100"])
+def test_it_is_accessible(open_board, explorer: Explorer, theme: str, machine: str) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
+    explorer.on(machine)
+    board = open_board(theme=theme)
+    for told_on_demand in board.root.locator("summary").all():
+        told_on_demand.click()
+    board.blank.view.add_script_tag(path=str(AXE))
+    board.blank.shot(f"machine-{machine}-{theme}", full=True)
+    assert violations(board.blank.view) == []
+
+
+@pytest.mark.parametrize("width", [480, 900])
+def test_it_fits_narrow_pages(open_board, width: int) -> None:
+    shown = explore(small.program(), ml.mesh("v5p", pod=8, data=2, model=4), "hidden:model")
+    board = open_board(shown, width=width)
+    assert board.blank.view.evaluate("document.documentElement.scrollWidth") <= width
