@@ -109,8 +109,8 @@ def page(rows: dict[str, Sequence[float]]) -> str:
     low = int((every < -0.10).sum())
     return "\n".join(
         [
-            f"{len(every)} compiled plans of {len(rows)} programs, jaxlib {metadata.version('jaxlib')}: the median"
-            f" error is {np.median(np.abs(every)):.1%}, nine of ten are within {np.quantile(np.abs(every), 0.9):.1%},"
+            f"**cpu**: {len(every)} compiled plans of {len(rows)} programs (jaxlib {metadata.version('jaxlib')}): the"
+            f" median error is {np.median(np.abs(every)):.1%}, nine of ten are within {np.quantile(np.abs(every), 0.9):.1%},"
             f" {np.mean(np.abs(every) <= NINE_OF_TEN):.1%} are within 15%, and {low} are more than 10% too low."
             " Arguments and outputs are exact in all of them.",
             "",
@@ -123,7 +123,7 @@ def page(rows: dict[str, Sequence[float]]) -> str:
 def _row(name: str, found: np.ndarray) -> str:
     size = np.abs(found)
     low, high = min(0.0, found.min()), max(0.0, found.max())
-    return f"| {name} | {len(found)} | {np.median(size):.1%} | {np.quantile(size, 0.9):.1%} | {low:.1%} | {high:.1%} |"
+    return f"|{name}|{len(found)}|{np.median(size):.1%}|{np.quantile(size, 0.9):.1%}|{low:.1%}|{high:.1%}|"
 
 
 def write(path: pathlib.Path, text: str) -> None:

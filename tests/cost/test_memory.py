@@ -61,7 +61,7 @@ def test_the_page_is_written_between_its_marks(tmp_path):
     accuracy.write(page, text)
     assert page.read_text() == f"before\n{accuracy.BEGIN}\n{text}\n{accuracy.END}\nafter\n"
     assert "3 compiled plans of 2 programs" in text
-    assert "| mlp | 2 | 1.5% | 1.9% | -2.0% | 1.0% |" in text
+    assert "|mlp|2|1.5%|1.9%|-2.0%|1.0%|" in text
     assert "0 are more than 10% too low" in text
     page.write_text("no marks")
     with pytest.raises(ValueError, match="has no lines <!-- memory: begin --> and"):
