@@ -11,6 +11,8 @@ import pytest
 
 import meshlab as ml
 from benchmarks import memory as accuracy
+from meshlab.cost.backends import tiled_bytes
+from meshlab.cost.memory import memory_of
 from meshlab.engine import run
 from meshlab.models import training
 from meshlab.models import transformer as text
@@ -234,3 +236,30 @@ def test_scores_that_are_not_stored_take_no_memory():
     assert stored.donated.given("flash").is_donated
     with pytest.raises(ml.HardwareError, match=r"There is no attention 'quick'"):
         stored.given("quick")
+
+
+@pytest.mark.parametrize(
+    ("shape", "each", "expected"),
+    [
+        ((), 4, 512),
+        ((1000,), 4, 4096),
+        ((1000,), 2, 2048),
+        ((8, 128), 4, 4096),
+        ((9, 128), 4, 8192),
+        ((256, 3), 4, 4 * 256 * 4),
+        ((16, 128), 2, 4096),
+        ((4, 32, 256), 4, 4 * 32 * 256 * 4),
+        ((3, 3, 8, 128), 4, 9 * 8 * 128 * 4),
+    ],
+)
+def test_arrays_lie_in_tiles_on_tpus(shape, each, expected):
+    assert tiled_bytes(shape, each) == expected
+
+
+def test_the_peak_on_a_tpu_counts_tiles_and_keeps_outputs_apart():
+    plan = plan_of("mlp_adamw", "batch:x", x=4)
+    cpu, tpu = memory_of(plan, "cpu"), memory_of(plan, "tpu")
+    assert cpu.placed.inside
+    assert not tpu.placed.inside
+    assert tpu.peak_bytes > cpu.peak_bytes
+    assert sum(tpu.parts.values()) == tpu.peak_bytes
