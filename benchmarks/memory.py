@@ -25,6 +25,7 @@ import jax
 import numpy as np
 
 import meshlab as ml
+from meshlab.cost.memory import memory_of
 from meshlab.engine.plan import Plan
 from meshlab.engine.program import Program
 from meshlab.engine.sampling import draw
@@ -98,32 +99,62 @@ def errors(model: Model, found: dict[int, dict[str, int]]) -> list[float]:
     return [error(plan, found[number]) for number, plan in plans(model.trace(), found)]
 
 
-def page(rows: dict[str, Sequence[float]]) -> str:
-    """The section about memory."""
+def page(rows: dict[str, Sequence[float]], accelerators: Sequence[str] = ()) -> str:
+    """The section about memory.
+
+    Args:
+        rows: errors by program, on CPUs.
+        accelerators: lines about other machines.
+    """
     every = np.concatenate([np.array(row) for row in rows.values()])
     table = [
-        "| program | cases | median | 9 of 10 within | most too low | most too high |",
+        "|program|cases|median|9 of 10 within|most too low|most too high|",
         "|---|--:|--:|--:|--:|--:|",
     ]
     table += [_row(name, np.array(row)) for name, row in rows.items()]
     low = int((every < -0.10).sum())
-    return "\n".join(
-        [
-            f"{len(every)} compiled plans of {len(rows)} programs, jaxlib {metadata.version('jaxlib')}: the median"
-            f" error is {np.median(np.abs(every)):.1%}, nine of ten are within {np.quantile(np.abs(every), 0.9):.1%},"
-            f" {np.mean(np.abs(every) <= NINE_OF_TEN):.1%} are within 15%, and {low} are more than 10% too low."
-            " Arguments and outputs are exact in all of them.",
-            "",
-            *table,
-            _row("**all**", every),
-        ]
+    size = np.abs(every)
+    told = (
+        f"**cpu**: in {len(every)} compiled plans of {len(rows)} programs"
+        f" (jaxlib {metadata.version('jaxlib')}): the median error is {np.median(size):.1%}, nine of ten are within"
+        f" {np.quantile(size, 0.9):.1%}, {np.mean(size <= NINE_OF_TEN):.1%} are within 15%, and {low} are"
+        " more than 10% too low. Arguments and outputs are exact in all of them."
+    )
+    return "\n".join([told, "", *table, _row("**all**", every), *accelerators])
+
+
+def elsewhere(journal: pathlib.Path) -> list[str]:
+    """What is said of accelerators: predicted peaks beside those in the journal of `python -m benchmarks.compilers`."""
+    from benchmarks.compilers import read, subjects
+
+    programs = {subject.name: subject for subject in subjects()}
+    found: dict[str, list[float]] = {}
+    known: dict[tuple[str, ...], int] = {}
+    for line in read(journal):
+        subject, peak = programs.get(line["program"]), line.get("memory", {}).get("peak_bytes")
+        if not peak or subject is None or line["layout"] not in subject.cases:
+            continue
+        platform = "gpu" if line["machine"].startswith("h100") else "tpu"
+        key = (line["program"], line["layout"], platform)
+        if key not in known:
+            mesh, layout = subject.cases[line["layout"]]
+            known[key] = memory_of(subject.program.plan(mesh, layout), platform).peak_bytes
+        found.setdefault(line["machine"].partition(":")[0], []).append(known[key] / peak - 1)
+    return [line for machine, errors in found.items() for line in ("", f"**{machine}**: {_told(np.array(errors))}")]
+
+
+def _told(found: np.ndarray) -> str:
+    size = np.abs(found)
+    return (
+        f"in {len(found)} plans compiled without the hardware: the median error is {np.median(size):.1%}, nine of ten"
+        f" are within {np.quantile(size, 0.9):.0%}, from {found.min():.0%} to {found.max():+.0%}."
     )
 
 
 def _row(name: str, found: np.ndarray) -> str:
     size = np.abs(found)
     low, high = min(0.0, found.min()), max(0.0, found.max())
-    return f"| {name} | {len(found)} | {np.median(size):.1%} | {np.quantile(size, 0.9):.1%} | {low:.1%} | {high:.1%} |"
+    return f"|{name}|{len(found)}|{np.median(size):.1%}|{np.quantile(size, 0.9):.1%}|{low:.1%}|{high:.1%}|"
 
 
 def write(path: pathlib.Path, text: str) -> None:
@@ -142,6 +173,7 @@ def write(path: pathlib.Path, text: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.memory", description=__doc__)
     parser.add_argument("--journal", type=pathlib.Path, default=pathlib.Path("memory.jsonl"))
+    parser.add_argument("--compilers", type=pathlib.Path, help="the journal of benchmarks.compilers, for accelerators")
     parser.add_argument("--write", type=pathlib.Path, help="the page whose section is written")
     options = parser.parse_args()
     ml.simulate(DEVICES)
@@ -150,7 +182,7 @@ def main() -> int:
     for model in models():
         rows[model.name] = errors(model, found[model.name])
         print(_row(model.name, np.array(rows[model.name])), flush=True)
-    text = page(rows)
+    text = page(rows, elsewhere(options.compilers) if options.compilers else ())
     print(text)
     if options.write:
         write(options.write, text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 
@@ -15,6 +16,10 @@ class Backend:
         step: what is taken from the heap is a multiple of so many bytes.
         widens: whether 16-bit floats are computed in 32 bits.
         combines: all-reduces are made one up to so many bytes together.
+        libraries: whether large sums are handed to a library, and small ones along long axes done in two stages.
+        reorders: whether products, convolutions and gathers read copies of what lies in another order in memory.
+        reuses: whether what is gone before an output is made lies in its space.
+        tiled: whether arrays lie in tiles of 4 KiB; see `tiled_bytes`.
 
     XLA for CPUs has no 16-bit arithmetic and combines all it can; XLA for GPUs combines up to 30 MiB
     (`xla_gpu_all_reduce_combine_threshold_bytes`, openxla/xla, xla/debug_options_flags.cc).
@@ -24,11 +29,40 @@ class Backend:
     step: int
     widens: bool = False
     combines: float = math.inf
+    libraries: bool = False
+    reorders: bool = False
+    reuses: bool = True
+    tiled: bool = False
 
 
-CPU = Backend("cpu", 64, widens=True)
+CPU = Backend("cpu", 64, widens=True, libraries=True, reorders=True)
 BACKENDS = {
     "cpu": CPU,
     "gpu": Backend("gpu", 256, combines=30 * 2**20),
-    "tpu": Backend("tpu", 512, combines=30 * 2**20),
+    "tpu": Backend("tpu", 512, combines=30 * 2**20, reuses=False, tiled=True),
 }
+# Bytes of the least array in a TPU's memory; the columns of a tile, and its rows by bytes of an element.
+_LEAST, _COLUMNS, _ROWS = 512, 128, {4: 8, 2: 16, 1: 32}
+
+
+def tiled_bytes(shape: tuple[int, ...], each: float) -> float:
+    """Bytes of an array in a TPU's memory: two of its axes lie in tiles, and XLA chooses those that waste least.
+
+    Tiles are 8 rows of 128 32-bit elements (16 of 16 bits, 32 of 8 bits); of fewer rows, the next power of 2. The
+    arguments of 70 plans that libtpu compiled for v5e are exactly so large.
+
+    Args:
+        shape: of the array.
+        each: bytes of one element.
+    """
+    if len(shape) < 2:
+        return max(1, math.ceil(math.prod(shape) * each / _LEAST)) * _LEAST
+    whole, rows = math.prod(shape), _ROWS.get(int(each), 8)
+    pairs = itertools.permutations(shape, 2)
+    tiles = min(whole // (a * b) * _height(a, rows) * math.ceil(b / _COLUMNS) * _COLUMNS for a, b in pairs if a * b)
+    return max(_LEAST, tiles * each)
+
+
+def _height(size: int, rows: int) -> int:
+    """The rows that so many take."""
+    return math.ceil(size / rows) * rows if size >= rows else 1 << (size - 1).bit_length()

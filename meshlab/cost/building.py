@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from ..engine.code import Literal
 from ..engine.loops import carried
+from ..engine.relayout import Hop
 from ..engine.spec import Grid, Spec, local_shape
 from ..engine.steps import Compute, Fill, Inside, Move, Nested, Step
 from .backends import Backend
@@ -122,7 +123,7 @@ class Scope:
     """
 
     def __init__(self, builder: Builder):
-        self.builder, self.graph = builder, Graph()
+        self.builder, self.graph = builder, Graph(builder.backend.libraries)
         self.env: dict[Key, int] = {}
         self.step: Step | None = None
         self.turns: dict[tuple, int] = {}
@@ -277,13 +278,18 @@ class Scope:
             self.env[key] = self.node("permute", (read,), key)
         elif hop.kind == "all-reduce":
             self.env[key] = self.reduced(read, key, hop.axes, "reduce_sum")
-        elif hop.kind in _FIRST_AXIS and any(n != 1 for n in self.builder.shape(start)[: hop.axis]):
+        elif self.reorders(hop, start):
             gathered = self.node("collective", (self.node("permute", (read,), start),), key)
             # What computes element by element reads it as it lies; all else reads a copy.
             self.env[key] = self.node("view", (gathered,), key)
             self.relaid.add(self.env[key])
         else:
             self.env[key] = self.node("collective", (read,), key)
+
+    def reorders(self, hop: Hop, start: Key) -> bool:
+        """Whether a hop moves along an axis that is not the first in memory, and has to."""
+        leads = all(n == 1 for n in self.builder.shape(start)[: hop.axis])
+        return self.builder.backend.reorders and hop.kind in _FIRST_AXIS and not leads
 
     # Blocks inside
 

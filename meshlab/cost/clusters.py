@@ -149,7 +149,8 @@ class _Clustering:
         return number
 
     def run(self) -> dict[int, Cluster]:
-        self.libraries()
+        if self.graph.libraries:
+            self.libraries()
         # Who reads each node by now; an output is read by one more.
         self.now = [set(users) for users in self.users]
         for number in self.returned:

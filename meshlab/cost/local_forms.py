@@ -139,7 +139,7 @@ class _Walk:
         turned = []
         for read, order in zip(reads, orders(numbers), strict=False):
             node = self.scope.graph.nodes[read]
-            if ascends(order, node.shape) or node.buffer is None:
+            if ascends(order, node.shape) or node.buffer is None or not self.scope.builder.backend.reorders:
                 turned.append(read)
             else:
                 copy = Node("permute", (read,), node.buffer, node.shape, self.scope.step)

@@ -30,7 +30,7 @@ from ..engine.pause import no_collection
 from ..engine.spec import Spec, local_shape
 from ..engine.steps import Move, Part, Step
 from .attention import Scores, attentions, is_score
-from .backends import BACKENDS, Backend
+from .backends import BACKENDS, Backend, tiled_bytes
 from .building import built
 from .liveness import Held, live
 from .nodes import Buffer
@@ -133,7 +133,7 @@ class Memory:
 
         Which buffer lies in which other's space is as at the plan's own sizes, and so is the share of gaps.
         """
-        return self._at(lambda buffer: setting.nbytes(buffer.key) * buffer.factor)
+        return self._at(lambda buffer: setting.nbytes(buffer.key) * buffer.factor * self._waste(buffer))
 
     def _at(self, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
         """The bytes at the worst moment, for any sizes of buffers."""
@@ -151,14 +151,14 @@ class Memory:
         """
         changed = dataclasses.replace(self, attention=Options(attention=attention).attention)
         donors = roles_of(self.plan.program).donors if self.is_donated else None
-        placed = place(self.placed.live, lambda held: changed._nbytes(held.buffer), donors)
+        placed = changed._placed(donors)
         return dataclasses.replace(changed, placed=placed)
 
     @functools.cached_property
     def donated(self) -> Memory:
         """The memory where the arguments that the next call gets anew are overwritten: `plan.run(donate=True)`."""
         roles = roles_of(self.plan.program)
-        placed = place(self.placed.live, lambda held: self._nbytes(held.buffer), roles.donors)
+        placed = self._placed(roles.donors)
         return dataclasses.replace(self, placed=placed, is_donated=True)
 
     @functools.cached_property
@@ -196,14 +196,27 @@ class Memory:
     def _heap(self) -> np.ndarray:
         return self.placed.heap_bytes(lambda held: aligned(self._nbytes(held.buffer), self.backend.step))
 
+    def _placed(self, donors: Mapping[int, int] | None) -> Placed:
+        reuses = self.backend.reuses
+        return place(self.placed.live, lambda held: self._nbytes(held.buffer), donors, reuses=reuses)
+
+    def _waste(self, buffer: Buffer) -> float:
+        """How many times as large as its elements a buffer is, at the plan's own sizes."""
+        if not self.backend.tiled:
+            return 1.0
+        value, spec = buffer.key
+        shape, each = self._shape(value, spec), item_bytes(self.plan.program.code.dtypes[value])
+        return tiled_bytes(shape, each) / max(1.0, math.prod(shape) * each)
+
     def _nbytes(self, buffer: Buffer) -> int:
         """Bytes of a buffer on one device."""
         value, spec = buffer.key
         code = self.plan.program.code
         if self.attention != STORED and is_score(self.plan.program, self._attentions, value):
             return 0
-        elements = math.prod(self._shape(value, spec))
-        return round(elements * item_bytes(code.dtypes[value]) * buffer.factor)
+        shape, each = self._shape(value, spec), item_bytes(code.dtypes[value])
+        size = tiled_bytes(shape, each) if self.backend.tiled else math.prod(shape) * each
+        return round(size * buffer.factor)
 
     def _shape(self, value: int, spec: Spec) -> tuple[int, ...]:
         return local_shape(self.plan.program.code.shapes[value], spec, self.plan.grid)
@@ -278,7 +291,7 @@ def memory_of(plan: Plan, platform: str | None = None) -> Memory:
     with no_collection():
         found = live(built(plan, backend))
         memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
-        return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
+        return dataclasses.replace(memory, placed=memory._placed(None))
 
 
 def _literal_bytes(plan: Plan) -> int:

@@ -121,9 +121,11 @@ class Graph:
         outside: the nodes that stand for what is read from around the block, by key.
         outputs: the nodes that the block returns; None for literals.
         kept: how large each output is.
+        libraries: whether large sums are handed to a library.
     """
 
-    def __init__(self):
+    def __init__(self, libraries: bool = False):
+        self.libraries = libraries
         self.nodes: list[Node] = []
         self.inputs: list[int] = []
         self.outside: dict[Key, int] = {}
@@ -150,7 +152,7 @@ def depth_first(graph: Graph, reads: Mapping[int, Sequence[int]]) -> list[int]:
     """
     nodes, order, done = graph.nodes, [], set()
     sources = [number for number in reads if nodes[number].kind == "source"]
-    for start in (*sources, *[n for n in graph.outputs if n in reads], *reads):
+    for start in (*sources, *[n for n in graph.outputs if n is not None and n in reads], *reads):
         waiting = [start]
         while waiting:
             number = waiting[-1]

@@ -119,7 +119,8 @@ def _before_spread(scope: Scope, step: Compute, reads: Sequence[int], key: Key, 
 def _fold(scope: Scope, read: int, step: Compute, key: Key) -> int:
     """A sum or maximum; of small arrays along long axes in two stages, of which the first is never fused."""
     node, axes = scope.graph.nodes[read], step.operation.params["axes"]
-    if any(node.shape[a] > WINDOW for a in axes) and math.prod(node.shape) < LEAST_ELEMENTS:
+    in_stages = scope.builder.backend.libraries and any(node.shape[a] > WINDOW for a in axes)
+    if in_stages and math.prod(node.shape) < LEAST_ELEMENTS:
         shape = tuple(math.ceil(n / WINDOW) if a in axes else n for a, n in enumerate(node.shape))
         factor = math.prod(shape) / math.prod(node.shape)
         made = Node("opaque", (read,), Buffer(scope.operand(step, 0), factor), shape, scope.step)
@@ -140,6 +141,8 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 
 def _turned(scope: Scope, step: Compute, side: int, read: int, order: Sequence[int]) -> int:
     """An operand of a step with its axes in another order; made once."""
+    if not scope.builder.backend.reorders:
+        return read
     axes = tuple(a for a in order if scope.graph.nodes[read].shape[a] != 1)
     if (read, axes) not in scope.turns:
         scope.turns[read, axes] = scope.node("permute", (read,), scope.operand(step, side))
@@ -211,7 +214,7 @@ def _convolution(scope: Scope, step: Compute, operands: Sequence[int | None], ma
             fits = ascends(wanted, scope.graph.nodes[read].shape)
             reads.append(read if fits else _turned(scope, step, side, read, wanted))
     result = scope.node("opaque", reads, made[0])
-    if not ascends(orders(numbers)[2], scope.builder.shape(made[0])):
+    if scope.builder.backend.reorders and not ascends(orders(numbers)[2], scope.builder.shape(made[0])):
         result = scope.node("permute", (result,), made[0])
     scope.env[made[0]] = result
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from meshlab.cost.backends import CPU
 from meshlab.cost.building import built
 from meshlab.cost.clusters import clustered
 from meshlab.cost.liveness import breadth_first, live
@@ -17,7 +18,7 @@ Batch, Hidden, Out = ml.dims(batch=8, hidden=16, out=4)
 
 
 def graph_of(fn, *arguments, layout="", devices=2):
-    return built(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout))
+    return built(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), CPU)
 
 
 def stored(graph):

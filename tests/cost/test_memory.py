@@ -11,6 +11,8 @@ import pytest
 
 import meshlab as ml
 from benchmarks import memory as accuracy
+from meshlab.cost.backends import tiled_bytes
+from meshlab.cost.memory import memory_of
 from meshlab.engine import run
 from meshlab.models import training
 from meshlab.models import transformer as text
@@ -61,7 +63,7 @@ def test_the_page_is_written_between_its_marks(tmp_path):
     accuracy.write(page, text)
     assert page.read_text() == f"before\n{accuracy.BEGIN}\n{text}\n{accuracy.END}\nafter\n"
     assert "3 compiled plans of 2 programs" in text
-    assert "| mlp | 2 | 1.5% | 1.9% | -2.0% | 1.0% |" in text
+    assert "|mlp|2|1.5%|1.9%|-2.0%|1.0%|" in text
     assert "0 are more than 10% too low" in text
     page.write_text("no marks")
     with pytest.raises(ValueError, match="has no lines <!-- memory: begin --> and"):
@@ -234,3 +236,30 @@ def test_scores_that_are_not_stored_take_no_memory():
     assert stored.donated.given("flash").is_donated
     with pytest.raises(ml.HardwareError, match=r"There is no attention 'quick'"):
         stored.given("quick")
+
+
+@pytest.mark.parametrize(
+    ("shape", "each", "expected"),
+    [
+        ((), 4, 512),
+        ((1000,), 4, 4096),
+        ((1000,), 2, 2048),
+        ((8, 128), 4, 4096),
+        ((9, 128), 4, 8192),
+        ((256, 3), 4, 4 * 256 * 4),
+        ((16, 128), 2, 4096),
+        ((4, 32, 256), 4, 4 * 32 * 256 * 4),
+        ((3, 3, 8, 128), 4, 9 * 8 * 128 * 4),
+    ],
+)
+def test_arrays_lie_in_tiles_on_tpus(shape, each, expected):
+    assert tiled_bytes(shape, each) == expected
+
+
+def test_the_peak_on_a_tpu_counts_tiles_and_keeps_outputs_apart():
+    plan = plan_of("mlp_adamw", "batch:x", x=4)
+    cpu, tpu = memory_of(plan, "cpu"), memory_of(plan, "tpu")
+    assert cpu.placed.inside
+    assert not tpu.placed.inside
+    assert tpu.peak_bytes > cpu.peak_bytes
+    assert sum(tpu.parts.values()) == tpu.peak_bytes
