@@ -26,19 +26,21 @@ import jax
 import numpy as np
 
 from ..engine.code import Literal, item_bytes, nbytes
+from ..engine.pause import no_collection
 from ..engine.spec import Spec, local_shape
 from ..engine.steps import Move, Part, Step
+from .attention import Scores, attentions, is_score
 from .backends import BACKENDS, Backend
 from .building import built
 from .liveness import Held, live
 from .nodes import Buffer
 from .placing import Numbers, Placed, aligned, place
 from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
+from .setting import STORED, Options, Setting
 
 if TYPE_CHECKING:
     from ..engine.plan import Plan
     from ..engine.source import Source
-    from .setting import Setting
 
 _SHOWN = 8
 
@@ -92,12 +94,14 @@ class Memory:
         placed: where its buffers lie.
         backend: how the compiler lays them out.
         is_donated: whether the arguments that the next call gets anew are overwritten.
+        attention: "stored", or "flash" or "causal", where its scores are computed piece by piece and take no memory.
     """
 
     plan: Plan
     placed: Placed
     backend: Backend
     is_donated: bool = False
+    attention: str = STORED
 
     @functools.cached_property
     def peak_bytes(self) -> int:
@@ -138,6 +142,17 @@ class Memory:
         fixed = sum(nbytes(held.buffer) for held in (*arguments, *placed.kept)) + _literal_bytes(self.plan)
         heap = placed.heap_bytes(lambda held: aligned(nbytes(held.buffer), self.backend.step))
         return fixed + np.max(heap, axis=0, initial=0.0) * (self.temporary_bytes / alive if alive else 1.0)
+
+    def given(self, attention: str) -> Memory:
+        """Returns the same where attention is computed otherwise, as in `plan.time.given`: `given(attention="flash")`.
+
+        Raises:
+            HardwareError: there is no such attention.
+        """
+        changed = dataclasses.replace(self, attention=Options(attention=attention).attention)
+        donors = roles_of(self.plan.program).donors if self.is_donated else None
+        placed = place(self.placed.live, lambda held: changed._nbytes(held.buffer), donors)
+        return dataclasses.replace(changed, placed=placed)
 
     @functools.cached_property
     def donated(self) -> Memory:
@@ -185,6 +200,8 @@ class Memory:
         """Bytes of a buffer on one device."""
         value, spec = buffer.key
         code = self.plan.program.code
+        if self.attention != STORED and is_score(self.plan.program, self._attentions, value):
+            return 0
         elements = math.prod(self._shape(value, spec))
         return round(elements * item_bytes(code.dtypes[value]) * buffer.factor)
 
@@ -230,6 +247,10 @@ class Memory:
         return ACTIVATIONS if roles.is_backward(last) and not roles.is_backward(first) else TEMPORARIES
 
     @functools.cached_property
+    def _attentions(self) -> frozenset[Scores]:
+        return attentions(self.plan.program)
+
+    @functools.cached_property
     def _given(self) -> frozenset[int]:
         """The values of arguments."""
         return frozenset(argument.value for argument in self.plan.program.arguments)
@@ -253,10 +274,11 @@ def memory_of(plan: Plan, platform: str | None = None) -> Memory:
         platform: whose compiler it is: "cpu", "gpu" or "tpu"; None for that of the machine that its mesh lies on.
     """
     backend = _backend(plan) if platform is None else BACKENDS[platform]
-    found = live(built(plan, backend))
     nothing = np.zeros(0, int)
-    memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
-    return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
+    with no_collection():
+        found = live(built(plan, backend))
+        memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
+        return dataclasses.replace(memory, placed=place(found, lambda held: memory._nbytes(held.buffer)))
 
 
 def _literal_bytes(plan: Plan) -> int:

@@ -11,6 +11,7 @@ where one that is kept to the end has room for it, and all that is left shares o
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -101,7 +102,7 @@ def place(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] 
         if donor is not None and size[id(donor)] == size[id(held)]:
             space = donor
             # What cannot be written over its argument is made elsewhere, and copied when the argument is read no more.
-            if _clash(donor, held):
+            if _clashes(donor, (held,)):
                 heap.append(held)
             else:
                 inside[held] = donor
@@ -112,24 +113,27 @@ def place(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] 
             occupied[id(space)] = [held]
         spaces.append(space)
     spaces.reverse()
+    sizes, lies = [size[id(space)] for space in spaces], [occupied[id(space)] for space in spaces]
     for held in sorted((h for h in live.held if h.output < 0), key=by_size):
-        wanted = size[id(held)]
-        for space in spaces:
-            if size[id(space)] >= wanted and not any(_clash(held, other) for other in occupied[id(space)]):
-                occupied[id(space)].append(held)
-                inside[held] = space
+        for at in range(bisect.bisect_left(sizes, size[id(held)]), len(spaces)):
+            if not _clashes(held, lies[at]):
+                lies[at].append(held)
+                inside[held] = spaces[at]
                 break
         else:
             heap.append(held)
     return Placed(live, tuple(kept), tuple(heap), inside, *_written_over(heap, size))
 
 
-def _clash(one: Held, other: Held) -> bool:
-    """Whether two buffers are alive at once, and neither is written over the other."""
-    if one.end < other.begin or other.end < one.begin:
-        return False
-    follows = (one.end == other.begin and one in other.over) or (other.end == one.begin and other in one.over)
-    return not follows
+def _clashes(held: Held, others: Sequence[Held]) -> bool:
+    """Whether a buffer is alive at once with one of others, and neither is written over the other."""
+    begin, end = held.begin, held.end
+    for other in others:
+        if end < other.begin or other.end < begin:
+            continue
+        if not ((end == other.begin and held in other.over) or (other.end == begin and other in held.over)):
+            return True
+    return False
 
 
 def _written_over(heap: Sequence[Held], size: Mapping[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -240,6 +240,29 @@ def _extreme(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
     scope.env[made[0]] = scope.node("fill", (), made[0]) if read is None else _fold(scope, read, step, made[0])
 
 
+@_rule("select_and_scatter_add")
+def _chosen(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """The gradient of a maximum over windows: where each lies is looked for among the indices along all axes.
+
+    XLA for CPUs makes arrays of these indices (`SelectAndScatterExpander`).
+    """
+    source, operand = operands
+    assert source is not None
+    assert operand is not None
+    graph, (small, large) = scope.graph, (scope.operand(step, side) for side in (0, 1))
+    shapes, each = (
+        (graph.nodes[source].shape, graph.nodes[operand].shape),
+        4 / item_bytes(scope.builder.code.dtypes[made[0][0]]),
+    )
+    rank = len(shapes[1])
+    indices = [graph.add(Node("fill", (), Buffer(large, each), shapes[1], step)) for _ in range(rank)]
+    main = graph.add(Node("opaque", (operand, *indices), None, (), step))
+    parts = [graph.add(Node("part", (main,), Buffer(small, each), shapes[0], step)) for _ in range(rank + 1)]
+    joined = graph.add(Node("join", parts[1:], Buffer(small, rank * each), (*shapes[0], rank), step))
+    zeros = scope.node("fill", (), made[0])
+    scope.env[made[0]] = scope.node("overwrite", (zeros, joined, source), made[0])
+
+
 @_rule("split")
 def _split(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """Pieces of an array, each a slice."""

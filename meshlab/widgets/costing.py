@@ -3,8 +3,8 @@
     costing.of(document)       waits for it: for scripts, figures and snapshots
     costing.soon(document)     None while it is being worked out; whoever draws is told when it is there
 
-Most programs are costed in a few hundredths of a second, together with the new plan. One whose layers are written out
-takes seconds, for which a board that has been dropped on does not wait: it is drawn first, and costed by and by.
+A small program is costed with its new plan. A transformer takes a twentieth of a second, one whose layers are written
+out takes seconds, and for neither does a board wait that has been dropped on: it is drawn first, and costed then.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ from ..engine.pause import no_collection
 from .document import Document
 
 KEPT = 64
-# Seconds that a drop waits for; what took longer last time is not waited for.
-PATIENCE = 0.25
+# Seconds that a drop waits for, and the price of one that is not made yet; what took longer last time comes later.
+PATIENCE, PREVIEW = 0.02, 0.3
+# Seconds that whoever draws has first, since two threads at once take longer for both.
+AHEAD = 0.03
 # Seconds for each operation of a program: 2 for a Llama of 15,000, on one core of an EPYC.
 EACH = 1.4e-4
 
@@ -76,6 +78,7 @@ class Costing:
         self._busy = False
         self._took = operations * EACH
         self._lock = threading.Lock()
+        self._one_at_a_time = threading.Lock()
 
     def forget(self):
         """Forgets everything, for machines are others now."""
@@ -83,14 +86,16 @@ class Costing:
 
     def of(self, document: Document) -> Costs:
         """Returns what a document with a machine costs."""
-        found = self._known.get(document)
-        if found is None:
-            plan, begin = self._plan_at(document), clock.thread_time()
-            found = self._known[document] = costs_of(plan, document)
-            self._took = clock.thread_time() - begin
-            while len(self._known) > KEPT:
-                self._known.pop(next(iter(self._known)))
-        return found
+        plan = self._plan_at(document)
+        with self._one_at_a_time:
+            found = self._known.get(document)
+            if found is None:
+                begin = clock.thread_time()
+                found = self._known[document] = costs_of(plan, document)
+                self._took = clock.thread_time() - begin
+                while len(self._known) > KEPT:
+                    self._known.pop(next(iter(self._known)))
+            return found
 
     def soon(self, document: Document) -> Costs | None:
         """Returns what a document costs if that is known or found out quickly; else None, and it is worked on."""
@@ -105,11 +110,12 @@ class Costing:
 
     def quickly(self, document: Document) -> Costs | None:
         """Returns what a document costs if that is known or found out quickly; else None."""
-        return self.of(document) if document in self._known or self._took < PATIENCE else None
+        return self.of(document) if document in self._known or self._took < PREVIEW else None
 
     def _work(self):
         """Works out what is wanted last, until nothing is."""
         while True:
+            clock.sleep(AHEAD)
             with self._lock:
                 document, self._wanted = self._wanted, None
                 if document is None:

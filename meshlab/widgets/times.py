@@ -106,7 +106,8 @@ def limit_told(time: Time) -> str:
 def estimate_change(explorer: Any) -> dict:
     """Returns by how much the last change moved the estimate and the peak; None where there is nothing to compare."""
     past = explorer.history.past
-    now, before = (_quickly(explorer, document) for document in (explorer.document, past[-1] if past else None))
+    known = explorer.costing.soon(explorer.document) if explorer.document.machine else None
+    now, before = known, _quickly(explorer, past[-1] if past and known else None)
     return {"seconds": _seconds_more(now, before), "peak": _bytes_more(now, before)}
 
 

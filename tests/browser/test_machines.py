@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.sync_api import Browser, Locator, expect
 
 import meshlab as ml
 from meshlab.cost.time import told
+from meshlab.widgets import costing
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.palette import count_bytes
 from tests.browser.blank import BlankBoard, BlankPage
@@ -84,6 +86,27 @@ def test_what_a_drop_would_take_is_told_before_it(open_board, explorer: Explorer
         board.mouse.up()
     assert f"a step would take {told(explorer.time.estimate)} (" in taken
     expect(board.root.locator(".mlb-step-value")).to_have_text(told(explorer.time.estimate))
+
+
+def test_the_last_costs_stay_until_the_new_ones_are_there(
+    open_board, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer.on("cpu")
+    board = open_board()
+    before = board.root.locator(".mlb-step-value").inner_text()
+    monkeypatch.setattr(costing, "PATIENCE", 0.0)
+    there = threading.Event()
+    explorer.subscribe(lambda what: there.set() if what == "costs" else None)
+    with board.next_revision():
+        board.drag("batch", "data")
+    expect(board.root).to_have_attribute("data-pending", "")
+    expect(board.root.locator(".mlb-step-value")).to_have_text(before)
+    expect(status(board)).to_contain_text("Costs are being worked out …")
+    assert there.wait(60)
+    board.blank.poll()
+    expect(board.root).not_to_have_attribute("data-pending", "")
+    expect(board.root.locator(".mlb-step-value")).to_have_text(told(explorer.time.estimate))
+    expect(status(board)).to_contain_text(f"A step takes {told(explorer.time.estimate)} on simulated CPU devices")
 
 
 def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:

@@ -216,3 +216,21 @@ def test_memory_of_many_sizes_agrees_with_plans_of_these_sizes():
     twice = memory._at(lambda buffer: 2 * np.array([memory._nbytes(buffer)] * 3))
     assert twice.shape == (3,)
     assert math.isclose(twice[0], 2 * memory.peak_bytes, rel_tol=0.02)
+
+
+def test_scores_that_are_not_stored_take_no_memory():
+    batch, heads, queries, keys, head = ml.dims(batch=2, heads=4, queries=256, keys=256, head=16)
+
+    def attend(x, y, z):
+        return ml.dot(ml.softmax(ml.dot(x, y, head), keys), z, keys)
+
+    args = ml.f32[batch, heads, queries, head], ml.f32[batch, heads, keys, head], ml.f32[batch, heads, keys, head]
+    stored = ml.trace(attend, *args).plan(ml.mesh("h100", x=2), "batch:x").memory
+    flash = stored.given("flash")
+    scores = 4 * 4 * 256 * 256
+    assert stored.peak_bytes >= flash.peak_bytes + scores
+    assert {"queries", "keys"} <= set(stored.at_peak[0].dims)
+    assert not any({"queries", "keys"} <= set(alive.dims) for alive in flash.at_peak if alive.bytes)
+    assert stored.donated.given("flash").is_donated
+    with pytest.raises(ml.HardwareError, match=r"There is no attention 'quick'"):
+        stored.given("quick")

@@ -44,9 +44,9 @@ def test_a_point_costs_what_the_plan_made_for_it_costs(machine, sizes, mesh, opt
     found = ml.sweep(PLAN, on=machine, **sizes, **mesh, **options)
     for name, values in found.figures.items():
         assert values.item() == pytest.approx(getattr(made, name), rel=1e-9), name
-    # Which buffer lies in the space of which is not worked out anew; scores that are not stored take none.
-    stored = made_plan.memory.peak_bytes
-    assert found.peak_bytes.item() < stored if options else found.peak_bytes.item() == pytest.approx(stored, rel=0.01)
+    # Which buffer lies in the space of which is not worked out anew.
+    peak = made_plan.memory.given(options.get("attention", "stored")).peak_bytes
+    assert found.peak_bytes.item() == pytest.approx(peak, rel=0.05)
     assert found.limit_bytes.item() == ml.hardware(machine).memory_bytes
     assert {axes: seconds.item() for axes, seconds in found.communication.items()} == pytest.approx(made.communication)
 

@@ -162,6 +162,7 @@ def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeyp
     assert (state["pending"], state["time"], state["held"]) == (True, None, None)
     assert state["change"]["seconds"] is None
     assert told.get(timeout=60) == "costs"
+    monkeypatch.setattr(costing_module, "PREVIEW", 0.0)
     assert explorer.revision == revision
     later = shared_state(explorer, "costs")["view"]
     assert later["pending"] is False

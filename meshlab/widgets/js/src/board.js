@@ -28,6 +28,9 @@ import { drawZones, paintZones } from "./zones.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
+// Milliseconds after which a hand is taken to rest over a zone.
+const REST = 80;
+
 /**
  * @param {Answer} answer
  * @returns {string}
@@ -54,6 +57,10 @@ export class Board {
     this.hand = null;
     this.readOnly = false;
     this.adding = false;
+    /** @type {{time: View["time"], held: View["held"]}} */
+    this.costs = { time: null, held: null };
+    this.awaited = false;
+    this.pricing = 0;
     /** @type {Set<string>} what was opened, of what is told on demand */
     this.opened = new Set();
     this.channel = new Channel(model, (silent) => this.showSilence(silent));
@@ -74,15 +81,22 @@ export class Board {
   }
 
   close() {
+    clearTimeout(this.pricing);
     this.channel.close();
     this.model.off("change:view", this.draw);
     this.model.off("change:job", this.drawJob);
     this.model.off("change:notice", this.drawNotice);
   }
 
-  /** @returns {View} */
+  /**
+   * What is drawn; while costs are being worked out, the last ones stay.
+   * @returns {View}
+   */
   get view() {
-    return this.model.get("view");
+    /** @type {View} */
+    const view = this.model.get("view");
+    if (!view.pending) this.costs = { time: view.time, held: view.held };
+    return view.pending ? { ...view, ...this.costs } : view;
   }
 
   draw() {
@@ -98,12 +112,15 @@ export class Board {
     redraw(panels.comparison, drawComparison(this));
     this.drawCosts();
     this.root.setAttribute("data-rev", String(this.model.get("rev")));
+    if (this.awaited && !view.pending && !this.hand) this.sayTotals();
   }
 
   /** Draws what depends on the machine. */
   drawCosts() {
     const { view, panels } = this;
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
+    this.root.toggleAttribute("data-pending", view.pending);
+    for (const panel of [panels.time, panels.memory]) panel.setAttribute("aria-busy", String(view.pending));
     redraw(panels.machine, drawMachine(this));
     redraw(panels.time, drawTime(this));
     redraw(panels.memory, drawMemory(this));
@@ -154,7 +171,12 @@ export class Board {
     const { communication, change, layout } = this.view;
     const by = change ? ` (${signedBytes(change.bytes)})` : "";
     const sent = `each device sends ${bytes(communication.total)} per step${by}`;
-    const { machine, time, held } = this.view;
+    const { machine, time, held, pending } = this.view;
+    this.awaited = pending;
+    if (pending) {
+      this.say(`Layout ${layout.text || "empty"}: ${sent}. Costs are being worked out …`, "done");
+      return;
+    }
     const takes =
       time && !time.missing ? ` A step takes ${time.told.estimate} on ${machine.title}, ${machine.slice}.` : "";
     const over = held?.fits === false ? ` ${held.text}` : "";
@@ -218,10 +240,15 @@ export class Board {
     const { op, args } = dropIntent(this.view, hand, zone);
     const lead = `${zoneName(zone)}: ${hand.dim} ${note}`;
     this.say(`${lead}.`);
-    this.channel.preview(op, args, (answer) => {
+    // Only where the hand rests: whoever drops at once does not wait for the price.
+    clearTimeout(this.pricing);
+    this.pricing = window.setTimeout(() => {
       if (this.hand?.dim !== hand.dim || this.hand.target !== zone) return;
-      this.say(`${lead}; ${priceOf(answer)}.`);
-    });
+      this.channel.preview(op, args, (answer) => {
+        if (this.hand?.dim !== hand.dim || this.hand.target !== zone) return;
+        this.say(`${lead}; ${priceOf(answer)}.`);
+      });
+    }, REST);
   }
 
   /**

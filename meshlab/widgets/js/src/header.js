@@ -119,7 +119,9 @@ function drawStep(time, change) {
   const title = `between ${told.lower} and ${told.upper}. ${time.limit.text}`;
   // What is below a thousandth is nothing that a reader would act on.
   const moved = Math.abs(change) > 1e-3 * estimate;
-  return [total("predicted step", told.estimate, title, moved ? signedSeconds(change) : "", moved ? change : 0)];
+  const step = total("predicted step", told.estimate, title, moved ? signedSeconds(change) : "", moved ? change : 0);
+  step.classList.add("mlb-predicted");
+  return [step];
 }
 
 /**
@@ -152,6 +154,7 @@ function drawPeak(held, change) {
     change ? signedBytes(change) : "",
     change,
   );
+  peak.classList.add("mlb-predicted");
   peak.classList.toggle("mlb-over", !held.fits);
   peak.append(h("span", { class: "mlb-total-limit" }, `of ${bytes(held.limit)}`));
   return peak;

@@ -20,8 +20,7 @@ import { mark } from "./machine.js";
 export function drawMemory(board) {
   const { held, pending } = board.view;
   const stored = drawStored(board.view);
-  if (pending) return [h("p", { class: "mlb-none" }, "The peak is being worked out …"), ...stored];
-  if (!held) return stored;
+  if (!held) return [pending ? h("p", { class: "mlb-none" }, "The peak is being worked out …") : null, ...stored];
   return [
     drawVerdict(held),
     drawParts(held),

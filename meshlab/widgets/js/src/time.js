@@ -19,8 +19,7 @@ import { axisLabel, markClass } from "./marks.js";
  */
 export function drawTime(board) {
   const { time, pending } = board.view;
-  if (pending) return [h("p", { class: "mlb-none" }, "Being worked out …")];
-  if (!time) return [];
+  if (!time) return [pending ? h("p", { class: "mlb-none" }, "Being worked out …") : null];
   if (time.missing) return [h("p", { class: "mlb-error" }, `✕ ${time.missing}`), drawOptions(board, time)];
   const { told, limit } = time;
   const sends = time.parts.some((part) => part.sends);
