@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+import meshlab as ml
 from meshlab.engine.hlo import read_collectives, totals
 from meshlab.engine.lower import MeshDevice
 from meshlab.engine.rules.halo import Slide, extended, gathered_in
@@ -156,3 +157,16 @@ def test_windows_look_beyond_the_ends_where_there_is_padding():
     assert Slide(8, 8, 3).beyond
     assert not Slide(8, 6, 3).beyond
     assert not Slide(8, 4, 2, stride=2).beyond
+
+
+@pytest.mark.parametrize("layout", ["embed:x", "embed:x seq:y"])
+def test_partial_sums_are_shifted_as_they_are_and_added_up_once(layout):
+    Seq, Embed, Ffn = ml.dims(seq=8, embed=8, ffn=8)
+
+    def step(w, a, b):
+        return ml.shift(ml.dot(a, w, Embed), Seq, 1) + ml.dot(b, w, Embed)
+
+    program = ml.trace(step, ml.f32[Embed, Ffn], ml.f32[Seq, Embed], ml.f32[Seq, Embed])
+    plan = program.plan(ml.mesh(x=2, y=2), layout)
+    assert [c.kind for c in plan.collectives if c.axes == ("x",)] == ["all-reduce"]
+    assert plan.check().ok

@@ -22,7 +22,7 @@ from .table import Factors, Facts, rule
 @rule("shift")
 def _shift(operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.operands[0])))
-    return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)))
+    return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)), linear="unary")
 
 
 @local_form("shift", told="{dims} is shifted")
