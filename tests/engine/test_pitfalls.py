@@ -364,7 +364,7 @@ def test_14_derivatives_go_through_loops_and_branches_and_nothing_has_to_be_whol
 
     arguments = ml.f32[Batch, Embed], ml.f32[(ml.Dim("turns", 3), Embed, ml.Dim("wide", 32))]
     plan = checked(jax.value_and_grad(value, (0, 1)), arguments, "batch:p wide:q", mesh=ml.mesh(p=2, q=2))
-    assert plan.memory.parts == {"x": 512, "w": 6_144, "out/0": 4, "out/1": 512 + 6_144}
+    assert plan.stored.parts == {"x": 512, "w": 6_144, "out/0": 4, "out/1": 512 + 6_144}
     assert len({len(ml.trace(value, *arguments).plan(ml.mesh(p=n), "batch:p").steps) for n in (2, 8)}) == 1
 
 

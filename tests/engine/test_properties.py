@@ -61,7 +61,7 @@ def test_renaming_dims_changes_nothing(seed):
         found = one.plan(mesh, layout)
         renamed = other.plan(mesh, replaced(layout, dict(zip(before, after, strict=True))))
         assert moved(renamed) == moved(found)
-        assert dict(renamed.memory.parts) == dict(found.memory.parts)
+        assert dict(renamed.stored.parts) == dict(found.stored.parts)
 
 
 @given(st.integers(0, 9_999))

@@ -58,8 +58,8 @@ def test_layouts_decode_it(config, layout):
     plan = program.plan(plain.MESH, layout)
     whole = program.plan(plain.MESH)
     parts = 2 if layout == "batch:data" else 4
-    assert plan.memory.parts["cache"] == whole.memory.parts["cache"] / parts
-    assert plan.memory.parts["out/1"] == plan.memory.parts["cache"]
+    assert plan.stored.parts["cache"] == whole.stored.parts["cache"] / parts
+    assert plan.stored.parts["out/1"] == plan.stored.parts["cache"]
     plain.verified(plan)
 
 

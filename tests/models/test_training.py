@@ -115,7 +115,7 @@ def test_adafactor_of_tensors_is_adafactor_of_arrays(adafactor):
 )
 def test_layouts_split_the_state_of_adafactor(adafactor, layout):
     plan = adafactor[1].plan(plain.MESH, layout)
-    assert plan.memory.parts["opt_state"] < adafactor[1].plan(plain.MESH).memory.parts["opt_state"]
+    assert plan.stored.parts["opt_state"] < adafactor[1].plan(plain.MESH).stored.parts["opt_state"]
     plain.verified(plan)
 
 
