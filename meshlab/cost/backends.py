@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+Numbers = Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,24 +52,27 @@ BACKENDS = {
 _LEAST, _COLUMNS, _ROWS = 512, 128, {4: 8, 2: 16, 1: 32}
 
 
-def tiled_bytes(shape: tuple[int, ...], each: float) -> float:
+def tiled_bytes(shape: Sequence[Numbers], each: float) -> Numbers:
     """Bytes of an array in a TPU's memory: two of its axes lie in tiles, and XLA chooses those that waste least.
 
     Tiles are 8 rows of 128 32-bit elements (16 of 16 bits, 32 of 8 bits); of fewer rows, the next power of 2. The
     arguments of 70 plans that libtpu compiled for v5e are exactly so large.
 
     Args:
-        shape: of the array.
+        shape: of the array; of many arrays, where its sizes are arrays.
         each: bytes of one element.
     """
     if len(shape) < 2:
-        return max(1, math.ceil(math.prod(shape) * each / _LEAST)) * _LEAST
+        return np.maximum(1, np.ceil(math.prod(shape) * each / _LEAST)) * _LEAST
     whole, rows = math.prod(shape), _ROWS.get(int(each), 8)
-    pairs = itertools.permutations(shape, 2)
-    tiles = min(whole // (a * b) * _height(a, rows) * math.ceil(b / _COLUMNS) * _COLUMNS for a, b in pairs if a * b)
-    return max(_LEAST, tiles * each)
+    tiles = (
+        whole // np.maximum(a * b, 1) * _height(a, rows) * np.ceil(b / _COLUMNS) * _COLUMNS
+        for a, b in itertools.permutations(shape, 2)
+    )
+    return np.maximum(_LEAST, functools.reduce(np.minimum, tiles) * each)
 
 
-def _height(size: int, rows: int) -> int:
+def _height(size: Numbers, rows: int) -> Numbers:
     """The rows that so many take."""
-    return math.ceil(size / rows) * rows if size >= rows else 1 << (size - 1).bit_length()
+    few = np.exp2(np.ceil(np.log2(np.maximum(size, 1))))
+    return np.where(size >= rows, np.ceil(size / rows) * rows, few)

@@ -133,7 +133,15 @@ class Memory:
 
         Which buffer lies in which other's space is as at the plan's own sizes, and so is the share of gaps.
         """
-        return self._at(lambda buffer: setting.nbytes(buffer.key) * buffer.factor * self._waste(buffer))
+
+        def nbytes(buffer: Buffer) -> Numbers:
+            value, _ = buffer.key
+            if not self.backend.tiled or setting.is_score(value):
+                return setting.nbytes(buffer.key) * buffer.factor
+            each = item_bytes(self.plan.program.code.dtypes[value])
+            return tiled_bytes(setting.local(buffer.key), each) * buffer.factor
+
+        return self._at(nbytes)
 
     def _at(self, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
         """The bytes at the worst moment, for any sizes of buffers."""
@@ -200,14 +208,6 @@ class Memory:
         reuses = self.backend.reuses
         return place(self.placed.live, lambda held: self._nbytes(held.buffer), donors, reuses=reuses)
 
-    def _waste(self, buffer: Buffer) -> float:
-        """How many times as large as its elements a buffer is, at the plan's own sizes."""
-        if not self.backend.tiled:
-            return 1.0
-        value, spec = buffer.key
-        shape, each = self._shape(value, spec), item_bytes(self.plan.program.code.dtypes[value])
-        return tiled_bytes(shape, each) / max(1.0, math.prod(shape) * each)
-
     def _nbytes(self, buffer: Buffer) -> int:
         """Bytes of a buffer on one device."""
         value, spec = buffer.key
@@ -215,7 +215,7 @@ class Memory:
         if self.attention != STORED and is_score(self.plan.program, self._attentions, value):
             return 0
         shape, each = self._shape(value, spec), item_bytes(code.dtypes[value])
-        size = tiled_bytes(shape, each) if self.backend.tiled else math.prod(shape) * each
+        size = _tiled(shape, each) if self.backend.tiled else math.prod(shape) * each
         return round(size * buffer.factor)
 
     def _shape(self, value: int, spec: Spec) -> tuple[int, ...]:
@@ -292,6 +292,11 @@ def memory_of(plan: Plan, platform: str | None = None) -> Memory:
         found = live(built(plan, backend))
         memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
         return dataclasses.replace(memory, placed=memory._placed(None))
+
+
+@functools.lru_cache(maxsize=4096)
+def _tiled(shape: tuple[int, ...], each: float) -> float:
+    return float(tiled_bytes(shape, each))
 
 
 def _literal_bytes(plan: Plan) -> int:
