@@ -251,8 +251,8 @@ class Memory:
             return roles.outputs.get(held.output, GRADIENTS if is_gradient else OUTPUTS)
         if value in roles.parameters:
             return PARAMETERS
-        if program.outermost(value) in self._given:
-            return TEMPORARIES  # a layer's slice of what is stored, as it is, gathered or rewritten for a product
+        if program.outermost(value) != value:
+            return TEMPORARIES  # a turn's slice of what a loop is given, as it is, gathered or rewritten for a product
         if value in roles.backward:
             return GRADIENTS if program.code.shapes[value] in roles.shapes else TEMPORARIES
         points = self.placed.live.points
@@ -262,11 +262,6 @@ class Memory:
     @functools.cached_property
     def _attentions(self) -> frozenset[Scores]:
         return attentions(self.plan.program)
-
-    @functools.cached_property
-    def _given(self) -> frozenset[int]:
-        """The values of arguments."""
-        return frozenset(argument.value for argument in self.plan.program.arguments)
 
     def _source(self, step: Step | None) -> Source | None:
         if isinstance(step, Move):

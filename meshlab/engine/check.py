@@ -227,7 +227,7 @@ def _root_mean_square(sizes: np.ndarray) -> float:
 def _narrowest(program: Program) -> int:
     """The bytes of a program's narrowest float."""
     floats = [d for d in program.code.dtypes if jax.numpy.issubdtype(d, jax.numpy.inexact)]
-    return min((nbytes(1, d) for d in floats), default=4)
+    return min((min(nbytes(1, d), 8) for d in floats), default=4)
 
 
 def compare(program: Program, expected: Sequence[Any], result: Sequence[Any]) -> tuple[tuple[str, float, float], ...]:

@@ -74,7 +74,8 @@ def fits_told(peak: int, donated: int, limit: int, machine: str) -> str:
     """Says whether it fits, and whether it would where arguments that are handed on are overwritten (`donate=True`)."""
     of = f"{count_bytes(limit)} of one device of {machine}"
     if peak <= limit:
-        return f"Fits: {count_bytes(peak)} at the worst moment, {percent(peak / limit)} of the {of}."
+        share = percent(peak / limit) if peak >= limit / 1000 else "less than 0.1%"
+        return f"Fits: {count_bytes(peak)} at the worst moment, {share} of the {of}."
     over = f"Does not fit: {count_bytes(peak)} at the worst moment, {count_bytes(peak - limit)} more than the {of}."
     if donated <= limit:
         return f"{over} With donate=True it fits: {count_bytes(donated)}."

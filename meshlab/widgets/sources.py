@@ -27,6 +27,7 @@ _dtypes: weakref.WeakKeyDictionary[Code, tuple[Any, ...]] = weakref.WeakKeyDicti
 _RATES = {
     "bandwidth": "memory bandwidth",
     "network.link": "a link, one way",
+    "network.specified": "a link, one way, as its vendor has it",
     "network.chip": "between devices of a chip",
     "network.egress": "a device sends, inside a node",
     "outside.link": "a device sends, outside",
