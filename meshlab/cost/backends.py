@@ -25,10 +25,15 @@ class Backend:
         combines: all-reduces are made one up to so many bytes together.
         libraries: whether large sums are handed to a library, and small ones along long axes done in two stages.
         reorders: whether products, convolutions and gathers read copies of what lies in another order in memory.
-        reuses: whether what is gone before an output is made lies in its space.
         tiled: whether arrays lie in tiles of 4 KiB; see `tiled_bytes`.
+        fuses: whether products and convolutions compute what they read, and what is made of them alone.
+        rounds: whether products round 32-bit floats to 16 bits, which then lie in memory so.
+        thrifty: whether steps run in the order in which least memory is alive, and all-reduces write over what they
+            read; else in that in which they can run first.
+        gaps: whether the gaps between buffers count.
 
-    XLA for CPUs has no 16-bit arithmetic and combines all it can; XLA for GPUs combines up to 30 MiB
+    What is said of XLA for TPUs was read in programs that libtpu 0.0.42 compiled, and its peak is that of what is
+    alive. XLA for CPUs has no 16-bit arithmetic and combines all it can; XLA for GPUs combines up to 30 MiB
     (`xla_gpu_all_reduce_combine_threshold_bytes`, openxla/xla, xla/debug_options_flags.cc).
     """
 
@@ -38,15 +43,23 @@ class Backend:
     combines: float = math.inf
     libraries: bool = False
     reorders: bool = False
-    reuses: bool = True
     tiled: bool = False
+    fuses: bool = False
+    rounds: bool = False
+    thrifty: bool = False
+    gaps: bool = True
+
+    @property
+    def product(self) -> str:
+        """The kind of node that a product or a convolution is."""
+        return "product" if self.fuses else "opaque"
 
 
 CPU = Backend("cpu", 64, widens=True, libraries=True, reorders=True)
 BACKENDS = {
     "cpu": CPU,
     "gpu": Backend("gpu", 256, combines=30 * 2**20),
-    "tpu": Backend("tpu", 512, combines=30 * 2**20, reuses=False, tiled=True),
+    "tpu": Backend("tpu", 512, combines=30 * 2**20, tiled=True, fuses=True, rounds=True, thrifty=True, gaps=False),
 }
 # Bytes of the least array in a TPU's memory; the columns of a tile, and its rows by bytes of an element.
 _LEAST, _COLUMNS, _ROWS = 512, 128, {4: 8, 2: 16, 1: 32}

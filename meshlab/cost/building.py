@@ -23,6 +23,7 @@ from ..engine.steps import Compute, Fill, Inside, Move, Nested, Step
 from .backends import Backend
 from .combining import combine
 from .dataflow import Key, entering, keys
+from .narrowing import store_rounded
 from .nodes import Buffer, Graph, Node
 from .translating import numbers, translate
 
@@ -107,6 +108,8 @@ class Builder:
                 store = Node("store", (number,), None, graph.nodes[number].shape, scope.step)
                 graph.outputs[position] = graph.add(store)
         combine(graph, scope.reductions, self.backend.combines)
+        if self.backend.rounds:
+            store_rounded(graph)
         return graph
 
 
@@ -123,7 +126,7 @@ class Scope:
     """
 
     def __init__(self, builder: Builder):
-        self.builder, self.graph = builder, Graph(builder.backend.libraries)
+        self.builder, self.graph = builder, Graph(builder.backend)
         self.env: dict[Key, int] = {}
         self.step: Step | None = None
         self.turns: dict[tuple, int] = {}
@@ -203,6 +206,16 @@ class Scope:
             self.turns["wide", read] = self.graph.add(Node("map", (read,), buffer, node.shape, self.step))
         return self.turns["wide", read]
 
+    def rounded(self, read: int) -> int:
+        """What is read, rounded to 16 bits."""
+        node = self.graph.nodes[read]
+        assert node.buffer is not None
+        if ("rounded", read) not in self.turns:
+            half = Node("copy", (read,), Buffer(node.buffer.key, node.buffer.factor / 2), node.shape, self.step)
+            half.dtype = jnp.dtype(jnp.bfloat16)
+            self.turns["rounded", read] = self.graph.add(half)
+        return self.turns["rounded", read]
+
     def narrow(self, read: int, key: Key) -> int:
         """What was made in a wider dtype, in its own; rounding is expensive."""
         made = Node("map", (read,), Buffer(key), self.builder.shape(key), self.step, expensive=True)
@@ -221,6 +234,7 @@ class Scope:
         """An all-reduce."""
         number = self.node("collective", (read,), key)
         node = self.graph.nodes[number]
+        node.op = "all-reduce"
         collective = number if node.kind == "collective" else node.reads[0]
         kind = (tuple(sorted(axes)), operation, str(self.builder.code.dtypes[key[0]]))
         self.reductions.append((kind, collective))
@@ -356,6 +370,13 @@ class Scope:
         )
         rest = [r for r in operands[count:] if r is not None]
         around = [self.read(key) for graph in inner for key in graph.outside]
+        if self.builder.backend.rounds and step.operation.name == "scan":
+            narrow, sources = inner[0].rounded, inner[0].inputs[count:]
+            rest = [
+                self.rounded(r) if source in narrow else r
+                for source, r in zip(sources, operands[count:], strict=True)
+                if r is not None
+            ]
         main = self.several((*starts, *stacks, *rest, *around), made, "loop")
         node = self.graph.nodes[main]
         node.inner, node.carries = inner, count

@@ -3,6 +3,8 @@
     mul → add → product       mul is computed inside add, whose result is stored: the product reads it from memory
     mul → add, mul → product  mul is stored for the product; add computes it again, if that is cheap
 
+XLA for TPUs computes whatever it can inside a product, and what is made of a product alone in it.
+
 This follows XLA's instruction fusion, as its compilers for CPUs and GPUs run it (openxla/xla, `InstructionFusion`,
 `CpuInstructionFusion`): from the last node to the first, every node that is stored takes in what it reads, again and
 again, as long as
@@ -149,7 +151,7 @@ class _Clustering:
         return number
 
     def run(self) -> dict[int, Cluster]:
-        if self.graph.libraries:
+        if self.graph.backend.libraries:
             self.libraries()
         # Who reads each node by now; an output is read by one more.
         self.now = [set(users) for users in self.users]
@@ -182,12 +184,13 @@ class _Clustering:
 
     def cluster(self, root: int) -> Cluster:
         """Takes in what a node reads, and what that reads, the last first."""
-        growing = _Growing(self.nodes, root)
+        growing = _Growing(self.nodes, root, self.graph.backend.fuses)
         waiting = [(-self.place[read], read) for read in growing.enter(root, True)]
         heapq.heapify(waiting)
         while waiting:
             _, number = heapq.heappop(waiting)
-            if number in self.taken or number in self.single or not growing.takes(number, len(self.now[number])):
+            alone = number in self.taken or number in self.single
+            if alone or not growing.takes(number, len(self.now[number])):
                 growing.reads.append(number)
                 continue
             self.move_in(number, root)
@@ -209,6 +212,8 @@ class _Clustering:
 
     def decide(self):
         """Finds what is computed once: it reads more than it makes, and not all that read it can compute it."""
+        if self.graph.backend.fuses:
+            self.follow()
         for number in reversed(self.order):
             node = self.nodes[number]
             users = self.users[number]
@@ -220,6 +225,21 @@ class _Clustering:
             if alone:
                 self.single.add(number)
 
+    def follow(self):
+        """Finds what is computed where a product is made, rather than where another product reads it.
+
+        That is all that only one reads, and is made of what only that reads.
+        """
+        following: set[int] = set()
+        for number in self.order:
+            node, users = self.nodes[number], self.users[number]
+            if len(users) != 1 or number in self.returned:
+                continue
+            if node.kind == "product" or (node.kind == "map" and not following.isdisjoint(node.reads)):
+                following.add(number)
+                if node.kind == "map" and self.nodes[users[0]].kind == "product":
+                    self.single.add(number)
+
     def reads_less(self, node: Node) -> bool:
         total = sum(math.prod(self.nodes[r].shape) for r in set(node.reads))
         return total <= math.prod(node.shape)
@@ -228,7 +248,8 @@ class _Clustering:
         reader, node = self.nodes[user], self.nodes[read]
         if user in self.taken or read in self.taken:
             return False
-        return reader.kind in FUSES and node.kind in FUSED and not (node.expensive and reader.reused)
+        costly = node.expensive and reader.reused and not self.graph.backend.fuses
+        return reader.kind in FUSES and node.kind in FUSED and not costly
 
     def fuses_on_all_ways(self, producer: int, user: int) -> bool:
         if producer == user:
@@ -254,15 +275,16 @@ class _Growing:
         inside: what is computed inside it, itself too.
         reads: what it reads from memory.
         aligned: for what it reads or has taken in, whether that is read element by element, where it is written.
+        fuses: whether it computes whatever it can, with one product among it.
     """
 
-    def __init__(self, nodes: Sequence[Node], root: int):
-        self.nodes, self.root = nodes, nodes[root]
+    def __init__(self, nodes: Sequence[Node], root: int, fuses: bool):
+        self.nodes, self.root, self.fuses = nodes, nodes[root], fuses
         self.inside: list[int] = []
         self.reads: list[int] = []
         self.aligned: dict[int, bool] = {}
         self.reused: set[int] = set()
-        self.folds = 0
+        self.folds = self.products = 0
         # How many of those inside read each node.
         self.readers: collections.Counter[int] = collections.Counter()
         # By what each node's elements are asked for, and how often each node is computed for one of the root's.
@@ -274,6 +296,7 @@ class _Growing:
         node, found = self.nodes[number], []
         self.inside.append(number)
         self.folds += node.kind == "fold"
+        self.products += node.kind == "product"
         askers = self.askers[number]
         self.times[number] = sum(self.times[asker] for asker in askers)
         reuses, straight = node.reused or number in self.reused, straight and node.kind == "map"
@@ -294,7 +317,12 @@ class _Growing:
         node, root = self.nodes[number], self.root
         if node.kind not in FUSED or (root.kind == "update" and number == root.reads[0]):
             return False
-        if node.expensive and (number in self.reused or readers > 1):
+        if self.fuses:
+            if node.kind == "fold":
+                return False
+            if node.kind == "product":
+                return readers == 1 and self.products == 0 and number not in self.reused
+        elif node.expensive and (number in self.reused or readers > 1):
             return False
         if node.kind == "fold" and self.folds >= _MOST_FOLDS:
             return False

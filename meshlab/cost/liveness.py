@@ -14,13 +14,13 @@ written over the old one, unless something may still read that.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .clusters import Cluster, clustered
 from .nodes import Buffer, Graph, Node, depth_first
+from .ordering import breadth_first, least_memory
 
 if TYPE_CHECKING:
     from ..engine.steps import Step
@@ -84,25 +84,6 @@ def live(graph: Graph) -> Live:
     return Live([held for held in arguments.values() if held is not None], walk.held, walk.points)
 
 
-def breadth_first(found: Clusters) -> list[int]:
-    """The order in which XLA for CPUs runs nodes: each as soon as all that it reads is there (`BFScheduler`)."""
-    missing = {number: len(cluster.reads) for number, cluster in found.items()}
-    users: dict[int, list[int]] = {number: [] for number in found}
-    for number, cluster in found.items():
-        for read in cluster.reads:
-            users[read].append(number)
-    queue = collections.deque(number for number, count in missing.items() if not count)
-    order = []
-    while queue:
-        number = queue.popleft()
-        order.append(number)
-        for user in users[number]:
-            missing[user] -= 1
-            if not missing[user]:
-                queue.append(user)
-    return order
-
-
 class _Walk:
     """Lays blocks on points, one after the other."""
 
@@ -110,6 +91,7 @@ class _Walk:
         self.held: list[Held] = []
         self.points: list[Step | None] = []
         self.depth = 0
+        self.needed: dict[int, float] = {}
 
     def block(
         self,
@@ -132,7 +114,7 @@ class _Walk:
         _carry(graph, found)
         needed = depth_first(graph, {number: cluster.reads for number, cluster in found.items()})
         place = {number: position for position, number in enumerate(needed)}
-        order = breadth_first({number: found[number] for number in needed})
+        order = self.order(graph, {number: found[number] for number in needed}, needed)
         same, last = _same_bytes(graph, found, order)
         kept = {same[n] for n in graph.outputs if n is not None}
         at: dict[int, int] = {}
@@ -157,6 +139,20 @@ class _Walk:
                 within[number] = held
                 self.held.append(held)
         return within
+
+    def order(self, graph: Graph, found: Clusters, needed: Sequence[int]) -> list[int]:
+        """The order in which a block runs."""
+        if not graph.backend.thrifty:
+            return breadth_first(found)
+        return least_memory(graph, found, needed, self.needs)[0]
+
+    def needs(self, graph: Graph) -> float:
+        """The bytes that a turn of a loop, or a branch, needs."""
+        if id(graph) not in self.needed:
+            found = clustered(graph)
+            order = depth_first(graph, {number: cluster.reads for number, cluster in found.items()})
+            self.needed[id(graph)] = least_memory(graph, {n: found[n] for n in order}, order, self.needs)[1]
+        return self.needed[id(graph)]
 
     def inside(self, node: Node, inner: Graph):
         """A turn of a loop, or a branch: what it returns is written to buffers around it."""
@@ -185,6 +181,8 @@ def _same_bytes(graph: Graph, found: Clusters, order: Sequence[int]) -> tuple[di
             original = first
         elif node.kind == "part" and nodes[first].kind == "loop":
             original = nodes[first].starts[node.place]
+        elif graph.backend.thrifty and node.op == "all-reduce" and last[first] == index and _fresh(graph, same, first):
+            original = first
         elif node.kind in ("carry", "update", "overwrite") and last[first] == index and _fresh(graph, same, first):
             original = first
         same[number] = same.get(original, original)

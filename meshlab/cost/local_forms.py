@@ -106,7 +106,7 @@ class _Walk:
     def plain(self, equation: Any, reads: Sequence[int], aval: Any) -> int:
         """An equation that is one node."""
         name, nodes = equation.primitive.name, self.scope.graph.nodes
-        kind = KINDS.get(name, "opaque")
+        kind = self.scope.builder.backend.product if name == "dot_general" else KINDS.get(name, "opaque")
         if kind == "map" and not reads:
             kind = "fill"
         if kind == "spread" and not reads:
@@ -129,6 +129,7 @@ class _Walk:
         if params["kind"] == "index":
             return self.add("fill", (), aval)
         number = self.add("collective", reads, aval)
+        self.scope.graph.nodes[number].op = params["kind"]
         if params["kind"] == "all-reduce":
             kind = (tuple(sorted(params["axes"])), f"reduce_{params['operation']}", str(aval.dtype))
             self.scope.reductions.append((kind, number))
@@ -145,5 +146,6 @@ class _Walk:
                 copy = Node("permute", (read,), node.buffer, node.shape, self.scope.step)
                 copy.dtype = node.dtype
                 turned.append(self.scope.graph.add(copy))
-        result = self.add("opaque", turned, aval)
-        return result if ascends(orders(numbers)[2], aval.shape) else self.add("permute", (result,), aval)
+        result = self.add(self.scope.builder.backend.product, turned, aval)
+        in_order = ascends(orders(numbers)[2], aval.shape) or not self.scope.builder.backend.reorders
+        return result if in_order else self.add("permute", (result,), aval)

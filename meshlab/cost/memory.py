@@ -120,7 +120,9 @@ class Memory:
 
     @functools.cached_property
     def temporary_bytes(self) -> int:
-        """Bytes of the heap: of all beside arguments and the space of outputs, with the gaps between."""
+        """Bytes of the heap: of all beside arguments and the space of outputs, with the gaps where they count."""
+        if not self.backend.gaps:
+            return round(float(np.max(self._heap, initial=0.0)))
         return self.placed.heap_size(lambda held: self._nbytes(held.buffer), self.backend.step)
 
     @property
@@ -205,8 +207,7 @@ class Memory:
         return self.placed.heap_bytes(lambda held: aligned(self._nbytes(held.buffer), self.backend.step))
 
     def _placed(self, donors: Mapping[int, int] | None) -> Placed:
-        reuses = self.backend.reuses
-        return place(self.placed.live, lambda held: self._nbytes(held.buffer), donors, reuses=reuses)
+        return place(self.placed.live, lambda held: self._nbytes(held.buffer), donors)
 
     def _nbytes(self, buffer: Buffer) -> int:
         """Bytes of a buffer on one device."""

@@ -15,6 +15,8 @@ Kinds whose elements can be computed where they are read (`FUSED`):
     lookup      elements found by index
     fold        sums and maxima along axes
 
+    product     a product of matrices or a convolution, where compilers compute what is around it inside it
+
 Kinds that can only compute what they read: `update` overwrites a part of its first operand in place, `store` puts what
 it reads into the stack of a loop.
 
@@ -30,12 +32,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .backends import Backend
 from .dataflow import Key
 
 if TYPE_CHECKING:
     from ..engine.steps import Step
 
-FUSED = frozenset(("fill", "map", "spread", "view", "permute", "join", "lookup", "fold"))
+FUSED = frozenset(("fill", "map", "spread", "view", "permute", "join", "lookup", "fold", "product"))
 LAST = frozenset(("update", "store"))
 FUSES = FUSED | LAST
 
@@ -104,7 +107,8 @@ class Node:
     ):
         self.kind, self.reads, self.buffer, self.shape, self.step = kind, tuple(reads), buffer, shape, step
         self.expensive, self.reused = expensive, reused
-        self.op, self.dtype, self.place = "", None, 0
+        self.op, self.place = "", 0
+        self.dtype: Any = None
         self.inner: tuple[Graph, ...] = ()
         self.carries = 0
         self.buffers: tuple[Buffer, ...] = ()
@@ -121,11 +125,13 @@ class Graph:
         outside: the nodes that stand for what is read from around the block, by key.
         outputs: the nodes that the block returns; None for literals.
         kept: how large each output is.
-        libraries: whether large sums are handed to a library.
+        backend: whose compiler sees it.
+        rounded: the nodes that are only read rounded to 16 bits.
     """
 
-    def __init__(self, libraries: bool = False):
-        self.libraries = libraries
+    def __init__(self, backend: Backend):
+        self.backend = backend
+        self.rounded: set[int] = set()
         self.nodes: list[Node] = []
         self.inputs: list[int] = []
         self.outside: dict[Key, int] = {}

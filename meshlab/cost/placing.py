@@ -79,16 +79,13 @@ def aligned(size: Numbers, step: int) -> Numbers:
     return np.ceil(np.asarray(size) / step) * step
 
 
-def place(
-    live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] | None = None, *, reuses: bool = True
-) -> Placed:
+def place(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] | None = None) -> Placed:
     """Finds where buffers lie.
 
     Args:
         live: when they are alive.
         nbytes: the bytes of a buffer.
         donated: for outputs that take the space of an argument, by position, that argument's position.
-        reuses: whether what is gone before an output is made lies in its space.
     """
     size = {id(held): nbytes(held) for held in (*live.held, *live.arguments)}
     spaces, heap, inside = [], [], {}
@@ -115,7 +112,7 @@ def place(
             kept.append(held)
             occupied[id(space)] = [held]
         spaces.append(space)
-    spaces = spaces[::-1] if reuses else []
+    spaces.reverse()
     sizes, lies = [size[id(space)] for space in spaces], [occupied[id(space)] for space in spaces]
     for held in sorted((h for h in live.held if h.output < 0), key=by_size):
         for at in range(bisect.bisect_left(sizes, size[id(held)]), len(spaces)):

@@ -173,7 +173,7 @@ def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
         sizes.append(lengths[side])
         plain = tuple(n for n in shape if n != 1) if single else (*(shape[a] for a in batch), *lengths)
         reads.append(scope.viewed(read, plain))
-    result, shape = scope.node("opaque", reads, made[0]), scope.builder.shape(made[0])
+    result, shape = scope.node(scope.builder.backend.product, reads, made[0]), scope.builder.shape(made[0])
     merged = (*shape[: len(batched[0])], *sizes)
     if len(merged) != len(shape) and len(reads) == len(operands):
         result = scope.merged(result, merged)
@@ -213,10 +213,26 @@ def _convolution(scope: Scope, step: Compute, operands: Sequence[int | None], ma
         if read is not None:
             fits = ascends(wanted, scope.graph.nodes[read].shape)
             reads.append(read if fits else _turned(scope, step, side, read, wanted))
-    result = scope.node("opaque", reads, made[0])
+    result = scope.node(scope.builder.backend.product, reads, made[0])
     if scope.builder.backend.reorders and not ascends(orders(numbers)[2], scope.builder.shape(made[0])):
         result = scope.node("permute", (result,), made[0])
     scope.env[made[0]] = result
+
+
+@_rule("add_any", "add")
+def _added(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """A sum; what is scattered into zeros and then added to something is scattered into that, where XLA does so."""
+    nodes = scope.graph.nodes
+    if scope.builder.backend.fuses:
+        for value, read, other in zip(step.operation.inputs, operands, reversed(operands), strict=True):
+            node = None if read is None else nodes[read]
+            if node is None or other is None or node.op != "scatter-add" or nodes[node.reads[0]].kind != "fill":
+                continue
+            if isinstance(value, int) and scope.builder.program.uses[value] == 1:
+                scope.env[made[0]] = again = scope.node("overwrite", (other, *node.reads[1:]), made[0])
+                nodes[again].op = node.op
+                return
+    _plain(scope, step, "map", operands, made[0])
 
 
 @_rule("reduce_sum")
