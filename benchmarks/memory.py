@@ -25,7 +25,6 @@ import jax
 import numpy as np
 
 import meshlab as ml
-from meshlab.cost.memory import memory_of
 from meshlab.engine.plan import Plan
 from meshlab.engine.program import Program
 from meshlab.engine.sampling import draw
@@ -99,13 +98,8 @@ def errors(model: Model, found: dict[int, dict[str, int]]) -> list[float]:
     return [error(plan, found[number]) for number, plan in plans(model.trace(), found)]
 
 
-def page(rows: dict[str, Sequence[float]], accelerators: Sequence[str] = ()) -> str:
-    """The section about memory.
-
-    Args:
-        rows: errors by program, on CPUs.
-        accelerators: lines about other machines.
-    """
+def page(rows: dict[str, Sequence[float]]) -> str:
+    """The section about memory on CPUs, from the errors by program."""
     every = np.concatenate([np.array(row) for row in rows.values()])
     table = [
         "|program|cases|median|9 of 10 within|most too low|most too high|",
@@ -120,35 +114,7 @@ def page(rows: dict[str, Sequence[float]], accelerators: Sequence[str] = ()) -> 
         f" {np.quantile(size, 0.9):.1%}, {np.mean(size <= NINE_OF_TEN):.1%} are within 15%, and {low} are"
         " more than 10% too low. Arguments and outputs are exact in all of them."
     )
-    return "\n".join([told, "", *table, _row("**all**", every), *accelerators])
-
-
-def elsewhere(journal: pathlib.Path) -> list[str]:
-    """What is said of accelerators: predicted peaks beside those in the journal of `python -m benchmarks.compilers`."""
-    from benchmarks.compilers import read, subjects
-
-    programs = {subject.name: subject for subject in subjects()}
-    found: dict[str, list[float]] = {}
-    known: dict[tuple[str, ...], int] = {}
-    for line in read(journal):
-        subject, peak = programs.get(line["program"]), line.get("memory", {}).get("peak_bytes")
-        if not peak or subject is None or line["layout"] not in subject.cases:
-            continue
-        platform = "gpu" if line["machine"].startswith("h100") else "tpu"
-        key = (line["program"], line["layout"], platform)
-        if key not in known:
-            mesh, layout = subject.cases[line["layout"]]
-            known[key] = memory_of(subject.program.plan(mesh, layout), platform).peak_bytes
-        found.setdefault(line["machine"].partition(":")[0], []).append(known[key] / peak - 1)
-    return [line for machine, errors in found.items() for line in ("", f"**{machine}**: {_told(np.array(errors))}")]
-
-
-def _told(found: np.ndarray) -> str:
-    size = np.abs(found)
-    return (
-        f"in {len(found)} plans compiled without the hardware: the median error is {np.median(size):.1%}, nine of ten"
-        f" are within {np.quantile(size, 0.9):.0%}, from {found.min():.0%} to {found.max():+.0%}."
-    )
+    return "\n".join([told, "", *table, _row("**all**", every)])
 
 
 def _row(name: str, found: np.ndarray) -> str:
@@ -173,7 +139,6 @@ def write(path: pathlib.Path, text: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.memory", description=__doc__)
     parser.add_argument("--journal", type=pathlib.Path, default=pathlib.Path("memory.jsonl"))
-    parser.add_argument("--compilers", type=pathlib.Path, help="the journal of benchmarks.compilers, for accelerators")
     parser.add_argument("--write", type=pathlib.Path, help="the page whose section is written")
     options = parser.parse_args()
     ml.simulate(DEVICES)
@@ -182,7 +147,7 @@ def main() -> int:
     for model in models():
         rows[model.name] = errors(model, found[model.name])
         print(_row(model.name, np.array(rows[model.name])), flush=True)
-    text = page(rows, elsewhere(options.compilers) if options.compilers else ())
+    text = page(rows)
     print(text)
     if options.write:
         write(options.write, text)

@@ -1,0 +1,166 @@
+"""How far predicted peaks are from those of the TPU compiler: `python -m benchmarks.peaks --write docs/accuracy.md`.
+
+    python -m benchmarks.peaks                                  writes nothing, compares with what was compiled
+    python -m benchmarks.peaks --compile --write docs/accuracy.md
+
+Programs of which a device holds gigabytes are compiled under four layouts each for TPUs that are not there, and the
+peak that the compiler gives is held against `plan.memory`. What was compiled is a line of `peaks.jsonl` beside this, so
+that what was stopped goes on where it was, and a change of the prediction compiles nothing. Compiling takes about an
+hour and a half on two cores.
+
+The programs of `benchmarks.compilers` are too small for this: all that they need beside arguments and outputs lies in a
+TPU's on-chip memory, of which the compiler's peak counts copies of arguments as well.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import pathlib
+import sys
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+import meshlab as ml
+from benchmarks.compilers import read
+from benchmarks.subjects import Subject, subjects
+from meshlab.cost.memory import memory_of
+
+JOURNAL = pathlib.Path(__file__).with_name("peaks.jsonl")
+BEGIN, END = "<!-- peaks: begin -->", "<!-- peaks: end -->"
+MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4")
+LAYOUTS = 4
+NAMES = ("data parallel", "FSDP", "tensor parallel", "FSDP and tensor parallel", "expert parallel", "split images")
+# What is promised of the median.
+MEDIAN = 0.10
+_GIGABYTE = 1e9
+
+
+@dataclasses.dataclass(frozen=True)
+class Peak:
+    """One plan's peak on one machine.
+
+    Attributes:
+        program: its name.
+        layout: its name.
+        machine: without the slice.
+        compiled: the compiler's peak, in bytes.
+        predicted: ours, in bytes.
+    """
+
+    program: str
+    layout: str
+    machine: str
+    compiled: int
+    predicted: int
+
+    @property
+    def error(self) -> float:
+        """How much too high the prediction is, as a share; negative where it is too low."""
+        return self.predicted / self.compiled - 1
+
+
+def compared() -> tuple[Subject, ...]:
+    """The programs: all but those that differ from others in little that memory sees."""
+    return tuple(subject for subject in subjects(large=True) if subject.name != "llama_adamw")
+
+
+def cases(machines: Iterable[str] = MACHINES) -> Iterator[tuple[Subject, str, str]]:
+    """Every program under its layouts for each machine."""
+    for machine in machines:
+        for subject in compared():
+            for name in [name for name in NAMES if name in subject.layouts][:LAYOUTS]:
+                yield subject, name, machine
+
+
+def compile_case(subject: Subject, name: str, machine: str) -> dict[str, Any]:
+    """Compiles a case; returns its line of the journal."""
+    mesh, layout = subject.layouts[name]
+    found = ml.compile_for(subject.program.plan(mesh, layout), machine)
+    memory, versions = dataclasses.asdict(found.memory), dict(found.versions)
+    return {"program": subject.name, "layout": name, "machine": machine, "memory": memory, "versions": versions}
+
+
+def predicted(subject: Subject, name: str) -> int:
+    """The bytes that a TPU's device is predicted to hold at the worst moment."""
+    mesh, layout = subject.layouts[name]
+    return memory_of(subject.program.plan(mesh, layout), "tpu").peak_bytes
+
+
+def peaks(lines: Iterable[dict[str, Any]]) -> list[Peak]:
+    """What the journal's lines say, beside what is predicted today."""
+    known: dict[tuple[str, str], int] = {}
+    compiled = {(line["program"], line["layout"], line["machine"]): line["memory"]["peak_bytes"] for line in lines}
+    found = []
+    for subject, name, machine in cases():
+        peak = compiled.get((subject.name, name, machine))
+        if peak is not None:
+            if (subject.name, name) not in known:
+                known[subject.name, name] = predicted(subject, name)
+            short = machine.partition(":")[0]
+            found.append(Peak(subject.name, name, short, peak, known[subject.name, name]))
+    return found
+
+
+def page(found: Iterable[Peak]) -> str:
+    """The section about peaks on TPUs."""
+    found = list(found)
+    machines = list(dict.fromkeys(peak.machine for peak in found))
+    cells = {(p.program, p.layout, p.machine): f"{p.compiled / _GIGABYTE:.2f} GB, {p.error:+.0%}" for p in found}
+    rows = dict.fromkeys((peak.program, peak.layout) for peak in found)
+    lines = [f"**{machine}**: {_told([p.error for p in found if p.machine == machine])}\n" for machine in machines]
+    lines += [f"| program | layout | {' | '.join(machines)} |", "|---|---|" + "---:|" * len(machines)]
+    for program, layout in rows:
+        shown = " | ".join(cells.get((program, layout, machine), "") for machine in machines)
+        lines.append(f"| {program} | {layout} | {shown} |")
+    return "\n".join(lines)
+
+
+def _told(errors: list[float]) -> str:
+    found = np.array(errors)
+    size = np.abs(found)
+    return (
+        f"in {len(found)} plans compiled without the hardware: the median error is {np.median(size):.1%}, nine of ten"
+        f" are within {np.quantile(size, 0.9):.0%}, from {found.min():.0%} to {found.max():+.0%}."
+    )
+
+
+def section(text: str) -> str:
+    """The part of a page that this writes.
+
+    Raises:
+        ValueError: the page has no marks.
+    """
+    if BEGIN not in text or END not in text:
+        raise ValueError(f"The page has no lines {BEGIN} and {END}, between which the table is to be written.")
+    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].strip("\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.peaks", description=__doc__)
+    parser.add_argument("--journal", type=pathlib.Path, default=JOURNAL)
+    parser.add_argument("--compile", action="store_true", help="compile what the journal does not have")
+    parser.add_argument("--write", type=pathlib.Path, help="the page whose section is written")
+    options = parser.parse_args()
+    lines = read(options.journal)
+    done = {(line["program"], line["layout"], line["machine"]) for line in lines}
+    with options.journal.open("a") as journal:
+        for subject, name, machine in cases() if options.compile else ():
+            if (subject.name, name, machine) not in done:
+                lines.append(compile_case(subject, name, machine))
+                journal.write(json.dumps(lines[-1]) + "\n")
+                journal.flush()
+                print(subject.name, name, machine, flush=True)
+    text = page(peaks(lines))
+    print(text)
+    if options.write:
+        old = options.write.read_text()
+        options.write.write_text(old.replace(section(old), text))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
