@@ -207,7 +207,12 @@ def mix(*parts: Part) -> ml.Tensor:
     Args:
         parts: scores, values, and the dims that both have and that are summed over. Scores of one key have none.
     """
-    peak = functools.reduce(ml.maximum, (_over(ml.Tensor.max, ml.stop_gradient(wide(x)), over) for x, _, over in parts))
+    alike: dict[tuple[str, ...], list[ml.Tensor]] = {}
+    for scores, _, over in parts:
+        alike.setdefault(over, []).append(ml.stop_gradient(wide(scores)))
+    # The maximum of scores over the same dims comes first: then devices that share a dim ask each other once.
+    peaks = (_over(ml.Tensor.max, functools.reduce(ml.maximum, found), over) for over, found in alike.items())
+    peak = functools.reduce(ml.maximum, peaks)
     weights = [(ml.exp(wide(scores) - peak), values, over) for scores, values, over in parts]
     total = functools.reduce(operator.add, (_over(ml.Tensor.sum, x, over) for x, _, over in weights))
     means = (ml.dot(narrow(x / total, values.dtype), values, *over) for x, values, over in weights)
