@@ -28,7 +28,8 @@ from ..engine.errors import MeshlabError, closest, listed
 
 _FOLDER = pathlib.Path(__file__).parent / "machines"
 # How machines call the dtypes whose products they compute; narrow floats are one kind.
-_KINDS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64", "int8": "int8", "uint8": "int8"}
+_KINDS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64"}
+_KINDS |= {"int8": "int8", "uint8": "int8", "int4": "int4", "uint4": "int4", "int2": "int4", "uint2": "int4"}
 # Where a machine has no figure of its own for a dtype, that of another that it computes alike.
 _ALIKE = {"f16": ("bf16",), "bf16": ("f16",), "f32": (), "f64": (), "int8": (), "fp8": ("bf16",), "int4": ("int8",)}
 
