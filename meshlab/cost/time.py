@@ -142,18 +142,20 @@ def time_of(setting: Setting) -> Time:
         HardwareError: the machine lacks a figure that is needed.
     """
     spent = spend(setting)
-    sent = sum(spent.sent.values())
-    later = np.maximum if setting.many else max
+    later, earlier = (np.maximum, np.minimum) if setting.many else (max, min)
     busiest = functools.reduce(later, spent.busy.values(), 0.0)
+    # The three are sums of the same seconds in other orders: what is rounded must not put one before the other.
+    upper = spent.compute + sum(spent.sent.values())
+    estimate = earlier(spent.elapsed, upper)
     return Time(
-        lower=later(spent.compute, busiest),
-        estimate=spent.elapsed,
-        upper=spent.compute + sent,
+        lower=earlier(later(spent.compute, busiest), estimate),
+        estimate=estimate,
+        upper=upper,
         compute=spent.compute,
         products=spent.products,
         memory=spent.memory,
         communication=MappingProxyType({"+".join(axes): seconds for axes, seconds in spent.sent.items()}),
-        exposed=spent.elapsed - spent.compute,
+        exposed=later(estimate - spent.compute, 0.0),
         flops=spent.flops,
         memory_bytes=spent.nbytes,
         setting=setting,

@@ -68,6 +68,27 @@ def test_sliced_dims_follow_the_dims_that_they_are_slices_of():
         assert seconds == pytest.approx(plan(seq).time.estimate, rel=1e-9)
 
 
+def test_of_branches_the_longest_runs_at_each_point():
+    """One gathers and sums as much whatever the batch is, the other computes much of a large one."""
+
+    def plan(batch):
+        def fn(flag, x, w, table):
+            return jax.lax.cond(flag, lambda: x * jnp.sort(table).sum(), lambda: jnp.sin(x @ w @ w))
+
+        shapes = ((batch, 512), (512, 512), (1 << 20,))
+        x, w, table = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes)
+        flag = jax.ShapeDtypeStruct((), jnp.bool_)
+        program = ml.trace(fn, flag, ml.named(x, "batch _"), ml.named(w, "_ _"), ml.named(table, "rows"))
+        return program.plan(ml.mesh("v5e", data=4), "batch:data rows:data")
+
+    sizes = [4, 64, 65536]
+    found = ml.sweep(plan(64), batch=sizes)
+    for i, size in enumerate(sizes):
+        time = plan(size).time
+        for name, values in found.figures.items():
+            assert values[i] == pytest.approx(getattr(time, name), rel=1e-9), (name, size)
+
+
 def test_many_points_make_one_table():
     found = ml.sweep(PLAN, on=["v5e", ml.hardware("h100")], batch=[16, 32, 64], data=[4, 8, 16, 32])
     assert found.shape == found.estimate.shape == (2, 3, 4)
