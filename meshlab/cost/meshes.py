@@ -116,13 +116,25 @@ def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement
     Raises:
         HardwareError: there is no such machine or slice, or the mesh cannot lie so.
     """
+    machine, shape, count = machine_and_slice(on)
+    return place(machine, shape, mesh, count=count, wishes=along or {})
+
+
+def machine_and_slice(on: Any) -> tuple[Hardware, tuple[int, ...] | None, int]:
+    """Returns a machine, the shape of a slice if it is given, and how many slices; see `slice_of`.
+
+    Args:
+        on: a name, with a shape or without, "attached", or a `Hardware`.
+
+    Raises:
+        HardwareError: there is no such machine, or the shape is none.
+    """
     if isinstance(on, Hardware):
-        return place(on, None, mesh, wishes=along or {})
+        return on, None, 1
     if not isinstance(on, str):
         raise HardwareError(f"A mesh was to lie on {on!r}. Give a machine's name, such as `v5e:4x4`, or a Hardware.")
     name, shape, count = slice_of(on)
-    machine = attached() if name == ATTACHED else hardware(name)
-    return place(machine, shape, mesh, count=count, wishes=along or {})
+    return attached() if name == ATTACHED else hardware(name), shape, count
 
 
 def slice_of(on: str) -> tuple[str, tuple[int, ...] | None, int]:

@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import closest, listed
-from ..engine.explain import html_rows
-from .hardware import Hardware, HardwareError
+from ..engine.explain import html_rows, text_rows
+from .hardware import Hardware
 from .schedule import Spent, spend
-from .setting import Numbers, Options, Setting
+from .setting import Numbers, Setting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,15 +74,9 @@ class Time:
         """Returns the same under other assumptions; see `Options`: `plan.time.given(attention="flash", prefetch=True)`.
 
         Raises:
-            HardwareError: there is no such option.
+            HardwareError: there is no such option, or it cannot be so.
         """
-        known = [field.name for field in dataclasses.fields(Options)]
-        unknown = [name for name in options if name not in known]
-        if unknown:
-            raise HardwareError(
-                f"There is no option {listed(unknown)}.{closest(unknown[0], known)} There are {listed(known)}."
-            )
-        changed = dataclasses.replace(self.setting.options, **options)
+        changed = self.setting.options.given(**options)
         return time_of(dataclasses.replace(self.setting, options=changed, _known={}))
 
     @property
@@ -93,6 +86,8 @@ class Time:
 
     def rows(self) -> list[tuple[str, str]]:
         """What is predicted, by name, in words."""
+        if self.setting.many:
+            return [("machines", ", ".join(map(str, self.setting.placements))), ("points", f"{np.size(self.upper):,}")]
         found = [
             ("machine", str(self.setting.placements[0])),
             ("step", f"{told(self.estimate)} ({told(self.lower)} to {told(self.upper)})"),
@@ -121,8 +116,7 @@ class Time:
         return html_rows(self.rows())
 
     def __str__(self):
-        width = max(len(name) for name, _ in self.rows())
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
+        return text_rows(self.rows())
 
     __repr__ = __str__
 

@@ -212,6 +212,21 @@ def test_what_is_missing_or_unknown_is_told():
         _ = NET.plan(ml.mesh(lonely, data=16), "ffn:data").time
 
 
+def test_a_plan_is_told_where_its_machine_lacks_a_figure():
+    b, e, f = ml.dims(batch=64, embed=64, ffn=64)
+    program = ml.trace(lambda x, w: ml.dot(x, w, e), ml.i8[b, e], ml.i8[e, f])
+    plan = program.plan(ml.mesh("t4", data=2), "batch:data")
+    said = "NVIDIA T4 has no figure for products in int8"
+    with pytest.raises(ml.HardwareError, match=said):
+        _ = plan.time
+    for text in (repr(plan), plan._repr_html_()):
+        assert f"not predicted: {said}" in text
+    told = json.loads(plan.to_json())
+    assert told["time"] is None
+    assert told["no_time"].startswith(said)
+    assert told["peak_bytes"] == plan.memory.peak_bytes
+
+
 def test_it_is_told_in_words_with_what_was_recalled():
     plan = NET.plan(ml.mesh("v5e", model=4), "ffn:model")
     text = str(plan.time)
