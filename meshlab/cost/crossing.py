@@ -19,9 +19,9 @@ import numpy as np
 from ..engine.errors import closest, listed
 from ..engine.plan import Plan
 from .hardware import HardwareError
-from .meshes import machine_of
+from .meshes import check_plan, machine_of
 from .setting import Options, Setting, together
-from .sweep import FIGURES, check_exchanges, check_names, check_plan
+from .sweep import FIGURES, check_exchanges, check_names
 from .time import time_of
 
 # So many sizes are looked at for a change, and then so often halved: down to neighbouring floats.

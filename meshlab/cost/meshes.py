@@ -10,10 +10,10 @@ ml.mesh("attached", data=8)                       the attached devices, as `mesh
 
 from __future__ import annotations
 
-import math
 import numbers
 import operator
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from ..engine.errors import listed
 from ..engine.mesh import Mesh
+from ..engine.plan import Plan
 from .attached import ATTACHED, attached
 from .collectives import seconds
 from .hardware import Hardware, HardwareError, hardware
@@ -106,6 +107,20 @@ def _check_mesh(mesh: Any, wanted: str):
         raise HardwareError(f'{wanted} was given {mesh!r}, and needs a mesh: ml.mesh("v5e:4x4", data=4, model=4).')
 
 
+def check_plan(plan: Any, wanted: str):
+    """Refuses what is no plan.
+
+    Args:
+        plan: what was given.
+        wanted: what it is needed for.
+
+    Raises:
+        HardwareError: it is none.
+    """
+    if not isinstance(plan, Plan):
+        raise HardwareError(f"{wanted} was given {plan!r}, and needs a plan: program.plan(mesh, layout).")
+
+
 def _sizes(mesh: Mesh) -> str:
     return ", ".join(f"{name}={size}" for name, size in mesh.shape)
 
@@ -184,7 +199,7 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
     if len(set(over)) < len(over):
         raise HardwareError(f"A collective over {listed(over)} was asked for; each mesh axis counts once.")
     is_number = isinstance(nbytes, numbers.Real) and not isinstance(nbytes, bool)
-    if not is_number or not 0 <= nbytes < math.inf:
+    if not is_number or not 0 <= nbytes <= sys.float_info.max:
         raise HardwareError(
             f"`nbytes` was given {nbytes!r}; it is the bytes of the full array, a finite number, 0 or more."
         )

@@ -29,7 +29,7 @@ from ..engine.steps import Compute
 from .exchanging import follows
 from .hardware import Hardware, HardwareError
 from .memory import Memory, memory_of
-from .meshes import machine_and_slice, machine_of
+from .meshes import check_plan, machine_and_slice, machine_of
 from .schedule import links_of
 from .setting import Options, Setting, together
 from .time import Time, time_of, told
@@ -192,16 +192,6 @@ def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[A
     return found
 
 
-def check_plan(plan: Any, wanted: str):
-    """Refuses what is no plan.
-
-    Raises:
-        HardwareError: it is none.
-    """
-    if not isinstance(plan, Plan):
-        raise HardwareError(f"{wanted} was given {plan!r}, and needs a plan: program.plan(mesh, layout).")
-
-
 def check_names(plan: Plan, varied: Collection[str]):
     """Refuses names that are no dims of a plan and no axes of its mesh, and dims of no elements.
 
@@ -245,7 +235,7 @@ def _placed(
     plan: Plan, axes: Mapping[str, tuple[Any, ...]], points: Sequence[tuple[Any, ...]]
 ) -> tuple[list[Placement | None], dict[int, str]]:
     """For each point how its mesh lies on its machine, or why the plan cannot be had there."""
-    if ON not in axes or None in axes[ON]:
+    if any(machine is None for machine in axes.get(ON, (None,))):
         machine_of(plan.mesh, "ml.sweep")
     slices = [None if machine is None else machine_and_slice(machine) for machine in axes.get(ON, (None,))]
     known: dict[Any, Placement | str] = {}

@@ -118,6 +118,8 @@ def test_slices_are_found_on_the_largest_machines_at_once():
         (lambda: ml.collective_time(3, 1.0, ml.mesh("v5e", x=2), "x"), r"There is no collective `3`"),  # type: ignore[arg-type]
         (lambda: ml.collective_time("all-gather", -1, ml.mesh("v5e", x=2), "x"), r"`nbytes` was given -1; it is the"),
         (lambda: ml.collective_time("all-gather", float("nan"), ml.mesh("v5e", x=2), "x"), r"`nbytes` was given nan"),
+        (lambda: ml.collective_time("all-gather", 2**2000, ml.mesh("v5e", x=2), "x"), r"a finite number, 0 or more"),
+        (lambda: ml.compile_for(3, "v5e:2x2"), r"ml.compile_for was given 3, and needs a plan"),  # type: ignore[arg-type]
         (lambda: ml.collective_time("all-gather", "1", ml.mesh("v5e", x=2), "x"), r"`nbytes` was given '1'"),  # type: ignore[arg-type]
         (lambda: ml.collective_time("all-gather", 1, ml.mesh("v5e", x=2), ["x", "x"]), r"each mesh axis counts once"),
     ],

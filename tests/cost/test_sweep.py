@@ -242,6 +242,7 @@ def test_what_could_be_either_is_not_varied():
         (lambda: ml.sweep(PLAN, batch=[8, 0]), r"This cannot be varied: `batch` was given \[8, 0\]. Give positive int"),
         (lambda: ml.sweep(PLAN, batch=8, on=[]), r"This cannot be varied: `on` was given no machine"),
         (lambda: ml.sweep(PLAN, on=["v5e", 3]), r"A mesh was to lie on 3. Give a machine's name"),
+        (lambda: ml.sweep(PLAN, on=np.array(["v5e", "h100"])), r"A mesh was to lie on array\(\['v5e', 'h100'\]"),
         (lambda: ml.sweep(PLAN.program, batch=8), r"ml.sweep was given Program.*, and needs a plan"),  # type: ignore[arg-type]
         (lambda: ml.sweep(RENAMED, seq=64, kv=128), r"`kv` is as long as `seq`, which is renamed to it or from it"),
         (lambda: ml.sweep(NOTHING, nothing=8), r"`nothing` has size 0 in this program, and nothing is a"),
