@@ -146,25 +146,25 @@ def machine_and_slice(on: Any) -> tuple[Hardware, tuple[int, ...] | None, int]:
     """
     if isinstance(on, Hardware):
         return on, None, 1
-    if not isinstance(on, str):
-        raise HardwareError(f"A mesh was to lie on {on!r}. Give a machine's name, such as `v5e:4x4`, or a Hardware.")
     name, shape, count = slice_of(on)
     return attached() if name == ATTACHED else hardware(name), shape, count
 
 
-def slice_of(on: str) -> tuple[str, tuple[int, ...] | None, int]:
+def slice_of(on: Any) -> tuple[str, tuple[int, ...] | None, int]:
     """Takes what a mesh lies on apart: the machine's name, the shape of a slice if it is given, and how many slices.
 
     Args:
         on: `name` or `name:shape`.
 
     Raises:
-        HardwareError: the shape is none.
+        HardwareError: the shape is none, or what is given is no text.
 
     Example:
         >>> slice_of("v5e:2*16x16")
         ('v5e', (16, 16), 2)
     """
+    if not isinstance(on, str):
+        raise HardwareError(f"A mesh was to lie on {on!r}. Give a machine's name, such as `v5e:4x4`, or a Hardware.")
     name, colon, text = on.partition(":")
     if not colon:
         return name, None, 1
