@@ -1,6 +1,6 @@
 """Crossovers: the sizes at which two plans take equally long.
 
-    ml.crossover(fsdp, tensor, "batch", 8, 4096)        (93.5, ): up to 93 the one is faster, beyond it the other
+    ml.crossover(fsdp, tensor, "batch", 8, 4096)        the batches at which one plan overtakes the other
 
 Sizes are looked at over the whole range, and where one plan is faster at one of them and the other at the next, the
 size between is found by halving, down to neighbouring floating-point numbers. Two plans may take equally long over a
