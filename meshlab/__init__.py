@@ -3,6 +3,7 @@
 from . import auto as auto
 from .cost.compiled import Compiled as Compiled
 from .cost.compilers import compile_for as compile_for
+from .cost.crossing import crossover as crossover
 from .cost.hardware import Efficiency as Efficiency
 from .cost.hardware import Figure as Figure
 from .cost.hardware import Hardware as Hardware
@@ -14,7 +15,6 @@ from .cost.hardware import hardware as hardware
 from .cost.meshes import collective_time as collective_time
 from .cost.meshes import lay as lay
 from .cost.meshes import mesh as mesh
-from .cost.sweep import crossover as crossover
 from .cost.sweep import sweep as sweep
 from .cost.targets import CompilerError as CompilerError
 from .engine.abstract import bf16 as bf16

@@ -86,11 +86,11 @@ def rate(kind: str, placement: Placement, axes: Sequence[str], *, book: bool = F
         HardwareError: there is no such kind or axis, or the machine has no figure for a network that is crossed.
     """
     if kind not in KINDS:
-        raise HardwareError(f"There is no collective `{kind}`.{closest(kind, KINDS)} There are {listed(KINDS)}.")
+        raise HardwareError(f"There is no collective `{kind}`.{closest(str(kind), KINDS)} There are {listed(KINDS)}.")
     unknown = [axis for axis in axes if axis not in placement.axes]
     if unknown:
         raise HardwareError(
-            f"The mesh has no axis {listed(unknown)}.{closest(unknown[0], placement.axes)} Its axes are"
+            f"The mesh has no axis {listed(map(str, unknown))}.{closest(str(unknown[0]), placement.axes)} Its axes are"
             f" {listed(placement.axes)}."
         )
     if isinstance(placement.hardware.network, Torus):

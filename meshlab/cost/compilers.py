@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ..engine.run import donated
 from .compiled import Compiled, compiled_from
 from .exporting import exported, mesh_axes
+from .meshes import check_plan
 from .targets import CompilerError, Target, check_installed, device_order, folder_of_compilers, target
 
 if TYPE_CHECKING:
@@ -107,11 +108,13 @@ def compile_for(
         What the compiler made of the plan, beside what was predicted.
 
     Raises:
-        HardwareError: there is no such machine or slice, or the mesh has another number of devices.
+        HardwareError: what is given is no plan, there is no such machine or slice, or the mesh has another number of
+            devices.
         CompilerError: the compiler is not installed, refuses the program (too large for the device, say), takes too
             long, or was cancelled.
         RunError: the compiled program holds a collective that cannot be read.
     """
+    check_plan(plan, "ml.compile_for")
     found = target(name, plan.mesh)
     check_installed(found.platform)
     if not isinstance(timeout, int | float) or timeout <= 0:

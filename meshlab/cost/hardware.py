@@ -17,120 +17,37 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import pathlib
 import tomllib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..engine.errors import MeshlabError, closest, listed
+from ..engine.errors import closest, listed
+from .figures import Figure, HardwareError, figure, kind_of, no_counts, no_figures, no_rates, refuse
+from .networks import Outside, Switch, Torus
 
 _FOLDER = pathlib.Path(__file__).parent / "machines"
-# How machines call the dtypes whose products they compute; narrow floats are one kind.
-_KINDS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64", "int8": "int8", "uint8": "int8"}
 # Where a machine has no figure of its own for a dtype, that of another that it computes alike.
-_ALIKE = {"f16": ("bf16",), "bf16": ("f16",), "f32": (), "f64": (), "int8": (), "fp8": ("bf16",), "int4": ("int8",)}
-
-
-class HardwareError(MeshlabError):
-    """A machine, a slice of one, or a figure that there is not."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Figure:
-    """A number about a machine.
-
-    Attributes:
-        value: in bytes, bytes/s, FLOP/s or seconds.
-        source: where it is published.
-        verified: whether it was looked up there; otherwise it is recalled.
-    """
-
-    value: float
-    source: str = "given by the user"
-    verified: bool = True
-
-    def __str__(self):
-        return f"{self.value:g} ({self.source}{'' if self.verified else '; recalled, not verified'})"
-
-
-@dataclasses.dataclass(frozen=True)
-class Torus:
-    """A torus or a grid: each device has two links along each axis.
-
-    Attributes:
-        limits: the longest that a slice can be, by axis.
-        wraps: which axes of a slice are rings: "whole", those as long as the limit; "cubes", all, if each is a multiple
-            of 4; "all"; or "none".
-        link: bytes/s of one link, one way.
-        hop: seconds from one device to the next.
-        chip: bytes/s between two devices of one chip, one way, where a chip has several.
-        specified: bytes/s of one link as the maker has it, of which programs see `link`.
-    """
-
-    limits: tuple[int, ...]
-    wraps: str
-    link: Figure
-    hop: Figure
-    chip: Figure | None = None
-    specified: Figure | None = None
-
-    @classmethod
-    def of(cls, *limits: int, link: float, hop: float = 1e-6, wraps: str = "all") -> Torus:
-        """Makes a torus from plain numbers."""
-        return cls(limits, wraps, Figure(link), Figure(hop))
-
-    @property
-    def largest(self) -> int:
-        """The number of chips of the largest slice."""
-        return math.prod(self.limits)
-
-    def rings(self, shape: tuple[int, ...]) -> tuple[bool, ...]:
-        """Which axes of a slice wrap around."""
-        if self.wraps == "cubes":
-            cubes = all(size % 4 == 0 for size in shape)
-            return tuple(cubes and size > 2 for size in shape)
-        if self.wraps == "whole":
-            return tuple(size == limit for size, limit in zip(shape, self.limits, strict=True))
-        return tuple(self.wraps == "all" and size > 2 for size in shape)
-
-
-@dataclasses.dataclass(frozen=True)
-class Switch:
-    """Devices behind one switch: a node.
-
-    Attributes:
-        domain: how many devices are behind one.
-        egress: bytes/s that one device sends.
-        base: seconds to begin a collective.
-        step: seconds for each step of a ring.
-        reduces: whether the switch can add up what passes it.
-    """
-
-    domain: int
-    egress: Figure
-    base: Figure
-    step: Figure
-    reduces: bool = False
-
-    @classmethod
-    def of(cls, domain: int, egress: float, base: float = 0.0, step: float = 0.0) -> Switch:
-        """Makes a switch from plain numbers."""
-        return cls(domain, Figure(egress), Figure(base), Figure(step))
-
-
-@dataclasses.dataclass(frozen=True)
-class Outside:
-    """The network between nodes or slices.
-
-    Attributes:
-        link: bytes/s of one device, one way.
-        latency: seconds.
-    """
-
-    link: Figure
-    latency: Figure
+_ALIKE = {"f16": ("bf16",), "bf16": ("f16",), "fp8": ("bf16",), "fp6": ("fp8", "bf16"), "fp4": ("fp8", "bf16")}
+_ALIKE |= {"int4": ("int8",)}
+_PLATFORMS = ("tpu", "gpu", "cpu")
+# What a file about a machine may have.
+_NUMBERS = ("tile", "devices_per_chip", "chips_per_host", "errors")
+_WRITTEN = (
+    "title",
+    "platform",
+    "also",
+    "sources",
+    "flops",
+    "memory",
+    "torus",
+    "switch",
+    "outside",
+    "host",
+    "efficiency",
+)
+_WRITTEN += _NUMBERS
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,10 +66,18 @@ class Efficiency:
     network: Figure
     launch: Figure
 
+    def __post_init__(self):
+        refuse("This efficiency", no_figures(self, ["products", "memory", "network"], ["launch"]))
+
     @classmethod
     def of(cls, products: float = 1.0, memory: float = 1.0, network: float = 1.0, launch: float = 0.0) -> Efficiency:
-        """Makes it from plain numbers; without any, all that the figures promise."""
-        return cls(Figure(products), Figure(memory), Figure(network), Figure(launch))
+        """Makes it from plain numbers; without any, all that the figures promise.
+
+        Raises:
+            HardwareError: one of them is no number, or none that can be.
+        """
+        given = {"products": products, "memory": memory, "network": network, "launch": launch}
+        return cls(**{name: figure(name, value) for name, value in given.items()})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +88,7 @@ class Hardware:
         name: as in `ml.mesh(on=name)`.
         title: its full name.
         platform: "tpu", "gpu" or "cpu".
-        flops: FLOP/s of one chip for dense products, by dtype: `bf16`, `f16`, `f32`, `fp8`, `int8`.
+        flops: FLOP/s of one chip for dense products, by dtype: `bf16`, `f16`, `f32`, `fp8`, `int8`, …
         memory: bytes that one chip holds.
         bandwidth: bytes/s between its memory and its compute units.
         network: of the devices of a node or a slice.
@@ -174,6 +99,9 @@ class Hardware:
         devices_per_chip: what JAX lists for one chip.
         chips_per_host: how many chips one host has.
         errors: of a measured machine, how far its predictions were off: the median relative error by kind.
+
+    Raises:
+        HardwareError: something is missing, of another kind, or not finite and above zero; all of it is told.
     """
 
     name: str
@@ -190,6 +118,26 @@ class Hardware:
     devices_per_chip: int = 1
     chips_per_host: int = 8
     errors: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        problems = [
+            f"`{name}` is {getattr(self, name)!r}, and is to be a name"
+            for name in ("name", "title")
+            if not isinstance(getattr(self, name), str) or not getattr(self, name)
+        ]
+        if self.platform not in _PLATFORMS:
+            near = closest(str(self.platform).lower(), _PLATFORMS)
+            problems.append(f"`platform` is {self.platform!r}.{near} There are {listed(_PLATFORMS)}")
+        problems += no_rates(self.flops)
+        problems += no_figures(self, ["memory", "bandwidth", *(["host"] if self.host is not None else [])])
+        if not isinstance(self.network, Torus | Switch):
+            problems.append(f"`network` is {self.network!r}, and is to be an ml.Torus or an ml.Switch")
+        if not isinstance(self.efficiency, Efficiency):
+            problems.append(f"`efficiency` is {self.efficiency!r}, and is to be an ml.Efficiency")
+        if not isinstance(self.outside, Outside | None):
+            problems.append(f"`outside` is {self.outside!r}, and is to be an ml.Outside")
+        problems += no_counts(self, "tile", "devices_per_chip", "chips_per_host")
+        refuse(f"The machine {self.name!r}", problems)
 
     @classmethod
     def of(
@@ -211,10 +159,22 @@ class Hardware:
             bandwidth: bytes/s of its memory.
             network: `Torus.of(...)` or `Switch.of(...)`.
             more: further attributes.
+
+        Raises:
+            HardwareError: one of them is no number, or there is no such attribute.
         """
-        rates = {kind: Figure(rate) for kind, rate in flops.items()}
-        made = cls(name, name, "gpu", rates, Figure(memory), Figure(bandwidth), network)
-        return dataclasses.replace(made, **more)
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = [key for key in more if key not in known]
+        if unknown:
+            raise HardwareError(
+                f"A machine has no {listed(unknown)}.{closest(unknown[0], known)} It has {listed(known)}."
+            )
+        refuse(f"The machine {name!r}", [] if isinstance(flops, Mapping) else no_rates(flops))
+        rates = {kind_of(kind): figure(f"flops[{kind!r}]", rate) for kind, rate in flops.items()}
+        given = {"title": name, "platform": "gpu", "network": network} | more
+        return cls(
+            name, flops=rates, memory=figure("memory", memory), bandwidth=figure("bandwidth", bandwidth), **given
+        )
 
     @property
     def memory_bytes(self) -> float:
@@ -234,7 +194,7 @@ class Hardware:
         Raises:
             HardwareError: there is no figure for the dtype.
         """
-        kind = _KINDS.get(str(dtype), "fp8" if "float8" in str(dtype) else str(dtype))
+        kind = kind_of(dtype)
         alike = ("bf16",) if kind == "f32" and self.platform == "tpu" else (kind, *_ALIKE.get(kind, ()))
         for candidate in alike:
             if candidate in self.flops:
@@ -321,12 +281,14 @@ def read(path: pathlib.Path) -> Hardware:
     """Reads a machine from TOML; each figure is written `[value, source]`, or `[value, source, "recalled"]`.
 
     Raises:
-        HardwareError: there is no such file, it is no TOML, or figures are missing; all are told.
+        HardwareError: there is no such file, it is no TOML, or something is missing, unknown or cannot be.
     """
     try:
         return _machine(path.stem, tomllib.loads(path.read_text()))
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise HardwareError(f"The machine in {path} cannot be read: {error}.") from None
+    except (HardwareError, TypeError, AttributeError) as error:  # a table where a number is due, and the like
+        raise HardwareError(f"The machine in {path} cannot be used: {error}") from None
     except KeyError as error:
         raise HardwareError(
             f"The machine in {path} lacks {error}. Compare it with what `meshlab calibrate` writes, or with those of"
@@ -335,11 +297,19 @@ def read(path: pathlib.Path) -> Hardware:
 
 
 def _machine(name: str, data: dict[str, Any]) -> Hardware:
+    unknown = [key for key in data if key not in _WRITTEN]
+    if unknown:
+        raise HardwareError(
+            f"There is nothing called {listed(unknown)}.{closest(unknown[0], _WRITTEN)} There are {listed(_WRITTEN)}."
+        )
     sources = data["sources"]
 
-    def figure(entry: list[Any]) -> Figure:
-        value, source, *recalled = entry
-        return Figure(float(value), sources[source], not recalled)
+    def figure(entry: Any) -> Figure:
+        if not isinstance(entry, list) or not 2 <= len(entry) <= 3 or entry[2:] not in ([], ["recalled"]):
+            raise HardwareError(
+                f'A figure is written [value, "source"], or [value, "source", "recalled"]; not {entry}.'
+            )
+        return Figure(entry[0], sources[entry[1]], not entry[2:])
 
     if "torus" in data:
         torus = data["torus"]
@@ -350,7 +320,7 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
         network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
-    outside, more = data.get("outside"), ("tile", "devices_per_chip", "chips_per_host", "errors")
+    outside = data.get("outside")
     reached = data["efficiency"]
     return Hardware(
         name,
@@ -363,5 +333,5 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         Efficiency(*(figure(reached[field.name]) for field in dataclasses.fields(Efficiency))),
         Outside(figure(outside["link"]), figure(outside["latency"])) if outside else None,
         figure(data["host"]["link"]) if "host" in data else None,
-        **{key: data[key] for key in more if key in data},
+        **{key: data[key] for key in _NUMBERS if key in data},
     )

@@ -157,7 +157,7 @@ class _Walk:
     def inside(self, node: Node, inner: Graph):
         """A turn of a loop, or a branch: what it returns is written to buffers around it."""
         found = clustered(inner)
-        if node.kind == "loop":
+        if node.kind == "loop" and inner is node.inner[0]:  # the test of a loop writes over nothing
             _copy_old(inner, found, node.carries)
         self.depth += 1
         self.block(inner, found, {}, frozenset(n for n in inner.outputs if n is not None))

@@ -10,17 +10,24 @@ ml.mesh("attached", data=8)                       the attached devices, as `mesh
 
 from __future__ import annotations
 
+import numbers
+import operator
 import re
+import sys
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from ..engine.errors import listed
 from ..engine.mesh import Mesh
+from ..engine.plan import Plan
 from .attached import ATTACHED, attached
 from .collectives import seconds
 from .hardware import Hardware, HardwareError, hardware
 from .topology import Placement, Wish, place
 
-_SHAPE = re.compile(r"(?:(\d+)\*)?(\d+(?:x\d+)*)\Z")
+_SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
 
 
 def mesh(on: Any = None, **axes: int) -> Mesh:
@@ -59,12 +66,15 @@ def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
             `data=(1, 2)`); behind switches "inside" a node or "across" nodes. All others are derived.
 
     Raises:
-        HardwareError: the mesh lies on no machine, there is no such machine or slice, or the mesh cannot lie so.
+        HardwareError: what is given is no mesh or lies on no machine, there is no such machine or slice, or the mesh
+            cannot lie so.
 
     Example:
         >>> lay(mesh("v5e:4x4", data=4, model=4), model=0).on.told("model")
         '4 along axis 0, a line'
     """
+    _check_mesh(mesh, "ml.lay")
+    along = {name: operator.index(wish) if isinstance(wish, np.integer) else wish for name, wish in along.items()}
     if on is not None:
         return Mesh(mesh.shape, laid(on, mesh, along))
     if not isinstance(mesh.on, Placement):
@@ -81,14 +91,34 @@ def machine_of(mesh: Mesh, wanted: str) -> Placement:
         wanted: what it is needed for, to say so where there is none.
 
     Raises:
-        HardwareError: the mesh lies on no machine.
+        HardwareError: what is given is no mesh, or lies on no machine.
     """
+    _check_mesh(mesh, wanted)
     if isinstance(mesh.on, Placement):
         return mesh.on
     raise HardwareError(
         f"{wanted} needs a machine, and the mesh {mesh} lies on none. Write"
         f' ml.mesh("v5e", {_sizes(mesh)}), with the name of a machine, or `"attached"`.'
     )
+
+
+def _check_mesh(mesh: Any, wanted: str):
+    if not isinstance(mesh, Mesh):
+        raise HardwareError(f'{wanted} was given {mesh!r}, and needs a mesh: ml.mesh("v5e:4x4", data=4, model=4).')
+
+
+def check_plan(plan: Any, wanted: str):
+    """Refuses what is no plan.
+
+    Args:
+        plan: what was given.
+        wanted: what it is needed for.
+
+    Raises:
+        HardwareError: it is none.
+    """
+    if not isinstance(plan, Plan):
+        raise HardwareError(f"{wanted} was given {plan!r}, and needs a plan: program.plan(mesh, layout).")
 
 
 def _sizes(mesh: Mesh) -> str:
@@ -101,28 +131,40 @@ def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement
     Raises:
         HardwareError: there is no such machine or slice, or the mesh cannot lie so.
     """
-    if isinstance(on, Hardware):
-        return place(on, None, mesh, wishes=along or {})
-    if not isinstance(on, str):
-        raise HardwareError(f"A mesh was to lie on {on!r}. Give a machine's name, such as `v5e:4x4`, or a Hardware.")
-    name, shape, count = slice_of(on)
-    machine = attached() if name == ATTACHED else hardware(name)
+    machine, shape, count = machine_and_slice(on)
     return place(machine, shape, mesh, count=count, wishes=along or {})
 
 
-def slice_of(on: str) -> tuple[str, tuple[int, ...] | None, int]:
+def machine_and_slice(on: Any) -> tuple[Hardware, tuple[int, ...] | None, int]:
+    """Returns a machine, the shape of a slice if it is given, and how many slices; see `slice_of`.
+
+    Args:
+        on: a name, with a shape or without, "attached", or a `Hardware`.
+
+    Raises:
+        HardwareError: there is no such machine, or the shape is none.
+    """
+    if isinstance(on, Hardware):
+        return on, None, 1
+    name, shape, count = slice_of(on)
+    return attached() if name == ATTACHED else hardware(name), shape, count
+
+
+def slice_of(on: Any) -> tuple[str, tuple[int, ...] | None, int]:
     """Takes what a mesh lies on apart: the machine's name, the shape of a slice if it is given, and how many slices.
 
     Args:
         on: `name` or `name:shape`.
 
     Raises:
-        HardwareError: the shape is none.
+        HardwareError: the shape is none, or what is given is no text.
 
     Example:
         >>> slice_of("v5e:2*16x16")
         ('v5e', (16, 16), 2)
     """
+    if not isinstance(on, str):
+        raise HardwareError(f"A mesh was to lie on {on!r}. Give a machine's name, such as `v5e:4x4`, or a Hardware.")
     name, colon, text = on.partition(":")
     if not colon:
         return name, None, 1
@@ -146,12 +188,19 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
         axes: the mesh axis, or several, major first.
 
     Raises:
-        HardwareError: the mesh lies on no machine, there is no such kind or axis, or the machine has no figure for a
-            network that is crossed.
+        HardwareError: the mesh lies on no machine, there is no such kind or axis, an axis is named twice, `nbytes` is
+            no number of bytes, or the machine has no figure for a network that is crossed.
 
     Example:
         >>> round(collective_time("all-gather", 2 * 4096 * 8192, mesh("v5p:4x4x4", data=16, model=4), "model") * 1e6, 1)
         279.6
     """
-    over = (axes,) if isinstance(axes, str) else tuple(axes)
+    over = (axes,) if isinstance(axes, str) or not isinstance(axes, Sequence) else tuple(axes)
+    if len(set(over)) < len(over):
+        raise HardwareError(f"A collective over {listed(over)} was asked for; each mesh axis counts once.")
+    is_number = isinstance(nbytes, numbers.Real) and not isinstance(nbytes, bool)
+    if not is_number or not 0 <= nbytes <= sys.float_info.max:
+        raise HardwareError(
+            f"`nbytes` was given {nbytes!r}; it is the bytes of the full array, a finite number, 0 or more."
+        )
     return seconds(kind, nbytes, machine_of(mesh, "ml.collective_time"), over)

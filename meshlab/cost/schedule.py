@@ -231,7 +231,12 @@ class _Schedule:
         if isinstance(step, Nested):
             inner = self.nested(step)
             spent.add(inner, 1)
-            return self.later(now, self.latest(clock.free.get(link, 0.0) for link in inner.busy)) + inner.elapsed
+            # The links that it uses are its own until it ends.
+            waits = (clock.free.get(link, 0.0) * (seconds > 0) for link, seconds in inner.busy.items())
+            end = self.later(now, self.latest(waits)) + inner.elapsed
+            for link, seconds in inner.busy.items():
+                clock.free[link] = self.later(clock.free.get(link, 0.0), end * (seconds > 0))
+            return end
         fusion, handed = flowing.fusion, flowing.handed
         names = fusion.flow.keys
         loads = [names[n] for n in fusion.loaded(position) if n not in handed]
@@ -261,9 +266,13 @@ class _Schedule:
                 found.add(block, often)
                 found.elapsed = found.elapsed + block.elapsed * often
             return found
-        longest = max(blocks, key=lambda block: float(np.max(block.elapsed)))
-        found.add(longest, 1)
-        found.elapsed = longest.elapsed
+        found.elapsed = self.latest(block.elapsed for block in blocks)
+        taken: Numbers = 0  # at each point, whether one before took as long
+        for block in blocks:
+            runs = (block.elapsed >= found.elapsed) * (1 - taken)
+            if np.any(runs):
+                found.add(block, runs)
+            taken = taken + runs
         return found
 
     def inside(self, step: Nested, position: int, block: Inside) -> Spent:

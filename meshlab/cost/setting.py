@@ -60,6 +60,32 @@ class Options:
                 f"There is no attention {self.attention!r}.{closest(str(self.attention), ATTENTION)} There are"
                 f" {listed(ATTENTION)}."
             )
+        unclear = [name for name in ("prefetch", "book") if not isinstance(getattr(self, name), bool)]
+        if unclear:
+            raise HardwareError(f"{listed(unclear)} was given {getattr(self, unclear[0])!r}; give True or False.")
+
+    @classmethod
+    def of(cls, **options: Any) -> Options:
+        """Makes options of what was given by name.
+
+        Raises:
+            HardwareError: there is no such option, or it cannot be so; the nearest names are told.
+        """
+        return Options().given(**options)
+
+    def given(self, **options: Any) -> Options:
+        """Returns the same with some of them changed.
+
+        Raises:
+            HardwareError: there is no such option, or it cannot be so; the nearest names are told.
+        """
+        known = [field.name for field in dataclasses.fields(Options)]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise HardwareError(
+                f"There is no option {listed(unknown)}.{closest(unknown[0], known)} There are {listed(known)}."
+            )
+        return dataclasses.replace(self, **options)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -189,12 +215,23 @@ class Setting:
         shape = program.code.shapes[value]
         if self.is_own:
             return local_shape(shape, spec, self.plan.grid)
-        padded = self.plan.grid.padded
         sizes = []
         for name, size, split in zip(program.names[value], shape, spec.splits, strict=True):
-            whole = self._size(name, padded.get(size, size) if split else size)
+            whole = self._size(name, size)
+            if split and size in self.plan.grid.padded:
+                whole = np.ceil(whole / self._parts(size)) * self._parts(size)
             sizes.append(whole / self.ways(split) if split else whole)
         return tuple(sizes)
+
+    def _parts(self, size: int) -> Numbers:
+        """What dims of a size are padded to a multiple of: all numbers of parts that they are split into."""
+        key = ("parts", size)
+        if key not in self._known:
+            rules, dims = self.plan.rules, self.plan.program.dims
+            every = (rules.plain, *rules.stored.values())
+            splits = {axes for own in every for dim, axes in own.items() if axes and dims.get(dim) == size}
+            self._known[key] = functools.reduce(np.lcm, map(self.ways, splits), 1)
+        return self._known[key]
 
     def _size(self, name: str | None, size: int) -> Numbers:
         """The size of an axis of a name, where dims have other sizes than the plan's own."""

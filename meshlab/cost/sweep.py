@@ -4,7 +4,6 @@
     found.estimate                      seconds, an array of 3 x 4 x 3 points; nan where there can be no such plan
     found.fits                          whether each fits in the memory of a device
     found.columns()                     the same as columns of a table, one row for each point, ready to plot
-    ml.crossover(fsdp, tensor, "batch", 8, 4096)        the batches at which two plans take equally long
 
 The steps of a plan are taken as they are; only sizes and machines change. (Planned anew at another size, a plan may
 choose another chain of collectives for a relayout; all else stays.)
@@ -15,32 +14,31 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ..engine.errors import closest, listed
 from ..engine.exchange import exchanges_of
+from ..engine.explain import html_rows, text_rows
 from ..engine.mesh import Mesh
 from ..engine.parts import counted
+from ..engine.plan import Plan
 from ..engine.steps import Compute
 from .exchanging import follows
 from .hardware import Hardware, HardwareError
 from .memory import Memory, memory_of
-from .meshes import laid, machine_of
+from .meshes import check_plan, machine_and_slice, machine_of
 from .schedule import links_of
 from .setting import Options, Setting, together
-from .time import Time, time_of
-from .topology import Placement
-
-if TYPE_CHECKING:
-    from ..engine.plan import Plan
+from .time import Time, time_of, told
+from .topology import Placement, place
 
 ON = "on"
-_FIGURES = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
-# So many sizes are looked at for a change of sign, and then so often halved: down to neighbouring floats.
-_LOOKED_AT, _HALVINGS = 1025, 60
+# So many reasons are told in words.
+_SHOWN = 4
+FIGURES = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,7 +50,8 @@ class Sweep:
         varied: what was varied: "on", dims and mesh axes, with the values that each takes.
         figures: seconds by name, as in `Time`, with `flops` and `memory_bytes`; nan where a point is not possible.
         communication: seconds of collectives by the mesh axes that they run over.
-        peak_bytes: of one device, at the worst moment; see `plan.memory`.
+        peak_bytes: of one device, at the worst moment; see `plan.memory`. Which buffer lies in which other's space is
+            as at the plan's own sizes.
         limit_bytes: what one device holds.
         reasons: for points that are not possible, by position, why.
     """
@@ -88,6 +87,24 @@ class Sweep:
         found |= {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
         return found | {"peak_bytes": self.peak_bytes.ravel(), "fits": self.fits.ravel()}
 
+    def rows(self) -> list[tuple[str, str]]:
+        """What was varied and what was found, by name, in words."""
+        possible = self.estimate[~np.isnan(self.estimate)]
+        found = [(name, ", ".join(str(_plain(value)) for value in values)) for name, values in self.varied.items()]
+        found.append(("points", f"{self.estimate.size:,}, of which {possible.size:,} are possible"))
+        found.append(("step", f"{told(possible.min())} to {told(possible.max())}"))
+        found.append(("peak of a device", f"{np.nanmin(self.peak_bytes):,.0f} to {np.nanmax(self.peak_bytes):,.0f} B"))
+        found.append(("fit in memory", f"{self.fits.sum():,}"))
+        why = list(dict.fromkeys(self.reasons.values()))
+        found += [("not possible", reason) for reason in why[:_SHOWN]]
+        return found + ([("", f"and {len(why) - _SHOWN:,} more reasons")] if len(why) > _SHOWN else [])
+
+    def _repr_html_(self) -> str:
+        return html_rows(self.rows())
+
+    def __repr__(self):
+        return text_rows(self.rows())
+
 
 def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     """Costs a plan at many points at once.
@@ -98,31 +115,41 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
         varied: sizes of dims and mesh axes by name, one or several each; options as in `Time.given`.
 
     Raises:
-        HardwareError: there is no such machine, dim, mesh axis or option; sizes are not positive integers; or the plan
-            cannot be had at any of the points.
+        HardwareError: what is given is no plan; there is no such machine, dim, mesh axis or option; sizes are not
+            positive integers; or the plan cannot be had at any of the points.
     """
+    check_plan(plan, "ml.sweep")
     known = [field.name for field in dataclasses.fields(Options)]
     options = Options(**{name: varied.pop(name) for name in known if name in varied})
     axes = _values(plan, on, varied)
-    _check_exchanges(plan, [name for name in axes if name != ON])
+    check_exchanges(plan, [name for name in axes if name != ON])
     points = list(itertools.product(*axes.values()))
     shape = tuple(map(len, axes.values()))
     placements, reasons = _placed(plan, axes, points)
-    if len(reasons) == len(points):
-        raise HardwareError(f"The plan cannot be had at any of these points: {next(iter(reasons.values()))}")
-    figures = {name: np.full(len(points), np.nan) for name in _FIGURES}
+    figures = {name: np.full(len(points), np.nan) for name in FIGURES}
     sent: dict[str, np.ndarray] = {}
     peak, limit = np.full(len(points), np.nan), np.full(len(points), np.nan)
     memories: dict[str, Memory] = {}
     blocks: dict[Any, Any] = {}
-    for group in _alike(plan, placements):
+    groups = _alike(plan, placements)
+    while groups:
+        group = groups.pop()
         setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group])
         setting = dataclasses.replace(setting, options=options, blocks=blocks, _known={})
-        _enter(time_of(setting), group, figures, sent, len(points))
+        try:
+            time = time_of(setting)
+        except HardwareError as error:  # a figure is missing, of one of these machines or slices
+            apart = _by_placement(group, placements)
+            groups += apart if len(apart) > 1 else []
+            reasons |= dict.fromkeys(group, str(error)) if len(apart) == 1 else {}
+            continue
+        _enter(time, group, figures, sent, len(points))
         if setting.platform not in memories:
             memories[setting.platform] = memory_of(plan, setting.platform)
         peak[group] = memories[setting.platform].at(setting)
         limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
+    if len(reasons) == len(points):
+        raise HardwareError(f"The plan cannot be had at any of these points: {next(iter(reasons.values()))}")
     return Sweep(
         plan,
         axes,
@@ -130,65 +157,8 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
         {name: values.reshape(shape) for name, values in sent.items()},
         peak.reshape(shape),
         limit.reshape(shape),
-        {tuple(map(int, np.unravel_index(i, shape))): reason for i, reason in reasons.items()},
+        {tuple(map(int, np.unravel_index(i, shape))): reasons[i] for i in sorted(reasons)},
     )
-
-
-def crossover(
-    one: Plan, other: Plan, name: str, low: float, high: float, *, of: str = "estimate", **options: Any
-) -> tuple[float, ...]:
-    """Returns the sizes at which two plans take equally long, smallest first; sizes between integers too.
-
-    Args:
-        one: a plan.
-        other: another, of the same program or not.
-        name: the dim that is varied.
-        low: where to begin.
-        high: where to end.
-        of: which of a `Time`'s figures: "estimate", "lower", "upper", "compute", "exposed", …
-        options: as in `Time.given`.
-
-    Raises:
-        HardwareError: there is no such dim or figure, or `low` is not below `high`.
-
-    Between two sizes where one of them is faster and then the other, the size is found by halving, down to neighbouring
-    floating-point numbers.
-    """
-    if of not in _FIGURES:
-        raise HardwareError(f"A time has no figure `{of}`.{closest(of, _FIGURES)} There are {listed(_FIGURES)}.")
-    if not 0 < low < high:
-        raise HardwareError(f"A crossover was looked for between {low:g} and {high:g}; give 0 < low < high.")
-    chosen = Options(**options)
-
-    def apart(sizes: np.ndarray) -> np.ndarray:
-        return seconds_at(one, name, sizes, of, chosen) - seconds_at(other, name, sizes, of, chosen)
-
-    sizes = np.geomspace(low, high, _LOOKED_AT)
-    differences = apart(sizes)
-    found = [float(size) for size, difference in zip(sizes, differences, strict=True) if difference == 0]
-    turns = np.flatnonzero(np.sign(differences[:-1]) * np.sign(differences[1:]) < 0)
-    below, above = sizes[turns], sizes[turns + 1]
-    sign = np.sign(differences[turns])
-    for _ in range(_HALVINGS if len(turns) else 0):
-        middle = (below + above) / 2
-        same = np.sign(apart(middle)) == sign
-        below, above = np.where(same, middle, below), np.where(same, above, middle)
-    return tuple(sorted([*found, *map(float, above)]))
-
-
-def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Options) -> np.ndarray:
-    """Returns a figure of a plan's time at many sizes of one dim.
-
-    Raises:
-        HardwareError: there is no such dim, or the plan's mesh lies on no machine.
-    """
-    _check_names(plan, {name: sizes})
-    _check_exchanges(plan, [name])
-    if name not in plan.program.dims:
-        raise HardwareError(f"`{name}` is a mesh axis; a crossover is looked for along a dim.")
-    placement = machine_of(plan.mesh, "ml.crossover")
-    setting = Setting(plan, together(plan.program, {name: sizes}), plan.grid, (placement,), options=options)
-    return np.broadcast_to(getattr(time_of(setting), of), sizes.shape)
 
 
 def _plain(value: Any) -> Any:
@@ -197,25 +167,44 @@ def _plain(value: Any) -> Any:
 
 def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """What each thing that is varied takes."""
-    _check_names(plan, varied)
+    check_names(plan, varied)
     machines = on if isinstance(on, list | tuple) else [on]
     found: dict[str, tuple[Any, ...]] = {} if on is None else {ON: tuple(machines)}
-    problems = []
+    problems = [] if machines else ["`on` was given no machine"]
     for name, sizes in varied.items():
         values = np.atleast_1d(np.asarray(sizes))
         if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or values.min() < 1:
             problems.append(f"`{name}` was given {sizes!r}")
         elif name in plan.mesh.axes and plan.mesh.axes[name] == 1:
             problems.append(f"the mesh axis `{name}` has one device, so that nothing is split over it: plan it with 2")
+        elif plan.program.dims.get(name) == 0:
+            problems.append(
+                f"`{name}` has size 0 in this program, so that nothing tells what follows it: trace it with 1"
+            )
+        same = [other for other in found if name != other and name in together(plan.program, {other: 0})]
+        if same:
+            problems.append(
+                f"`{name}` is as long as {listed(same)}, which is renamed to it or from it: vary one of them"
+            )
         found[name] = tuple(values.tolist())
     if problems:
         raise HardwareError(f"This cannot be varied: {'; '.join(problems)}. Give positive integers: batch=[8, 16, 32].")
     return found
 
 
-def _check_names(plan: Plan, varied: Mapping[str, Any]):
+def check_names(plan: Plan, varied: Collection[str]):
+    """Refuses names that are no dims of a plan and no axes of its mesh, and dims of no elements.
+
+    Raises:
+        HardwareError: there are some; the nearest names are told.
+    """
+    empty = [name for name in varied if plan.program.dims.get(name) == 0]
+    if empty:
+        raise HardwareError(
+            f"{listed(empty)} has size 0 in this program, and nothing is a multiple of it: trace it with 1."
+        )
     known = (*plan.program.dims, *plan.mesh.axes)
-    unknown = [name for name in varied if name not in known]
+    unknown = [str(name) for name in varied if name not in known]
     if unknown:
         raise HardwareError(
             f"There is no dim and no mesh axis {listed(unknown)}.{closest(unknown[0], known)} There are"
@@ -223,8 +212,12 @@ def _check_names(plan: Plan, varied: Mapping[str, Any]):
         )
 
 
-def _check_exchanges(plan: Plan, varied: Sequence[str]):
-    """What a local form exchanges is known for the sizes at which it was run on shapes, and for no others."""
+def check_exchanges(plan: Plan, varied: Sequence[str]):
+    """Refuses sizes at which it is not known what a local form exchanges: it was run on shapes at others.
+
+    Raises:
+        HardwareError: there are some; the operation and its source are told.
+    """
     involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
     sent = exchanges_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
     for step, _ in counted(plan.planned.steps):
@@ -242,6 +235,9 @@ def _placed(
     plan: Plan, axes: Mapping[str, tuple[Any, ...]], points: Sequence[tuple[Any, ...]]
 ) -> tuple[list[Placement | None], dict[int, str]]:
     """For each point how its mesh lies on its machine, or why the plan cannot be had there."""
+    if any(machine is None for machine in axes.get(ON, (None,))):
+        machine_of(plan.mesh, "ml.sweep")
+    slices = [None if machine is None else machine_and_slice(machine) for machine in axes.get(ON, (None,))]
     known: dict[Any, Placement | str] = {}
     placements: list[Placement | None] = []
     reasons: dict[int, str] = {}
@@ -250,10 +246,10 @@ def _placed(
     for i, point in enumerate(points):
         values = dict(zip(axes, point, strict=True))
         mesh = Mesh(tuple((name, values.get(name, size)) for name, size in plan.mesh.shape))
-        machine = values.get(ON)
-        key = (machine if isinstance(machine, str) else id(machine), mesh.shape)
+        at = i * len(slices) // len(points)  # the machine varies slowest
+        key = (at, mesh.shape)
         if key not in known:
-            known[key] = _try(plan, mesh, machine)
+            known[key] = _try(plan, mesh, slices[at])
         found = known[key]
         sizes = {**plan.program.dims, **{dim: values[name] for dim, name in follows.items()}}
         uneven = [
@@ -269,26 +265,29 @@ def _placed(
     return placements, reasons
 
 
-def _try(plan: Plan, mesh: Mesh, machine: Any) -> Placement | str:
+def _try(plan: Plan, mesh: Mesh, slice_: tuple[Hardware, tuple[int, ...] | None, int] | None) -> Placement | str:
+    """How a mesh lies on a machine, the plan's own for None, or why it cannot."""
     try:
-        if machine is None:
-            own = machine_of(plan.mesh, "ml.sweep")
-            return own if mesh == Mesh(plan.mesh.shape) else laid(own.hardware, mesh)
-        return laid(machine, mesh)
+        if slice_ is not None:
+            machine, shape, count = slice_
+            return place(machine, shape, mesh, count=count)
+        own = machine_of(plan.mesh, "ml.sweep")
+        if mesh.shape == plan.mesh.shape:
+            return own
+        return place(own.hardware, None, mesh, count=own.count, wishes=own.wishes)
     except HardwareError as error:
-        if "machine" in str(error).split(".")[0]:  # no such machine, or none at all: no point can be had
-            raise
         return str(error)
 
 
 def _splits(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
-    """The dims that the layout splits, each with the mesh axes that do, anywhere."""
+    """The dims that the layout splits and the plan does not pad, each with the mesh axes that do, anywhere."""
     layouts = (plan.layout.rules, *plan.layout.places.values())
     found = []
     for rules in layouts:
         for name, axes in rules.items():
             dim, split = name.removesuffix("?"), tuple(axes or ())
-            if dim in plan.program.dims and split and all(axis in plan.mesh.axes for axis in split):
+            is_split = split and all(axis in plan.mesh.axes for axis in split)
+            if is_split and dim in plan.program.dims and plan.program.dims[dim] not in plan.grid.padded:
                 found.append((dim, split))
     return found
 
@@ -304,6 +303,14 @@ def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]
                 seen[id(placement)] = placement.hardware.platform, *links
             groups.setdefault(seen[id(placement)], []).append(i)
     return list(groups.values())
+
+
+def _by_placement(group: Sequence[int], placements: Sequence[Placement | None]) -> list[list[int]]:
+    """Points apart by how the mesh lies at each."""
+    found: dict[int, list[int]] = {}
+    for i in group:
+        found.setdefault(id(placements[i]), []).append(i)
+    return list(found.values())
 
 
 def _setting(

@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import closest, listed
-from ..engine.explain import html_rows
-from .hardware import Hardware, HardwareError
+from ..engine.explain import html_rows, text_rows
+from .hardware import Hardware
 from .schedule import Spent, spend
-from .setting import Numbers, Options, Setting
+from .setting import Numbers, Setting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,15 +74,9 @@ class Time:
         """Returns the same under other assumptions; see `Options`: `plan.time.given(attention="flash", prefetch=True)`.
 
         Raises:
-            HardwareError: there is no such option.
+            HardwareError: there is no such option, or it cannot be so.
         """
-        known = [field.name for field in dataclasses.fields(Options)]
-        unknown = [name for name in options if name not in known]
-        if unknown:
-            raise HardwareError(
-                f"There is no option {listed(unknown)}.{closest(unknown[0], known)} There are {listed(known)}."
-            )
-        changed = dataclasses.replace(self.setting.options, **options)
+        changed = self.setting.options.given(**options)
         return time_of(dataclasses.replace(self.setting, options=changed, _known={}))
 
     @property
@@ -93,6 +86,8 @@ class Time:
 
     def rows(self) -> list[tuple[str, str]]:
         """What is predicted, by name, in words."""
+        if self.setting.many:
+            return [("machines", ", ".join(map(str, self.setting.placements))), ("points", f"{np.size(self.upper):,}")]
         found = [
             ("machine", str(self.setting.placements[0])),
             ("step", f"{told(self.estimate)} ({told(self.lower)} to {told(self.upper)})"),
@@ -121,8 +116,7 @@ class Time:
         return html_rows(self.rows())
 
     def __str__(self):
-        width = max(len(name) for name, _ in self.rows())
-        return "\n".join(f"{name:<{width}}  {text}" for name, text in self.rows())
+        return text_rows(self.rows())
 
     __repr__ = __str__
 
@@ -142,18 +136,20 @@ def time_of(setting: Setting) -> Time:
         HardwareError: the machine lacks a figure that is needed.
     """
     spent = spend(setting)
-    sent = sum(spent.sent.values())
-    later = np.maximum if setting.many else max
+    later, earlier = (np.maximum, np.minimum) if setting.many else (max, min)
     busiest = functools.reduce(later, spent.busy.values(), 0.0)
+    # The three are sums of the same seconds in other orders: what is rounded must not put one before the other.
+    upper = spent.compute + sum(spent.sent.values())
+    estimate = earlier(spent.elapsed, upper)
     return Time(
-        lower=later(spent.compute, busiest),
-        estimate=spent.elapsed,
-        upper=spent.compute + sent,
+        lower=earlier(later(spent.compute, busiest), estimate),
+        estimate=estimate,
+        upper=upper,
         compute=spent.compute,
         products=spent.products,
         memory=spent.memory,
         communication=MappingProxyType({"+".join(axes): seconds for axes, seconds in spent.sent.items()}),
-        exposed=spent.elapsed - spent.compute,
+        exposed=later(estimate - spent.compute, 0.0),
         flops=spent.flops,
         memory_bytes=spent.nbytes,
         setting=setting,

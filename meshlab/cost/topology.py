@@ -128,22 +128,34 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
     if isinstance(machine.network, Switch):
         domain = machine.network.domain
         if devices > domain and devices % domain:
-            raise HardwareError(f"{devices} devices are no whole number of nodes of {domain} ({machine}).")
+            part = math.gcd(devices, domain)
+            raise HardwareError(
+                f"{devices:,} devices are no whole number of nodes of {domain} ({machine}). Nodes that are used in part"
+                f" are written behind the machine: `{machine.name}:{devices // part}x{part}`."
+            )
         return (max(1, devices // domain), min(devices, domain))
     limits, cores = machine.network.limits, machine.devices_per_chip
     chips = max(1, devices // cores)
     shapes = [
         shape
-        for shape in itertools.product(*([n for n in range(1, limit + 1) if chips % n == 0] for limit in limits))
+        for shape in itertools.product(*(_divisors(chips, limit) for limit in limits))
         if math.prod(shape) == chips and list(shape) == sorted(shape)
     ]
     if not shapes or (devices > 1 and devices % cores):
         most = math.prod(limits) * cores
+        pairs = f", {cores} to a chip" if cores > 1 else ""
+        example = "x".join(map(str, (min(limit, 4) for limit in limits)))
         raise HardwareError(
             f"No slice of {machine} has {devices:,} devices: axes go up to {' x '.join(map(str, limits))}"
-            f" ({most:,} devices). Several slices are written ahead of the shape: `{machine.name}:2*4x4`."
+            f" ({most:,} devices{pairs}). Several slices are written ahead of the shape: `{machine.name}:2*{example}`."
         )
     return min(shapes, key=lambda shape: (max(shape) - min(shape), shape))
+
+
+def _divisors(number: int, limit: int) -> list[int]:
+    """The divisors of a number up to a limit, smallest first."""
+    small = [n for n in range(1, min(limit, math.isqrt(number)) + 1) if number % n == 0]
+    return sorted({n for one in small for n in (one, number // one) if n <= limit})
 
 
 def check_shape(machine: Hardware, shape: Sequence[int], devices: int, count: int = 1) -> tuple[int, ...]:
@@ -152,7 +164,7 @@ def check_shape(machine: Hardware, shape: Sequence[int], devices: int, count: in
     Raises:
         HardwareError: it has another number of axes, is too long, or has another number of devices.
     """
-    network, text = machine.network, (f"{count}*" if count > 1 else "") + "x".join(map(str, shape))
+    network, text = machine.network, (f"{count}*" if count != 1 else "") + "x".join(map(str, shape))
     problems, found = [], tuple(shape)
     if isinstance(network, Torus):
         if len(shape) != len(network.limits):
@@ -168,7 +180,8 @@ def check_shape(machine: Hardware, shape: Sequence[int], devices: int, count: in
         if shape[-1] > network.domain:
             problems.append(f"a node has {network.domain} devices, not {shape[-1]}")
     there = math.prod(shape) * count * (machine.devices_per_chip if isinstance(network, Torus) else 1)
-    if there != devices:
+    # One device of a chip may be used alone.
+    if there != devices and not (devices == count == math.prod(shape) == 1):
         problems.append(f"it has {there:,} devices, and the mesh {devices:,}")
     if problems:
         raise HardwareError(f"{machine} has no slice {text} for this mesh: {'; '.join(problems)}.")
@@ -215,16 +228,24 @@ def place(
 
 
 def _check_wishes(machine: Hardware, mesh: Mesh, wishes: Mapping[str, Wish]):
-    problems = [f"the mesh has no axis `{name}`{closest(name, mesh.axes)}" for name in wishes if name not in mesh.axes]
-    network, names = machine.network, [str(axis) for axis in range(len(getattr(machine.network, "limits", ())))]
+    problems = []
+    for name in wishes:
+        if name not in mesh.axes:
+            near = closest(name, mesh.axes).strip()
+            problems.append(f"the mesh has no axis `{name}`{f' ({near})' if near else ''}; it has {listed(mesh.axes)}")
+    network = machine.network
     for name, wish in wishes.items():
         if isinstance(network, Switch):
             if wish not in (INSIDE, ACROSS):
                 problems.append(f'`{name}` lies "{INSIDE}" a node or "{ACROSS}" nodes of {machine}, not {wish!r}')
         else:
-            axes = wish if isinstance(wish, tuple) else (wish,)
-            if any(isinstance(axis, bool) or str(axis) not in names for axis in axes):
-                problems.append(f"`{name}` was to lie along {wish!r}; a slice of {machine} has {listed(names)}")
+            axes, there = wish if isinstance(wish, tuple) else (wish,), range(len(network.limits))
+            is_axis = [isinstance(axis, int) and not isinstance(axis, bool) and axis in there for axis in axes]
+            if not axes or not all(is_axis):
+                problems.append(
+                    f"`{name}` was to lie along {wish!r}; a slice of {machine} has the axes {listed(map(str, there))}."
+                    " Give one of them, or a tuple of several, major first"
+                )
     if problems:
         raise HardwareError(f"This mesh cannot lie so: {'; '.join(problems)}.")
 
@@ -301,7 +322,7 @@ def _over_torus(
     for name, size in [axis for axis in waiting if axis[0] in wishes]:
         wish = wishes[name]
         # The last one named is the minor one, and is filled first.
-        folded(name, size, [wish] if isinstance(wish, int) else list(reversed(tuple(wish))))  # type: ignore[arg-type]
+        folded(name, size, list(reversed(wish)) if isinstance(wish, tuple) else [wish])  # type: ignore[list-item]
         waiting.remove((name, size))
     for name, size in list(waiting):
         whole = _whole_axes(left, stride, size)

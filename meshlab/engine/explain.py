@@ -13,9 +13,10 @@ import dataclasses
 import html
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .collective import Collective
+from .errors import MeshlabError
 from .parts import counted
 from .steps import Compute
 
@@ -119,13 +120,23 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     found.append(("arguments a device", f"{stored.argument_bytes:,} B"))
     found.append(("outputs a device", f"{stored.output_bytes:,} B"))
     found.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
-    return found + (plan.time.rows() if plan.mesh.on is not None else [])
+    if plan.mesh.on is None:
+        return found
+    try:
+        return found + plan.time.rows()
+    except MeshlabError as error:  # the machine lacks a figure; all else is known without it
+        return [*found, ("step", f"not predicted: {error}")]
 
 
 def table(plan: Plan) -> str:
     """The plan's table as text."""
-    width = max(len(name) for name, _ in rows(plan))
-    return "\n".join([*(f"{name:<{width}}  {text}" for name, text in rows(plan)), *warnings(plan)])
+    return "\n".join([text_rows(rows(plan)), *warnings(plan)])
+
+
+def text_rows(named: Sequence[tuple[str, str]]) -> str:
+    """Rows of a name and a text as lines."""
+    width = max(len(name) for name, _ in named)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in named)
 
 
 def html_table(plan: Plan) -> str:
@@ -144,9 +155,16 @@ def html_rows(named: Sequence[tuple[str, str]]) -> str:
 
 
 def to_json(plan: Plan) -> str:
-    """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""
-    predicted = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
-    predicted |= {"time": plan.time.to_dict()} if plan.mesh.on is not None else {}
+    """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine.
+
+    Where the machine lacks a figure, "time" is null and "no_time" tells which.
+    """
+    predicted: dict[str, Any] = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
+    if plan.mesh.on is not None:
+        try:
+            predicted["time"] = plan.time.to_dict()
+        except MeshlabError as error:
+            predicted |= {"time": None, "no_time": str(error)}
     return json.dumps(
         {
             "schema": 1,

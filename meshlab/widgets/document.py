@@ -121,7 +121,9 @@ def read_document(text: str) -> Document:
 def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
     on, options = data.get("machine"), data.get("options", {})
     try:
-        machine = Machine(str(on), read_wishes(data.get("along", {}))) if on else None
+        if on is not None and not isinstance(on, str):
+            raise TypeError(f"the machine is {on!r}, and is to be a name and a slice, as in `v5e:4x4`")
+        machine = Machine(on, read_wishes(data.get("along", {}))) if on else None
         return machine, Options(attention=options.get("attention", "stored"), prefetch=bool(options.get("prefetch")))
     except (AttributeError, TypeError, ValueError) as error:
         raise ExplorerError(f"The machine or the options of this document cannot be read ({error}).") from None

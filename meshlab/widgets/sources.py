@@ -13,9 +13,7 @@ import weakref
 from collections.abc import Iterable
 from typing import Any
 
-import jax.numpy as jnp
-
-from ..cost.flops import PRODUCTS
+from ..cost.flops import multiplied
 from ..cost.hardware import Figure, Hardware, HardwareError, Switch
 from ..cost.time import told
 from ..cost.topology import CHIP, Placement
@@ -106,12 +104,8 @@ def _rates_of(machine: Hardware, code: Code) -> Iterable[str]:
 def _products_in(code: Code) -> tuple[Any, ...]:
     """The dtypes of a program's products."""
     if code not in _dtypes:
-        operands = {
-            tuple(code.dtypes[value] for value in operation.inputs[:2] if isinstance(value, int))
-            for operation in walk(code.block)
-            if operation.name in PRODUCTS
-        }
-        _dtypes[code] = tuple(sorted({jnp.promote_types(each[0], each[-1]) for each in operands if each}, key=str))
+        found = {multiplied(operation, code) for operation in walk(code.block)}
+        _dtypes[code] = tuple(sorted({each[0] for each in found if each is not None}, key=str))
     return _dtypes[code]
 
 

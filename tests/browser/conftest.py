@@ -1,4 +1,4 @@
-"""Fixtures of the browser tests: `chromium`, `lab`, and `notebook_page`, which opens one notebook.
+"""Fixtures of the browser tests: `chromium`, `lab`; `open_board` opens a board by itself, `notebook_page` a notebook.
 
 Without a browser these tests fail, with what to do: a skipped test is soon a broken one. Only MESHLAB_NO_BROWSER=1,
 which somebody has to say, skips them.
@@ -14,6 +14,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from meshlab import workbooks
+from meshlab.widgets.explorer import Explorer
+from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.page import NotebookPage, new_context, open_browser
 from tests.browser.server import Server, serve
 
@@ -45,6 +47,21 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     workbooks.refresh(folder)
     with serve(folder, tmp_path_factory.mktemp("home")) as server:
         yield server
+
+
+@pytest.fixture
+def open_board(chromium: Browser, explorer: Explorer) -> Iterator[Callable[..., BlankBoard]]:
+    """Opens a board by itself, of the file's `explorer` or another. No page may have logged an error in the end."""
+    pages: list[BlankPage] = []
+
+    def opened(shown: Explorer = explorer, **options: object) -> BlankBoard:
+        pages.append(BlankPage(chromium, shown, **options))  # type: ignore[arg-type]
+        return BlankBoard(pages[-1])
+
+    yield opened
+    for page in pages:
+        page.assert_clean()
+        page.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,20 +20,6 @@ AXE = Path(meshlab.widgets.__file__).parent / "js" / "node_modules" / "axe-core"
 @pytest.fixture
 def explorer() -> Explorer:
     return explore(small.program(), small.mesh(), run=small.training(steps=40))
-
-
-@pytest.fixture
-def open_board(chromium: Browser, explorer: Explorer) -> Iterator[Callable[..., BlankBoard]]:
-    pages: list[BlankPage] = []
-
-    def opened(**options: object) -> BlankBoard:
-        pages.append(BlankPage(chromium, explorer, **options))  # type: ignore[arg-type]
-        return BlankBoard(pages[-1])
-
-    yield opened
-    for page in pages:
-        page.assert_clean()
-        page.close()
 
 
 def middle(board: BlankBoard, zone: str) -> tuple[float, float]:

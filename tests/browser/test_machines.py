@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 import meshlab as ml
 from meshlab.cost.time import told
 from meshlab.widgets import costing
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.palette import count_bytes
-from tests.browser.blank import BlankBoard, BlankPage
+from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
 from tests.widgets.test_machines import own
@@ -23,20 +22,6 @@ from tests.widgets.test_machines import own
 @pytest.fixture
 def explorer() -> Explorer:
     return explore(small.program(), small.mesh(), "hidden:model")
-
-
-@pytest.fixture
-def open_board(chromium: Browser, explorer: Explorer) -> Iterator[Callable[..., BlankBoard]]:
-    pages: list[BlankPage] = []
-
-    def opened(shown: Explorer = explorer, **options: object) -> BlankBoard:
-        pages.append(BlankPage(chromium, shown, **options))  # type: ignore[arg-type]
-        return BlankBoard(pages[-1])
-
-    yield opened
-    for page in pages:
-        page.assert_clean()
-        page.close()
 
 
 def choice(board: BlankBoard, label: str) -> Locator:

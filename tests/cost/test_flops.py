@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 
 import meshlab as ml
-from meshlab.cost.flops import PRODUCTS, step_flops
+from meshlab.cost.flops import product_of
 from meshlab.cost.setting import Setting
 from meshlab.engine.parts import counted
 from meshlab.engine.steps import Compute
@@ -27,8 +27,8 @@ def sizes(plan):
 def products(plan):
     """The operations of all products of one run on one device."""
     steps = ((step, times) for step, times in counted(plan.planned.steps) if isinstance(step, Compute))
-    found = ((step, times) for step, times in steps if step.operation.name in PRODUCTS)
-    return sum(times * step_flops(step, sizes(plan)) for step, times in found)
+    found = ((product_of(step, sizes(plan)), times) for step, times in steps)
+    return sum(times * product.flops for product, times in found if product is not None)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,26 @@ def test_a_loop_counts_as_often_as_it_turns():
     assert products(plan) == 5 * 2 * 4 * 32 * 32
 
 
-def test_what_is_no_product_counts_its_elements():
+def test_what_is_no_product_has_no_operations():
     plan = ml.trace(lambda x: jnp.tanh(x.array).sum(0), ml.f32[B, E]).plan(X2Y2, "b:x")
-    found = [step_flops(step, sizes(plan)) for step in plan.steps if isinstance(step, Compute)]
-    assert found == [4 * 32, 4 * 32]
+    assert products(plan) == 0
+
+
+@pytest.mark.parametrize(("dtype", "counted"), [("complex64", 8), ("complex128", 8), ("uint4", 2), ("bool", 0)])
+def test_products_of_other_numbers_count_what_machines_compute_of_them(dtype, counted):
+    """A product of complex numbers is four of their parts; of truth values the vector units compute it."""
+    with jax.enable_x64():
+        x, w = (jax.ShapeDtypeStruct(shape, dtype) for shape in ((16, 32), (32, 64)))
+        program = ml.trace(lax.dot, ml.named(x, "b e"), ml.named(w, "e f"))
+        plan = program.plan(ml.mesh("cpu", x=2), "b:x")
+        assert plan.time.flops == counted * 8 * 32 * 64
+        assert plan.time.estimate > 0
+
+
+@pytest.mark.parametrize("shapes", [((0, 32), (32, 64)), ((16, 0), (0, 64)), ((16, 32), (32, 0))])
+@pytest.mark.parametrize("machine", ["v5e", "h100", "cpu"])
+def test_a_product_of_nothing_takes_no_operations(shapes, machine):
+    x, w = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes)
+    plan = ml.trace(lax.dot, ml.named(x, "b e"), ml.named(w, "e f")).plan(ml.mesh(machine, x=2), "")
+    assert (plan.time.flops, plan.time.products) == (0, 0)
+    assert 0 <= plan.time.lower <= plan.time.estimate <= plan.time.upper

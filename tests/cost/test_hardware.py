@@ -1,14 +1,28 @@
 """Machines: every figure has a source, and what there is not is told."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
-from meshlab.cost.hardware import Figure, Hardware, HardwareError, Switch, Torus, hardware, known
+from meshlab.cost.hardware import (
+    Efficiency,
+    Figure,
+    Hardware,
+    HardwareError,
+    Outside,
+    Switch,
+    Torus,
+    hardware,
+    known,
+    read,
+)
 from meshlab.cost.meshes import mesh
 from meshlab.cost.topology import Leg, Nodes, place, slice_shape
+from meshlab.cost.writing import to_toml
 
-MINE = Hardware.of("mine", flops={"bf16": 4e14}, memory=64e9, bandwidth=2e12, network=Switch.of(8, 2e11))
+GIVEN: Any = {"memory": 64e9, "bandwidth": 2e12, "network": Switch.of(8, 2e11)}
+MINE = Hardware.of("mine", flops={"bf16": 4e14}, **GIVEN)
 
 
 @pytest.mark.parametrize("machine", known().values(), ids=known())
@@ -70,6 +84,83 @@ def test_slices_wrap_as_they_are_published_to(name, shape, rings):
 def test_what_is_given_as_a_torus_wraps_unless_said_otherwise():
     assert Torus.of(4, 2, link=1.0).rings((4, 2)) == (True, False)
     assert Torus.of(4, 2, link=1.0, wraps="none").rings((4, 2)) == (False, False)
+
+
+def test_dtypes_of_ones_own_machine_go_by_either_name():
+    named = Hardware.of("mine", flops={"bfloat16": 4e14, "float8_e4m3fn": 8e14}, **GIVEN)
+    assert named.flops == {"bf16": Figure(4e14), "fp8": Figure(8e14)}
+    assert named.flops_per_second("float4_e2m1fn") == 8e14
+    assert own(flops={"int8": 1e14}).flops_per_second("uint4") == 1e14
+
+
+def own(**given: Any):
+    return Hardware.of("mine", **({"flops": {"bf16": 4e14}} | GIVEN | given))
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: own(memory="64GB"), r"`memory` was given '64GB'. Give a finite number of bytes, bytes/s, FLOP/s or s"),
+        (lambda: own(bandwidth=float("nan")), r"`bandwidth` was given nan. Give a finite number"),
+        (lambda: own(flops={"bf16": -1.0}), r"`flops\['bf16'\]` was given -1.0. Give a finite number"),
+        (lambda: own(flops={"fp32": 1e14}), r"The machine 'mine' cannot be: `flops` has 'fp32'. Did you mean `f32`"),
+        (lambda: own(flops=1e14), r"`flops` is 100000000000000.0, and is to give FLOP/s by dtype"),
+        (lambda: own(flops={"f32": 0}), r"`flops` has 0 for 'f32'; leave it out"),
+        (
+            lambda: dataclasses.replace(MINE, flops={"f32": 1e14}),
+            r"`flops` has 100000000000000.0 for 'f32', and is to have an ml.F",
+        ),
+        (lambda: own(bandwidth=0), r"The machine 'mine' cannot be: `bandwidth` is 0"),
+        (lambda: own(tiles=3), r"A machine has no `tiles`. Did you mean `tile` or `title`\? It has `name`"),
+        (lambda: own(platform="GPU"), r"`platform` is 'GPU'. Did you mean `gpu` or .* There are `tpu`, `gpu`"),
+        (
+            lambda: own(tile=0, devices_per_chip=1.5),
+            r"`tile` is 0, and is to be a positive integer; `devices_per_chip`",
+        ),
+        (lambda: own(network="ring"), r"`network` is 'ring', and is to be an ml.Torus or an ml.Switch"),
+        (lambda: own(efficiency=0.5), r"`efficiency` is 0.5, and is to be an ml.Efficiency"),
+        (lambda: own(outside=1e9), r"`outside` is 1000000000.0, and is to be an ml.Outside"),
+        (lambda: own(title=""), r"`title` is '', and is to be a name"),
+        (lambda: dataclasses.replace(MINE, host=1e9), r"`host` is 1000000000.0, and is to be an ml.Figure"),
+        (lambda: Figure("x"), r"A figure is a finite number of bytes, .* 'x' was given \(given by the user\)"),  # type: ignore[arg-type]
+        (lambda: Figure(True), r"A figure is a finite number"),
+        (lambda: Torus.of(link=1e9), r"This torus cannot be: `limits` is \(\), and is to be the longest of each axis"),
+        (lambda: Torus.of(4, 0, link=1e9), r"`limits` is \(4, 0\)"),
+        (lambda: Torus.of(4, link=0, wraps="cube"), r"`link` is 0; `wraps` is 'cube'. Did you mean `cubes`\?"),
+        (lambda: Switch.of(0, 1e9), r"This switch cannot be: `domain` is 0, and is to be a positive integer"),
+        (lambda: Switch.of(8, -1), r"`egress` was given -1"),
+        (lambda: Efficiency.of(products=0), r"This efficiency cannot be: `products` is 0"),
+        (lambda: Outside(Figure(0.0), Figure(1e-6)), r"This network between nodes cannot be: `link` is 0"),
+    ],
+)
+def test_a_machine_that_cannot_be_is_refused_where_it_is_made(make, said):
+    with pytest.raises(HardwareError, match=said):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("[64000000000.0, ", "[-1.0, ", r"mine.toml cannot be used: A figure is a finite number .* -1.0 was given"),
+        ("[64000000000.0, ", '["64GB", ', r"cannot be used: A figure is a finite number .* '64GB' was given"),
+        ('[64000000000.0, "source0"]', "64e9", r'A figure is written \[value, "source"\], or .*; not 64000000000.0'),
+        ('0.0, "source0"]\nbandwidth', '0.0, "source0", "recaled"]\nbandwidth', r"'recaled'\]"),
+        ('"source0"]\nbandwidth', '"sorce"]\nbandwidth', r"lacks 'sorce'"),
+        ("tile = 128", "tiles = 128", r"There is nothing called `tiles`. Did you mean `tile` or `title`"),
+        ("tile = 128", 'tile = "128"', r"`tile` is '128', and is to be a positive integer"),
+        ('"gpu"', '"gpus"', r"`platform` is 'gpus'. Did you mean `gpu`"),
+        ("domain = 8", "domain = 0", r"`domain` is 0"),
+        ("[memory]", "memory = 3\n[memories]", r"mine.toml cannot be used: "),
+    ],
+)
+def test_a_file_that_is_no_machine_is_told(before, after, said, tmp_path):
+    path, text = tmp_path / "mine.toml", to_toml(MINE)
+    path.write_text(text)
+    assert read(path) == MINE
+    assert before in text
+    path.write_text(text.replace(before, after))
+    with pytest.raises(HardwareError, match=said):
+        read(path)
 
 
 # How a mesh lies

@@ -212,6 +212,22 @@ def test_what_runs_in_one_branch_adds_to_what_is_alive_around_it():
     assert abs(error(plan)) < 0.2
 
 
+@pytest.mark.parametrize("turns", ["as many as an argument says", "until something is reached"])
+def test_a_loop_that_turns_until_something_is_reached_carries_what_it_carries(turns):
+    """The test of such a loop is a block of its own, which returns a truth value and carries nothing."""
+    many, layers = jax.ShapeDtypeStruct((512, 256), jnp.float32), jax.ShapeDtypeStruct((256, 256), jnp.float32)
+    count = jax.ShapeDtypeStruct((), jnp.int32)
+
+    def fn(x, w, n):
+        if turns.startswith("until"):
+            return jax.lax.while_loop(lambda c: c[0].sum() < 10.0, lambda c: (jnp.tanh(c[0] @ w), c[1] + n), (x, 0))
+        return jax.lax.fori_loop(0, n, lambda _, c: jnp.tanh(c @ w), x)
+
+    plan = ml.trace(fn, ml.named(many, "many _"), ml.named(layers, "_ _"), count).plan(ml.mesh(x=4), "many:x")
+    assert plan.memory.temporary_bytes == pytest.approx(128 * 256 * 4, rel=0.01)
+    assert abs(error(plan)) < 0.01
+
+
 def test_memory_of_many_sizes_agrees_with_plans_of_these_sizes():
     memory = plan_of("mlp_adamw", "batch:x", x=4).memory
     assert memory._at(memory._nbytes) == pytest.approx(memory.peak_bytes)

@@ -1,6 +1,9 @@
 """Meshes on machines: by name and shape, over chips of several devices, nodes and slices, as derived or as wished."""
 
+import dataclasses
+
 import jax
+import numpy as np
 import pytest
 
 import meshlab as ml
@@ -51,6 +54,26 @@ def test_a_mesh_lies_as_it_is_wished():
     assert ml.lay(ml.mesh(data=8), "v6e:2x4").on.told("data") == "2 along axis 0, a line, 4 along axis 1, a line"
 
 
+@pytest.mark.parametrize("machine", ["v2", "v3", "v4", "v7x", "h100"])
+def test_one_device_of_a_chip_may_be_used_alone(machine):
+    hidden, out = ml.dims(hidden=8192, out=8192)
+    program = ml.trace(lambda x, w: ml.dot(x, w, hidden), ml.bf16[hidden], ml.bf16[hidden, out])
+    alone, two = program.plan(ml.mesh(machine)), program.plan(ml.mesh(machine, x=2), "out:x")
+    assert alone.mesh.on.shape == (1,) * len(alone.mesh.on.shape)
+    assert alone.time.communication == {}
+    assert two.time.estimate == pytest.approx(alone.time.estimate / 2, rel=0.1)
+
+
+def test_what_a_mesh_lies_along_may_be_a_number_of_numpy():
+    mesh = ml.mesh("v5e:4x8", data=8, model=4)
+    assert ml.lay(mesh, model=np.int64(1)).on == ml.lay(mesh, model=1).on  # type: ignore[arg-type]
+
+
+def test_slices_are_found_on_the_largest_machines_at_once():
+    huge = dataclasses.replace(ml.hardware("v5e"), network=ml.Torus.of(10**12, 10**12, link=1e10))
+    assert ml.mesh(huge, data=2**20, model=3).on.shape == (1536, 2048)
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -70,19 +93,35 @@ def test_a_mesh_lies_as_it_is_wished():
             lambda: ml.lay(ml.mesh(data=8), data=0),
             r"The mesh data=8 lies on no machine. Write ml.mesh",
         ),
-        (lambda: ml.lay(ml.mesh("v5e", data=8), dat=0), r"the mesh has no axis `dat` Did you mean `data`"),
+        (lambda: ml.lay(ml.mesh("v5e", data=8), dat=0), r"the mesh has no axis `dat` \(Did you mean `data`\?\)"),
         (
             lambda: ml.lay(ml.mesh("v5e", data=8), data=2),
-            r"`data` was to lie along 2; a slice of Google TPU v5e has `0`",
+            r"`data` was to lie along 2; a slice of Google TPU v5e has the axes `0`, `1`. Give one",
         ),
         (lambda: ml.lay(ml.mesh("h100", data=8), data=0), r'`data` lies "inside" a node or "across" nodes of NVIDIA'),
         (
             lambda: ml.lay(ml.mesh("v5e:2x8", data=8, m=2), data=0),
             r"`data` of 8 finds no room along axis `0`",
         ),
+        (lambda: ml.lay(ml.mesh("v5e", data=8), data="0"), r"`data` was to lie along '0'; a slice"),
+        (lambda: ml.lay(ml.mesh("v5e", data=8), data=()), r"`data` was to lie along \(\); a slice"),
+        (lambda: ml.lay("v5e", data=0), r"ml.lay was given 'v5e', and needs a mesh: ml.mesh"),  # type: ignore[arg-type]
+        (lambda: ml.mesh("v5e:0*4x4", data=16), r"no slice 0\*4x4 for this mesh: it has 0 devices"),
+        (lambda: ml.mesh("v5e:" + "9" * 5000, data=16), r"is no slice's shape"),
+        (lambda: ml.mesh("v3", data=3), r"\(2,048 devices, 2 to a chip\). .* ahead of the shape: `v3:2\*4x4`"),
+        (lambda: ml.mesh("h100", data=12), r"12 devices are no whole number of nodes of 8 .* machine: `h100:3x4`"),
         (lambda: ml.mesh("h100", data=4, model=12), r"48 devices|does not fill nodes of 8"),
         (lambda: ml.collective_time("all-gather", 1.0, ml.mesh(x=2), "x"), r"ml.collective_time needs a machine, and"),
         (lambda: ml.collective_time("all-gather", 1.0, ml.mesh("v5e", x=2), "y"), r"The mesh has no axis `y`."),
+        (lambda: ml.collective_time("all-gather", 1.0, ml.mesh("v5e", x=2), 3), r"The mesh has no axis `3`."),  # type: ignore[arg-type]
+        (lambda: ml.collective_time("gather", 1.0, ml.mesh("v5e", x=2), "x"), r"no collective `gather`. Did you mean"),
+        (lambda: ml.collective_time(3, 1.0, ml.mesh("v5e", x=2), "x"), r"There is no collective `3`"),  # type: ignore[arg-type]
+        (lambda: ml.collective_time("all-gather", -1, ml.mesh("v5e", x=2), "x"), r"`nbytes` was given -1; it is the"),
+        (lambda: ml.collective_time("all-gather", float("nan"), ml.mesh("v5e", x=2), "x"), r"`nbytes` was given nan"),
+        (lambda: ml.collective_time("all-gather", 2**2000, ml.mesh("v5e", x=2), "x"), r"a finite number, 0 or more"),
+        (lambda: ml.compile_for(3, "v5e:2x2"), r"ml.compile_for was given 3, and needs a plan"),  # type: ignore[arg-type]
+        (lambda: ml.collective_time("all-gather", "1", ml.mesh("v5e", x=2), "x"), r"`nbytes` was given '1'"),  # type: ignore[arg-type]
+        (lambda: ml.collective_time("all-gather", 1, ml.mesh("v5e", x=2), ["x", "x"]), r"each mesh axis counts once"),
     ],
 )
 def test_what_cannot_be_is_told(make, said):

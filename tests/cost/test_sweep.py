@@ -1,13 +1,16 @@
 """What if: a plan at other sizes costs what the plan costs that is made for them."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.cost.setting import Options
-from meshlab.cost.sweep import seconds_at
+from meshlab.cost.crossing import seconds_at
+from meshlab.cost.setting import Options, Setting
+from meshlab.cost.time import time_of
 from meshlab.models import llama, transformer
 from meshlab.models.initial import shapes
 
@@ -25,6 +28,8 @@ def program(model=llama, **sizes):
 
 
 PLAN = program().plan(ml.mesh("v5e", data=4, model=2), BOTH)
+RENAMED = ml.trace(lambda x: ml.tanh(x.rename(seq="kv")), ml.f32[ml.dims(seq=64)]).plan(ml.mesh("v5e", data=2))
+NOTHING = ml.trace(jnp.tanh, ml.named(jnp.zeros((0, 8)), "nothing some")).plan(ml.mesh("v5e", data=2))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +73,27 @@ def test_sliced_dims_follow_the_dims_that_they_are_slices_of():
         assert seconds == pytest.approx(plan(seq).time.estimate, rel=1e-9)
 
 
+def test_of_branches_the_longest_runs_at_each_point():
+    """One gathers and sums as much whatever the batch is, the other computes much of a large one."""
+
+    def plan(batch):
+        def fn(flag, x, w, table):
+            return jax.lax.cond(flag, lambda: x * jnp.sort(table).sum(), lambda: jnp.sin(x @ w @ w))
+
+        shapes = ((batch, 512), (512, 512), (1 << 20,))
+        x, w, table = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes)
+        flag = jax.ShapeDtypeStruct((), jnp.bool_)
+        program = ml.trace(fn, flag, ml.named(x, "batch _"), ml.named(w, "_ _"), ml.named(table, "rows"))
+        return program.plan(ml.mesh("v5e", data=4), "batch:data rows:data")
+
+    sizes = [4, 64, 65536]
+    found = ml.sweep(plan(64), batch=sizes)
+    for i, size in enumerate(sizes):
+        time = plan(size).time
+        for name, values in found.figures.items():
+            assert values[i] == pytest.approx(getattr(time, name), rel=1e-9), (name, size)
+
+
 def test_many_points_make_one_table():
     found = ml.sweep(PLAN, on=["v5e", ml.hardware("h100")], batch=[16, 32, 64], data=[4, 8, 16, 32])
     assert found.shape == found.estimate.shape == (2, 3, 4)
@@ -96,7 +122,6 @@ def test_plans_cross_where_they_take_equally_long():
     fsdp = made.plan(ml.mesh(machine, data=8, model=2), FSDP)
     tensor = made.plan(ml.mesh(machine, data=8, model=2), {"ffn": "model", "heads": "model", "vocab": "model"})
     crossings = ml.crossover(fsdp, tensor, "batch", 1, 65536)
-    print(crossings)
     assert crossings
     for size in crossings:
         before, at, after = (
@@ -108,7 +133,78 @@ def test_plans_cross_where_they_take_equally_long():
         )
         assert at[0] == pytest.approx(at[1], rel=1e-9)
         assert (before[0] - before[1]) * (after[0] - after[1]) < 0
-    assert len(ml.crossover(fsdp, fsdp, "batch", 8, 16)) > 1000  # equal everywhere
+    assert ml.crossover(fsdp, fsdp, "batch", 8, 16) == (8, 16)  # equal everywhere: both ends
+
+
+def test_of_a_stretch_of_equal_times_both_ends_are_told():
+    """Kernels of a few elements wait for their launch, whatever they compute, until the batch is large enough."""
+    batch, few, many = ml.dims(batch=64, few=64, many=4096)
+    one, other = (
+        ml.trace(lambda x: ml.tanh(x), ml.f32[batch, dim]).plan(ml.mesh("h100", data=1)) for dim in (few, many)
+    )
+    machine = ml.hardware("h100")
+    end = machine.efficiency.launch.value * machine.bytes_per_second * machine.efficiency.memory.value / (8 * 4096)
+    low, high = ml.crossover(one, other, "batch", 1, 1e6)
+    assert (low, high) == (1, pytest.approx(end, rel=1e-12))
+    assert ml.crossover(one, other, "batch", end * 1.001, 1e6) == ()
+
+
+@pytest.mark.parametrize("batch", [8, 10, 12, 13, 20])
+def test_a_padded_plan_is_padded_at_other_sizes(batch):
+    def plan(batch, data=4):
+        dims = ml.dims(batch=batch, hidden=30, out=64)
+        b, h, o = dims
+
+        def step(w, x):
+            loss, gradient = jax.value_and_grad(lambda w: ml.relu(ml.dot(x, w, h)).sum())(w)
+            return loss, w - 0.1 * gradient
+
+        layout = {"batch": "data", "hidden": "model", "w": {"hidden": ("data", "model")}}
+        program = ml.trace(step, ml.f32[h, o], ml.f32[b, h])
+        return program.plan(ml.mesh("v5e", data=data, model=2), layout, pad=True)
+
+    for data in (4, 8):  # on 2 the weights take another chain of collectives
+        made, found = plan(batch, data), ml.sweep(plan(10), batch=batch, data=data)
+        assert found.estimate.item() == pytest.approx(made.time.estimate, rel=1e-9)
+        assert found.figures["memory_bytes"].item() == pytest.approx(made.time.memory_bytes, rel=1e-9)
+        assert found.peak_bytes.item() == pytest.approx(made.memory.peak_bytes, rel=0.05)
+
+
+def test_points_at_which_a_figure_is_missing_are_left_out():
+    """Of the network between nodes of one's own machine nothing is known."""
+    given = {"flops": {"f32": 1e14}, "memory": 64e9, "bandwidth": 2e12, "network": ml.Switch.of(4, 1e11)}
+    mine = ml.Hardware.of("my machine", **given)
+    batch, hidden = ml.dims(batch=64, hidden=128)
+    program = ml.trace(lambda x, w: ml.dot(x, w, hidden), ml.f32[batch, hidden], ml.f32[hidden])
+    found = ml.sweep(program.plan(ml.mesh(mine, model=2), "hidden:model"), on=[mine, "h100"], model=[2, 4, 8])
+    assert np.isnan(found.estimate).tolist() == [[False, False, True], [False] * 3]
+    assert found.reasons.keys() == {(0, 2)}
+    assert "no figure for the network between nodes" in found.reasons[0, 2]
+    assert not found.fits[0, 2]
+    # The name of a machine says nothing of whether there is one.
+    few = dataclasses.replace(mine, network=ml.Torus.of(4, 2, link=1e11))
+    small = ml.sweep(program.plan(ml.mesh(few, model=2), "hidden:model"), model=[2, 4, 64])
+    assert small.reasons.keys() == {(2,)}
+    assert "No slice of my machine has 64 devices" in small.reasons[2,]
+
+
+def test_slices_and_wishes_are_kept_where_the_mesh_is_varied():
+    lying = ml.lay(ml.mesh("v5e:2*4x4", data=8, model=4), model=1)
+    found = ml.sweep(PLAN.program.plan(lying, BOTH), data=[8, 16])
+    for i, data in enumerate((8, 16)):
+        made = ml.lay(ml.mesh(f"v5e:2*4x{data // 2}", data=data, model=4), model=1)
+        time = PLAN.program.plan(made, BOTH).time
+        assert found.estimate[i] == pytest.approx(time.estimate, rel=1e-9)
+
+
+def test_it_is_told_in_words():
+    found = ml.sweep(PLAN, on=["v5e", ml.hardware("h100")], batch=[6, 16, 32])
+    text = repr(found)
+    for part in ("v5e, h100", "6, 16, 32", "6, of which 4 are possible", "`batch` of 6 is not divided by 4 (data)."):
+        assert part in text
+        assert part in found._repr_html_()
+    time = time_of(Setting(PLAN, {"batch": np.array([16.0, 32.0])}, PLAN.grid, (PLAN.mesh.on,)))
+    assert repr(time).endswith("points    2")
 
 
 def convolved(batch, width, space=4, taps=3):
@@ -144,6 +240,13 @@ def test_what_could_be_either_is_not_varied():
     [
         (lambda: ml.sweep(PLAN, batsh=8), r"There is no dim and no mesh axis `batsh`. Did you mean `batch`\?"),
         (lambda: ml.sweep(PLAN, batch=[8, 0]), r"This cannot be varied: `batch` was given \[8, 0\]. Give positive int"),
+        (lambda: ml.sweep(PLAN, batch=8, on=[]), r"This cannot be varied: `on` was given no machine"),
+        (lambda: ml.sweep(PLAN, on=["v5e", 3]), r"A mesh was to lie on 3. Give a machine's name"),
+        (lambda: ml.sweep(PLAN, on=np.array(["v5e", "h100"])), r"A mesh was to lie on array\(\['v5e', 'h100'\]"),
+        (lambda: ml.sweep(PLAN.program, batch=8), r"ml.sweep was given Program.*, and needs a plan"),  # type: ignore[arg-type]
+        (lambda: ml.sweep(RENAMED, seq=64, kv=128), r"`kv` is as long as `seq`, which is renamed to it or from it"),
+        (lambda: ml.sweep(NOTHING, nothing=8), r"`nothing` has size 0 in this program, and nothing is a"),
+        (lambda: ml.sweep(PLAN, prefetch="yes"), r"`prefetch` was given 'yes'; give True or False"),
         (lambda: ml.sweep(PLAN, on="v55", batch=8), r"There is no machine `v55`. Did you mean `v5p` or `v5e`\?"),
         (lambda: ml.sweep(PLAN, attention="none"), r"There is no attention 'none'"),
         (
@@ -155,7 +258,16 @@ def test_what_could_be_either_is_not_varied():
             lambda: ml.sweep(program().plan(ml.mesh("v5e", data=4, m=1), FSDP), m=2),
             r"the mesh axis `m` has one device, so that nothing is split over it: plan it with 2",
         ),
-        (lambda: ml.crossover(PLAN, PLAN, "batch", 8, 4), r"looked for between 8 and 4; give 0 < low < high"),
+        (lambda: ml.crossover(PLAN, PLAN, "batch", 8, 4), r"looked for between 8 and 4; give numbers, 0 < low < high"),
+        (lambda: ml.crossover(PLAN, PLAN, "batch", 1, float("inf")), r"between 1 and inf; give numbers"),
+        (lambda: ml.crossover(PLAN, PLAN, "batch", "1", 8), r"between '1' and 8; give numbers"),  # type: ignore[arg-type]
+        (
+            lambda: ml.crossover(PLAN, PLAN, "batch", 4, 8, prefech=True),
+            r"no option `prefech`. Did you mean `prefetch`",
+        ),
+        (lambda: ml.crossover(PLAN, 3, "batch", 4, 8), r"ml.crossover was given 3, and needs a plan"),  # type: ignore[arg-type]
+        (lambda: ml.crossover(PLAN, PLAN, 3, 4, 8), r"no dim and no mesh axis `3`"),  # type: ignore[arg-type]
+        (lambda: ml.crossover(NOTHING, NOTHING, "nothing", 4, 8), r"`nothing` has size 0 in this program"),
         (lambda: ml.crossover(PLAN, PLAN, "batch", 4, 8, of="price"), r"A time has no figure `price`. There are"),
         (
             lambda: ml.crossover(PLAN, PLAN, "data", 4, 8),

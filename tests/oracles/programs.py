@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 import meshlab as ml
-from meshlab.cost.flops import PRODUCTS, step_flops
+from meshlab.cost.flops import product_of
 from meshlab.cost.hardware import Figure, Torus, hardware
 from meshlab.cost.setting import Options, Setting
 from meshlab.cost.time import time_of
@@ -152,7 +152,8 @@ def flops(plan):
     """Operations of all products of one run, on one device."""
     steps = ((step, times) for step, times in counted(plan.planned.steps) if isinstance(step, Compute))
     setting = Setting(plan, {}, plan.grid, ())
-    return sum(times * step_flops(step, setting) for step, times in steps if step.operation.name in PRODUCTS)
+    products = ((product_of(step, setting), times) for step, times in steps)
+    return sum(times * product.flops for product, times in products if product is not None)
 
 
 def moved(plan, on=None):

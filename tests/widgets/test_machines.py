@@ -98,6 +98,7 @@ def test_a_large_mesh_is_told_to_take_several_slices(program) -> None:
 def test_a_mesh_that_no_slice_of_a_machine_takes(program) -> None:
     opened = explore(program, ml.mesh(data=7919))
     assert isinstance(opened.on("v5e"), Refused)
+    assert "There is no machine `3`" in str(opened.on(3))  # type: ignore[arg-type]
     assert fit("v5e", (("data", 7919),)) == ()
     offers = {offer["name"]: offer for group in opened.view()["machine"]["groups"] for offer in group["machines"]}
     assert offers["v5e"] == {
@@ -235,7 +236,13 @@ def test_documents_of_schema_1_know_no_machine(explorer: Explorer, program) -> N
 
 
 @pytest.mark.parametrize(
-    "changes", [{"machine": "v5e:2x4", "along": {"model": "up"}}, {"options": [1]}, {"options": {"attention": "none"}}]
+    "changes",
+    [
+        {"machine": "v5e:2x4", "along": {"model": "up"}},
+        {"machine": {"on": "v5e:2x4"}},
+        {"options": [1]},
+        {"options": {"attention": "none"}},
+    ],
 )
 def test_machines_that_cannot_be_read(explorer: Explorer, changes: dict) -> None:
     data = json.loads(explorer.to_json()) | changes

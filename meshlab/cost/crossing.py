@@ -1,0 +1,104 @@
+"""Crossovers: the sizes at which two plans take equally long.
+
+    ml.crossover(fsdp, tensor, "batch", 8, 4096)        the batches at which one plan overtakes the other
+
+Sizes are looked at over the whole range, and where one plan is faster at one of them and the other at the next, the
+size between is found by halving, down to neighbouring floating-point numbers. Two plans may take equally long over a
+whole stretch, where both wait for the launch of their kernels, say: of such a stretch both ends are told.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..engine.errors import closest, listed
+from ..engine.plan import Plan
+from .hardware import HardwareError
+from .meshes import check_plan, machine_of
+from .setting import Options, Setting, together
+from .sweep import FIGURES, check_exchanges, check_names
+from .time import time_of
+
+# So many sizes are looked at for a change, and then so often halved: down to neighbouring floats.
+_LOOKED_AT, _HALVINGS = 1025, 60
+# Shorter stretches are one size, and rounding.
+_ONE_SIZE = 1e-9
+
+
+def crossover(
+    one: Plan, other: Plan, name: str, low: float, high: float, *, of: str = "estimate", **options: Any
+) -> tuple[float, ...]:
+    """Returns the sizes at which two plans take equally long, smallest first; sizes between integers too.
+
+    Args:
+        one: a plan.
+        other: another, of the same program or not.
+        name: the dim that is varied.
+        low: where to begin.
+        high: where to end.
+        of: which of a `Time`'s figures: "estimate", "lower", "upper", "compute", "exposed", …
+        options: as in `Time.given`.
+
+    Returns:
+        The sizes; of a stretch over which both take equally long, both ends. Two crossovers that are nearer to each
+        other than a thousandth of the way from `low` to `high`, as steps of equal ratio, are not seen.
+
+    Raises:
+        HardwareError: what is given are no plans; there is no such dim, figure or option; or `low` is not below `high`.
+    """
+    check_plan(one, "ml.crossover")
+    check_plan(other, "ml.crossover")
+    if of not in FIGURES:
+        raise HardwareError(f"A time has no figure `{of}`.{closest(str(of), FIGURES)} There are {listed(FIGURES)}.")
+    ends = [isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (low, high)]
+    if not all(ends) or not 0 < low < high < math.inf:
+        raise HardwareError(f"A crossover was looked for between {low!r} and {high!r}; give numbers, 0 < low < high.")
+    chosen = Options.of(**options)
+
+    def sign(sizes: np.ndarray) -> np.ndarray:
+        return np.sign(seconds_at(one, name, sizes, of, chosen) - seconds_at(other, name, sizes, of, chosen))
+
+    return _zeros(sign, np.geomspace(low, high, _LOOKED_AT))
+
+
+def _zeros(sign: Callable[[np.ndarray], np.ndarray], sizes: np.ndarray) -> tuple[float, ...]:
+    """Where a sign changes: between neighbouring floats, or at both ends of a stretch of zeros."""
+    signs = sign(sizes)
+    turns = np.flatnonzero(signs[:-1] != signs[1:])
+    below, above, before = sizes[turns], sizes[turns + 1], signs[turns]
+    for _ in range(_HALVINGS if len(turns) else 0):
+        middle = (below + above) / 2
+        same = sign(middle) == before
+        below, above = np.where(same, middle, below), np.where(same, above, middle)
+    # A stretch of zeros ends below, all else is reached above.
+    found = np.where(before == 0, below, above).tolist()
+    found = [*sizes[:1][signs[:1] == 0], *found, *sizes[-1:][signs[-1:] == 0]]
+    kept: list[float] = []
+    for size in found:
+        if not kept or size - kept[-1] > _ONE_SIZE * size:
+            kept.append(float(size))
+    return tuple(kept)
+
+
+def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Options) -> np.ndarray:
+    """Returns a figure of a plan's time at many sizes of one dim.
+
+    Raises:
+        HardwareError: there is no such dim, it has size 0, or the plan's mesh lies on no machine.
+    """
+    check_names(plan, [name])
+    check_exchanges(plan, [name])
+    if name not in plan.program.dims:
+        raise HardwareError(f"`{name}` is a mesh axis; a crossover is looked for along a dim.")
+    if not plan.program.dims[name]:
+        raise HardwareError(
+            f"`{name}` has size 0 in this program, so that nothing tells what follows it: trace it with 1."
+        )
+    placement = machine_of(plan.mesh, "ml.crossover")
+    setting = Setting(plan, together(plan.program, {name: sizes}), plan.grid, (placement,), options=options)
+    return np.broadcast_to(getattr(time_of(setting), of), sizes.shape)

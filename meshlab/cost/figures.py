@@ -1,0 +1,139 @@
+"""Figures: numbers about machines, each with its source, and what cannot be one.
+
+    Figure(8.19e11, "Google's documentation of v5e")        bytes/s, looked up
+    Figure(-1)                                              HardwareError: A figure is a finite number, …
+
+Whoever makes a machine of their own hands in numbers; what is wrong with them is told there, all at once, and not as a
+negative time or a division by zero three modules on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import numbers
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..engine.errors import MeshlabError, closest, listed
+
+# How machines call the dtypes whose products they compute; narrow floats are one kind for each width.
+_KINDS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64"}
+_KINDS |= {"int8": "int8", "uint8": "int8", "int4": "int4", "uint4": "int4", "int2": "int4", "uint2": "int4"}
+KINDS = ("bf16", "f16", "f32", "f64", "fp8", "fp6", "fp4", "int8", "int4")
+
+
+class HardwareError(MeshlabError):
+    """A machine, a slice of one, or a figure that there is not."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A number about a machine.
+
+    Attributes:
+        value: in bytes, bytes/s, FLOP/s or seconds.
+        source: where it is published.
+        verified: whether it was looked up there; otherwise it is recalled.
+
+    Raises:
+        HardwareError: the value is no number, not finite, or below zero.
+    """
+
+    value: float
+    source: str = "given by the user"
+    verified: bool = True
+
+    def __post_init__(self):
+        value = self.value
+        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+        if not is_number or not math.isfinite(value) or value < 0:
+            raise HardwareError(
+                f"A figure is a finite number of bytes, bytes/s, FLOP/s or seconds, not below zero; {value!r} was given"
+                f" ({self.source})."
+            )
+        object.__setattr__(self, "value", float(value))
+
+    def __str__(self):
+        return f"{self.value:g} ({self.source}{'' if self.verified else '; recalled, not verified'})"
+
+
+def figure(what: str, value: Any) -> Figure:
+    """Returns a number that was given by hand as a figure; a figure as it is.
+
+    Args:
+        what: what it is a figure of, to say so where it is none.
+        value: the number.
+
+    Raises:
+        HardwareError: it is no number, not finite, or below zero.
+    """
+    try:
+        return value if isinstance(value, Figure) else Figure(value)
+    except HardwareError:
+        raise HardwareError(
+            f"`{what}` was given {value!r}. Give a finite number of bytes, bytes/s, FLOP/s or seconds, not below zero."
+        ) from None
+
+
+def kind_of(dtype: Any) -> str:
+    """Returns how machines call a dtype whose products they compute: "bf16" for bfloat16, "fp8" for float8_e4m3fn."""
+    name = str(dtype)
+    narrow = re.match(r"float([468])_", name)
+    return f"fp{narrow[1]}" if narrow else _KINDS.get(name, name)
+
+
+def refuse(what: str, problems: Iterable[str]):
+    """Raises if there is anything wrong with a machine, with all that is wrong.
+
+    Raises:
+        HardwareError: there are problems.
+    """
+    found = list(problems)
+    if found:
+        raise HardwareError(f"{what} cannot be: {'; '.join(found)}.")
+
+
+def no_figures(owner: Any, above_zero: Iterable[str], others: Iterable[str] = ()) -> list[str]:
+    """Returns what is wrong with the figures among an object's attributes; None is none.
+
+    Args:
+        owner: the object.
+        above_zero: attributes that divide something.
+        others: attributes that may be zero.
+    """
+    found, divisors = [], tuple(above_zero)
+    for name in (*divisors, *others):
+        value = getattr(owner, name)
+        if not isinstance(value, Figure):
+            found.append(f"`{name}` is {value!r}, and is to be an ml.Figure")
+        elif name in divisors and not value.value:
+            found.append(f"`{name}` is 0")
+    return found
+
+
+def no_counts(owner: Any, *names: str) -> list[str]:
+    """Returns which of an object's attributes are no positive integers."""
+    values = ((name, getattr(owner, name)) for name in names)
+    return [f"`{name}` is {value!r}, and is to be a positive integer" for name, value in values if not is_count(value)]
+
+
+def is_count(value: Any) -> bool:
+    """Whether something is a positive integer."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) > 0
+
+
+def no_rates(flops: Any) -> list[str]:
+    """Returns what is wrong with FLOP/s by dtype."""
+    if not isinstance(flops, Mapping):
+        return [f'`flops` is {flops!r}, and is to give FLOP/s by dtype, {{"bf16": ml.Figure(4e14)}}']
+    found = []
+    for kind, rate in flops.items():
+        if kind not in KINDS:
+            found.append(f"`flops` has {kind!r}.{closest(str(kind), KINDS)} Dtypes are {listed(KINDS)}")
+        if not isinstance(rate, Figure):
+            found.append(f"`flops` has {rate!r} for {kind!r}, and is to have an ml.Figure")
+        elif not rate.value:
+            found.append(f"`flops` has 0 for {kind!r}; leave it out if the machine computes no such products")
+    return found
