@@ -34,7 +34,7 @@ from .backends import BACKENDS, Backend, tiled_bytes
 from .building import built
 from .liveness import Held, live
 from .nodes import Buffer
-from .placing import Numbers, Placed, aligned, place
+from .placing import Numbers, Placed, aligned, buffers_placed
 from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
 from .setting import STORED, Options, Setting
 
@@ -207,7 +207,7 @@ class Memory:
         return self.placed.heap_bytes(lambda held: aligned(self._nbytes(held.buffer), self.backend.step))
 
     def _placed(self, donors: Mapping[int, int] | None) -> Placed:
-        return place(self.placed.live, lambda held: self._nbytes(held.buffer), donors)
+        return buffers_placed(self.placed.live, lambda held: self._nbytes(held.buffer), donors)
 
     def _nbytes(self, buffer: Buffer) -> int:
         """Bytes of a buffer on one device."""

@@ -79,7 +79,7 @@ def aligned(size: Numbers, step: int) -> Numbers:
     return np.ceil(np.asarray(size) / step) * step
 
 
-def place(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] | None = None) -> Placed:
+def buffers_placed(live: Live, nbytes: Callable[[Held], int], donated: Mapping[int, int] | None = None) -> Placed:
     """Finds where buffers lie.
 
     Args:
