@@ -33,6 +33,10 @@ _KINDS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f6
 _ALIKE = {"f16": ("bf16",), "bf16": ("f16",), "f32": (), "f64": (), "int8": (), "fp8": ("bf16",), "int4": ("int8",)}
 
 
+# Which axes of a slice are rings; see `Torus`.
+WRAPS = ("whole", "cubes", "all", "none")
+
+
 class HardwareError(MeshlabError):
     """A machine, a slice of one, or a figure that there is not."""
 
@@ -75,6 +79,13 @@ class Torus:
     hop: Figure
     chip: Figure | None = None
     specified: Figure | None = None
+
+    def __post_init__(self):
+        if self.wraps not in WRAPS:
+            raise HardwareError(
+                f"There is no torus that wraps {self.wraps!r}.{closest(str(self.wraps), WRAPS)} There are"
+                f" {listed(WRAPS)}: see Torus."
+            )
 
     @classmethod
     def of(cls, *limits: int, link: float, hop: float = 1e-6, wraps: str = "all") -> Torus:
@@ -321,11 +332,11 @@ def read(path: pathlib.Path) -> Hardware:
     """Reads a machine from TOML; each figure is written `[value, source]`, or `[value, source, "recalled"]`.
 
     Raises:
-        HardwareError: there is no such file, it is no TOML, or figures are missing; all are told.
+        HardwareError: there is no such file, it is no TOML, or what it says is missing or not as it is written.
     """
     try:
         return _machine(path.stem, tomllib.loads(path.read_text()))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, AttributeError, TypeError, ValueError) as error:
         raise HardwareError(f"The machine in {path} cannot be read: {error}.") from None
     except KeyError as error:
         raise HardwareError(

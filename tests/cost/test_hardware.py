@@ -1,13 +1,16 @@
 """Machines: every figure has a source, and what there is not is told."""
 
 import dataclasses
+import pathlib
 
 import pytest
 
-from meshlab.cost.hardware import Figure, Hardware, HardwareError, Switch, Torus, hardware, known
+import meshlab
+from meshlab.cost.hardware import Figure, Hardware, HardwareError, Switch, Torus, hardware, known, read
 from meshlab.cost.meshes import mesh
 from meshlab.cost.topology import Leg, Nodes, place, slice_shape
 
+MACHINES = pathlib.Path(meshlab.__file__).parent / "cost" / "machines"
 MINE = Hardware.of("mine", flops={"bf16": 4e14}, memory=64e9, bandwidth=2e12, network=Switch.of(8, 2e11))
 
 
@@ -70,6 +73,30 @@ def test_slices_wrap_as_they_are_published_to(name, shape, rings):
 def test_what_is_given_as_a_torus_wraps_unless_said_otherwise():
     assert Torus.of(4, 2, link=1.0).rings((4, 2)) == (True, False)
     assert Torus.of(4, 2, link=1.0, wraps="none").rings((4, 2)) == (False, False)
+
+
+def test_a_torus_that_wraps_as_none_does_is_told():
+    with pytest.raises(HardwareError, match=r"There is no torus that wraps 'cube'. Did you mean `cubes`\? There are"):
+        Torus.of(4, 4, link=1.0, wraps="cube")
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ('bytes = [16_000_000_000, "docs"]', "bytes = 16e9"),
+        ('bytes = [16_000_000_000, "docs"]', 'bytes = ["much", "docs"]'),
+        ('bytes = [16_000_000_000, "docs"]', "bytes = [16e9]"),
+        ('wraps = "whole"', 'wraps = "hole"'),
+        ("limits = [16, 16]", "limits = 16"),
+    ],
+)
+def test_a_file_that_is_not_as_machines_are_written_is_told(line, wrong, tmp_path):
+    text = (MACHINES / "v5e.toml").read_text()
+    assert text.count(line) == 1
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(line, wrong))
+    with pytest.raises(HardwareError, match=r"The machine in .*mine.toml cannot be read: "):
+        read(path)
 
 
 # How a mesh lies
