@@ -101,13 +101,22 @@ def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement
     Raises:
         HardwareError: there is no such machine or slice, or the mesh cannot lie so.
     """
+    machine, shape, count = machine_in(on)
+    return place(machine, shape, mesh, count=count, wishes=along or {})
+
+
+def machine_in(on: Any) -> tuple[Hardware, tuple[int, ...] | None, int]:
+    """Takes what a mesh lies on apart: the machine, the shape of a slice if it is given, and how many slices.
+
+    Raises:
+        HardwareError: there is no such machine, or the shape is none.
+    """
     if isinstance(on, Hardware):
-        return place(on, None, mesh, wishes=along or {})
+        return on, None, 1
     if not isinstance(on, str):
         raise HardwareError(f"A mesh was to lie on {on!r}. Give a machine's name, such as `v5e:4x4`, or a Hardware.")
     name, shape, count = slice_of(on)
-    machine = attached() if name == ATTACHED else hardware(name)
-    return place(machine, shape, mesh, count=count, wishes=along or {})
+    return attached() if name == ATTACHED else hardware(name), shape, count
 
 
 def slice_of(on: str) -> tuple[str, tuple[int, ...] | None, int]:

@@ -61,6 +61,20 @@ class Options:
                 f" {listed(ATTENTION)}."
             )
 
+    def given(self, **options: Any) -> Options:
+        """Returns the same with others of its attributes.
+
+        Raises:
+            HardwareError: there is no such option, or no such attention.
+        """
+        known = [field.name for field in dataclasses.fields(self)]
+        unknown = [name for name in options if name not in known]
+        if unknown:
+            raise HardwareError(
+                f"There is no option {listed(unknown)}.{closest(unknown[0], known)} There are {listed(known)}."
+            )
+        return dataclasses.replace(self, **options)
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Setting:

@@ -28,7 +28,7 @@ from ..engine.steps import Compute
 from .exchanging import follows
 from .hardware import Hardware, HardwareError
 from .memory import Memory, memory_of
-from .meshes import laid, machine_of
+from .meshes import laid, machine_in, machine_of
 from .schedule import links_of
 from .setting import Options, Setting, together
 from .time import Time, time_of
@@ -149,7 +149,7 @@ def crossover(
         options: as in `Time.given`.
 
     Raises:
-        HardwareError: there is no such dim or figure, or `low` is not below `high`.
+        HardwareError: there is no such dim, figure or option, or `low` is not below `high`.
 
     Between two sizes where one of them is faster and then the other, the size is found by halving, down to neighbouring
     floating-point numbers.
@@ -158,7 +158,7 @@ def crossover(
         raise HardwareError(f"A time has no figure `{of}`.{closest(of, _FIGURES)} There are {listed(_FIGURES)}.")
     if not 0 < low < high:
         raise HardwareError(f"A crossover was looked for between {low:g} and {high:g}; give 0 < low < high.")
-    chosen = Options(**options)
+    chosen = Options().given(**options)
 
     def apart(sizes: np.ndarray) -> np.ndarray:
         return seconds_at(one, name, sizes, of, chosen) - seconds_at(other, name, sizes, of, chosen)
@@ -198,9 +198,12 @@ def _plain(value: Any) -> Any:
 def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """What each thing that is varied takes."""
     _check_names(plan, varied)
-    machines = on if isinstance(on, list | tuple) else [on]
-    found: dict[str, tuple[Any, ...]] = {} if on is None else {ON: tuple(machines)}
-    problems = []
+    machines = tuple(on) if isinstance(on, list | tuple) else (on,)
+    found: dict[str, tuple[Any, ...]] = {} if on is None else {ON: machines}
+    problems = [] if machines else [f"`{ON}` was given {on!r}"]
+    # What there is not at all is no matter of a point.
+    for machine in machines:
+        _ = machine_of(plan.mesh, "ml.sweep") if machine is None else machine_in(machine)
     for name, sizes in varied.items():
         values = np.atleast_1d(np.asarray(sizes))
         if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or values.min() < 1:
@@ -209,7 +212,10 @@ def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[A
             problems.append(f"the mesh axis `{name}` has one device, so that nothing is split over it: plan it with 2")
         found[name] = tuple(values.tolist())
     if problems:
-        raise HardwareError(f"This cannot be varied: {'; '.join(problems)}. Give positive integers: batch=[8, 16, 32].")
+        raise HardwareError(
+            f"This cannot be varied: {'; '.join(problems)}. Give positive integers, batch=[8, 16, 32], and machines,"
+            f' {ON}=["v5e", "h100"].'
+        )
     return found
 
 
@@ -276,8 +282,6 @@ def _try(plan: Plan, mesh: Mesh, machine: Any) -> Placement | str:
             return own if mesh == Mesh(plan.mesh.shape) else laid(own.hardware, mesh)
         return laid(machine, mesh)
     except HardwareError as error:
-        if "machine" in str(error).split(".")[0]:  # no such machine, or none at all: no point can be had
-            raise
         return str(error)
 
 

@@ -20,11 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import closest, listed
 from ..engine.explain import html_rows
-from .hardware import Hardware, HardwareError
+from .hardware import Hardware
 from .schedule import Spent, spend
-from .setting import Numbers, Options, Setting
+from .setting import Numbers, Setting
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,13 +76,7 @@ class Time:
         Raises:
             HardwareError: there is no such option.
         """
-        known = [field.name for field in dataclasses.fields(Options)]
-        unknown = [name for name in options if name not in known]
-        if unknown:
-            raise HardwareError(
-                f"There is no option {listed(unknown)}.{closest(unknown[0], known)} There are {listed(known)}."
-            )
-        changed = dataclasses.replace(self.setting.options, **options)
+        changed = self.setting.options.given(**options)
         return time_of(dataclasses.replace(self.setting, options=changed, _known={}))
 
     @property

@@ -88,6 +88,13 @@ def test_a_mesh_that_does_not_fit_is_left_out_and_said():
     assert "No slice of Google TPU v5e has 512 devices" in found.reasons[0, 1, 1, 0, 0]
 
 
+def test_a_point_without_room_is_left_out_whatever_the_machine_is_called():
+    network = ml.Switch.of(8, 1e11)
+    mine = ml.Hardware.of("my machine", flops={"f32": 1e12}, memory=1e9, bandwidth=1e9, network=network)
+    found = ml.sweep(PLAN, on=["v5e", mine], data=[4, 6], batch=48, embed=192)
+    assert found.reasons == {(1, 1, 0, 0): "12 devices are no whole number of nodes of 8 (my machine)."}
+
+
 def test_plans_cross_where_they_take_equally_long():
     """In a step that only sends, gathers of weights do not grow with the batch, and sums of activations do."""
     config = {"batch": 64, "seq": 128, "embed": 512, "ffn": 2048}
@@ -96,7 +103,6 @@ def test_plans_cross_where_they_take_equally_long():
     fsdp = made.plan(ml.mesh(machine, data=8, model=2), FSDP)
     tensor = made.plan(ml.mesh(machine, data=8, model=2), {"ffn": "model", "heads": "model", "vocab": "model"})
     crossings = ml.crossover(fsdp, tensor, "batch", 1, 65536)
-    print(crossings)
     assert crossings
     for size in crossings:
         before, at, after = (
@@ -145,6 +151,9 @@ def test_what_could_be_either_is_not_varied():
         (lambda: ml.sweep(PLAN, batsh=8), r"There is no dim and no mesh axis `batsh`. Did you mean `batch`\?"),
         (lambda: ml.sweep(PLAN, batch=[8, 0]), r"This cannot be varied: `batch` was given \[8, 0\]. Give positive int"),
         (lambda: ml.sweep(PLAN, on="v55", batch=8), r"There is no machine `v55`. Did you mean `v5p` or `v5e`\?"),
+        (lambda: ml.sweep(PLAN, on=["v5e", "v5e:4,4"]), r"`4,4` in `v5e:4,4` is no slice's shape"),
+        (lambda: ml.sweep(PLAN, on=[]), r"`on` was given \[\]. Give positive integers, .* and machines"),
+        (lambda: ml.crossover(PLAN, PLAN, "batch", 4, 8, flash=True), r"There is no option `flash`. There are"),
         (lambda: ml.sweep(PLAN, attention="none"), r"There is no attention 'none'"),
         (
             lambda: ml.sweep(PLAN, batch=[1, 2]),
