@@ -174,7 +174,7 @@ def _shared(kind: str, parts: int, n: int, book: bool) -> float:
 
 def _hops(leg: Leg) -> int:
     """Hops to the farthest device of a stretch."""
-    return leg.stride * (math.ceil(leg.size / 2) if leg.ring else leg.size - 1)
+    return leg.stride * (leg.size // 2 if leg.ring else leg.size - 1)
 
 
 def _gather(link: float, legs: Sequence[Leg], chips: int, _n: int, book: bool) -> float:
