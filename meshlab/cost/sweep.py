@@ -32,7 +32,7 @@ from .meshes import laid, machine_in, machine_of
 from .schedule import links_of
 from .setting import Options, Setting, together
 from .time import Time, time_of
-from .topology import Placement
+from .topology import Placement, place
 
 if TYPE_CHECKING:
     from ..engine.plan import Plan
@@ -94,7 +94,8 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
 
     Args:
         plan: the plan; mesh axes that are varied have more than one device in it.
-        on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that on which the plan's mesh lies.
+        on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that on which the plan's mesh lies, in as
+            many slices and as it was wished to lie; a slice's shape is derived anew where mesh axes are varied.
         varied: sizes of dims and mesh axes by name, one or several each; options as in `Time.given`.
 
     Raises:
@@ -279,7 +280,9 @@ def _try(plan: Plan, mesh: Mesh, machine: Any) -> Placement | str:
     try:
         if machine is None:
             own = machine_of(plan.mesh, "ml.sweep")
-            return own if mesh == Mesh(plan.mesh.shape) else laid(own.hardware, mesh)
+            if mesh == Mesh(plan.mesh.shape):
+                return own
+            return place(own.hardware, None, mesh, count=own.count, wishes=own.wishes)
         return laid(machine, mesh)
     except HardwareError as error:
         return str(error)

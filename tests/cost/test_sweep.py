@@ -95,6 +95,21 @@ def test_a_point_without_room_is_left_out_whatever_the_machine_is_called():
     assert found.reasons == {(1, 1, 0, 0): "12 devices are no whole number of nodes of 8 (my machine)."}
 
 
+def test_a_mesh_lies_at_every_point_as_it_was_wished_to_lie():
+    made = program()
+    turned = made.plan(ml.lay(ml.mesh("v5e:2x8", data=8, model=2), model=1), BOTH)
+    assert turned.time.lower > made.plan(ml.mesh("v5e:2x8", data=8, model=2), BOTH).time.lower
+    slices = made.plan(ml.mesh("v5e:2*2x2", data=4, model=2), BOTH)
+    for plan, data, mesh in (
+        (turned, 8, turned.mesh),
+        (turned, 2, ml.lay(ml.mesh("v5e", data=2, model=2), model=1)),
+        (slices, 4, slices.mesh),
+        (slices, 16, ml.mesh("v5e:2*4x4", data=16, model=2)),
+    ):
+        found = ml.sweep(plan, data=data, batch=64)
+        assert found.estimate.item() == pytest.approx(program(batch=64).plan(mesh, BOTH).time.estimate)
+
+
 def test_plans_cross_where_they_take_equally_long():
     """In a step that only sends, gathers of weights do not grow with the batch, and sums of activations do."""
     config = {"batch": 64, "seq": 128, "embed": 512, "ffn": 2048}
