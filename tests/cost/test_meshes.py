@@ -75,6 +75,8 @@ def test_a_mesh_lies_as_it_is_wished():
             lambda: ml.lay(ml.mesh("v5e", data=8), data=2),
             r"`data` was to lie along 2; a slice of Google TPU v5e has `0`",
         ),
+        (lambda: ml.lay(ml.mesh("v5e", data=8), data=(0, 2)), r"`data` was to lie along \(0, 2\); a slice of"),
+        (lambda: ml.lay(ml.mesh("v5e", data=8), data=True), r"`data` was to lie along True; a slice of"),
         (lambda: ml.lay(ml.mesh("h100", data=8), data=0), r'`data` lies "inside" a node or "across" nodes of NVIDIA'),
         (
             lambda: ml.lay(ml.mesh("v5e:2x8", data=8, m=2), data=0),
