@@ -231,7 +231,10 @@ class _Schedule:
         if isinstance(step, Nested):
             inner = self.nested(step)
             spent.add(inner, 1)
-            return self.later(now, self.latest(clock.free.get(link, 0.0) for link in inner.busy)) + inner.elapsed
+            begin = self.later(now, self.latest(clock.free.get(link, 0.0) for link in inner.busy))
+            # Until it ends its links are its own, whoever's operand is there before.
+            clock.free.update(dict.fromkeys(inner.busy, begin + inner.elapsed))
+            return begin + inner.elapsed
         fusion, handed = flowing.fusion, flowing.handed
         names = fusion.flow.keys
         loads = [names[n] for n in fusion.loaded(position) if n not in handed]

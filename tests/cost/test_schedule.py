@@ -53,7 +53,8 @@ def test_weights_are_fetched_ahead_and_then_hide_behind_whole_turns():
     [
         pytest.param({"ffn": "model"}, id="sums of activations"),
         pytest.param(
-            {"ffn": "model"} | dict.fromkeys(("residual", "x", "out"), {"batch": "model"}), id="gathers of activations"
+            {"ffn": "model"} | {name: {"batch": "model"} for name in ("residual", "x", "out")},
+            id="gathers of activations",
         ),
     ],
 )
@@ -93,6 +94,19 @@ def test_collectives_over_other_links_run_at_once_and_over_the_same_in_turn():
     assert node.lower == pytest.approx(max(sum(node.communication.values()), node.compute))
     assert torus.exposed < sum(torus.communication.values()) * 0.75
     assert node.exposed == pytest.approx(sum(node.communication.values()))
+
+
+def test_what_comes_behind_a_loop_waits_for_the_links_that_it_uses():
+    """A gather whose operand is there from the first is not sent meanwhile: each turn needs the same link."""
+
+    def step(x, w, other):
+        return blocks(x, w), ml.dot(other, other, "embed")
+
+    args = ml.bf16[BATCH, EMBED], WEIGHTS, ml.bf16[ml.Dim("rows", 8192), EMBED]
+    layout = {"ffn": "model", "other": {"rows": "model"}}
+    time = ml.trace(step, *args).plan(ml.mesh(IDEAL, model=4), layout).time
+    assert [c.kind for c in time.setting.plan.collectives] == ["all-reduce", "all-gather"]
+    assert time.estimate == pytest.approx(time.upper)
 
 
 def test_the_links_of_mesh_axes():
