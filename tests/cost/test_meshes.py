@@ -48,6 +48,7 @@ def test_a_mesh_lies_as_it_is_wished():
     across = ml.lay(ml.mesh("h100", data=8, model=8), data="inside")
     assert across.on.nodes == {"data": Nodes(8, 1), "model": Nodes(1, 8)}
     assert ml.lay(across, "h200").on.nodes["model"] == Nodes(8, 1)
+    assert ml.lay(ml.mesh(data=4, model=4), "v5e:4x4", model=1).on.legs["model"] == (Leg(1, 4),)
     assert ml.lay(ml.mesh(data=8), "v6e:2x4").on.told("data") == "2 along axis 0, a line, 4 along axis 1, a line"
 
 

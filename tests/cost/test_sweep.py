@@ -165,6 +165,9 @@ def test_what_could_be_either_is_not_varied():
     [
         (lambda: ml.sweep(PLAN, batsh=8), r"There is no dim and no mesh axis `batsh`. Did you mean `batch`\?"),
         (lambda: ml.sweep(PLAN, batch=[8, 0]), r"This cannot be varied: `batch` was given \[8, 0\]. Give positive int"),
+        (lambda: ml.sweep(PLAN, batch=[[8, 16]]), r"This cannot be varied: `batch` was given \[\[8, 16\]\]"),
+        (lambda: ml.sweep(PLAN, batch=8.5), r"This cannot be varied: `batch` was given 8.5"),
+        (lambda: ml.sweep(PLAN, batch=[]), r"This cannot be varied: `batch` was given \[\]"),
         (lambda: ml.sweep(PLAN, on="v55", batch=8), r"There is no machine `v55`. Did you mean `v5p` or `v5e`\?"),
         (lambda: ml.sweep(PLAN, on=["v5e", "v5e:4,4"]), r"`4,4` in `v5e:4,4` is no slice's shape"),
         (lambda: ml.sweep(PLAN, on=[]), r"`on` was given \[\]. Give positive integers, .* and machines"),
