@@ -61,3 +61,5 @@ def test_what_is_no_product_counts_its_elements():
     plan = ml.trace(lambda x: jnp.tanh(x.array).sum(0), ml.f32[B, E]).plan(X2Y2, "b:x")
     found = [step_flops(step, sizes(plan)) for step in plan.steps if isinstance(step, Compute)]
     assert found == [4 * 32, 4 * 32]
+    plan = ml.trace(lambda x, y: (x + y) * 2.0, ml.f32[B, E], ml.f32[B, E]).plan(X2Y2, "b:x")
+    assert [step_flops(s, sizes(plan)) for s in plan.steps if isinstance(s, Compute)] == [4 * 32, 4 * 32]

@@ -99,6 +99,7 @@ def test_a_mesh_lies_at_every_point_as_it_was_wished_to_lie():
     made = program()
     turned = made.plan(ml.lay(ml.mesh("v5e:2x8", data=8, model=2), model=1), BOTH)
     assert turned.time.lower > made.plan(ml.mesh("v5e:2x8", data=8, model=2), BOTH).time.lower
+    assert turned.time.lower <= turned.time.estimate <= turned.time.upper
     slices = made.plan(ml.mesh("v5e:2*2x2", data=4, model=2), BOTH)
     for plan, data, mesh in (
         (turned, 8, turned.mesh),
