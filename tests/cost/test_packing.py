@@ -47,20 +47,18 @@ def test_what_follows_lies_where_the_other_lay_and_what_meets_it_beside():
     assert heap((0, 5, 8), (4, 8, 8)) == 16
 
 
-def test_a_buffer_goes_where_the_smallest_gap_has_room():
-    """Of gaps of 4 and of 2 bytes it takes that of 2, so that the next finds 4."""
-    long = [(0, 9, 10), (0, 1, 4), (0, 9, 9), (0, 1, 2), (0, 9, 8)]
-    assert heap(*long, (2, 9, 2), (3, 8, 4)) == heap(*long) == 33
-
-
 @pytest.mark.parametrize(
     ("buffers", "expected"),
     [
         pytest.param([(0, 3, 4), (0, 9, 3), (3, 9, 3)], 7, id="largest first"),
         pytest.param([(0, 9, 2), (0, 4, 3), (4, 9, 4)], 6, id="longest lived first"),
+        pytest.param([(1, 6, 5), (0, 1, 3), (0, 3, 3)], 8, id="into a gap"),
+        pytest.param([(1, 4, 4), (5, 9, 1), (1, 6, 4), (6, 7, 6)], 8, id="of two alike the longer lived first"),
+        pytest.param([(6, 11, 3), (0, 4, 7), (3, 8, 6), (6, 11, 6)], 15, id="of two as long the larger first"),
+        pytest.param([(5, 6, 7), (3, 8, 6), (0, 4, 2), (2, 4, 6)], 14, id="how long, not until when"),
     ],
 )
-def test_the_better_of_two_orders_counts(buffers, expected):
+def test_where_xlas_orders_find_the_smallest_heap(buffers, expected):
     assert heap(*buffers) == least(buffers) == expected
 
 
