@@ -104,9 +104,10 @@ GIGABYTES = Sizes(
 def subjects(large: bool = False) -> tuple[Subject, ...]:
     """The programs: in sizes that fill tiles, or those of which a device holds gigabytes."""
     sizes = GIGABYTES if large else TILES
-    text: dict[str, Any] = {**sizes.text, "group": 2}
-    plain, meta, gpt = transformer.Config(**text), llama.Config(**text), gpt2.Config(**sizes.text)
-    experts = moe.Config(**{**text, **sizes.experts})
+    text: dict[str, Any] = dict(sizes.text)
+    grouped = text | {"group": 2}
+    plain, meta, gpt = transformer.Config(**grouped), llama.Config(**grouped), gpt2.Config(**text)
+    experts = moe.Config(**(grouped | sizes.experts))
     image, net, block = vit.Config(**sizes.patches), convnet.Config(**sizes.images), mlp.Block(**sizes.block)
     return (
         _trained("mlp_adamw", mlp.init_block, block, mlp.block_inputs(block), mlp.block_loss, _simple("ffn")),

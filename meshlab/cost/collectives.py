@@ -74,16 +74,21 @@ def seconds(kind: str, nbytes: float, placement: Placement, axes: Sequence[str],
         book: whether rings cost V/W, as the scaling book has it, not V/W (n-1)/n.
 
     Raises:
-        HardwareError: there is no such kind or axis, or the machine has no figure for a network that is crossed.
+        HardwareError: there is no such kind or axis, an axis comes twice, the bytes are less than none, or the machine
+            has no figure for a network that is crossed.
     """
-    return rate(kind, placement, axes, book=book).seconds(nbytes)
+    found = rate(kind, placement, axes, book=book)
+    if not nbytes >= 0:
+        raise HardwareError(f"An array of {nbytes:,} bytes was to be sent; give the bytes of the full array.")
+    return found.seconds(nbytes)
 
 
 def rate(kind: str, placement: Placement, axes: Sequence[str], *, book: bool = False) -> Rate:
     """Returns what a collective takes, whatever its size; see `seconds`.
 
     Raises:
-        HardwareError: there is no such kind or axis, or the machine has no figure for a network that is crossed.
+        HardwareError: there is no such kind or axis, an axis comes twice, or the machine has no figure for a network
+            that is crossed.
     """
     if kind not in KINDS:
         raise HardwareError(f"There is no collective `{kind}`.{closest(str(kind), KINDS)} There are {listed(KINDS)}.")
@@ -92,6 +97,10 @@ def rate(kind: str, placement: Placement, axes: Sequence[str], *, book: bool = F
         raise HardwareError(
             f"The mesh has no axis {listed(map(str, unknown))}.{closest(str(unknown[0]), placement.axes)} Its axes are"
             f" {listed(placement.axes)}."
+        )
+    if len(set(axes)) < len(axes):
+        raise HardwareError(
+            f"A collective was to run over {listed(axes)}, one of them twice. Name each mesh axis once."
         )
     if isinstance(placement.hardware.network, Torus):
         return _on_torus(kind, placement, axes, book)
@@ -165,7 +174,7 @@ def _shared(kind: str, parts: int, n: int, book: bool) -> float:
 
 def _hops(leg: Leg) -> int:
     """Hops to the farthest device of a stretch."""
-    return leg.stride * (math.ceil(leg.size / 2) if leg.ring else leg.size - 1)
+    return leg.stride * (leg.size // 2 if leg.ring else leg.size - 1)
 
 
 def _gather(link: float, legs: Sequence[Leg], chips: int, _n: int, book: bool) -> float:

@@ -58,7 +58,7 @@ def crossover(
     ends = [isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (low, high)]
     if not all(ends) or not 0 < low < high < math.inf:
         raise HardwareError(f"A crossover was looked for between {low!r} and {high!r}; give numbers, 0 < low < high.")
-    chosen = Options.of(**options)
+    chosen = Options().given(**options)
 
     def sign(sizes: np.ndarray) -> np.ndarray:
         return np.sign(seconds_at(one, name, sizes, of, chosen) - seconds_at(other, name, sizes, of, chosen))

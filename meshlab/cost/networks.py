@@ -80,7 +80,7 @@ class Switch:
         egress: bytes/s that one device sends.
         base: seconds to begin a collective.
         step: seconds for each step of a ring.
-        reduces: whether the switch can add up what passes it.
+        reduces: whether the switch can add up what passes it; no time counts on that.
     """
 
     domain: int

@@ -64,15 +64,6 @@ class Options:
         if unclear:
             raise HardwareError(f"{listed(unclear)} was given {getattr(self, unclear[0])!r}; give True or False.")
 
-    @classmethod
-    def of(cls, **options: Any) -> Options:
-        """Makes options of what was given by name.
-
-        Raises:
-            HardwareError: there is no such option, or it cannot be so; the nearest names are told.
-        """
-        return Options().given(**options)
-
     def given(self, **options: Any) -> Options:
         """Returns the same with some of them changed.
 

@@ -111,7 +111,8 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
 
     Args:
         plan: the plan; mesh axes that are varied have more than one device in it.
-        on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that on which the plan's mesh lies.
+        on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that on which the plan's mesh lies, in as
+            many slices and as it was wished to lie; a slice's shape is derived anew where mesh axes are varied.
         varied: sizes of dims and mesh axes by name, one or several each; options as in `Time.given`.
 
     Raises:
@@ -188,7 +189,10 @@ def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[A
             )
         found[name] = tuple(values.tolist())
     if problems:
-        raise HardwareError(f"This cannot be varied: {'; '.join(problems)}. Give positive integers: batch=[8, 16, 32].")
+        raise HardwareError(
+            f"This cannot be varied: {'; '.join(problems)}. Give positive integers, batch=[8, 16, 32], and machines,"
+            f' {ON}=["v5e", "h100"].'
+        )
     return found
 
 

@@ -267,16 +267,14 @@ def _over_nodes(domain: int, mesh: Mesh, wishes: Mapping[str, Wish]) -> dict[str
 
 
 def _over_slices(mesh: Mesh, count: int) -> dict[str, int]:
-    """The first mesh axes go over the slices, for the network between these is the slowest."""
+    """The first mesh axes go over the slices, for the network between these is the slowest.
+
+    They always find room: of each prime factor of `count` the mesh, which fills all slices, has enough.
+    """
     found = {}
     for name, size in mesh.shape:
         found[name] = math.gcd(size, count)
         count //= found[name]
-    if count > 1:
-        raise HardwareError(
-            f"The mesh {mesh} cannot go over so many slices: no axis is a multiple of {count}. Give the number of"
-            " slices to its first axis."
-        )
     return found
 
 

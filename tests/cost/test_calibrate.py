@@ -1,5 +1,7 @@
 """Calibration: devices are measured, written down, read back, and plans on them have times."""
 
+import os
+
 import pytest
 
 import meshlab as ml
@@ -49,6 +51,46 @@ def test_figures_are_found_again():
     assert machine.outside == ml.hardware("h100").outside  # not to be measured in one node
     off = errors(machine, 8, samples)
     assert off == pytest.approx(dict.fromkeys(("product", "copy", "all-gather", "all-reduce"), 0), abs=1e-9)
+
+
+class Lonely:
+    device_kind, platform = "something new", "gpu"
+
+    @staticmethod
+    def memory_stats():
+        return None
+
+
+def test_the_best_of_what_was_reached_counts_and_of_memory_the_largest():
+    samples = [
+        Sample("product", "float32", 1024, 2 * 1024**3 / 1e13),
+        Sample("product", "float32", 2048, 2 * 2048**3 / 3e13),
+        Sample("product", "float32", 4096, 2 * 4096**3 / 2e13),
+        Sample("copy", "float32", 2**26, 2**26 / 9e12),  # in a cache
+        Sample("copy", "float32", 2**28, 2**28 / 2e12),
+        Sample("launch", "float32", 8, 5e-6),
+        Sample("launch", "float32", 8, 3e-6),
+    ]
+    machine = fitted([Lonely()], samples)
+    assert machine.flops_per_second("float32") == pytest.approx(3e13)
+    assert machine.bytes_per_second == pytest.approx(2e12)
+    assert machine.efficiency.launch.value == 3e-6
+    assert (machine.outside, machine.tile) == (None, 1)
+    # It tells nothing of its memory, and has what the machine has.
+    assert machine.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    # One device sends nothing, so nothing is told of that; all others are held against the figures.
+    off = errors(machine, 1, samples)
+    assert off.keys() == {"product", "copy"}
+    assert off["product"] == pytest.approx(1 / 3)  # of errors of 0, 1/3 and 2/3
+    assert off["copy"] == pytest.approx((0 + (9 / 2 - 1)) / 2)
+
+
+def test_gathers_that_figures_were_made_of_are_not_held_against_them():
+    """Every other size is held out: where these took twice as long, predictions are off by a half."""
+    gathers = [s for s in perfect() if s.kind == "all-gather"]
+    halting = [Sample(s.kind, s.dtype, s.size, s.seconds * (1 + position % 2)) for position, s in enumerate(gathers)]
+    samples = [s for s in perfect() if s.kind not in ("all-gather", "all-reduce")] + halting
+    assert errors(fitted([Device()] * 8, samples), 8, samples)["all-gather"] == pytest.approx(0.5)
 
 
 def test_what_is_off_is_told():

@@ -26,6 +26,31 @@ def test_the_time_to_begin_overlaps_on_a_torus_and_adds_up_behind_switches():
     assert seconds("all-gather", 1.0, node, ("x",)) == pytest.approx(8.4e-6 + 7 * 3.4e-6)
 
 
+@pytest.mark.parametrize(
+    ("size", "wraps", "hops"),
+    [(4, "all", 2), (5, "all", 2), (8, "all", 4), (4, "none", 3), (5, "none", 4), (2, "all", 1)],
+)
+def test_a_byte_takes_as_long_as_the_hops_to_the_farthest_device(size, wraps, hops):
+    torus = Torus.of(size, link=1e11, hop=1e-6, wraps=wraps)
+    machine = Hardware.of("m", flops={}, memory=1e9, bandwidth=1e9, network=torus)
+    line = place(machine, (size,), mesh(x=size))
+    for kind, times in (("all-gather", 1), ("all-to-all", 1), ("all-reduce", 2)):
+        assert seconds(kind, 1.0, line, ("x",)) == pytest.approx(times * hops * 1e-6)
+    assert seconds("collective-permute", 1.0, line, ("x",)) == pytest.approx(1e-6)
+
+
+def test_what_the_devices_of_a_chip_and_slices_send_each_other():
+    """Of an array of 1 GB: a gather fetches the half that is missing, an exchange a quarter, a permute the own half."""
+    chip = place(hardware("v7x").ideal, (2, 2, 1), mesh(x=4, core=2))
+    slices = place(hardware("v5e").ideal, (2, 2), mesh(s=2, x=4), count=2)
+    parts = {"all-gather": 1 / 2, "all-reduce": 1, "all-to-all": 1 / 4, "collective-permute": 1 / 2}
+    for placed, axis, link in ((chip, "core", 540e9), (slices, "s", 3.125e9)):
+        for kind, part in parts.items():
+            assert seconds(kind, 1e9, placed, (axis,)) == pytest.approx(part * 1e9 / link), kind
+    # All of a slice's devices share what it fetches of an array that is split over both.
+    assert seconds("all-gather", 1e9, slices, ("s", "x")) == pytest.approx(1e9 / 2 / 4 / 3.125e9)
+
+
 def machines():
     wraps = st.sampled_from(["all", "none"])
     torus = st.builds(lambda w: Torus.of(8, 8, link=1e10, hop=0.0, wraps=w), wraps)
@@ -100,3 +125,13 @@ def test_what_cannot_be_priced_is_told():
         HardwareError, match="no figure for the network between nodes, and this collective crosses 2 of them"
     ):
         seconds("all-gather", 1.0, place(alone, None, mesh(data=2, model=8)), ("data",))
+    with pytest.raises(HardwareError, match=r"was to run over `data`, `data`, one of them twice. Name each"):
+        seconds("all-gather", 1.0, placed, ("data", "data"))
+    for nbytes in (-5.0, math.nan):
+        with pytest.raises(HardwareError, match=f"An array of {nbytes} bytes was to be sent; give the bytes"):
+            seconds("all-gather", nbytes, placed, ("data",))
+    v7x = hardware("v7x")
+    assert isinstance(v7x.network, Torus)
+    cut = dataclasses.replace(v7x, network=dataclasses.replace(v7x.network, chip=None))
+    with pytest.raises(HardwareError, match=r"no figure for what the devices of one chip send each other. Give it"):
+        seconds("all-gather", 1.0, place(cut, (2, 2, 1), mesh(data=8)), ("data",))

@@ -87,6 +87,17 @@ def test_a_row_says_what_is_explained_and_a_difference_says_how():
     ]
 
 
+def test_as_many_are_explained_as_there_are_on_either_side():
+    predicted = [planned("all-gather", ("data",), 64, 5), planned("all-gather", ("data",), 96)]
+    compiled = [
+        made("all-gather", ("data",), 32, times=3, dtype="bfloat16"),
+        made("all-gather", ("data",), 64, times=2),
+    ]
+    assert found(predicted, [*compiled, made("all-gather", ("data",), 96)]) == (False, True, [(NARROWED, 64, 32, 3)])
+    more = made("all-gather", ("data",), 32, times=7, dtype="bfloat16")
+    assert found(predicted[:1], [more]) == (False, False, [(NARROWED, 64, 32, 5)])
+
+
 @pytest.mark.parametrize(
     "compiled",
     [

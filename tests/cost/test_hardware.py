@@ -53,6 +53,34 @@ def test_ones_own_machine_takes_a_few_lines():
     assert torus.figures["network.link"].value == 1e11
 
 
+def test_figures_of_a_device_are_its_part_of_the_chip():
+    one, two = hardware("v5p"), hardware("v7x")
+    assert (one.memory_bytes, one.bytes_per_second) == (one.memory.value, one.bandwidth.value)
+    assert (2 * two.memory_bytes, 2 * two.bytes_per_second) == (two.memory.value, two.bandwidth.value)
+    assert 2 * two.flops_per_second("bfloat16") == two.rate("bfloat16").value
+
+
+def test_plain_numbers_alone_make_a_machine_that_reaches_them_at_once():
+    assert MINE.ideal == MINE
+    assert isinstance(MINE.network, Switch)
+    assert (MINE.network.base.value, MINE.network.step.value, MINE.efficiency.launch.value) == (0, 0, 0)
+    assert MINE.devices_per_chip == 1
+
+
+@pytest.mark.parametrize("machine", known().values(), ids=known())
+def test_programs_see_no_more_of_a_link_than_its_maker_specifies(machine):
+    if isinstance(machine.network, Torus) and machine.network.specified:
+        assert machine.network.link.value <= machine.network.specified.value
+
+
+@pytest.mark.parametrize("machine", known().values(), ids=known())
+def test_what_was_looked_up_can_be_looked_up_again(machine):
+    """Every figure that is not marked as recalled names a page, or what it was measured with."""
+    for name, figure in machine.figures.items():
+        if figure.verified:
+            assert "https://" in figure.source or "measured" in figure.source or "libtpu" in figure.source, name
+
+
 def test_narrow_and_wide_floats_have_rates_of_their_own():
     assert hardware("v5e").flops_per_second("float32") == 197e12  # one pass of 16 bits
     assert hardware("h100").flops_per_second("float32") == 494.5e12

@@ -51,6 +51,7 @@ def test_a_mesh_lies_as_it_is_wished():
     across = ml.lay(ml.mesh("h100", data=8, model=8), data="inside")
     assert across.on.nodes == {"data": Nodes(8, 1), "model": Nodes(1, 8)}
     assert ml.lay(across, "h200").on.nodes["model"] == Nodes(8, 1)
+    assert ml.lay(ml.mesh(data=4, model=4), "v5e:4x4", model=1).on.legs["model"] == (Leg(1, 4),)
     assert ml.lay(ml.mesh(data=8), "v6e:2x4").on.told("data") == "2 along axis 0, a line, 4 along axis 1, a line"
 
 
@@ -98,6 +99,8 @@ def test_slices_are_found_on_the_largest_machines_at_once():
             lambda: ml.lay(ml.mesh("v5e", data=8), data=2),
             r"`data` was to lie along 2; a slice of Google TPU v5e has the axes `0`, `1`. Give one",
         ),
+        (lambda: ml.lay(ml.mesh("v5e", data=8), data=(0, 2)), r"`data` was to lie along \(0, 2\); a slice of"),
+        (lambda: ml.lay(ml.mesh("v5e", data=8), data=True), r"`data` was to lie along True; a slice of"),
         (lambda: ml.lay(ml.mesh("h100", data=8), data=0), r'`data` lies "inside" a node or "across" nodes of NVIDIA'),
         (
             lambda: ml.lay(ml.mesh("v5e:2x8", data=8, m=2), data=0),

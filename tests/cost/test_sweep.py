@@ -60,7 +60,7 @@ def test_sliced_dims_follow_the_dims_that_they_are_slices_of():
     """Positions but the last predict: `seq` less one has a made-up name."""
 
     def loss(x, w):
-        return jnp.square(ml.dot(x, w, "embed").array[:, :-1]).sum()
+        return jnp.square(ml.dot(x, w, "embed").array[:, :-1])
 
     def plan(seq):
         dims = ml.dims(batch=4, seq=seq, embed=256, vocab=512)
@@ -112,6 +112,30 @@ def test_a_mesh_that_does_not_fit_is_left_out_and_said():
     found = ml.sweep(PLAN, on="v5e", data=[4, 16], model=[2, 32], seq=64, heads=64)
     assert found.reasons.keys() == {(0, 1, 1, 0, 0)}
     assert "No slice of Google TPU v5e has 512 devices" in found.reasons[0, 1, 1, 0, 0]
+
+
+def test_a_point_without_room_is_left_out_whatever_the_machine_is_called():
+    network = ml.Switch.of(8, 1e11)
+    mine = ml.Hardware.of("my machine", flops={"f32": 1e12}, memory=1e9, bandwidth=1e9, network=network)
+    found = ml.sweep(PLAN, on=["v5e", mine], data=[4, 6], batch=48, embed=192)
+    assert found.reasons.keys() == {(1, 1, 0, 0)}
+    assert "12 devices are no whole number of nodes of 8 (my machine)." in found.reasons[1, 1, 0, 0]
+
+
+def test_a_mesh_lies_at_every_point_as_it_was_wished_to_lie():
+    made = program()
+    turned = made.plan(ml.lay(ml.mesh("v5e:2x8", data=8, model=2), model=1), BOTH)
+    assert turned.time.lower > made.plan(ml.mesh("v5e:2x8", data=8, model=2), BOTH).time.lower
+    assert turned.time.lower <= turned.time.estimate <= turned.time.upper
+    slices = made.plan(ml.mesh("v5e:2*2x2", data=4, model=2), BOTH)
+    for plan, data, mesh in (
+        (turned, 8, turned.mesh),
+        (turned, 2, ml.lay(ml.mesh("v5e", data=2, model=2), model=1)),
+        (slices, 4, slices.mesh),
+        (slices, 16, ml.mesh("v5e:2*4x4", data=16, model=2)),
+    ):
+        found = ml.sweep(plan, data=data, batch=64)
+        assert found.estimate.item() == pytest.approx(program(batch=64).plan(mesh, BOTH).time.estimate)
 
 
 def test_plans_cross_where_they_take_equally_long():
@@ -247,7 +271,12 @@ def test_what_could_be_either_is_not_varied():
         (lambda: ml.sweep(RENAMED, seq=64, kv=128), r"`kv` is as long as `seq`, which is renamed to it or from it"),
         (lambda: ml.sweep(NOTHING, nothing=8), r"`nothing` has size 0 in this program, and nothing is a"),
         (lambda: ml.sweep(PLAN, prefetch="yes"), r"`prefetch` was given 'yes'; give True or False"),
+        (lambda: ml.sweep(PLAN, batch=[[8, 16]]), r"This cannot be varied: `batch` was given \[\[8, 16\]\]"),
+        (lambda: ml.sweep(PLAN, batch=8.5), r"This cannot be varied: `batch` was given 8.5"),
+        (lambda: ml.sweep(PLAN, batch=[]), r"This cannot be varied: `batch` was given \[\]"),
         (lambda: ml.sweep(PLAN, on="v55", batch=8), r"There is no machine `v55`. Did you mean `v5p` or `v5e`\?"),
+        (lambda: ml.sweep(PLAN, on=["v5e", "v5e:4,4"]), r"`4,4` in `v5e:4,4` is no slice's shape"),
+        (lambda: ml.crossover(PLAN, PLAN, "batch", 4, 8, flash=True), r"There is no option `flash`. There are"),
         (lambda: ml.sweep(PLAN, attention="none"), r"There is no attention 'none'"),
         (
             lambda: ml.sweep(PLAN, batch=[1, 2]),

@@ -250,6 +250,13 @@ def test_machines_that_cannot_be_read(explorer: Explorer, changes: dict) -> None
         read_document(json.dumps(data))
 
 
+def test_a_figure_that_a_machine_lacks_is_told(explorer: Explorer) -> None:
+    bytewise = dataclasses.replace(own(), name="bytewise", title="bytewise", flops={"int8": ml.Figure(1e14)})
+    assert explorer.on(bytewise)
+    with pytest.raises(ml.HardwareError, match="bytewise has no figure for products in float32; it has `int8`"):
+        _ = explorer.time
+
+
 def test_wishes_that_are_none() -> None:
     assert read_wishes({"b": [1, 0], "a": "inside"}) == (("a", "inside"), ("b", (1, 0)))
     with pytest.raises(TypeError, match="`a` was to lie along 'up'"):
