@@ -27,6 +27,7 @@ class Backend:
         reorders: whether products, convolutions and gathers read copies of what lies in another order in memory.
         reuses: whether what is gone before an output is made lies in its space.
         tiled: whether arrays lie in tiles of 4 KiB; see `tiled_bytes`.
+        tables: whether the addresses of what makes several arrays are counted.
 
     XLA for CPUs has no 16-bit arithmetic and combines all it can; XLA for GPUs combines up to 30 MiB
     (`xla_gpu_all_reduce_combine_threshold_bytes`, openxla/xla, xla/debug_options_flags.cc).
@@ -40,9 +41,10 @@ class Backend:
     reorders: bool = False
     reuses: bool = True
     tiled: bool = False
+    tables: bool = False
 
 
-CPU = Backend("cpu", 64, widens=True, libraries=True, reorders=True)
+CPU = Backend("cpu", 64, widens=True, libraries=True, reorders=True, tables=True)
 BACKENDS = {
     "cpu": CPU,
     "gpu": Backend("gpu", 256, combines=30 * 2**20),

@@ -186,11 +186,11 @@ class Scope:
             self.turns["viewed", read, shape] = self.graph.add(view)
         return self.turns["viewed", read, shape]
 
-    def merged(self, number: int, shape: Shape) -> int:
-        """What was just made, as made under another shape and then viewed under its own."""
+    def merged(self, number: int, made: Shape, shape: Shape) -> int:
+        """What was just made, as made under one shape and then viewed under another."""
         node = self.graph.nodes[number]
-        view = Node("view", (number,), node.buffer, node.shape, self.step)
-        view.dtype, node.shape = node.dtype, shape
+        view = Node("view", (number,), node.buffer, shape, self.step)
+        view.dtype, node.shape = node.dtype, made
         return self.graph.add(view)
 
     def wide(self, read: int) -> int:

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ..engine.steps import Step
 
 Clusters = dict[int, Cluster]
+# What makes several arrays, and so a table of their addresses; a loop's is of all that goes into a turn, and of a counter.
+_TABLES = frozenset(("several", "opaque", "loop", "branch"))
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -59,11 +61,13 @@ class Live:
         arguments: the buffers of arguments and constants, in order.
         held: all other buffers, in the order in which they are made.
         points: for each point in time the step that runs; None for what comes in.
+        tables: for each node with several results, or loop, of how many arrays it holds the addresses.
     """
 
     arguments: Sequence[Held]
     held: Sequence[Held]
     points: Sequence[Step | None]
+    tables: Sequence[int]
 
 
 def live(graph: Graph) -> Live:
@@ -81,7 +85,7 @@ def live(graph: Graph) -> Live:
         held = within.get(number) if number is not None else None
         if held is not None:
             held.output, held.end = position, len(walk.points)
-    return Live([held for held in arguments.values() if held is not None], walk.held, walk.points)
+    return Live([held for held in arguments.values() if held is not None], walk.held, walk.points, walk.tables)
 
 
 def breadth_first(found: Clusters) -> list[int]:
@@ -91,6 +95,10 @@ def breadth_first(found: Clusters) -> list[int]:
     for number, cluster in found.items():
         for read in cluster.reads:
             users[read].append(number)
+    for number, cluster in found.items():
+        if len(users[number]) > 1:
+            turn = {user: place for place, user in enumerate(cluster.users)}
+            users[number].sort(key=lambda user: turn.get(user, len(turn)))  # noqa: B023
     queue = collections.deque(number for number, count in missing.items() if not count)
     order = []
     while queue:
@@ -109,6 +117,7 @@ class _Walk:
     def __init__(self):
         self.held: list[Held] = []
         self.points: list[Step | None] = []
+        self.tables: list[int] = []
         self.depth = 0
 
     def block(
@@ -136,12 +145,15 @@ class _Walk:
         same, last = _same_bytes(graph, found, order)
         kept = {same[n] for n in graph.outputs if n is not None}
         at: dict[int, int] = {}
+        parts = collections.Counter(node.reads[0] for node in graph.nodes if node.kind == "part")
         for index, number in enumerate(order):
             node, cluster = graph.nodes[number], found[number]
             for inner in node.inner:
                 self.inside(node, inner)
             at[number] = point = len(self.points)
             self.points.append(node.step)
+            if node.kind in _TABLES and node.buffer is None:
+                self.tables.append(len(node.reads) + 1 if node.kind == "loop" else parts[number])
             for read in cluster.reads:
                 held = within.get(read)
                 if held is not None:
@@ -212,7 +224,7 @@ def _carry(graph: Graph, found: Clusters):
             starts[position] = carry
             found[carry] = Cluster((start,), (carry,))
         node.starts = tuple(starts)
-        found[number] = Cluster(tuple(dict.fromkeys((*starts, *node.reads[count:]))), (number,))
+        found[number] = found[number]._replace(reads=tuple(dict.fromkeys((*starts, *node.reads[count:]))))
 
 
 def _copy_outputs(graph: Graph, found: Clusters):
@@ -250,10 +262,6 @@ def _copy_old(body: Graph, found: Clusters, carries: int):
         node = body.nodes[old]
         copy = body.add(Node("copy", (old,), node.buffer, node.shape, None))
         for n in users.get(old, ()):
-            reads, inside, aligned = found[n]
-            found[n] = Cluster(
-                tuple(copy if r == old else r for r in reads),
-                inside,
-                frozenset(copy if r == old else r for r in aligned),
-            )
-        found[copy] = Cluster((old,), (copy,))
+            reads, aligned = ([copy if r == old else r for r in of] for of in (found[n].reads, found[n].aligned))
+            found[n] = found[n]._replace(reads=tuple(reads), aligned=frozenset(aligned))
+        found[copy] = Cluster((old,), (copy,), users=found[old].users)

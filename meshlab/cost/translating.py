@@ -172,13 +172,30 @@ def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
         lengths = [math.prod(shape[a] for a in axes) for axes in inner]
         sizes.append(lengths[side])
         plain = tuple(n for n in shape if n != 1) if single else (*(shape[a] for a in batch), *lengths)
-        reads.append(scope.viewed(read, plain))
+        reads.append(_as_matrix(scope, read, plain, lengths[side]))
     result, shape = scope.node("opaque", reads, made[0]), scope.builder.shape(made[0])
     merged = (*shape[: len(batched[0])], *sizes)
-    if len(merged) != len(shape) and len(reads) == len(operands):
-        result = scope.merged(result, merged)
+    if len(reads) == len(operands):
+        result = _of_matrices(scope, result, merged)
     scope.graph.nodes[result].op = "dot_general"
     scope.env[made[0]] = result
+
+
+def _as_matrix(scope: Scope, read: int, plain: Shape, free: int) -> int:
+    """An operand of a product as XLA reads it; a vector, whose axes of size 1 it takes away, gets one for a matrix."""
+    if free != 1 or not scope.builder.backend.reorders:
+        return scope.viewed(read, plain)
+    bare = tuple(n for n in plain if n != 1)
+    return scope.viewed(scope.viewed(read, bare), (*bare, 1))
+
+
+def _of_matrices(scope: Scope, result: int, merged: Shape) -> int:
+    """What a product makes, as XLA makes it: axes in one, and those of size 1 taken away and put back for vectors."""
+    shape = scope.graph.nodes[result].shape
+    bare = tuple(n for n in merged if n != 1)
+    if 1 in merged[-2:] and bare != shape and scope.builder.backend.reorders:
+        return scope.viewed(scope.merged(result, merged, bare), shape)
+    return scope.merged(result, merged, shape) if len(merged) != len(shape) else result
 
 
 @_rule("div")
