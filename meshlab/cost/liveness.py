@@ -41,6 +41,8 @@ class Held:
         output: the position of the output that it is; -1 for the others.
         argument: the position of the argument (or constant) that it is; -1 for the others.
         over: those that it may be written over, each where it is read for the last time.
+        after: those of them that it is written over in the heap: XLA's heap does not look through other shapes, or
+            through what makes several arrays, and lets alone what a loop carries (`HeapSimulator::RunComputation`).
         rank: tells buffers of one size apart: those inside loops first, then by what needs them first.
     """
 
@@ -50,6 +52,7 @@ class Held:
     output: int = -1
     argument: int = -1
     over: tuple[Held, ...] = ()
+    after: tuple[Held, ...] = ()
     rank: tuple[int, int] = (0, 0)
 
 
@@ -144,6 +147,7 @@ class _Walk:
         order = breadth_first({number: found[number] for number in needed})
         same, last = _same_bytes(graph, found, order)
         kept = {same[n] for n in graph.outputs if n is not None}
+        carried = {same[start] for number in order for start in graph.nodes[number].starts}
         at: dict[int, int] = {}
         parts = collections.Counter(node.reads[0] for node in graph.nodes if node.kind == "part")
         for index, number in enumerate(order):
@@ -163,9 +167,12 @@ class _Walk:
             elif node.buffer is not None and node.kind != "source" and number not in elsewhere:
                 begin = at[node.reads[0]] if node.kind == "part" else point
                 ending = (read for read in cluster.aligned if last[same[read]] == index and same[read] not in kept)
-                over = (within.get(n) for n in ending if graph.nodes[n].shape == node.shape)
+                over = {n: within.get(n) for n in ending if graph.nodes[n].shape == node.shape}
                 rank = (-self.depth, place[number])
-                held = Held(node.buffer, begin, point, over=tuple(h for h in over if h is not None), rank=rank)
+                held = Held(node.buffer, begin, point, rank=rank)
+                held.over = tuple(h for h in over.values() if h is not None)
+                if number not in carried:
+                    held.after = tuple(h for n, h in over.items() if h in held.over and _is_own(graph, same, n))
                 within[number] = held
                 self.held.append(held)
         return within
@@ -208,7 +215,12 @@ def _same_bytes(graph: Graph, found: Clusters, order: Sequence[int]) -> tuple[di
 
 def _fresh(graph: Graph, same: dict[int, int], number: int) -> bool:
     """Whether a node's bytes are a buffer of its own, which may be written over."""
-    return same[number] == number and graph.nodes[number].kind not in ("source", "part") and number not in graph.outputs
+    return _is_own(graph, same, number) and graph.nodes[number].kind != "source" and number not in graph.outputs
+
+
+def _is_own(graph: Graph, same: dict[int, int], number: int) -> bool:
+    """Whether a node is the one that makes the bytes that it stands for, and makes nothing else."""
+    return same[number] == number and graph.nodes[number].kind != "part"
 
 
 def _carry(graph: Graph, found: Clusters):

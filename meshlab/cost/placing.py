@@ -146,7 +146,7 @@ def _written_over(heap: Sequence[Held], size: Mapping[int, int]) -> tuple[np.nda
     before = np.full(len(heap), -1)
     taken = set()
     for i, held in enumerate(heap):
-        for over in held.over:
+        for over in held.after:
             at = position.get(id(over))
             if at is not None and at not in taken and over.end == held.begin and size[id(over)] == size[id(held)]:
                 ends[at] = held.begin
