@@ -65,7 +65,8 @@ class _Clustering:
         for place, number in enumerate(self.order):
             self.place[number] = place
         self.users: list[list[int]] = [[] for _ in self.nodes]
-        for number in self.order:
+        # XLA lists users in the order in which they were made, and what joins all-reduces was made last.
+        for number in dict.fromkeys((*graph.before, *self.order)):
             for read in dict.fromkeys(self.nodes[number].reads):
                 self.users[read].append(number)
         self.returned = {n for n in graph.outputs if n is not None}

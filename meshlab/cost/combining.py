@@ -34,6 +34,7 @@ def combine(graph: Graph, found: Sequence[tuple[Kind, int]], most: float):
     while any(count > 1 for count in collections.Counter(left.values()).values()):
         if not order:
             whole = topological(graph)
+            graph.before = graph.before or tuple(whole)
             order = [number for number in whole if number in left]
             waits = _waits(graph, whole, bits)
         taken = _taken(graph, order, left, waits, bits, most)

@@ -122,6 +122,7 @@ class Graph:
         outputs: the nodes that the block returns; None for literals.
         kept: how large each output is.
         libraries: whether large sums are handed to a library.
+        before: the nodes in order (`topological`) before any were made one; empty if none were.
     """
 
     def __init__(self, libraries: bool = False):
@@ -131,6 +132,7 @@ class Graph:
         self.outside: dict[Key, int] = {}
         self.outputs: list[int | None] = []
         self.kept: list[Buffer | None] = []
+        self.before: tuple[int, ...] = ()
 
     def add(self, node: Node) -> int:
         """Adds a node; returns its number."""
