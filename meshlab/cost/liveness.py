@@ -129,6 +129,7 @@ class _Walk:
         found: Clusters,
         within: dict[int, Held | None],
         elsewhere: frozenset[int] = frozenset(),
+        is_turn: bool = False,
     ) -> dict[int, Held | None]:
         """Lays a block on the points.
 
@@ -137,6 +138,7 @@ class _Walk:
             found: those that are stored.
             within: the buffers that its inputs are in; those of the others are added.
             elsewhere: nodes whose results are written to buffers of the block around.
+            is_turn: whether it is a loop's turn, to which XLA hands what comes in the last first.
 
         Returns:
             The buffer that each node's bytes are in.
@@ -144,7 +146,9 @@ class _Walk:
         _carry(graph, found)
         needed = depth_first(graph, {number: cluster.reads for number, cluster in found.items()})
         place = {number: position for position, number in enumerate(needed)}
-        order = breadth_first({number: found[number] for number in needed})
+        sources = [number for number in needed if graph.nodes[number].kind == "source"]
+        others = [number for number in needed if graph.nodes[number].kind != "source"]
+        order = breadth_first({n: found[n] for n in (*(reversed(sources) if is_turn else sources), *others)})
         same, last = _same_bytes(graph, found, order)
         kept = {same[n] for n in graph.outputs if n is not None}
         carried = {same[start] for number in order for start in graph.nodes[number].starts}
@@ -183,7 +187,7 @@ class _Walk:
         if node.kind == "loop":
             _copy_old(inner, found, node.carries)
         self.depth += 1
-        self.block(inner, found, {}, frozenset(n for n in inner.outputs if n is not None))
+        self.block(inner, found, {}, frozenset(n for n in inner.outputs if n is not None), node.kind == "loop")
         self.depth -= 1
 
 

@@ -157,6 +157,12 @@ def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
         both = [scope.node("spread", (r,), made[0], reused=True) for r in operands if r is not None]
         scope.env[made[0]] = scope.node("map", both, made[0])
         return
+    if _of_vectors(scope, operands, contracted, batched):
+        both = [r for r in operands if r is not None]
+        terms = scope.node("map", both, scope.operand(step, 0))
+        scope.graph.nodes[terms].op = "mul"
+        scope.env[made[0]] = _summed(scope, terms, made[0])
+        return
     reads, sizes = [], []
     for side, read in enumerate(operands):
         if read is None:
@@ -220,6 +226,27 @@ def _is_outer(scope: Scope, operands: Sequence[int | None], contracted: Sequence
     """Whether a product sums over a single element: then it is a multiplication, element by element."""
     first = operands[0]
     return first is not None and math.prod(scope.graph.nodes[first].shape[a] for a in contracted[0]) == 1
+
+
+def _of_vectors(
+    scope: Scope,
+    operands: Sequence[int | None],
+    contracted: Sequence[Sequence[int]],
+    batched: Sequence[Sequence[int]],
+) -> bool:
+    """Whether a product is of vectors alone: then XLA multiplies them, and sums (`AlgebraicSimplifier`)."""
+    for side, read in enumerate(operands):
+        taken = {*contracted[side], *batched[side]}
+        if read is None or any(n != 1 for a, n in enumerate(scope.graph.nodes[read].shape) if a not in taken):
+            return False
+    return scope.builder.backend.reorders
+
+
+def _summed(scope: Scope, read: int, key: Key) -> int:
+    """The sum of what was just made."""
+    number = scope.node("fold", (read,), key, expensive=True)
+    scope.graph.nodes[number].op = "reduce_sum"
+    return number
 
 
 @_rule("conv_general_dilated")
