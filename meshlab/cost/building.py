@@ -24,6 +24,7 @@ from .backends import Backend
 from .combining import combine
 from .dataflow import Key, entering, keys
 from .nodes import Buffer, Graph, Node
+from .relaying import relay
 from .translating import numbers, translate
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class Builder:
             if carries is not None and position >= carries and number is not None:
                 store = Node("store", (number,), None, graph.nodes[number].shape, scope.step)
                 graph.outputs[position] = graph.add(store)
+        relay(graph, scope.copies)
         combine(graph, scope.reductions, self.backend.combines)
         return graph
 
@@ -120,6 +122,7 @@ class Scope:
         turns: operands whose axes were put in another order, by node and order.
         reductions: the all-reduces, with what makes them alike.
         relaid: nodes whose axes are in another order in memory.
+        copies: nodes that put the axes of what they read in another order, for a collective.
     """
 
     def __init__(self, builder: Builder):
@@ -129,6 +132,7 @@ class Scope:
         self.turns: dict[tuple, int] = {}
         self.reductions: list[tuple[tuple, int]] = []
         self.relaid: set[int] = set()
+        self.copies: list[int] = []
 
     # Values
 
@@ -279,7 +283,8 @@ class Scope:
         elif hop.kind == "all-reduce":
             self.env[key] = self.reduced(read, key, hop.axes, "reduce_sum")
         elif self.reorders(hop, start):
-            gathered = self.node("collective", (self.node("permute", (read,), start),), key)
+            self.copies.append(self.node("permute", (read,), start))
+            gathered = self.node("collective", (self.copies[-1],), key)
             # What computes element by element reads it as it lies; all else reads a copy.
             self.env[key] = self.node("view", (gathered,), key)
             self.relaid.add(self.env[key])
