@@ -154,16 +154,7 @@ class _Clustering:
     def run(self) -> dict[int, Cluster]:
         if self.graph.libraries:
             self.libraries()
-        # Who reads each node by now, in XLA's order; an output is read by one more.
-        self.now = [list(users) for users in self.users]
-        for number in self.returned:
-            self.now[number].append(-1)
-        for root, cluster in self.library_of.items():
-            for number in cluster.inside:
-                for read in self.nodes[number].reads:
-                    _add(self.now[read], root)
-                    if number != root:
-                        _remove(self.now[read], number)
+        self.list_users()
         needed = [False] * len(self.nodes)
         for number in self.returned | self.stored:
             needed[number] = True
@@ -183,6 +174,18 @@ class _Clustering:
             for read in cluster.reads:
                 needed[read] = True
         return {n: found[n]._replace(users=tuple(self.now[n])) for n in self.order if n in found}
+
+    def list_users(self):
+        """Lists who reads each node by now, in XLA's order; an output is read by one more."""
+        self.now = [list(users) for users in self.users]
+        for number in self.returned:
+            self.now[number].append(-1)
+        for root, cluster in self.library_of.items():
+            for number in cluster.inside:
+                for read in self.nodes[number].reads:
+                    _add(self.now[read], root)
+                    if number != root:
+                        _remove(self.now[read], number)
 
     def cluster(self, root: int) -> Cluster:
         """Takes in what a node reads, and what that reads, the last first."""

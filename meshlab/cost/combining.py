@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import collections
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from ..engine.code import item_bytes
 from .nodes import Graph, Node, topological
 
-Kind = tuple
+Kind = Hashable
 
 
 def combine(graph: Graph, found: Sequence[tuple[Kind, int]], most: float):
@@ -28,37 +28,32 @@ def combine(graph: Graph, found: Sequence[tuple[Kind, int]], most: float):
         most: so many bytes they have together at most.
     """
     left = {number: kind for kind, number in found}
-    bits = {number: 1 << place for place, number in enumerate(left)}
     order: list[int] = []
-    waits: Sequence[int] = ()
+    waits: Mapping[int, tuple[int, int]] = {}
     while any(count > 1 for count in collections.Counter(left.values()).values()):
         if not order:
             whole = topological(graph)
             graph.before = graph.before or tuple(whole)
             order = [number for number in whole if number in left]
-            waits = _waits(graph, whole, bits)
-        taken = _taken(graph, order, left, waits, bits, most)
+            waits = _waits(graph, whole, left)
+        taken = _taken(graph, order, left, waits, most)
         if len(taken) > 1:
             _join(graph, taken)
             order = []
 
 
-def _waits(graph: Graph, order: Sequence[int], bits: Mapping[int, int]) -> list[int]:
-    """For each node the all-reduces that it waits for, as bits."""
+def _waits(graph: Graph, order: Sequence[int], left: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """For each all-reduce a bit of its own, and those of the others that it waits for."""
+    bits = {number: 1 << place for place, number in enumerate(left)}
     found = [0] * len(graph.nodes)
     for number in order:
         for read in graph.nodes[number].reads:
             found[number] |= found[read] | bits.get(read, 0)
-    return found
+    return {number: (bit, found[number]) for number, bit in bits.items()}
 
 
 def _taken(
-    graph: Graph,
-    order: Sequence[int],
-    left: dict[int, Kind],
-    waits: Sequence[int],
-    bits: Mapping[int, int],
-    most: float,
+    graph: Graph, order: Sequence[int], left: dict[int, Kind], waits: Mapping[int, tuple[int, int]], most: float
 ) -> list[int]:
     """Takes from those that are left the ones that are made one next, in order."""
     taken: list[int] = []
@@ -67,13 +62,13 @@ def _taken(
         if number not in left or (kind is not None and left[number] != kind):
             continue
         kind = left[number]
-        one = _nbytes(graph.nodes[number])
-        if one <= most and (size + one > most or waits[number] & members):
+        one, (bit, waiting) = _nbytes(graph.nodes[number]), waits[number]
+        if one <= most and (size + one > most or waiting & members):
             break
         del left[number]
         if one <= most:
             taken.append(number)
-            size, members = size + one, members | bits[number]
+            size, members = size + one, members | bit
     return taken
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..engine.steps import Step
 
 Clusters = dict[int, Cluster]
-# What makes several arrays, and so a table of their addresses; a loop's is of all that goes into a turn, and of a counter.
+# What makes several arrays, and so a table of their addresses; a loop's is of all that goes into a turn, and a counter.
 _TABLES = frozenset(("several", "opaque", "loop", "branch"))
 
 
@@ -99,9 +99,8 @@ def breadth_first(found: Clusters) -> list[int]:
         for read in cluster.reads:
             users[read].append(number)
     for number, cluster in found.items():
-        if len(users[number]) > 1:
-            turn = {user: place for place, user in enumerate(cluster.users)}
-            users[number].sort(key=lambda user: turn.get(user, len(turn)))  # noqa: B023
+        listed = [user for user in cluster.users if user in users[number]]
+        users[number] = [*listed, *(user for user in users[number] if user not in listed)]
     queue = collections.deque(number for number, count in missing.items() if not count)
     order = []
     while queue:

@@ -42,7 +42,7 @@ def times(begins: Array, ends: Array, ranks: Array, over: Array) -> tuple[Array,
 
 
 def packed(
-    begins: Array, ends: Array, sizes: Array, ranks: Array | None = None, over: Array | None = None, step: int = 1
+    begins: Array, ends: Array, sizes: Array, ranks: Array | None = None, over: Array | None = None, *, step: int = 1
 ) -> int:
     """Returns the size of the heap.
 

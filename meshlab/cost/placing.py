@@ -59,7 +59,7 @@ class Placed:
         ends = np.array([held.end + 1 for held in self.heap], int)
         ranks = np.empty(len(self.heap), int)
         ranks[sorted(range(len(self.heap)), key=lambda i: self.heap[i].rank)] = np.arange(len(self.heap))
-        return packed(begins, ends, sizes, ranks, self.over, step)
+        return packed(begins, ends, sizes, ranks, self.over, step=step)
 
     def heap_bytes(self, nbytes: Callable[[Held], Numbers]) -> Numbers:
         """Returns the bytes in the heap at each point: [points], or [points, …] for sizes that are arrays."""
