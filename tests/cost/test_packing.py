@@ -69,6 +69,13 @@ def test_what_is_written_over_lies_where_that_lay():
     assert (apart, together) == (16, 8)
 
 
+def test_alike_buffers_are_put_in_by_rank():
+    begins, ends = arrays([5, 2, 0, 5, 1, 0, 2, 6], [7, 4, 2, 7, 5, 8, 6, 7])
+    sizes, ranks = arrays([4, 4, 4, 4, 4, 4, 4, 6], range(8))
+    assert packed(begins, ends, sizes) == packed(begins, ends, sizes, ranks) == 22
+    assert packed(begins, ends, sizes, ranks[::-1]) == 18
+
+
 def test_buffers_begin_at_multiples_of_a_step():
     begins, ends, sizes = arrays([0, 0, 0], [2, 2, 2], [100, 10, 4])
     assert packed(begins, ends, sizes) == 114

@@ -183,3 +183,12 @@ def test_copies_for_a_gather_are_made_of_what_it_is_computed_of():
     # What others read as well is not made anew in another order.
     assert nodes[shared].kind == "map"
     assert nodes[shared].reads == (y,)
+
+
+def test_what_is_gathered_along_another_axis_is_computed_in_its_order():
+    shapes = (ml.f32[Batch, Hidden],) * 2
+    graph = graph_of(lambda x, y: x * y, *shapes, layout={"hidden": "x", "out": {"hidden": None}})
+    (gathered,) = [node for node in graph.nodes if node.kind == "collective"]
+    (product,) = [node for node in graph.nodes if node.op == "mul"]
+    assert graph.nodes[gathered.reads[0]].kind == "view"
+    assert [graph.nodes[read].kind for read in product.reads] == ["permute", "permute"]
