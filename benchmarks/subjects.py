@@ -65,11 +65,11 @@ class Sizes:
         block: of a feed-forward block.
     """
 
-    text: dict[str, int]
-    experts: dict[str, int]
-    patches: dict[str, int]
-    images: dict[str, int]
-    block: dict[str, int]
+    text: dict[str, Any]
+    experts: dict[str, Any]
+    patches: dict[str, Any]
+    images: dict[str, Any]
+    block: dict[str, Any]
 
 
 TILES = Sizes(

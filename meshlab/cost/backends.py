@@ -31,6 +31,7 @@ class Backend:
         thrifty: whether steps run in the order in which least memory is alive, and all-reduces write over what they
             read; else in that in which they can run first.
         gaps: whether the gaps between buffers count.
+        tables: whether the addresses of what makes several arrays are counted.
 
     What is said of XLA for TPUs was read in programs that libtpu 0.0.42 compiled, and its peak is that of what is
     alive. XLA for CPUs has no 16-bit arithmetic and combines all it can; XLA for GPUs combines up to 30 MiB
@@ -48,6 +49,7 @@ class Backend:
     rounds: bool = False
     thrifty: bool = False
     gaps: bool = True
+    tables: bool = False
 
     @property
     def product(self) -> str:
@@ -55,7 +57,7 @@ class Backend:
         return "product" if self.fuses else "opaque"
 
 
-CPU = Backend("cpu", 64, widens=True, libraries=True, reorders=True)
+CPU = Backend("cpu", 64, widens=True, libraries=True, reorders=True, tables=True)
 BACKENDS = {
     "cpu": CPU,
     "gpu": Backend("gpu", 256, combines=30 * 2**20),

@@ -25,6 +25,7 @@ from .combining import combine
 from .dataflow import Key, entering, keys
 from .narrowing import store_rounded
 from .nodes import Buffer, Graph, Node
+from .relaying import relay
 from .translating import numbers, translate
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class Builder:
             if carries is not None and position >= carries and number is not None:
                 store = Node("store", (number,), None, graph.nodes[number].shape, scope.step)
                 graph.outputs[position] = graph.add(store)
+        relay(graph, scope.copies)
         combine(graph, scope.reductions, self.backend.combines)
         if self.backend.rounds:
             store_rounded(graph)
@@ -123,6 +125,7 @@ class Scope:
         turns: operands whose axes were put in another order, by node and order.
         reductions: the all-reduces, with what makes them alike.
         relaid: nodes whose axes are in another order in memory.
+        copies: nodes that put the axes of what they read in another order, for a collective.
     """
 
     def __init__(self, builder: Builder):
@@ -132,6 +135,7 @@ class Scope:
         self.turns: dict[tuple, int] = {}
         self.reductions: list[tuple[tuple, int]] = []
         self.relaid: set[int] = set()
+        self.copies: list[int] = []
 
     # Values
 
@@ -189,11 +193,11 @@ class Scope:
             self.turns["viewed", read, shape] = self.graph.add(view)
         return self.turns["viewed", read, shape]
 
-    def merged(self, number: int, shape: Shape) -> int:
-        """What was just made, as made under another shape and then viewed under its own."""
+    def merged(self, number: int, made: Shape, shape: Shape) -> int:
+        """What was just made, as made under one shape and then viewed under another."""
         node = self.graph.nodes[number]
-        view = Node("view", (number,), node.buffer, node.shape, self.step)
-        view.dtype, node.shape = node.dtype, shape
+        view = Node("view", (number,), node.buffer, shape, self.step)
+        view.dtype, node.shape = node.dtype, made
         return self.graph.add(view)
 
     def wide(self, read: int) -> int:
@@ -293,7 +297,8 @@ class Scope:
         elif hop.kind == "all-reduce":
             self.env[key] = self.reduced(read, key, hop.axes, "reduce_sum")
         elif self.reorders(hop, start):
-            gathered = self.node("collective", (self.node("permute", (read,), start),), key)
+            self.copies.append(self.node("permute", (read,), start))
+            gathered = self.node("collective", (self.copies[-1],), key)
             # What computes element by element reads it as it lies; all else reads a copy.
             self.env[key] = self.node("view", (gathered,), key)
             self.relaid.add(self.env[key])

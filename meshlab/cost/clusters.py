@@ -45,11 +45,13 @@ class Cluster(NamedTuple):
         reads: the nodes that it reads from memory, by number.
         inside: the nodes that are computed inside it, itself too.
         aligned: those of what it reads that it reads element by element, each where it writes.
+        users: the stored nodes that read it, in the order in which XLA lists them.
     """
 
     reads: tuple[int, ...]
     inside: tuple[int, ...]
     aligned: frozenset[int] = frozenset()
+    users: tuple[int, ...] = ()
 
 
 def clustered(graph: Graph) -> dict[int, Cluster]:
@@ -65,7 +67,8 @@ class _Clustering:
         for place, number in enumerate(self.order):
             self.place[number] = place
         self.users: list[list[int]] = [[] for _ in self.nodes]
-        for number in self.order:
+        # XLA lists users in the order in which they were made, and what joins all-reduces was made last.
+        for number in dict.fromkeys((*graph.before, *self.order)):
             for read in dict.fromkeys(self.nodes[number].reads):
                 self.users[read].append(number)
         self.returned = {n for n in graph.outputs if n is not None}
@@ -153,15 +156,7 @@ class _Clustering:
     def run(self) -> dict[int, Cluster]:
         if self.graph.backend.libraries:
             self.libraries()
-        # Who reads each node by now; an output is read by one more.
-        self.now = [set(users) for users in self.users]
-        for number in self.returned:
-            self.now[number].add(-1)
-        for root, cluster in self.library_of.items():
-            for number in cluster.inside:
-                for read in self.nodes[number].reads:
-                    self.now[read].discard(number)
-                    self.now[read].add(root)
+        self.list_users()
         needed = [False] * len(self.nodes)
         for number in self.returned | self.stored:
             needed[number] = True
@@ -180,7 +175,19 @@ class _Clustering:
             found[number] = cluster
             for read in cluster.reads:
                 needed[read] = True
-        return {number: found[number] for number in self.order if number in found}
+        return {n: found[n]._replace(users=tuple(self.now[n])) for n in self.order if n in found}
+
+    def list_users(self):
+        """Lists who reads each node by now, in XLA's order; an output is read by one more."""
+        self.now = [list(users) for users in self.users]
+        for number in self.returned:
+            self.now[number].append(-1)
+        for root, cluster in self.library_of.items():
+            for number in cluster.inside:
+                for read in self.nodes[number].reads:
+                    _add(self.now[read], root)
+                    if number != root:
+                        _remove(self.now[read], number)
 
     def cluster(self, root: int) -> Cluster:
         """Takes in what a node reads, and what that reads, the last first."""
@@ -202,11 +209,11 @@ class _Clustering:
     def move_in(self, number: int, root: int):
         """Notes who reads what, when a node is computed inside another."""
         now = self.now
-        now[number].discard(root)
+        _remove(now[number], root)
         for read in self.nodes[number].reads:
+            _add(now[read], root)
             if not now[number]:
-                now[read].discard(number)
-            now[read].add(root)
+                _remove(now[read], number)
 
     # What must not be computed twice
 
@@ -334,6 +341,19 @@ class _Growing:
         if node.kind in _BRANCHING or node.op == "pad":
             return times == 1 and readers == 1 and self.readers[number] == 1
         return times <= _MOST_TIMES
+
+
+def _add(users: list[int], user: int):
+    """Lists a user, if it is not listed."""
+    if user not in users:
+        users.append(user)
+
+
+def _remove(users: list[int], user: int):
+    """Takes a user off a list, and puts the last into its place, as XLA does (`HloInstruction::Users`)."""
+    if user in users:
+        users[users.index(user)] = users[-1]
+        users.pop()
 
 
 def _reads_one(node: Node, nodes: Sequence[Node]) -> bool:

@@ -2,20 +2,24 @@
 
     all-reduce of q, of k, of v     one all-reduce of (q, k, v): none waits for another
 
-Of those that are alike, each joins the one before it (in the order in which their results are needed), unless it waits
-for one that has joined already (openxla/xla, `AllReduceCombiner`).
+XLA starts with the first that is left, in the order in which their results are needed, and adds those like it, up to
+the one that waits for one of them; then it orders anew, for what waits for one waits for all by now, and starts again
+(openxla/xla, `AllReduceCombiner`, `CombineInstructionsByKey`).
 """
 
 from __future__ import annotations
 
+import collections
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from ..engine.code import item_bytes
-from .nodes import Graph, Node, ancestors, topological
+from .nodes import Graph, Node, topological
+
+Kind = Hashable
 
 
-def combine(graph: Graph, found: Sequence[tuple[tuple, int]], most: float):
+def combine(graph: Graph, found: Sequence[tuple[Kind, int]], most: float):
     """Makes one of all-reduces that are alike and do not wait for each other.
 
     Args:
@@ -23,40 +27,58 @@ def combine(graph: Graph, found: Sequence[tuple[tuple, int]], most: float):
         found: what makes an all-reduce alike to others (mesh axes, what it computes, dtype), and its node.
         most: so many bytes they have together at most.
     """
-    groups: dict[tuple, list[int]] = {}
-    for kind, number in found:
-        groups.setdefault(kind, []).append(number)
-    if all(len(group) == 1 for group in groups.values()):
-        return
-    place = {number: position for position, number in enumerate(topological(graph))}
-    after = ancestors(graph)
-    for group in groups.values():
-        taken: list[int] = []
-        for number in sorted(group, key=place.__getitem__):
-            size = sum(_nbytes(graph.nodes[t]) for t in (*taken, number))
-            if size > most or any(after[number] >> t & 1 or after[t] >> number & 1 for t in taken):
-                _join(graph, taken, after)
-                taken = []
+    left = {number: kind for kind, number in found}
+    order: list[int] = []
+    waits: Mapping[int, tuple[int, int]] = {}
+    while any(count > 1 for count in collections.Counter(left.values()).values()):
+        if not order:
+            whole = topological(graph)
+            graph.before = graph.before or tuple(whole)
+            order = [number for number in whole if number in left]
+            waits = _waits(graph, whole, left)
+        taken = _taken(graph, order, left, waits, most)
+        if len(taken) > 1:
+            _join(graph, taken)
+            order = []
+
+
+def _waits(graph: Graph, order: Sequence[int], left: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """For each all-reduce a bit of its own, and those of the others that it waits for."""
+    bits = {number: 1 << place for place, number in enumerate(left)}
+    found = [0] * len(graph.nodes)
+    for number in order:
+        for read in graph.nodes[number].reads:
+            found[number] |= found[read] | bits.get(read, 0)
+    return {number: (bit, found[number]) for number, bit in bits.items()}
+
+
+def _taken(
+    graph: Graph, order: Sequence[int], left: dict[int, Kind], waits: Mapping[int, tuple[int, int]], most: float
+) -> list[int]:
+    """Takes from those that are left the ones that are made one next, in order."""
+    taken: list[int] = []
+    kind, size, members = None, 0.0, 0
+    for number in order:
+        if number not in left or (kind is not None and left[number] != kind):
+            continue
+        kind = left[number]
+        one, (bit, waiting) = _nbytes(graph.nodes[number]), waits[number]
+        if one <= most and (size + one > most or waiting & members):
+            break
+        del left[number]
+        if one <= most:
             taken.append(number)
-        _join(graph, taken, after)
+            size, members = size + one, members | bit
+    return taken
 
 
 def _nbytes(node: Node) -> float:
     return math.prod(node.shape) * item_bytes(node.dtype)
 
 
-def _join(graph: Graph, taken: Sequence[int], after: list[int]):
-    """Makes all-reduces the results of one node, and has all that wait for one of them wait for all."""
-    if len(taken) <= 1:
-        return
+def _join(graph: Graph, taken: Sequence[int]):
+    """Makes all-reduces the results of one node."""
     nodes = graph.nodes
     main = graph.add(Node("several", [nodes[n].reads[0] for n in taken], None, (), nodes[taken[-1]].step))
-    members, waits = 0, 1 << main
-    for position, number in enumerate(taken):
-        nodes[number].kind, nodes[number].reads, nodes[number].place = "part", (main,), position
-        members |= 1 << number
-        waits |= after[number]
-    for number, bits in enumerate(after):
-        if bits & members:
-            after[number] = bits | waits
-    after.append(waits & ~members)
+    for place, number in enumerate(taken):
+        nodes[number].kind, nodes[number].reads, nodes[number].place = "part", (main,), place

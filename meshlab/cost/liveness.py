@@ -14,6 +14,7 @@ written over the old one, unless something may still read that.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from ..engine.steps import Step
 
 Clusters = dict[int, Cluster]
+# What makes several arrays, and so a table of their addresses; a loop's is of all that goes into a turn, and a counter.
+_TABLES = frozenset(("several", "opaque", "loop", "branch"))
 
 
 @dataclasses.dataclass(eq=False, slots=True)
@@ -39,6 +42,8 @@ class Held:
         output: the position of the output that it is; -1 for the others.
         argument: the position of the argument (or constant) that it is; -1 for the others.
         over: those that it may be written over, each where it is read for the last time.
+        after: those of them that it is written over in the heap: XLA's heap does not look through other shapes, or
+            through what makes several arrays, and lets alone what a loop carries (`HeapSimulator::RunComputation`).
         rank: tells buffers of one size apart: those inside loops first, then by what needs them first.
     """
 
@@ -48,6 +53,7 @@ class Held:
     output: int = -1
     argument: int = -1
     over: tuple[Held, ...] = ()
+    after: tuple[Held, ...] = ()
     rank: tuple[int, int] = (0, 0)
 
 
@@ -59,11 +65,13 @@ class Live:
         arguments: the buffers of arguments and constants, in order.
         held: all other buffers, in the order in which they are made.
         points: for each point in time the step that runs; None for what comes in.
+        tables: for each node with several results, or loop, of how many arrays it holds the addresses.
     """
 
     arguments: Sequence[Held]
     held: Sequence[Held]
     points: Sequence[Step | None]
+    tables: Sequence[int]
 
 
 def live(graph: Graph) -> Live:
@@ -81,7 +89,7 @@ def live(graph: Graph) -> Live:
         held = within.get(number) if number is not None else None
         if held is not None:
             held.output, held.end = position, len(walk.points)
-    return Live([held for held in arguments.values() if held is not None], walk.held, walk.points)
+    return Live([held for held in arguments.values() if held is not None], walk.held, walk.points, walk.tables)
 
 
 class _Walk:
@@ -90,6 +98,7 @@ class _Walk:
     def __init__(self):
         self.held: list[Held] = []
         self.points: list[Step | None] = []
+        self.tables: list[int] = []
         self.depth = 0
         self.needed: dict[int, float] = {}
 
@@ -99,6 +108,7 @@ class _Walk:
         found: Clusters,
         within: dict[int, Held | None],
         elsewhere: frozenset[int] = frozenset(),
+        is_turn: bool = False,
     ) -> dict[int, Held | None]:
         """Lays a block on the points.
 
@@ -107,6 +117,7 @@ class _Walk:
             found: those that are stored.
             within: the buffers that its inputs are in; those of the others are added.
             elsewhere: nodes whose results are written to buffers of the block around.
+            is_turn: whether it is a loop's turn, to which XLA hands what comes in the last first.
 
         Returns:
             The buffer that each node's bytes are in.
@@ -114,16 +125,23 @@ class _Walk:
         _carry(graph, found)
         needed = depth_first(graph, {number: cluster.reads for number, cluster in found.items()})
         place = {number: position for position, number in enumerate(needed)}
-        order = self.order(graph, {number: found[number] for number in needed}, needed)
+        sources = [number for number in needed if graph.nodes[number].kind == "source"]
+        others = [number for number in needed if graph.nodes[number].kind != "source"]
+        first = (*(reversed(sources) if is_turn else sources), *others)
+        order = self.order(graph, {number: found[number] for number in first}, needed)
         same, last = _same_bytes(graph, found, order)
         kept = {same[n] for n in graph.outputs if n is not None}
+        carried = {same[start] for number in order for start in graph.nodes[number].starts}
         at: dict[int, int] = {}
+        parts = collections.Counter(node.reads[0] for node in graph.nodes if node.kind == "part")
         for index, number in enumerate(order):
             node, cluster = graph.nodes[number], found[number]
             for inner in node.inner:
                 self.inside(node, inner)
             at[number] = point = len(self.points)
             self.points.append(node.step)
+            if node.kind in _TABLES and node.buffer is None:
+                self.tables.append(len(node.reads) + 1 if node.kind == "loop" else parts[number])
             for read in cluster.reads:
                 held = within.get(read)
                 if held is not None:
@@ -133,9 +151,12 @@ class _Walk:
             elif node.buffer is not None and node.kind != "source" and number not in elsewhere:
                 begin = at[node.reads[0]] if node.kind == "part" else point
                 ending = (read for read in cluster.aligned if last[same[read]] == index and same[read] not in kept)
-                over = (within.get(n) for n in ending if graph.nodes[n].shape == node.shape)
+                over = {n: within.get(n) for n in ending if graph.nodes[n].shape == node.shape}
                 rank = (-self.depth, place[number])
-                held = Held(node.buffer, begin, point, over=tuple(h for h in over if h is not None), rank=rank)
+                held = Held(node.buffer, begin, point, rank=rank)
+                held.over = tuple(h for h in over.values() if h is not None)
+                if number not in carried:
+                    held.after = tuple(h for n, h in over.items() if h in held.over and _is_own(graph, same, n))
                 within[number] = held
                 self.held.append(held)
         return within
@@ -160,7 +181,7 @@ class _Walk:
         if node.kind == "loop" and inner is node.inner[0]:  # the test of a loop writes over nothing
             _copy_old(inner, found, node.carries)
         self.depth += 1
-        self.block(inner, found, {}, frozenset(n for n in inner.outputs if n is not None))
+        self.block(inner, found, {}, frozenset(n for n in inner.outputs if n is not None), node.kind == "loop")
         self.depth -= 1
 
 
@@ -194,7 +215,12 @@ def _same_bytes(graph: Graph, found: Clusters, order: Sequence[int]) -> tuple[di
 
 def _fresh(graph: Graph, same: dict[int, int], number: int) -> bool:
     """Whether a node's bytes are a buffer of its own, which may be written over."""
-    return same[number] == number and graph.nodes[number].kind not in ("source", "part") and number not in graph.outputs
+    return _is_own(graph, same, number) and graph.nodes[number].kind != "source" and number not in graph.outputs
+
+
+def _is_own(graph: Graph, same: dict[int, int], number: int) -> bool:
+    """Whether a node is the one that makes the bytes that it stands for, and makes nothing else."""
+    return same[number] == number and graph.nodes[number].kind != "part"
 
 
 def _carry(graph: Graph, found: Clusters):
@@ -210,7 +236,7 @@ def _carry(graph: Graph, found: Clusters):
             starts[position] = carry
             found[carry] = Cluster((start,), (carry,))
         node.starts = tuple(starts)
-        found[number] = Cluster(tuple(dict.fromkeys((*starts, *node.reads[count:]))), (number,))
+        found[number] = found[number]._replace(reads=tuple(dict.fromkeys((*starts, *node.reads[count:]))))
 
 
 def _copy_outputs(graph: Graph, found: Clusters):
@@ -248,10 +274,6 @@ def _copy_old(body: Graph, found: Clusters, carries: int):
         node = body.nodes[old]
         copy = body.add(Node("copy", (old,), node.buffer, node.shape, None))
         for n in users.get(old, ()):
-            reads, inside, aligned = found[n]
-            found[n] = Cluster(
-                tuple(copy if r == old else r for r in reads),
-                inside,
-                frozenset(copy if r == old else r for r in aligned),
-            )
-        found[copy] = Cluster((old,), (copy,))
+            reads, aligned = ([copy if r == old else r for r in of] for of in (found[n].reads, found[n].aligned))
+            found[n] = found[n]._replace(reads=tuple(reads), aligned=frozenset(aligned))
+        found[copy] = Cluster((old,), (copy,), users=found[old].users)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # Where the jaxprs of calls are kept among their parameters.
 _CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+# What takes a part of an array, or joins some: of one array whole, XLA takes it away (`AlgebraicSimplifier`).
+_PARTS = frozenset(("slice", "dynamic_slice", "concatenate"))
 _forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -106,6 +108,8 @@ class _Walk:
     def plain(self, equation: Any, reads: Sequence[int], aval: Any) -> int:
         """An equation that is one node."""
         name, nodes = equation.primitive.name, self.scope.graph.nodes
+        if name in _PARTS and reads and nodes[reads[0]].shape == aval.shape:
+            return reads[0]
         kind = self.scope.builder.backend.product if name == "dot_general" else KINDS.get(name, "opaque")
         if kind == "map" and not reads:
             kind = "fill"

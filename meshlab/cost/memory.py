@@ -120,15 +120,29 @@ class Memory:
 
     @functools.cached_property
     def temporary_bytes(self) -> int:
-        """Bytes of the heap: of all beside arguments and the space of outputs, with the gaps where they count."""
-        if not self.backend.gaps:
-            return round(float(np.max(self._heap, initial=0.0)))
-        return self.placed.heap_size(lambda held: self._nbytes(held.buffer), self.backend.step)
+        """Bytes of all beside arguments and the space of outputs: the heap, with its gaps if they count, and tables."""
+        return self._heap_size + self._table_bytes
 
     @property
     def gap_bytes(self) -> int:
         """Bytes of the heap that nothing is in at the worst moment."""
-        return self.temporary_bytes - round(float(np.max(self._heap, initial=0.0)))
+        return self._heap_size - round(float(np.max(self._heap, initial=0.0)))
+
+    @functools.cached_property
+    def _heap_size(self) -> int:
+        if not self.backend.gaps:
+            return round(float(np.max(self._heap, initial=0.0)))
+        size = self.placed.heap_size(lambda held: self._nbytes(held.buffer), self.backend.step)
+        return int(aligned(size, self.backend.step))
+
+    @property
+    def _table_bytes(self) -> int:
+        """Bytes of the tables of addresses that XLA keeps for what makes several arrays, each beside the heap.
+
+        (openxla/xla, `BufferAssigner`: a buffer of a tuple's shape is an allocation of its own, of 8 bytes for each.)
+        """
+        tables = [8 * count for count in self.placed.live.tables] if self.backend.tables else []
+        return int(np.sum(aligned(tables[:-1], self.backend.step))) + sum(tables[-1:])
 
     def at(self, setting: Setting) -> Numbers:
         """Returns the bytes at the worst moment at other sizes than the plan's own: an array, one for each point.
@@ -147,11 +161,12 @@ class Memory:
 
     def _at(self, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
         """The bytes at the worst moment, for any sizes of buffers."""
-        placed, alive = self.placed, self.temporary_bytes - self.gap_bytes
+        placed, alive = self.placed, self._heap_size - self.gap_bytes
         arguments = placed.live.arguments[: len(self.plan.program.arguments)]
         fixed = sum(nbytes(held.buffer) for held in (*arguments, *placed.kept)) + _literal_bytes(self.plan)
+        fixed += self._table_bytes
         heap = placed.heap_bytes(lambda held: aligned(nbytes(held.buffer), self.backend.step))
-        return fixed + np.max(heap, axis=0, initial=0.0) * (self.temporary_bytes / alive if alive else 1.0)
+        return fixed + np.max(heap, axis=0, initial=0.0) * (self._heap_size / alive if alive else 1.0)
 
     def given(self, attention: str) -> Memory:
         """Returns the same where attention is computed otherwise, as in `plan.time.given`: `given(attention="flash")`.
@@ -196,7 +211,7 @@ class Memory:
     @functools.cached_property
     def timeline(self) -> tuple[Point, ...]:
         """What is in memory while each step runs, in the compiler's order; one turn of a loop stands for all."""
-        least = self.peak_bytes - self.temporary_bytes
+        least = self.peak_bytes - self._heap_size
         heap, points = self._heap, self.placed.live.points
         return tuple(
             Point(_name(step), self._source(step), least + round(float(heap[i]))) for i, step in enumerate(points)

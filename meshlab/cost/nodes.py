@@ -127,6 +127,7 @@ class Graph:
         kept: how large each output is.
         backend: whose compiler sees it.
         rounded: the nodes that are only read rounded to 16 bits.
+        before: the nodes in order (`topological`) before any were made one; empty if none were.
     """
 
     def __init__(self, backend: Backend):
@@ -137,6 +138,7 @@ class Graph:
         self.outside: dict[Key, int] = {}
         self.outputs: list[int | None] = []
         self.kept: list[Buffer | None] = []
+        self.before: tuple[int, ...] = ()
 
     def add(self, node: Node) -> int:
         """Adds a node; returns its number."""

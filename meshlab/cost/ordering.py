@@ -27,6 +27,9 @@ def breadth_first(found: Clusters) -> list[int]:
     for number, cluster in found.items():
         for read in cluster.reads:
             users[read].append(number)
+    for number, cluster in found.items():
+        listed = [user for user in cluster.users if user in users[number]]
+        users[number] = [*listed, *(user for user in users[number] if user not in listed)]
     queue = collections.deque(number for number, count in missing.items() if not count)
     order = []
     while queue:

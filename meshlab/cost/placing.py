@@ -36,7 +36,7 @@ class Placed:
         inside: for buffers that lie in the space of another, that one.
         begins: for each buffer in the heap the first point at which it takes space.
         ends: the first point at which it does not any more.
-        firsts: for each, the position of the first of those that are written over each other, of which it is one.
+        over: for each the position of that which it is written over; -1 for most.
     """
 
     live: Live
@@ -45,7 +45,7 @@ class Placed:
     inside: Mapping[Held, Held]
     begins: np.ndarray
     ends: np.ndarray
-    firsts: np.ndarray
+    over: np.ndarray
 
     def heap_size(self, nbytes: Callable[[Held], int], step: int) -> int:
         """Returns the bytes of the heap, gaps included.
@@ -54,13 +54,12 @@ class Placed:
             nbytes: the bytes of a buffer.
             step: what is taken is a multiple of so many bytes.
         """
-        sizes = np.array([aligned(nbytes(held), step) for held in self.heap], np.float64)
+        sizes = np.array([nbytes(held) for held in self.heap], np.int64)
         begins = np.array([held.begin for held in self.heap], int)
         ends = np.array([held.end + 1 for held in self.heap], int)
-        np.minimum.at(begins, self.firsts, begins.copy())
-        np.maximum.at(ends, self.firsts, ends.copy())
-        is_first = self.firsts == np.arange(len(self.heap))
-        return packed(begins[is_first], ends[is_first], sizes[is_first])
+        ranks = np.empty(len(self.heap), int)
+        ranks[sorted(range(len(self.heap)), key=lambda i: self.heap[i].rank)] = np.arange(len(self.heap))
+        return packed(begins, ends, sizes, ranks, self.over, step=step)
 
     def heap_bytes(self, nbytes: Callable[[Held], Numbers]) -> Numbers:
         """Returns the bytes in the heap at each point: [points], or [points, …] for sizes that are arrays."""
@@ -137,21 +136,18 @@ def _clashes(held: Held, others: Sequence[Held]) -> bool:
 
 
 def _written_over(heap: Sequence[Held], size: Mapping[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """When each buffer in the heap takes space, if what follows it is written over it; and the first of such a row."""
+    """When each buffer in the heap takes space, if what follows it is written over it; and what it is written over."""
     position = {id(held): i for i, held in enumerate(heap)}
     begins = np.array([held.begin for held in heap], int)
     ends = np.array([held.end + 1 for held in heap], int)
-    before = list(range(len(heap)))
+    before = np.full(len(heap), -1)
     taken = set()
     for i, held in enumerate(heap):
-        for over in held.over:
+        for over in held.after:
             at = position.get(id(over))
             if at is not None and at not in taken and over.end == held.begin and size[id(over)] == size[id(held)]:
                 ends[at] = held.begin
                 before[i] = at
                 taken.add(at)
                 break
-    for i in range(len(heap)):
-        while before[before[i]] != before[i]:
-            before[i] = before[before[i]]
-    return begins, ends, np.array(before, int)
+    return begins, ends, before

@@ -157,6 +157,12 @@ def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
         both = [scope.node("spread", (r,), made[0], reused=True) for r in operands if r is not None]
         scope.env[made[0]] = scope.node("map", both, made[0])
         return
+    if _of_vectors(scope, operands, contracted, batched):
+        both = [r for r in operands if r is not None]
+        terms = scope.node("map", both, scope.operand(step, 0))
+        scope.graph.nodes[terms].op = "mul"
+        scope.env[made[0]] = _summed(scope, terms, made[0])
+        return
     reads, sizes = [], []
     for side, read in enumerate(operands):
         if read is None:
@@ -172,13 +178,30 @@ def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
         lengths = [math.prod(shape[a] for a in axes) for axes in inner]
         sizes.append(lengths[side])
         plain = tuple(n for n in shape if n != 1) if single else (*(shape[a] for a in batch), *lengths)
-        reads.append(scope.viewed(read, plain))
+        reads.append(_as_matrix(scope, read, plain, lengths[side]))
     result, shape = scope.node(scope.builder.backend.product, reads, made[0]), scope.builder.shape(made[0])
     merged = (*shape[: len(batched[0])], *sizes)
-    if len(merged) != len(shape) and len(reads) == len(operands):
-        result = scope.merged(result, merged)
+    if len(reads) == len(operands):
+        result = _of_matrices(scope, result, merged)
     scope.graph.nodes[result].op = "dot_general"
     scope.env[made[0]] = result
+
+
+def _as_matrix(scope: Scope, read: int, plain: Shape, free: int) -> int:
+    """An operand of a product as XLA reads it; a vector, whose axes of size 1 it takes away, gets one for a matrix."""
+    if free != 1 or not scope.builder.backend.reorders:
+        return scope.viewed(read, plain)
+    bare = tuple(n for n in plain if n != 1)
+    return scope.viewed(scope.viewed(read, bare), (*bare, 1))
+
+
+def _of_matrices(scope: Scope, result: int, merged: Shape) -> int:
+    """What a product makes, as XLA makes it: axes in one, and those of size 1 taken away and put back for vectors."""
+    shape = scope.graph.nodes[result].shape
+    bare = tuple(n for n in merged if n != 1)
+    if 1 in merged[-2:] and bare != shape and scope.builder.backend.reorders:
+        return scope.viewed(scope.merged(result, merged, bare), shape)
+    return scope.merged(result, merged, shape) if len(merged) != len(shape) else result
 
 
 @_rule("div")
@@ -203,6 +226,27 @@ def _is_outer(scope: Scope, operands: Sequence[int | None], contracted: Sequence
     """Whether a product sums over a single element: then it is a multiplication, element by element."""
     first = operands[0]
     return first is not None and math.prod(scope.graph.nodes[first].shape[a] for a in contracted[0]) == 1
+
+
+def _of_vectors(
+    scope: Scope,
+    operands: Sequence[int | None],
+    contracted: Sequence[Sequence[int]],
+    batched: Sequence[Sequence[int]],
+) -> bool:
+    """Whether a product is of vectors alone: then XLA multiplies them, and sums (`AlgebraicSimplifier`)."""
+    for side, read in enumerate(operands):
+        taken = {*contracted[side], *batched[side]}
+        if read is None or any(n != 1 for a, n in enumerate(scope.graph.nodes[read].shape) if a not in taken):
+            return False
+    return scope.builder.backend.reorders
+
+
+def _summed(scope: Scope, read: int, key: Key) -> int:
+    """The sum of what was just made."""
+    number = scope.node("fold", (read,), key, expensive=True)
+    scope.graph.nodes[number].op = "reduce_sum"
+    return number
 
 
 @_rule("conv_general_dilated")

@@ -70,6 +70,44 @@ def test_the_page_is_written_between_its_marks(tmp_path):
         accuracy.write(page, text)
 
 
+def test_what_is_held_out_is_told_with_its_seed():
+    text = accuracy.page({"mlp": [0.01, -0.02]}, {"mlp": [0.01, -0.03], "gpt2": [-0.2]})
+    assert (
+        f"In 3 other plans of 2 programs, under layouts that were held out (drawn with seed {accuracy.HELD_OUT_SEED}"
+        in text
+    )
+    assert "the median error is 3.0%" in text
+    assert "1 are more than 10% too low; from -20.0% to +1.0%." in text
+    assert "held out" not in accuracy.page({"mlp": [0.01]})
+
+
+def test_layouts_that_are_held_out_are_others():
+    program = ZOO["mlp"].trace()
+    drawn = {seed: list(accuracy.drawn(program, seed)) for seed in (*accuracy.LOOKED_AT, accuracy.HELD_OUT_SEED)}
+    assert [len(found) for found in drawn.values()] == [accuracy.LAYOUTS, accuracy.HELD_OUT, accuracy.HELD_OUT]
+    every = [(mesh, str(layout)) for found in drawn.values() for mesh, layout in found]
+    assert len(set(every)) == len(every)
+    numbers = dict(accuracy.plans(program, (1, 3), accuracy.HELD_OUT_SEED))
+    assert [str(plan.layout) for plan in numbers.values()] == [
+        every[accuracy.LAYOUTS + accuracy.HELD_OUT + n][1] for n in (1, 3)
+    ]
+
+
+def test_a_journal_keeps_seeds_apart(tmp_path, monkeypatch):
+    journal = tmp_path / "memory.jsonl"
+    monkeypatch.setattr(accuracy, "models", lambda: [ZOO["mlp"]])
+    monkeypatch.setattr(accuracy, "HELD_OUT", 1)
+    (one,) = accuracy.compile_all(journal, accuracy.HELD_OUT_SEED)["mlp"].values()
+    assert set(one) == {"argument", "output", "temp", "alias"}
+    lines = journal.read_text().splitlines()
+    assert len(lines) == 1
+    assert f'"seed": {accuracy.HELD_OUT_SEED}' in lines[0]
+    accuracy.compile_all(journal, accuracy.HELD_OUT_SEED)
+    assert journal.read_text().splitlines() == lines
+    monkeypatch.setattr(accuracy, "LAYOUTS", 0)
+    assert accuracy.compile_all(journal) == {}
+
+
 def test_parts_add_up_to_the_peak_and_the_timeline_reaches_it():
     for name in ("mlp_adamw", "transformer_sgd", "convnet"):
         memory = plan_of(name, "batch:x", x=4).memory
