@@ -105,7 +105,7 @@ def subjects(large: bool = False) -> tuple[Subject, ...]:
     """The programs: in sizes that fill tiles, or those of which a device holds gigabytes."""
     sizes = GIGABYTES if large else TILES
     text: dict[str, Any] = dict(sizes.text)
-    grouped = text | {"group": 2}
+    grouped: dict[str, Any] = text | {"group": 2}
     plain, meta, gpt = transformer.Config(**grouped), llama.Config(**grouped), gpt2.Config(**text)
     experts = moe.Config(**(grouped | sizes.experts))
     image, net, block = vit.Config(**sizes.patches), convnet.Config(**sizes.images), mlp.Block(**sizes.block)

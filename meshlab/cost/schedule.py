@@ -265,6 +265,10 @@ class _Schedule:
                 often = times + 1 if position else times
                 found.add(block, often)
                 found.elapsed = found.elapsed + block.elapsed * often
+                if self.fetches_ahead(step):
+                    # Nothing runs while the first turn's weights are fetched, and the last turn's sums are sent.
+                    alone = self.inside(step, position, step.blocks[position], ahead=False)
+                    found.elapsed = found.elapsed + (alone.elapsed - block.elapsed) * (often > 0)
             return found
         found.elapsed = self.latest(block.elapsed for block in blocks)
         taken: Numbers = 0  # at each point, whether one before took as long
@@ -275,19 +279,22 @@ class _Schedule:
             taken = taken + runs
         return found
 
-    def inside(self, step: Nested, position: int, block: Inside) -> Spent:
+    def fetches_ahead(self, step: Nested) -> bool:
+        return self.setting.options.prefetch and step.operation.name == "scan"
+
+    def inside(self, step: Nested, position: int, block: Inside, *, ahead: bool = True) -> Spent:
         made = step.operation.blocks[position]
         outputs = leaving(made, block, self.roots)
         before = self.often
         if step.operation.name in LOOPS:
             self.often *= step.times + (position == 1)
         try:
-            return self.turn(step, made, block, outputs)
+            return self.turn(step, made, block, outputs, ahead and self.fetches_ahead(step))
         finally:
             self.often = before
 
-    def turn(self, step: Nested, made: Block, block: Inside, outputs: Sequence[Key]) -> Spent:
-        if not self.setting.options.prefetch or step.operation.name != "scan":
+    def turn(self, step: Nested, made: Block, block: Inside, outputs: Sequence[Key], ahead: bool) -> Spent:
+        if not ahead:
             return self.block(block.steps, outputs)
         count = carried(step.operation)
         passed = keys(made.inputs[count:], block.inputs[count:], self.roots)

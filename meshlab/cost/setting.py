@@ -46,7 +46,8 @@ class Options:
         attention: "stored", the scores lie in memory, as the program has it; "flash", they are computed piece by piece;
             "causal", so too, and none of those that a causal mask hides.
         prefetch: whether a loop gathers ahead what the next turn needs of stored weights, and reduces gradients during
-            the next turn, as PyTorch's FSDP does.
+            the next turn, as PyTorch's FSDP does. Nothing hides those of one turn, the first's weights and the last's
+            sums.
         book: whether collectives cost what the scaling book has, without (n-1)/n.
     """
 
