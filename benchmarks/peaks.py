@@ -1,12 +1,12 @@
-"""How far predicted peaks are from those of the TPU compiler: `python -m benchmarks.peaks --write docs/accuracy.md`.
+"""How far predicted peaks are from those of the TPU and GPU compilers: `python -m benchmarks.peaks`.
 
-    python -m benchmarks.peaks                                  writes nothing, compares with what was compiled
+    python -m benchmarks.peaks                                  compares with what was compiled, and shows it
     python -m benchmarks.peaks --compile --write docs/accuracy.md
 
-Programs of which a device holds gigabytes are compiled under four layouts each for TPUs that are not there, and the
+Programs of which a device holds gigabytes are compiled under four layouts each for machines that are not there, and the
 peak that the compiler gives is held against `plan.memory`. What was compiled is a line of `peaks.jsonl` beside this, so
-that what was stopped goes on where it was, and a change of the prediction compiles nothing. Compiling takes about an
-hour and a half on two cores.
+that what was stopped goes on where it was, and a change of the prediction compiles nothing. Compiling takes about two
+hours on two cores.
 
 The programs of `benchmarks.compilers` are too small for this: all that they need beside arguments and outputs lies in a
 TPU's on-chip memory, of which the compiler's peak counts copies of arguments as well.
@@ -31,7 +31,7 @@ from meshlab.cost.memory import memory_of
 
 JOURNAL = pathlib.Path(__file__).with_name("peaks.jsonl")
 BEGIN, END = "<!-- peaks: begin -->", "<!-- peaks: end -->"
-MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4")
+MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v7x:2x2x1", "h100:1x1x8")
 LAYOUTS = 4
 NAMES = ("data parallel", "FSDP", "tensor parallel", "FSDP and tensor parallel", "expert parallel", "split images")
 # What is promised of the median.
@@ -84,29 +84,30 @@ def compile_case(subject: Subject, name: str, machine: str) -> dict[str, Any]:
     return {"program": subject.name, "layout": name, "machine": machine, "memory": memory, "versions": versions}
 
 
-def predicted(subject: Subject, name: str) -> int:
-    """The bytes that a TPU's device is predicted to hold at the worst moment."""
+def predicted(subject: Subject, name: str, platform: str) -> int:
+    """The bytes that a device is predicted to hold at the worst moment."""
     mesh, layout = subject.layouts[name]
-    return memory_of(subject.program.plan(mesh, layout), "tpu").peak_bytes
+    return memory_of(subject.program.plan(mesh, layout), platform).peak_bytes
 
 
 def peaks(lines: Iterable[dict[str, Any]]) -> list[Peak]:
     """What the journal's lines say, beside what is predicted today."""
-    known: dict[tuple[str, str], int] = {}
+    known: dict[tuple[str, ...], int] = {}
     compiled = {(line["program"], line["layout"], line["machine"]): line["memory"]["peak_bytes"] for line in lines}
     found = []
     for subject, name, machine in cases():
         peak = compiled.get((subject.name, name, machine))
         if peak is not None:
-            if (subject.name, name) not in known:
-                known[subject.name, name] = predicted(subject, name)
             short = machine.partition(":")[0]
-            found.append(Peak(subject.name, name, short, peak, known[subject.name, name]))
+            key = (subject.name, name, ml.hardware(short).platform)
+            if key not in known:
+                known[key] = predicted(subject, *key[1:])
+            found.append(Peak(subject.name, name, short, peak, known[key]))
     return found
 
 
 def page(found: Iterable[Peak]) -> str:
-    """The section about peaks on TPUs."""
+    """The section about peaks on accelerators."""
     found = list(found)
     machines = list(dict.fromkeys(peak.machine for peak in found))
     cells = {(p.program, p.layout, p.machine): f"{p.compiled / _GIGABYTE:.2f} GB, {p.error:+.0%}" for p in found}
@@ -128,15 +129,22 @@ def _told(errors: list[float]) -> str:
     )
 
 
-def section(text: str) -> str:
+def section(page: str) -> str:
     """The part of a page that this writes.
 
     Raises:
         ValueError: the page has no marks.
     """
-    if BEGIN not in text or END not in text:
+    if BEGIN not in page or END not in page:
         raise ValueError(f"The page has no lines {BEGIN} and {END}, between which the table is to be written.")
-    return text[text.index(BEGIN) + len(BEGIN) : text.index(END)].strip("\n")
+    return page[page.index(BEGIN) + len(BEGIN) : page.index(END)].strip("\n")
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Writes the section between its marks; see `section`."""
+    old = path.read_text()
+    section(old)
+    path.write_text(f"{old[: old.index(BEGIN)]}{BEGIN}\n{text}\n{old[old.index(END) :]}")
 
 
 def main() -> int:
@@ -157,8 +165,7 @@ def main() -> int:
     text = page(peaks(lines))
     print(text)
     if options.write:
-        old = options.write.read_text()
-        options.write.write_text(old.replace(section(old), text))
+        write(options.write, text)
     return 0
 
 

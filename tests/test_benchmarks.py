@@ -3,9 +3,10 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import compilers
+from benchmarks import compilers, peaks, subjects
 from benchmarks.timing import Sample, table, timed
 
 
@@ -64,10 +65,44 @@ def test_only_the_marked_section_of_a_page_is_written(tmp_path):
     assert path.read_text() == f"# How accurate it is\n\n{compilers.BEGIN}\ntwo\n{compilers.END}\n\n## Another\n"
 
 
+@pytest.fixture(scope="module")
+def found():
+    """The compilers' peaks, beside what is predicted today."""
+    return peaks.peaks(compilers.read(peaks.JOURNAL))
+
+
+def test_the_page_shows_the_peaks_that_are_predicted_today(found):
+    """If not: python -m benchmarks.peaks --write docs/accuracy.md, then python -m benchmarks.accuracy."""
+    assert peaks.section((Path(__file__).parents[1] / "docs" / "accuracy.md").read_text()) == peaks.page(found)
+
+
+@pytest.mark.parametrize("machine", ["v5e", "v5p", "v6e"])
+def test_peaks_on_tpus_are_near_those_of_their_compiler(found, machine):
+    """Six programs in four layouts are promised."""
+    here = [peak for peak in found if peak.machine == machine]
+    assert len(here) >= 24
+    assert len({peak.program for peak in here}) >= 6
+    assert np.median([abs(peak.error) for peak in here]) <= peaks.MEDIAN
+
+
+def test_peaks_are_written_between_their_marks(tmp_path):
+    path, found = tmp_path / "page.md", [peaks.Peak("mlp", "FSDP", "v5e", 2_000_000_000, 2_100_000_000)]
+    path.write_text(f"before\n{peaks.BEGIN}\n{peaks.END}\nafter\n")
+    for _ in range(2):
+        peaks.write(path, peaks.page(found))
+    text = path.read_text()
+    assert text == f"before\n{peaks.BEGIN}\n{peaks.page(found)}\n{peaks.END}\nafter\n"
+    assert "**v5e**: in 1 plans compiled without the hardware: the median error is 5.0%" in text
+    assert "| mlp | FSDP | 2.00 GB, +5% |" in text
+    path.write_text("no marks")
+    with pytest.raises(ValueError, match="The page has no lines <!-- peaks: begin --> and <!-- peaks: end -->"):
+        peaks.write(path, "text")
+
+
 def test_every_program_has_layouts_of_8_devices_and_some_that_are_drawn():
     for subject in compilers.subjects()[:1]:
         assert {mesh.size for mesh, _ in subject.cases.values()} == {8}
-        assert sum(name.startswith("drawn") for name in subject.cases) == compilers.DRAWN
+        assert sum(name.startswith("drawn") for name in subject.cases) == subjects.DRAWN
 
 
 def test_the_published_page_has_no_difference_that_is_not_explained():
