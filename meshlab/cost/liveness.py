@@ -1,4 +1,4 @@
-"""Which buffer is alive when, in the order in which a compiler runs a plan's steps; sizes play no part in it.
+"""Which buffer is alive when, in the order in which a compiler runs a plan's steps.
 
     point   step                begins    last read
     3       dot_general         y
