@@ -85,6 +85,8 @@ def target(name: str | None, mesh: Mesh) -> Target:
         CompilerError: no compiler here knows the machine, or none is named.
     """
     if name is None and isinstance(mesh.on, Placement):
+        if mesh.on.hardware.name not in {*_TPUS, *gpus()}:
+            raise _unknown(mesh.on.hardware)
         name = _name_of(mesh.on)
     if not isinstance(name, str):
         given = "the plan's mesh lies on no machine" if name is None else f"compile_for was given {name!r}"
@@ -96,7 +98,11 @@ def target(name: str | None, mesh: Mesh) -> Target:
         return _tpu(machine, _numbers(printed, name, "v5e:4x4") if colon else None, devices)
     if machine.name in gpus():
         return _gpu(machine, _numbers(printed, name, "h100:1x1x8") if colon else None, devices)
-    raise CompilerError(
+    raise _unknown(machine)
+
+
+def _unknown(machine: Hardware) -> CompilerError:
+    return CompilerError(
         f"No compiler here knows {machine}. There are compilers for {listed([*_TPUS, *gpus()])}; ml.Hardware's other"
         " machines are estimated only."
     )

@@ -1,5 +1,6 @@
 """What a plan can be compiled for, and what cannot be: told before any compiler starts."""
 
+import dataclasses
 import importlib.util
 import tomllib
 from importlib import metadata
@@ -83,6 +84,9 @@ def test_machines_without_a_compiler():
         target("v5e:2*4x4", 32)
     with pytest.raises(CompilerError, match='such as "v5e:4x4" or "h100:1x1x8"; compile_for was given 8'):
         target(8, 8)  # pyright: ignore[reportArgumentType]
+    mine = dataclasses.replace(ml.hardware("h100"), name="mine", title="My machine")
+    with pytest.raises(CompilerError, match="No compiler here knows My machine. There are compilers for"):
+        target_of(None, ml.mesh(mine, data=8))
 
 
 def test_a_mesh_that_lies_on_a_slice_is_compiled_for_it():
