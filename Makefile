@@ -3,7 +3,7 @@
 
 VENV     := .venv
 BIN      := $(VENV)/bin
-LAB_ARGS :=
+LAB_ARGS ?=
 # Two test processes on two cores; not more than eight on a big machine, for each holds its own JAX.
 WORKERS  := $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ $$n -gt 8 ] && echo 8 || echo $$n)
 TESTS    :=

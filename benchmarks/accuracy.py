@@ -5,7 +5,7 @@
 The page is written by those who measure (`benchmarks.published`, `benchmarks.compilers`, …); nothing is measured here.
 Of a section this reads
 
-    **v5e**: reaches 0.90 of what is predicted; …       what is said of one machine, or of a platform
+    **v5e**: published steps took 1.11 times …          what is said of one machine, or of a platform
     | v5e:2x4 | 32 | 20 | 12 | 0 | 0 |                   of the table of compiled programs
 """
 
@@ -51,7 +51,7 @@ def _statements(lines: list[str]) -> Iterator[tuple[str, str]]:
     for number, line in enumerate(lines):
         found = _TOLD.match(line)
         if found:
-            yield found[1], f"{found[1]} {_with_count(found[2], lines[number + 1 :])}"
+            yield found[1], f"{found[1]}: {_with_count(found[2], lines[number + 1 :])}"
         compiled = line.startswith(_COMPILED) or (compiled and line.startswith("|"))
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if compiled and cells[1].isdigit():
@@ -60,12 +60,13 @@ def _statements(lines: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _with_count(statement: str, following: list[str]) -> str:
-    """Adds how many rows of a table a statement is about; of one alone it tells no error."""
-    rows = 0
+    """Adds how many published runs a statement is about; of one alone it tells no error."""
+    rows, published = 0, False
     for line in following:
         if _TOLD.match(line):
             break
-        rows += line.startswith("| ") and not line.startswith(("| model", "| ---")) and r"\*" not in line
+        published = published or line.startswith("| model")
+        rows += published and line.startswith("| ") and not line.startswith(("| model", "| ---")) and r"\*" not in line
     if not rows:
         return statement
     if rows == 1:

@@ -125,7 +125,8 @@ def _told(errors: list[float]) -> str:
     size = np.abs(found)
     return (
         f"in {len(found)} plans compiled without the hardware: the median error is {np.median(size):.1%}, nine of ten"
-        f" are within {np.quantile(size, 0.9):.0%}, from {found.min():.0%} to {found.max():+.0%}."
+        f" are within {np.quantile(size, 0.9):.0%}; the one most too low is off by {min(0.0, found.min()):.0%}, the one"
+        f" most too high by {max(0.0, found.max()):+.0%}."
     )
 
 

@@ -244,7 +244,7 @@ def table(found: Sequence[Run]) -> str:
         mine = [run for run in found if run.machine == name]
         judged = [abs(off[run]) for run in mine if not run.aside]
         lines += [
-            f"**{name}**: reaches {share:.2f} of what is predicted; errors up to {max(judged):.0%}, on average"
+            f"**{name}**: {_longer(share)}; after that one factor, errors up to {max(judged):.0%}, on average"
             f" {sum(judged) / len(judged):.0%}.",
             "",
             "| model | devices | layout | measured | predicted | off by | source |",
@@ -258,6 +258,11 @@ def table(found: Sequence[Run]) -> str:
             asides.setdefault(run.aside, []).append(f"{run.model} on {run.devices} {run.machine}")
     notes = [f"\\* Not judged: {why} ({', '.join(names)})." for why, names in asides.items()]
     return "\n".join(lines) + "\n" + "\n\n".join(notes)
+
+
+def _longer(share: float) -> str:
+    """By what factor steps took longer than `plan.time` has it, in words."""
+    return f"published steps took {1 / share:.2f} times the predicted time"
 
 
 def _row(run: Run, off: float) -> str:

@@ -229,7 +229,7 @@ choice.compare("batch:data hidden:model")
 # It is the layout that we had, with the axes exchanged. With `hidden` on the axis of four, each device has a quarter
 # of the gradients instead of half of them, and adds them up with one other device instead of three.
 # (`objective="memory"` asks for the fewest bytes held at the worst moment. What is fastest in seconds also depends on
-# the machine; that comes later.)
+# the machine: pick one in the Explorer above, and it tells the time of a step, and of each drop before you let go.)
 #
 # The Explorer above does the same: **Find least traffic**, and then **Use Auto's layout** to take it over.
 

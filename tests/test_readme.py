@@ -4,6 +4,7 @@ import math
 import re
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import jax
 import pytest
@@ -50,11 +51,20 @@ def test_costs_are_told_as_printed(after_the_program):
     assert what_if.columns()["estimate"].shape == (18,)
 
 
+def test_a_machine_of_ones_own_is_planned_on_as_printed():
+    names: dict[str, Any] = {"ml": ml}
+    exec(compile(BLOCKS[3], "README.md", "exec"), names)
+    mesh = ml.mesh(names["mine"], data=4, model=2)
+    batch, embed = ml.dims(batch=64, embed=64)
+    program = ml.trace(lambda x, w: ml.dot(x, w, embed), ml.bf16[batch, embed], ml.bf16[embed, ml.Dim("ffn", 64)])
+    assert program.plan(mesh, "batch:data embed:model").time.estimate > 0
+
+
 def test_the_model_of_ones_own_works_as_printed():
     for library in ("flax", "optax"):
         pytest.importorskip(library)
     names = {}
-    exec(compile(BLOCKS[3], "README.md", "exec"), names)
+    exec(compile(BLOCKS[4], "README.md", "exec"), names)
     program, mesh = names["program"], ml.mesh(data=2, model=4)
     assert dict(program.dims) == {"embed": 32, "ffn": 128, "heads": 4, "head": 8, "batch": 8, "seq": 16}
     dims = {place.removeprefix("params/params/"): program.place(place).dims for place in program.places}

@@ -145,7 +145,10 @@ class Compiled:
         if not self.comparison.rows:
             lines.append(f"  {_mark(True)} no collectives")
         lines.append(f"  {'memory of a device, bytes':44}{'predicted':>16}{'compiled':>16}")
-        lines += [f"    {name:42}{_count(planned):>16}{made:16,}" for name, planned, made in self.memory_rows]
+        lines += [
+            f"    {name:42}{_count(planned):>16}{made:16,}{_off(planned, made)}"
+            for name, planned, made in self.memory_rows
+        ]
         return "\n".join([*lines, *(f"  · {note}" for note in self.notes)])
 
     __repr__ = __str__
@@ -168,18 +171,19 @@ class Compiled:
         if self.equal:
             return "all collectives as predicted"
         wrong = sum(not row.ok for row in self.comparison.rows)
-        return "all differences are explained" if not wrong else f"{wrong} differences are not explained"
+        explained = "all differences of collectives are explained"
+        return explained if not wrong else f"{wrong} differences of collectives are not explained"
 
     def _made_by(self) -> str:
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
         return f"{self.device_kind} × {self.target.devices:,}; {versions}; {self.compile_seconds:.1f} s"
 
     def _repr_html_(self) -> str:
-        head = '<tr><th style="text-align:left">{}</th><th>predicted</th><th>compiled</th></tr>'
+        head = '<tr><th style="text-align:left">{}</th><th>predicted</th><th>compiled</th><th></th></tr>'
         rows = [head.format("payload bytes of a device")]
         rows += [_row(f"{_mark(row.ok)} {_name(row)}", row.predicted, row.compiled) for row in self.comparison.rows]
         rows.append(head.format("memory of a device, bytes"))
-        rows += [_row(*row) for row in self.memory_rows]
+        rows += [_row(*row, _off(*row[1:])) for row in self.memory_rows]
         listed = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         title = f"{_mark(self.ok)} <b>{html.escape(str(self.target))}</b>: {self._verdict()}"
         return (
@@ -250,6 +254,12 @@ def _count(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
-def _row(name: str, planned: int | None, made: int) -> str:
-    numbers = "".join(f'<td style="text-align:right">{_count(number)}</td>' for number in (planned, made))
+def _off(planned: int | None, made: int) -> str:
+    """How much too high a prediction is, in percent; nothing where it is exact."""
+    return f"{planned / made - 1:+8.0%}" if planned is not None and made and planned != made else ""
+
+
+def _row(name: str, planned: int | None, made: int, off: str = "") -> str:
+    cells = (_count(planned), _count(made), off.strip())
+    numbers = "".join(f'<td style="text-align:right">{cell}</td>' for cell in cells)
     return f'<tr><td style="text-align:left">{html.escape(name)}</td>{numbers}</tr>'

@@ -9,8 +9,9 @@ is held against array, and a difference is explained only if one of these rules 
                   precision), so that nothing more is lost; likewise a maximum of values that are bfloat16 already
     summed whole  a reduce-scatter is an all-reduce of the same array, of which each device keeps its part. The TPU
                   compiler does so where the devices' parts would not be whole tiles of the array as it lies there (32
-                  of the 128 numbers in a row of a tile, say), and among devices along three axes of a torus, such as
-                  the 2x2x2 of eight v5p
+                  of the 128 numbers in a row of a tile, say), among devices along three axes of a torus, such as the
+                  2x2x2 of eight v5p, and where the devices are all of a square slice of more than 2x2: 4x4, 8x8 and
+                  16x16 of v5e and v6e, but not 2x8, 4x8 or 4x16
     gathered by adding
                   an all-gather is an all-reduce of the full array, in which each device has put its part among zeros.
                   The TPU compiler does so for the same reasons
@@ -35,7 +36,8 @@ NARROWED, SUMMED_WHOLE, GATHERED_BY_ADDING = "narrowed", "summed whole", "gather
 RULES = {
     NARROWED: "sent in bfloat16, to which all that read it round it (casts, products at JAX's default precision)",
     SUMMED_WHOLE: "a reduce-scatter is an all-reduce, of which each device keeps its part: the parts would be no whole"
-    " tiles of the array as it lies in the memory of a TPU, or the devices are along three axes of a torus",
+    " tiles of the array as it lies in the memory of a TPU, the devices are along three axes of a torus, or they are"
+    " all of a square slice of more than 2x2",
     GATHERED_BY_ADDING: "an all-gather is an all-reduce, to which devices add their parts among zeros: for the same"
     " reasons as a reduce-scatter that is summed whole",
 }

@@ -150,7 +150,7 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
     expect(choice(board, "prefetch weights")).to_be_focused()
     assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": True}
     card(board, "time").get_by_text("How far off is this?").press("Enter")
-    expect(card(board, "time")).to_contain_text("v5e reaches 0.")
+    expect(card(board, "time")).to_contain_text("v5e: published steps took 1.")
     expect(card(board, "time")).to_contain_text("docs/accuracy.md#published-steps-of-training")
     with board.next_revision():
         board.keyboard.press("Control+z")

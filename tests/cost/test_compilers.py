@@ -78,6 +78,7 @@ def test_a_step_of_training_on_tpus(tpu):
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.hlo = ""  # pyright: ignore[reportAttributeAccessIssue]
     text = str(found)
+    assert f"{found.predicted_memory.peak_bytes / found.peak_bytes - 1:+.0%}\n" in text
     assert text.startswith("✓ compiled for v5e:2x4: all collectives as predicted\n  TPU v5 lite × 8; jax")
     assert "  ✓ all-reduce over data" in text
     assert "30,020          30,020" in text
@@ -94,7 +95,7 @@ def test_differences_are_explained_one_by_one(tpu):
     assert found.ok
     assert not found.equal
     assert {d.rule for d in found.comparison.differences} <= {"narrowed", "summed whole", "gathered by adding"}
-    assert "all differences are explained" in str(found)
+    assert "all differences of collectives are explained" in str(found)
     assert all(text in str(found) for text in found.explanations)
     assert "<li>summed whole" in found._repr_html_()
 

@@ -65,7 +65,7 @@ def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
     assert "On Google TPU v5e, 2x4" in text
     assert f"<b>{view['time']['told']['estimate']}</b>" in text
     assert "recalled, not verified: a kernel begins 0 s; links reach 100% of their bandwidth" in text
-    assert "Error: v5e reaches" in text
+    assert "Error: v5e: published steps took" in text
     assert "(docs/accuracy.md#published-steps-of-training)" in text
     assert text.count("<rect ") > without.count("<rect ") + 8
     assert "<title>chip 0 0: data 0, model 0</title>" in text

@@ -142,7 +142,7 @@ function drawFigures(board) {
  */
 function linked(text) {
   return text
-    .split(/(https?:\/\/\S+)/)
+    .split(/(https?:\/\/\S*[^\s,;.)])/)
     .map((part, i) => (i % 2 ? h("a", { href: part, target: "_blank", rel: "noopener" }, part) : part));
 }
 
