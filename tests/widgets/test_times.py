@@ -297,7 +297,7 @@ def test_what_a_page_tells_is_packed() -> None:
         "Of 70 plans compiled for v5e:2x4, 27 send the bytes that were predicted, 42 do but for differences that are"
         " explained, 1 do not."
     )
-    assert found.keys() == {"time", "collectives"}
+    assert found.keys() == {"time", "memory", "collectives"}
 
 
 def test_a_large_slice_costs_no_more(program) -> None:
