@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import meshlab as ml
+from benchmarks.pages import Section
 from benchmarks.subjects import Subject, subjects
 from meshlab.cost.differences import RULES
 
@@ -70,7 +71,7 @@ def told(found: ml.Compiled) -> dict[str, Any]:
 
 # The page
 
-BEGIN, END = "<!-- compilers: begin -->", "<!-- compilers: end -->"
+SECTION = Section("compilers")
 
 
 def page(lines: list[dict[str, Any]]) -> str:
@@ -155,15 +156,6 @@ def _mark(line: dict[str, Any], letters: dict[str, str]) -> str:
     return "".join(sorted({letters[rule] for rule, *_ in line["differences"]}))
 
 
-def write(path: pathlib.Path, text: str) -> None:
-    """Writes the section between its marks; at the end of the page if there are none."""
-    old = path.read_text() if path.exists() else "# How accurate it is\n"
-    if BEGIN not in old:
-        old = f"{old.rstrip()}\n\n{BEGIN}\n{END}\n"
-    before, after = old[: old.index(BEGIN)], old[old.index(END) :]
-    path.write_text(f"{before}{BEGIN}\n{text}\n{after}")
-
-
 def read(journal: pathlib.Path) -> list[dict[str, Any]]:
     """The journal's lines, but for one that was broken off."""
     if not journal.exists():
@@ -189,7 +181,7 @@ def main() -> int:
                 journal.flush()
                 print(subject.name, name, machine, lines[-1].get("error", lines[-1].get("ok")), flush=True)
     if options.write:
-        write(options.write, page(lines))
+        SECTION.write(options.write, page(lines))
     return min(125, sum(not line.get("ok", True) for line in lines))
 
 

@@ -29,6 +29,7 @@ import jax
 import numpy as np
 
 import meshlab as ml
+from benchmarks.pages import Section
 from meshlab.engine.layout import Layout
 from meshlab.engine.mesh import Mesh
 from meshlab.engine.plan import Plan
@@ -39,7 +40,7 @@ from meshlab.models.zoo import Model, models
 SEED, LAYOUTS, DEVICES = 4, 20, 8
 # The layouts that are held out; none is among those of the seeds by looking at which the model was made.
 HELD_OUT_SEED, HELD_OUT, LOOKED_AT = 12, 8, (SEED, 11)
-BEGIN, END = "<!-- memory: begin -->", "<!-- memory: end -->"
+SECTION = Section("memory")
 # What is promised: the median, nine of ten cases, and the most that a peak may be predicted too low.
 MEDIAN, NINE_OF_TEN, TOO_LOW = 0.05, 0.15, 0.10
 # The errors of each program's plans.
@@ -170,19 +171,6 @@ def _row(name: str, found: np.ndarray) -> str:
     return f"|{name}|{len(found)}|{np.median(size):.1%}|{np.quantile(size, 0.9):.1%}|{low:.1%}|{high:.1%}|"
 
 
-def write(path: pathlib.Path, text: str) -> None:
-    """Writes the section between its marks.
-
-    Raises:
-        ValueError: the page has no marks.
-    """
-    old = path.read_text()
-    if BEGIN not in old or END not in old:
-        raise ValueError(f"{path} has no lines {BEGIN} and {END}, between which the table is to be written.")
-    before, after = old[: old.index(BEGIN)], old[old.index(END) :]
-    path.write_text(f"{before}{BEGIN}\n{text}\n{after}")
-
-
 def _all_errors(journal: pathlib.Path, seed: int) -> Rows:
     """The errors of all programs, each printed as soon as it is known."""
     found, rows = compile_all(journal, seed), {}
@@ -204,7 +192,7 @@ def main() -> int:
     text = page(rows, held_out)
     print(text)
     if options.write:
-        write(options.write, text)
+        SECTION.write(options.write, text)
     return 0
 
 

@@ -26,11 +26,12 @@ import numpy as np
 
 import meshlab as ml
 from benchmarks.compilers import read
+from benchmarks.pages import Section
 from benchmarks.subjects import Subject, subjects
 from meshlab.cost.memory import memory_of
 
 JOURNAL = pathlib.Path(__file__).with_name("peaks.jsonl")
-BEGIN, END = "<!-- peaks: begin -->", "<!-- peaks: end -->"
+SECTION = Section("peaks")
 MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v7x:2x2x1", "h100:1x1x8")
 LAYOUTS = 4
 NAMES = ("data parallel", "FSDP", "tensor parallel", "FSDP and tensor parallel", "expert parallel", "split images")
@@ -130,24 +131,6 @@ def _told(errors: list[float]) -> str:
     )
 
 
-def section(page: str) -> str:
-    """The part of a page that this writes.
-
-    Raises:
-        ValueError: the page has no marks.
-    """
-    if BEGIN not in page or END not in page:
-        raise ValueError(f"The page has no lines {BEGIN} and {END}, between which the table is to be written.")
-    return page[page.index(BEGIN) + len(BEGIN) : page.index(END)].strip("\n")
-
-
-def write(path: pathlib.Path, text: str) -> None:
-    """Writes the section between its marks; see `section`."""
-    old = path.read_text()
-    section(old)
-    path.write_text(f"{old[: old.index(BEGIN)]}{BEGIN}\n{text}\n{old[old.index(END) :]}")
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.peaks", description=__doc__)
     parser.add_argument("--journal", type=pathlib.Path, default=JOURNAL)
@@ -166,7 +149,7 @@ def main() -> int:
     text = page(peaks(lines))
     print(text)
     if options.write:
-        write(options.write, text)
+        SECTION.write(options.write, text)
     return 0
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import compilers, peaks, subjects
+from benchmarks import compilers, pages, peaks, subjects
 from benchmarks.timing import Sample, table, timed
+
+PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
 
 
 def test_percentiles_are_measured_times():
@@ -58,11 +60,19 @@ def test_the_page_about_compilers_tells_what_is_equal_and_what_explains_the_rest
 
 
 def test_only_the_marked_section_of_a_page_is_written(tmp_path):
-    path = tmp_path / "page.md"
-    compilers.write(path, "one")
-    path.write_text(path.read_text() + "\n## Another\n")
-    compilers.write(path, "two")
-    assert path.read_text() == f"# How accurate it is\n\n{compilers.BEGIN}\ntwo\n{compilers.END}\n\n## Another\n"
+    path, section = tmp_path / "page.md", pages.Section("one")
+    path.write_text(f"before\n{section.begin}\n{section.end}\nafter\n")
+    for text in ("first", "second\n\n| a table |"):
+        section.write(path, text)
+        assert path.read_text() == f"before\n{section.begin}\n{text}\n{section.end}\nafter\n"
+        assert section.read(path) == text
+    path.write_text(f"{section.begin} only")
+    for use in (section.read, lambda path: section.write(path, "text")):
+        with pytest.raises(
+            ValueError, match=r"page.md has no lines <!-- one: begin --> and <!-- one: end -->, between"
+        ):
+            use(path)
+    assert path.read_text() == f"{section.begin} only"
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +83,7 @@ def found():
 
 def test_the_page_shows_the_peaks_that_are_predicted_today(found):
     """If not: python -m benchmarks.peaks --write docs/accuracy.md, then python -m benchmarks.accuracy."""
-    assert peaks.section((Path(__file__).parents[1] / "docs" / "accuracy.md").read_text()) == peaks.page(found)
+    assert peaks.SECTION.read(PAGE) == peaks.page(found)
 
 
 @pytest.mark.parametrize("machine", ["v5e", "v5p", "v6e"])
@@ -85,18 +95,11 @@ def test_peaks_on_tpus_are_near_those_of_their_compiler(found, machine):
     assert np.median([abs(peak.error) for peak in here]) <= peaks.MEDIAN
 
 
-def test_peaks_are_written_between_their_marks(tmp_path):
-    path, found = tmp_path / "page.md", [peaks.Peak("mlp", "FSDP", "v5e", 2_000_000_000, 2_100_000_000)]
-    path.write_text(f"before\n{peaks.BEGIN}\n{peaks.END}\nafter\n")
-    for _ in range(2):
-        peaks.write(path, peaks.page(found))
-    text = path.read_text()
-    assert text == f"before\n{peaks.BEGIN}\n{peaks.page(found)}\n{peaks.END}\nafter\n"
+def test_peaks_are_told_by_machine_and_plan():
+    text = peaks.page([peaks.Peak("mlp", "FSDP", "v5e", 2_000_000_000, 2_100_000_000)])
     assert "**v5e**: in 1 plans compiled without the hardware: the median error is 5.0%" in text
+    assert "the one most too low is off by 0%, the one most too high by +5%." in text
     assert "| mlp | FSDP | 2.00 GB, +5% |" in text
-    path.write_text("no marks")
-    with pytest.raises(ValueError, match="The page has no lines <!-- peaks: begin --> and <!-- peaks: end -->"):
-        peaks.write(path, "text")
 
 
 def test_every_program_has_layouts_of_8_devices_and_some_that_are_drawn():
@@ -106,8 +109,7 @@ def test_every_program_has_layouts_of_8_devices_and_some_that_are_drawn():
 
 
 def test_the_published_page_has_no_difference_that_is_not_explained():
-    text = (Path(__file__).parents[1] / "docs" / "accuracy.md").read_text()
-    section = text[text.index(compilers.BEGIN) : text.index(compilers.END)]
+    section = compilers.SECTION.read(PAGE)
     counts = re.findall(r"^\| (\w+):[\w]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| \d+ \|$", section, re.M)
     assert {machine for machine, *_ in counts} == {"v5e", "v5p", "v6e", "v7x", "h100"}
     for machine, made, equal, explained, wrong in counts:

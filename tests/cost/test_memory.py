@@ -56,18 +56,11 @@ def test_arguments_and_outputs_that_are_not_exact_are_refused():
         accuracy.error(plan, wrong)
 
 
-def test_the_page_is_written_between_its_marks(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(f"before\n{accuracy.BEGIN}\nold\n{accuracy.END}\nafter\n")
+def test_errors_are_told_in_a_table():
     text = accuracy.page({"mlp": [0.01, -0.02], "gpt2": [0.2]})
-    accuracy.write(page, text)
-    assert page.read_text() == f"before\n{accuracy.BEGIN}\n{text}\n{accuracy.END}\nafter\n"
     assert "3 compiled plans of 2 programs" in text
     assert "|mlp|2|1.5%|1.9%|-2.0%|1.0%|" in text
     assert "0 are more than 10% too low" in text
-    page.write_text("no marks")
-    with pytest.raises(ValueError, match="has no lines <!-- memory: begin --> and"):
-        accuracy.write(page, text)
 
 
 def test_what_is_held_out_is_told_with_its_seed():

@@ -1,0 +1,50 @@
+"""Sections of a page that benchmarks write, each between `<!-- name: begin -->` and `<!-- name: end -->`."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+
+@dataclasses.dataclass(frozen=True)
+class Section:
+    """A section of a page.
+
+    Attributes:
+        name: in its marks.
+    """
+
+    name: str
+
+    @property
+    def begin(self) -> str:
+        """The mark before it."""
+        return f"<!-- {self.name}: begin -->"
+
+    @property
+    def end(self) -> str:
+        """The mark behind it."""
+        return f"<!-- {self.name}: end -->"
+
+    def read(self, path: pathlib.Path) -> str:
+        """Returns the text between the marks.
+
+        Raises:
+            ValueError: the page has no marks.
+        """
+        return self._parts(path)[1].strip("\n")
+
+    def write(self, path: pathlib.Path, text: str) -> None:
+        """Puts a text between the marks; see `read`."""
+        before, _, after = self._parts(path)
+        path.write_text(f"{before}{self.begin}\n{text}\n{self.end}{after}")
+
+    def _parts(self, path: pathlib.Path) -> tuple[str, str, str]:
+        page = path.read_text()
+        before, begun, rest = page.partition(self.begin)
+        found, ended, after = rest.partition(self.end)
+        if not begun or not ended:
+            raise ValueError(
+                f"{path} has no lines {self.begin} and {self.end}, between which the section is to be written."
+            )
+        return before, found, after
