@@ -159,9 +159,9 @@ class Compiled:
         found: dict[str, list[int]] = {}
         for difference in self.comparison.differences:
             sums = found.setdefault(difference.rule, [0, 0, 0])
-            for place, piece in enumerate((difference.predicted, difference.compiled)):
-                sums[place + 1] += piece.payload * difference.times
-            sums[0] += difference.times
+            sizes = (1, difference.predicted.payload, difference.compiled_bytes)
+            for place, size in enumerate(sizes):
+                sums[place] += size * difference.times
         return tuple(
             f"{rule} ({times:,} arrays, {before:,} B as predicted, {after:,} B as compiled): {RULES[rule]}"
             for rule, (times, before, after) in found.items()

@@ -9,12 +9,13 @@ is held against array, and a difference is explained only if one of these rules 
                   precision), so that nothing more is lost; likewise a maximum of values that are bfloat16 already
     summed whole  a reduce-scatter is an all-reduce of the same array, of which each device keeps its part. The TPU
                   compiler does so where the devices' parts would not be whole tiles of the array as it lies there (32
-                  of the 128 numbers in a row of a tile, say), among devices along three axes of a torus, such as the
-                  2x2x2 of eight v5p, and where the devices are all of a square slice of more than 2x2: 4x4, 8x8 and
-                  16x16 of v5e and v6e, but not 2x8, 4x8 or 4x16
+                  of the 128 numbers in a row of a tile, say), and among all devices of some slices (`substitutes`)
     gathered by adding
                   an all-gather is an all-reduce of the full array, in which each device has put its part among zeros.
                   The TPU compiler does so for the same reasons
+    padded        a reduce-scatter of which every device's part is larger than asked for, by as much for each, and
+                  permutes that bring what then lies on a neighbour to where it belongs: of n devices the last is off
+                  by n-1 such shares. The TPU compiler sends parts in equal pieces of whole tiles
 
 What no rule fits is unexplained, and makes `Comparison.ok` false.
 """
@@ -24,22 +25,25 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from ..engine.hlo import HloCollective
 
 Axes = tuple[str, ...] | None
 Key = tuple[str, Axes]
+Candidates = Iterator[tuple["Piece", ...]]
 
-NARROWED, SUMMED_WHOLE, GATHERED_BY_ADDING = "narrowed", "summed whole", "gathered by adding"
+NARROWED, SUMMED_WHOLE, GATHERED_BY_ADDING, PADDED = "narrowed", "summed whole", "gathered by adding", "padded"
 RULES = {
     NARROWED: "sent in bfloat16, to which all that read it round it (casts, products at JAX's default precision)",
     SUMMED_WHOLE: "a reduce-scatter is an all-reduce, of which each device keeps its part: the parts would be no whole"
-    " tiles of the array as it lies in the memory of a TPU, the devices are along three axes of a torus, or they are"
-    " all of a square slice of more than 2x2",
-    GATHERED_BY_ADDING: "an all-gather is an all-reduce, to which devices add their parts among zeros: for the same"
-    " reasons as a reduce-scatter that is summed whole",
+    " tiles of the array as it lies in the memory of a TPU, or the devices are all of a slice that is as long one way"
+    " as another",
+    GATHERED_BY_ADDING: "an all-gather is an all-reduce, to which devices add their parts among zeros: the parts are no"
+    " whole tiles, or the devices are all of a slice of 64 or more along three axes of a torus",
+    PADDED: "the parts of a reduce-scatter are made larger, so that each is sent in equal pieces, and permutes bring"
+    " what then lies on a neighbour to where it belongs",
 }
 
 
@@ -102,22 +106,24 @@ class Difference:
     Attributes:
         rule: one of `RULES`.
         predicted: what was predicted of one array.
-        compiled: what is compiled in its place.
+        compiled: what is compiled in its place, all of it.
         times: how many such arrays a run of the program sends.
     """
 
     rule: str
     predicted: Piece
-    compiled: Piece
+    compiled: tuple[Piece, ...]
     times: int
 
+    @property
+    def compiled_bytes(self) -> int:
+        """The payload of what is compiled in place of one array."""
+        return sum(piece.payload for piece in self.compiled)
+
     def __str__(self):
-        before, after = self.predicted, self.compiled
-        over = "+".join(before.axes or ("?",))
-        return (
-            f"{self.times:,} × {before.kind} over {over} of {before.payload:,} B → {after.kind} of {after.payload:,} B:"
-            f" {RULES[self.rule]}"
-        )
+        before, over = self.predicted, "+".join(self.predicted.axes or ("?",))
+        after = " + ".join(f"{piece.kind} of {piece.payload:,} B" for piece in self.compiled)
+        return f"{self.times:,} × {before.kind} over {over} of {before.payload:,} B → {after}: {RULES[self.rule]}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,7 +198,8 @@ def compare(predicted: Iterable[Planned], compiled: Iterable[HloCollective], siz
     explained: dict[Key, Counter] = {key: Counter() for key in keys}
     for found in differences:
         explained[found.predicted.key][found.rule] -= found.predicted.payload * found.times
-        explained[found.compiled.key][found.rule] += found.compiled.payload * found.times
+        for piece in found.compiled:
+            explained[piece.key][found.rule] += piece.payload * found.times
     rows = (
         Row(kind, axes, sums[0][kind, axes], sums[1][kind, axes], {r: n for r, n in explained[kind, axes].items() if n})
         for kind, axes in keys
@@ -230,57 +237,73 @@ def _explained(planned: Counter, made: Counter, sizes: Mapping[str, int]) -> tup
     """Finds for each array that was predicted one that is compiled: its like first, then what a rule makes of it."""
     for piece in list(planned):
         for exact in (False, True):
-            _take(planned, made, piece, piece._replace(exact=exact))
+            _take(planned, made, piece, (piece._replace(exact=exact),))
     found = []
     # Every array tries its nearest likes before any tries its farther ones.
-    for rule, candidate in _CANDIDATES:
+    for rule, candidates in _CANDIDATES:
         for piece in sorted(planned, key=str):
-            other = candidate(piece, math.prod(sizes[axis] for axis in piece.axes or ()))
-            if other is not None and (times := _take(planned, made, piece, other)):
-                found.append(Difference(rule, piece, other, times))
+            for others in candidates(piece, math.prod(sizes[axis] for axis in piece.axes or ()), made):
+                if times := _take(planned, made, piece, others):
+                    found.append(Difference(rule, piece, others, times))
     return tuple(found)
 
 
-def _take(planned: Counter, made: Counter, piece: Piece, other: Piece) -> int:
-    times = min(planned[piece], made[other])
+def _take(planned: Counter, made: Counter, piece: Piece, others: tuple[Piece, ...]) -> int:
+    """Takes an array, and all that is compiled in its place, as often as there are both; returns how often."""
+    wanted = Counter(others)
+    times = min(planned[piece], *(made[other] // count for other, count in wanted.items()))
     planned[piece] -= times
-    made[other] -= times
+    for other, count in wanted.items():
+        made[other] -= times * count
     return times
 
 
-def _narrow(piece: Piece) -> Piece | None:
+def _narrow(piece: Piece) -> Candidates:
     """The same array in bfloat16."""
-    if piece.dtype != "float32":
-        return None
-    return piece._replace(dtype="bfloat16", payload=piece.payload // 2)
+    if piece.dtype == "float32":
+        yield (piece._replace(dtype="bfloat16", payload=piece.payload // 2),)
 
 
-def _moved_narrow(piece: Piece, _devices: int) -> Piece | None:
-    return _narrow(piece) if piece.kind in ("all-gather", "all-to-all", "collective-permute") else None
+def _moved_narrow(piece: Piece, _devices: int, _made: Counter) -> Candidates:
+    if piece.kind in ("all-gather", "all-to-all", "collective-permute"):
+        yield from _narrow(piece)
 
 
-def _greatest_narrow(piece: Piece, _devices: int) -> Piece | None:
-    return _narrow(piece._replace(exact=True)) if piece.kind == "all-reduce" else None
+def _greatest_narrow(piece: Piece, _devices: int, _made: Counter) -> Candidates:
+    if piece.kind == "all-reduce":
+        yield from _narrow(piece._replace(exact=True))
 
 
-def _summed_whole(piece: Piece, _devices: int) -> Piece | None:
-    return piece._replace(kind="all-reduce") if piece.kind == "reduce-scatter" else None
+def _summed_whole(piece: Piece, _devices: int, _made: Counter) -> Candidates:
+    if piece.kind == "reduce-scatter":
+        yield (piece._replace(kind="all-reduce"),)
 
 
-def _added(piece: Piece, devices: int) -> Piece | None:
-    return piece._replace(kind="all-reduce", payload=devices * piece.payload) if piece.kind == "all-gather" else None
+def _added(piece: Piece, devices: int, _made: Counter) -> Candidates:
+    if piece.kind == "all-gather":
+        added = piece._replace(kind="all-reduce", payload=devices * piece.payload)
+        yield (added,)
+        yield from _narrow(added)
 
 
-def _added_narrow(piece: Piece, devices: int) -> Piece | None:
-    added = _added(piece, devices)
-    return _narrow(added) if added is not None else None
+def _padded(piece: Piece, devices: int, made: Counter) -> Candidates:
+    """Larger parts, and what the last device's is off by: as many whole parts as fit in that, and the rest."""
+    if piece.kind != "reduce-scatter":
+        return
+    for other, times in sorted(made.items(), key=str):
+        more = other.payload - piece.payload
+        if not times or more <= 0 or more % devices or other != piece._replace(payload=other.payload):
+            continue
+        hops, rest = divmod(more // devices * (devices - 1), other.payload // devices)
+        moved = [other.payload // devices] * hops + [rest] * (rest > 0)
+        yield (other, *(piece._replace(kind="collective-permute", payload=size) for size in moved))
 
 
-# What each rule makes of an array that was predicted, nearest first; None where it does not apply.
-_CANDIDATES: tuple[tuple[str, Callable[[Piece, int], Piece | None]], ...] = (
+# What each rule makes of an array that was predicted, nearest first; nothing where it does not apply.
+_CANDIDATES: tuple[tuple[str, Callable[[Piece, int, Counter], Candidates]], ...] = (
     (NARROWED, _moved_narrow),
     (NARROWED, _greatest_narrow),
     (SUMMED_WHOLE, _summed_whole),
     (GATHERED_BY_ADDING, _added),
-    (GATHERED_BY_ADDING, _added_narrow),
+    (PADDED, _padded),
 )

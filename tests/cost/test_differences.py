@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from meshlab.cost.differences import GATHERED_BY_ADDING, NARROWED, RULES, SUMMED_WHOLE, compare
+from meshlab.cost.differences import GATHERED_BY_ADDING, NARROWED, PADDED, RULES, SUMMED_WHOLE, compare
 from meshlab.engine.hlo import HloCollective
 
 SIZES = {"data": 8, "model": 2}
@@ -24,7 +24,7 @@ def found(predicted, compiled):
     return (
         result.equal,
         result.ok,
-        [(d.rule, d.predicted.payload, d.compiled.payload, d.times) for d in result.differences],
+        [(d.rule, d.predicted.payload, d.compiled_bytes, d.times) for d in result.differences],
     )
 
 
@@ -70,6 +70,26 @@ def test_an_all_gather_may_be_an_all_reduce_of_the_full_array(dtype, payload):
         True,
         [(GATHERED_BY_ADDING, 64, payload, 1)],
     )
+
+
+# As the TPU compiler makes them of 4096 x 4096 float32: over 4 devices in a line, 16 of 4 x 4, and 32 of 4 x 8.
+@pytest.mark.parametrize(
+    ("devices", "made_bytes", "permutes"),
+    [(4, 68157440, [786432]), (16, 73400320, [4587520, 1310720]), (32, 75497472, [2359296] * 3 + [1048576])],
+)
+def test_a_reduce_scatter_may_be_padded_and_its_parts_moved_back(devices, made_bytes, permutes):
+    predicted = [planned("reduce-scatter", ("data",), 67108864, 2)]
+    moved = [made("collective-permute", ("data",), size, times=2) for size in permutes]
+    larger = made("reduce-scatter", ("data",), made_bytes, times=2)
+    result = compare(predicted, [larger, *moved], {"data": devices})
+    assert result.ok
+    assert [(d.rule, d.compiled_bytes, d.times) for d in result.differences] == [
+        (PADDED, made_bytes + sum(permutes), 2)
+    ]
+    told = " + ".join(f"collective-permute of {size:,} B" for size in permutes)
+    assert f"of 67,108,864 B → reduce-scatter of {made_bytes:,} B + {told}: " in str(result.differences[0])
+    assert not compare(predicted, [larger, *moved[1:]], {"data": devices}).ok
+    assert not compare(predicted, [larger, *moved, moved[0]], {"data": devices}).ok
 
 
 def test_a_row_says_what_is_explained_and_a_difference_says_how():
