@@ -74,6 +74,7 @@ browser: system ## Browser tests: JupyterLab in a real Chromium
 
 compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of plans, into docs/accuracy.md (resumable, three hours)
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.compilers --write docs/accuracy.md
+	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.substitutes --compile --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.peaks --compile --write docs/accuracy.md
 
 bench: system ## Benchmarks: trace, plan, re-plan, drop to redrawn chart

@@ -28,7 +28,6 @@ import meshlab as ml
 from benchmarks.compilers import read
 from benchmarks.pages import Section
 from benchmarks.subjects import Subject, subjects
-from meshlab.cost.memory import memory_of
 
 JOURNAL = pathlib.Path(__file__).with_name("peaks.jsonl")
 SECTION = Section("peaks")
@@ -85,25 +84,21 @@ def compile_case(subject: Subject, name: str, machine: str) -> dict[str, Any]:
     return {"program": subject.name, "layout": name, "machine": machine, "memory": memory, "versions": versions}
 
 
-def predicted(subject: Subject, name: str, platform: str) -> int:
+def predicted(subject: Subject, name: str, machine: str) -> int:
     """The bytes that a device is predicted to hold at the worst moment."""
     mesh, layout = subject.layouts[name]
-    return memory_of(subject.program.plan(mesh, layout), platform).peak_bytes
+    return subject.program.plan(ml.mesh(machine, **dict(mesh.shape)), layout).memory.peak_bytes
 
 
 def peaks(lines: Iterable[dict[str, Any]]) -> list[Peak]:
     """What the journal's lines say, beside what is predicted today."""
-    known: dict[tuple[str, ...], int] = {}
     compiled = {(line["program"], line["layout"], line["machine"]): line["memory"]["peak_bytes"] for line in lines}
     found = []
     for subject, name, machine in cases():
         peak = compiled.get((subject.name, name, machine))
         if peak is not None:
             short = machine.partition(":")[0]
-            key = (subject.name, name, ml.hardware(short).platform)
-            if key not in known:
-                known[key] = predicted(subject, *key[1:])
-            found.append(Peak(subject.name, name, short, peak, known[key]))
+            found.append(Peak(subject.name, name, short, peak, predicted(subject, name, machine)))
     return found
 
 

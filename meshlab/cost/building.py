@@ -1,9 +1,9 @@
 """From the steps of a plan to the nodes that a compiler sees, block by block.
 
     mul, all-reduce, add       map → collective → map
-    scan                       loop, with the graph of a turn inside: slices come in, stacks are stored to in place
-    recomputed piece           its nodes, behind a barrier
     all-gather of axis 1       permute → collective → permute: XLA gathers the first axis in memory
+    reduce-scatter on v5e:4x4  collective → permute: the TPU compiler makes it an all-reduce and a slice (`substitutes`)
+    scan                       loop, with the graph of a turn inside (`nesting`)
 
 Nothing here computes: a graph tells what reads what.
 """
@@ -16,22 +16,23 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 
 from ..engine.code import Literal
-from ..engine.loops import carried
 from ..engine.relayout import Hop
 from ..engine.spec import Grid, Spec, local_shape
-from ..engine.steps import Compute, Fill, Inside, Move, Nested, Step
+from ..engine.steps import Compute, Fill, Move, Nested, Step
 from .backends import Backend
 from .combining import combine
-from .dataflow import Key, entering, keys
+from .dataflow import Key, keys
 from .narrowing import store_rounded
+from .nesting import nest
 from .nodes import Buffer, Graph, Node
 from .relaying import relay
+from .substitutes import most_summed
 from .translating import numbers, translate
 
 if TYPE_CHECKING:
-    from ..engine.code import Block
     from ..engine.plan import Plan
     from ..engine.program import Program
+    from .topology import Placement
 
 Shape = tuple[int, ...]
 # Kinds that read and write whole arrays.
@@ -45,7 +46,9 @@ def built(plan: Plan, backend: Backend) -> Graph:
     program = plan.program
     block = program.code.block
     inputs = [(v, plan.argument_specs[v]) for v in block.inputs]
-    builder = Builder(program, plan.grid, backend)
+    on = plan.mesh.on
+    placement = on if on is not None and on.hardware.platform == backend.platform else None
+    builder = Builder(program, plan.grid, backend, placement)
     return builder.block(plan.steps, inputs, builder.returned(block.outputs, plan.output_specs))
 
 
@@ -56,10 +59,11 @@ class Builder:
         program: whose steps they are.
         grid: the mesh axes' sizes.
         backend: whose compiler it is.
+        placement: how the mesh lies on a machine of that compiler; None where it lies on none.
     """
 
-    def __init__(self, program: Program, grid: Grid, backend: Backend):
-        self.program, self.grid, self.backend = program, grid, backend
+    def __init__(self, program: Program, grid: Grid, backend: Backend, placement: Placement | None):
+        self.program, self.grid, self.backend, self.placement = program, grid, backend, placement
         self.roots, self.code = program.roots, program.code
         self.shapes: dict[Key, Shape] = {}
         # XLA for CPUs computes in float32 what is of these dtypes (`FloatNormalization`).
@@ -275,7 +279,7 @@ class Scope:
             elif isinstance(step, Fill):
                 self.fill(step)
             elif isinstance(step, Nested):
-                self.nested(step)
+                nest(self, step)
 
     def fill(self, step: Fill):
         """What is made on the spot."""
@@ -296,6 +300,9 @@ class Scope:
             self.env[key] = self.node("permute", (read,), key)
         elif hop.kind == "all-reduce":
             self.env[key] = self.reduced(read, key, hop.axes, "reduce_sum")
+        elif hop.kind == "reduce-scatter" and most_summed(hop.kind, self.builder.placement, hop.axes):
+            whole = self.reduced(read, start, hop.axes, "reduce_sum")
+            self.env[key] = self.node("permute", (whole,), key)
         elif self.reorders(hop, start):
             self.copies.append(self.node("permute", (read,), start))
             gathered = self.node("collective", (self.copies[-1],), key)
@@ -309,87 +316,3 @@ class Scope:
         """Whether a hop moves along an axis that is not the first in memory, and has to."""
         leads = all(n == 1 for n in self.builder.shape(start)[: hop.axis])
         return self.builder.backend.reorders and hop.kind in _FIRST_AXIS and not leads
-
-    # Blocks inside
-
-    def nested(self, step: Nested):
-        """A loop, branches, or a piece that runs once."""
-        name = step.operation.name
-        if name == "cond":
-            self.branches(step)
-        elif name == "scan" and step.times == 1:
-            self.inlined(step, self.only_slices(step), barrier=False)
-        elif name in ("scan", "while"):
-            self.loop(step)
-        else:
-            self.inlined(step, self.operands(step), barrier=True)
-
-    def only_slices(self, step: Nested) -> list[int | None]:
-        """What goes into the single turn of a loop."""
-        count = carried(step.operation)
-        found: list[int | None] = []
-        inner = entering(step.operation.blocks[0], step.blocks[0], self.builder.roots)
-        for position, (key, read) in enumerate(zip(inner, self.operands(step), strict=True)):
-            found.append(read if read is None or position < count else self.node("view", (read,), key))
-        return found
-
-    def inlined(self, step: Nested, operands: Sequence[int | None], barrier: bool):
-        """A block whose steps run once, here; behind a barrier where they recompute something."""
-        block, inside = step.operation.blocks[0], step.blocks[0]
-        operands = [r if r is None else self.straight(r) for r in operands]
-        reads = [r for r in operands if r is not None]
-        main = self.graph.add(Node("barrier", reads, None, (), step)) if barrier and reads else -1
-        for key, read in zip(entering(block, inside, self.builder.roots), operands, strict=True):
-            if read is None:
-                self.env[key] = self.node("fill", (), key)
-            elif barrier:
-                through = Node("through", (main, read), Buffer(key), self.builder.shape(key), step)
-                through.dtype = self.builder.code.dtypes[key[0]]
-                self.env[key] = self.graph.add(through)
-            else:
-                self.env[key] = read
-        self.steps(inside.steps)
-        self.step = step
-        for key, made in zip(self.results(step), self.builder.returned(block.outputs, inside.outputs), strict=True):
-            read = self.node("fill", (), key) if made is None else self.read(made)
-            same = self.builder.shape(key) == self.graph.nodes[read].shape
-            self.env[key] = read if same else self.node("view", (read,), key)
-
-    def inside(self, block: Block, inside: Inside, carries: int | None = None) -> Graph:
-        """The graph of a block inside."""
-        outputs = self.builder.returned(block.outputs, inside.outputs)
-        return self.builder.block(inside.steps, entering(block, inside, self.builder.roots), outputs, carries)
-
-    def loop(self, step: Nested):
-        """A loop: it reads what it starts from, where it stacks, what it takes slices of, and what its turns read."""
-        count, made, operands = carried(step.operation), self.results(step), self.operands(step)
-        starts = [
-            self.node("fill", (), key) if read is None else self.straight(read)
-            for key, read in zip(made, operands[:count], strict=False)
-        ]
-        stacks = [self.node("fill", (), key) for key in made[count:]]
-        blocks = zip(step.operation.blocks, step.blocks, strict=True)
-        inner = tuple(
-            self.inside(block, inside, count if step.operation.name == "scan" and not position else None)
-            for position, (block, inside) in enumerate(blocks)
-        )
-        rest = [r for r in operands[count:] if r is not None]
-        around = [self.read(key) for graph in inner for key in graph.outside]
-        if self.builder.backend.rounds and step.operation.name == "scan":
-            narrow, sources = inner[0].rounded, inner[0].inputs[count:]
-            rest = [
-                self.rounded(r) if source in narrow else r
-                for source, r in zip(sources, operands[count:], strict=True)
-                if r is not None
-            ]
-        main = self.several((*starts, *stacks, *rest, *around), made, "loop")
-        node = self.graph.nodes[main]
-        node.inner, node.carries = inner, count
-        node.buffers = tuple(map(Buffer, made))
-
-    def branches(self, step: Nested):
-        """Branches, of which one runs."""
-        inner = tuple(map(self.inside, step.operation.blocks, step.blocks))
-        around = [self.read(key) for graph in inner for key in graph.outside]
-        reads = [r for r in self.operands(step) if r is not None]
-        self.graph.nodes[self.several((*reads, *around), self.results(step), "branch")].inner = inner

@@ -34,6 +34,7 @@ _ALIKE |= {"int4": ("int8",)}
 _PLATFORMS = ("tpu", "gpu", "cpu")
 # What a file about a machine may have.
 _NUMBERS = ("tile", "devices_per_chip", "chips_per_host", "errors")
+_FLAGS = ("sums_whole", "gathers_by_adding")
 _WRITTEN = (
     "title",
     "platform",
@@ -210,10 +211,13 @@ class Hardware:
 
     @property
     def ideal(self) -> Hardware:
-        """The same machine as the books count it: it reaches all of its figures, and nothing takes time to begin."""
+        """The same machine as the books count it: it reaches all of its figures, and nothing takes time to begin.
+
+        Each collective is what it is called, whatever a compiler makes of it.
+        """
         none, network = Figure(0.0), self.network
         if isinstance(network, Torus):
-            network = dataclasses.replace(network, hop=none)
+            network = dataclasses.replace(network, hop=none, sums_whole=False, gathers_by_adding=False)
         else:
             network = dataclasses.replace(network, base=none, step=none)
         outside = self.outside and dataclasses.replace(self.outside, latency=none)
@@ -315,7 +319,8 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         torus = data["torus"]
         chip, specified = (figure(torus[name]) if name in torus else None for name in ("chip", "specified"))
         link, hop = figure(torus["link"]), figure(torus["hop"])
-        network = Torus(tuple(torus["limits"]), torus["wraps"], link, hop, chip, specified)
+        flags = {name: torus[name] for name in _FLAGS if name in torus}
+        network = Torus(tuple(torus["limits"]), torus["wraps"], link, hop, chip, specified, **flags)
     else:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))

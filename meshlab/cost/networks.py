@@ -29,6 +29,8 @@ class Torus:
         hop: seconds from one device to the next.
         chip: bytes/s between two devices of one chip, one way, where a chip has several.
         specified: bytes/s of one link as the maker has it, of which programs see `link`.
+        sums_whole: whether the compiler makes all-reduces of some reduce-scatters among all devices (`substitutes`).
+        gathers_by_adding: whether it does so of some all-gathers.
     """
 
     limits: tuple[int, ...]
@@ -37,6 +39,8 @@ class Torus:
     hop: Figure
     chip: Figure | None = None
     specified: Figure | None = None
+    sums_whole: bool = False
+    gathers_by_adding: bool = False
 
     def __post_init__(self):
         problems = no_figures(self, ["link"], ["hop"])

@@ -27,6 +27,7 @@ from .collectives import Rate, rate
 from .dataflow import Key
 from .hardware import Hardware, HardwareError
 from .meshes import machine_of
+from .substitutes import most_summed
 from .topology import Placement
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ class Options:
         prefetch: whether a loop gathers ahead what the next turn needs of stored weights, and reduces gradients during
             the next turn, as PyTorch's FSDP does. Nothing hides those of one turn, the first's weights and the last's
             sums.
-        book: whether collectives cost what the scaling book has, without (n-1)/n.
+        book: whether collectives cost what the scaling book has: without (n-1)/n, and each as what it is called,
+            whatever a compiler makes of it.
     """
 
     attention: str = "stored"
@@ -157,12 +159,25 @@ class Setting:
         return self._known[key]
 
     def seconds(self, kind: str, axes: Sequence[str], nbytes: Numbers) -> Numbers:
-        """Returns the seconds of a collective for a full array of `nbytes`."""
-        key = (kind, tuple(axes))
+        """Returns the seconds of a collective, or of what is compiled for it, for a full array of `nbytes`."""
+        most, itself, whole = self._rates(kind, tuple(axes))
+        if not np.any(most):
+            return itself.seconds(nbytes)
+        if isinstance(most, np.ndarray) or isinstance(nbytes, np.ndarray):
+            return np.where(nbytes <= most, whole.seconds(nbytes), itself.seconds(nbytes))
+        return (whole if nbytes <= most else itself).seconds(nbytes)
+
+    def _rates(self, kind: str, axes: tuple[str, ...]) -> tuple[Numbers, Rate, Rate]:
+        """Up to how many bytes a collective is an all-reduce, what it takes itself, and what that takes."""
+        key = ("rates", kind, axes)
         if key not in self._known:
-            found = [rate(kind, placement, axes, book=self.options.book) for placement in self.placements]
-            self._known[key] = found[0] if self.which is None else _joined(found, self.which)
-        return self._known[key].seconds(nbytes)
+            most = 0 if self.options.book else self.of_machine(lambda p: most_summed(kind, p, axes))
+            self._known[key] = most, self._rate(kind, axes), self._rate("all-reduce", axes)
+        return self._known[key]
+
+    def _rate(self, kind: str, axes: tuple[str, ...]) -> Rate:
+        found = [rate(kind, placement, axes, book=self.options.book) for placement in self.placements]
+        return found[0] if self.which is None else _joined(found, self.which)
 
     # Sizes
 

@@ -24,6 +24,7 @@ from ..engine.explain import html_rows, text_rows
 from .hardware import Hardware
 from .schedule import Spent, spend
 from .setting import Numbers, Setting
+from .substitutes import substituted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -84,6 +85,13 @@ class Time:
         """The names of the machine's figures that were recalled, not verified."""
         return self.hardware.recalled
 
+    @property
+    def substituted(self) -> Mapping[str, int]:
+        """The collectives for which the machine's compiler sends all-reduces, with how many: see `substitutes`."""
+        if self.setting.many or self.setting.options.book or not self.setting.is_own:
+            return {}
+        return substituted(self.setting.plan, self.setting.placements[0])
+
     def rows(self) -> list[tuple[str, str]]:
         """What is predicted, by name, in words."""
         if self.setting.many:
@@ -97,6 +105,8 @@ class Time:
             *((f"sending over {axes}", told(seconds)) for axes, seconds in self.communication.items()),
             ("sending exposed", told(self.exposed)),
         ]
+        if summed := self.substituted:
+            found.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
         if self.recalled:
             found.append(("recalled, not verified", ", ".join(self.recalled)))
         return found
@@ -109,6 +119,7 @@ class Time:
             **{name: getattr(self, name) for name in names},
             "communication": dict(self.communication),
             "limited_by": self.limited_by,
+            "substituted": dict(self.substituted),
             "recalled": list(self.recalled),
         }
 

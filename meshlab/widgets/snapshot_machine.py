@@ -37,6 +37,7 @@ def _time(view: dict) -> str:
     rows = [(part["label"], [(_colour(view, part), part["seconds"])]) for part in time["parts"]]
     assumed = f"attention {options['attention']}, {'with' if options['prefetch'] else 'without'} prefetching"
     notes = [f"Sending that nothing hides: {words['exposed']}. Assumed: {assumed}."]
+    notes += [time["substituted"]] if time["substituted"] else []
     notes += [f"Rests on figures that are {RECALLED}: {'; '.join(time['recalled'])}."] if time["recalled"] else []
     notes.append(_error(time["accuracy"]))
     return (

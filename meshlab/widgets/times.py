@@ -58,6 +58,7 @@ def time_view(costs: Costs, document: Document) -> dict:
         "told": {name: told(float(getattr(time, name))) for name in ("lower", "estimate", "upper", "exposed")},
         "parts": parts,
         "limit": {"by": time.limited_by, "text": limit_told(time)},
+        "substituted": substituted_told(time),
         "options": switches,
         "recalled": _recalled(parts),
         "accuracy": accuracy(TIME, time.hardware.name, time.hardware.platform),
@@ -101,6 +102,14 @@ def limit_told(time: Time) -> str:
     axes = by.removeprefix("communication over ")
     sent = told(float(time.communication[axes]))
     return f"Limited by communication over {axes.replace('+', ' + ')}: its collectives take {sent}."
+
+
+def substituted_told(time: Time) -> str:
+    """Says which collectives the machine's compiler makes all-reduces of; empty where none."""
+    found = [f"{times:,} × {what.replace('+', ' + ')}" for what, times in time.substituted.items()]
+    if not found:
+        return ""
+    return f"Its compiler sends all-reduces, twice as much, instead of {', '.join(found)}."
 
 
 def estimate_change(explorer: Any) -> dict:

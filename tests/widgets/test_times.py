@@ -41,6 +41,17 @@ def test_the_view_shows_the_time_of_the_plan(explorer: Explorer, layout: str, ma
     assert json.loads(json.dumps(explorer.view())) == explorer.view()
 
 
+def test_the_view_says_what_is_sent_instead(explorer: Explorer) -> None:
+    explorer.load({"batch": "data+model", "params/*": {"hidden": "data+model"}})
+    explorer.on("v5e:2x4")
+    assert explorer.view()["time"]["substituted"] == ""
+    explorer.on("v5p:2x2x2")
+    count = explorer.plan.time.substituted["reduce-scatter over data+model"]
+    told = f"Its compiler sends all-reduces, twice as much, instead of {count} × reduce-scatter over data + model."
+    assert explorer.view()["time"]["substituted"] == told
+    assert told in explorer.snapshot()._repr_html_()
+
+
 def test_no_machine_no_time(explorer: Explorer) -> None:
     view = explorer.view()
     assert view["time"] is None

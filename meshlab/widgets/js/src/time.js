@@ -45,6 +45,7 @@ export function drawTime(board) {
         h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
         ` Of what is sent, ${told.exposed} are hidden behind nothing.`,
       ),
+    time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, time.substituted) : null,
     drawOptions(board, time),
     time.recalled.length ? drawRecalled(board, time) : null,
     drawAccuracy(board, "time", time.accuracy),

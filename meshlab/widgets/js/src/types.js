@@ -53,7 +53,7 @@
  *   missing?: string, lower: number, estimate: number, upper: number, compute: number, exposed: number,
  *   told: Record<"lower" | "estimate" | "upper" | "exposed", string>, parts: TimePart[],
  *   limit: {by: string, text: string}, options: {attention: string, prefetch: boolean, attentions: string[]},
- *   recalled: string[], accuracy: Accuracy
+ *   substituted: string, recalled: string[], accuracy: Accuracy
  * }} Time
  * @typedef {{
  *   name: string, role: string, bytes: number, dims: string[], shape: number[], dtype: string, source: string
