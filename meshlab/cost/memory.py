@@ -1,6 +1,7 @@
 """The memory of a plan: the most that one device holds at once, when that is, and what it is made of.
 
     plan.memory.peak_bytes          bytes of one device at the worst moment
+    plan.memory.fits                whether a device of the machine holds so many
     plan.memory.parts               what they are: parameters, optimizer state, activations, …
     plan.memory.at_peak             every value that is in memory then, the largest first, with name and source line
     plan.memory.timeline            bytes after each step
@@ -29,10 +30,12 @@ from ..engine.code import Literal, item_bytes, nbytes
 from ..engine.pause import no_collection
 from ..engine.spec import Spec, local_shape
 from ..engine.steps import Move, Part, Step
+from .accuracy import MEMORY, accuracy
 from .attention import Scores, attentions, is_score
 from .backends import BACKENDS, Backend, tiled_bytes
 from .building import built
 from .liveness import Held, live
+from .meshes import machine_of
 from .nodes import Buffer
 from .placing import Numbers, Placed, aligned, buffers_placed
 from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
@@ -122,6 +125,20 @@ class Memory:
     def temporary_bytes(self) -> int:
         """Bytes of all beside arguments and the space of outputs: the heap, with its gaps if they count, and tables."""
         return self._heap_size + self._table_bytes
+
+    @property
+    def limit_bytes(self) -> int:
+        """Bytes that one device of the machine holds.
+
+        Raises:
+            HardwareError: the mesh lies on no machine.
+        """
+        return int(machine_of(self.plan.mesh, "plan.memory.limit_bytes").hardware.memory_bytes)
+
+    @property
+    def fits(self) -> bool:
+        """Whether the memory of one device suffices for the worst moment; see `limit_bytes`."""
+        return self.peak_bytes <= self.limit_bytes
 
     @property
     def gap_bytes(self) -> int:
@@ -287,7 +304,18 @@ class Memory:
     def __repr__(self):
         rows = [f"{role:<16} {size:>15,} B" for role, size in self.parts.items()]
         lines = [f"{a.bytes:>15,} B  {a.role:<16} {a.name} [{' '.join(a.dims)}]" for a in self.at_peak[:_SHOWN]]
-        return "\n".join([f"{'peak':<16} {self.peak_bytes:>15,} B", *rows, "at the peak:", *lines])
+        return "\n".join([f"{'peak':<16} {self.peak_bytes:>15,} B", *self._verdict(), *rows, "at the peak:", *lines])
+
+    def _verdict(self) -> list[str]:
+        """What a device of the machine holds, whether that suffices, and how far off such peaks were."""
+        if self.plan.mesh.on is None:
+            return []
+        machine = self.plan.mesh.on.hardware
+        off = accuracy(MEMORY, machine.name, machine.platform)["text"]
+        return [
+            f"{'a device holds':<16} {self.limit_bytes:>15,} B: {'it fits' if self.fits else 'it does not fit'}",
+            f"{'how far off':<16} {off}",
+        ]
 
 
 def memory_of(plan: Plan, platform: str | None = None) -> Memory:

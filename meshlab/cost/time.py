@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.explain import html_rows, text_rows
+from .accuracy import TIME, accuracy
 from .hardware import Hardware
 from .schedule import Spent, spend
 from .setting import Numbers, Setting
@@ -109,6 +110,7 @@ class Time:
             found.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
         if self.recalled:
             found.append(("recalled, not verified", ", ".join(self.recalled)))
+        found.append(("how far off", accuracy(TIME, self.hardware.name, self.hardware.platform)["text"]))
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -122,6 +122,8 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     found.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
     if plan.mesh.on is None:
         return found
+    fits = "it fits" if plan.memory.fits else "it does not fit"
+    found.append(("a device holds", f"{plan.memory.limit_bytes:,} B: {fits}"))
     try:
         return found + plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it
@@ -161,6 +163,7 @@ def to_json(plan: Plan) -> str:
     """
     predicted: dict[str, Any] = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
     if plan.mesh.on is not None:
+        predicted |= {"limit_bytes": plan.memory.limit_bytes, "fits": plan.memory.fits}
         try:
             predicted["time"] = plan.time.to_dict()
         except MeshlabError as error:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..cost.accuracy import MEMORY, accuracy
 from ..cost.memory import Memory, Point
 from ..cost.setting import STORED
-from .accuracy import MEMORY, accuracy
 from .palette import count_bytes, percent
 
 MOST_ALIVE = 24

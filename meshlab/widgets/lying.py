@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..cost.accuracy import COLLECTIVES, accuracy
 from ..cost.attached import ATTACHED, folder
 from ..cost.hardware import Switch, hardware, known
 from ..cost.meshes import slice_of
 from ..cost.topology import Placement, Wish
 from ..engine.mesh import Mesh
-from .accuracy import COLLECTIVES, accuracy
 from .machines import Own, fit, wishes_of
 from .picture import picture_of
 from .sources import figures_view

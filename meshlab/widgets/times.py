@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..cost.accuracy import TIME, accuracy
 from ..cost.setting import ATTENTION
 from ..cost.time import Time, told
-from .accuracy import TIME, accuracy
 from .costing import Costs
 from .document import Document
 from .held import held_view

@@ -1,6 +1,7 @@
 """Memory: held against XLA's own account, and what is told of it against what is known."""
 
 import dataclasses
+import json
 import math
 import random
 
@@ -155,6 +156,27 @@ def test_the_logits_stand_at_the_peak_with_their_line():
     assert logits[0].shape == (512, 4096)
     assert any(alive.name == "logits" and str(alive.source).startswith("test_memory.py:") for alive in logits)
     assert "vocab" in repr(memory)
+
+
+def test_memory_is_held_against_what_a_device_of_the_machine_holds():
+    program = logits_program()
+    memory = program.plan(ml.mesh("v5e", x=4), "many:x").memory
+    assert memory.limit_bytes == ml.hardware("v5e").memory_bytes
+    assert memory.fits
+    assert "16,000,000,000 B: it fits" in repr(memory)
+    small = dataclasses.replace(ml.hardware("v5e"), memory=ml.Figure(float(memory.peak_bytes - 1)))
+    plan = program.plan(ml.mesh(small, x=4), "many:x")
+    assert not plan.memory.fits
+    told = f"{memory.peak_bytes - 1:,} B: it does not fit"
+    assert told in repr(plan.memory)
+    assert told in repr(plan)
+    assert json.loads(plan.to_json())["fits"] is False
+    # On no machine nothing is known of it, and nothing said.
+    plain = program.plan(ml.mesh(x=4), "many:x")
+    assert "fit" not in repr(plain.memory)
+    for ask in ("fits", "limit_bytes"):
+        with pytest.raises(ml.MeshlabError, match=r"limit_bytes needs a machine, and the mesh x=4 lies on none"):
+            getattr(plain.memory, ask)
 
 
 def test_splitting_the_vocabulary_lowers_the_peak():

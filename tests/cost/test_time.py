@@ -252,3 +252,16 @@ def test_every_collective_of_a_plan_is_priced_as_it_is_alone(name):
             full = c.payload_bytes * (math.prod(mesh.axes[a] for a in c.axes) if c.kind in gathering else 1)
             sent["+".join(c.axes)] += c.times * ml.collective_time(c.kind, full, plan.mesh, c.axes)
         assert plan.time.communication == pytest.approx(sent)
+
+
+@pytest.mark.parametrize(
+    ("machine", "told"),
+    [
+        ("v6e", "v6e: published steps took "),
+        ("l4", "Not measured for l4 yet, but for "),
+        ("cpu", "Not measured for cpu"),
+    ],
+)
+def test_a_time_says_how_far_off_such_predictions_were(machine, told):
+    time = NET.plan(ml.mesh(machine, data=8), "batch:data").time
+    assert dict(time.rows())["how far off"].startswith(told)

@@ -11,11 +11,11 @@ import pytest
 
 import meshlab as ml
 from benchmarks.accuracy import FILE, PAGE, packed, written
+from meshlab.cost import accuracy as accuracy_module
+from meshlab.cost.accuracy import NOT_YET, accuracy
 from meshlab.cost.hardware import known
 from meshlab.cost.memory import Point
-from meshlab.widgets import accuracy as accuracy_module
 from meshlab.widgets import costing as costing_module
-from meshlab.widgets.accuracy import NOT_YET, accuracy
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.held import fits_told, timeline_view
 from meshlab.widgets.protocol import answer, shared_state

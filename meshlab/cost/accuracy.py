@@ -1,6 +1,6 @@
 """How far off predictions were where they could be held against the truth, as the benchmarks found it.
 
-`meshlab/cost/accuracy.json` has what docs/accuracy.md says of each machine, or of a platform (`python -m
+`accuracy.json` beside this has what docs/accuracy.md says of each machine, or of a platform (`python -m
 benchmarks.accuracy` packs it):
 
     {"time": {"anchor": "published-steps-of-training", "told": {"v5e": "…"}}, "memory": …, "collectives": …}
@@ -16,11 +16,9 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
-import meshlab.cost
-
 from ..engine.errors import listed
 
-FILE = pathlib.Path(meshlab.cost.__file__).parent / "accuracy.json"
+FILE = pathlib.Path(__file__).with_suffix(".json")
 DOCUMENT = "docs/accuracy.md"
 TIME, MEMORY, COLLECTIVES = "time", "memory", "collectives"
 NOT_YET = "Not measured yet."
