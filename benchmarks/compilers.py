@@ -53,8 +53,7 @@ def told(found: ml.Compiled) -> dict[str, Any]:
     """What the journal keeps of a compiled plan."""
     rows = [[r.kind, r.axes, r.predicted, r.compiled] for r in found.comparison.rows]
     differences = [
-        [d.rule, d.times, d.predicted.payload * d.times, d.compiled_bytes * d.times]
-        for d in found.comparison.differences
+        [d.rule, d.times, d.predicted_bytes * d.times, d.compiled_bytes * d.times] for d in found.comparison.differences
     ]
     return {
         "equal": found.equal,

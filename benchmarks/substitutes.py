@@ -73,7 +73,7 @@ def compile_case(mesh: ml.Mesh) -> dict[str, Any]:
     found = ml.compile_for(planned(mesh))
     assert found.ok, found
     devices = dict(mesh.shape)["data"]
-    differ = {(d.rule, d.predicted.payload) for d in found.comparison.differences}
+    differ = {(d.rule, d.predicted_bytes) for d in found.comparison.differences}
     summed = [
         name
         for name, (rule, kind, rows) in SENT.items()

@@ -159,7 +159,7 @@ class Compiled:
         found: dict[str, list[int]] = {}
         for difference in self.comparison.differences:
             sums = found.setdefault(difference.rule, [0, 0, 0])
-            sizes = (1, difference.predicted.payload, difference.compiled_bytes)
+            sizes = (1, difference.predicted_bytes, difference.compiled_bytes)
             for place, size in enumerate(sizes):
                 sums[place] += size * difference.times
         return tuple(

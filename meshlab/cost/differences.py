@@ -16,6 +16,8 @@ is held against array, and a difference is explained only if one of these rules 
     padded        a reduce-scatter of which every device's part is larger than asked for, by as much for each, and
                   permutes that bring what then lies on a neighbour to where it belongs: of n devices the last is off
                   by n-1 such shares. The TPU compiler sends parts in equal pieces of whole tiles
+    sent again    a collective is run twice, not to keep what it makes in the meantime: XLA does so where a program does
+                  not fit a device otherwise, and says so in the instruction's name (`HloRematerialization`)
 
 What no rule fits is unexplained, and makes `Comparison.ok` false.
 """
@@ -35,6 +37,7 @@ Key = tuple[str, Axes]
 Candidates = Iterator[tuple["Piece", ...]]
 
 NARROWED, SUMMED_WHOLE, GATHERED_BY_ADDING, PADDED = "narrowed", "summed whole", "gathered by adding", "padded"
+AGAIN = "sent again"
 RULES = {
     NARROWED: "sent in bfloat16, to which all that read it round it (casts, products at JAX's default precision)",
     SUMMED_WHOLE: "a reduce-scatter is an all-reduce, of which each device keeps its part: the parts would be no whole"
@@ -44,7 +47,11 @@ RULES = {
     " whole tiles, or the devices are all of a slice of 64 or more along three axes of a torus",
     PADDED: "the parts of a reduce-scatter are made larger, so that each is sent in equal pieces, and permutes bring"
     " what then lies on a neighbour to where it belongs",
+    AGAIN: "it is sent once more, not to keep what it makes in the meantime: the program would not fit a device"
+    " otherwise",
 }
+# How XLA marks what it computes again.
+_AGAIN = ".remat"
 
 
 class Planned(Protocol):
@@ -105,15 +112,20 @@ class Difference:
 
     Attributes:
         rule: one of `RULES`.
-        predicted: what was predicted of one array.
+        predicted: what was predicted of one array; None of what is sent once more.
         compiled: what is compiled in its place, all of it.
         times: how many such arrays a run of the program sends.
     """
 
     rule: str
-    predicted: Piece
+    predicted: Piece | None
     compiled: tuple[Piece, ...]
     times: int
+
+    @property
+    def predicted_bytes(self) -> int:
+        """The payload that was predicted of one array."""
+        return self.predicted.payload if self.predicted else 0
 
     @property
     def compiled_bytes(self) -> int:
@@ -121,9 +133,10 @@ class Difference:
         return sum(piece.payload for piece in self.compiled)
 
     def __str__(self):
-        before, over = self.predicted, "+".join(self.predicted.axes or ("?",))
+        over = "+".join(self.compiled[0].axes or ("?",))
         after = " + ".join(f"{piece.kind} of {piece.payload:,} B" for piece in self.compiled)
-        return f"{self.times:,} × {before.kind} over {over} of {before.payload:,} B → {after}: {RULES[self.rule]}"
+        before = f"{self.predicted.kind} over {over} of {self.predicted.payload:,} B" if self.predicted else "nothing"
+        return f"{self.times:,} × {before} → {after}: {RULES[self.rule]}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,18 +199,22 @@ def compare(predicted: Iterable[Planned], compiled: Iterable[HloCollective], siz
         compiled: as read from the compiled program.
         sizes: of the mesh axes, by name, major first.
     """
+    compiled = tuple(compiled)
     planned, made = _planned(predicted, sizes), _made(compiled)
+    again = _made(c for c in compiled if _AGAIN in c.name)
     sums = _sums(planned), _sums(made)
     keys = sorted({*sums[0], *sums[1]}, key=str)
     unequal = {key for key in keys if sums[0][key] != sums[1][key]}
     differences = _explained(
         Counter({p: n for p, n in planned.items() if p.key in unequal}),
         Counter({p: n for p, n in made.items() if p.key in unequal}),
+        again,
         sizes,
     )
     explained: dict[Key, Counter] = {key: Counter() for key in keys}
     for found in differences:
-        explained[found.predicted.key][found.rule] -= found.predicted.payload * found.times
+        if found.predicted:
+            explained[found.predicted.key][found.rule] -= found.predicted_bytes * found.times
         for piece in found.compiled:
             explained[piece.key][found.rule] += piece.payload * found.times
     rows = (
@@ -233,8 +250,11 @@ def _sums(pieces: Counter) -> Counter:
     return sums
 
 
-def _explained(planned: Counter, made: Counter, sizes: Mapping[str, int]) -> tuple[Difference, ...]:
-    """Finds for each array that was predicted one that is compiled: its like first, then what a rule makes of it."""
+def _explained(planned: Counter, made: Counter, again: Counter, sizes: Mapping[str, int]) -> tuple[Difference, ...]:
+    """Finds for each array that was predicted one that is compiled: its like first, then what a rule makes of it.
+
+    What is left over may be `again`.
+    """
     for piece in list(planned):
         for exact in (False, True):
             _take(planned, made, piece, (piece._replace(exact=exact),))
@@ -245,7 +265,8 @@ def _explained(planned: Counter, made: Counter, sizes: Mapping[str, int]) -> tup
             for others in candidates(piece, math.prod(sizes[axis] for axis in piece.axes or ()), made):
                 if times := _take(planned, made, piece, others):
                     found.append(Difference(rule, piece, others, times))
-    return tuple(found)
+    surplus = ((piece, min(times, again[piece])) for piece, times in sorted(made.items(), key=str))
+    return (*found, *(Difference(AGAIN, None, (piece,), times) for piece, times in surplus if times))
 
 
 def _take(planned: Counter, made: Counter, piece: Piece, others: tuple[Piece, ...]) -> int:

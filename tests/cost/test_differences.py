@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from meshlab.cost.differences import GATHERED_BY_ADDING, NARROWED, PADDED, RULES, SUMMED_WHOLE, compare
+from meshlab.cost.differences import AGAIN, GATHERED_BY_ADDING, NARROWED, PADDED, RULES, SUMMED_WHOLE, compare
 from meshlab.engine.hlo import HloCollective
 
 SIZES = {"data": 8, "model": 2}
@@ -15,8 +15,8 @@ def planned(kind, axes, payload, times=1, dtype="float32") -> Any:
     return types.SimpleNamespace(kind=kind, axes=axes, payload_bytes=payload, times=times, dtype=dtype)
 
 
-def made(kind, axes, *operands, times=1, dtype="float32", where=""):
-    return HloCollective(kind, axes, sum(operands), dtype, times, "name", False, where, operands)
+def made(kind, axes, *operands, times=1, dtype="float32", where="", name="name"):
+    return HloCollective(kind, axes, sum(operands), dtype, times, name, False, where, operands)
 
 
 def found(predicted, compiled):
@@ -24,7 +24,7 @@ def found(predicted, compiled):
     return (
         result.equal,
         result.ok,
-        [(d.rule, d.predicted.payload, d.compiled_bytes, d.times) for d in result.differences],
+        [(d.rule, d.predicted_bytes, d.compiled_bytes, d.times) for d in result.differences],
     )
 
 
@@ -90,6 +90,21 @@ def test_a_reduce_scatter_may_be_padded_and_its_parts_moved_back(devices, made_b
     assert f"of 67,108,864 B → reduce-scatter of {made_bytes:,} B + {told}: " in str(result.differences[0])
     assert not compare(predicted, [larger, *moved[1:]], {"data": devices}).ok
     assert not compare(predicted, [larger, *moved, moved[0]], {"data": devices}).ok
+
+
+def test_what_the_compiler_says_to_compute_again_is_sent_again():
+    """As in a program that libtpu makes fit v5e:4x4: it gathers one of its weights twice."""
+    predicted = [planned("all-gather", ("data",), 64, 8)]
+    once = made("all-gather", ("data",), 32, times=8, dtype="bfloat16", name="all-gather.66")
+    again = made("all-gather", ("data",), 32, dtype="bfloat16", name="all-gather.66.remat")
+    assert found(predicted, [once, again]) == (False, True, [(NARROWED, 64, 32, 8), (AGAIN, 0, 32, 1)])
+    result = compare(predicted, [once, again], SIZES)
+    assert str(result.differences[1]) == f"1 × nothing → all-gather of 32 B: {RULES[AGAIN]}"
+    assert dict(result.rows[0].explained) == {NARROWED: -256, AGAIN: 32}
+    # It stands for one that was predicted, where that is gone.
+    assert found([planned("all-gather", ("data",), 32, dtype="bfloat16")], [again]) == (True, True, [])
+    # Twice, and only one of them said to be again.
+    assert not compare(predicted, [once, again, again, made("all-gather", ("data",), 32, dtype="bfloat16")], SIZES).ok
 
 
 def test_a_row_says_what_is_explained_and_a_difference_says_how():
