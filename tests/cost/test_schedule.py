@@ -8,6 +8,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.schedule import links_of
+from meshlab.engine.steps import Compute, Move
 
 IDEAL = ml.hardware("v5e").ideal
 BATCH, EMBED, FFN, LAYERS = ml.dims(batch=4096, embed=1024, ffn=1024, layers=8)
@@ -145,3 +146,24 @@ def test_scores_that_are_computed_anew_take_their_time():
     assert flash.flops == 7 * one
     assert flash.products == pytest.approx(7 * one / 197e12)
     assert flash.estimate == flash.compute
+
+
+def test_a_sum_is_sent_while_what_does_not_wait_for_it_is_computed():
+    """The plan asks for it where it is read, behind another one that is made later; the links are free before."""
+    wide = ml.Dim("wide", 2048)
+
+    def step(x, y, z, w):
+        early = ml.dot(x, y, "batch")
+        late = ml.relu(ml.dot(z, w, "batch"))
+        return ml.relu(early), late
+
+    args = ml.bf16[BATCH, EMBED], ml.bf16[BATCH, FFN], ml.bf16[BATCH, FFN], ml.bf16[BATCH, wide]
+    plan = ml.trace(step, *args).plan(ml.mesh(IDEAL, data=4), "batch:data")
+    asked = [step.hop.result.splits and step.value for step in plan.steps if isinstance(step, Move)]
+    made = [step.operation.outputs[0] for step in plan.steps if isinstance(step, Compute)]
+    assert [made.index(value) for value in asked] == [1, 0]
+    early, late = sorted(seconds for step, _, seconds in plan.time.spent.rows if isinstance(step, Move))
+    assert early < late
+    kernels = [seconds for step, _, seconds in plan.time.spent.rows if isinstance(step, Compute)]
+    # Two products, the later sum, and the function that waits for it; the earlier sum hides behind the second product.
+    assert plan.time.estimate < sum(kernels) + late + early / 2

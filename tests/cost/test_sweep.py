@@ -9,8 +9,11 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.crossing import seconds_at
+from meshlab.cost.exchanging import likeness
 from meshlab.cost.setting import Options, Setting
 from meshlab.cost.time import time_of
+from meshlab.engine.exchange import exchanges_of
+from meshlab.engine.steps import Compute
 from meshlab.models import llama, transformer
 from meshlab.models.initial import shapes
 
@@ -247,6 +250,23 @@ def test_halos_are_as_wide_as_they_are():
     for sizes in ({"batch": 4096}, {"width": 256}, {"space": 8}, {"batch": 512, "width": 64, "space": 2}):
         found = ml.sweep(plan, **sizes).communication["space"].item()
         assert found == pytest.approx(convolved(**({"batch": 8, "width": 32} | sizes)).time.communication["space"])
+
+
+def test_an_exchange_is_shaped_like_what_has_most_axes_in_common_with_it():
+    """A halo of what is read: as many images, and channels that it has in common with that alone."""
+
+    def fn(x):
+        filters, numbers = jnp.ones((3, 5, 7)), ("NHC", "HIO", "NHC")
+        return jax.lax.conv_general_dilated(x.array, filters, (1,), "SAME", dimension_numbers=numbers)
+
+    program = ml.trace(fn, ml.f32[ml.dims(batch=8, width=32, channels=5)])
+    plan = program.plan(ml.mesh("cpu", space=4), "width:space")
+    (step,) = [step for step in plan.steps if isinstance(step, Compute) and step.exchanged]
+    ((_, sent),) = exchanges_of(plan.steps, plan.program, plan.grid).items()
+    assert sent
+    for exchange in sent:
+        value, _, axes = likeness(step, exchange, plan)
+        assert (value, axes) == (step.operation.inputs[0], (0, 2))
 
 
 def test_what_could_be_either_is_not_varied():

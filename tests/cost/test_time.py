@@ -157,6 +157,33 @@ def test_what_is_no_attention_is_not_found(name):
     assert attentions(MODELS[name].trace()) == expected
 
 
+B_, H_, Q_, K_, D_ = ml.dims(b=4, h=8, q=32, k=32, d=16)
+QUERIES, KEYS = ml.f32[B_, H_, Q_, D_], ml.f32[B_, H_, K_, D_]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        # Weights that are no softmax.
+        (lambda x, y, z: ml.dot(ml.relu(ml.dot(x, y, D_)), z, K_), (QUERIES, KEYS, KEYS)),
+        # A product that sums nothing makes no scores.
+        (
+            lambda x, y, z: jnp.einsum(
+                "bhqk,bhkd->bhqd", jnp.exp(jnp.einsum("bhq,bhk->bhqk", x.array, y.array)), z.array
+            ),
+            (ml.f32[B_, H_, Q_], ml.f32[B_, H_, K_], KEYS),
+        ),
+        # Nor does one in which nothing rides along: a mixture of distributions.
+        (
+            lambda x, y, z: ml.dot(ml.softmax(ml.dot(x, y, D_), K_), z, K_),
+            (ml.f32[Q_, D_], ml.f32[K_, D_], ml.f32[K_, D_]),
+        ),
+    ],
+)
+def test_products_of_exponentials_are_not_all_attention(function, arguments):
+    assert attentions(ml.trace(function, *arguments)) == frozenset()
+
+
 def test_lookups_read_what_they_find():
     table, found = ml.dims(vocab=100_000, found=16)
     program = ml.trace(lambda t, i: ml.take(t, i, "vocab"), ml.f32[table, E], ml.i32[found])
