@@ -32,6 +32,8 @@ from benchmarks.subjects import Subject, subjects
 JOURNAL = pathlib.Path(__file__).with_name("peaks.jsonl")
 SECTION = Section("peaks")
 MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v7x:2x2x1", "h100:1x1x8")
+# Slices of twice as many devices, on which the TPU compiler sums gradients whole (`meshlab.cost.substitutes`).
+WHOLE = ("v5e:4x4", "v5p:2x2x4", "v6e:4x4")
 LAYOUTS = 4
 NAMES = ("data parallel", "FSDP", "tensor parallel", "FSDP and tensor parallel", "expert parallel", "split images")
 # What is promised of the median.
@@ -46,7 +48,7 @@ class Peak:
     Attributes:
         program: its name.
         layout: its name.
-        machine: without the slice.
+        machine: without the slice of eight devices; with any other.
         compiled: the compiler's peak, in bytes.
         predicted: ours, in bytes.
     """
@@ -69,25 +71,30 @@ def compared() -> tuple[Subject, ...]:
 
 
 def cases(machines: Iterable[str] = MACHINES) -> Iterator[tuple[Subject, str, str]]:
-    """Every program under its layouts for each machine."""
+    """Every program under its layouts for each machine, and under FSDP where gradients are summed whole."""
     for machine in machines:
         for subject in compared():
             for name in [name for name in NAMES if name in subject.layouts][:LAYOUTS]:
                 yield subject, name, machine
+    for machine in WHOLE:
+        for subject in compared():
+            yield subject, "FSDP", machine
+
+
+def plan_of(subject: Subject, name: str, machine: str) -> ml.Plan:
+    """A case's plan; on a larger slice there are more devices along `data`."""
+    mesh, layout = subject.layouts[name]
+    axes = dict(mesh.shape)
+    if machine in WHOLE:
+        axes["data"] *= 2
+    return subject.program.plan(ml.mesh(machine, **axes), layout)
 
 
 def compile_case(subject: Subject, name: str, machine: str) -> dict[str, Any]:
     """Compiles a case; returns its line of the journal."""
-    mesh, layout = subject.layouts[name]
-    found = ml.compile_for(subject.program.plan(mesh, layout), machine)
+    found = ml.compile_for(plan_of(subject, name, machine))
     memory, versions = dataclasses.asdict(found.memory), dict(found.versions)
     return {"program": subject.name, "layout": name, "machine": machine, "memory": memory, "versions": versions}
-
-
-def predicted(subject: Subject, name: str, machine: str) -> int:
-    """The bytes that a device is predicted to hold at the worst moment."""
-    mesh, layout = subject.layouts[name]
-    return subject.program.plan(ml.mesh(machine, **dict(mesh.shape)), layout).memory.peak_bytes
 
 
 def peaks(lines: Iterable[dict[str, Any]]) -> list[Peak]:
@@ -97,23 +104,43 @@ def peaks(lines: Iterable[dict[str, Any]]) -> list[Peak]:
     for subject, name, machine in cases():
         peak = compiled.get((subject.name, name, machine))
         if peak is not None:
-            short = machine.partition(":")[0]
-            found.append(Peak(subject.name, name, short, peak, predicted(subject, name, machine)))
+            short = machine if machine in WHOLE else machine.partition(":")[0]
+            found.append(Peak(subject.name, name, short, peak, plan_of(subject, name, machine).memory.peak_bytes))
     return found
 
 
 def page(found: Iterable[Peak]) -> str:
     """The section about peaks on accelerators."""
     found = list(found)
+    eight, whole = ([p for p in found if (p.machine in WHOLE) is is_whole] for is_whole in (False, True))
+    machines = dict.fromkeys(peak.machine for peak in eight)
+    lines = [f"**{machine}**: {_told(_errors(eight, machine))}\n" for machine in machines]
+    lines += _table(eight)
+    if whole:
+        medians = (
+            f"{name} {np.median(np.abs(_errors(whole, name))):.1%}" for name in dict.fromkeys(p.machine for p in whole)
+        )
+        lines += [
+            "",
+            "On slices where gradients are summed whole the median errors are: " + ", ".join(medians) + ".",
+            "",
+        ]
+        lines += _table(whole)
+    return "\n".join(lines)
+
+
+def _errors(found: Iterable[Peak], machine: str) -> list[float]:
+    return [peak.error for peak in found if peak.machine == machine]
+
+
+def _table(found: list[Peak]) -> Iterator[str]:
     machines = list(dict.fromkeys(peak.machine for peak in found))
     cells = {(p.program, p.layout, p.machine): f"{p.compiled / _GIGABYTE:.2f} GB, {p.error:+.0%}" for p in found}
-    rows = dict.fromkeys((peak.program, peak.layout) for peak in found)
-    lines = [f"**{machine}**: {_told([p.error for p in found if p.machine == machine])}\n" for machine in machines]
-    lines += [f"| program | layout | {' | '.join(machines)} |", "|---|---|" + "---:|" * len(machines)]
-    for program, layout in rows:
+    yield f"| program | layout | {' | '.join(machines)} |"
+    yield "|---|---|" + "---:|" * len(machines)
+    for program, layout in dict.fromkeys((peak.program, peak.layout) for peak in found):
         shown = " | ".join(cells.get((program, layout, machine), "") for machine in machines)
-        lines.append(f"| {program} | {layout} | {shown} |")
-    return "\n".join(lines)
+        yield f"| {program} | {layout} | {shown} |"
 
 
 def _told(errors: list[float]) -> str:

@@ -100,6 +100,11 @@ def test_peaks_are_told_by_machine_and_plan():
     assert "**v5e**: in 1 plans compiled without the hardware: the median error is 5.0%" in text
     assert "the one most too low is off by 0%, the one most too high by +5%." in text
     assert "| mlp | FSDP | 2.00 GB, +5% |" in text
+    assert "summed whole" not in text
+    more = [peaks.Peak("mlp", "FSDP", name, 1_000_000_000, 900_000_000) for name in ("v5e", "v5e:4x4")]
+    text = peaks.page(more)
+    assert "On slices where gradients are summed whole the median errors are: v5e:4x4 10.0%." in text
+    assert text.count("| mlp | FSDP | 1.00 GB, -10% |") == 2
 
 
 def test_every_program_has_layouts_of_8_devices_and_some_that_are_drawn():

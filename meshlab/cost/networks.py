@@ -49,6 +49,9 @@ class Torus:
             problems.append(f"`limits` is {self.limits!r}, and is to be the longest of each axis, as in (16, 16)")
         if self.wraps not in _WRAPS:
             problems.append(f"`wraps` is {self.wraps!r}.{closest(str(self.wraps), _WRAPS)} There are {listed(_WRAPS)}")
+        for name in ("sums_whole", "gathers_by_adding"):
+            if not isinstance(getattr(self, name), bool):
+                problems.append(f"`{name}` is {getattr(self, name)!r}, and is to be True or False")
         refuse("This torus", problems)
 
     @classmethod

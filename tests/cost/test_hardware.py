@@ -152,6 +152,10 @@ def own(**given: Any):
         (lambda: dataclasses.replace(MINE, host=1e9), r"`host` is 1000000000.0, and is to be an ml.Figure"),
         (lambda: Figure("x"), r"A figure is a finite number of bytes, .* 'x' was given \(given by the user\)"),  # type: ignore[arg-type]
         (lambda: Figure(True), r"A figure is a finite number"),
+        (
+            lambda: dataclasses.replace(Torus.of(2, link=1e9), sums_whole="yes", gathers_by_adding=1),
+            r"`sums_whole` is 'yes', and is to be True or False; `gathers_by_adding` is 1, and",
+        ),
         (lambda: Torus.of(link=1e9), r"This torus cannot be: `limits` is \(\), and is to be the longest of each axis"),
         (lambda: Torus.of(4, 0, link=1e9), r"`limits` is \(4, 0\)"),
         (lambda: Torus.of(4, link=0, wraps="cube"), r"`link` is 0; `wraps` is 'cube'. Did you mean `cubes`\?"),
