@@ -239,9 +239,10 @@ def _placed(
     plan: Plan, axes: Mapping[str, tuple[Any, ...]], points: Sequence[tuple[Any, ...]]
 ) -> tuple[list[Placement | None], dict[int, str]]:
     """For each point how its mesh lies on its machine, or why the plan cannot be had there."""
-    if any(machine is None for machine in axes.get(ON, (None,))):
+    machines, count = axes.get(ON, (None,)), plan.mesh.size
+    if any(machine is None for machine in machines):
         machine_of(plan.mesh, "ml.sweep")
-    slices = [None if machine is None else machine_and_slice(machine) for machine in axes.get(ON, (None,))]
+    slices = [None if machine is None else machine_and_slice(machine, count) for machine in machines]
     known: dict[Any, Placement | str] = {}
     placements: list[Placement | None] = []
     reasons: dict[int, str] = {}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.cost.attached import file_of
+from meshlab.cost.attached import attached, file_of
 from meshlab.cost.topology import CHIP, Leg, Nodes
 
 
@@ -132,10 +132,31 @@ def test_what_cannot_be_is_told(make, said):
         make()
 
 
+class Accelerator:
+    device_kind, platform = "NVIDIA H200", "gpu"
+
+
+def test_attached_accelerators_are_measured_as_they_are(monkeypatch, tmp_path):
+    monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
+    monkeypatch.setattr(jax, "devices", lambda: [Accelerator()] * 8)
+    said = (
+        r"The attached devices \(NVIDIA H200\) have not .* no .*nvidia-h200.toml. Run `meshlab calibrate` in a terminal"
+    )
+    with pytest.raises(ml.HardwareError, match=said):
+        ml.mesh("attached", data=8)
+
+
 def test_attached_devices_have_to_be_measured(monkeypatch, tmp_path):
     monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
-    with pytest.raises(ml.HardwareError, match=r"\(cpu\) have not been measured: .* Run `meshlab calibrate`"):
+    said = (
+        r"The simulated devices \(cpu\) have not been measured: .* Run `meshlab calibrate --simulate 2` in a terminal"
+    )
+    with pytest.raises(ml.HardwareError, match=said):
         ml.mesh("attached", data=2)
+    with pytest.raises(ml.HardwareError, match="Run `meshlab calibrate --simulate 64`"):  # no more can be simulated
+        ml.mesh("attached", data=512)
+    with pytest.raises(ml.HardwareError, match=f"Run `meshlab calibrate --simulate {len(jax.devices())}`"):
+        attached()
     path = file_of(jax.devices()[0].device_kind)
     path.write_text("title = ")
     with pytest.raises(ml.HardwareError, match=r"cpu.toml cannot be read"):
