@@ -92,7 +92,7 @@ class Sweep:
         possible = self.estimate[~np.isnan(self.estimate)]
         found = [(name, ", ".join(str(_plain(value)) for value in values)) for name, values in self.varied.items()]
         found.append(("points", f"{self.estimate.size:,}, of which {possible.size:,} are possible"))
-        found.append(("step", f"{told(possible.min())} to {told(possible.max())}"))
+        found.append(("estimate of a step", f"{told(possible.min())} to {told(possible.max())}"))
         found.append(("peak of a device", f"{np.nanmin(self.peak_bytes):,.0f} to {np.nanmax(self.peak_bytes):,.0f} B"))
         found.append(("fit in memory", f"{self.fits.sum():,}"))
         why = list(dict.fromkeys(self.reasons.values()))

@@ -125,7 +125,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     try:
         return found + plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it
-        return [*found, ("step", f"not predicted: {error}")]
+        return [*found, ("estimate of a step", f"not predicted: {error}")]
 
 
 def table(plan: Plan) -> str:

@@ -221,6 +221,7 @@ def test_a_plan_is_told_where_its_machine_lacks_a_figure():
         _ = plan.time
     for text in (repr(plan), plan._repr_html_()):
         assert f"not predicted: {said}" in text
+        assert "estimate of a step" in text
     told = json.loads(plan.to_json())
     assert told["time"] is None
     assert told["no_time"].startswith(said)
