@@ -49,8 +49,8 @@ def mesh(on: Any = None, **axes: int) -> Mesh:
     Example:
         >>> str(mesh(data=2, model=4))
         'data=2 × model=4'
-        >>> str(mesh("v5e:4x4", data=4, model=4).on)
-        'Google TPU v5e, 4x4'
+        >>> mesh("v5e:4x4", data=4, model=4)
+        mesh(data=4, model=4) on Google TPU v5e, 4x4
     """
     made = Mesh(tuple(axes.items()))
     return made if on is None else Mesh(made.shape, laid(on, made))

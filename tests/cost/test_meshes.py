@@ -20,6 +20,19 @@ def test_a_machine_is_named_with_its_slice():
     assert hash(ml.mesh("v5e", data=16)) == hash(ml.mesh(data=16))
 
 
+def test_a_mesh_tells_its_machine():
+    laid = ml.mesh("v5e:4x4", data=16)
+    assert repr(laid) == "mesh(data=16) on Google TPU v5e, 4x4"
+    assert str(laid) == "data=16 on Google TPU v5e, 4x4"
+    assert repr(ml.mesh("v5e:2*4x4", data=8, model=4)) == "mesh(data=8, model=4) on Google TPU v5e, 2 slices of 4x4"
+    assert (repr(ml.mesh("v5e")), str(ml.mesh("v5e"))) == (
+        "mesh() on Google TPU v5e, 1x1",
+        "one device on Google TPU v5e, 1x1",
+    )
+    assert repr(ml.mesh(data=16)) == "Mesh(shape=(('data', 16),), on=None)"
+    assert str(ml.mesh(data=16)) == "data=16"
+
+
 def test_the_first_axis_goes_over_slices():
     placed = ml.mesh("v5e:2*4x4", data=8, model=4).on
     assert (placed.count, placed.slices) == (2, {"data": 2, "model": 1})

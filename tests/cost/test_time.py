@@ -232,6 +232,7 @@ def test_it_is_told_in_words_with_what_was_recalled():
     plan = NET.plan(ml.mesh("v5e", model=4), "ffn:model")
     text = str(plan.time)
     assert text in str(plan)
+    assert str(plan).count("Google TPU v5e, 2x2") == 1
     assert "<td style='text-align:left'>Google TPU v5e, 2x2</td>" in plan.time._repr_html_()
     assert json.loads(plan.to_json())["time"]["estimate"] == plan.time.estimate
     assert "time" not in json.loads(NET.plan(ml.mesh(model=4), "ffn:model").to_json())
