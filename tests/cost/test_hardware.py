@@ -191,6 +191,15 @@ def test_a_file_that_is_no_machine_is_told(before, after, said, tmp_path):
         read(path)
 
 
+def test_products_of_16_bits_are_computed_in_32_on_cpus():
+    cpu = hardware("cpu")
+    assert not {"bf16", "f16"} & cpu.flops.keys()
+    assert cpu.rate("bfloat16") == cpu.rate("float16") == cpu.rate("float32")
+    lonely = dataclasses.replace(MINE, flops={"f32": Figure(1e13)})  # a GPU, which has units of their own for them
+    with pytest.raises(HardwareError, match="no figure for products in bfloat16"):
+        lonely.rate("bfloat16")
+
+
 # How a mesh lies
 
 
