@@ -129,7 +129,7 @@ def measure_devices(options: argparse.Namespace, others: Sequence[str]) -> int:
         if options.simulate:
             simulate(options.simulate)
         devices = jax.devices()[: options.simulate]
-        print(f"{devices[0].device_kind}, {len(devices)} devices")
+        print(f"{devices[0].device_kind}, {len(devices)} device{'s' * (len(devices) != 1)}")
         found = calibrate.calibrate(
             devices, largest=calibrate.QUICK if options.quick else None, progress=lambda s: print(f"  {s}", flush=True)
         )

@@ -12,6 +12,7 @@ import re
 
 import jax
 
+from ..engine.devices import LIMIT
 from .hardware import Hardware, HardwareError, read
 
 ATTACHED = "attached"
@@ -28,17 +29,24 @@ def file_of(kind: str) -> pathlib.Path:
     return folder() / f"{re.sub(r'[^a-z0-9]+', '-', kind.lower()).strip('-')}.toml"
 
 
-def attached() -> Hardware:
+def attached(devices: int | None = None) -> Hardware:
     """Returns the attached devices as they were measured.
+
+    Args:
+        devices: how many are meant; None for all that are attached. Of simulated devices, which share one machine, so
+            many are to be measured.
 
     Raises:
         HardwareError: they were not measured yet; the command is told.
     """
-    kind = jax.devices()[0].device_kind
+    found = jax.devices()
+    kind = found[0].device_kind
     path = file_of(kind)
     if not path.exists():
+        is_cpu = found[0].platform == "cpu"
+        which = f" --simulate {min(devices or len(found), LIMIT)}" if is_cpu else ""
         raise HardwareError(
-            f"The attached devices ({kind}) have not been measured: there is no {path}. Run `meshlab calibrate` in a"
-            " terminal, about a minute."
+            f"The {'simulated' if is_cpu else 'attached'} devices ({kind}) have not been measured: there is no {path}."
+            f" Run `meshlab calibrate{which}` in a terminal, about a minute."
         )
     return read(path)

@@ -190,13 +190,15 @@ class Hardware:
     def rate(self, dtype: Any) -> Figure:
         """Returns the FLOP/s of one chip for dense products in a dtype.
 
-        On TPUs a product of 32-bit floats is computed in one pass of 16 bits, JAX's default precision.
+        On TPUs a product of 32-bit floats is computed in one pass of 16 bits, JAX's default precision; on CPUs one of
+        16 bits is computed in 32.
 
         Raises:
             HardwareError: there is no figure for the dtype.
         """
         kind = kind_of(dtype)
         alike = ("bf16",) if kind == "f32" and self.platform == "tpu" else (kind, *_ALIKE.get(kind, ()))
+        alike += ("f32",) if kind in ("bf16", "f16") and self.platform == "cpu" else ()
         for candidate in alike:
             if candidate in self.flops:
                 return self.flops[candidate]

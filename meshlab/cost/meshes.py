@@ -49,8 +49,8 @@ def mesh(on: Any = None, **axes: int) -> Mesh:
     Example:
         >>> str(mesh(data=2, model=4))
         'data=2 × model=4'
-        >>> str(mesh("v5e:4x4", data=4, model=4).on)
-        'Google TPU v5e, 4x4'
+        >>> mesh("v5e:4x4", data=4, model=4)
+        mesh(data=4, model=4) on Google TPU v5e, 4x4
     """
     made = Mesh(tuple(axes.items()))
     return made if on is None else Mesh(made.shape, laid(on, made))
@@ -131,15 +131,16 @@ def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement
     Raises:
         HardwareError: there is no such machine or slice, or the mesh cannot lie so.
     """
-    machine, shape, count = machine_and_slice(on)
+    machine, shape, count = machine_and_slice(on, mesh.size)
     return place(machine, shape, mesh, count=count, wishes=along or {})
 
 
-def machine_and_slice(on: Any) -> tuple[Hardware, tuple[int, ...] | None, int]:
+def machine_and_slice(on: Any, devices: int | None = None) -> tuple[Hardware, tuple[int, ...] | None, int]:
     """Returns a machine, the shape of a slice if it is given, and how many slices; see `slice_of`.
 
     Args:
         on: a name, with a shape or without, "attached", or a `Hardware`.
+        devices: how many the mesh has, if that is known.
 
     Raises:
         HardwareError: there is no such machine, or the shape is none.
@@ -147,7 +148,7 @@ def machine_and_slice(on: Any) -> tuple[Hardware, tuple[int, ...] | None, int]:
     if isinstance(on, Hardware):
         return on, None, 1
     name, shape, count = slice_of(on)
-    return attached() if name == ATTACHED else hardware(name), shape, count
+    return attached(devices) if name == ATTACHED else hardware(name), shape, count
 
 
 def slice_of(on: Any) -> tuple[str, tuple[int, ...] | None, int]:

@@ -92,7 +92,7 @@ class Sweep:
         possible = self.estimate[~np.isnan(self.estimate)]
         found = [(name, ", ".join(str(_plain(value)) for value in values)) for name, values in self.varied.items()]
         found.append(("points", f"{self.estimate.size:,}, of which {possible.size:,} are possible"))
-        found.append(("step", f"{told(possible.min())} to {told(possible.max())}"))
+        found.append(("estimate of a step", f"{told(possible.min())} to {told(possible.max())}"))
         found.append(("peak of a device", f"{np.nanmin(self.peak_bytes):,.0f} to {np.nanmax(self.peak_bytes):,.0f} B"))
         found.append(("fit in memory", f"{self.fits.sum():,}"))
         why = list(dict.fromkeys(self.reasons.values()))
@@ -239,9 +239,10 @@ def _placed(
     plan: Plan, axes: Mapping[str, tuple[Any, ...]], points: Sequence[tuple[Any, ...]]
 ) -> tuple[list[Placement | None], dict[int, str]]:
     """For each point how its mesh lies on its machine, or why the plan cannot be had there."""
-    if any(machine is None for machine in axes.get(ON, (None,))):
+    machines, count = axes.get(ON, (None,)), plan.mesh.size
+    if any(machine is None for machine in machines):
         machine_of(plan.mesh, "ml.sweep")
-    slices = [None if machine is None else machine_and_slice(machine) for machine in axes.get(ON, (None,))]
+    slices = [None if machine is None else machine_and_slice(machine, count) for machine in machines]
     known: dict[Any, Placement | str] = {}
     placements: list[Placement | None] = []
     reasons: dict[int, str] = {}

@@ -28,7 +28,7 @@ from typing import Any
 from ..engine.errors import MeshlabError, listed
 from ..engine.mesh import Mesh
 from .hardware import Hardware, HardwareError, Torus, hardware
-from .topology import CHIP, Leg, Placement, check_shape, slice_shape
+from .topology import CHIP, HOST, Leg, Placement, check_shape, slice_shape
 
 # How the TPU compiler calls the generations, and how many devices it lists for one of their chips (libtpu 0.0.42).
 _TPUS = {"v2": ("v2", 2), "v3": ("v3", 2), "v4": ("v4", 2), "v5e": ("v5e", 1), "v5p": ("v5p", 1), "v6e": ("v6e", 1)} | {
@@ -142,9 +142,9 @@ def _tpu(machine: Hardware, shape: tuple[int, ...] | None, devices: int) -> Targ
     check_shape(machine, shape, math.prod(shape) * own)
     _check_devices(name, math.prod(shape) * cores, devices, f" ({cores} on each chip)" if cores > 1 else "")
     host = (*shape, 1)[:3]
-    if all(size % least == 0 for size, least in zip(host, _HOST, strict=False)):
+    if all(size % least == 0 for size, least in zip(host, HOST, strict=False)):
         return Target(name, machine, shape, "tpu", f"{called}:{'x'.join(map(str, shape))}", devices)
-    if math.prod(shape) > math.prod(_HOST):
+    if math.prod(shape) > math.prod(HOST):
         raise HardwareError(
             f"There is no slice {name}: hosts have 2 x 2 chips, and a slice of several hosts is made of whole ones, so"
             " that its first two axes are even."

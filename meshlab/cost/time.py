@@ -99,7 +99,7 @@ class Time:
             return [("machines", ", ".join(map(str, self.setting.placements))), ("points", f"{np.size(self.upper):,}")]
         found = [
             ("machine", str(self.setting.placements[0])),
-            ("step", f"{told(self.estimate)} ({told(self.lower)} to {told(self.upper)})"),
+            ("estimate of a step", f"{told(self.estimate)} ({told(self.lower)} to {told(self.upper)})"),
             ("limited by", self.limited_by),
             ("products", told(self.products)),
             ("memory", told(self.memory)),

@@ -29,6 +29,9 @@ from .hardware import Hardware, HardwareError, Switch, Torus
 # Where a stretch lies that is along no axis of a slice: among the devices of one chip.
 CHIP = -1
 INSIDE, ACROSS = "inside", "across"
+# The chips of one host of a torus with three axes, as a slice of that size is called: v4:2x2x1, not 1x2x2
+# (https://cloud.google.com/tpu/docs/v5p, https://cloud.google.com/tpu/docs/v4).
+HOST = (2, 2, 1)
 # An axis of the slice, or several, major first; behind switches "inside" a node, or "across" nodes or slices.
 Wish = int | tuple[int, ...] | str
 
@@ -122,6 +125,10 @@ def _told(leg: Leg) -> str:
 def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
     """Returns the shape of the smallest slice with so many devices, as even as it can be.
 
+    Cloud TPU does the same: by default a slice is the one most like a cube of those that can be rented. Slices made of
+    cubes have axes of at most 4, or multiples of 4 (https://cloud.google.com/tpu/docs/types-topologies); where none of
+    them has so many devices, another is taken, as a part of one.
+
     Raises:
         HardwareError: no slice has so many devices.
     """
@@ -134,7 +141,8 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
                 f" are written behind the machine: `{machine.name}:{devices // part}x{part}`."
             )
         return (max(1, devices // domain), min(devices, domain))
-    limits, cores = machine.network.limits, machine.devices_per_chip
+    torus, cores = machine.network, machine.devices_per_chip
+    limits = torus.limits
     chips = max(1, devices // cores)
     shapes = [
         shape
@@ -149,7 +157,18 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
             f"No slice of {machine} has {devices:,} devices: axes go up to {' x '.join(map(str, limits))}"
             f" ({most:,} devices{pairs}). Several slices are written ahead of the shape: `{machine.name}:2*{example}`."
         )
-    return min(shapes, key=lambda shape: (max(shape) - min(shape), shape))
+    found = min(shapes, key=lambda shape: (not _is_rented(torus, shape), max(shape) - min(shape), shape))
+    return as_called(found)
+
+
+def _is_rented(torus: Torus, shape: tuple[int, ...]) -> bool:
+    """Whether a slice is one that can be rented, as far as its shape tells; see `slice_shape`."""
+    return torus.wraps != "cubes" or max(shape) <= 4 or all(size % 4 == 0 for size in shape)
+
+
+def as_called(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Returns the shape of a slice, shorter axes first, as it is called: one host is 2x2x1."""
+    return HOST if shape == tuple(sorted(HOST)) else shape
 
 
 def _divisors(number: int, limit: int) -> list[int]:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .collective import Collective
 from .errors import MeshlabError
+from .mesh import Mesh
 from .parts import counted
 from .steps import Compute
 
@@ -106,7 +107,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     """The plan's table: what is known exactly, by name; then what is predicted, where the mesh lies on a machine."""
     stored = plan.stored
     found = [
-        ("mesh", str(plan.mesh)),
+        ("mesh", str(Mesh(plan.mesh.shape))),  # its machine is told with the times
         ("layout", str(plan.layout) or "nothing is split"),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
         ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
@@ -127,7 +128,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     try:
         return found + plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it
-        return [*found, ("step", f"not predicted: {error}")]
+        return [*found, ("estimate of a step", f"not predicted: {error}")]
 
 
 def table(plan: Plan) -> str:

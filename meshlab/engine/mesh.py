@@ -73,5 +73,15 @@ class Mesh:
             device, found[name] = divmod(device, size)
         return {name: found[name] for name, _ in self.shape}
 
+    @property
+    def _machine(self) -> str:
+        return "" if self.on is None else f" on {self.on}"
+
     def __str__(self):
-        return " × ".join(f"{name}={size}" for name, size in self.shape) or "one device"
+        return (" × ".join(f"{name}={size}" for name, size in self.shape) or "one device") + self._machine
+
+    def __repr__(self):
+        if self.on is None:
+            return f"Mesh(shape={self.shape!r}, on=None)"
+        # A machine is many figures, each with its source.
+        return f"mesh({', '.join(f'{name}={size}' for name, size in self.shape)}){self._machine}"

@@ -21,7 +21,7 @@ from typing import Any
 from ..cost.attached import ATTACHED, attached, folder
 from ..cost.hardware import Hardware, HardwareError, Switch, hardware, known, read
 from ..cost.meshes import slice_of
-from ..cost.topology import Placement, Wish, place, slice_shape
+from ..cost.topology import Placement, Wish, as_called, place, slice_shape
 from ..engine.mesh import Mesh
 from .document import ExplorerError, Machine
 
@@ -149,7 +149,7 @@ def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], in
     chips, left = divmod(mesh.size, machine.devices_per_chip)
     if left == 0:
         shapes = sorted(_shapes(chips, machine.network.limits), key=lambda shape: (max(shape) - min(shape), shape))
-        yield from ((shape, 1) for shape in shapes)
+        yield from ((as_called(shape), 1) for shape in shapes)
     for count in range(2, mesh.size + 1 if machine.outside else 2):
         if mesh.size // count < LEAST_SLICE and count > 2:
             return

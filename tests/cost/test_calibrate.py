@@ -1,15 +1,21 @@
 """Calibration: devices are measured, written down, read back, and plans on them have times."""
 
+import dataclasses
+import itertools
+import math
 import os
+import subprocess
+import sys
 
 import pytest
 
 import meshlab as ml
 from meshlab import cli
+from meshlab.cost import measure
 from meshlab.cost.attached import file_of
-from meshlab.cost.calibrate import calibrate, errors, fitted
+from meshlab.cost.calibrate import Calibration, calibrate, disturbed, errors, fitted, save
 from meshlab.cost.hardware import known, read
-from meshlab.cost.measure import Sample
+from meshlab.cost.measure import Run, Sample, measured, settled
 from meshlab.cost.writing import to_toml
 
 
@@ -98,11 +104,119 @@ def test_what_is_off_is_told():
     assert errors(fitted([Device()] * 8, slow), 8, slow)["all-reduce"] == pytest.approx(0.5)
 
 
+# Seconds of one and the same addition, 16,777,216 bytes on each of 8 simulated devices, on an idle machine with two
+# cores, and beside three busy loops.
+IDLE = (2.13e-3, 2.16e-3, 2.2e-3, 2.29e-3, 2.33e-3, 2.44e-3, 2.46e-3, 2.5e-3, 2.51e-3, 2.6e-3)
+BUSY = (1.98e-3, 2.48e-3, 2.9e-3, 2.93e-3, 3.1e-3, 3.59e-3, 4.8e-3, 6.9e-3, 7.0e-3, 9.1e-3)
+
+
+def test_repetitions_come_to_their_lower_quartile():
+    idle, busy = settled("copy", "float32", 2**24, IDLE), settled("copy", "float32", 2**24, BUSY)
+    assert (idle.kind, idle.dtype, idle.size) == ("copy", "float32", 2**24)
+    assert idle.seconds == pytest.approx(2.2225e-3)
+    assert idle.spread == pytest.approx(2.49e-3 / 2.2225e-3 - 1)
+    # Other work tripled the longest and moved the figure by a third; the spread tells that it is not to be trusted.
+    assert busy.seconds < 1.35 * idle.seconds
+    assert disturbed([idle]) == ()
+    assert disturbed([busy]) == ("copy",)
+    assert disturbed([idle, busy, idle]) == ()  # most of the sizes were not disturbed
+
+
+def test_a_disturbance_meets_some_repetitions_of_each_size(monkeypatch):
+    """A spell in which all takes ten times as long leaves every figure as it is, for sizes take turns.
+
+    Each turn is a run that does not count and two that do; the spell is as long as three turns.
+    """
+    monkeypatch.setattr(measure, "_LEAST_SECONDS", 0.0)
+    calls = itertools.count()
+    slow = range(18, 27)
+    runs = [Run("copy", "float32", size, lambda: 1e-5 if next(calls) in slow else 1e-6) for size in (1, 2, 3)]
+    found = list(measured(runs))
+    assert [sample.size for sample in found] == [1, 2, 3]
+    assert [sample.seconds for sample in found] == [1e-6] * 3
+    assert next(calls) == 3 * 3 * 5
+
+
+def calibrated(samples, devices=8):
+    machine = fitted([Device()] * devices, samples)
+    return Calibration(machine, samples, errors(machine, devices, samples))
+
+
+def test_a_busy_machine_is_told_in_words_and_no_error_of_it(tmp_path):
+    kinds = ("copy", "all-reduce")
+    busy = tuple(dataclasses.replace(s, spread=0.9 if s.kind in kinds else 0.1) for s in perfect())
+    found = calibrated(busy)
+    assert found.errors.keys() == {"product", "all-gather"}
+    assert "Predictions are off by (median): product 0%, all-gather 0%.\n" in str(found)
+    assert (
+        "The machine was busy: repeated measurements of copy, all-reduce disagree by more than 50%, so that no error"
+        " can be told. Repeat `meshlab calibrate`"
+    ) in str(found)
+    # Wherever a figure is shown its source is: that says so too, of those that come of what was disturbed.
+    written = read(save(found, "any", tmp_path / "any.toml"))
+    assert written.errors.keys() == {"product", "all-gather"}
+    assert {name for name, figure in written.figures.items() if "busy" in figure.source} == {"bandwidth"}
+    assert "busy" not in str(calibrated(tuple(perfect())))
+    nothing = calibrated(tuple(dataclasses.replace(s, spread=0.9) for s in perfect()))
+    assert not nothing.errors
+    assert "off by" not in str(nothing)
+    assert "bytes/s sent by a device" in str(nothing)
+
+
+def test_errors_beyond_the_whole_are_told_as_multiples():
+    quick = tuple(dataclasses.replace(s, seconds=s.seconds / (100 if s.kind == "all-reduce" else 1)) for s in perfect())
+    assert "all-reduce 100.0 times what was measured" in str(calibrated(quick))
+
+
+def test_what_was_not_measured_is_not_shown(tmp_path):
+    """Only 32 bits run on CPU devices; their products of 16 bits are computed in 32."""
+    samples = (Sample("product", "float32", 1024, 2 * 1024**3 / 4e10), Sample("copy", "float32", 2**26, 2**26 / 5e9))
+    machine = fitted([Simulated()], samples)
+    assert list(machine.flops) == ["f32"]
+    assert "f16" not in str(Calibration(machine, samples, {}))
+    assert "f16" not in to_toml(machine)
+    for dtype in ("bfloat16", "float16", "float32"):
+        assert machine.flops_per_second(dtype) == pytest.approx(4e10)
+    with pytest.raises(ml.HardwareError, match="no figure for products in float64; it has `f32`"):
+        machine.rate("float64")
+    assert "on 1 device" in machine.bandwidth.source
+    assert "1 devices" not in machine.bandwidth.source
+    assert "on 8 devices" in fitted([Simulated()] * 8, tuple(perfect())).bandwidth.source
+
+
+class Simulated(Lonely):
+    device_kind, platform = "cpu", "cpu"
+
+
+RATES = """
+import meshlab as ml
+ml.simulate(4)
+import jax
+from meshlab.cost.measure import copies
+print(*(sample.size / sample.seconds for sample in copies(jax.devices()[:4], (2**20, 2**26))))
+"""
+
+
+def test_memory_is_measured_beyond_caches():
+    """What a small addition reaches is what memory gives: repeated on one small array it was ten times that.
+
+    In a process of its own, for what tests compile is too slow for memory to matter.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    told = subprocess.run([sys.executable, "-c", RATES], env=environment, capture_output=True, text=True, check=True)
+    small, large = map(float, told.stdout.split())
+    assert 1 / 3 < small / large < 3
+
+
 def test_simulated_devices_are_measured_and_plans_on_them_have_times(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(measure, "_BEYOND_CACHES", 2**24)  # what tests compile is slow, and no figure is looked at
+    monkeypatch.setattr("meshlab.cost.calibrate.MOST_SPREAD", math.inf)  # nor is the machine idle that tests run on
     monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
     assert cli.main(["calibrate", "--simulate", "4", "--quick"]) == 0
     told = capsys.readouterr().out
     assert "cpu, 4 devices" in told
+    assert "f16" not in told
+    assert "f16" not in file_of("cpu").read_text()
     assert "collective-permute of " in told
     assert "Predictions are off by (median): product " in told
     assert f"Written to {file_of('cpu')}." in told
@@ -131,5 +245,7 @@ def test_stopping_writes_nothing(monkeypatch, tmp_path, capsys):
     monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
     monkeypatch.setattr("meshlab.cost.calibrate.calibrate", stopped)
     assert cli.main(["calibrate", "--simulate", "2"]) == 1
-    assert capsys.readouterr().err == "Stopped; nothing was written.\n"
+    assert capsys.readouterr() == ("cpu, 2 devices\n", "Stopped; nothing was written.\n")
+    assert cli.main(["calibrate", "--simulate", "1"]) == 1
+    assert capsys.readouterr().out == "cpu, 1 device\n"
     assert not list(tmp_path.iterdir())

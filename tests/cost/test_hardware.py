@@ -195,6 +195,15 @@ def test_a_file_that_is_no_machine_is_told(before, after, said, tmp_path):
         read(path)
 
 
+def test_products_of_16_bits_are_computed_in_32_on_cpus():
+    cpu = hardware("cpu")
+    assert not {"bf16", "f16"} & cpu.flops.keys()
+    assert cpu.rate("bfloat16") == cpu.rate("float16") == cpu.rate("float32")
+    lonely = dataclasses.replace(MINE, flops={"f32": Figure(1e13)})  # a GPU, which has units of their own for them
+    with pytest.raises(HardwareError, match="no figure for products in bfloat16"):
+        lonely.rate("bfloat16")
+
+
 # How a mesh lies
 
 
@@ -210,6 +219,50 @@ def test_a_file_that_is_no_machine_is_told(before, after, said, tmp_path):
 )
 def test_a_slice_is_as_even_as_it_can_be(name, devices, shape):
     assert slice_shape(hardware(name), devices) == shape
+
+
+@pytest.mark.parametrize(
+    ("names", "devices", "shape"),
+    [
+        # https://cloud.google.com/tpu/docs/v5e and v6e list all of theirs
+        (("v5e", "v6e"), 1, (1, 1)),
+        (("v5e", "v6e"), 4, (2, 2)),
+        (("v5e", "v6e"), 8, (2, 4)),
+        (("v5e", "v6e"), 16, (4, 4)),
+        (("v5e", "v6e"), 32, (4, 8)),
+        (("v5e", "v6e"), 64, (8, 8)),
+        (("v5e", "v6e"), 128, (8, 16)),
+        (("v5e", "v6e"), 256, (16, 16)),
+        # https://cloud.google.com/tpu/docs/v5p, and v4: one host is 2x2x1; of cubes each axis is a multiple of 4
+        (("v4", "v5p"), 4, (2, 2, 1)),
+        (("v4", "v5p"), 8, (2, 2, 2)),
+        (("v4", "v5p"), 16, (2, 2, 4)),
+        (("v4", "v5p"), 32, (2, 4, 4)),
+        (("v4", "v5p"), 64, (4, 4, 4)),
+        (("v4", "v5p"), 128, (4, 4, 8)),
+        (("v4", "v5p"), 192, (4, 4, 12)),  # 4x6x8 is more even, and nobody's
+        (("v4", "v5p"), 256, (4, 8, 8)),
+        (("v4", "v5p"), 384, (4, 8, 12)),  # 6x8x8
+        (("v4", "v5p"), 512, (8, 8, 8)),
+        (("v5p",), 6144, (16, 16, 24)),
+        # With two devices on each chip
+        (("v7x",), 8, (2, 2, 1)),
+        (("v7x",), 384, (4, 4, 12)),
+        (("v2", "v3"), 8, (2, 2)),
+        (("v2", "v3"), 32, (4, 4)),
+        (("v2", "v3"), 128, (8, 8)),
+        (("v2", "v3"), 256, (8, 16)),
+        (("v2", "v3"), 512, (16, 16)),
+        (("v3",), 2048, (32, 32)),
+        # Nothing of so many is to be had: a part of a slice
+        (("v4", "v5p"), 2, (1, 1, 2)),
+        (("v4", "v5p"), 96, (4, 4, 6)),
+        (("v5e", "v6e"), 2, (1, 2)),
+        (("v5e", "v6e"), 12, (3, 4)),
+    ],
+)
+def test_a_derived_slice_is_one_that_can_be_rented(names, devices, shape):
+    assert {slice_shape(hardware(name), devices) for name in names} == {shape}
 
 
 def test_mesh_axes_take_whole_axes_of_the_slice_or_share_them():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.cost.attached import file_of
+from meshlab.cost.attached import attached, file_of
 from meshlab.cost.topology import CHIP, Leg, Nodes
 
 
@@ -18,6 +18,19 @@ def test_a_machine_is_named_with_its_slice():
     assert ml.mesh("h100:1x4x8", data=4, model=8) == ml.mesh("h100:4x8", data=4, model=8) != ml.mesh(data=4, model=8)
     assert ml.mesh(ml.hardware("v5e"), data=16).on == ml.mesh("v5e", data=16).on
     assert hash(ml.mesh("v5e", data=16)) == hash(ml.mesh(data=16))
+
+
+def test_a_mesh_tells_its_machine():
+    laid = ml.mesh("v5e:4x4", data=16)
+    assert repr(laid) == "mesh(data=16) on Google TPU v5e, 4x4"
+    assert str(laid) == "data=16 on Google TPU v5e, 4x4"
+    assert repr(ml.mesh("v5e:2*4x4", data=8, model=4)) == "mesh(data=8, model=4) on Google TPU v5e, 2 slices of 4x4"
+    assert (repr(ml.mesh("v5e")), str(ml.mesh("v5e"))) == (
+        "mesh() on Google TPU v5e, 1x1",
+        "one device on Google TPU v5e, 1x1",
+    )
+    assert repr(ml.mesh(data=16)) == "Mesh(shape=(('data', 16),), on=None)"
+    assert str(ml.mesh(data=16)) == "data=16"
 
 
 def test_the_first_axis_goes_over_slices():
@@ -132,10 +145,31 @@ def test_what_cannot_be_is_told(make, said):
         make()
 
 
+class Accelerator:
+    device_kind, platform = "NVIDIA H200", "gpu"
+
+
+def test_attached_accelerators_are_measured_as_they_are(monkeypatch, tmp_path):
+    monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
+    monkeypatch.setattr(jax, "devices", lambda: [Accelerator()] * 8)
+    said = (
+        r"The attached devices \(NVIDIA H200\) have not .* no .*nvidia-h200.toml. Run `meshlab calibrate` in a terminal"
+    )
+    with pytest.raises(ml.HardwareError, match=said):
+        ml.mesh("attached", data=8)
+
+
 def test_attached_devices_have_to_be_measured(monkeypatch, tmp_path):
     monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
-    with pytest.raises(ml.HardwareError, match=r"\(cpu\) have not been measured: .* Run `meshlab calibrate`"):
+    said = (
+        r"The simulated devices \(cpu\) have not been measured: .* Run `meshlab calibrate --simulate 2` in a terminal"
+    )
+    with pytest.raises(ml.HardwareError, match=said):
         ml.mesh("attached", data=2)
+    with pytest.raises(ml.HardwareError, match="Run `meshlab calibrate --simulate 64`"):  # no more can be simulated
+        ml.mesh("attached", data=512)
+    with pytest.raises(ml.HardwareError, match=f"Run `meshlab calibrate --simulate {len(jax.devices())}`"):
+        attached()
     path = file_of(jax.devices()[0].device_kind)
     path.write_text("title = ")
     with pytest.raises(ml.HardwareError, match=r"cpu.toml cannot be read"):

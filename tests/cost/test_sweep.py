@@ -230,6 +230,9 @@ def test_it_is_told_in_words():
     for part in ("v5e, h100", "6, 16, 32", "6, of which 4 are possible", "`batch` of 6 is not divided by 4 (data)."):
         assert part in text
         assert part in found._repr_html_()
+    # The same words as of one point, and as its columns have.
+    assert "estimate of a step" in dict(found.rows()).keys() & dict(PLAN.time.rows()).keys()
+    assert "estimate" in found.columns()
     time = time_of(Setting(PLAN, {"batch": np.array([16.0, 32.0])}, PLAN.grid, (PLAN.mesh.on,)))
     assert repr(time).endswith("points    2")
 

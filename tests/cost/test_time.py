@@ -248,6 +248,7 @@ def test_a_plan_is_told_where_its_machine_lacks_a_figure():
         _ = plan.time
     for text in (repr(plan), plan._repr_html_()):
         assert f"not predicted: {said}" in text
+        assert "estimate of a step" in text
     told = json.loads(plan.to_json())
     assert told["time"] is None
     assert told["no_time"].startswith(said)
@@ -258,6 +259,7 @@ def test_it_is_told_in_words_with_what_was_recalled():
     plan = NET.plan(ml.mesh("v5e", model=4), "ffn:model")
     text = str(plan.time)
     assert text in str(plan)
+    assert str(plan).count("Google TPU v5e, 2x2") == 1
     assert "<td style='text-align:left'>Google TPU v5e, 2x2</td>" in plan.time._repr_html_()
     assert json.loads(plan.to_json())["time"]["estimate"] == plan.time.estimate
     assert "time" not in json.loads(NET.plan(ml.mesh(model=4), "ffn:model").to_json())

@@ -205,6 +205,7 @@ def test_the_attached_devices_once_they_are_measured(program, home: Path) -> Non
 
 def test_the_slices_that_a_mesh_fits() -> None:
     assert fit("v5e", (("data", 4), ("model", 4))) == ("4x4", "2x8", "1x16", "2*2x4", "4*2x2")
+    assert fit("v5p", (("data", 4),)) == ("2x2x1", "1x1x4", "2*1x1x2")
     assert fit("h100", (("data", 4), ("model", 4))) == ("2x8", "4x4", "8x2", "16x1")
     for name in hardware_module.known():
         for axes in ((("data", 8), ("model", 4)), (("data", 64), ("model", 16)), ()):
