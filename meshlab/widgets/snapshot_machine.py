@@ -36,7 +36,8 @@ def _time(view: dict) -> str:
     words, options = time["told"], time["options"]
     rows = [(part["label"], [(_colour(view, part), part["seconds"])]) for part in time["parts"]]
     assumed = f"attention {options['attention']}, {'with' if options['prefetch'] else 'without'} prefetching"
-    notes = [f"Sending that nothing hides: {words['exposed']}. Assumed: {assumed}."]
+    sends = any(part["sends"] for part in time["parts"])
+    notes = [(f"Sending that nothing hides: {words['exposed']}. " if sends else "") + f"Assumed: {assumed}."]
     notes += [time["substituted"]] if time["substituted"] else []
     notes += [f"Rests on figures that are {RECALLED}: {'; '.join(time['recalled'])}."] if time["recalled"] else []
     notes.append(_error(time["accuracy"]))

@@ -38,18 +38,27 @@ export function drawTime(board) {
       { class: "mlb-bars", "data-chart": "time" },
       time.parts.map((part) => drawPart(board.view, part, most)),
     ),
-    sends &&
-      h(
-        "p",
-        { class: "mlb-hidden" },
-        h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
-        ` Of what is sent, ${told.exposed} are hidden behind nothing.`,
-      ),
+    sends && drawHidden(time),
     time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, time.substituted) : null,
     drawOptions(board, time),
     time.recalled.length ? drawRecalled(board, time) : null,
     drawAccuracy(board, "time", time.accuracy),
   ];
+}
+
+/**
+ * How much of what is sent nothing hides.
+ * @param {Time} time
+ * @returns {HTMLElement}
+ */
+function drawHidden(time) {
+  if (!time.exposed) return h("p", { class: "mlb-hidden" }, "All that is sent is hidden behind what is computed.");
+  return h(
+    "p",
+    { class: "mlb-hidden" },
+    h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
+    ` Of what is sent, ${time.told.exposed} are hidden behind nothing.`,
+  );
 }
 
 /**
@@ -69,7 +78,7 @@ function drawInterval(view, time) {
       "div",
       { class: "mlb-bar" },
       kernels.map((part) => portion(partClass(view, part), share(part.seconds), `${part.label}: ${part.told}`)),
-      portion("mlb-exposed", share(time.exposed), `sent, and not hidden: ${time.told.exposed}`),
+      time.exposed > 0 && portion("mlb-exposed", share(time.exposed), `sent, and not hidden: ${time.told.exposed}`),
     ),
     h(
       "div",
