@@ -191,14 +191,14 @@ def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explo
     source = explorer.plan.mesh.on.hardware.memory.source
     told = card(board, "machine").locator("[data-told='figures']")
     expect(told.locator("li", has_text="memory 17.2 GB")).to_have_text(
-        f"memory 17.2 GB recalled, not looked up in:{source}"
+        f"memory 17.2 GB recalled, not looked up in its source:{source}"
     )
     expect(told).not_to_contain_text("recalled, not verified")
     verdict = card(board, "memory").locator(".mlb-verdict p")
     expect(verdict).to_contain_text("the machine's memory: recalled, not verified")
-    assert f"bytes: recalled, not looked up in: {source}" in (verdict.get_attribute("title") or "")
+    assert f"bytes: recalled, not looked up in its source: {source}" in (verdict.get_attribute("title") or "")
     part = card(board, "time").locator("[data-part='model'] .mlb-bar-value")
-    assert "recalled, not looked up in: " in (part.get_attribute("title") or "")
+    assert "recalled, not looked up in its source: " in (part.get_attribute("title") or "")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

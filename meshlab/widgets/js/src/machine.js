@@ -16,7 +16,7 @@ import { drawPicture } from "./picture.js";
 const NO_MACHINE = "Choose a machine: a step's time is then predicted, and memory is held against what a device has.";
 export const RECALLED = "recalled, not verified";
 // Before the source of such a figure, which does not say it as far as anyone has looked.
-const NOT_THERE = "recalled, not looked up in:";
+const NOT_THERE = "recalled, not looked up in its source:";
 
 /**
  * @param {Board} board
