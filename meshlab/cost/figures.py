@@ -56,7 +56,7 @@ class Figure:
         object.__setattr__(self, "value", float(value))
 
     def __str__(self):
-        return f"{self.value:g} ({self.source}{'' if self.verified else '; recalled, not verified'})"
+        return f"{self.value:g} ({'' if self.verified else 'recalled, not looked up in its source: '}{self.source})"
 
 
 def figure(what: str, value: Any) -> Figure:

@@ -94,18 +94,19 @@ class Time:
         return substituted(self.setting.plan, self.setting.placements[0])
 
     def rows(self) -> list[tuple[str, str]]:
-        """What is predicted, by name, in words."""
+        """What is predicted, by name, in words; of its parts those that take any time, or all where none does."""
         if self.setting.many:
             return [("machines", ", ".join(map(str, self.setting.placements))), ("points", f"{np.size(self.upper):,}")]
+        sent = [(f"sending over {axes}", seconds) for axes, seconds in self.communication.items()]
+        parts = [("products", self.products), ("memory", self.memory), *sent]
         found = [
             ("machine", str(self.setting.placements[0])),
             ("estimate of a step", f"{told(self.estimate)} ({told(self.lower)} to {told(self.upper)})"),
             ("limited by", self.limited_by),
-            ("products", told(self.products)),
-            ("memory", told(self.memory)),
-            *((f"sending over {axes}", told(seconds)) for axes, seconds in self.communication.items()),
-            ("sending exposed", told(self.exposed)),
+            *((name, told(seconds)) for name, seconds in [part for part in parts if part[1]] or parts),
         ]
+        if any(seconds for _, seconds in sent):
+            found.append(("sending exposed", told(self.exposed)))
         if summed := self.substituted:
             found.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
         if self.recalled:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..cost.time import told
-from .markup import bars, escaped, heading
+from .markup import bars, escaped, heading, prose
 from .palette import DASH, EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, mark
 from .sources import RECALLED
 
@@ -24,28 +24,29 @@ def machine_html(view: dict) -> str:
         return ""
     lies = "; ".join(f"{axis['name']} × {axis['size']:,}: {axis['told']}" for axis in machine["axes"])
     drawn = picture_svg(view, machine["picture"])
-    left_out = f'<div style="color:{SOFT}">{escaped(machine["picture"]["left_out"])}</div>'
+    left_out = f'<div style="color:{SOFT}">{prose(machine["picture"]["left_out"])}</div>'
     head = heading(f"On {machine['title']}, {machine['slice']}")
-    return f"{head}<div>{escaped(lies)}</div>{drawn}{left_out}{_time(view)}"
+    return f"{head}<div>{prose(lies)}</div>{drawn}{left_out}{_time(view)}"
 
 
 def _time(view: dict) -> str:
     time = view["time"]
     if "missing" in time:
-        return heading("Predicted time of a step") + f"<div>{escaped(time['missing'])}</div>"
+        return heading("Predicted time of a step") + f"<div>{prose(time['missing'])}</div>"
     words, options = time["told"], time["options"]
     rows = [(part["label"], [(_colour(view, part), part["seconds"])]) for part in time["parts"]]
     assumed = f"attention {options['attention']}, {'with' if options['prefetch'] else 'without'} prefetching"
-    notes = [f"Sending that nothing hides: {words['exposed']}. Assumed: {assumed}."]
+    sends = any(part["sends"] for part in time["parts"])
+    notes = [(f"Sending that nothing hides: {words['exposed']}. " if sends else "") + f"Assumed: {assumed}."]
     notes += [time["substituted"]] if time["substituted"] else []
     notes += [f"Rests on figures that are {RECALLED}: {'; '.join(time['recalled'])}."] if time["recalled"] else []
     notes.append(_error(time["accuracy"]))
     return (
         heading("Predicted time of a step")
         + f"<div><b>{words['estimate']}</b>, between {words['lower']} (all that can overlap does) and {words['upper']}"
-        + f" (nothing does). {escaped(time['limit']['text'])}</div>"
+        + f" (nothing does). {prose(time['limit']['text'])}</div>"
         + bars(rows, told)
-        + "".join(f'<div style="color:{SOFT}">{escaped(note)}</div>' for note in notes)
+        + "".join(f'<div style="color:{SOFT}">{prose(note)}</div>' for note in notes)
     )
 
 
@@ -57,14 +58,14 @@ def held_html(view: dict) -> str:
     recalled = f" The machine's memory is {RECALLED}." if held["recalled"] else ""
     return (
         heading("Memory per device at the worst moment, predicted")
-        + f"<div{'' if held['fits'] else _BAD}>{escaped(held['text'])}{recalled}</div>"
+        + f"<div{'' if held['fits'] else _BAD}>{prose(held['text'])}{recalled}</div>"
         + bars([(part["name"], [(NEUTRAL, part["bytes"])]) for part in held["parts"]])
-        + f'<div style="color:{SOFT}">{escaped(held["note"])} {escaped(_error(held["accuracy"]))}</div>'
+        + f'<div style="color:{SOFT}">{prose(held["note"])} {prose(_error(held["accuracy"]))}</div>'
     )
 
 
 def _error(accuracy: dict) -> str:
-    return f"Error: {accuracy['text']} ({accuracy['where']})"
+    return f"Error: {accuracy['text']} (More on a page of the project: `{accuracy['where']}`.)"
 
 
 def _colour(view: dict, part: dict) -> str:

@@ -19,7 +19,6 @@ from .held import held_view
 from .sources import figures_behind
 
 PRODUCTS, MEMORY = "products", "memory"
-_LABELS = {PRODUCTS: "products", MEMORY: "memory"}
 
 
 def costs_view(explorer: Any) -> dict:
@@ -66,10 +65,23 @@ def time_view(costs: Costs, document: Document) -> dict:
 
 
 def _seconds(time: Time) -> list[tuple[str, float]]:
+    """The parts of a time that take any; all of them where none does."""
     order = list(time.setting.plan.mesh.axes)
     sent = sorted(time.communication, key=lambda axes: [order.index(axis) for axis in axes.split("+")])
     sent = [(axes, float(time.communication[axes])) for axes in sent]
-    return [(PRODUCTS, float(time.products)), (MEMORY, float(time.memory)), *sent]
+    parts = [(PRODUCTS, float(time.products)), (MEMORY, float(time.memory)), *sent]
+    return [part for part in parts if part[1]] or parts
+
+
+def memory_told(time: Time) -> str:
+    """What the kernels of `Time.memory` wait for: on a machine where each takes time to begin, for that as well."""
+    return "memory and launches" if time.hardware.efficiency.launch.value else "memory"
+
+
+def _label(key: str, time: Time) -> str:
+    if key == MEMORY:
+        return memory_told(time)
+    return "products" if key == PRODUCTS else f"sending over {key.replace('+', ' + ')}"
 
 
 def _part(key: str, seconds: float, time: Time) -> dict:
@@ -77,8 +89,8 @@ def _part(key: str, seconds: float, time: Time) -> dict:
     figures = figures_behind(key, placement, code)
     return {
         "key": key,
-        "label": _LABELS.get(key, f"sending over {key.replace('+', ' + ')}"),
-        "sends": key not in _LABELS,
+        "label": _label(key, time),
+        "sends": key not in (PRODUCTS, MEMORY),
         "seconds": seconds,
         "told": told(seconds),
         "figures": figures,
@@ -98,7 +110,8 @@ def limit_told(time: Time) -> str:
     if by == PRODUCTS:
         return f"Limited by products: kernels that wait for the matrix units take {told(float(time.products))}."
     if by == MEMORY:
-        return f"Limited by memory: kernels that wait for it, or for their launch, take {told(float(time.memory))}."
+        waits = "memory, or for their launch," if time.hardware.efficiency.launch.value else "it"
+        return f"Limited by {memory_told(time)}: kernels that wait for {waits} take {told(float(time.memory))}."
     axes = by.removeprefix("communication over ")
     sent = told(float(time.communication[axes]))
     return f"Limited by communication over {axes.replace('+', ' + ')}: its collectives take {sent}."

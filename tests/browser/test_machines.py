@@ -160,6 +160,47 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
     expect(board.root.locator("[data-told='accuracy:time'] summary")).to_be_focused()
 
 
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [
+        ("cpu", "meshlab calibrate"),  # in a source
+        ("v2", "v4"),  # among the machines for which errors were measured
+        ("mine", "int8"),  # among the figures that it has, where another is missing
+    ],
+)
+def test_names_in_texts_are_set_as_code(open_board, explorer: Explorer, machine: str, name: str) -> None:
+    explorer.on(dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)}) if machine == "mine" else machine)
+    board = open_board()
+    for told_on_demand in board.root.locator("summary").all():
+        told_on_demand.click()
+    expect(board.root.locator("code").get_by_text(name, exact=True).first).to_be_visible()
+    expect(board.root).not_to_contain_text("`")
+
+
+def test_it_is_said_where_errors_are_told(open_board, explorer: Explorer) -> None:
+    explorer.on("v5e")
+    board = open_board()
+    card(board, "memory").get_by_text("How far off is this?").click()
+    expect(card(board, "memory")).to_contain_text("More on a page of the project: docs/accuracy.md#memory")
+
+
+def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explorer: Explorer) -> None:
+    explorer.on("v2")
+    board = open_board()
+    board.root.get_by_text("The figures of").click()
+    source = explorer.plan.mesh.on.hardware.memory.source
+    told = card(board, "machine").locator("[data-told='figures']")
+    expect(told.locator("li", has_text="memory 17.2 GB")).to_have_text(
+        f"memory 17.2 GB recalled, not looked up in its source:{source}"
+    )
+    expect(told).not_to_contain_text("recalled, not verified")
+    verdict = card(board, "memory").locator(".mlb-verdict p")
+    expect(verdict).to_contain_text("the machine's memory: recalled, not verified")
+    assert f"bytes: recalled, not looked up in its source: {source}" in (verdict.get_attribute("title") or "")
+    part = card(board, "time").locator("[data-part='model'] .mlb-bar-value")
+    assert "recalled, not looked up in its source: " in (part.get_attribute("title") or "")
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("machine", ["v5p", "h100"])
 def test_it_is_accessible(open_board, explorer: Explorer, theme: str, machine: str) -> None:

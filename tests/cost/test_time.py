@@ -270,6 +270,17 @@ def test_it_is_told_in_words_with_what_was_recalled():
     assert np.isfinite(NET.plan(ml.mesh("cpu", data=8), "batch:data").time.estimate)
 
 
+def test_parts_that_take_no_time_are_not_told():
+    rows = dict(ml.trace(ml.relu, ml.bf16[B, E]).plan(ml.mesh(IDEAL, data=2), "batch:data").time.rows())
+    assert rows.keys() >= {"step", "limited by", "memory"}
+    assert not rows.keys() & {"products", "sending exposed"}
+    rows = dict(NET.plan(ml.mesh("v5e", model=4), "ffn:model").time.rows())
+    assert rows.keys() >= {"products", "sending over model", "sending exposed"}
+    assert "memory" not in rows  # its kernels all wait for the matrix units
+    rows = dict(ml.trace(lambda x: x, ml.bf16[B, E]).plan(ml.mesh(IDEAL, data=2)).time.rows())
+    assert (rows["products"], rows["memory"]) == ("0 s", "0 s")
+
+
 @pytest.mark.parametrize("name", ["transformer_adamw", "moe_sgd", "convnet_sgd", "gpt2_adamw"])
 def test_every_collective_of_a_plan_is_priced_as_it_is_alone(name):
     """In the plan's own list each collective has the bytes of its operand; of the full array where it gathers."""

@@ -53,7 +53,10 @@ def test_a_figure_without_figures_says_why(explorer: Explorer) -> None:
     explorer.on(dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)}))
     with pytest.raises(ExplorerError, match="has no figure for products in float32"):
         explorer.figure("time")
-    assert "has no figure for products in float32" in explorer.snapshot().html
+    html = explorer.snapshot().html
+    assert "has no figure for products in float32" in html
+    assert "it has <code>int8</code>" in html
+    assert "`" not in html
 
 
 def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
@@ -66,7 +69,7 @@ def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
     assert f"<b>{view['time']['told']['estimate']}</b>" in text
     assert "recalled, not verified: a kernel begins 0 s; links reach 100% of their bandwidth" in text
     assert "Error: v5e: published steps took" in text
-    assert "(docs/accuracy.md#published-steps-of-training)" in text
+    assert "(More on a page of the project: <code>docs/accuracy.md#published-steps-of-training</code>.)" in text
     assert text.count("<rect ") > without.count("<rect ") + 8
     assert "<title>chip 0 0: data 0, model 0</title>" in text
     assert f'stroke="{palette.SOLID[1]}"' in text

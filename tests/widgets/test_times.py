@@ -34,11 +34,47 @@ def test_the_view_shows_the_time_of_the_plan(explorer: Explorer, layout: str, ma
     for name in ("lower", "estimate", "upper", "compute", "exposed"):
         assert view[name] == getattr(time, name)
     parts = {part["key"]: part["seconds"] for part in view["parts"]}
-    assert parts == {"products": time.products, "memory": time.memory, **time.communication}
+    every = {"products": time.products, "memory": time.memory, **time.communication}
+    assert parts == {name: seconds for name, seconds in every.items() if seconds}
     assert sum(parts.values()) == pytest.approx(view["upper"])
     assert view["limit"]["by"] == time.limited_by
     assert parts[view["limit"]["by"].removeprefix("communication over ")] == max(parts.values())
     assert json.loads(json.dumps(explorer.view())) == explorer.view()
+
+
+@pytest.mark.parametrize(
+    ("machine", "label", "limit"),
+    [
+        ("v5e", "memory", "Limited by memory: kernels that wait for it take "),
+        (
+            "h100",
+            "memory and launches",
+            "Limited by memory and launches: kernels that wait for memory, or for their launch, take ",
+        ),
+    ],
+)
+def test_waiting_for_a_launch_is_told_where_there_is_one(program, machine: str, label: str, limit: str) -> None:
+    opened = explore(program, ml.mesh(machine, data=2))
+    view = opened.view()["time"]
+    assert view["limit"]["by"] == opened.time.limited_by == "memory"
+    assert [part["label"] for part in view["parts"] if part["key"] == "memory"] == [label]
+    assert view["limit"]["text"].startswith(limit)
+    assert label in [bar.y[0] for bar in opened.figure("time").data]
+
+
+def test_what_takes_no_time_is_no_part_of_it(explorer: Explorer) -> None:
+    explorer.on("h100")
+    assert explorer.time.products == 0
+    assert [part["label"] for part in explorer.view()["time"]["parts"]] == ["memory and launches"]
+    html = explorer.snapshot().html
+    assert ">products</text>" not in html
+    assert "Sending that nothing hides" not in html
+    explorer.load("batch:data")
+    assert "Sending that nothing hides" in explorer.snapshot().html
+    # Unless nothing takes any: a bar that is not there says less than one of no length.
+    nothing = explore(ml.trace(lambda x: x, ml.f32[ml.Dim("batch", 8)]), ml.mesh("v5e", data=2))
+    assert nothing.time.upper == 0
+    assert [part["label"] for part in nothing.view()["time"]["parts"]] == ["products", "memory"]
 
 
 def test_the_view_says_what_is_sent_instead(explorer: Explorer) -> None:

@@ -1,7 +1,7 @@
 // @ts-check
 /** The list of collectives: what each moves, why it is there, and what would remove it. */
 import { h, prose } from "./dom.js";
-import { bytes, exact } from "./format.js";
+import { bytes, exact, plural } from "./format.js";
 import { axisLabel, markClass } from "./marks.js";
 
 /**
@@ -39,6 +39,9 @@ function drawOne(view, collective) {
   );
 }
 
+// With more than these the list scrolls, within a share of the window; up to them it is as long as it is.
+const MOST_UNSCROLLED = 24;
+
 /**
  * @param {View} view
  * @returns {string}
@@ -51,16 +54,34 @@ function idle(view) {
 }
 
 /**
+ * How many there are; in a loop one is executed many times.
+ * @param {View} view
+ * @returns {string}
+ */
+function counted(view) {
+  const { rows, left_out: left, count } = view.collectives;
+  const written = rows.length + left;
+  const often = count > written ? `, which a step executes ${exact(count)} times` : "";
+  return `${plural(written, "collective")}${often}${written > 1 ? "; those that send most come first" : ""}.`;
+}
+
+/**
  * @param {View} view
  * @returns {(HTMLElement | null)[]}
  */
 export function drawCollectives(view) {
   const { rows, left_out: left } = view.collectives;
   if (rows.length === 0) return [h("p", { class: "mlb-none" }, idle(view))];
+  // Whoever has no mouse scrolls with the keyboard what has the focus; what does not scroll is no stop on the way.
+  const scrolls = rows.length > MOST_UNSCROLLED ? { "data-scroll": "collectives", tabindex: "0" } : {};
   const list = h(
     "ol",
-    { class: "mlb-list", "data-scroll": "collectives", tabindex: "0", "aria-label": "collectives" },
+    { class: "mlb-list", "aria-label": "collectives", ...scrolls },
     rows.map((row) => drawOne(view, row)),
   );
-  return [list, left ? h("p", { class: "mlb-none" }, `and ${left} smaller ones`) : null];
+  return [
+    h("p", { class: "mlb-none mlb-counted" }, counted(view)),
+    list,
+    left ? h("p", { class: "mlb-none" }, `and ${left} smaller ones`) : null,
+  ];
 }

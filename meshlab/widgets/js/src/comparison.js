@@ -1,7 +1,7 @@
 // @ts-check
 /** The layout that the solver found, beside the one on the board: a table, and a chart on one scale. */
 import { barRow, solid, stack } from "./bars.js";
-import { h } from "./dom.js";
+import { h, prose } from "./dom.js";
 import { bytes, exact, percent } from "./format.js";
 
 /**
@@ -63,11 +63,11 @@ function drawFound(view) {
   if (!comparison) return [h("p", { class: "mlb-none" }, NOTHING_YET)];
   if (comparison.phase === "searching")
     return [h("p", { class: "mlb-none" }, `Searching for the least ${comparison.objective} …`)];
-  if (!comparison.rows) return [h("p", { class: "mlb-error" }, `✕ ${comparison.error}`)];
+  if (!comparison.rows) return [h("p", { class: "mlb-error" }, "✕ ", prose(comparison.error))];
   return [
     drawTable(comparison.rows),
     ...drawChart(view, comparison.rows, comparison.objective),
-    h("p", { class: "mlb-foot" }, `Least ${comparison.objective}: ${comparison.proof}.`),
+    h("p", { class: "mlb-foot" }, prose(`Least ${comparison.objective}: ${comparison.proof}.`)),
   ];
 }
 

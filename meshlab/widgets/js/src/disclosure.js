@@ -1,6 +1,6 @@
 // @ts-check
 /** Something that is told on demand; what was opened stays open when its panel is redrawn. */
-import { h } from "./dom.js";
+import { h, prose } from "./dom.js";
 
 /**
  * @typedef {import("./types.js").Accuracy} Accuracy
@@ -35,6 +35,7 @@ export function disclosure(board, key, summary, children) {
  */
 export function drawAccuracy(board, key, accuracy) {
   const summary = accuracy.measured ? "How far off is this?" : "How far off is this? Not measured yet";
-  const told = h("p", {}, `${accuracy.text} `, h("code", {}, accuracy.where));
+  const where = ["More on a page of the project: ", h("code", {}, accuracy.where)];
+  const told = h("p", {}, prose(`${accuracy.text} `), where);
   return disclosure(board, `accuracy:${key}`, summary, [told]);
 }

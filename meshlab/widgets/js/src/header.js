@@ -65,10 +65,10 @@ function total(label, value, title, change, sign) {
     "div",
     { class: "mlb-total", title },
     h("div", { class: "mlb-total-label" }, label),
+    h("div", { class: "mlb-total-value" }, value),
     h(
       "div",
-      { class: "mlb-total-value" },
-      value,
+      { class: "mlb-total-more" },
       change && h("span", { class: `mlb-change ${direction}` }, `${sign > 0 ? "▲" : sign < 0 ? "▼" : ""} ${change}`),
     ),
   );
@@ -156,6 +156,6 @@ function drawPeak(held, change) {
   );
   peak.classList.add("mlb-predicted");
   peak.classList.toggle("mlb-over", !held.fits);
-  peak.append(h("span", { class: "mlb-total-limit" }, `of ${bytes(held.limit)}`));
+  peak.lastElementChild?.prepend(h("span", { class: "mlb-total-limit" }, `of ${bytes(held.limit)}`));
   return peak;
 }

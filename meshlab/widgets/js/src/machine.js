@@ -1,7 +1,7 @@
 // @ts-check
 /** The machine: which one, the shape of its slice, how the mesh lies on it and could lie otherwise, and its figures. */
 import { disclosure } from "./disclosure.js";
-import { h } from "./dom.js";
+import { h, prose } from "./dom.js";
 import { exact } from "./format.js";
 import { swatch } from "./marks.js";
 import { drawPicture } from "./picture.js";
@@ -15,6 +15,8 @@ import { drawPicture } from "./picture.js";
 
 const NO_MACHINE = "Choose a machine: a step's time is then predicted, and memory is held against what a device has.";
 export const RECALLED = "recalled, not verified";
+// Before the source of such a figure, which does not say it as far as anyone has looked.
+const NOT_THERE = "recalled, not looked up in its source:";
 
 /**
  * @param {Board} board
@@ -118,7 +120,7 @@ function drawAxis(board, axis) {
     "li",
     { class: "mlb-lying", "data-lies": axis.name },
     h("span", { class: "mlb-axis-label" }, swatch(view, axis.name), h("b", {}, axis.name), ` × ${exact(axis.size)}`),
-    h("span", { class: "mlb-lies-told" }, axis.told),
+    h("span", { class: "mlb-lies-told" }, prose(axis.told)),
     select,
   );
 }
@@ -129,28 +131,41 @@ function drawAxis(board, axis) {
  */
 function drawFigures(board) {
   const { title, figures = [] } = board.view.machine;
-  const rows = figures.map((figure) => h("li", {}, h("b", {}, figure.text), " ", mark(figure), linked(figure.source)));
+  const rows = figures.map((figure) => {
+    const before = figure.recalled && h("span", { class: "mlb-recalled" }, NOT_THERE);
+    return h("li", {}, h("b", {}, figure.text), " ", before, linked(figure.source));
+  });
   return disclosure(board, "figures", `The figures of ${title}, and their sources`, [
     h("ul", { class: "mlb-figures" }, rows),
   ]);
 }
 
 /**
- * Text in which addresses are links.
+ * Text in which addresses are links, and `names` code.
  * @param {string} text
  * @returns {(Node | string)[]}
  */
 function linked(text) {
   return text
     .split(/(https?:\/\/\S*[^\s,;.)])/)
-    .map((part, i) => (i % 2 ? h("a", { href: part, target: "_blank", rel: "noopener" }, part) : part));
+    .flatMap((part, i) => (i % 2 ? h("a", { href: part, target: "_blank", rel: "noopener" }, part) : prose(part)));
 }
 
 /**
  * The mark of a figure that nobody looked up.
  * @param {{recalled: boolean}} figure
+ * @param {string} [which] what figure it is, where that is not said beside it
  * @returns {HTMLElement | null}
  */
-export function mark(figure) {
-  return figure.recalled ? h("span", { class: "mlb-recalled" }, RECALLED) : null;
+export function mark(figure, which = "") {
+  return figure.recalled ? h("span", { class: "mlb-recalled" }, `${which}${RECALLED}`) : null;
+}
+
+/**
+ * The source of a figure as text, and whether the figure was looked up there.
+ * @param {{recalled: boolean, source: string}} figure
+ * @returns {string}
+ */
+export function sourceOf(figure) {
+  return figure.recalled ? `${NOT_THERE} ${figure.source}` : figure.source;
 }

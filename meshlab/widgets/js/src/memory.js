@@ -2,9 +2,9 @@
 /** What one device holds: at the worst moment, against what it can hold; and of the arguments and outputs, exactly. */
 import { barRow, solid } from "./bars.js";
 import { disclosure, drawAccuracy } from "./disclosure.js";
-import { h, s } from "./dom.js";
+import { h, prose, s } from "./dom.js";
 import { bytes, exact } from "./format.js";
-import { mark } from "./machine.js";
+import { mark, sourceOf } from "./machine.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -24,7 +24,7 @@ export function drawMemory(board) {
   return [
     drawVerdict(held),
     drawParts(held),
-    held.note ? h("p", { class: "mlb-foot" }, held.note) : null,
+    held.note ? h("p", { class: "mlb-foot" }, prose(held.note)) : null,
     drawTimeline(held),
     disclosure(board, "alive", "What is in memory then", [drawAlive(held)]),
     disclosure(board, "stored", "Arguments and outputs, exactly", stored),
@@ -68,11 +68,11 @@ function drawStored(view) {
  */
 function drawVerdict(held) {
   const whole = Math.max(held.bytes, held.limit);
-  const limit = `a device has ${exact(held.limit)} bytes: ${held.source}`;
+  const limit = `a device has ${exact(held.limit)} bytes: ${sourceOf(held)}`;
   return h(
     "div",
     { class: "mlb-verdict", "data-fits": String(held.fits) },
-    h("p", { title: limit }, held.fits ? "✓ " : "✕ ", `${held.text} `, mark(held)),
+    h("p", { title: limit }, held.fits ? "✓ " : "✕ ", prose(`${held.text} `), mark(held, "the machine's memory: ")),
     h(
       "div",
       { class: "mlb-meter", "aria-hidden": "true", title: limit },

@@ -46,8 +46,8 @@ export function makePanels() {
     card("machine", "On which machine", [machine]),
     card("time", "Predicted time of a step", [time]),
     card("communication", "Communication", [communication]),
-    card("collectives", "Collectives, and why", [collectives]),
     card("memory", "Memory per device", [memory]),
+    card("collectives", "Collectives, and why", [collectives]),
     card("training", "Run", [training]),
     card("comparison", "Auto beside yours", [comparison]),
   );

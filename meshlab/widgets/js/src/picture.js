@@ -1,6 +1,6 @@
 // @ts-check
 /** Paints the drawing of a mesh on its machine: plain shapes, which Python has laid out (meshlab/widgets/picture.py). */
-import { h, s } from "./dom.js";
+import { h, prose, s } from "./dom.js";
 import { markClass } from "./marks.js";
 
 /**
@@ -33,7 +33,7 @@ export function drawPicture(view, machine) {
     "figure",
     { class: "mlb-picture" },
     drawing,
-    picture.left_out && h("figcaption", { class: "mlb-none" }, picture.left_out),
+    picture.left_out && h("figcaption", { class: "mlb-none" }, prose(picture.left_out)),
   );
 }
 

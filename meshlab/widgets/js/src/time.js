@@ -2,8 +2,8 @@
 /** What a step is predicted to take: an interval with its estimate, what limits it, and the parts that it is made of. */
 import { labelled, portion } from "./bars.js";
 import { disclosure, drawAccuracy } from "./disclosure.js";
-import { h } from "./dom.js";
-import { choice, mark, RECALLED } from "./machine.js";
+import { h, prose } from "./dom.js";
+import { choice, mark, RECALLED, sourceOf } from "./machine.js";
 import { axisLabel, markClass } from "./marks.js";
 
 /**
@@ -20,7 +20,7 @@ import { axisLabel, markClass } from "./marks.js";
 export function drawTime(board) {
   const { time, pending } = board.view;
   if (!time) return [pending ? h("p", { class: "mlb-none" }, "Being worked out …") : null];
-  if (time.missing) return [h("p", { class: "mlb-error" }, `✕ ${time.missing}`), drawOptions(board, time)];
+  if (time.missing) return [h("p", { class: "mlb-error" }, "✕ ", prose(time.missing)), drawOptions(board, time)];
   const { told, limit } = time;
   const sends = time.parts.some((part) => part.sends);
   const most = Math.max(...time.parts.map((part) => part.seconds));
@@ -32,24 +32,33 @@ export function drawTime(board) {
       ` between ${told.lower}, if all overlaps that can, and ${told.upper}, if nothing does`,
     ),
     drawInterval(board.view, time),
-    h("p", { class: "mlb-limit", "data-limit": limit.by }, limit.text),
+    h("p", { class: "mlb-limit", "data-limit": limit.by }, prose(limit.text)),
     h(
       "ul",
       { class: "mlb-bars", "data-chart": "time" },
       time.parts.map((part) => drawPart(board.view, part, most)),
     ),
-    sends &&
-      h(
-        "p",
-        { class: "mlb-hidden" },
-        h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
-        ` Of what is sent, ${told.exposed} are hidden behind nothing.`,
-      ),
-    time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, time.substituted) : null,
+    sends && drawHidden(time),
+    time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, prose(time.substituted)) : null,
     drawOptions(board, time),
     time.recalled.length ? drawRecalled(board, time) : null,
     drawAccuracy(board, "time", time.accuracy),
   ];
+}
+
+/**
+ * How much of what is sent nothing hides.
+ * @param {Time} time
+ * @returns {HTMLElement}
+ */
+function drawHidden(time) {
+  if (!time.exposed) return h("p", { class: "mlb-hidden" }, "All that is sent is hidden behind what is computed.");
+  return h(
+    "p",
+    { class: "mlb-hidden" },
+    h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
+    ` Of what is sent, ${time.told.exposed} are hidden behind nothing.`,
+  );
 }
 
 /**
@@ -69,7 +78,7 @@ function drawInterval(view, time) {
       "div",
       { class: "mlb-bar" },
       kernels.map((part) => portion(partClass(view, part), share(part.seconds), `${part.label}: ${part.told}`)),
-      portion("mlb-exposed", share(time.exposed), `sent, and not hidden: ${time.told.exposed}`),
+      time.exposed > 0 && portion("mlb-exposed", share(time.exposed), `sent, and not hidden: ${time.told.exposed}`),
     ),
     h(
       "div",
@@ -97,9 +106,7 @@ function partClass(view, part) {
  * @returns {HTMLElement}
  */
 function drawPart(view, part, most) {
-  const sources = part.figures.map(
-    ({ text, source, recalled }) => `${text}${recalled ? `, ${RECALLED}` : ""}: ${source}`,
-  );
+  const sources = part.figures.map((figure) => `${figure.text}: ${sourceOf(figure)}`);
   const width = `${most ? (100 * part.seconds) / most : 0}%`;
   const bar = h("div", { class: "mlb-bar", "aria-hidden": "true" }, portion(partClass(view, part), width, ""));
   const name = part.sends ? axisLabel(view, part.key) : part.label;
@@ -141,7 +148,7 @@ function drawOptions(board, time) {
  * @returns {HTMLElement}
  */
 function drawRecalled(board, time) {
-  const rows = time.recalled.map((each) => h("li", {}, each));
+  const rows = time.recalled.map((each) => h("li", {}, prose(each)));
   return disclosure(board, "recalled", `Rests on figures that are ${RECALLED}: ${time.recalled.length}`, [
     h("ul", { class: "mlb-figures" }, rows),
   ]);

@@ -3,7 +3,7 @@
  * Run, cancel, progress, and a table of the runs so far: the same loss under another layout is the proof that layouts
  * change performance only. This panel changes ten times a second, so its buttons are made once and only texts change.
  */
-import { h, redraw, s } from "./dom.js";
+import { h, prose, redraw, s } from "./dom.js";
 import { exact, loss } from "./format.js";
 
 /**
@@ -52,13 +52,14 @@ export class Training {
     this.cancel.disabled = !active;
     this.progress.hidden = current === null;
     this.progress.value = current ? current.taken / current.steps : 0;
-    this.text.textContent = current ? describe(current) : trains ? "Trains on the data that came with it." : NO_DATA;
+    const idle = trains ? "Trains on the data that came with it." : NO_DATA;
+    this.text.replaceChildren(...prose(current ? describe(current) : idle));
     redraw(this.curve, current && current.losses.length > 1 ? drawCurve(current) : null);
     redraw(this.table, runs.length ? drawRuns(runs) : null);
   }
 }
 
-const NO_DATA = "No data to train on: open it with ml.explore(program, mesh, run=ml.Training(…)).";
+const NO_DATA = "No data to train on: open it with `ml.explore(program, mesh, run=ml.Training(…))`.";
 
 /**
  * @param {RunRow} run
