@@ -34,6 +34,8 @@ SECTION = Section("peaks")
 MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v7x:2x2x1", "h100:1x1x8")
 # Slices of twice as many devices, on which the TPU compiler sums gradients whole (`meshlab.cost.substitutes`).
 WHOLE = ("v5e:4x4", "v5p:2x2x4", "v6e:4x4")
+# A slice on which the arguments that the next call gets anew may be overwritten.
+DONATED = "v5e:2x4, donated"
 LAYOUTS = 4
 NAMES = ("data parallel", "FSDP", "tensor parallel", "FSDP and tensor parallel", "expert parallel", "split images")
 # What is promised of the median.
@@ -48,7 +50,7 @@ class Peak:
     Attributes:
         program: its name.
         layout: its name.
-        machine: without the slice of eight devices; with any other.
+        machine: without the slice of eight devices; with any other, and where arguments are donated.
         compiled: the compiler's peak, in bytes.
         predicted: ours, in bytes.
     """
@@ -71,8 +73,8 @@ def compared() -> tuple[Subject, ...]:
 
 
 def cases(machines: Iterable[str] = MACHINES) -> Iterator[tuple[Subject, str, str]]:
-    """Every program under its layouts for each machine, and under FSDP where gradients are summed whole."""
-    for machine in machines:
+    """Every program under its layouts for each machine, donated too; under FSDP where gradients are summed whole."""
+    for machine in (*machines, DONATED):
         for subject in compared():
             for name in [name for name in NAMES if name in subject.layouts][:LAYOUTS]:
                 yield subject, name, machine
@@ -87,12 +89,18 @@ def plan_of(subject: Subject, name: str, machine: str) -> ml.Plan:
     axes = dict(mesh.shape)
     if machine in WHOLE:
         axes["data"] *= 2
-    return subject.program.plan(ml.mesh(machine, **axes), layout)
+    return subject.program.plan(ml.mesh(machine.partition(",")[0], **axes), layout)
+
+
+def predicted(subject: Subject, name: str, machine: str) -> int:
+    """The bytes that a device is predicted to hold at the worst moment."""
+    memory = plan_of(subject, name, machine).memory
+    return (memory.donated if machine == DONATED else memory).peak_bytes
 
 
 def compile_case(subject: Subject, name: str, machine: str) -> dict[str, Any]:
     """Compiles a case; returns its line of the journal."""
-    found = ml.compile_for(plan_of(subject, name, machine))
+    found = ml.compile_for(plan_of(subject, name, machine), donate=machine == DONATED)
     memory, versions = dataclasses.asdict(found.memory), dict(found.versions)
     return {"program": subject.name, "layout": name, "machine": machine, "memory": memory, "versions": versions}
 
@@ -104,28 +112,27 @@ def peaks(lines: Iterable[dict[str, Any]]) -> list[Peak]:
     for subject, name, machine in cases():
         peak = compiled.get((subject.name, name, machine))
         if peak is not None:
-            short = machine if machine in WHOLE else machine.partition(":")[0]
-            found.append(Peak(subject.name, name, short, peak, plan_of(subject, name, machine).memory.peak_bytes))
+            short = machine if machine in (*WHOLE, DONATED) else machine.partition(":")[0]
+            found.append(Peak(subject.name, name, short, peak, predicted(subject, name, machine)))
     return found
 
 
 def page(found: Iterable[Peak]) -> str:
     """The section about peaks on accelerators."""
     found = list(found)
-    eight, whole = ([p for p in found if (p.machine in WHOLE) is is_whole] for is_whole in (False, True))
+    eight = [peak for peak in found if peak.machine not in (*WHOLE, DONATED)]
     machines = dict.fromkeys(peak.machine for peak in eight)
     lines = [f"**{machine}**: {_told(_errors(eight, machine))}\n" for machine in machines]
     lines += _table(eight)
-    if whole:
-        medians = (
-            f"{name} {np.median(np.abs(_errors(whole, name))):.1%}" for name in dict.fromkeys(p.machine for p in whole)
-        )
-        lines += [
-            "",
-            "On slices where gradients are summed whole the median errors are: " + ", ".join(medians) + ".",
-            "",
-        ]
-        lines += _table(whole)
+    for which, where in (
+        (WHOLE, "On slices where gradients are summed whole"),
+        ([DONATED], "Where arguments are donated"),
+    ):
+        here = [peak for peak in found if peak.machine in which]
+        if here:
+            names = dict.fromkeys(peak.machine for peak in here)
+            medians = (f"{name} {np.median(np.abs(_errors(here, name))):.1%}" for name in names)
+            lines += ["", f"{where} the median errors are: {', '.join(medians)}.", "", *_table(here)]
     return "\n".join(lines)
 
 

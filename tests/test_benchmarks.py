@@ -1,5 +1,6 @@
 """The benchmarks' own arithmetic."""
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -105,6 +106,14 @@ def test_peaks_are_told_by_machine_and_plan():
     text = peaks.page(more)
     assert "On slices where gradients are summed whole the median errors are: v5e:4x4 10.0%." in text
     assert text.count("| mlp | FSDP | 1.00 GB, -10% |") == 2
+    text = peaks.page([*more[:1], dataclasses.replace(more[0], machine=peaks.DONATED)])
+    assert "Where arguments are donated the median errors are: v5e:2x4, donated 10.0%." in text
+
+
+def test_peaks_with_donated_arguments_are_near_those_of_their_compiler(found):
+    here = [peak for peak in found if peak.machine == peaks.DONATED]
+    assert len(here) >= 24
+    assert np.median([abs(peak.error) for peak in here]) <= peaks.MEDIAN
 
 
 def test_every_program_has_layouts_of_8_devices_and_some_that_are_drawn():
