@@ -30,13 +30,13 @@ def held_view(plan: Any, memory: Memory) -> dict:
         Plain data.
     """
     machine = plan.mesh.on.hardware
-    peak, donated, limit = memory.peak_bytes, memory.donated.peak_bytes, int(machine.memory_bytes)
+    peak, donated, limit = memory.peak_bytes, memory.donated.peak_bytes, memory.limit_bytes
     alive = memory.at_peak
     return {
         "bytes": peak,
         "donated": donated,
         "limit": limit,
-        "fits": peak <= limit,
+        "fits": memory.fits,
         "note": _PIECE_BY_PIECE if memory.attention != STORED else "",
         "text": fits_told(peak, donated, limit, str(machine)),
         "parts": [{"name": role, "bytes": int(size)} for role, size in memory.parts.items()],
