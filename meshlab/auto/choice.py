@@ -17,7 +17,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..engine.errors import MeshlabError, closest, listed
+from ..engine.errors import MeshlabError, closest, listed, shown
 from ..engine.layout import Layout, LayoutLike
 from ..engine.mesh import Mesh
 from ..engine.plan import Plan
@@ -170,15 +170,17 @@ def layout(
 
 def _check(program: Program, mesh: Mesh, objective: str):
     if not isinstance(program, Program):
-        raise MeshlabError(f"layout() was given {program!r} for its program; write layout(ml.trace(fn, ...), mesh).")
+        raise MeshlabError(
+            f"layout() was given {shown(program)} for its program; write layout(ml.trace(fn, ...), mesh)."
+        )
     if not isinstance(mesh, Mesh):
         raise MeshlabError(
-            f"layout() was given {mesh!r} for its mesh; write layout(program, ml.mesh(data=2, model=2))."
+            f"layout() was given {shown(mesh)} for its mesh; write layout(program, ml.mesh(data=2, model=2))."
         )
     if objective not in OBJECTIVES:
         raise MeshlabError(
-            f"layout() was asked for the objective {objective!r}; it has {listed(OBJECTIVES)}."
-            f"{closest(str(objective), OBJECTIVES)}"
+            f"layout() was asked for the objective {shown(objective)}; it has {listed(OBJECTIVES)}."
+            f"{closest(objective, OBJECTIVES)}"
         )
 
 

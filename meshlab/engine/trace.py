@@ -16,11 +16,14 @@ import jax
 import numpy as np
 from jax.interpreters.partial_eval import dce_jaxpr
 
+from .abstract import AbstractDtype
 from .apart import apart
 from .code import Code, walk
-from .errors import MeshlabError, TraceError, closest
+from .dims import Dim
+from .errors import MeshlabError, TraceError, closest, listed, shown
 from .flatten import flatten
 from .folding import folded
+from .given import function, is_whole, mapping
 from .named import AxisName, NamedArray
 from .naming import name_axes
 from .normal import normalize
@@ -50,6 +53,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
             names what is not there.
         DimError: a dim has two sizes.
     """
+    function("ml.trace", fn, "ml.trace(step, params, x)", TraceError)
     names = _parameter_names(fn, len(args))
     by_parameter = {name: _leaves(name, arg) for name, arg in zip(names, args, strict=True)}
     leaves = [leaf for found in by_parameter.values() for leaf in found]
@@ -174,7 +178,9 @@ def _leaves(name: str, tree: Any) -> list[Leaf]:
         elif is_array(leaf):
             found.append((place, leaf, None))
         else:
-            wrong.append(f"`{place}` is {leaf!r} ({type(leaf).__name__})")
+            shape = isinstance(leaf, Dim | AbstractDtype)
+            fix = "; a shape is written ml.f32[Batch, Embed]" if shape else ""
+            wrong.append(f"`{place}` is {shown(leaf)} ({type(leaf).__name__}){fix}")
     if wrong:
         raise TraceError(
             f"ml.trace needs tensors or arrays, but {'; '.join(wrong)}. Close over what is no array, or take it out."
@@ -215,9 +221,12 @@ def _carries(
                 found.append(made(name, fitting[0]))
         return tuple(found)
     problems = []
-    for name, index in carry.items():
+    for name, index in mapping("ml.trace", "carry", carry, 'carry={"params": 1}', TraceError).items():
         if name not in names:
-            problems.append(f"`{name}` is no argument of `{called(fn)}`.{closest(name, names)}")
+            near = closest(name, names) or f" It has {listed(names)}."
+            problems.append(f"`{name}` is no argument of `{called(fn)}`.{near}")
+        elif not is_whole(index):
+            problems.append(f"`{name}` is to come from {shown(index)}; give the number of an output.")
         elif not 0 <= index < len(outputs):
             problems.append(f"`{name}` is to come from output {index}, but the outputs are 0 to {len(outputs) - 1}.")
         elif signatures[index] != _signature(args[names.index(name)]):

@@ -30,13 +30,14 @@ from ..cost.meshes import machine_of
 from ..cost.time import Time
 from ..engine.code import walk
 from ..engine.errors import LayoutError, closest, listed
+from ..engine.given import function
 from ..engine.layout import Layout
 from ..engine.legality import resolve
 from ..engine.mesh import Mesh
 from .changes import document_after, machine_refused, refused
 from .compare import Search, search
 from .costing import Costing
-from .document import Document, ExplorerError, History, read_document
+from .document import Document, ExplorerError, History, check_machines, check_opened, read_document
 from .gestures import Gestures
 from .intents import Accepted, Auto, Cancel, Intent, Outcome, Redo, Refused, Select, Start, Undo
 from .machines import Own, laid, machine_on
@@ -59,14 +60,11 @@ class Explorer(Showing, Gestures):
 
     Raises:
         LayoutError: the layout does not fit the program and the mesh.
-        ExplorerError: `mesh` is no mesh, or `run` does not fit the program.
+        ExplorerError: `program` is no program or `mesh` no mesh, or `run` does not fit the program.
     """
 
     def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
-        if not isinstance(mesh, Mesh):
-            raise ExplorerError(
-                f"explore() was given {mesh!r} for its mesh; write ml.explore(program, ml.mesh(data=2))."
-            )
+        check_opened(program, mesh)
         if run is not None:
             check_training(run, program)
         self.program, self.training = program, run
@@ -263,6 +261,7 @@ class Explorer(Showing, Gestures):
         Returns:
             A function that ends the subscription.
         """
+        function("subscribe()", listener, "explorer.subscribe(print)", ExplorerError)
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
@@ -282,6 +281,8 @@ class Explorer(Showing, Gestures):
             ExplorerError: the text is no such document, or it is of a program with other dims.
             HardwareError: its machine is not known here.
         """
+        check_opened(program)
+        check_machines(machines)
         document = read_document(text)
         if dict(document.dims) != dict(program.dims):
             raise ExplorerError(
@@ -297,6 +298,7 @@ class Explorer(Showing, Gestures):
 
     def known(self, machine: Hardware) -> str:
         """Keeps a machine of one's own, so that it can be chosen, and returns its name."""
+        check_machines([machine])
         with self.lock:
             if self._own.get(machine.name) != machine:
                 self._own[machine.name] = machine

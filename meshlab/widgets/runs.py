@@ -15,7 +15,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..engine.errors import listed
+from ..engine.errors import listed, shown
+from ..engine.given import is_whole
 from .document import Document, ExplorerError
 from .intents import Refused
 from .training import Training
@@ -153,8 +154,10 @@ class Runs:
         if self.all and self.all[-1].active:
             reason = f"Run {self.all[-1].number} is still going on; there is one run at a time."
             return Refused(reason, "Wait for it, or cancel it.", "running")
-        if steps is not None and steps < 1:
-            return Refused(f"A run of {steps} steps was asked for.", "Ask for at least 1.", "bad_steps")
+        if steps is not None and (not is_whole(steps) or steps < 1):
+            return Refused(
+                f"A run of {shown(steps)} steps was asked for.", "Ask for an integer, at least 1.", "bad_steps"
+            )
         run = Run(len(self.all) + 1, revision, document, steps or self.training.steps)
         self.all = (*self.all, run)
         run.start(plan, self.training, report)
