@@ -56,6 +56,10 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int) -> Mesh:
     """
     if unnamed or not (axes or on is None or isinstance(on, str | Hardware)):
         raise MeshError(_unnamed(on, unnamed))
+    if isinstance(on, str) and "=" in on:
+        raise MeshError(
+            f"ml.mesh() was given {on!r}; axes are keywords, and no text: ml.mesh({on.replace(' ', ', ')})."
+        )
     made = Mesh(tuple(axes.items()))
     return made if on is None else Mesh(made.shape, laid(on, made))
 

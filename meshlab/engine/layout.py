@@ -182,7 +182,7 @@ class _Reading:
         """Takes note of a rule."""
         where = f"at `{self.place}`, " if self.place else ""
         name = dim.name if isinstance(dim, Dim) else dim
-        if not isinstance(name, str) or not name.strip():
+        if not isinstance(name, str) or not name.strip() or "?" in (name.strip().removesuffix("?") or "?"):
             self.problems.append(f"{where}{shown(dim)} is {'not a dim' if self.place else 'neither a dim nor a place'}")
             return
         if name.removesuffix("?") in self._names:

@@ -49,7 +49,7 @@ def _read(program: Program, names: Any) -> dict[str, str]:
         raise DimError(f'rename() was given {", ".join(wrong)} for a name; write program.rename({{"~seq": "kv"}}).')
     sizes = _sizes(program)
     told = [
-        f"{dim} was given, and `{old}` has size {sizes[name_of(old)]:,}."
+        f"{dim} was given, and `{name_of(old)}` has size {sizes[name_of(old)]:,}."
         for old, new in given.items()
         for dim in (old, new)
         if isinstance(dim, Dim) and dim.size != sizes.get(name_of(old), dim.size)

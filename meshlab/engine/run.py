@@ -106,12 +106,13 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
     """The arrays of the arguments, in the program's order.
 
     Raises:
+        TraceError: an argument is no tree.
         RunError: they are traced; or the trees, dims, shapes or dtypes are not those that were traced; the differences
             are listed.
     """
     program = plan.program
-    leaves, structure = jax.tree.flatten(tuple(args), is_leaf=is_tensor)
     _refuse_tracers(program, args)
+    leaves, structure = jax.tree.flatten(tuple(args), is_leaf=is_tensor)
     if structure != program.structure:
         told = _difference(program, args, structure)
         raise RunError(f"{told} Give run() the same arguments as ml.trace().")
@@ -155,7 +156,7 @@ def _difference(program: Program, args: Sequence[Any], structure: Any) -> str:
     said += [f"does not know {some(extra, _MOST)}"] if extra else []
     lists = [place for place in missing if f"{place}/0" in given or f"{place}/0/0" in given]
     fix = f" {some(lists)} came as lists: give arrays, np.asarray(...)." if lists else ""
-    near = closest(extra[0], missing) if missing and extra and not lists else ""
+    near = closest(extra[0], missing) if len(missing) == len(extra) == 1 and not lists else ""
     return f"The plan {' and '.join(said)}.{fix}{near}"
 
 
@@ -204,6 +205,8 @@ def _array(leaf: Any, program: Program, argument: Argument, template: Any) -> tu
         return array, f"`{place}` is {shown(array)} ({type(array).__name__}), {traced}"
     if isinstance(array, jax.ShapeDtypeStruct):
         return array, f"`{place}` is abstract; running needs data"
+    if isinstance(array, np.ma.MaskedArray):
+        return array, f"`{place}` is a masked array, which JAX does not know: give array.filled(value)"
     if isinstance(array, jax.Array) and array.is_deleted():
         return array, f"`{place}` is deleted: an earlier call took its memory (donate=True). Give what it returned"
     if problem := _other_dims(leaf, program, argument, template):

@@ -9,6 +9,7 @@ memory is taken, and a model of 405 billion parameters is traced on a laptop.
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -66,7 +67,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     outputs = [place for place, _, _ in _leaves("out", shapes)]
     if not leaves and not outputs:
         raise TraceError(f"`{called(fn)}` takes no arrays and returns none: there is nothing to lay out.")
-    _refuse_shared_places(code, names, outputs)
+    _refuse_shared_places(code, names, [place for place, _, _ in leaves], outputs)
     owners = [name for name, found in by_parameter.items() for _ in found]
     return Program(
         fn=fn,
@@ -115,11 +116,13 @@ def _without_dead_code(closed: Any) -> Any:
     return closed.replace(jaxpr=kept.replace(constvars=kept.invars[:count], invars=kept.invars[count:]))
 
 
-def _refuse_shared_places(code: Code, names: list[str], outputs: list[str]):
-    """A place must say one thing: no parameter is called like an output, no tag like either."""
+def _refuse_shared_places(code: Code, names: list[str], arguments: list[str], outputs: list[str]):
+    """A place must say one thing: no parameter is called like an output, no tag like either, no key holds a `/`."""
     tags = {op.params["tag"] for op in walk(code.block) if op.name == "tag"}
     taken = [f"parameter `{n}`" for n in names if n == "out"]
     taken += [f"tag `{t}`" for t in sorted(tags) if t in (*names, *outputs) or t == "out"]
+    counts = Counter((*arguments, *outputs))
+    taken += [f"two arrays at `{place}` (a key that holds `/`)" for place, count in counts.items() if count > 1]
     if taken:
         raise TraceError(
             f"{' and '.join(taken)} would share a place with another value: layouts address parameters by name, outputs"
