@@ -240,7 +240,8 @@ def _axis(word: Any, size: int, where: str, problems: list[str]) -> AxisName:
     names = [part[1] for part in parts if part]
     sound = all(parts) and (len(parts) > 1 if merged else len(parts) == 1 and "=" not in word)
     if not sound or not all(map(is_name, names)):
-        fix = f"; {NAME_RULE}" if sound and "(" not in word.strip("(") else ""
+        fix = f"; {NAME_RULE}" if sound and not set(word) & set("(),") else ""
+        fix = "; names stand apart by spaces alone" if "," in word else fix
         problems.append(
             f'{where} is given {shown(word)}, which is neither a name, "_", "..." in front, nor "(heads head)"{fix}'
         )

@@ -280,8 +280,10 @@ def _on_host(given: Any) -> np.ndarray:
     Raises:
         DimError: they are no numbers, or lists of several lengths.
     """
+    if isinstance(given, jax.ShapeDtypeStruct):
+        raise DimError(f"tensor was given {given}, a shape without data; it is written ml.f32[Batch, Hidden].")
     try:
-        array = None if isinstance(given, jax.ShapeDtypeStruct | Dim) else np.asarray(given)
+        array = None if isinstance(given, Dim) else np.asarray(given)
     except (ValueError, TypeError):  # lists of several lengths
         array = None
     if array is None or not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.number, jnp.bool_)):
