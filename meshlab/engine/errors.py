@@ -67,6 +67,8 @@ def some(names: Sequence[str], most: int = 8) -> str:
 def shown(value: Any) -> str:
     """Returns what was given, for a message: short, in one line, and without the numbers of an array."""
     kind = type(value).__name__
+    if isinstance(dims := getattr(value, "dims", None), tuple):
+        return f"a tensor of [{', '.join(map(str, dims))}]"
     if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
         return f"an array of shape {tuple(value.shape)} and dtype {value.dtype}"
     try:

@@ -121,8 +121,8 @@ def _refuse_shared_places(code: Code, names: list[str], arguments: list[str], ou
     tags = {op.params["tag"] for op in walk(code.block) if op.name == "tag"}
     taken = [f"parameter `{n}`" for n in names if n == "out"]
     taken += [f"tag `{t}`" for t in sorted(tags) if t in (*names, *outputs) or t == "out"]
-    counts = Counter((*arguments, *outputs))
-    taken += [f"two arrays at `{place}` (a key that holds `/`)" for place, count in counts.items() if count > 1]
+    twice = [place for places in (arguments, outputs) for place, count in Counter(places).items() if count > 1]
+    taken += [f"two arrays at `{place}` (a key that holds `/`)" for place in twice]
     if taken:
         raise TraceError(
             f"{' and '.join(taken)} would share a place with another value: layouts address parameters by name, outputs"

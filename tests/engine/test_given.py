@@ -345,5 +345,6 @@ def test_what_was_given_is_told_in_one_short_line():
     assert shown("a" * 999) == f"'{'a' * 119} …"
     assert shown(list(range(999))).endswith("… (a list)")
     assert shown(ARRAY) == "an array of shape (8, 16) and dtype float32"
+    assert shown(X) == "a tensor of [batch=8, embed=16]"
     assert shown(Unprintable()) == "a Unprintable"
     assert numbered(["a", "b", "c"], 2) == "  1. a\n  2. b\n  … and 1 more"
