@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from ..engine.rules.elementwise import ELEMENTWISE
+from ..engine.rules import ELEMENTWISE
 from ..engine.steps import Compute, Fill, Move, Step
 from .dataflow import Flow, Key, Roots, flow
 

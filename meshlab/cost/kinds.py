@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.rules.elementwise import ELEMENTWISE
+from ..engine.rules import ELEMENTWISE
 from .fusion import BITCASTS, REDUCING
 
 KINDS: dict[str, str] = (
