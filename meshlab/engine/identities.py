@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from .code import Input, Literal, Operation
+from .rules import TRAITS, names_where
 
 Makers = Mapping[int, Operation]
 
-# What a program says of where its values lie is not heard: layouts say it from outside.
-_NAMES = ("dim_names", "copy", "copy_p", "stop_gradient", "name", "sharding_constraint")
-_NEUTRAL = {"mul": 1, "div": 1, "pow": 1, "add": 0, "sub": 0, "add_any": 0}
-_ORDERED = ("div", "sub", "pow")
-_RESHAPING = ("squeeze", "reshape", "transpose", "broadcast_in_dim", "reduce_sum", "reduce_max", "reduce_min")
+_IDENTITIES = names_where(lambda traits: traits.identity)
+_NEUTRAL = {name: traits.neutral for name, traits in TRAITS.items() if traits.neutral is not None}
+# What only changes the shape, as long as all axes that it adds, removes or moves are of size 1.
+_RESHAPING = names_where(
+    lambda traits: traits.kind == "reduce" or (traits.keeps and traits.kind in ("bitcast", "broadcast", "move"))
+)
 
 
 def returned(operation: Operation, inputs: tuple[Input, ...], makers: Makers) -> Input | None:
@@ -32,7 +34,7 @@ def returned(operation: Operation, inputs: tuple[Input, ...], makers: Makers) ->
         inputs: what it reads, where that has been replaced by now.
         makers: the operations that made the values known so far.
     """
-    if operation.name in _NAMES:
+    if operation.name in _IDENTITIES:
         return inputs[0]
     if operation.blocks or len(operation.outputs) != 1:
         return None
@@ -69,7 +71,7 @@ def _kept_operand(operation: Operation, inputs: tuple[Input, ...], makers: Maker
     if name in _NEUTRAL:
         for position, other in ((0, 1), (1, 0)):
             number = _constant(inputs[other], makers)
-            swapped = position == 1 and name in _ORDERED
+            swapped = position == 1 and not TRAITS[name].commutes
             if isinstance(inputs[position], int) and number is not None and not swapped:
                 if np.all(np.asarray(number) == _NEUTRAL[name]):
                     return position

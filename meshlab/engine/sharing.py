@@ -17,9 +17,10 @@ from .code import Block, Input, Literal, Operation
 from .flatten import REMAT
 from .identities import returned
 from .loops import LOOPS, carried
+from .rules import names_where
 
 _JAXPRS = ("jaxpr", "cond_jaxpr", "body_jaxpr", "branches", "num_consts", "linear", "cond_nconsts", "body_nconsts")
-_COMMUTATIVE = ("add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
+_COMMUTATIVE = names_where(lambda traits: traits.commutes)
 
 
 class Sharing:

@@ -27,16 +27,15 @@ def _dtypes(operation: Operation) -> tuple[jnp.dtype, jnp.dtype]:
 
 
 def _cast_is_linear(operation: Operation) -> Groups:
-    """A cast rounds, as every addition of its dtype does; but what is cut off of numbers is not cut off of their sum.
+    """Between floats a cast rounds, as every addition does; of integers it may keep the lowest bits.
 
-    Of integers the lowest bits may be taken; with more bits a sum would not begin again from zero.
+    Integers begin again from the least where a sum is too large, which a float or a wider integer would not.
     """
     before, after = _dtypes(operation)
-    whole = [jnp.issubdtype(dtype, jnp.integer) for dtype in (before, after)]
-    if all(whole):
+    if all(jnp.issubdtype(dtype, jnp.integer) for dtype in (before, after)):
         linear = jnp.iinfo(before).bits >= jnp.iinfo(after).bits
     else:
-        linear = jnp.issubdtype(after, jnp.inexact) and (whole[0] or jnp.issubdtype(before, jnp.inexact))
+        linear = all(jnp.issubdtype(dtype, jnp.inexact) for dtype in (before, after))
     return FIRST(operation) if linear else ()
 
 
@@ -77,7 +76,7 @@ def _linear(linear: Linear, *, library: bool = False, keeps: bool = False, ident
 @rule("complex", traits=_linear(together))
 @rule("select_n", traits=_linear(_cases_are_linear))
 @rule("convert_element_type", traits=_linear(_cast_is_linear, library=True, keeps=True))
-@rule("copy", "copy_p", traits=_linear(FIRST, keeps=True, identity=True))
+@rule("copy", traits=_linear(FIRST, keeps=True, identity=True))
 @rule("stop_gradient", traits=bitcasting(identity=True))
 def _each(_operation: Operation, facts: Facts) -> Factors:
     return _through(facts)

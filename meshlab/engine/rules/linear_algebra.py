@@ -19,8 +19,6 @@ _RANKS = {
     "cholesky": 2,
     "eig": 2,
     "eigh": 2,
-    "geqp3": 2,
-    "geqrf": 2,
     "hessenberg": 2,
     "householder_product": 2,
     "lu": 2,
@@ -41,7 +39,6 @@ def _factorizing(multiplies: matmuls.Multiplies | None, *linear: int) -> Traits:
 @rule("cholesky", traits=_factorizing(matmuls.of_square(1 / 3)))
 @rule("eig", traits=_factorizing(matmuls.of_eigenvalues("compute_left_eigenvectors", "compute_right_eigenvectors")))
 @rule("eigh", traits=_factorizing(matmuls.of_square(9)))
-@rule("geqp3", "geqrf", traits=_factorizing(matmuls.of_reflectors))
 @rule("hessenberg", traits=_factorizing(matmuls.of_square(10 / 3)))
 @rule("householder_product", traits=_factorizing(matmuls.of_reflected))
 @rule("lu", traits=_factorizing(matmuls.of_lu))
@@ -83,3 +80,5 @@ def _tridiagonal_solve(_operation: Operation, facts: Facts) -> Factors:
 
 
 without_rule("ragged_dot_general", traits=opaque(linear=linear_in({0}, {1}), multiplies=matmuls.of_ragged_dot))
+# `jax.nn.scaled_matmul`, of narrow floats, which are rounded at every step.
+without_rule("scaled_matmul_wrapper", traits=_factorizing(matmuls.of_rows))

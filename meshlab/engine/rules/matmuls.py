@@ -46,24 +46,24 @@ class Matmuls(NamedTuple):
 Multiplies = Callable[[Operation, Sequence[Sizes], Sizes], Matmuls]
 
 
-def of_dot(operation: Operation, operands: Sequence[Sizes], result: Sizes) -> Matmuls:
+def of_dot(operation: Operation, operands: Sequence[Sizes], _result: Sizes) -> Matmuls:
     """A contraction: what is summed is inner, and what rides along is so often."""
-    first = operands[0]
-    (summed, _), (riding, _) = operation.params["dimension_numbers"]
-    inner, times = (math.prod(first[axis] for axis in axes) for axes in (summed, riding))
-    rows = math.prod(size for axis, size in enumerate(first) if axis not in (*summed, *riding))
-    return Matmuls(rows, math.prod(result) / (rows * times), inner, times)
+    return _contracted(operation.params["dimension_numbers"], operands, ())
 
 
 def of_ragged_dot(operation: Operation, operands: Sequence[Sizes], _result: Sizes) -> Matmuls:
     """A contraction in groups, of which each row, or each element that is summed, meets one."""
-    first, second = operands[:2]
     numbers = operation.params["ragged_dot_dimension_numbers"]
-    (summed, others), (riding, along) = numbers.dot_dimension_numbers
-    inner, times = (math.prod(first[axis] for axis in axes) for axes in (summed, riding))
-    rows = math.prod(size for axis, size in enumerate(first) if axis not in (*summed, *riding))
-    gone = (*others, *along, *numbers.rhs_group_dimensions)
-    return Matmuls(rows, math.prod(size for axis, size in enumerate(second) if axis not in gone), inner, times)
+    return _contracted(numbers.dot_dimension_numbers, operands, numbers.rhs_group_dimensions)
+
+
+def _contracted(numbers: Any, operands: Sequence[Sizes], groups: Sequence[int]) -> Matmuls:
+    """A contraction; of the second operand's axes some are groups, of which each row meets one."""
+    (left, right), ((summed, others), (riding, along)) = operands[:2], numbers
+    inner, times = (math.prod(left[axis] for axis in axes) for axes in (summed, riding))
+    rows = math.prod(size for axis, size in enumerate(left) if axis not in (*summed, *riding))
+    columns = math.prod(size for axis, size in enumerate(right) if axis not in (*others, *along, *groups))
+    return Matmuls(rows, columns, inner, times)
 
 
 def of_convolution(operation: Operation, operands: Sequence[Sizes], result: Sizes) -> Matmuls:
@@ -104,7 +104,7 @@ def of_triangular_solve(operation: Operation, operands: Sequence[Sizes], _result
 
 
 def _as_one(operations: Any, rows: Any, columns: Any, times: Any) -> Matmuls:
-    return Matmuls(rows, columns, operations / (2 * rows * columns), times)
+    return Matmuls(rows, columns, operations / (2 * np.maximum(rows * columns, 1)), times)
 
 
 def _long_and_short(shape: Sizes) -> tuple[Any, Any, Any]:
@@ -116,12 +116,6 @@ def of_lu(_operation: Operation, operands: Sequence[Sizes], _result: Sizes) -> M
     """m·n² - n³/3 for the shorter side n (xGETRF)."""
     m, n, times = _long_and_short(operands[0])
     return _as_one(m * n**2 - n**3 / 3, m, n, times)
-
-
-def of_reflectors(_operation: Operation, operands: Sequence[Sizes], _result: Sizes) -> Matmuls:
-    """2·m·n² - 2n³/3 for the shorter side n (xGEQRF)."""
-    m, n, times = _long_and_short(operands[0])
-    return _as_one(2 * m * n**2 - 2 * n**3 / 3, m, n, times)
 
 
 def of_reflected(_operation: Operation, operands: Sequence[Sizes], _result: Sizes) -> Matmuls:
@@ -140,7 +134,10 @@ def of_applied_reflectors(operation: Operation, operands: Sequence[Sizes], _resu
 
 
 def of_qr(operation: Operation, operands: Sequence[Sizes], _result: Sizes) -> Matmuls:
-    """The reflectors, and the matrix that they make: [m, m] in full, [m, k] else (xGEQRF and xORGQR)."""
+    """The reflectors of [m, n], and the matrix that they make: [m, m] in full, [m, k] else (xGEQRF and xORGQR).
+
+    The former take 2·m·n² - 2n³/3 operations for the shorter side n.
+    """
     *_, m, n = operands[0]
     long, k, times = _long_and_short(operands[0])
     wide = m if operation.params["full_matrices"] else k
@@ -158,6 +155,12 @@ def of_svd(operation: Operation, operands: Sequence[Sizes], _result: Sizes) -> M
     else:
         operations = 14 * m * n**2 + 8 * n**3
     return _as_one(operations, m, n, times)
+
+
+def of_rows(_operation: Operation, operands: Sequence[Sizes], _result: Sizes) -> Matmuls:
+    """The rows of one matrix times those of another, both [rows, inner]."""
+    (*stack, rows, inner), (*_, columns, _) = operands[:2]
+    return Matmuls(rows, columns, inner, math.prod(stack))
 
 
 def of_own_product(_operation: Operation, operands: Sequence[Sizes], _result: Sizes) -> Matmuls:

@@ -133,7 +133,7 @@ def _pad(operation: Operation, facts: Facts) -> Factors:
     return _kept(facts, [tuple(c) != (0, 0, 0) for c in operation.params["padding_config"]])
 
 
-@rule("rev", traits=moving(linear=FIRST, reads_part=False, keeps=True))
+@rule("rev", traits=moving(linear=FIRST, reads_part=False, keeps=False))
 def _reverse(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     axes = tuple(range(rank))

@@ -67,7 +67,7 @@ class Traits:
         reads_part: whether it reads of its first operand no more than it makes.
         updates: the operand with which it changes a part of its first operand, in place; None.
         indexes: which operand holds indices, and into how many elements; None.
-        keeps: whether the result holds the elements of the first operand, under another shape, order or dtype.
+        keeps: whether the result holds the elements of the first operand in another shape, dtype or order of axes.
         identity: whether it returns its first operand, and is left out of programs.
         library: whether the library computes it to which XLA for CPUs hands large sums (openxla/xla, `YnnMatcher`).
     """
@@ -88,6 +88,8 @@ class Traits:
 
 
 TRAITS: dict[str, Traits] = {}
+# The first version of JAX with a primitive, where that is younger than the oldest version supported.
+SINCE = {"mulhi": "0.10.2", "stack": "0.10.1", "unstack": "0.10.1"}
 
 
 def names_where(test: Callable[[Traits], object]) -> frozenset[str]:
