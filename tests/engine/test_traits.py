@@ -122,7 +122,7 @@ def test_no_table_of_primitives_stands_beside_the_traits():
             names = _strings(node)
             known = names & set(TRAITS)
             if len(known) >= 3 and 2 * len(known) > len(names):
-                assert known == TAKEN_APART.get(path.name), f"{path}:{node.lineno}"
+                assert known == TAKEN_APART.get(path.name), f"{path}: {known}"
 
 
 def _strings(node):
@@ -196,7 +196,7 @@ LINEAR = sorted(name for name in TRAITS if any(TRAITS[name].linear(operation(e))
 def test_what_is_linear_has_examples():
     named = "add cumsum concatenate dynamic_update_slice gather mul pad ragged_dot_general scatter select_n".split()
     assert set(named) <= set(LINEAR)
-    assert len(LINEAR) >= 50
+    assert len(LINEAR) >= 48
 
 
 @pytest.mark.parametrize("name", LINEAR)
