@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from .code import Operation, walk
+from .loops import carried
 
 if TYPE_CHECKING:
     from .program import Program
@@ -23,8 +24,8 @@ def scanned_dims(program: Program) -> dict[str, Operation]:
     found: dict[str, Operation] = {}
     for operation in walk(program.code.block):
         if operation.name == "scan":
-            carried = operation.params["num_carry"]
-            for value in (*operation.inputs[carried:], *operation.outputs[carried:]):
+            count = carried(operation)
+            for value in (*operation.inputs[count:], *operation.outputs[count:]):
                 name = program.dims_of(value)[0] if isinstance(value, int) else None
                 if name:
                     found.setdefault(name, operation)
