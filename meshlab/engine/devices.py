@@ -27,6 +27,7 @@ import jax
 from jax.extend import backend
 
 from .errors import MeshError
+from .jax_compat import PLAIN_GENERATOR, setting
 
 # Collectives among 320 and more simulated devices were seen to deadlock, after which XLA ends the process.
 LIMIT = 64
@@ -34,7 +35,7 @@ LIMIT = 64
 # For XLA_FLAGS where many small programs are compiled for CPU and none is timed: machine code without optimization,
 # from the plainer of XLA's two generators. Measured: compiled four to eight times as fast, with the same collectives.
 # That generator's scatters at int8 positions are wrong (jaxlib 0.10.2), so it is for no user's program.
-QUICK_COMPILES = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+QUICK_COMPILES = " ".join(("--xla_backend_optimization_level=0", *PLAIN_GENERATOR))
 
 _LOG = logging.getLogger("meshlab")
 
@@ -84,7 +85,7 @@ def devices(n: int) -> list[Any]:
     if not _started() and count <= LIMIT:
         # Whatever else is attached, the CPU back end that starts now will have enough devices.
         jax.config.update("jax_num_cpu_devices", max(count, _configured()))
-    asked_for_cpu = jax.config.values["jax_platforms"] == "cpu"
+    asked_for_cpu = setting("jax_platforms") == "cpu"
     if not asked_for_cpu:
         attached = jax.devices()
         if attached[0].platform != "cpu" and len(attached) >= count:
@@ -144,20 +145,20 @@ def _check_limit(count: int, asking: str) -> int:
 
 def _started() -> bool:
     """Tells whether JAX has started its back ends; from then on it refuses other numbers of CPU devices."""
-    setting = jax.config.values["jax_num_cpu_devices"]
+    configured = setting("jax_num_cpu_devices")
     try:
-        jax.config.update("jax_num_cpu_devices", setting + 1)
+        jax.config.update("jax_num_cpu_devices", configured + 1)
     except RuntimeError:
         return True
-    jax.config.update("jax_num_cpu_devices", setting)
+    jax.config.update("jax_num_cpu_devices", configured)
     return False
 
 
 def _configured() -> int:
     """Returns how many CPU devices JAX was told to make: by its setting, else by XLA's flag, else one."""
-    setting = jax.config.values["jax_num_cpu_devices"]
+    configured = setting("jax_num_cpu_devices")
     flag = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
-    return setting if setting > 0 else int(flag[1]) if flag else 1
+    return configured if configured > 0 else int(flag[1]) if flag else 1
 
 
 def _cpu_devices() -> list[Any]:

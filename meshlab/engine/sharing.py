@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from .code import Block, Input, Literal, Operation
-from .flatten import REMAT
 from .identities import returned
+from .jax_compat import REMAT, changed, has_effects, own_params
 from .loops import LOOPS, carried
 
-_JAXPRS = ("jaxpr", "cond_jaxpr", "body_jaxpr", "branches", "num_consts", "linear", "cond_nconsts", "body_nconsts")
 _COMMUTATIVE = ("add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
 
 
@@ -72,7 +71,7 @@ def _one_sum(operation: Operation, makers: Mapping[int, Operation]) -> Operation
     source = maker.equation.invars[0]
     kept = [axis for axis in range(source.aval.ndim) if axis not in maker.params["axes"]]
     axes = sorted({*maker.params["axes"], *(kept[axis] for axis in operation.params["axes"])})
-    equation = operation.equation.replace(invars=[source], params=operation.params | {"axes": tuple(axes)})
+    equation = changed(operation.equation, invars=[source], params=operation.params | {"axes": tuple(axes)})
     return dataclasses.replace(operation, equation=equation, inputs=maker.inputs)
 
 
@@ -95,12 +94,12 @@ def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any])
         inner: for values of the block that is compared, their numbers counted from its start.
         names: the names of each value's axes.
     """
-    if operation.name in REMAT or operation.equation.effects:
+    if operation.name in REMAT or has_effects(operation.equation):
         return None
     inputs: tuple = tuple(_input_key(i, inner) for i in operation.inputs)
     if operation.name in _COMMUTATIVE:
         inputs = tuple(sorted(inputs, key=str))
-    params = ((k, _hashable(v)) for k, v in sorted(operation.params.items()) if k not in _JAXPRS)
+    params = ((k, _hashable(v)) for k, v in sorted(own_params(operation.equation).items()))
     blocks = tuple(_block_key(block, inner, names) for block in operation.blocks)
     called = tuple(names[o] for o in operation.outputs) if names else ()
     key = (operation.name, inputs, tuple(params), blocks, called)

@@ -14,18 +14,18 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from .apart import apart
 from .code import Code, walk
 from .errors import MeshlabError, TraceError, closest
 from .flatten import flatten
 from .folding import folded
+from .jax_compat import has_effects, needed, opened
 from .named import AxisName, NamedArray
 from .naming import name_axes
 from .normal import normalize
 from .program import Argument, Carry, Program
-from .refusing import admitted, called, is_array, refuse_leaks, told, without_replaced
+from .refusing import admitted, called, is_array, refuse_leaks, refuse_lost, told
 from .tensor import Tensor
 from .trees import is_tensor, placed_leaves
 
@@ -55,7 +55,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     leaves = [leaf for found in by_parameter.values() for leaf in found]
     structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, names, structure, leaves)
-    code = apart(folded(flatten(_without_dead_code(closed))))
+    code = apart(folded(flatten(closed)))
     _refuse_what_cannot_be_split(fn, code)
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)
@@ -82,7 +82,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
 
 
 def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -> tuple[Any, Any]:
-    """The jaxpr of a function of the leaves' arrays, and the tree of its outputs."""
+    """The jaxpr of a function of the leaves' arrays, rid of what its outputs do not need, and the tree of these."""
     # Under its own name and those of its parameters, so that JAX's own messages speak of them.
     arguments = jax.tree.unflatten(structure, [_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves])
     replaced: dict[str, int | None] = {}
@@ -94,21 +94,14 @@ def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -
         numbers = {place: leaf for place, leaf, _ in leaves if isinstance(leaf, bool | int | float | complex)}
         raise TraceError(told(called(fn), error, numbers)) from error
     refuse_leaks(called(fn), closed)
-    return without_replaced(fn, closed, replaced), shapes
+    refuse_lost(called(fn), closed, replaced)
+    results = len(opened(closed).outvars) - len(replaced)
+    return needed(closed, [True] * results + [False] * len(replaced)), shapes
 
 
 def _like(leaf: Any, array: Any) -> Any:
     """An array in the place of a leaf: in a tensor of the same dims, if the leaf is one."""
     return jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
-
-
-def _without_dead_code(closed: Any) -> Any:
-    """The same program, rid of what no output needs; inside loops too, where a carry or a result may be of no use."""
-    jaxpr = closed.jaxpr
-    inputs = (*jaxpr.constvars, *jaxpr.invars)
-    kept, _ = dce_jaxpr(jaxpr.replace(constvars=[], invars=inputs), [True] * len(jaxpr.outvars), instantiate=True)
-    count = len(jaxpr.constvars)
-    return closed.replace(jaxpr=kept.replace(constvars=kept.invars[:count], invars=kept.invars[count:]))
 
 
 def _refuse_shared_places(code: Code, names: list[str], outputs: list[str]):
@@ -134,7 +127,7 @@ def _refuse_what_cannot_be_split(fn: Callable, code: Code):
         where = f"`{operation.name}` at {operation.source or 'an unknown line'}"
         if operation.name in _BY_HAND:
             problems.append(f"{where} says by hand what each device does; give the function without it to ml.trace")
-        elif operation.equation.effects and not operation.blocks:
+        elif has_effects(operation.equation) and not operation.blocks:
             problems.append(f"{where} has an effect besides its results, such as printing; do that around the step")
     if problems:
         raise TraceError(f"`{called(fn)}` cannot be laid out: " + "; ".join(dict.fromkeys(problems)) + ".")

@@ -16,9 +16,9 @@ from .table import Factors, Facts, rule, run_whole
 PLAIN = (
     "abs acos acosh and asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt ceil clamp "
     "complex conj convert_element_type copy copy_p cos cosh digamma eq erf erf_inv erfc exp exp2 expm1 floor ge gt "
-    "imag integer_pow is_finite le lgamma log log1p logistic lt max min ne nextafter not or population_count pow real "
-    "reduce_precision rem round rsqrt select_n shift_left shift_right_arithmetic shift_right_logical sign sin sinh "
-    "sqrt square tan tanh xor clz lt_to le_to stop_gradient"
+    "imag integer_pow is_finite le lgamma log log1p log2 logistic lt max min mulhi ne nextafter not one_minus_square "
+    "or polynomial population_count pow real reduce_precision rem round rsqrt select_n shift_left "
+    "shift_right_arithmetic shift_right_logical sign sin sinh sqrt square tan tanh xor clz lt_to le_to stop_gradient"
 ).split()
 
 
