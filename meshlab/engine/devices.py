@@ -117,13 +117,14 @@ def compiler_options(found: Sequence[Any]) -> dict[str, Any]:
 
     XLA for CPU ends the process when devices reach a collective more than 40 seconds apart, which simulated devices on
     few cores do; they are given ten minutes. It also takes out the barriers around recomputed pieces before it merges
-    equal expressions, which would undo the recomputation, and is kept from it.
+    equal expressions, which would undo the recomputation, and is kept from it; then it must not make a function of its
+    own of a small loop either, since its generator for those knows no barriers and ends the process.
     """
     if found[0].platform != "cpu":
         return {}
     return {
         "xla_cpu_collective_call_terminate_timeout_seconds": 600,
-        "xla_disable_hlo_passes": "cse_barrier_expander",
+        "xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting",
     }
 
 
