@@ -16,7 +16,6 @@ from jax import lax
 
 from ..code import Operation
 from .local import Device, Local, local_form
-from .neutral import without_padding
 from .table import Factors, Facts, rule
 
 _JOIN = {
@@ -38,7 +37,7 @@ def _cumulative(operation: Operation, facts: Facts) -> Factors:
 def _go_on(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     axis, reverse = local.params["axis"], local.params["reverse"]
     split = local.split(axis)
-    (own,) = local.run([without_padding(device, local, operands[0], axis)], device.sizes)
+    (own,) = local.run(operands, device.sizes)
     last = lax.slice_in_dim(own, 0, 1, axis=axis) if reverse else lax.slice_in_dim(own, -1, None, axis=axis)
     ends = device.all_gather(last, split, axis)
     (so_far,) = local.run([ends], device.sizes)

@@ -2,8 +2,8 @@
 
     a running sum from behind, of 10 elements in parts of 3: [1 1 1 | 1 1 1 | 1 1 1 | 1 ? ?]      ? must count as 0
 
-Where an axis is padded, the last parts hold elements that are none. A local form that joins all that it has first makes
-those neutral.
+Where an axis is padded, the last parts hold elements that are none. Before an operation joins all that it has, those
+are made neutral (`padding`).
 """
 
 from __future__ import annotations
@@ -12,12 +12,9 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
 
-from .local import Device, Local
-
-_LEAST = ("argmax", "cummax", "cumlogsumexp", "top_k")
-_GREATEST = ("argmin", "cummin")
+_LEAST = ("reduce_max", "argmax", "cummax", "cumlogsumexp", "top_k")
+_GREATEST = ("reduce_min", "argmin", "cummin")
 _ONE = ("cumprod", "reduce_prod")
 
 
@@ -35,13 +32,3 @@ def neutral(name: str, dtype: Any) -> Any:
         return jnp.asarray(math.inf if name in _GREATEST else -math.inf, dtype)
     limits = jnp.iinfo(dtype)
     return jnp.asarray(limits.max if name in _GREATEST else limits.min, dtype)
-
-
-def without_padding(device: Device, local: Local, block: Any, axis: int) -> Any:
-    """Returns a block of the first operand, what is padded on an axis made neutral; the block itself if nothing is."""
-    split, size = local.split(axis), local.operand_shapes[0][axis]
-    count = block.shape[axis]
-    if not split or count * math.prod(device.sizes[a] for a in split) == size:
-        return block
-    places = device.index(split) * count + lax.broadcasted_iota(jnp.int32, block.shape, axis)
-    return jnp.where(places < size, block, neutral(local.operation.name, block.dtype))

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from ..code import Operation
 from .local import Device, Local, bind, local_form
-from .neutral import without_padding
+from .rank import extreme
 from .table import NONE, Factors, Facts, rule
 
 
@@ -45,7 +45,7 @@ def _extremum(operation: Operation, facts: Facts) -> Factors:
 def _extremum_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     """The extreme of the devices' extremes: there is no partial maximum, so an all-reduce follows at once."""
     axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
-    return [device.all_reduce(r, axes, local.operation.name[-3:]) for r in local.run(operands, device.sizes)]
+    return [extreme(device, own, axes, local.operation.name[-3:]) for own in local.run(operands, device.sizes)]
 
 
 @rule("reduce_prod", "reduce_and", "reduce_or", "reduce_xor")
@@ -60,10 +60,7 @@ def _joined(operation: Operation, facts: Facts) -> Factors:
 def _join_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     """Of truth values the least is "and", the greatest "or"; anything else is gathered, and joined everywhere."""
     axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
-    (block,) = operands
-    for axis in local.params["axes"]:
-        block = without_padding(device, local, block, axis)
-    (result,) = local.run([block], device.sizes)
+    (result,) = local.run(operands, device.sizes)
     extremum = {"reduce_and": "min", "reduce_or": "max"}.get(local.operation.name)
     if result.dtype == bool and extremum:
         return [device.all_reduce(result, axes, extremum)]

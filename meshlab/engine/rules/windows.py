@@ -24,6 +24,7 @@ import numpy as np
 from ..code import Literal, Operation
 from .halo import Pair, Slide
 from .local import Device, Local, local_form
+from .rank import extreme
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 
 _EXTREMES = ("reduce_window_max", "reduce_window_min")
@@ -205,7 +206,7 @@ def _extremes_of_own_windows(device: Device, local: Local, operands: Sequence[An
     blocks, padding = _covered(device, local, slides, [(operands[0], fill)], full)
     results = _run(device, local, blocks, padding)
     over = tuple(sorted(a for axis in full for a in local.split(axis)))
-    return [device.all_reduce(r, over, kind) for r in results] if over else results
+    return [extreme(device, own, over, kind) for own in results] if over else results
 
 
 @local_form("reduce_window", told="windows slide along {dims}")
