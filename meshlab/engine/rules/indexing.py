@@ -24,9 +24,14 @@ from .local import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 
 
-@rule("iota")
-def _iota(_operation: Operation, facts: Facts) -> Factors:
+@rule("iota", "empty", "empty2")
+def _made(_operation: Operation, facts: Facts) -> Factors:
     return Factors((), (tuple(range(len(facts.results[0]))),))
+
+
+@local_params("empty")
+def _empty_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
+    return params | {"shape": results[0]}
 
 
 def _cut(array: Shape, part: Shape) -> tuple[tuple[int, ...], frozenset[int], frozenset[int]]:

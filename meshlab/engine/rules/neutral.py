@@ -12,10 +12,16 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
+
+from ..code import Literal, Operation
 
 _LEAST = ("reduce_max", "argmax", "cummax", "cumlogsumexp", "top_k")
 _GREATEST = ("reduce_min", "argmin", "cummin")
 _ONE = ("cumprod", "reduce_prod")
+# Reductions to which the same number may come once more, and those to which one number may.
+_IDEMPOTENT = ("max", "min", "and", "or")
+_NEUTRAL = {"add": 0, "mul": 1, "xor": 0}
 
 
 def neutral(name: str, dtype: Any) -> Any:
@@ -32,3 +38,13 @@ def neutral(name: str, dtype: Any) -> Any:
         return jnp.asarray(math.inf if name in _GREATEST else -math.inf, dtype)
     limits = jnp.iinfo(dtype)
     return jnp.asarray(limits.max if name in _GREATEST else limits.min, dtype)
+
+
+def idle(operation: Operation) -> bool:
+    """Whether it changes nothing if a reduction by a function of its own (`jaxpr`) meets its start once more."""
+    body = operation.params["jaxpr"]
+    start = operation.inputs[-1]
+    if len(body.eqns) != 1 or not isinstance(start, Literal) or set(body.eqns[0].invars) != set(body.invars):
+        return False
+    name = body.eqns[0].primitive.name
+    return name in _IDEMPOTENT or (name in _NEUTRAL and bool(np.all(start.value == _NEUTRAL[name])))

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from ..code import Operation
 from .local import Device, Local, bind, local_form
+from .neutral import idle
 from .rank import extreme
 from .table import NONE, Factors, Facts, rule
 
@@ -66,6 +67,26 @@ def _join_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[
         return [device.all_reduce(result, axes, extremum)]
     gathered = device.all_gather(jnp.expand_dims(result, 0), axes, 0)
     return bind(local.operation, [gathered], local.params | {"axes": (0,)})
+
+
+@rule("reduce")
+def _reduced_by(operation: Operation, facts: Facts) -> Factors:
+    """A reduction by a function of its own: what each device makes is joined by it, if that meets its start again."""
+    gone = frozenset(operation.params["dimensions"])
+    axes = tuple(range(len(facts.results[0]) + len(gone)))
+    kept = tuple(i for i in axes if i not in gone)
+    joined = gone if idle(operation) else NONE
+    arrays = len(facts.operands) // 2
+    operands = (*(axes,) * arrays, *((),) * arrays)
+    return Factors(operands, (kept,) * len(facts.results), exchanged=joined, whole=gone - joined)
+
+
+@local_form("reduce", told="the elements of {dims} are joined")
+def _join_reduced(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    axes = tuple(sorted(a for axis in local.params["dimensions"] for a in local.split(axis)))
+    (own,), (_, start) = local.run(operands, device.sizes), operands
+    gathered = device.all_gather(jnp.expand_dims(own, 0), axes, 0)
+    return bind(local.operation, [gathered, start], local.params | {"dimensions": (0,)})
 
 
 @rule("dot_general")

@@ -21,16 +21,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..code import Literal, Operation
+from ..code import Operation
 from .halo import Pair, Slide
 from .local import Device, Local, local_form
+from .neutral import idle
 from .rank import extreme
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 
 _EXTREMES = ("reduce_window_max", "reduce_window_min")
-# Reductions to which the same number may come once more, and those to which one number may.
-_IDEMPOTENT = ("max", "min", "and", "or")
-_NEUTRAL = {"add": 0, "mul": 1, "xor": 0}
 
 
 def _slides(params: dict[str, Any], before: Shape, after: Shape) -> list[Slide]:
@@ -101,21 +99,11 @@ def _extremes(operation: Operation, facts: Facts) -> Factors:
 def _reductions(operation: Operation, facts: Facts) -> Factors:
     slides = _slides(operation.params, facts.operands[0], facts.results[0])
     made = _factors(facts, slides, free=all(facts.uniform))
-    if _idle(operation):
+    if idle(operation):
         return made
     # What a start that changes the result does beyond the ends is known to the compiler alone.
     beyond = frozenset(axis for axis, slide in enumerate(slides) if slide.beyond)
     return dataclasses.replace(made, exchanged=made.exchanged - beyond, whole=made.whole | beyond)
-
-
-def _idle(operation: Operation) -> bool:
-    """Whether it changes nothing if a reduction meets its start once more."""
-    body = operation.params["jaxpr"]
-    start = operation.inputs[-1]
-    if len(body.eqns) != 1 or not isinstance(start, Literal) or set(body.eqns[0].invars) != set(body.invars):
-        return False
-    name = body.eqns[0].primitive.name
-    return name in _IDEMPOTENT or (name in _NEUTRAL and bool(np.all(start.value == _NEUTRAL[name])))
 
 
 @rule("select_and_gather_add")
