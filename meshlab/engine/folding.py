@@ -21,7 +21,8 @@ from typing import Any
 
 import numpy as np
 
-from .code import Block, Code, Input, Literal, Operation, use_counts
+from .code import Block, Code, Operation, use_counts
+from .rolling import number, rolled
 
 # What each reduction ignores. A maximum ignores the least number of its dtype, which for floats alone is -inf.
 _IGNORED = {
@@ -46,6 +47,7 @@ def _folded(block: Block, uses: Sequence[int]) -> Block:
         operation = _padded_itself(operation, makers)
         operation = _cut_itself(operation, makers, uses)
         operation = _turned_itself(operation, makers)
+        operation = rolled(operation, makers)
         kept.append(operation)
         makers.update(dict.fromkeys(operation.outputs, operation))
     return Block(block.inputs, tuple(kept), block.outputs)
@@ -55,7 +57,7 @@ def _padded_itself(operation: Operation, makers: Mapping[int, Operation]) -> Ope
     """Windows over something padded, as windows with that padding."""
     value = operation.inputs[0] if operation.name in _IGNORED else None
     pad = makers.get(value) if isinstance(value, int) else None
-    if pad is None or pad.name != "pad" or _number(pad.inputs[1], makers) != _IGNORED[operation.name]:
+    if pad is None or pad.name != "pad" or number(pad.inputs[1], makers) != _IGNORED[operation.name]:
         return operation
     config, params = pad.params["padding_config"], operation.params
     axes, spread_name = _sliding(operation)
@@ -70,14 +72,6 @@ def _padded_itself(operation: Operation, makers: Mapping[int, Operation]) -> Ope
         return operation
     changed = {spread_name: tuple(spreads), "padding": tuple(padding)}
     return _changed(operation, (pad.inputs[0], *operation.inputs[1:]), pad.equation.invars[0], changed)
-
-
-def _number(value: Input, makers: Mapping[int, Operation]) -> Any:
-    """The number that a scalar is known to be, through casts; None where it is not."""
-    if isinstance(value, Literal):
-        return np.asarray(value.value).item()
-    made = makers.get(value)
-    return _number(made.inputs[0], makers) if made is not None and made.name == "convert_element_type" else None
 
 
 def _sliding(operation: Operation) -> tuple[Sequence[int], str]:

@@ -16,13 +16,16 @@ from jax import lax
 
 from ..code import Operation
 from .local import Device, Local, local_form
-from .table import Factors, Facts, rule
+from .table import NONE, Factors, Facts, rule
 
 
 @rule("shift")
 def _shift(operation: Operation, facts: Facts) -> Factors:
-    axes = tuple(range(len(facts.operands[0])))
-    return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)), linear="unary")
+    axes, along = tuple(range(len(facts.operands[0]))), frozenset((operation.params["axis"],))
+    if not facts.uniform[0]:
+        return Factors((axes,), (axes,), exchanged=along, linear="unary")
+    # One number everywhere is itself again around the end; in front of zeros it is made where it is needed.
+    return Factors((axes,), (axes,), whole=NONE if operation.params["wrap"] else along, linear="unary")
 
 
 @local_form("shift", told="{dims} is shifted")
