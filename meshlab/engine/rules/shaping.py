@@ -7,10 +7,14 @@ is a new axis with a name of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..code import Operation
+from jax import lax
+
+from ..code import Literal, Operation
+from .halo import Slide
+from .local import Device, Local, local_form
 from .table import Factors, Facts, Shape, local_params, rule
 
 
@@ -99,35 +103,83 @@ def _reshape_local(params: dict[str, Any], _operands: tuple[Shape, ...], results
     return params | {"new_sizes": results[0], "sharding": None}
 
 
-def _kept(facts: Facts, cut: list[bool], operands: int = 1) -> Factors:
-    """Axes run through, but for those that are cut: there operand and result have factors of their own."""
-    rank = len(cut)
-    result = tuple(i + rank if c else i for i, c in enumerate(cut))
-    whole = frozenset(f for i, c in enumerate(cut) if c for f in (i, i + rank))
-    scalars = ((),) * (len(facts.operands) - operands)
-    return Factors((tuple(range(rank)),) * operands + scalars, (result,) * len(facts.results), whole=whole)
+def _cut(facts: Facts, slides: Sequence[Slide | None]) -> Factors:
+    """Axes run through, but for those along which something is cut off or added.
+
+    There operand and result have factors of their own, which are whole; or one, split, where devices need little of
+    their neighbours: what they get is at most a quarter of the axis, while gathering would bring them half of it.
+    """
+    rank = len(slides)
+    apart = [s is not None and (facts.uniform[0] or not _is_near(s)) for s in slides]
+    near = {i: s for i, s in enumerate(slides) if s is not None and not apart[i]}
+    result = tuple(i + rank if apart[i] else i for i in range(rank))
+    scalars = ((),) * (len(facts.operands) - 1)
+    return Factors(
+        (tuple(range(rank)), *scalars),
+        (result,),
+        exchanged=frozenset(i for i, slide in near.items() if slide.reaches),
+        whole=frozenset(f for i in range(rank) if apart[i] for f in (i, i + rank)),
+        limits={i: slide.most_parts for i, slide in near.items()},
+    )
+
+
+def _is_near(slide: Slide) -> bool:
+    most = slide.most_parts
+    reach = slide.reach(most)
+    return most > 1 and 4 * (reach.left + reach.right) <= slide.size
+
+
+def _sliced(params: Mapping[str, Any], before: Shape, after: Shape) -> list[Slide | None]:
+    """For each axis along which a slice leaves something out, the elements that it takes, as windows of one."""
+    strides = params["strides"] or (1,) * len(before)
+    options = zip(before, after, params["start_indices"], strides, strict=True)
+    return [Slide(a, b, 1, stride, before=-start) if a != b else None for a, b, start, stride in options]
+
+
+def _padded(params: Mapping[str, Any], before: Shape, after: Shape) -> list[Slide | None]:
+    """For each axis along which something is added or cut off, what stands in each place, as windows of one."""
+    options = zip(before, after, params["padding_config"], strict=True)
+    return [Slide(a, b, 1, 1, gap + 1, low) if any((low, high, gap)) else None for a, b, (low, high, gap) in options]
 
 
 @rule("slice")
-def _slice(_operation: Operation, facts: Facts) -> Factors:
-    return _kept(facts, [a != b for a, b in zip(facts.operands[0], facts.results[0], strict=True)])
+def _slice(operation: Operation, facts: Facts) -> Factors:
+    return _cut(facts, _sliced(operation.params, facts.operands[0], facts.results[0]))
 
 
 @local_params("slice")
-def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], results: tuple[Shape, ...]):
-    # An axis that is kept in full ends where the shard ends; any other is whole here.
-    limits = tuple(
-        size if start == 0 and size == kept else limit
-        for size, kept, start, limit in zip(
-            operands[0], results[0], params["start_indices"], params["limit_indices"], strict=True
-        )
-    )
-    return params | {"limit_indices": limits}
+def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], _results: tuple[Shape, ...]):
+    limits = zip(params["limit_indices"], operands[0], strict=True)
+    return params | {"limit_indices": tuple(min(limit, size) for limit, size in limits)}
+
+
+@local_form("slice", told="elements are taken along {dims}")
+def _slice_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    (block,), params = operands, local.params
+    starts, strides = list(params["start_indices"]), params["strides"]
+    limits = [min(limit, size) for limit, size in zip(params["limit_indices"], block.shape, strict=True)]
+    for axis, slide in enumerate(_sliced(params, local.operand_shapes[0], local.result_shapes[0])):
+        if slide is not None and local.split(axis):
+            block, _ = slide.covered(device, block, axis, local.split(axis))
+            starts[axis], limits[axis] = 0, block.shape[axis]
+    return [lax.slice(block, starts, limits, strides)]
 
 
 @rule("pad")
 def _pad(operation: Operation, facts: Facts) -> Factors:
-    return _kept(facts, [tuple(c) != (0, 0, 0) for c in operation.params["padding_config"]])
+    return _cut(facts, _padded(operation.params, facts.operands[0], facts.results[0]))
+
+
+@local_form("pad", told="{dims} is padded or cut")
+def _pad_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    (block, filler), config = operands, list(local.params["padding_config"])
+    number = local.operation.inputs[1]
+    fill = None if isinstance(number, Literal) and number.is_zero else filler
+    for axis, slide in enumerate(_padded(local.params, local.operand_shapes[0], local.result_shapes[0])):
+        if slide is not None and local.split(axis):
+            block, around = slide.covered(device, block, axis, local.split(axis), fill=fill)
+            config[axis] = (*around, config[axis][2])
+    return [lax.pad(block, filler, config)]
 
 
 @rule("rev")
