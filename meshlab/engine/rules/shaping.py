@@ -1,7 +1,7 @@
 """Rules of operations that move axes about: transpose, broadcast, reshape, slice, pad, concatenate, sort.
 
-An axis that is kept in full runs through; one that is cut, joined or reordered inside must be whole, and what comes out
-is a new axis with a name of its own.
+An axis that is kept in full runs through, and so does one that is reversed, or of which little is cut off. One that is
+joined or reordered inside must be whole, and what comes out is a new axis with a name of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from jax import lax
 from ..code import Literal, Operation
 from .halo import Slide
 from .local import Device, Local, local_form
-from .table import Factors, Facts, Shape, local_params, rule
+from .table import NONE, Factors, Facts, Shape, local_params, rule
 
 
 @rule("transpose")
@@ -184,9 +184,19 @@ def _pad_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[A
 
 @rule("rev")
 def _reverse(operation: Operation, facts: Facts) -> Factors:
-    rank = len(facts.operands[0])
-    axes = tuple(range(rank))
-    return Factors((axes,), (axes,), whole=frozenset(operation.params["dimensions"]))
+    """What comes last comes first: the parts change places, each turned round. One number everywhere is as it was."""
+    axes = tuple(range(len(facts.operands[0])))
+    turned = NONE if facts.uniform[0] else frozenset(operation.params["dimensions"])
+    return Factors((axes,), (axes,), exchanged=turned)
+
+
+@local_form("rev", told="{dims} is reversed")
+def _reverse_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    (block,), axes = operands, local.params["dimensions"]
+    # One element is reversed already: others may send it as well.
+    long = tuple(axis for axis in axes if block.shape[axis] != 1)
+    turned = lax.rev(block, long) if long else block
+    return [device.mirrored(turned, tuple(a for axis in axes for a in local.split(axis)))]
 
 
 @rule("concatenate")
