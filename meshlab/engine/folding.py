@@ -7,6 +7,8 @@ An axis of 17 cannot be split in two, so the padding would gather it. As a part 
 exchange edges, and beyond the ends there is nothing anyway. The same holds for a causal convolution (`jnp.pad` before,
 and nothing behind), and for the gradient of one, which cuts off what the padding made.
 
+What has no elements (`x[:, :0]`, the edge of `jnp.pad` where nothing is padded) reads nothing.
+
 A product reads its axes in any order, so `x @ table.T` is a product with the table itself: stored split, it is gathered
 once, for the product and for the look-up of embeddings.
 
@@ -19,9 +21,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
-from .code import Block, Code, Operation, use_counts
+from .code import Block, Code, Literal, Operation, use_counts
 from .rolling import number, rolled
 
 # What each reduction ignores. A maximum ignores the least number of its dtype, which for floats alone is -inf.
@@ -48,9 +53,24 @@ def _folded(block: Block, uses: Sequence[int]) -> Block:
         operation = _cut_itself(operation, makers, uses)
         operation = _turned_itself(operation, makers)
         operation = rolled(operation, makers)
+        operation = _of_nothing(operation)
         kept.append(operation)
         makers.update(dict.fromkeys(operation.outputs, operation))
     return Block(block.inputs, tuple(kept), block.outputs)
+
+
+def _of_nothing(operation: Operation) -> Operation:
+    """What has no elements is made of nothing: compilers compute none of it, so nothing may be sent for it."""
+    variable = operation.equation.outvars[0] if len(operation.outputs) == 1 and operation.reads else None
+    if variable is None or variable.aval.size or operation.blocks or operation.equation.effects:
+        return operation
+    if jnp.issubdtype(variable.aval.dtype, jax.dtypes.extended):
+        return operation
+    aval = variable.aval
+    (made,) = jax.make_jaxpr(lambda: lax.full(aval.shape, 0, aval.dtype))().eqns
+    values = tuple(Literal(atom.val) for atom in made.invars)
+    equation = made.replace(outvars=operation.equation.outvars, source_info=operation.equation.source_info)
+    return dataclasses.replace(operation, name=made.primitive.name, equation=equation, inputs=values)
 
 
 def _padded_itself(operation: Operation, makers: Mapping[int, Operation]) -> Operation:

@@ -92,3 +92,48 @@ def test_random_layouts_of_a_pyramid():
     for mesh, layout in draw(program, seed=5, count=8):
         report = program.plan(mesh, layout).check(grid())
         assert report.ok, f"{layout} on {mesh}: {report}"
+
+
+PIECES = {
+    "last": lambda u: u[-1],
+    "first": lambda u: u[0] * 2,
+    "a corner": lambda u: u[3:7, -1:],
+    "an element": lambda u: u[17, 2],
+    "some, far apart": lambda u: u[1:20:6],
+    "whether": lambda u: (u > 0)[5],
+    "whole numbers": lambda u: (u * 9).astype(jnp.int8)[5:9],
+    "two": lambda u: u[0] + u[-1],
+    "no numbers": lambda u: jnp.log(u)[2],
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_pieces_are_sent_by_who_has_them(name):
+    def fn(u):
+        piece = PIECES[name]
+        return piece(u), u - 0.1 * jax.grad(lambda u: (piece(u).astype(jnp.float32) ** 2).sum())(u)
+
+    program = ml.trace(fn, ml.named(grid(), "a b"))
+    for mesh, layout in ((X4, "a:x"), (X2, "a:x"), (X2Y2, "a:x b:y"), (X2Y2, "a:y+x"), (X2Y2, "b:y+x")):
+        plan = program.plan(mesh, layout)
+        report = plan.check(grid())
+        assert report.ok, f"{layout} on {mesh}: {report}"
+        assert {c.kind for c in plan.collectives} <= {"all-reduce", "all-gather"}
+    assert program.plan(ml.mesh(x=5), "a:x", pad=True).check(grid()).ok
+
+
+def test_only_what_is_taken_is_sent_unless_that_is_most():
+    row = 16 * 4
+    program = ml.trace(lambda u: (u[-1], u[4:6]), ml.named(grid(), "a b"))
+    assert moved(program.plan(X4, "a:x")) == [
+        ("all-reduce", ("x",), row, 1),
+        ("all-reduce", ("x",), 2 * row, 1),
+    ]
+    program = ml.trace(lambda u: [u[i] for i in range(24)], ml.named(grid(), "a b"))
+    assert moved(program.plan(X4, "a:x")) == [("all-gather", ("x",), 6 * row, 1)]
+    # What is added up is added up once.
+    program = ml.trace(lambda u: u[0] + u[-1], ml.named(grid(), "a b"))
+    assert moved(program.plan(X4, "a:x")) == [("all-reduce", ("x",), row, 1)]
+    # What costs nothing to make is made.
+    program = ml.trace(lambda u: u[:, 0] + jnp.arange(24.0)[3], ml.named(grid(), "a b"))
+    assert not program.plan(X4, "a:x").collectives

@@ -6,13 +6,16 @@ joined or reordered inside must be whole, and what comes out is a new axis with 
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 from jax import lax
 
 from ..code import Literal, Operation
+from .gathering import addable, combined
 from .halo import Slide
 from .local import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
@@ -144,7 +147,15 @@ def _padded(params: Mapping[str, Any], before: Shape, after: Shape) -> list[Slid
 
 @rule("slice")
 def _slice(operation: Operation, facts: Facts) -> Factors:
-    return _cut(facts, _sliced(operation.params, facts.operands[0], facts.results[0]))
+    slides = _sliced(operation.params, facts.operands[0], facts.results[0])
+    made = _cut(facts, slides)
+    if not facts.little:
+        return made
+    found = addable(operation, frozenset(i for i, slide in enumerate(slides) if slide and i in made.whole), True)
+    is_bool = operation.equation.invars[0].aval.dtype == bool
+    return dataclasses.replace(
+        made, summed=NONE if is_bool else found, exchanged=made.exchanged | found, whole=made.whole - found
+    )
 
 
 @local_params("slice")
@@ -155,14 +166,25 @@ def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], _results: 
 
 @local_form("slice", told="elements are taken along {dims}")
 def _slice_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    """Elements that are near come from neighbours; of a few that are not, those who have them are asked."""
     (block,), params = operands, local.params
-    starts, strides = list(params["start_indices"]), params["strides"]
+    starts, strides = list(params["start_indices"]), list(params["strides"] or (1,) * operands[0].ndim)
     limits = [min(limit, size) for limit, size in zip(params["limit_indices"], block.shape, strict=True)]
+    mine, over = jnp.asarray(True), ()
     for axis, slide in enumerate(_sliced(params, local.operand_shapes[0], local.result_shapes[0])):
-        if slide is not None and local.split(axis):
-            block, _ = slide.covered(device, block, axis, local.split(axis))
-            starts[axis], limits[axis] = 0, block.shape[axis]
-    return [lax.slice(block, starts, limits, strides)]
+        split, size = local.split(axis), block.shape[axis]
+        if slide is None or not split:
+            continue
+        if _is_near(slide):
+            block, _ = slide.covered(device, block, axis, split)
+        else:
+            places = starts[axis] + jnp.arange(slide.windows) * strides[axis] - device.index(split) * size
+            block, strides[axis] = jnp.take(block, places, axis, mode="clip"), 1
+            mine &= lax.expand_dims((places >= 0) & (places < size), [i for i in range(block.ndim) if i != axis])
+            over += split
+        starts[axis], limits[axis] = 0, block.shape[axis]
+    found = lax.slice(block, starts, limits, strides)
+    return [combined(device, found, mine, over) if over else found]
 
 
 @rule("pad")
