@@ -45,7 +45,10 @@ def _draw(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, bound
         return random.integers(0, bound or 2, shape).astype(dtype)
     if dtype == np.bool_:
         return random.random(shape) < 0.5
-    return (random.random(shape) + least).astype(dtype)
+    drawn = random.random(shape) + least
+    if jax.numpy.issubdtype(dtype, jax.numpy.complexfloating):
+        drawn = drawn + 1j * (random.random(shape) + least)
+    return drawn.astype(dtype)
 
 
 def index_bounds(program: Program) -> dict[int, int]:
