@@ -219,7 +219,7 @@ def _piece(terms: Terms, number: Number, ranges: list[range]) -> Number | None:
                 rest = [inside if axis == along else r for axis, r in enumerate(ranges)]
                 return _cut(terms, piece, rest if size != 1 else [r for a, r in enumerate(rest) if a != along])
             start += size
-    if term.name == "pad":
+    if term.name == "padded":
         source, lows = terms[term.inputs[0]], _tuple(term.params)
         inner = [range(r.start - low, r.stop - low, r.step) for r, low in zip(ranges, lows, strict=True)]
         if len(lows) == len(source.shape) and all(
@@ -302,7 +302,7 @@ def _pad(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number
         return None
     lows = tuple(int(c[0]) for c, n in zip(config, shape, strict=True) if n != 1)
     result = _result(operation)
-    return algebra.terms.make("pad", lows, inputs, squeezed(result.shape), result.dtype)
+    return algebra.terms.make("padded", lows, inputs, squeezed(result.shape), result.dtype)
 
 
 def _reverse(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
