@@ -16,9 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from .identities import IDENTITIES
+from .rules import names_where
 from .terms import Number, Terms
 
-COMMUTATIVE = frozenset(("add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne"))
+COMMUTATIVE = names_where(lambda traits: traits.commutes)
 # Operators that are applied to numbers when a program is traced.
 _FOLDED: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -46,7 +47,7 @@ _FOLDED: dict[str, Callable[..., Any]] = {
     "convert_element_type": np.asarray,
 }
 # Names of one operator.
-_SAME = {"add_any": "add", "lt_to": "lt", "le_to": "le"}
+_SAME = {"add_any": "add", "eq_to": "eq", "lt_to": "lt", "le_to": "le"}
 
 
 @dataclasses.dataclass(frozen=True)

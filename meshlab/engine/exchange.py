@@ -27,6 +27,7 @@ from .loops import LOOPS
 from .outline import Copy
 from .parts import counted
 from .rules.local import LOCAL_FORMS, Local
+from .rules.traits import TRAITS
 from .spec import Axes, Grid, Spec, local_shape
 from .steps import Compute, Move, Nested, Part, Step
 
@@ -310,7 +311,8 @@ class _Trace:
 
 def _unchanged(equation: Any) -> bool:
     """Whether an equation takes all of its operand, as compilers know."""
-    if equation.primitive.name not in ("slice", "dynamic_slice", "concatenate"):
+    traits = TRAITS.get(equation.primitive.name)
+    if traits is None or not (traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part)):
         return False
     return equation.invars[0].aval.shape == equation.outvars[0].aval.shape
 

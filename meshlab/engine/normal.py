@@ -18,7 +18,7 @@ from typing import Any
 from .code import Block, Code, Literal, Operation
 from .flatten import REMAT
 from .loops import LOOPS
-from .rules.elementwise import ELEMENTWISE
+from .rules import ELEMENTWISE
 from .sharing import Known, Sharing
 
 

@@ -36,7 +36,7 @@ def cut(array: Any, shape: Sequence[int]) -> Any:
     return array if tuple(array.shape) == tuple(shape) else array[tuple(slice(size) for size in shape)]
 
 
-def unpadded(device: Device, local: Local, factors: Factors, operands: Sequence[Any]) -> list[Any]:
+def neutralized(device: Device, local: Local, factors: Factors, operands: Sequence[Any]) -> list[Any]:
     """Returns an operation's operands, what is padded on axes that it adds up, or exchanges, made neutral."""
     mixing = factors.summed | factors.exchanged
     found = []

@@ -14,6 +14,7 @@ from typing import Any
 
 from .algebra import Algebra
 from .code import Operation
+from .rules import names_where
 from .terms import Number, Shape, Term, Terms, places, squeezed
 
 Maker = Callable[[Algebra, Operation, list[Number]], Number | None]
@@ -352,11 +353,18 @@ def _split(algebra: Algebra, operation: Operation, inputs: list[Number]) -> list
     return pieces
 
 
+def _unstack(algebra: Algebra, operation: Operation, inputs: list[Number]) -> list[Number]:
+    shape = _operand_shape(operation)
+    axis = operation.params["axis"] % len(shape)
+    pieces = ([range(i, i + 1) if a == axis else range(n) for a, n in enumerate(shape)] for i in range(shape[axis]))
+    return [sliced(algebra.terms, inputs[0], shape, ranges) for ranges in pieces]
+
+
 # How the terms of primitives are made that are no elementwise operators, and have one result, or several.
 REARRANGING: dict[str, Maker] = (
-    dict.fromkeys(("dim_names", "copy", "copy_p", "stop_gradient", "name", "sharding_constraint"), _same)
-    | dict.fromkeys(("reshape", "squeeze", "expand_dims"), _reshape)
-    | dict.fromkeys("reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or".split(), _reduce)
+    dict.fromkeys(names_where(lambda traits: traits.identity), _same)
+    | dict.fromkeys(names_where(lambda traits: traits.kind == "bitcast" and not traits.identity), _reshape)
+    | dict.fromkeys(names_where(lambda traits: traits.kind == "reduce" and traits.joins), _reduce)
     | dict.fromkeys("cumsum cumprod cummax cummin cumlogsumexp".split(), _along_one("axis"))
     | {
         "broadcast_in_dim": _broadcast,
@@ -378,4 +386,5 @@ REARRANGING: dict[str, Maker] = (
 REARRANGING_SEVERAL: dict[str, Callable[[Algebra, Operation, list[Number]], list[Number] | None]] = {
     "sort": _sort,
     "split": _split,
+    "unstack": _unstack,
 }

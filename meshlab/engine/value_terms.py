@@ -11,7 +11,7 @@ from .algebra import Algebra
 from .code import Code, Input, Literal, Operation
 from .identities import IDENTITIES
 from .rearranging import REARRANGING, REARRANGING_SEVERAL, ranges_of, repeated
-from .rules.elementwise import ELEMENTWISE
+from .rules import ELEMENTWISE
 from .terms import Number, Terms, places, squeezed
 
 # Parameters that say what the blocks inside, the name of the primitive or the result's type say as well.

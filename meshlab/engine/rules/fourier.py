@@ -15,9 +15,11 @@ from jax.experimental.layout import Layout, with_layout_constraint
 from ..code import Operation
 from .local import bound
 from .table import Factors, Facts, rule
+from .traits import FIRST, opaque
 
 
-@rule("fft")
+# What it costs is what it moves (`matmuls`).
+@rule("fft", traits=opaque(linear=FIRST, multiplies=None))
 def _fft(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     kept = rank - len(operation.params["fft_lengths"])

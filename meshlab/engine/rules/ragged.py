@@ -20,7 +20,9 @@ from jax import lax
 
 from ..code import Operation
 from .local import Device, Local, local_form
+from .matmuls import of_ragged_dot
 from .table import NONE, AxisFactors, Factors, Facts, rule, run_whole
+from .traits import linear_in, opaque
 
 
 def _result(params: Any, left: Sequence[int], right: Sequence[int]) -> AxisFactors:
@@ -35,7 +37,7 @@ def _result(params: Any, left: Sequence[int], right: Sequence[int]) -> AxisFacto
     )
 
 
-@rule("ragged_dot_general")
+@rule("ragged_dot_general", traits=opaque(linear=linear_in({0}, {1}), multiplies=of_ragged_dot))
 def _ragged_dot(operation: Operation, facts: Facts) -> Factors:
     numbers = operation.params["ragged_dot_dimension_numbers"]
     (left_summed, right_summed), (left_batch, right_batch) = numbers.dot_dimension_numbers

@@ -19,22 +19,25 @@ from .gathering import addable, combined
 from .halo import Slide
 from .local import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
+from .traits import FIRST, bitcasting, broadcasting, concatenating, linear_in, moving, opaque
+
+_ONE = frozenset((0,))
 
 
-@rule("transpose")
+@rule("transpose", traits=moving(linear=FIRST, reads_part=False, keeps=True))
 def _transpose(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
-    return Factors((tuple(range(rank)),), (tuple(operation.params["permutation"]),), linear="unary")
+    return Factors((tuple(range(rank)),), (tuple(operation.params["permutation"]),), through=_ONE)
 
 
-@rule("broadcast_in_dim")
+@rule("broadcast_in_dim", traits=broadcasting())
 def _broadcast(operation: Operation, facts: Facts) -> Factors:
     source, result = facts.operands[0], facts.results[0]
     placed = operation.params["broadcast_dimensions"]
     operand = tuple(k if source[j] == result[k] else -1 for j, k in enumerate(placed))
     # A partial sum may go through where nothing is repeated: more would have to be reduced behind it.
-    linear = "unary" if math.prod(source) == math.prod(result) else ""
-    return Factors((operand, *((),) * (len(facts.operands) - 1)), (tuple(range(len(result))),), linear=linear)
+    through = _ONE if math.prod(source) == math.prod(result) else frozenset[int]()
+    return Factors((operand, *((),) * (len(facts.operands) - 1)), (tuple(range(len(result))),), through=through)
 
 
 @local_params("broadcast_in_dim")
@@ -42,14 +45,14 @@ def _broadcast_local(params: dict[str, Any], _operands: tuple[Shape, ...], resul
     return params | {"shape": results[0], "sharding": None}
 
 
-@rule("squeeze")
+@rule("squeeze", traits=bitcasting(identity=False))
 def _squeeze(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     gone = {d % rank for d in operation.params["dimensions"]}
-    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in gone),), linear="unary")
+    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in gone),), through=_ONE)
 
 
-@rule("reshape")
+@rule("reshape", traits=bitcasting(identity=False))
 def _reshape(operation: Operation, facts: Facts) -> Factors:
     """Axes that keep their size run through. Of those that are merged or split, the first ones of both sides do.
 
@@ -71,7 +74,7 @@ def _reshape(operation: Operation, facts: Facts) -> Factors:
                 place[axis] = count
                 whole.add(count)
                 count += 1
-    return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), limits=limits, linear="unary")
+    return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), limits=limits, through=_ONE)
 
 
 def aligned(before: Shape, after: Shape, order: Sequence[int] | None = None) -> list[tuple[list[int], list[int]]]:
@@ -145,7 +148,7 @@ def _padded(params: Mapping[str, Any], before: Shape, after: Shape) -> list[Slid
     return [Slide(a, b, 1, 1, gap + 1, low) if any((low, high, gap)) else None for a, b, (low, high, gap) in options]
 
 
-@rule("slice")
+@rule("slice", traits=moving(linear=FIRST, reads_part=True, keeps=False))
 def _slice(operation: Operation, facts: Facts) -> Factors:
     slides = _sliced(operation.params, facts.operands[0], facts.results[0])
     made = _cut(facts, slides)
@@ -187,7 +190,7 @@ def _slice_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list
     return [combined(device, found, mine, over) if over else found]
 
 
-@rule("pad")
+@rule("pad", traits=moving(linear=linear_in({0, 1}), reads_part=False, keeps=False))
 def _pad(operation: Operation, facts: Facts) -> Factors:
     return _cut(facts, _padded(operation.params, facts.operands[0], facts.results[0]))
 
@@ -204,7 +207,7 @@ def _pad_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[A
     return [lax.pad(block, filler, config)]
 
 
-@rule("rev")
+@rule("rev", traits=moving(linear=FIRST, reads_part=False, keeps=False))
 def _reverse(operation: Operation, facts: Facts) -> Factors:
     """What comes last comes first: the parts change places, each turned round. One number everywhere is as it was."""
     axes = tuple(range(len(facts.operands[0])))
@@ -221,7 +224,7 @@ def _reverse_blocks(device: Device, local: Local, operands: Sequence[Any]) -> li
     return [device.mirrored(turned, tuple(a for axis in axes for a in local.split(axis)))]
 
 
-@rule("concatenate")
+@rule("concatenate", traits=concatenating())
 def _concatenate(operation: Operation, facts: Facts) -> Factors:
     rank, along = len(facts.results[0]), operation.params["dimension"]
 
@@ -233,7 +236,7 @@ def _concatenate(operation: Operation, facts: Facts) -> Factors:
     return Factors(tuple(axes(rank + k) for k in range(count)), (axes(rank + count),), whole=fresh)
 
 
-@rule("split")
+@rule("split", traits=opaque(linear=FIRST, multiplies=None, reads_part=True))
 def _split(operation: Operation, facts: Facts) -> Factors:
     rank, along = len(facts.operands[0]), operation.params["axis"]
     pieces = tuple(tuple(rank if i == along else i for i in range(rank)) for _ in facts.results)
