@@ -20,13 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal as JaxLiteral
 from jax.extend.core import Primitive
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from .code import Code, Literal, Operation, nbytes
+from .jax_compat import needed, opened, with_shape
 from .loops import LOOPS
 from .outline import Copy
 from .parts import counted
 from .rules.local import LOCAL_FORMS, Local
+from .rules.traits import TRAITS
 from .spec import Axes, Grid, Spec, local_shape
 from .steps import Compute, Move, Nested, Part, Step
 
@@ -62,7 +63,7 @@ class Exchange(NamedTuple):
 
 
 _asked = Primitive("asked")
-_asked.def_abstract_eval(lambda x, *, answer, **told: x.update(shape=answer))
+_asked.def_abstract_eval(lambda x, *, answer, **told: with_shape(x, answer))
 
 
 class _Recorder:
@@ -87,8 +88,15 @@ class _Recorder:
         if not crossed:
             whole_turn = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
             return x if not distance or whole_turn else jnp.zeros_like(x)
-        told = {"axes": crossed, "along": axes, "distance": distance, "wrap": wrap}
+        around = math.prod(self.sizes[a] for a in axes)
+        told = {"axes": crossed, "along": axes, "distance": distance % around if wrap else distance, "wrap": wrap}
         return _asked.bind(x, kind="collective-permute", **told, answer=x.shape)
+
+    def mirrored(self, x: Any, axes: Axes) -> Any:
+        crossed = tuple(sorted(a for a in axes if self.sizes[a] > 1))
+        if math.prod(self.sizes[a] for a in crossed) == 2:
+            return self.permute(x, crossed, 1, wrap=True)
+        return _asked.bind(x, kind="collective-permute", axes=crossed, mirrored=True, answer=x.shape) if crossed else x
 
 
 def crossed_axes(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]) -> Axes:
@@ -241,7 +249,8 @@ def traced(step: Compute, program: Program, sizes: Mapping[str, int]) -> Any:
         operands = [value.value if isinstance(value, Literal) else next(waiting) for value in inputs]
         return list(LOCAL_FORMS[step.operation.name].run(recorder, local, operands))
 
-    return _needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
+    # No compiler sends what only unused results need.
+    return needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
 
 
 def _recorded(step: Compute, program: Program, sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
@@ -254,12 +263,6 @@ def _recorded(step: Compute, program: Program, sizes: Mapping[str, int]) -> tupl
     return tuple(_Trace(closed, alike).exchanges())
 
 
-def _needed(closed: Any, used: Sequence[bool]) -> Any:
-    """A jaxpr rid of what only unused results need: no compiler sends that."""
-    kept, _ = dce_jaxpr(closed.jaxpr, list(used), instantiate=True)
-    return closed.replace(jaxpr=kept)
-
-
 class _Trace:
     """The jaxpr of a local form: what it marks, and how what is sent is made.
 
@@ -269,10 +272,10 @@ class _Trace:
     """
 
     def __init__(self, closed: Any, operands: Sequence[int]):
-        self.equations = closed.jaxpr.eqns
-        self.operands = dict(zip(closed.jaxpr.invars, operands, strict=True))
-        constants = zip(closed.jaxpr.constvars, closed.consts, strict=True)
-        self.constants = {v: _digest(np.asarray(c).tobytes()) for v, c in constants}
+        jaxpr = opened(closed)
+        self.equations = jaxpr.equations
+        self.operands = dict(zip(jaxpr.invars, operands, strict=True))
+        self.constants = {v: _digest(np.asarray(c).tobytes()) for v, c in jaxpr.constants}
         self.makers = {out: (e, i) for e in self.equations for i, out in enumerate(e.outvars)}
 
     def exchanges(self) -> Iterator[Exchange]:
@@ -294,9 +297,19 @@ class _Trace:
             return self.constants[atom]
         if atom not in known:
             equation, position = self.makers[atom]
+            if _unchanged(equation):
+                return self.made(equation.invars[0], slots, known)
             operands = [self.made(a, slots, known) for a in equation.invars]
             known[atom] = _digest(f"{equation.primitive} {equation.params} {position} {operands}".encode())
         return known[atom]
+
+
+def _unchanged(equation: Any) -> bool:
+    """Whether an equation takes all of its operand, as compilers know."""
+    traits = TRAITS.get(equation.primitive.name)
+    if traits is None or not (traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part)):
+        return False
+    return equation.invars[0].aval.shape == equation.outvars[0].aval.shape
 
 
 def _digest(data: bytes) -> str:

@@ -7,6 +7,8 @@ An axis of 17 cannot be split in two, so the padding would gather it. As a part 
 exchange edges, and beyond the ends there is nothing anyway. The same holds for a causal convolution (`jnp.pad` before,
 and nothing behind), and for the gradient of one, which cuts off what the padding made.
 
+What has no elements (`x[:, :0]`, the edge of `jnp.pad` where nothing is padded) reads nothing.
+
 A product reads its axes in any order, so `x @ table.T` is a product with the table itself: stored split, it is gathered
 once, for the product and for the look-up of embeddings.
 
@@ -21,7 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from .code import Block, Code, Input, Literal, Operation, use_counts
+from . import jax_compat
+from .code import Block, Code, Operation, use_counts
+from .rolling import number, rolled
 
 # What each reduction ignores. A maximum ignores the least number of its dtype, which for floats alone is -inf.
 _IGNORED = {
@@ -46,6 +50,7 @@ def _folded(block: Block, uses: Sequence[int]) -> Block:
         operation = _padded_itself(operation, makers)
         operation = _cut_itself(operation, makers, uses)
         operation = _turned_itself(operation, makers)
+        operation = rolled(operation, makers)
         kept.append(operation)
         makers.update(dict.fromkeys(operation.outputs, operation))
     return Block(block.inputs, tuple(kept), block.outputs)
@@ -55,7 +60,7 @@ def _padded_itself(operation: Operation, makers: Mapping[int, Operation]) -> Ope
     """Windows over something padded, as windows with that padding."""
     value = operation.inputs[0] if operation.name in _IGNORED else None
     pad = makers.get(value) if isinstance(value, int) else None
-    if pad is None or pad.name != "pad" or _number(pad.inputs[1], makers) != _IGNORED[operation.name]:
+    if pad is None or pad.name != "pad" or number(pad.inputs[1], makers) != _IGNORED[operation.name]:
         return operation
     config, params = pad.params["padding_config"], operation.params
     axes, spread_name = _sliding(operation)
@@ -72,14 +77,6 @@ def _padded_itself(operation: Operation, makers: Mapping[int, Operation]) -> Ope
     return _changed(operation, (pad.inputs[0], *operation.inputs[1:]), pad.equation.invars[0], changed)
 
 
-def _number(value: Input, makers: Mapping[int, Operation]) -> Any:
-    """The number that a scalar is known to be, through casts; None where it is not."""
-    if isinstance(value, Literal):
-        return np.asarray(value.value).item()
-    made = makers.get(value)
-    return _number(made.inputs[0], makers) if made is not None and made.name == "convert_element_type" else None
-
-
 def _sliding(operation: Operation) -> tuple[Sequence[int], str]:
     """The axes of the first operand along which windows slide, and the parameter that spreads its elements."""
     if operation.name == "conv_general_dilated":
@@ -88,9 +85,9 @@ def _sliding(operation: Operation) -> tuple[Sequence[int], str]:
 
 
 def _changed(operation: Operation, inputs: tuple[Any, ...], first: Any, params: dict[str, Any]) -> Operation:
-    equation = operation.equation
     integers = {name: tuple(_integers(one) for one in value) for name, value in params.items()}
-    equation = equation.replace(invars=[first, *equation.invars[1:]], params=equation.params | integers)
+    invars = [first, *operation.equation.invars[1:]]
+    equation = jax_compat.changed(operation.equation, invars=invars, params=operation.params | integers)
     return dataclasses.replace(operation, inputs=inputs, equation=equation)
 
 
@@ -120,7 +117,7 @@ def _cut_itself(operation: Operation, makers: Mapping[int, Operation], uses: Seq
         covered = (result[axis] - 1) * stride + span
         padding.append((low, covered - low - (left[numbers.lhs_spec[2 + j]] - 1) * spread - 1))
     changed = _changed(made, made.inputs, made.equation.invars[0], {"padding": tuple(padding)})
-    equation = changed.equation.replace(outvars=operation.equation.outvars)
+    equation = jax_compat.changed(changed.equation, outvars=operation.equation.outvars)
     return dataclasses.replace(changed, outputs=operation.outputs, equation=equation)
 
 
@@ -141,6 +138,6 @@ def _turned_itself(operation: Operation, makers: Mapping[int, Operation]) -> Ope
             contracted[side] = tuple(int(order[a]) for a in contracted[side])
             batched[side] = tuple(int(order[a]) for a in batched[side])
     numbers = (tuple(contracted), tuple(batched))
-    equation = operation.equation
-    equation = equation.replace(invars=invars, params=equation.params | {"dimension_numbers": numbers})
+    params = operation.params | {"dimension_numbers": numbers}
+    equation = jax_compat.changed(operation.equation, invars=invars, params=params)
     return dataclasses.replace(operation, inputs=tuple(inputs), equation=equation)

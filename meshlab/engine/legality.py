@@ -384,8 +384,7 @@ def _carried_problems(
         dataclasses.replace(
             problem,
             text=f"{problem.text} It is the next `{source}`, and has its rules.",
-            fix=f'Give `{place}` rules of its own, {{"{place}": {{…}}}}, or trace with `carry` without'
-            f" `{carry.parameter}`.",
+            fix=f"Give `{place}` rules of its own, or trace with a `carry` that leaves `{carry.parameter}` out.",
         )
         for problem in _stored_problems(program, plain, place, own)
     ]

@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec
 
 from .code import Input, Literal
 from .exchange import crossed_axes, local_of
+from .jax_compat import scan_options
 from .loops import carried
 from .padding import cut, grown, neutralized
 from .permutation import permutation
@@ -72,6 +73,12 @@ class MeshDevice:
         targets = ((i, i + distance) for i in range(len(order)))
         pairs = [(order[i], order[j % len(order)]) for i, j in targets if wrap or 0 <= j < len(order)]
         return lax.ppermute(x, tuple(ordered), pairs)
+
+    def mirrored(self, x: Any, axes: Axes) -> Any:
+        """What the device gives that has as many parts behind it as this one has before it."""
+        ordered = tuple(a for a in self.sizes if a in axes and self.sizes[a] > 1)
+        last = math.prod(self.sizes[a] for a in ordered) - 1
+        return lax.ppermute(x, ordered, [(i, last - i) for i in range(last + 1)]) if ordered else x
 
 
 def moved(device: MeshDevice, start: Spec, hop: Hop, shard: Any) -> Any:
@@ -177,13 +184,13 @@ class Lowering:
 
     def scan(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
         """A loop over slices: carries and stacks come in, carries and stacks go out."""
-        params, count = step.operation.params, carried(step.operation)
+        count = carried(step.operation)
 
         def turn(carry, slices):
             made = self.enter(step, 0, (*carry, *slices), shards)
             return tuple(_like(m, c) for m, c in zip(made, carry, strict=False)), tuple(made[count:])
 
-        starts, given = self.starts(step, operands), {k: params[k] for k in ("length", "reverse", "unroll")}
+        starts, given = self.starts(step, operands), scan_options(step.operation.equation)
         carry, stacked = lax.scan(turn, starts, tuple(operands[count:]), **given)
         return (*carry, *stacked)
 

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from .classes import Classes, Seed
 from .code import Block, Code, Input, Operation, walk
 from .errors import TraceError
+from .loops import carried
 from .named import AxisName, Merged, Sizes
 from .rules import Factors, Facts, factors_of
 from .rules.shaping import aligned
@@ -52,13 +53,20 @@ class Naming:
     cuts: Cuts
 
 
-def facts_of(code: Code, operation: Operation, uniform: Iterable[int] = (), zeros: Iterable[int] = ()) -> Facts:
+def facts_of(
+    code: Code,
+    operation: Operation,
+    uniform: Iterable[int] = (),
+    zeros: Iterable[int] = (),
+    little: Iterable[Operation] = (),
+) -> Facts:
     """Collects what a rule may know of an operation."""
     return Facts(
         tuple(code.shape_of(i) for i in operation.inputs),
         tuple(code.shapes[o] for o in operation.outputs),
         tuple(i in zeros if isinstance(i, int) else i.is_zero for i in operation.inputs),
         tuple(not isinstance(i, int) or not code.shapes[i] or i in uniform for i in operation.inputs),
+        operation in little,
     )
 
 
@@ -166,7 +174,7 @@ class _Namer:
 
     def around(self, operation: Operation, body: Block):
         """Joins what comes into a block and goes out of it with what it is inside."""
-        stacked_from = operation.params["num_carry"] if operation.name == "scan" else None
+        stacked_from = carried(operation) if operation.name == "scan" else None
         pairs = (*zip(operation.inputs, body.inputs, strict=True), *zip(operation.outputs, body.outputs, strict=True))
         count = len(operation.inputs)
         for position, (outer, inner) in enumerate(pairs):

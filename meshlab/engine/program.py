@@ -23,6 +23,7 @@ from .mesh import Mesh
 from .naming import Cuts, Names, facts_of
 from .normal import uniform_values
 from .outline import Copy, Outline, outline_of
+from .pieces import little_slices
 from .rules import Factors, factors_of
 from .values import Argument, Carry, Value
 
@@ -266,8 +267,9 @@ class Program:
     def factors(self) -> dict[Operation, Factors]:
         """The factors of every operation that is no block."""
         uniform, zeros = self.uniform
+        little = little_slices(self.code, self.free)
         return {
-            operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros))
+            operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros, little))
             for operation in walk(self.code.block)
             if not operation.blocks
         }
