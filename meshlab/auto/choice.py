@@ -199,7 +199,7 @@ def _confirmed(plan: Plan, objective: str, found: Solution) -> float:
         MeshlabError: it is not what the solver was told.
     """
     if objective == "memory":
-        value: float = planned_peak(plan, ledger_of(plan.program))
+        value: float = planned_peak(plan)
     else:
         value = plan.wire_bytes
         work = work_of(plan)
