@@ -22,7 +22,6 @@ from ..engine.program import Program
 from ..engine.spec import Spec, split_count
 from .liveness import Entry, Ledger, Line
 
-
 # A ledger, and who lives when in it, is the same under every layout: it is written once for each program.
 _ledgers: weakref.WeakKeyDictionary[Program, Ledger] = weakref.WeakKeyDictionary()
 

@@ -14,18 +14,23 @@ from .ilp import METHOD, Model
 from .liveness import Ledger, peak_bytes
 from .solution import Solution, best_of
 from .space import Space
+from .stopping import NEVER, Watch
 from .tables import Parts, parts_of
 
 
-def least_peak(ledger: Ledger, space: Space) -> Solution:
+def least_peak(ledger: Ledger, space: Space, watch: Watch = NEVER) -> Solution:
     """Finds the layout with the least peak memory.
 
     Args:
         ledger: the operations and tensors.
         space: the legal layouts.
+        watch: whether the search is to stop.
+
+    Raises:
+        Cancelled: it was.
     """
     parts = parts_of(space, (space.free(d for d, _ in e.dims) for e in ledger.entries.values()))
-    model = Model(space, parts)
+    model = Model(space, parts, watch)
     costs = [model.weighed(row) for row in _moments(ledger, space, parts)]
     least, bound = model.minimise(model.greatest(costs))
     model.minimise(-1 * model.splits())
