@@ -146,7 +146,7 @@ class Explorer(Showing, Gestures):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All runs, oldest first."""
+        """All runs, oldest first; only the last one has its arrays."""
         return self._runs.all
 
     @property

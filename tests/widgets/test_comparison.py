@@ -1,4 +1,4 @@
-"""Auto beside the manual layout: searching, found, taken over, failed, cancelled; and what follows as the board changes.
+"""Auto beside the manual layout: searching, found, taken over, failed, cancelled; and what follows on the board.
 
 Searches are held at a gate, one for each objective, so that a test decides which of them ends first.
 """
@@ -19,7 +19,7 @@ from meshlab.widgets import costing as costing_module
 from meshlab.widgets import explorer as explorer_module
 from meshlab.widgets import searches as searches_module
 from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.intents import Auto
+from meshlab.widgets.intents import Auto, Refused
 from meshlab.widgets.protocol import shared_state
 from tests.widgets import small
 
@@ -154,7 +154,7 @@ def test_a_search_that_ends_first_does_not_end_the_next(explorer: Explorer, gate
 
 
 def test_a_search_is_cancelled(explorer: Explorer, gates: Gates) -> None:
-    assert explorer.cancel_auto().reason == "There is no search to cancel."
+    assert explorer.cancel_auto() == Refused("There is no search to cancel.", code="nothing")
     gates.ask(explorer, "traffic")
     search = explorer.comparison
     assert search is not None
@@ -168,7 +168,12 @@ def test_a_search_is_cancelled(explorer: Explorer, gates: Gates) -> None:
 
 def test_a_script_that_waits_is_told_that_its_search_was_cancelled(explorer: Explorer) -> None:
     """The real search, cancelled as soon as the board says that it has begun."""
-    explorer.subscribe(lambda what: explorer.cancel_auto() if shown(explorer)["phase"] == "searching" else None)
+
+    def cancel(what: str) -> None:
+        if shown(explorer)["phase"] == "searching":
+            explorer.cancel_auto()
+
+    explorer.subscribe(cancel)
     with pytest.raises(Cancelled, match="was cancelled before it had found the best layout"):
         explorer.auto("traffic")
     assert shown(explorer)["phase"] == "cancelled"
