@@ -5,9 +5,7 @@ Searches are held at a gate, one for each objective, so that a test decides whic
 
 from __future__ import annotations
 
-import dataclasses
 import threading
-from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -16,27 +14,12 @@ import meshlab as ml
 from meshlab.auto import Cancelled
 from meshlab.auto.ledger import planned_peak
 from meshlab.widgets import costing as costing_module
-from meshlab.widgets import explorer as explorer_module
 from meshlab.widgets import searches as searches_module
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.intents import Auto, Refused
 from meshlab.widgets.protocol import shared_state
 from tests.widgets import small
-
-
-@dataclasses.dataclass(frozen=True)
-class Found:
-    """What `ml.auto.layout` gives, as far as the Explorer looks at it."""
-
-    plan: Any
-    proof: str = "the least of all legal layouts"
-
-    @property
-    def layout(self) -> Any:
-        return self.plan.layout
-
-
-FINDS = {"traffic": "hidden:model", "memory": "batch:data hidden:model"}
+from tests.widgets.gates import FINDS, Found, Gate, Gates
 
 
 @pytest.fixture
@@ -50,37 +33,9 @@ def searching(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> Explorer:
     return explorer
 
 
-class Gates:
-    """Searches that end when they are let: at the gate of their objective, whether they were cancelled or not."""
-
-    def __init__(self):
-        self.waiting: dict[str, threading.Event] = defaultdict(threading.Event)
-        self.open: dict[str, threading.Event] = defaultdict(threading.Event)
-        self.threads: list[threading.Thread] = []
-
-    def best(self, program: Any, mesh: Any, objective: str, cancel: Any) -> Found:
-        self.threads.append(threading.current_thread())
-        self.waiting[objective].set()
-        assert self.open[objective].wait(60)
-        return Found(program.plan(mesh, FINDS[objective]))
-
-    def ask(self, explorer: Explorer, objective: str) -> None:
-        assert explorer.apply(Auto(objective))
-        assert self.waiting[objective].wait(60)
-
-    def end(self, objective: str) -> None:
-        """Lets the searches for an objective end, and waits until none goes on that was let."""
-        self.open[objective].set()
-        for thread in self.threads:
-            if objective in thread.name:
-                thread.join(60)
-
-
 @pytest.fixture
 def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
-    made = Gates()
-    monkeypatch.setattr(searches_module, "best", made.best)
-    return made
+    return Gates(monkeypatch)
 
 
 def shown(explorer: Explorer) -> dict:
@@ -205,13 +160,7 @@ def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pyte
     """Nothing is worked out for a drop but what takes no time; the rest follows without a new revision."""
     searching.auto("traffic")
     found = shown(searching)["rows"][1]
-    gate, there, held_of = threading.Event(), threading.Event(), explorer_module.held_of
-
-    def held(plan: Any, document: Any) -> int:
-        assert gate.wait(60)
-        return held_of(plan, document)
-
-    monkeypatch.setattr(searching.holding, "_work", held)
+    gate, there = Gate(monkeypatch, searching.holding), threading.Event()
     monkeypatch.setattr(costing_module, "PATIENCE", 0.0)
     searching.place("batch", "data")
     revision, view = searching.revision, shared_state(searching)["view"]
@@ -219,7 +168,7 @@ def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pyte
     assert (yours["layout"], yours["peak"], yours["bytes"]) == ("batch:data", None, searching.plan.wire_bytes)
     assert auto == found
     searching.subscribe(lambda what: there.set() if what == "costs" else None)
-    gate.set()
+    gate.open.set()
     assert there.wait(60)
     assert searching.revision == revision
     assert shared_state(searching)["view"]["comparison"]["rows"][0]["peak"] == planned_peak(searching.plan)

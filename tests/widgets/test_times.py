@@ -21,6 +21,7 @@ from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.held import fits_told, timeline_view
 from meshlab.widgets.protocol import answer, shared_state
 from meshlab.widgets.sources import figure_view, figures_behind, figures_view, scaled
+from tests.widgets.gates import Gate
 from tests.widgets.test_machines import own
 
 LAYOUTS = ["", "batch:data", "batch:data hidden:model", "batch:data+model"]
@@ -196,19 +197,6 @@ def test_a_long_timeline_keeps_its_peak() -> None:
     shown = timeline_view(points, 100)
     assert len(shown) == 100
     assert shown[-1]["bytes"] == 999
-
-
-class Gate:
-    """Holds whatever is worked out of documents until it is opened."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, costing: costing_module.Costing):
-        self.reached, self.open, self._work = threading.Event(), threading.Event(), costing._work
-        monkeypatch.setattr(costing, "_work", self.work)
-
-    def work(self, plan, document):
-        self.reached.set()
-        assert self.open.wait(60)
-        return self._work(plan, document)
 
 
 def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
