@@ -31,7 +31,6 @@ from .setting import CAUSAL, Numbers, Setting
 LOOKUPS = frozenset(("gather", "dynamic_slice", "slice", "split"))
 # What changes a part of its first operand, in place.
 UPDATES = {"dynamic_update_slice": 1, "scatter": 2, "scatter-add": 2, "scatter_add": 2, "scatter-max": 2}
-PRODUCTS, MEMORY, LAUNCH = "products", "memory", "launch"
 
 
 @dataclasses.dataclass(frozen=True)

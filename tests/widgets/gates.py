@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from meshlab.widgets import searches
+from meshlab.widgets.costing import Costing
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.intents import Auto
 
