@@ -1,4 +1,4 @@
-"""A pipeline as a program: stages are a dim, a tick moves every stage's work to the next, microbatches enter in turn."""
+"""A pipeline as a program: stages are a dim, a tick hands all work to the next stage, microbatches enter in turn."""
 
 from __future__ import annotations
 
