@@ -61,7 +61,7 @@ def _root(node: ast.expr) -> ast.expr:
 
 def _foreign(name: str) -> bool:
     """Whether a name is of a dependency: not of ours, and not of Python's own library, which says what is private."""
-    package = name.split(".")[0]
+    package = name.split(".", maxsplit=1)[0]
     return package not in OURS and package not in sys.stdlib_module_names
 
 
