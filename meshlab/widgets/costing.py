@@ -24,8 +24,9 @@ from ..engine.pause import no_collection
 from .document import Document
 
 KEPT = 64
-# Seconds that a drop waits for, and the price of one that is not made yet; what took longer last time comes later.
-PATIENCE, PREVIEW = 0.02, 0.3
+# Seconds that a drop waits for its costs, and for what is held beside Auto's layout; and that the price of one waits
+# which is not made yet. What took longer last time comes later.
+PATIENCE, PATIENCE_HELD, PREVIEW = 0.02, 0.002, 0.3
 # Seconds that whoever draws has first, since two threads at once take longer for both; and that a next drop may take
 # until the costs of this one are wanted no longer.
 AHEAD = 0.1
@@ -84,6 +85,8 @@ class Costing(Generic[T]):
         work: works it out of a plan and its document.
         tell: called when something is there for which nobody has waited.
         took: seconds that the first is guessed to take.
+        patience: seconds that whoever draws waits for it.
+        background: does what nobody waits for.
     """
 
     def __init__(
@@ -91,13 +94,14 @@ class Costing(Generic[T]):
         plan_at: Callable[[Document], Any],
         work: Callable[[Any, Document], T],
         tell: Callable[[], Any],
+        *,
         took: float,
+        patience: float,
+        background: Background,
     ):
         self._plan_at, self._work, self._tell = plan_at, work, tell
         self._known: dict[Document, T] = {}
-        self._wanted: Document | None = None
-        self._busy = False
-        self._took = took
+        self._took, self._patience, self._background = took, patience, background
         self._forgotten = 0  # how often
         self._lock = threading.Lock()
         self._one_at_a_time = threading.Lock()
@@ -136,32 +140,43 @@ class Costing(Generic[T]):
 
     def soon(self, document: Document) -> T | None:
         """Returns what is worked out of a document if that is known or found out quickly; else None, and it follows."""
-        if document in self._known or self._took < PATIENCE:
+        if document in self._known or self._took < self._patience:
             return self.of(document)
-        with self._lock:
-            self._wanted = document
-            if not self._busy:
-                self._busy = True
-                threading.Thread(target=self._follow, daemon=True).start()
+        self._background.follow(self, lambda: (self.of(document), self._tell()))
         return None
 
     def quickly(self, document: Document) -> T | None:
         """Returns what is worked out of a document if that is known or found out quickly; else None."""
         return self.of(document) if document in self._known or self._took < PREVIEW else None
 
-    def _follow(self):
-        """Works out what is wanted last, until nothing is."""
+
+class Background:
+    """Does what is to follow, one thing after the other, in a thread that ends when there is nothing more to do."""
+
+    def __init__(self):
+        self._wanted: dict[Any, Callable[[], Any]] = {}
+        self._busy = False
+        self._lock = threading.Lock()
+
+    def follow(self, who: Any, action: Callable[[], Any]) -> None:
+        """Has something done soon, in place of what the same one wanted before and has not been begun."""
+        with self._lock:
+            self._wanted[who] = action
+            if not self._busy:
+                self._busy = True
+                threading.Thread(target=self._work, name="meshlab-costs", daemon=True).start()
+
+    def _work(self):
         while True:
             clock.sleep(AHEAD)
             with self._lock:
-                document, self._wanted = self._wanted, None
-                if document is None:
+                if not self._wanted:
                     self._busy = False
                     return
+                action = self._wanted.pop(next(iter(self._wanted)))
             try:
-                self.of(document)
+                action()
             except BaseException:
                 with self._lock:
                     self._busy = False  # the next that asks begins anew
                 raise
-            self._tell()

@@ -33,7 +33,7 @@ from ..engine.layout import Layout
 from ..engine.legality import resolve
 from ..engine.mesh import Mesh
 from .changes import document_after, machine_refused, refused
-from .costing import EACH, EACH_HELD, Costing, costs_of, held_of
+from .costing import EACH, EACH_HELD, PATIENCE, PATIENCE_HELD, Background, Costing, costs_of, held_of
 from .document import Document, ExplorerError, History, read_document
 from .gestures import Gestures
 from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
@@ -72,8 +72,11 @@ class Explorer(Showing, Gestures):
         self.lock = threading.RLock()
         self._plans: dict[Document, Any] = {}
         operations = sum(1 for _ in walk(program.code.block))
-        self.costing = Costing(self.plan_at, costs_of, self._costed, operations * EACH)
-        self.holding = Costing(self.plan_at, held_of, self._costed, operations * EACH_HELD)
+        later = Background()
+        costs = {"took": operations * EACH, "patience": PATIENCE, "background": later}
+        held = {"took": operations * EACH_HELD, "patience": PATIENCE_HELD, "background": later}
+        self.costing = Costing(self.plan_at, costs_of, self._costed, **costs)
+        self.holding = Costing(self.plan_at, held_of, self._costed, **held)
         machine, own = machine_on(mesh)
         self._own: dict[str, Hardware] = dict(own)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())

@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from meshlab.auto.ledger import planned_peak
-from meshlab.widgets import costing
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.palette import count_bytes
 from tests.browser.blank import BlankBoard
@@ -88,7 +87,6 @@ def test_what_a_device_holds_follows_a_drop(open_board, explorer: Explorer, monk
     board = open_board()
     yours = panel(board).locator("[data-row='manual'] .mlb-bar-value")
     expect(yours).to_have_text(count_bytes(planned_peak(explorer.plan)))
-    monkeypatch.setattr(costing, "PATIENCE", 0.0)
     gate, there = Gate(monkeypatch, explorer.holding), threading.Event()
     explorer.subscribe(lambda what: there.set() if what == "costs" else None)
     with board.next_revision():

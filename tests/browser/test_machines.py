@@ -80,7 +80,6 @@ def test_the_last_costs_stay_until_the_new_ones_are_there(
     explorer.on("cpu")
     board = open_board()
     before = board.root.locator(".mlb-step-value").inner_text()
-    monkeypatch.setattr(costing, "PATIENCE", 0.0)
     monkeypatch.setattr(costing, "PREVIEW", 0.0)  # a drag that rests asks for a price
     gate = Gate(monkeypatch, explorer.costing)
     there = threading.Event()

@@ -39,10 +39,10 @@ def pipeline(w, v, xs):
 
 def step(w, v, xs):
     def loss(weights):
-        return ml.square(pipeline(*weights, xs)).mean()
+        return ml.square(pipeline(weights[0], weights[1], xs)).mean()
 
     value, grads = jax.value_and_grad(loss)((w, v))
-    return value, *(weight - 0.1 * grad for weight, grad in zip((w, v), grads, strict=True))
+    return value, w - 0.1 * grads[0], v - 0.1 * grads[1]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,6 @@ import pytest
 import meshlab as ml
 from meshlab.auto import Cancelled
 from meshlab.auto.ledger import planned_peak
-from meshlab.widgets import costing as costing_module
 from meshlab.widgets import searches as searches_module
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.intents import Auto, Refused
@@ -161,7 +160,6 @@ def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pyte
     searching.auto("traffic")
     found = shown(searching)["rows"][1]
     gate, there = Gate(monkeypatch, searching.holding), threading.Event()
-    monkeypatch.setattr(costing_module, "PATIENCE", 0.0)
     searching.place("batch", "data")
     revision, view = searching.revision, shared_state(searching)["view"]
     yours, auto = view["comparison"]["rows"]

@@ -202,7 +202,6 @@ def test_a_long_timeline_keeps_its_peak() -> None:
 def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer.on("v5e")
     explorer.view()
-    monkeypatch.setattr(costing_module, "PATIENCE", 0.0)
     gate = Gate(monkeypatch, explorer.costing)
     told: queue.Queue[str] = queue.Queue()
     explorer.subscribe(told.put)
@@ -230,7 +229,6 @@ def test_what_is_known_does_not_wait_for_what_is_worked_out(
     """Whoever takes a drop back sees its costs at once."""
     explorer.on("v5e")
     before = explorer.view()["time"]
-    monkeypatch.setattr(costing_module, "PATIENCE", 0.0)
     gate = Gate(monkeypatch, explorer.costing)
     explorer.place("hidden", "model")
     assert shared_state(explorer)["view"]["pending"]
