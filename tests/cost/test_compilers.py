@@ -55,7 +55,7 @@ def small():
 
 
 def children():
-    found = subprocess.run(["ps", "-eo", "ppid,args"], capture_output=True, text=True, check=True).stdout
+    found = subprocess.run(["ps", "-wweo", "ppid,args"], capture_output=True, text=True, check=True).stdout
     lines = (line.split(None, 1) for line in found.splitlines())
     return [args for parent, args in lines if parent == str(os.getpid()) and "meshlab.cost.compiling" in args]
 
@@ -260,7 +260,7 @@ from meshlab.models import zoo
 
 def leave(progress):
     if progress.stage == "compiling":
-        print(subprocess.run(["ps", "-eo", "pid,ppid,args"], capture_output=True, text=True).stdout, flush=True)
+        print(subprocess.run(["ps", "-wweo", "pid,ppid,args"], capture_output=True, text=True).stdout, flush=True)
         os._exit(7)
 
 program = {model.name: model for model in zoo.models()}["diffusion_sgd"].trace()
