@@ -7,11 +7,14 @@ LAB_ARGS ?=
 # Two test processes on two cores; not more than eight on a big machine, for each holds its own JAX.
 WORKERS  := $(shell n=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); [ $$n -gt 8 ] && echo 8 || echo $$n)
 TESTS    :=
+# Which layouts `make newest` and `make oldest` draw; and what they run beside them: what is read of JAX, auto, notebooks.
+SEED       := 0
+ENDS_TESTS := tests/engine/test_jax_compat.py tests/test_tested.py tests/auto/test_choice.py tests/test_notebooks.py
 PYTEST   := $(BIN)/python -m pytest
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test check lint format types js unit notebooks browser bench compilers sweep constraints clean system
+.PHONY: help lab test check lint format types js unit notebooks browser bench compilers newest oldest sweep constraints clean system
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -80,6 +83,23 @@ compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of
 bench: system ## Benchmarks: trace, plan, re-plan, drop to redrawn chart
 	@$(BIN)/python -m benchmarks
 
+# Both ends of the versions that are tested, each in an environment of its own, with nothing pinned but those ends.
+define at_an_end
+	@PYTHON="$(PYTHON)" MAKECMDGOALS=$@ sh scripts/venv.sh .$@ $(1)
+	@echo "Installing meshlab and JupyterLab into .$@ ($$(.$@/bin/python --version), a minute or two)."
+	@.$@/bin/python -m pip --disable-pip-version-check install -qq --upgrade --upgrade-strategy eager \
+	    --editable '.[notebook]' pytest hypothesis $(2)
+	@rm -f .$@/sweep.jsonl
+	@.$@/bin/python -W error -m meshlab.verify --each 3 --seed $(SEED) $(if $(SAMPLE),--checked 4) --journal .$@/sweep.jsonl
+	@.$@/bin/python -m pytest -q $(ENDS_TESTS)
+endef
+
+newest: ## All models, auto and the notebook on the newest Python, JAX, NumPy and PuLP (SAMPLE=1 checks few, SEED=1 others)
+	$(call at_an_end,newest,)
+
+oldest: ## The same on the oldest that are promised
+	$(call at_an_end,3.11,$$(.oldest/bin/python meshlab/tested.py))
+
 sweep: $(VENV)/.dev ## Predicted collectives against compiled programs, over many random layouts (resumable, long)
 	@$(BIN)/python -m meshlab.verify --layouts 200 --journal sweep.jsonl
 
@@ -90,4 +110,4 @@ constraints: ## Take the newest versions, and write down which (run `make test` 
 	@mv $(VENV)/new constraints.txt
 
 clean: ## Remove what make has made, but not your notebooks
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis tests/browser/artifacts benchmarks/results
+	rm -rf $(VENV) .newest .oldest .pytest_cache .ruff_cache .hypothesis tests/browser/artifacts benchmarks/results

@@ -1,6 +1,7 @@
 """meshlab: lay a named model out on a mesh of devices, see what it costs and why, and run it."""
 
 from . import auto as auto
+from . import tested as tested
 from .cost.compiled import Compiled as Compiled
 from .cost.compilers import compile_for as compile_for
 from .cost.crossing import crossover as crossover
@@ -108,3 +109,5 @@ from .engine.transforms import vmap as vmap
 from .widgets.explorer import Explorer as Explorer
 from .widgets.explorer import explore as explore
 from .widgets.training import Training as Training
+
+tested.warn()

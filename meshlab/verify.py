@@ -1,10 +1,12 @@
 """The sweep: every program under many legal layouts, predicted = compiled and sharded = unsharded.
 
     python -m meshlab.verify --layouts 200 --journal sweep.jsonl
+    python -m meshlab.verify --each 3 --checked 8 --seed 5     three layouts of each are planned, those of 8 checked
 
-The layouts of a program are spread over its loss and its steps of training. Each case is one line in the journal, so a
-sweep that was stopped goes on where it was. The table at the end says for each program how many layouts were checked
-and how many failed, with commit and versions; the exit status is the number of failures, at most 125.
+The layouts of a program are spread over its loss and its steps of training; with `--each`, every one of these has so
+many. Each case is one line in the journal, so a sweep that was stopped goes on where it was. The table at the end says
+for each program how many layouts were checked, how many were only planned, and how many failed, with commit and
+versions; the exit status is the number of failures, at most 125.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import json
 import os
 import pathlib
 import platform
+import random
 import subprocess
 import sys
 import time
@@ -41,7 +44,9 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m meshlab.verify", description="Checks every model under many legal layouts."
     )
     parser.add_argument("--layouts", type=int, default=200, help="layouts for each program (default: 200)")
-    parser.add_argument("--seed", type=int, default=0, help="which layouts are drawn (default: 0)")
+    parser.add_argument("--each", type=int, help="layouts for each model of a program, in place of --layouts")
+    parser.add_argument("--checked", type=int, help="how many models are checked; all others are only planned")
+    parser.add_argument("--seed", type=int, default=0, help="which layouts are drawn, and which models are checked")
     parser.add_argument("--models", nargs="*", help="names of models or programs (default: all)")
     parser.add_argument(
         "--journal", type=pathlib.Path, default=pathlib.Path("sweep.jsonl"), help="where results are kept"
@@ -55,11 +60,14 @@ def main(arguments: list[str] | None = None) -> int:
     if unknown:
         parser.error(f"no model {', '.join(unknown)}; there are {', '.join(sorted(known))}")
     chosen = [m for m in every if not options.models or {m.name, m.program} & set(options.models)]
+    few = len(chosen) if options.checked is None else min(options.checked, len(chosen))
+    checked = random.Random(options.seed).sample(chosen, few)
     sharing = Counter(m.program for m in chosen)
     done = _read(options.journal)
     with options.journal.open("a") as journal:
         for model in chosen:
-            for line in sweep(model, options.seed, -(-options.layouts // sharing[model.program]), done):
+            count = options.each or -(-options.layouts // sharing[model.program])
+            for line in sweep(model, options.seed, count, done, check=model in checked):
                 journal.write(json.dumps(line) + "\n")
                 journal.flush()
                 done[_key(line)] = line
@@ -77,10 +85,18 @@ def _every() -> tuple[Model, ...]:
         return models()
 
 
-def sweep(model: Model, seed: int, count: int, done: dict[Case, dict]) -> Iterator[dict[str, Any]]:
-    """Checks a model under layouts drawn at random, but for those that are done; yields a line for each."""
+def sweep(model: Model, seed: int, count: int, done: dict[Case, dict], check: bool = True) -> Iterator[dict[str, Any]]:
+    """Checks a model under layouts drawn at random, but for those that are done; yields a line for each.
+
+    Args:
+        model: the model.
+        seed: which layouts are drawn.
+        count: how many.
+        done: what is done already.
+        check: whether plans are compiled and run; else they are only made.
+    """
     program = model.trace()
-    data = model.data(seed)
+    data = model.data(seed) if check else None
     for mesh, layout in draw(program, seed, count):
         case = {"program": model.program, "model": model.name, "mesh": dict(mesh.shape), "layout": layout.to_dict()}
         if _key(case) not in done:
@@ -88,31 +104,36 @@ def sweep(model: Model, seed: int, count: int, done: dict[Case, dict]) -> Iterat
     jax.clear_caches()
 
 
-def check_case(program: Program, mesh: Mesh, layout: Layout, data: tuple) -> dict[str, Any]:
-    """Checks one layout of a program; an error is a failure as well, and is told."""
+def check_case(program: Program, mesh: Mesh, layout: Layout, data: tuple | None) -> dict[str, Any]:
+    """Checks one layout of a program, or only plans it where there is no data; an error is a failure, and is told."""
     start = time.perf_counter()
     try:
-        report = program.plan(mesh, layout).check(*data)
-        found = {"ok": report.ok, "report": None if report.ok else str(report)}
+        plan = program.plan(mesh, layout)
+        report = None if data is None else plan.check(*data)
+        found = {"ok": report is None or report.ok, "report": str(report) if report and not report.ok else None}
     except Exception as error:
         found = {"ok": False, "report": f"{type(error).__name__}: {error}"}
-    return found | {"seconds": round(time.perf_counter() - start, 3)}
+    return found | {"checked": data is not None, "seconds": round(time.perf_counter() - start, 3)}
 
 
 def table(lines: list[dict[str, Any]]) -> str:
     """The results by program, with what they were found with."""
-    checked, failed = (
-        Counter(line["program"] for line in lines),
-        Counter(line["program"] for line in lines if not line["ok"]),
-    )
+    every = Counter(line["program"] for line in lines)
+    planned = Counter(line["program"] for line in lines if not line["checked"])
+    failed = Counter(line["program"] for line in lines if not line["ok"])
     seconds = Counter()
     for line in lines:
         seconds[line["program"]] += line["seconds"]
-    rows = [f"{name:24}{n:9,}{failed[name]:9,}{seconds[name] / n:12.2f}" for name, n in checked.items()]
-    total = f"{'all':24}{sum(checked.values()):9,}{sum(failed.values()):9,}"
+    rows = [
+        f"{name:24}{n - planned[name]:9,}{planned[name]:9,}{failed[name]:9,}{seconds[name] / n:12.2f}"
+        for name, n in every.items()
+    ]
+    total = f"{'all':24}{every.total() - planned.total():9,}{planned.total():9,}{failed.total():9,}"
     found = (f"commit {_commit()}", f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}")
     versions = " · ".join((*found, f"Python {platform.python_version()}"))
-    return "\n".join([f"{'program':24}{'layouts':>9}{'failed':>9}{'s a case':>12}", *rows, total, versions])
+    return "\n".join(
+        [f"{'program':24}{'checked':>9}{'planned':>9}{'failed':>9}{'s a case':>12}", *rows, total, versions]
+    )
 
 
 def _commit() -> str:
@@ -127,7 +148,7 @@ def _read(journal: pathlib.Path) -> dict[Case, dict]:
     if not journal.exists():
         return {}
     lines = [json.loads(line) for line in journal.read_text().splitlines() if line.endswith("}")]
-    return {_key(line): line for line in lines}
+    return {_key(line): {"checked": True, **line} for line in lines}
 
 
 def _key(line: dict[str, Any]) -> Case:

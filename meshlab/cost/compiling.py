@@ -26,8 +26,9 @@ from typing import Any
 import jax
 import numpy as np
 from jax import export
-from jax.experimental import topologies
 from jax.sharding import AxisType, Mesh
+
+from ..engine.jax_compat import absent_devices
 
 
 def main(folder: pathlib.Path) -> int:
@@ -51,11 +52,10 @@ def _end_with_parent() -> None:
 def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
     _write(folder / "stage", "lowering")
     begun = time.perf_counter()
-    topology = topologies.get_topology_desc(
-        platform=request["platform"], **{request["named"]: request["topology"]}, **request["options"]
-    )
+    known = {request["named"]: request["topology"], **request["options"]}
+    found = absent_devices(request["platform"], **known)
     names, sizes = zip(*request["axes"], strict=True)
-    devices = _ordered(topology.devices, request["order"])
+    devices = _ordered(found, request["order"])
     mesh = Mesh(np.array(devices).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
     program = export.deserialize(bytearray((folder / "program.bin").read_bytes()))
     shardings = program.in_shardings_jax(mesh)

@@ -19,6 +19,7 @@ from jax.extend.core import Literal
 
 from ..engine.code import item_bytes
 from ..engine.exchange import traced
+from ..engine.jax_compat import call, opened
 from ..engine.rules import names_where
 from ..engine.steps import Compute
 from .dataflow import Key
@@ -29,8 +30,6 @@ from .nodes import Buffer, Node
 if TYPE_CHECKING:
     from .building import Scope
 
-# Where the jaxprs of calls are kept among their parameters.
-_CALLS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 # What takes a part of an array, or joins some: of one array whole, XLA takes it away (`AlgebraicSimplifier`).
 _PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part))
 _forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -64,11 +63,11 @@ class _Walk:
 
     def run(self, closed: Any, reads: Sequence[int]) -> list[int]:
         """Adds the equations of a jaxpr; returns the nodes of its results."""
-        jaxpr = closed.jaxpr if hasattr(closed, "jaxpr") else closed
+        jaxpr = opened(closed)
         known: dict[Any, int] = dict(zip(jaxpr.invars, reads, strict=True))
-        for variable in jaxpr.constvars:
+        for variable, _ in jaxpr.constants:
             known[variable] = self.add("source", (), variable.aval)
-        for equation in jaxpr.eqns:
+        for equation in jaxpr.equations:
             self.equation(equation, known)
         return [self.read(atom, known) for atom in jaxpr.outvars]
 
@@ -86,8 +85,8 @@ class _Walk:
     def equation(self, equation: Any, known: dict[Any, int]):
         """Adds one equation."""
         name, params = equation.primitive.name, equation.params
-        inner = next((params[p] for p in _CALLS if p in params), None)
-        if inner is not None and name not in ("scan", "while", "cond"):
+        inner = call(equation)
+        if inner is not None:
             reads = [self.read(atom, known) for atom in equation.invars]
             known.update(zip(equation.outvars, self.run(inner, reads), strict=True))
             return

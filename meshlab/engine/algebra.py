@@ -46,8 +46,6 @@ _FOLDED: dict[str, Callable[..., Any]] = {
     "sqrt": np.sqrt,
     "convert_element_type": np.asarray,
 }
-# Names of one operator.
-_SAME = {"add_any": "add", "eq_to": "eq", "lt_to": "lt", "le_to": "le"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +68,6 @@ class Algebra:
             dtype: of its result.
             told: its parameters as what tells it from another of the same name.
         """
-        name = _SAME.get(name, name)
         if str(dtype) == "bool" and name in ("mul", "max"):
             name = "and" if name == "mul" else "or"
         folded = self._folded(name, inputs, dtype)

@@ -27,6 +27,7 @@ import jax
 from jax.extend import backend
 
 from .errors import MeshError
+from .jax_compat import PLAIN_GENERATOR, setting
 
 # Collectives among 320 and more simulated devices were seen to deadlock, after which XLA ends the process.
 LIMIT = 64
@@ -34,7 +35,7 @@ LIMIT = 64
 # For XLA_FLAGS where many small programs are compiled for CPU and none is timed: machine code without optimization,
 # from the plainer of XLA's two generators. Measured: compiled four to eight times as fast, with the same collectives.
 # That generator's scatters at int8 positions are wrong (jaxlib 0.10.2), so it is for no user's program.
-QUICK_COMPILES = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+QUICK_COMPILES = " ".join(("--xla_backend_optimization_level=0", *PLAIN_GENERATOR))
 
 _LOG = logging.getLogger("meshlab")
 
@@ -84,7 +85,7 @@ def devices(n: int) -> list[Any]:
     if not _started() and count <= LIMIT:
         # Whatever else is attached, the CPU back end that starts now will have enough devices.
         jax.config.update("jax_num_cpu_devices", max(count, _configured()))
-    asked_for_cpu = jax.config.values["jax_platforms"] == "cpu"
+    asked_for_cpu = setting("jax_platforms") == "cpu"
     if not asked_for_cpu:
         attached = jax.devices()
         if attached[0].platform != "cpu" and len(attached) >= count:
@@ -103,6 +104,15 @@ def _say_once(text: str) -> None:
     _LOG.warning(text)
 
 
+def platform() -> str:
+    """Returns the platform that programs run on: "cpu", "tpu", "gpu" or, where JAX was told which, "cuda" or "rocm".
+
+    JAX's back ends are not started for it: where none has started and none was chosen, devices are simulated on CPU.
+    """
+    chosen = (setting("jax_platforms") or "").split(",")[0]
+    return chosen or (jax.default_backend() if _started() else "cpu")
+
+
 def describe(found: Sequence[Any]) -> str:
     """Returns what devices are, in words: "8 simulated CPU devices", "4 GPU devices (NVIDIA H100)"."""
     kind, plural = found[0].device_kind, "s" * (len(found) != 1)
@@ -116,13 +126,14 @@ def compiler_options(found: Sequence[Any]) -> dict[str, Any]:
 
     XLA for CPU ends the process when devices reach a collective more than 40 seconds apart, which simulated devices on
     few cores do; they are given ten minutes. It also takes out the barriers around recomputed pieces before it merges
-    equal expressions, which would undo the recomputation, and is kept from it.
+    equal expressions, which would undo the recomputation, and is kept from it; then it must not make a function of its
+    own of a small loop either, since its generator for those knows no barriers and ends the process.
     """
     if found[0].platform != "cpu":
         return {}
     return {
         "xla_cpu_collective_call_terminate_timeout_seconds": 600,
-        "xla_disable_hlo_passes": "cse_barrier_expander",
+        "xla_disable_hlo_passes": "cse_barrier_expander,small-while-loop-hoisting",
     }
 
 
@@ -144,20 +155,20 @@ def _check_limit(count: int, asking: str) -> int:
 
 def _started() -> bool:
     """Tells whether JAX has started its back ends; from then on it refuses other numbers of CPU devices."""
-    setting = jax.config.values["jax_num_cpu_devices"]
+    configured = setting("jax_num_cpu_devices")
     try:
-        jax.config.update("jax_num_cpu_devices", setting + 1)
+        jax.config.update("jax_num_cpu_devices", configured + 1)
     except RuntimeError:
         return True
-    jax.config.update("jax_num_cpu_devices", setting)
+    jax.config.update("jax_num_cpu_devices", configured)
     return False
 
 
 def _configured() -> int:
     """Returns how many CPU devices JAX was told to make: by its setting, else by XLA's flag, else one."""
-    setting = jax.config.values["jax_num_cpu_devices"]
+    configured = setting("jax_num_cpu_devices")
     flag = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
-    return setting if setting > 0 else int(flag[1]) if flag else 1
+    return configured if configured > 0 else int(flag[1]) if flag else 1
 
 
 def _cpu_devices() -> list[Any]:

@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal as JaxLiteral
 from jax.extend.core import Primitive
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from .code import Code, Literal, Operation, nbytes
+from .jax_compat import needed, opened, with_shape
 from .loops import LOOPS
 from .outline import Copy
 from .parts import counted
@@ -62,7 +62,7 @@ class Exchange(NamedTuple):
 
 
 _asked = Primitive("asked")
-_asked.def_abstract_eval(lambda x, *, answer, **told: x.update(shape=answer))
+_asked.def_abstract_eval(lambda x, *, answer, **told: with_shape(x, answer))
 
 
 class _Recorder:
@@ -241,7 +241,8 @@ def traced(step: Compute, program: Program, sizes: Mapping[str, int]) -> Any:
         operands = [value.value if isinstance(value, Literal) else next(waiting) for value in inputs]
         return list(LOCAL_FORMS[step.operation.name].run(recorder, local, operands))
 
-    return _needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
+    # No compiler sends what only unused results need.
+    return needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
 
 
 def _recorded(step: Compute, program: Program, sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
@@ -254,12 +255,6 @@ def _recorded(step: Compute, program: Program, sizes: Mapping[str, int]) -> tupl
     return tuple(_Trace(closed, alike).exchanges())
 
 
-def _needed(closed: Any, used: Sequence[bool]) -> Any:
-    """A jaxpr rid of what only unused results need: no compiler sends that."""
-    kept, _ = dce_jaxpr(closed.jaxpr, list(used), instantiate=True)
-    return closed.replace(jaxpr=kept)
-
-
 class _Trace:
     """The jaxpr of a local form: what it marks, and how what is sent is made.
 
@@ -269,10 +264,10 @@ class _Trace:
     """
 
     def __init__(self, closed: Any, operands: Sequence[int]):
-        self.equations = closed.jaxpr.eqns
-        self.operands = dict(zip(closed.jaxpr.invars, operands, strict=True))
-        constants = zip(closed.jaxpr.constvars, closed.consts, strict=True)
-        self.constants = {v: _digest(np.asarray(c).tobytes()) for v, c in constants}
+        jaxpr = opened(closed)
+        self.equations = jaxpr.equations
+        self.operands = dict(zip(jaxpr.invars, operands, strict=True))
+        self.constants = {v: _digest(np.asarray(c).tobytes()) for v, c in jaxpr.constants}
         self.makers = {out: (e, i) for e in self.equations for i, out in enumerate(e.outvars)}
 
     def exchanges(self) -> Iterator[Exchange]:

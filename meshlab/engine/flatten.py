@@ -13,28 +13,19 @@ else that of what reads it. Its own counts only where the jaxpr that it stands i
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
-from jax.extend import core as jex
+from jax.extend.core import Literal as JaxLiteral
 
+from . import jax_compat
 from .code import Block, Code, Input, Literal, Operation, walk
-from .source import Source, is_backward, names_own_lines, source_of
+from .devices import platform
+from .jax_compat import REMAT, Opened, opened
+from .source import Source, names_own_lines, source_of
 
-# The inner jaxpr of each call that is only wrapping, by the parameter that holds it.
-_INLINED = {
-    "jit": "jaxpr",
-    "pjit": "jaxpr",
-    "closed_call": "call_jaxpr",
-    "core_call": "call_jaxpr",
-    "custom_jvp_call": "call_jaxpr",
-    "custom_vjp_call": "call_jaxpr",
-    "custom_lin": "call_jaxpr",
-}
 # What says where values lie, or whether they are kept: layouts do.
 _UNHEARD = ("device_put", "sharding_constraint", "name")
-# Their jaxprs are kept by JAX, for every caller of the function.
-_KEPT = ("jit", "pjit", "custom_jvp_call", "custom_vjp_call")
-REMAT = ("remat2", "checkpoint", "remat")
 
 
 class _Flattener:
@@ -59,29 +50,25 @@ class _Flattener:
         self.constants[number] = array
         return number
 
-    def block(self, jaxpr: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
+    def block(self, jaxpr: Opened, inputs: list[Input], made: list[Operation]) -> list[Input]:
         """Appends the operations of a jaxpr to `made`; returns its outputs."""
-        known: dict[Any, Input] = dict(zip(jaxpr.invars, inputs, strict=True))
+        known: dict[Any, Input] = {v: self.constant(array, v.aval) for v, array in jaxpr.constants}
+        known.update(zip(jaxpr.invars, inputs, strict=True))
 
         def read(atom: Any) -> Input:
-            return Literal(atom.val) if isinstance(atom, jex.Literal) else known[atom]
+            return Literal(atom.val) if isinstance(atom, JaxLiteral) else known[atom]
 
-        for equation in jaxpr.eqns:
+        for equation in jaxpr.equations:
             outputs = self.equation(equation, [read(a) for a in equation.invars], made)
             known.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def closed(self, closed: Any, inputs: list[Input], made: list[Operation], kept: bool = False) -> list[Input]:
         """The same for a jaxpr that may bring constants; `kept` are those that JAX keeps for other callers."""
-        jaxpr = getattr(closed, "jaxpr", closed)
-        constants = [
-            self.constant(c, v.aval) for c, v in zip(getattr(closed, "consts", ()), jaxpr.constvars, strict=True)
-        ]
-        outside, own = self.own, names_own_lines(jaxpr)
+        outside, own = self.own, names_own_lines(closed)
         if own or (kept and own is False):
             self.own = own
-        inside = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-        outputs = self.block(inside, constants + inputs, made)
+        outputs = self.block(opened(closed), inputs, made)
         self.own = outside
         return outputs
 
@@ -97,56 +84,58 @@ class _Flattener:
     def equation(self, equation: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
         name = equation.primitive.name
         source = (source_of(equation) if self.own else None) or self.around
-        if name in _INLINED:
-            return self.inlined(equation.params[_INLINED[name]], inputs, made, source, name in _KEPT)
+        wrapped = jax_compat.call(equation)
+        if wrapped is not None:
+            return self.inlined(wrapped, inputs, made, source, jax_compat.is_kept(equation))
+        expanded = jax_compat.expanded(equation)
+        if expanded is not None:
+            outside, self.backward = self.backward, self.backward or jax_compat.is_backward(equation)
+            outputs = self.inlined(expanded, inputs, made, source)
+            self.backward = outside
+            return outputs
         if name in _UNHEARD:
             return inputs
         if name == "optimization_barrier" and len(inputs) > 1:
             # One for each value: they lie on the mesh each in its own way, and what is not read is dead.
             alone = [
-                equation.replace(invars=[equation.invars[i]], outvars=[out]) for i, out in enumerate(equation.outvars)
+                jax_compat.changed(equation, invars=[given], outvars=[out])
+                for given, out in zip(equation.invars, equation.outvars, strict=True)
             ]
             return [self.equation(one, [value], made)[0] for one, value in zip(alone, inputs, strict=True)]
         if name == "custom_linear_solve":
-            solve, lengths = equation.params["jaxprs"].solve, equation.params["const_lengths"]
-            start = lengths.matvec + lengths.vecmat
-            known = inputs[start : start + lengths.solve]
-            return self.inlined(solve, [*known, *inputs[sum(lengths) :]], made, source)
-        if name in REMAT and not (equation.params["prevent_cse"] and equation.params["differentiated"]):
-            return self.inlined(equation.params["jaxpr"], inputs, made, source)
+            solve, reads = jax_compat.solver(equation)
+            return self.inlined(solve, [inputs[i] for i in reads], made, source)
+        nested = jax_compat.nested(equation)
+        platforms = jax_compat.platforms(equation)
+        if nested and platforms is not None:
+            # Only the branch of the platform is compiled.
+            branch = nested.bodies[_branch(platforms)]
+            return self.inlined(branch.jaxpr, inputs[branch.constants], made, source)
+        if nested and name in REMAT and not jax_compat.is_barrier(equation):
+            return self.inlined(nested.bodies[0].jaxpr, inputs, made, source)
         # Inside a block of the backward pass everything runs there, what is recomputed as well.
-        backward = self.backward or is_backward(equation)
+        backward = self.backward or jax_compat.is_backward(equation)
         outside = self.backward, self.around
         self.backward, self.around = backward, source
-        inputs, blocks = self.blocks(equation, inputs)
+        blocks = tuple(self.body(body.jaxpr, inputs[body.constants]) for body in nested.bodies) if nested else ()
         self.backward, self.around = outside
+        inputs = inputs[nested.inputs] if nested else inputs
         outputs = [self.value(v.aval) for v in equation.outvars]
         made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, blocks))
         return list(outputs)
 
     def body(self, closed: Any, constants: list[Input]) -> Block:
         """A block of its own: the first inputs are read from outside, the others are fresh values."""
-        jaxpr = getattr(closed, "jaxpr", closed)
-        fresh = [self.value(v.aval) for v in jaxpr.invars[len(constants) :]]
+        fresh = [self.value(v.aval) for v in opened(closed).invars[len(constants) :]]
         made: list[Operation] = []
         outputs = self.closed(closed, [*constants, *fresh], made)
         return Block(tuple(fresh), tuple(made), tuple(outputs))
 
-    def blocks(self, equation: Any, inputs: list[Input]) -> tuple[list[Input], tuple[Block, ...]]:
-        """The blocks inside an equation, and the inputs that they do not read from outside by themselves."""
-        name, params = equation.primitive.name, equation.params
-        if name == "scan":
-            count = params["num_consts"]
-            return inputs[count:], (self.body(params["jaxpr"], inputs[:count]),)
-        if name == "while":
-            tested, count = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
-            body = self.body(params["body_jaxpr"], inputs[tested:count])
-            return inputs[count:], (body, self.body(params["cond_jaxpr"], inputs[:tested]))
-        if name == "cond":
-            return inputs[:1], tuple(self.body(branch, inputs[1:]) for branch in params["branches"])
-        if name in REMAT:
-            return inputs, (self.body(params["jaxpr"], []),)
-        return inputs, ()
+
+def _branch(platforms: Sequence[tuple[str, ...] | None]) -> int:
+    """The branch for the platform that programs run on; one that is for all platforms comes last."""
+    here = {"gpu": {"gpu", "cuda", "rocm"}}.get(platform(), {platform()})
+    return next(i for i, names in enumerate(platforms) if names is None or here.intersection(names))
 
 
 def _with_readers_lines(operations: list[Operation]) -> list[Operation]:
@@ -167,8 +156,7 @@ def _with_readers_lines(operations: list[Operation]) -> list[Operation]:
 def flatten(closed: Any) -> Code:
     """Returns the code of a closed jaxpr; its constants become further inputs of the outermost block."""
     flattener = _Flattener()
-    jaxpr = closed.jaxpr
-    arguments = [flattener.value(v.aval) for v in jaxpr.invars]
+    arguments = [flattener.value(v.aval) for v in opened(closed).invars]
     made: list[Operation] = []
     outputs = flattener.closed(closed, list(arguments), made)
     made = _with_readers_lines(made)

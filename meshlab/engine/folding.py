@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from . import jax_compat
 from .code import Block, Code, Input, Literal, Operation, use_counts
 
 # What each reduction ignores. A maximum ignores the least number of its dtype, which for floats alone is -inf.
@@ -88,9 +89,9 @@ def _sliding(operation: Operation) -> tuple[Sequence[int], str]:
 
 
 def _changed(operation: Operation, inputs: tuple[Any, ...], first: Any, params: dict[str, Any]) -> Operation:
-    equation = operation.equation
     integers = {name: tuple(_integers(one) for one in value) for name, value in params.items()}
-    equation = equation.replace(invars=[first, *equation.invars[1:]], params=equation.params | integers)
+    invars = [first, *operation.equation.invars[1:]]
+    equation = jax_compat.changed(operation.equation, invars=invars, params=operation.params | integers)
     return dataclasses.replace(operation, inputs=inputs, equation=equation)
 
 
@@ -120,7 +121,7 @@ def _cut_itself(operation: Operation, makers: Mapping[int, Operation], uses: Seq
         covered = (result[axis] - 1) * stride + span
         padding.append((low, covered - low - (left[numbers.lhs_spec[2 + j]] - 1) * spread - 1))
     changed = _changed(made, made.inputs, made.equation.invars[0], {"padding": tuple(padding)})
-    equation = changed.equation.replace(outvars=operation.equation.outvars)
+    equation = jax_compat.changed(changed.equation, outvars=operation.equation.outvars)
     return dataclasses.replace(changed, outputs=operation.outputs, equation=equation)
 
 
@@ -141,6 +142,6 @@ def _turned_itself(operation: Operation, makers: Mapping[int, Operation]) -> Ope
             contracted[side] = tuple(int(order[a]) for a in contracted[side])
             batched[side] = tuple(int(order[a]) for a in batched[side])
     numbers = (tuple(contracted), tuple(batched))
-    equation = operation.equation
-    equation = equation.replace(invars=invars, params=equation.params | {"dimension_numbers": numbers})
+    params = operation.params | {"dimension_numbers": numbers}
+    equation = jax_compat.changed(operation.equation, invars=invars, params=params)
     return dataclasses.replace(operation, inputs=tuple(inputs), equation=equation)

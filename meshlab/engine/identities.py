@@ -20,16 +20,31 @@ from .terms import Number
 if TYPE_CHECKING:
     from .algebra import Algebra
 
-# What holds of a value and itself, where it is no float.
-_REFLEXIVE = {"eq": True, "ge": True, "le": True, "ne": False, "gt": False, "lt": False}
-
 Rule = Callable[["Algebra", list[Number], Any, dict[str, Any]], Number | None]
+IDENTITIES: dict[str, Rule] = {}
+
+
+def spelt(*names: str) -> Callable[[Rule], Rule]:
+    """Registers in which other way the terms of some primitives are written."""
+
+    def register(function: Rule) -> Rule:
+        IDENTITIES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
 
 
 def _is_float(dtype: Any) -> bool:
     return jnp.issubdtype(dtype, jnp.inexact)
 
 
+@spelt("add_any")
+def _add_any(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
+    """How differentiation adds up cotangents."""
+    return a.of("add", *inputs, dtype=dtype)
+
+
+@spelt("add")
 def _add(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     for x, other in (inputs, inputs[::-1]):
         number = a.number_of(other)
@@ -64,6 +79,7 @@ def _is_power_of_two(number: np.ndarray | None) -> bool:
     return abs(np.frexp(np.float64(number))[0]) == 0.5
 
 
+@spelt("sub")
 def _sub(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
     if x == y and not _is_float(dtype):
@@ -73,6 +89,7 @@ def _sub(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return None
 
 
+@spelt("mul")
 def _mul(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
     for one, other in ((x, y), (y, x)):
@@ -101,6 +118,7 @@ def _mul(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return None
 
 
+@spelt("div")
 def _div(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
     number = a.number_of(y)
@@ -134,22 +152,27 @@ def _div(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return a.of("mul", x, inverse, dtype=dtype)
 
 
+@spelt("neg")
 def _neg(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
     return a.operand(inputs[0]) if a.is_a(inputs[0], "neg") else None
 
 
+@spelt("not")
 def _not(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
     return a.operand(inputs[0]) if a.is_a(inputs[0], "not") else None
 
 
+@spelt("abs")
 def _abs(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
     return inputs[0] if a.is_never_negative(inputs[0]) else None
 
 
+@spelt("square")
 def _square(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
     return a.of("mul", inputs[0], inputs[0], dtype=dtype)
 
 
+@spelt("integer_pow")
 def _integer_pow(a: Algebra, inputs: list[Number], dtype: Any, params: dict) -> Number:
     """By squaring, as JAX lowers it."""
     (x,), exponent = inputs, params["y"]
@@ -164,6 +187,7 @@ def _integer_pow(a: Algebra, inputs: list[Number], dtype: Any, params: dict) -> 
     return found if exponent >= 0 else a.of("div", one, found, dtype=dtype)
 
 
+@spelt("pow")
 def _pow(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
     exponent = a.number_of(y)
@@ -174,12 +198,14 @@ def _pow(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return None
 
 
+@spelt("sqrt")
 def _sqrt(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     term = a.terms[inputs[0]]
     is_square = term.name == "mul" and term.inputs[0] == term.inputs[1] and jnp.issubdtype(dtype, jnp.floating)
     return a.of("abs", term.inputs[0], dtype=dtype) if is_square else None
 
 
+@spelt("log")
 def _log(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     term = a.terms[inputs[0]]
     if term.name == "exp":
@@ -191,20 +217,24 @@ def _log(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return None
 
 
+@spelt("exp2")
 def _exp2(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
     return a.of("exp", a.of("mul", inputs[0], a.constant(np.log(2), dtype), dtype=dtype), dtype=dtype)
 
 
+@spelt("logistic")
 def _logistic(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
     one = a.constant(1, dtype)
     below = a.of("add", a.of("exp", a.of("neg", inputs[0], dtype=dtype), dtype=dtype), one, dtype=dtype)
     return a.of("div", one, below, dtype=dtype)
 
 
+@spelt("max")
 def _max(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     return _extremum(a, inputs, dtype, "max")
 
 
+@spelt("min")
 def _min(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     return _extremum(a, inputs, dtype, "min")
 
@@ -231,6 +261,7 @@ def _extremum(a: Algebra, inputs: list[Number], dtype: Any, name: str) -> Number
     return None
 
 
+@spelt("clamp")
 def _clamp(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     low, x, high = inputs
     if a.terms[low].name == a.terms[high].name == "const":
@@ -238,10 +269,12 @@ def _clamp(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Numbe
     return a.of("min", a.of("max", x, low, dtype=dtype), high, dtype=dtype)
 
 
+@spelt("and")
 def _and(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     return _bitwise(a, inputs, dtype, keeps=-1, decides=0)
 
 
+@spelt("or")
 def _or(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     return _bitwise(a, inputs, dtype, keeps=0, decides=-1)
 
@@ -256,19 +289,27 @@ def _bitwise(a: Algebra, inputs: list[Number], dtype: Any, keeps: int, decides: 
     return None
 
 
+@spelt("xor")
 def _xor(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     return a.constant(0, dtype) if inputs[0] == inputs[1] else None
 
 
-def _compare(name: str) -> Rule:
+def _compared_with_itself(holds: bool) -> Rule:
+    """A comparison that holds, or does not, of a value and itself, where it is no float."""
+
     def compare(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
         x, y = inputs
         is_exact = not a.terms[x].dtype.startswith(("float", "bfloat", "complex", "key"))
-        return a.constant(_REFLEXIVE[name], dtype) if x == y and is_exact else None
+        return a.constant(holds, dtype) if x == y and is_exact else None
 
     return compare
 
 
+spelt("eq", "ge", "le")(_compared_with_itself(True))
+spelt("ne", "gt", "lt")(_compared_with_itself(False))
+
+
+@spelt("convert_element_type")
 def _convert(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     term = a.terms[inputs[0]]
     if term.dtype == str(dtype):
@@ -291,6 +332,11 @@ def _part(position: int) -> Rule:
     return part
 
 
+spelt("real")(_part(0))
+spelt("imag")(_part(1))
+
+
+@spelt("select_n")
 def _select(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     which, *cases = inputs
     number = a.number_of(which)
@@ -303,6 +349,7 @@ def _select(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Numb
     return None
 
 
+@spelt("bitcast_convert_type")
 def _bitcast(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     (x,) = inputs
     while a.is_a(x, "bitcast_convert_type"):
@@ -310,32 +357,3 @@ def _bitcast(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Num
     if a.terms[x].dtype == str(dtype):
         return x
     return None if x == inputs[0] else a.make("bitcast_convert_type", [x], dtype, dtype)
-
-
-IDENTITIES: dict[str, Rule] = {
-    "abs": _abs,
-    "add": _add,
-    "and": _and,
-    "bitcast_convert_type": _bitcast,
-    "clamp": _clamp,
-    "convert_element_type": _convert,
-    "div": _div,
-    "exp2": _exp2,
-    "imag": _part(1),
-    "integer_pow": _integer_pow,
-    "log": _log,
-    "logistic": _logistic,
-    "max": _max,
-    "min": _min,
-    "mul": _mul,
-    "neg": _neg,
-    "not": _not,
-    "or": _or,
-    "pow": _pow,
-    "real": _part(0),
-    "select_n": _select,
-    "sqrt": _sqrt,
-    "square": _square,
-    "sub": _sub,
-    "xor": _xor,
-} | {name: _compare(name) for name in _REFLEXIVE}

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 from .code import Operation, walk
 from .errors import LayoutError, closest, listed, some
 from .layout import Layout, LayoutLike
+from .loops import carried
 from .mesh import Mesh
 from .outcome import fitting
 from .source import Source
@@ -340,7 +341,7 @@ def _carried_problems(
         dataclasses.replace(
             problem,
             text=f"{problem.text} It is the next `{source}`, and has its rules.",
-            fix=f'Give `{place}` rules of its own, {{"{place}": {{…}}}}, or trace with `carry` without `{carry.parameter}`.',
+            fix=f"Give `{place}` rules of its own, or trace with a `carry` that leaves `{carry.parameter}` out.",
         )
         for problem in _stored_problems(program, plain, place, own)
     ]
@@ -351,8 +352,8 @@ def scanned_dims(program: Program) -> dict[str, Operation]:
     found: dict[str, Operation] = {}
     for operation in walk(program.code.block):
         if operation.name == "scan":
-            carried = operation.params["num_carry"]
-            for value in (*operation.inputs[carried:], *operation.outputs[carried:]):
+            count = carried(operation)
+            for value in (*operation.inputs[count:], *operation.outputs[count:]):
                 name = program.dims_of(value)[0] if isinstance(value, int) else None
                 if name:
                     found.setdefault(name, operation)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from . import jax_compat
 from .code import Block, Input, Literal, Operation
 
 LOOPS = ("scan", "while")
@@ -16,13 +17,13 @@ _FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 def carried(operation: Operation) -> int:
     """How many values a loop carries from turn to turn."""
-    return operation.params["num_carry"] if operation.name == "scan" else len(operation.inputs)
+    return jax_compat.carries(operation.equation) if operation.name == "scan" else len(operation.inputs)
 
 
 def turns(operation: Operation) -> int | None:
     """How often the body of a loop runs, or None where only running tells."""
     if operation.name == "scan":
-        return operation.params["length"]
+        return jax_compat.scan_options(operation.equation)["length"]
     body, test = operation.blocks
     compared = _made(test, test.outputs[0])
     if compared is None or compared.name not in _FLIPPED:

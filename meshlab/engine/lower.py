@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec
 
 from .code import Input, Literal
 from .exchange import crossed_axes, local_of
+from .jax_compat import scan_options
 from .loops import carried
 from .padding import cut, grown, neutralized
 from .permutation import permutation
@@ -177,13 +178,13 @@ class Lowering:
 
     def scan(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
         """A loop over slices: carries and stacks come in, carries and stacks go out."""
-        params, count = step.operation.params, carried(step.operation)
+        count = carried(step.operation)
 
         def turn(carry, slices):
             made = self.enter(step, 0, (*carry, *slices), shards)
             return tuple(_like(m, c) for m, c in zip(made, carry, strict=False)), tuple(made[count:])
 
-        starts, given = self.starts(step, operands), {k: params[k] for k in ("length", "reverse", "unroll")}
+        starts, given = self.starts(step, operands), scan_options(step.operation.equation)
         carry, stacked = lax.scan(turn, starts, tuple(operands[count:]), **given)
         return (*carry, *stacked)
 

@@ -17,15 +17,13 @@ which is where data may move. `tag_p` says that this value has a place of its ow
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import jax
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+
+from .jax_compat import linear_primitive
 
 Names = tuple[str | None, ...]
-_Params = dict[str, Any]
 
 
 def _with_gap(names: Names, axis: int) -> Names:
@@ -33,44 +31,23 @@ def _with_gap(names: Names, axis: int) -> Names:
     return (*names[:axis], None, *names[axis:])
 
 
-def _identity_primitive(
-    name: str,
-    reverse: Callable[[_Params], _Params] = lambda params: params,
-    batch: Callable[[_Params, int], _Params] = lambda params, axis: params,
-) -> Primitive:
-    """Makes a linear identity primitive.
-
-    Args:
-        name: what it is called in a jaxpr.
-        reverse: its parameters, for the cotangent.
-        batch: its parameters and the position of a new axis, for `vmap`.
-    """
-    primitive = Primitive(name)
-    primitive.def_impl(lambda operand, **params: operand)
-    primitive.def_abstract_eval(lambda operand, **params: operand)
-
-    def transpose(cotangent, _, **params):
-        return [primitive.bind(cotangent, **reverse(params))]
-
-    def batched(operands, axes, **params):
-        return primitive.bind(*operands, **batch(params, axes[0])), axes[0]
-
-    ad.deflinear2(primitive, transpose)
-    batching.primitive_batchers[primitive] = batched
-    mlir.register_lowering(primitive, lambda context, operand, **params: [operand])
-    return primitive
+def _identity(operand: Any, **_params: Any) -> Any:
+    return operand
 
 
-name_p = _identity_primitive(
+name_p = linear_primitive(
     "dim_names",
+    _identity,
+    transpose=lambda params: params,
     batch=lambda params, axis: {"names": _with_gap(params["names"], axis)},
 )
-rename_p = _identity_primitive(
+rename_p = linear_primitive(
     "rename",
-    reverse=lambda params: {"before": params["after"], "after": params["before"]},
+    _identity,
+    transpose=lambda params: {"before": params["after"], "after": params["before"]},
     batch=lambda params, axis: {key: _with_gap(names, axis) for key, names in params.items()},
 )
-tag_p = _identity_primitive("tag")
+tag_p = linear_primitive("tag", _identity, transpose=lambda params: params, batch=lambda params, _: params)
 
 
 def mark_names(array: jax.Array, names: Names) -> jax.Array:

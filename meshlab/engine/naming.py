@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from .classes import Classes, Seed
 from .code import Block, Code, Input, Operation, walk
 from .errors import TraceError
+from .loops import carried
 from .named import AxisName, Merged, Sizes
 from .rules import Factors, Facts, factors_of
 from .rules.shaping import aligned
@@ -166,7 +167,7 @@ class _Namer:
 
     def around(self, operation: Operation, body: Block):
         """Joins what comes into a block and goes out of it with what it is inside."""
-        stacked_from = operation.params["num_carry"] if operation.name == "scan" else None
+        stacked_from = carried(operation) if operation.name == "scan" else None
         pairs = (*zip(operation.inputs, body.inputs, strict=True), *zip(operation.outputs, body.outputs, strict=True))
         count = len(operation.inputs)
         for position, (outer, inner) in enumerate(pairs):

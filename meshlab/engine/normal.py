@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .code import Block, Code, Literal, Operation
-from .flatten import REMAT
+from .jax_compat import REMAT, has_effects
 from .loops import LOOPS
 from .rules import ELEMENTWISE
 from .sharing import Known, Sharing
@@ -60,7 +60,7 @@ def _split_invariant(body: Block, outside: set[int]) -> tuple[list[Operation], B
     known = set(outside) - set(body.inputs)
     invariant, varying = [], []
     for operation in body.operations:
-        movable = not operation.blocks and not operation.equation.effects
+        movable = not operation.blocks and not has_effects(operation.equation)
         if movable and all(i in known for i in operation.reads):
             invariant.append(operation)
             known.update(operation.outputs)
@@ -73,7 +73,7 @@ def _drop_dead(block: Block) -> Block:
     needed = {o for o in block.outputs if isinstance(o, int)}
     kept = []
     for operation in reversed(block.operations):
-        if not needed.intersection(operation.outputs) and not operation.equation.effects:
+        if not needed.intersection(operation.outputs) and not has_effects(operation.equation):
             continue
         needed.update(operation.reads)
         blocks = tuple(map(_drop_dead, operation.blocks))

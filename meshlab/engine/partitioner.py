@@ -40,11 +40,12 @@ from .check import Totals, predicted_totals
 from .code import Block, Input, Literal, Operation
 from .devices import compiler_options, devices
 from .errors import LayoutError, MeshlabError, closest, some
-from .flatten import REMAT
 from .hlo import HloCollective, read_collectives, totals
 from .hlo_groups import read_groups
 from .hlo_text import parse_module
+from .jax_compat import REMAT, scan_options
 from .legality import uneven
+from .loops import carried
 from .lower import partition_spec
 from .relayout import wire_factor
 from .run import flat_arguments, jax_mesh, output_tree
@@ -294,7 +295,7 @@ class _Evaluation:
 
     def scan(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
         """A scan, whose carry is constrained alike where it comes in and where it is handed on."""
-        body, count = operation.body, operation.params["num_carry"]
+        body, count = operation.body, carried(operation)
         assert body is not None
         dtypes = [v.aval.dtype for v in operation.equation.outvars[:count]]
 
@@ -305,8 +306,7 @@ class _Evaluation:
             made = self.inside(body, (*before, *slices), values)
             return carry(made), made[count:]
 
-        options = {name: operation.params[name] for name in ("length", "reverse", "unroll")}
-        last, stacked = lax.scan(turn, carry(operands), list(operands[count:]), **options)
+        last, stacked = lax.scan(turn, carry(operands), list(operands[count:]), **scan_options(operation.equation))
         return [*last, *stacked]
 
     def turn_while(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:

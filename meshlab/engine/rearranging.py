@@ -8,6 +8,7 @@ in or taken from stays the same term.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,19 @@ from .code import Operation
 from .rules import names_where
 from .terms import Number, Shape, Term, Terms, places, squeezed
 
-Maker = Callable[[Algebra, Operation, list[Number]], Number | None]
+Maker = Callable[[Algebra, Operation, list[Number]], Number | list[Number] | None]
+# How the terms of primitives are made that are no elementwise operators: of each result, if there are several.
+REARRANGING: dict[str, Maker] = {}
+
+
+def made(*names: str) -> Callable[[Any], Any]:
+    """Registers how the terms of some primitives are made."""
+
+    def register(function: Maker) -> Maker:
+        REARRANGING.update(dict.fromkeys(names, function))
+        return function
+
+    return register
 
 
 def _operand_shape(operation: Operation, position: int = 0) -> Shape:
@@ -28,10 +41,12 @@ def _result(operation: Operation) -> Any:
     return operation.equation.outvars[0].aval
 
 
+@made(*names_where(lambda traits: traits.identity))
 def _same(_algebra: Algebra, _operation: Operation, inputs: list[Number]) -> Number:
     return inputs[0]
 
 
+@made(*names_where(lambda traits: traits.kind == "bitcast" and not traits.identity))
 def _reshape(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     if operation.name == "reshape" and operation.params["dimensions"] is not None:
         return None
@@ -50,6 +65,7 @@ def reshaped(terms: Terms, number: Number, shape: Shape) -> Number:
     )
 
 
+@made("broadcast_in_dim")
 def _broadcast(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
     shape, target = _operand_shape(operation), _result(operation).shape
     where = places(target)
@@ -71,6 +87,7 @@ def _tuple(params: Any) -> tuple[int, ...]:
     return params
 
 
+@made("transpose")
 def _transpose(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
     shape = _operand_shape(operation)
     where = places(shape)
@@ -90,6 +107,7 @@ def transposed(terms: Terms, number: Number, order: tuple[int, ...]) -> Number:
     return terms.make("transpose", order, (number,), tuple(term.shape[axis] for axis in order), term.dtype)
 
 
+@made(*names_where(lambda traits: traits.kind == "reduce"))
 def _reduce(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     shape = _operand_shape(operation)
     where = places(shape)
@@ -98,14 +116,12 @@ def _reduce(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Num
     if told:
         return None
     count = math.prod(shape[a] for a in operation.params["axes"])
-    return reduced(algebra, operation.name, inputs[0], axes, count, _result(operation).dtype)
+    return reduced(algebra, operation.name, inputs[0], axes, count)
 
 
-def reduced(
-    algebra: Algebra, name: str, number: Number, axes: tuple[int, ...], count: int, dtype: Any
-) -> Number | None:
+def reduced(algebra: Algebra, name: str, number: Number, axes: tuple[int, ...], count: int) -> Number | None:
     """A term reduced over some of its axes, which hold `count` elements together."""
-    terms = algebra.terms
+    terms, dtype = algebra.terms, algebra.terms[number].dtype
     term = terms[number]
     if count == 0:
         return None
@@ -114,7 +130,7 @@ def reduced(
     if term.name == "const":
         return _reduced_constant(algebra, name, number, count, dtype)
     if name == "reduce_sum" and term.name == "neg":
-        inner = reduced(algebra, name, term.inputs[0], axes, count, dtype)
+        inner = reduced(algebra, name, term.inputs[0], axes, count)
         return None if inner is None else algebra.of("neg", inner, dtype=dtype)
     if term.name == name:
         first = _tuple(term.params)
@@ -136,6 +152,7 @@ def _reduced_constant(algebra: Algebra, name: str, number: Number, count: int, d
     return number if name in ("reduce_max", "reduce_min", "reduce_and", "reduce_or") else None
 
 
+@made("dot_general")
 def _dot(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     """A contraction that leaves no axis of either operand alone is a sum of products."""
     contracted, batched = operation.params["dimension_numbers"]
@@ -154,9 +171,10 @@ def _dot(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number
     riding = len(batched[0])
     where = places(ordered)
     axes = tuple(where[a] for a in range(riding, len(ordered)) if ordered[a] != 1)
-    return reduced(algebra, "reduce_sum", together, axes, math.prod(ordered[riding:]), dtype)
+    return reduced(algebra, "reduce_sum", together, axes, math.prod(ordered[riding:]))
 
 
+@made("slice")
 def _slice(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     params = operation.params
     strides = params["strides"] or (1,) * len(params["start_indices"])
@@ -164,6 +182,7 @@ def _slice(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Numb
     return sliced(algebra.terms, inputs[0], _operand_shape(operation), [range(*r) for r in ranges])
 
 
+@made("dynamic_slice")
 def _dynamic_slice(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     shape, sizes = _operand_shape(operation), operation.params["slice_sizes"]
     starts = []
@@ -230,27 +249,32 @@ def _piece(terms: Terms, number: Number, ranges: list[range]) -> Number | None:
     return None
 
 
+@made("dynamic_update_slice")
 def _update(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     """What is written over everything is what is written."""
     return inputs[1] if _operand_shape(operation) == _operand_shape(operation, 1) else None
 
 
+@made("scatter")
 def _scatter(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     """The same where no axis is indexed."""
     unindexed = _operand_shape(operation, 1)[-1:] == (0,)
     return inputs[2] if unindexed and _operand_shape(operation) == _operand_shape(operation, 2) else None
 
 
+@made("tile")
 def _tile(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     return inputs[0] if set(operation.params["reps"]) <= {1} else None
 
 
+@made("concatenate")
 def _concatenate(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     along = operation.params["dimension"]
     sizes = [_operand_shape(operation, i)[along] for i in range(len(inputs))]
     return _joined(algebra.terms, inputs, sizes, _result(operation), along)
 
 
+@made("stack")
 def _stack(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     result = _result(operation)
     return _joined(algebra.terms, inputs, [1] * len(inputs), result, operation.params["axis"] % len(result.shape))
@@ -282,7 +306,7 @@ def _in_a_row(terms: Terms, pieces: list[tuple[Number, int]], axis: int) -> Numb
     if len(sources) > 1 or len(alone) > 1 or any(len(ranges) <= axis for ranges in found):
         return None
     runs = [ranges[axis] for ranges in found]
-    is_row = all(a.stop == b.start for a, b in zip(runs, runs[1:], strict=False)) and all(r.step == 1 for r in runs)
+    is_row = all(a.stop == b.start for a, b in itertools.pairwise(runs)) and all(r.step == 1 for r in runs)
     # An axis of which one element was taken before is not the one that the pieces are joined on.
     others = any(len(r) == 1 for a, r in enumerate(found[0]) if a < axis)
     if not is_row or others:
@@ -293,6 +317,7 @@ def _in_a_row(terms: Terms, pieces: list[tuple[Number, int]], axis: int) -> Numb
     )
 
 
+@made("pad")
 def _pad(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     config, shape = operation.params["padding_config"], _operand_shape(operation)
     if all(tuple(c) == (0, 0, 0) for c in config):
@@ -306,6 +331,7 @@ def _pad(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number
     return algebra.terms.make("pad", lows, inputs, squeezed(result.shape), result.dtype)
 
 
+@made("rev")
 def _reverse(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
     terms, shape = algebra.terms, _operand_shape(operation)
     where = places(shape)
@@ -320,6 +346,7 @@ def _reverse(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Nu
     return terms.make("rev", tuple(sorted(axes)), (number,), term.shape, term.dtype)
 
 
+@made("iota")
 def _iota(algebra: Algebra, operation: Operation, _inputs: list[Number]) -> Number:
     result, along = _result(operation), operation.params["dimension"]
     size = result.shape[along]
@@ -329,20 +356,19 @@ def _iota(algebra: Algebra, operation: Operation, _inputs: list[Number]) -> Numb
     return repeated(algebra.terms, line, (places(result.shape)[along],), squeezed(result.shape))
 
 
-def _along_one(parameter: str) -> Maker:
-    """What goes along an axis of size 1 changes nothing."""
-
-    def along_one(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
-        return inputs[0] if _operand_shape(operation)[operation.params[parameter]] == 1 else None
-
-    return along_one
+@made("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
+def _run(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
+    """What runs along an axis of size 1 changes nothing."""
+    return inputs[0] if _operand_shape(operation)[operation.params["axis"]] == 1 else None
 
 
+@made("sort")
 def _sort(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> list[Number] | None:
     """What is sorted along an axis of size 1, its companions included, stays as it is."""
     return inputs if _operand_shape(operation)[operation.params["dimension"]] == 1 else None
 
 
+@made("split")
 def _split(algebra: Algebra, operation: Operation, inputs: list[Number]) -> list[Number]:
     shape, axis, start = _operand_shape(operation), operation.params["axis"], 0
     pieces = []
@@ -353,38 +379,9 @@ def _split(algebra: Algebra, operation: Operation, inputs: list[Number]) -> list
     return pieces
 
 
+@made("unstack")
 def _unstack(algebra: Algebra, operation: Operation, inputs: list[Number]) -> list[Number]:
     shape = _operand_shape(operation)
     axis = operation.params["axis"] % len(shape)
     pieces = ([range(i, i + 1) if a == axis else range(n) for a, n in enumerate(shape)] for i in range(shape[axis]))
     return [sliced(algebra.terms, inputs[0], shape, ranges) for ranges in pieces]
-
-
-# How the terms of primitives are made that are no elementwise operators, and have one result, or several.
-REARRANGING: dict[str, Maker] = (
-    dict.fromkeys(names_where(lambda traits: traits.identity), _same)
-    | dict.fromkeys(names_where(lambda traits: traits.kind == "bitcast" and not traits.identity), _reshape)
-    | dict.fromkeys(names_where(lambda traits: traits.kind == "reduce" and traits.joins), _reduce)
-    | dict.fromkeys("cumsum cumprod cummax cummin cumlogsumexp".split(), _along_one("axis"))
-    | {
-        "broadcast_in_dim": _broadcast,
-        "concatenate": _concatenate,
-        "dot_general": _dot,
-        "dynamic_slice": _dynamic_slice,
-        "dynamic_update_slice": _update,
-        "iota": _iota,
-        "pad": _pad,
-        "rev": _reverse,
-        "scatter": _scatter,
-        "slice": _slice,
-        "sort": _along_one("dimension"),
-        "stack": _stack,
-        "tile": _tile,
-        "transpose": _transpose,
-    }
-)
-REARRANGING_SEVERAL: dict[str, Callable[[Algebra, Operation, list[Number]], list[Number] | None]] = {
-    "sort": _sort,
-    "split": _split,
-    "unstack": _unstack,
-}

@@ -19,6 +19,7 @@ from jax.core import Tracer
 from jax.extend.core import Var
 
 from .errors import TraceError, listed, some
+from .jax_compat import Opened, call, opened
 from .source import Source, source_of, source_of_error
 from .trees import is_tensor, placed_leaves
 
@@ -31,8 +32,6 @@ _FIXES = (
     (jax.errors.TracerArrayConversionError, "Use jax.numpy where NumPy computes with what is traced"),
     (jax.errors.ConcretizationTypeError, _SIZES),
 )
-# The inner jaxpr of calls that return what they compute, by the parameter that holds it.
-_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "custom_jvp_call": "call_jaxpr"}
 
 
 def called(fn: Callable) -> str:
@@ -93,7 +92,7 @@ def admitted(fn: Callable, names: Sequence[str], replaced: dict[str, int | None]
         names: of its parameters.
         replaced: is filled with the places at which its arguments hold another array in the end, each with the number
             of the leaf that it held, if there was one. The function returns these arrays as well, behind its results:
-            `without_replaced` judges them.
+            `refuse_lost` judges them.
     """
 
     @functools.wraps(fn)
@@ -125,16 +124,21 @@ def _held(names: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
     return {place: leaf for name, arg in zip(names, args, strict=True) for place, leaf in placed_leaves(name, arg)}
 
 
-def without_replaced(fn: Callable, closed: Any, replaced: Mapping[str, int | None]) -> Any:
-    """A jaxpr without the outputs behind its results: what its arguments hold in the end, where that was replaced.
+def refuse_lost(name: str, closed: Any, replaced: Mapping[str, int | None]):
+    """Refuses updates that would be lost.
+
+    Args:
+        name: of the function.
+        closed: its jaxpr, with outputs behind its results: what its arguments hold in the end, where that was replaced.
+        replaced: the places of those, as `admitted` finds them.
 
     Raises:
         TraceError: one of them is neither what the argument was nor a result, so that an update would be lost.
     """
     if not replaced:
-        return closed
-    jaxpr, count = closed.jaxpr, len(closed.jaxpr.outvars) - len(replaced)
-    origin_of = _Seen().origin
+        return
+    jaxpr, origin_of = opened(closed), _Seen().origin
+    count = len(jaxpr.outvars) - len(replaced)
     results = {origin_of(jaxpr, variable) for variable in jaxpr.outvars[:count]}
     lost = []
     for variable, (place, number) in zip(jaxpr.outvars[count:], replaced.items(), strict=True):
@@ -143,12 +147,11 @@ def without_replaced(fn: Callable, closed: Any, replaced: Mapping[str, int | Non
             lost.append(place)
     if lost:
         raise TraceError(
-            f"`{called(fn)}` changes what it is given and does not return it, at {some(lost)}. meshlab traces pure"
+            f"`{name}` changes what it is given and does not return it, at {some(lost)}. meshlab traces pure"
             " functions, of which such changes are lost: return what changed. Of a Flax NNX module that is its state:"
             " graph, state = nnx.split(model) before; inside, model = nnx.merge(graph, state) and, after the update,"
             " return nnx.state(model)."
         )
-    return closed.replace(jaxpr=jaxpr.replace(outvars=jaxpr.outvars[:count]))
 
 
 class _Seen:
@@ -157,17 +160,18 @@ class _Seen:
     def __init__(self):
         self.makers: dict[int, dict[Var, tuple[Any, int]]] = {}
 
-    def origin(self, jaxpr: Any, variable: Any) -> tuple:
+    def origin(self, jaxpr: Opened, variable: Any) -> tuple:
         """What a variable is: an earlier one, or what a call made, by the path into it."""
-        if id(jaxpr) not in self.makers:
-            self.makers[id(jaxpr)] = {out: (e, i) for e in jaxpr.eqns for i, out in enumerate(e.outvars)}
-        makers = self.makers[id(jaxpr)]
+        key = id(jaxpr.equations)
+        if key not in self.makers:
+            self.makers[key] = {out: (e, i) for e in jaxpr.equations for i, out in enumerate(e.outvars)}
+        makers = self.makers[key]
         while isinstance(variable, Var) and variable in makers:
             equation, position = makers[variable]
-            if equation.primitive.name not in _CALLS:
+            wrapped = call(equation)
+            if wrapped is None:
                 break
-            inner = equation.params[_CALLS[equation.primitive.name]]
-            inner = getattr(inner, "jaxpr", inner)
+            inner = opened(wrapped)
             inside = self.origin(inner, inner.outvars[position])
             given = [outer for v, outer in zip(inner.invars, equation.invars, strict=True) if inside == (v,)]
             if not given:
@@ -182,11 +186,12 @@ def refuse_leaks(name: str, closed: Any):
     Raises:
         TraceError: there is one.
     """
-    for variable, constant in zip(closed.jaxpr.constvars, closed.consts, strict=True):
+    jaxpr = opened(closed)
+    for variable, constant in jaxpr.constants:
         if isinstance(constant, Tracer):
-            reading = (e for e in closed.jaxpr.eqns if any(i is variable for i in e.invars))
+            reading = (e for e in jaxpr.equations if any(i is variable for i in e.invars))
             where = next((str(s) for e in reading if (s := source_of(e))), "an unknown line")
             raise TraceError(
-                f"`{name}` computes with {variable.aval.str_short()} of another trace, at {where}: an earlier call left"
+                f"`{name}` computes with {variable.aval} of another trace, at {where}: an earlier call left"
                 " it behind, or it belongs to the function around. Make it an argument."
             )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -16,6 +16,14 @@ from jax import lax
 from .code import Input, Literal, Operation
 
 Shape = tuple[int, ...]
+
+
+class Made(NamedTuple):
+    """A value that an operation is to make: its number, shape and dtype."""
+
+    number: int
+    shape: Shape
+    dtype: Any
 
 
 def constant(operation: Operation, number: np.ndarray) -> Operation:
@@ -39,24 +47,21 @@ def cut(operation: Operation, value: int, shape: Shape, ranges: Sequence[range])
     return _instead(operation, _equation(lambda x: lax.slice(x, starts, stops, steps), given), [value])
 
 
-def repeat(
-    line: Operation, value: Input, given: Shape, axes: Sequence[int], made: int, shape: Shape, dtype: Any
-) -> Operation:
-    """What makes `made`, a value repeated along the other axes of a shape, at the line of an operation."""
-    operand = jax.ShapeDtypeStruct(given, dtype)
-    equation = _equation(lambda x: lax.broadcast_in_dim(x, shape, axes), operand)
-    return dataclasses.replace(
-        line, name=equation.primitive.name, equation=equation, inputs=(value,), outputs=(made,), blocks=()
-    )
+def repeat(line: Operation, value: Input, given: Shape, axes: Sequence[int], made: Made) -> Operation:
+    """What makes a value by repeating another one along the axes that are not `axes`, at the line of an operation."""
+    operand = jax.ShapeDtypeStruct(given, made.dtype)
+    equation = _equation(lambda x: lax.broadcast_in_dim(x, made.shape, axes), operand)
+    return _at(line, equation, [value], made)
 
 
-def empty(line: Operation, made: int, shape: Shape, dtype: Any) -> Operation:
-    """What makes `made`, which has no elements, at the line of an operation."""
-    equation = _equation(lambda: lax.full(shape, 0, dtype))
-    inputs = tuple(Literal(atom.val) for atom in equation.invars)
-    return dataclasses.replace(
-        line, name=equation.primitive.name, equation=equation, inputs=inputs, outputs=(made,), blocks=()
-    )
+def empty(line: Operation, made: Made) -> Operation:
+    """What makes a value without elements, at the line of an operation."""
+    equation = _equation(lambda: lax.full(made.shape, 0, made.dtype))
+    return _at(line, equation, [Literal(atom.val) for atom in equation.invars], made)
+
+
+def _at(line: Operation, equation: Any, inputs: Sequence[Input], made: Made) -> Operation:
+    return dataclasses.replace(_instead(line, equation, inputs), outputs=(made.number,), blocks=())
 
 
 def _instead(operation: Operation, equation: Any, inputs: Sequence[Input]) -> Operation:

@@ -2,8 +2,8 @@
 
 A compiler merges equal expressions, in whatever way they are spelt (`terms`), and takes a loop that turns twice alike
 for one; so must the plan, or it would count collectives that never run. It does not run what it knows not to be needed
-either: a branch whose predicate is a constant, a loop without iterations. Operations behind the barrier of a `remat` are
-never merged with those outside: that they run again is their purpose.
+either: a branch whose predicate is a constant, a loop without iterations. Operations behind the barrier of a `remat`
+are never merged with those outside: that they run again is their purpose.
 """
 
 from __future__ import annotations
@@ -17,14 +17,15 @@ import numpy as np
 from . import rewriting
 from .algebra import COMMUTATIVE
 from .code import Block, Code, Input, Literal, Operation
-from .flatten import REMAT
+from .jax_compat import REMAT, changed, has_effects
 from .loops import LOOPS, carried, turns
 from .rearranging import REARRANGING
+from .rules import names_where
 from .terms import Number, squeezed
 from .value_terms import ValueTerms, told_params
 
 # What only gives another shape: it is no less than a reshape of what it reads.
-_SHAPING = ("reshape", "squeeze", "broadcast_in_dim", "expand_dims")
+_SHAPING = names_where(lambda traits: traits.keeps and traits.kind in ("bitcast", "broadcast"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Sharing:
 
     def _of_less(self, operation: Operation, numbers: Sequence[Number], known: Known) -> Operation:
         """The operation, or one that makes the same of less."""
-        if len(numbers) != 1 or operation.equation.effects:
+        if len(numbers) != 1 or has_effects(operation.equation):
             return operation
         (number,), (value,) = numbers, operation.outputs
         found = self.terms.number_of(number)
@@ -200,7 +201,7 @@ class Sharing:
                 Literal(np.asarray(given.value, self.dtypes[value])) if isinstance(given, Literal) else given
             )
         for value in operation.outputs[count:]:
-            made = rewriting.empty(operation, value, self.shapes[value], self.dtypes[value])
+            made = rewriting.empty(operation, self._made(value))
             self._keep(made, self.terms.write(made), known, kept)
 
     def _rename_unchanged(self, operation: Operation):
@@ -238,21 +239,23 @@ class Sharing:
         """What makes each slice of a value, if all are alike."""
         if not isinstance(value, int):
             return None
-        number, shape, dtype = self.terms.of[value], self.shapes[inner], self.dtypes[inner]
+        number = self.terms.of[value]
         found = self.terms.number_of(number)
         if found is not None:
             literal = Literal(found)
-            return rewriting.repeat(operation, literal, (), (), inner, shape, dtype) if shape else literal
+            return rewriting.repeat(operation, literal, (), (), self._made(inner)) if self.shapes[inner] else literal
         repeating = self.terms.repeating(number)
         if repeating is None or squeezed(self.shapes[value]) != self.shapes[value] or 0 in repeating[1]:
             return None
         source, axes = repeating
         for other in known.values.get(source, ()):
             if len(self.shapes[other]) == len(axes):
-                return rewriting.repeat(
-                    operation, other, self.shapes[other], [axis - 1 for axis in axes], inner, shape, dtype
-                )
+                behind = [axis - 1 for axis in axes]
+                return rewriting.repeat(operation, other, self.shapes[other], behind, self._made(inner))
         return None
+
+    def _made(self, value: int) -> rewriting.Made:
+        return rewriting.Made(value, self.shapes[value], self.dtypes[value])
 
     def _stacked_once(self, operation: Operation) -> Operation:
         """Of what a scan stacks several times the first stack is all of them."""
@@ -283,7 +286,7 @@ def _one_sum(operation: Operation, makers: Mapping[int, Operation]) -> Operation
     source = maker.equation.invars[0]
     kept = [axis for axis in range(source.aval.ndim) if axis not in maker.params["axes"]]
     axes = sorted({*maker.params["axes"], *(kept[axis] for axis in operation.params["axes"])})
-    equation = operation.equation.replace(invars=[source], params=operation.params | {"axes": tuple(axes)})
+    equation = changed(operation.equation, invars=[source], params=operation.params | {"axes": tuple(axes)})
     return dataclasses.replace(operation, equation=equation, inputs=maker.inputs)
 
 
@@ -295,12 +298,12 @@ def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any])
         inner: for values of the block that is compared, their numbers counted from its start.
         names: the names of each value's axes.
     """
-    if operation.name in REMAT or operation.equation.effects:
+    if operation.name in REMAT or has_effects(operation.equation):
         return None
     inputs: tuple = tuple(_input_key(i, inner) for i in operation.inputs)
     if operation.name in COMMUTATIVE:
         inputs = tuple(sorted(inputs, key=str))
-    params = told_params(operation.params)
+    params = told_params(operation.equation)
     blocks = tuple(_block_key(block, inner, names) for block in operation.blocks)
     called = tuple(names[o] for o in operation.outputs) if names else ()
     return None if params is None or None in blocks else (operation.name, inputs, params, blocks, called)

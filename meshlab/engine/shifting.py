@@ -12,8 +12,8 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax import lax
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
+
+from .jax_compat import linear_primitive
 
 
 def shifted(array: Any, *, axis: int, offset: int, wrap: bool) -> Any:
@@ -31,19 +31,9 @@ def shifted(array: Any, *, axis: int, offset: int, wrap: bool) -> Any:
     return lax.concatenate((zeros, part) if offset > 0 else (part, zeros), axis)
 
 
-shift_p = Primitive("shift")
-shift_p.def_impl(shifted)
-shift_p.def_abstract_eval(lambda operand, **params: operand)
-mlir.register_lowering(shift_p, mlir.lower_fun(shifted, multiple_results=False))
-
-
-def _transpose(cotangent: Any, _: Any, *, axis: int, offset: int, wrap: bool) -> list[Any]:
-    return [shift_p.bind(cotangent, axis=axis, offset=-offset, wrap=wrap)]
-
-
-def _batch(operands: Any, axes: Any, *, axis: int, offset: int, wrap: bool) -> tuple[Any, int]:
-    return shift_p.bind(operands[0], axis=axis + (axes[0] <= axis), offset=offset, wrap=wrap), axes[0]
-
-
-ad.deflinear2(shift_p, _transpose)
-batching.primitive_batchers[shift_p] = _batch
+shift_p = linear_primitive(
+    "shift",
+    shifted,
+    transpose=lambda params: params | {"offset": -params["offset"]},
+    batch=lambda params, axis: params | {"axis": params["axis"] + (axis <= params["axis"])},
+)

@@ -16,10 +16,11 @@ import dataclasses
 import functools
 import linecache
 import os
-import re
 import sys
 import sysconfig
 from typing import Any
+
+from .jax_compat import defined_at, frames, opened
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _MODELS = os.path.join(_PACKAGE, "models") + os.sep
@@ -27,8 +28,6 @@ _LIBRARIES = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "
 # Libraries wherever they lie: one may be installed from a checkout.
 _KNOWN = ("jax", "jaxlib", "flax", "optax", "equinox")
 _PYTHON = tuple({sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "platstdlib")})
-# How a jaxpr says which function it is the trace of: `relu at /path/functions.py:71`.
-_DEFINED = re.compile(r" at (?P<file>.+):(?P<line>\d+)$")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,10 +93,9 @@ def _known_folders() -> list[str]:
 
 def source_of(equation: Any) -> Source | None:
     """Returns the user's line that a jaxpr equation comes from, or None where there is none."""
-    traceback = equation.source_info.traceback
-    for frame in traceback.frames if traceback is not None else ():
-        if _rank(frame.file_name) == 0:
-            return Source(frame.file_name, frame.line_num, frame.function_name.rsplit(".", 1)[-1])
+    for frame in frames(equation):
+        if _rank(frame.file) == 0:
+            return Source(frame.file, frame.line, frame.function.rsplit(".", 1)[-1])
     return None
 
 
@@ -113,12 +111,10 @@ def names_own_lines(jaxpr: Any) -> bool | None:
     Returns:
         Whether the lines are its own, or None where JAX does not know the function's own line.
     """
-    defined = _DEFINED.search(jaxpr.debug_info.func_src_info)
-    if defined is None:
+    place = defined_at(jaxpr)
+    if place is None:
         return None
-    place = defined["file"], int(defined["line"])
-    tracebacks = (equation.source_info.traceback for equation in jaxpr.eqns)
-    return any((f.file_name, f.function_start_line) == place for t in tracebacks if t is not None for f in t.frames)
+    return any((f.file, f.starts) == place for equation in opened(jaxpr).equations for f in frames(equation))
 
 
 def source_of_error(error: BaseException) -> Source | None:
@@ -130,8 +126,3 @@ def source_of_error(error: BaseException) -> Source | None:
             found = Source(code.co_filename, traceback.tb_lineno, code.co_name)
         traceback = traceback.tb_next
     return found
-
-
-def is_backward(equation: Any) -> bool:
-    """Says whether differentiation made the equation for the backward pass."""
-    return "transpose(" in str(equation.source_info.name_stack)

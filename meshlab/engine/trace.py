@@ -15,18 +15,18 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax.interpreters.partial_eval import dce_jaxpr
 
 from .apart import apart
 from .code import Code, walk
 from .errors import MeshlabError, TraceError, closest
 from .flatten import flatten
 from .folding import folded
+from .jax_compat import has_effects, needed, opened
 from .named import AxisName, NamedArray
 from .naming import Naming, name_axes
 from .normal import normalize
 from .program import Argument, Carry, Program
-from .refusing import admitted, called, is_array, refuse_leaks, told, without_replaced
+from .refusing import admitted, called, is_array, refuse_leaks, refuse_lost, told
 from .tensor import Tensor
 from .trees import is_tensor, placed_leaves
 
@@ -56,7 +56,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     leaves = [leaf for found in by_parameter.values() for leaf in found]
     structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, names, structure, leaves)
-    code = apart(folded(flatten(_without_dead_code(closed))))
+    code = apart(folded(flatten(closed)))
     _refuse_what_cannot_be_split(fn, code)
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)
@@ -65,6 +65,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         raise TraceError(f"`{called(fn)}` takes no arrays and returns none: there is nothing to lay out.")
     _refuse_shared_places(code, names, outputs)
     owners = [name for name, found in by_parameter.items() for _ in found]
+    dims = _named_places(naming, code, leaves, outputs)
     return Program(
         fn=fn,
         code=normalize(code, [tuple(n if n in naming.dims else None for n in axes) for axes in naming.names]),
@@ -75,7 +76,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         parameters=tuple(names),
         arguments=tuple(Argument(leaves[i][0], i, owner) for i, owner in enumerate(owners)),
         outputs=tuple(outputs),
-        carries=_carries(fn, names, args, shapes, carry, _named_places(naming, code, leaves, outputs)),
+        carries=_carries(fn, dict(zip(names, args, strict=True)), shapes, carry, dims),
         structure=structure,
         templates=tuple(_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves),
         out_shapes=shapes,
@@ -83,7 +84,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
 
 
 def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -> tuple[Any, Any]:
-    """The jaxpr of a function of the leaves' arrays, and the tree of its outputs."""
+    """The jaxpr of a function of the leaves' arrays, rid of what its outputs do not need, and the tree of these."""
     # Under its own name and those of its parameters, so that JAX's own messages speak of them.
     arguments = jax.tree.unflatten(structure, [_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves])
     replaced: dict[str, int | None] = {}
@@ -95,21 +96,14 @@ def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -
         numbers = {place: leaf for place, leaf, _ in leaves if isinstance(leaf, bool | int | float | complex)}
         raise TraceError(told(called(fn), error, numbers)) from error
     refuse_leaks(called(fn), closed)
-    return without_replaced(fn, closed, replaced), shapes
+    refuse_lost(called(fn), closed, replaced)
+    results = len(opened(closed).outvars) - len(replaced)
+    return needed(closed, [True] * results + [False] * len(replaced)), shapes
 
 
 def _like(leaf: Any, array: Any) -> Any:
     """An array in the place of a leaf: in a tensor of the same dims, if the leaf is one."""
     return jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
-
-
-def _without_dead_code(closed: Any) -> Any:
-    """The same program, rid of what no output needs; inside loops too, where a carry or a result may be of no use."""
-    jaxpr = closed.jaxpr
-    inputs = (*jaxpr.constvars, *jaxpr.invars)
-    kept, _ = dce_jaxpr(jaxpr.replace(constvars=[], invars=inputs), [True] * len(jaxpr.outvars), instantiate=True)
-    count = len(jaxpr.constvars)
-    return closed.replace(jaxpr=kept.replace(constvars=kept.invars[:count], invars=kept.invars[count:]))
 
 
 def _refuse_shared_places(code: Code, names: list[str], outputs: list[str]):
@@ -135,7 +129,7 @@ def _refuse_what_cannot_be_split(fn: Callable, code: Code):
         where = f"`{operation.name}` at {operation.source or 'an unknown line'}"
         if operation.name in _BY_HAND:
             problems.append(f"{where} says by hand what each device does; give the function without it to ml.trace")
-        elif operation.equation.effects and not operation.blocks:
+        elif has_effects(operation.equation) and not operation.blocks:
             problems.append(f"{where} has an effect besides its results, such as printing; do that around the step")
     if problems:
         raise TraceError(f"`{called(fn)}` cannot be laid out: " + "; ".join(dict.fromkeys(problems)) + ".")
@@ -192,8 +186,8 @@ def _abstract(leaf: Any) -> Any:
 
 def _named_places(naming: Naming, code: Code, leaves: list[Leaf], outputs: list[str]) -> dict[str, tuple]:
     """For each place of an argument or output the dims of its axes; None for an axis that no layout can address."""
-    values = [*zip((place for place, _, _ in leaves), code.block.inputs, strict=False)]
-    values += zip(outputs, code.block.outputs, strict=True)
+    arguments = zip((place for place, _, _ in leaves), code.block.inputs, strict=False)
+    values = (*arguments, *zip(outputs, code.block.outputs, strict=True))
     known = {*naming.dims, *naming.majors}
     return {
         place: tuple(n if n in known else None for n in naming.names[value]) if isinstance(value, int) else ()
@@ -209,23 +203,23 @@ def _signature(place: str, tree: Any, dims: Mapping[str, tuple]) -> tuple:
 
 
 def _carries(
-    fn: Callable, names: list[str], args: tuple, shapes: Any, carry: Mapping[str, int] | None, dims: Mapping[str, tuple]
+    fn: Callable, args: Mapping[str, Any], shapes: Any, carry: Mapping[str, int] | None, dims: Mapping[str, tuple]
 ) -> tuple[Carry, ...]:
     """Which outputs are the next call's arguments: as said, or where exactly one output fits."""
     single = not (isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields"))
     outputs = [shapes] if single else list(shapes)
     places = ["out"] if single else [f"out/{i}" for i in range(len(outputs))]
     made = [_signature(place, output, dims) for place, output in zip(places, outputs, strict=True)]
-    given = {name: _signature(name, arg, dims) for name, arg in zip(names, args, strict=True)}
+    given = {name: _signature(name, arg, dims) for name, arg in args.items()}
     if carry is None:
-        fitting = {name: [i for i, s in enumerate(made) if s == given[name]] for name in names}
+        fitting = {name: [i for i, s in enumerate(made) if s == given[name]] for name in args}
         rivals = Counter(given.values())
-        certain = [n for n in names if len(fitting[n]) == 1 and rivals[given[n]] == 1]
+        certain = [n for n in args if len(fitting[n]) == 1 and rivals[given[n]] == 1]
         return tuple(Carry(name, fitting[name][0], places[fitting[name][0]]) for name in certain)
     problems = []
     for name, index in carry.items():
-        if name not in names:
-            problems.append(f"`{name}` is no argument of `{called(fn)}`.{closest(name, names)}")
+        if name not in args:
+            problems.append(f"`{name}` is no argument of `{called(fn)}`.{closest(name, args)}")
         elif not 0 <= index < len(outputs):
             problems.append(f"`{name}` is to come from output {index}, but the outputs are 0 to {len(outputs) - 1}.")
         elif made[index][:2] != given[name][:2]:

@@ -10,15 +10,13 @@ import numpy as np
 from .algebra import Algebra
 from .code import Code, Input, Literal, Operation
 from .identities import IDENTITIES
-from .rearranging import REARRANGING, REARRANGING_SEVERAL, ranges_of, repeated
+from .jax_compat import has_effects, own_params
+from .rearranging import REARRANGING, ranges_of, repeated
 from .rules import ELEMENTWISE
 from .terms import Number, Terms, places, squeezed
 
-# Parameters that say what the blocks inside, the name of the primitive or the result's type say as well.
-_TOLD_ELSEWHERE = frozenset(
-    "jaxpr cond_jaxpr body_jaxpr branches num_consts linear cond_nconsts body_nconsts update_jaxpr update_consts "
-    "weak_type sharding out_sharding".split()
-)
+# Parameters that say what the name of the primitive or the result's type say as well.
+_TOLD_ELSEWHERE = frozenset("update_jaxpr update_consts weak_type sharding out_sharding".split())
 
 
 class ValueTerms:
@@ -77,45 +75,47 @@ class ValueTerms:
     def _made(self, operation: Operation) -> tuple[Number, ...] | None:
         """The terms of an operation's results; None where nothing is known of them."""
         equation = operation.equation
-        told = told_params(operation.params)
-        if operation.blocks or equation.effects or told is None or not operation.outputs:
+        told = told_params(equation)
+        if operation.blocks or has_effects(equation) or told is None or not operation.outputs:
             return None
         given = [self.read_as(i, v.aval.dtype) for i, v in zip(operation.inputs, equation.invars, strict=True)]
-        if len(operation.outputs) == 1:
-            single = self._single(operation, given, told)
-            if single is not None:
-                return (single,)
-        elif operation.name in REARRANGING_SEVERAL:
-            several = REARRANGING_SEVERAL[operation.name](self.algebra, operation, given)
-            if several is not None:
-                return tuple(several)
+        special = self._special(operation, given, told)
+        if special is not None:
+            return tuple([self._spread(n, o) for n, o in zip(special, operation.outputs, strict=True)])
         shapes = tuple([tuple(v.aval.shape) for v in equation.invars])
         return tuple(
             self.terms.make(operation.name, (told, shapes, i), given, squeezed(self.shapes[o]), self.dtypes[o])
             for i, o in enumerate(operation.outputs)
         )
 
-    def _single(self, operation: Operation, given: list[Number], told: Hashable) -> Number | None:
-        """The term of the only result, if there is more to say of it than how it was made."""
-        (output,) = operation.outputs
-        shape, dtype = self.shapes[output], self.dtypes[output]
-        if 0 in shape:
-            return self.terms.make("empty", (), (), squeezed(shape), dtype)
-        maker = REARRANGING.get(operation.name)
+    def _special(self, operation: Operation, given: list[Number], told: Hashable) -> list[Number] | None:
+        """The terms of the results, if there is more to say of them than how they were made."""
+        outputs = operation.outputs
+        if all(0 in self.shapes[o] for o in outputs):
+            return [self.terms.make("empty", (), (), squeezed(self.shapes[o]), self.dtypes[o]) for o in outputs]
+        maker, made = REARRANGING.get(operation.name), None
         if maker is not None:
             made = maker(self.algebra, operation, given)
         elif operation.name in ELEMENTWISE or operation.name in IDENTITIES:
-            aligned = self._aligned(operation, given, shape)
-            made = self.algebra.apply(operation.name, operation.params, aligned, dtype, told) if aligned else None
-        else:
+            aligned = self._aligned(operation, given, self.shapes[outputs[0]])
+            made = (
+                self.algebra.apply(operation.name, operation.params, aligned, self.dtypes[outputs[0]], told)
+                if aligned
+                else None
+            )
+        found = [made] if isinstance(made, Number) else made
+        if found is None or any(
+            self.terms[n].dtype != str(self.dtypes[o]) for n, o in zip(found, outputs, strict=True)
+        ):
             return None
-        term = None if made is None else self.terms[made]
-        if made is None or term is None or term.dtype != str(dtype):
-            return None
-        if not term.shape and squeezed(shape) and term.name != "const":
-            # Made of numbers alone: the same everywhere.
-            return self.terms.make("broadcast", (), (made,), squeezed(shape), term.dtype)
-        return made
+        return found
+
+    def _spread(self, number: Number, output: int) -> Number:
+        """A term in the shape of a value: what is made of numbers alone is the same everywhere."""
+        term, shape = self.terms[number], squeezed(self.shapes[output])
+        if term.shape or not shape or term.name == "const":
+            return number
+        return self.terms.make("broadcast", (), (number,), shape, term.dtype)
 
     def _aligned(self, operation: Operation, given: list[Number], shape: tuple[int, ...]) -> list[Number]:
         """The operands in the shape of the result; none where they do not have its axes."""
@@ -130,10 +130,10 @@ class ValueTerms:
         return aligned
 
 
-def told_params(params: dict[str, Any]) -> Hashable:
-    """What tells an operation's parameters from others; None where they cannot be compared."""
+def told_params(equation: Any) -> Hashable:
+    """What tells an equation's parameters from others; None where they cannot be compared."""
     told = []
-    for name, value in sorted(params.items()):
+    for name, value in sorted(own_params(equation).items()):
         if name in _TOLD_ELSEWHERE or value is None:
             continue
         try:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.engine.flatten import REMAT
+from meshlab.engine.jax_compat import REMAT
 from meshlab.engine.parts import counted
 from meshlab.engine.steps import Nested
 from tests.engine.programs import X2Y2, A, B, C, D, checked, moved

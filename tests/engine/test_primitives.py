@@ -10,6 +10,7 @@ from jax import lax
 from jax.extend.core import jaxprs_in_params
 
 import meshlab as ml
+from meshlab.engine import jax_compat
 from meshlab.engine.rules.table import RULES
 from meshlab.engine.steps import Compute
 from tests.engine.programs import X4, A, B, checked
@@ -247,10 +248,14 @@ FUNCTIONS = list(_functions())
 
 def equations(jaxpr):
     """All equations of a jaxpr, those of nested ones too."""
-    for equation in jaxpr.eqns:
+    for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        expanded = jax_compat.expanded(equation)
+        if expanded is not None:
+            yield from equations(expanded)
+            continue
         yield equation
         for inner in jaxprs_in_params(equation.params):
-            yield from equations(getattr(inner, "jaxpr", inner))
+            yield from equations(inner)
 
 
 def _with_gradient(function):

@@ -1,12 +1,20 @@
 """Recomputation keeps its memory saving after lowering: XLA's own figures say so."""
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import meshlab as ml
 from meshlab.models import transformer
 from meshlab.models.initial import shapes
 
+ROOT = pathlib.Path(__file__).parents[2]
 LAYERS, LAYOUTS = 8, ("", "batch:x", "heads:x ffn:x")
 
 
@@ -26,3 +34,23 @@ def test_recomputed_layers_need_less_memory(layout, monkeypatch):
     without = temporaries(layout, monkeypatch, recomputed=False)
     # A layer keeps scores and hidden activations, several times the stream that is all that a checkpoint keeps.
     assert with_barriers < 0.5 * without
+
+
+def small_loop():
+    """Recomputation in a loop whose arrays are of a few bytes."""
+    (a,) = ml.dims(a=8)
+    turn = ml.checkpoint(lambda x, _: (jnp.sin(jnp.sin(x)), None))
+
+    def fn(x):
+        return jax.grad(lambda x: jax.lax.scan(turn, x, None, length=3)[0].sum())(x.array)
+
+    x = np.arange(8, dtype=np.float32)
+    for layout in ("", "a:x"):
+        plan = ml.trace(fn, ml.f32[a]).plan(ml.mesh(x=2), layout)
+        np.testing.assert_allclose(plan.run(x), jax.jit(lambda x: fn(ml.tensor(x, a)))(x), rtol=1e-6)
+
+
+def test_a_small_loop_recomputes_without_ending_the_process():
+    """In a process of its own, as users compile: with XLA's usual generator (jaxlib 0.10.0 to 0.12.0.1)."""
+    code = "from tests.engine.test_remat import small_loop; import meshlab as ml; ml.simulate(2); small_loop()"
+    subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"XLA_FLAGS": ""}, cwd=ROOT)

@@ -58,15 +58,18 @@ def _linear(linear: Linear, *, library: bool = False, keeps: bool = False, ident
     return elementwise(linear=linear, expensive=False, library=library, commutes=False, keeps=keeps, identity=identity)
 
 
-@rule(*"abs ceil cos floor integer_pow round sign sin square".split(), traits=_plain(expensive=False, library=True))
+@rule(
+    *"abs ceil cos floor integer_pow round sign sin square one_minus_square".split(),
+    traits=_plain(expensive=False, library=True),
+)
 @rule(*"erf exp expm1 log log1p rsqrt sqrt tan tanh".split(), traits=_plain(expensive=True, library=True))
 @rule(
-    *"acos acosh asin asinh atan atan2 atanh cbrt cosh digamma erf_inv erfc exp2 lgamma logistic rem sinh".split(),
+    *"acos acosh asin asinh atan atan2 atanh cbrt cosh digamma erf_inv erfc exp2 lgamma log2 logistic rem sinh".split(),
     traits=_plain(expensive=True, library=False),
 )
 @rule(
     *"bessel_i0e bessel_i1e clamp clz eq_to ge gt is_finite le le_to lt lt_to nextafter not population_count".split(),
-    *"reduce_precision shift_right_arithmetic shift_right_logical".split(),
+    *"polynomial reduce_precision shift_right_arithmetic shift_right_logical".split(),
     traits=_plain(expensive=False, library=False),
 )
 @rule("and", "or", "xor", "eq", "ne", traits=_plain(expensive=False, library=False, commutes=True))

@@ -1,8 +1,7 @@
 """The rule of Fourier transforms: the axes that are transformed are whole, the others run through.
 
-XLA for CPU computes them on arrays whose axes lie in memory in their own order, and ends with an error where a gather or
-the gradient's transposes left operand or result in another one. Both are held to that order; elsewhere it is the usual
-one.
+XLA for CPU computes them on arrays whose axes lie in memory in their own order, and ends with an error where a gather
+or a gradient's transposes left operand or result in another one. Both are held to that order, which is the usual one.
 """
 
 from __future__ import annotations

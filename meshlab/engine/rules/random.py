@@ -21,13 +21,13 @@ from jax import dtypes, lax
 from jax.extend.random import threefry2x32_p
 
 from ..code import Operation
+from ..jax_compat import is_threefry, setting
 from ..spec import local_shape
 from .local import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, rule, run_whole
 from .traits import NOWHERE, opaque
 
 _TRAITS = opaque(linear=NOWHERE, multiplies=None)
-_COUNTING = "key<fry>"
 
 
 @rule("random_clone", "threefry2x32", traits=_TRAITS)
@@ -51,10 +51,7 @@ def _keys(operation: Operation, facts: Facts) -> Factors:
 def _random_bits(operation: Operation, facts: Facts) -> Factors:
     keys, bits = facts.operands[0], facts.results[0]
     counted = frozenset(range(len(keys), len(bits)))
-    # The generator shows in the dtype of its keys.
-    counts = (
-        str(operation.equation.invars[0].aval.dtype) == _COUNTING and jax.config.values["jax_threefry_partitionable"]
-    )
+    counts = is_threefry(operation.equation.invars[0].aval.dtype) and setting("jax_threefry_partitionable")
     return Factors(
         (tuple(range(len(keys))),),
         (tuple(range(len(bits))),),

@@ -89,7 +89,14 @@ class Traits:
 
 TRAITS: dict[str, Traits] = {}
 # The first version of JAX with a primitive, where that is younger than the oldest version supported.
-SINCE = {"mulhi": "0.10.2", "stack": "0.10.1", "unstack": "0.10.1"}
+SINCE = {
+    "log2": "0.12.0",
+    "mulhi": "0.10.2",
+    "one_minus_square": "0.12.0",
+    "polynomial": "0.12.0",
+    "stack": "0.10.1",
+    "unstack": "0.10.1",
+}
 
 
 def names_where(test: Callable[[Traits], object]) -> frozenset[str]:

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..code import Literal, Operation
+from ..jax_compat import reducer
 from .halo import Pair, Slide
 from .local import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
@@ -111,11 +112,11 @@ def _reductions(operation: Operation, facts: Facts) -> Factors:
 
 def _idle(operation: Operation) -> bool:
     """Whether it changes nothing if a reduction meets its start once more."""
-    body = operation.params["jaxpr"]
+    body = reducer(operation.equation)
     start = operation.inputs[-1]
-    if len(body.eqns) != 1 or not isinstance(start, Literal) or set(body.eqns[0].invars) != set(body.invars):
+    if len(body.equations) != 1 or not isinstance(start, Literal) or set(body.equations[0].invars) != set(body.invars):
         return False
-    name = body.eqns[0].primitive.name
+    name = body.equations[0].primitive.name
     return name in _IDEMPOTENT or (name in _NEUTRAL and bool(np.all(start.value == _NEUTRAL[name])))
 
 

@@ -1,0 +1,308 @@
+"""What meshlab reads of JAX beyond its documented surface: here, and nowhere else.
+
+    carries(equation)           # of a scan: `num_carry` among its parameters until JAX 0.10, part of a tree since 0.11
+    call(equation)              # the jaxpr inside `jit`, `custom_jvp_call`, `eval_jaxpr` (JAX 0.12), …
+
+A jaxpr's equations, variables and primitives are documented (`jax.make_jaxpr`, `jax.extend.core`). How a call keeps the
+jaxpr inside it, how a scan tells what it carries, what a traceback or a name stack looks like, is not, and changes from
+version to version. Each function here reads one such thing in all versions that are tested (`meshlab.tested`), and has
+a test of its own: what the next JAX changes breaks that test, and is mended in this file.
+
+No function here changes a jaxpr: equations keep the parameters that JAX gave them, and are bound with them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from typing import Any, NamedTuple
+
+import jax
+from jax.experimental import topologies
+from jax.extend.core import ClosedJaxpr, Primitive
+from jax.interpreters import ad, batching, mlir
+from jax.interpreters.partial_eval import dce_jaxpr
+
+# --- jaxprs -----------------------------------------------------------------------------------------------------------
+
+
+class Opened(NamedTuple):
+    """A jaxpr, whether or not it brings values for its constants.
+
+    Attributes:
+        invars: its inputs, without its constants.
+        constants: variables that stand for arrays from outside, each with its array.
+        equations: in order.
+        outvars: its outputs.
+    """
+
+    invars: Sequence[Any]
+    constants: tuple[tuple[Any, Any], ...]
+    equations: Sequence[Any]
+    outvars: Sequence[Any]
+
+
+def opened(jaxpr: Any) -> Opened:
+    """Returns what a jaxpr is made of; until JAX 0.11 one with constants is wrapped (`ClosedJaxpr`)."""
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    constants = tuple(zip(inner.constvars, getattr(jaxpr, "consts", ()), strict=True))
+    return Opened(inner.invars, constants, inner.eqns, inner.outvars)
+
+
+def needed(closed: Any, used: Sequence[bool]) -> Any:
+    """Returns a closed jaxpr of some of its outputs, rid of what they do not need; inside loops too.
+
+    Args:
+        closed: the jaxpr. It keeps all of its inputs and constants.
+        used: for each of its outputs, whether it is kept.
+    """
+    jaxpr = closed.jaxpr
+    inputs, count = (*jaxpr.constvars, *jaxpr.invars), len(jaxpr.constvars)
+    kept, _ = dce_jaxpr(jaxpr.replace(constvars=[], invars=inputs), list(used), instantiate=True)
+    return ClosedJaxpr(kept.replace(constvars=kept.invars[:count], invars=kept.invars[count:]), closed.consts)
+
+
+def changed(equation: Any, **given: Any) -> Any:
+    """Returns an equation with other `invars`, `outvars` or `params`."""
+    return equation.replace(**given)
+
+
+def has_effects(equation: Any) -> bool:
+    """Says whether an equation does more than make its results: print, read or write a reference, call back."""
+    return bool(equation.effects)
+
+
+def with_shape(aval: Any, shape: Sequence[int]) -> Any:
+    """Returns the abstract value of an array of another shape, and of the same dtype."""
+    return aval.update(shape=tuple(shape))
+
+
+# --- equations with jaxprs inside -------------------------------------------------------------------------------------
+
+# The jaxpr inside each call that returns what that computes, by the parameter that holds it. By the time that a program
+# is traced differentiation is over, and custom derivatives are calls like others.
+_CALLS = {
+    "jit": "jaxpr",
+    "closed_call": "call_jaxpr",  # until JAX 0.11
+    "eval_jaxpr": "call_jaxpr",  # since then
+    "custom_jvp_call": "call_jaxpr",
+    "custom_vjp_call": "call_jaxpr",
+    "remat_opt": "fwd_jaxpr",
+}
+# Of these JAX keeps the jaxpr, for every caller of the function.
+_KEPT = ("jit", "custom_jvp_call", "custom_vjp_call")
+# The names of `jax.checkpoint`'s primitive.
+REMAT = ("remat2",)
+
+
+def call(equation: Any) -> Any | None:
+    """Returns the jaxpr inside an equation that is only wrapping, or None where it is more."""
+    parameter = _CALLS.get(equation.primitive.name)
+    return None if parameter is None else equation.params[parameter]
+
+
+def is_kept(equation: Any) -> bool:
+    """Says whether JAX keeps the jaxpr of a call, so that other callers of the function have the very same."""
+    return equation.primitive.name in _KEPT
+
+
+def expanded(equation: Any) -> Any | None:
+    """Returns what an operation of JAX 0.12's that stands for others (`jnp.searchsorted`, `jnp.frexp`) is made of.
+
+    It is traced here and now: its equations have no lines, and no name stack, of the user's (see `frames`).
+    """
+    if equation.primitive.name != "call_hi_primitive":
+        return None
+    operation = equation.params["_prim"]
+
+    def run(*leaves: Any) -> Any:
+        return jax.tree.leaves(operation.expand(*jax.tree.unflatten(operation.in_tree, leaves)))
+
+    return jax.make_jaxpr(run)(*operation.in_avals_flat)
+
+
+class Body(NamedTuple):
+    """A jaxpr that a loop, a branch or a recomputed piece runs.
+
+    Attributes:
+        jaxpr: what runs.
+        constants: which of the equation's inputs are its first inputs, the same in every turn.
+    """
+
+    jaxpr: Any
+    constants: slice
+
+
+class Nested(NamedTuple):
+    """An equation with jaxprs inside that are more than wrapping.
+
+    Attributes:
+        inputs: which of the equation's inputs are no constants of a body.
+        bodies: of `scan` and `remat` the body, of `while` the body and the test, of `cond` the branches.
+    """
+
+    inputs: slice
+    bodies: tuple[Body, ...]
+
+
+def nested(equation: Any) -> Nested | None:
+    """Returns what runs inside a loop, a branch or a recomputed piece; None for all other equations."""
+    name, params = equation.primitive.name, equation.params
+    if name == "scan":
+        count = _scan_constants(params)
+        return Nested(slice(count, None), (Body(params["jaxpr"], slice(count)),))
+    if name == "while":
+        tested, count = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+        body, test = Body(params["body_jaxpr"], slice(tested, count)), Body(params["cond_jaxpr"], slice(tested))
+        return Nested(slice(count, None), (body, test))
+    if name == "cond":
+        return Nested(slice(1), tuple(Body(branch, slice(1, None)) for branch in params["branches"]))
+    if name in REMAT:
+        return Nested(slice(None), (Body(params["jaxpr"], slice(0)),))
+    return None
+
+
+def platforms(equation: Any) -> tuple[tuple[str, ...] | None, ...] | None:
+    """Returns for each branch of a `platform_dependent` the platforms that it is for, None for all others.
+
+    Returns:
+        None where the equation is no such choice: `cond` decides then when it runs.
+    """
+    return equation.params.get("branches_platforms")
+
+
+def carries(equation: Any) -> int:
+    """Returns how many values a scan carries from turn to turn; others of its inputs and outputs are stacks."""
+    params = equation.params
+    return params["num_carry"] if "num_carry" in params else len(params["ft_in"].unpack()[1])
+
+
+def _scan_constants(params: dict[str, Any]) -> int:
+    return params["num_consts"] if "num_consts" in params else len(params["ft_in"].unpack()[0])
+
+
+def scan_options(equation: Any) -> dict[str, Any]:
+    """Returns a scan's options, by the names that `jax.lax.scan` has for them."""
+    return {name: equation.params[name] for name in ("length", "reverse", "unroll")}
+
+
+def is_barrier(equation: Any) -> bool:
+    """Says whether a `remat` keeps what it recomputes apart from the first computation."""
+    return equation.params["prevent_cse"] and equation.params["differentiated"]
+
+
+# Parameters that say what stands inside, and how its constants come in.
+_JAXPRS = frozenset(("jaxpr", "cond_jaxpr", "body_jaxpr", "branches"))
+_COMING_IN = frozenset(("num_consts", "num_carry", "ft_in", "ft_out", "linear", "cond_nconsts", "body_nconsts"))
+
+
+def own_params(equation: Any) -> dict[str, Any]:
+    """Returns an equation's parameters but for what tells of the jaxprs inside; of a scan, how much it carries too."""
+    params = {name: value for name, value in equation.params.items() if name not in _JAXPRS | _COMING_IN}
+    return params | {"carries": carries(equation)} if equation.primitive.name == "scan" else params
+
+
+def solver(equation: Any) -> tuple[Any, list[int]]:
+    """Returns the jaxpr that solves a `custom_linear_solve`, and which of the equation's inputs it reads, in order."""
+    lengths = equation.params["const_lengths"]
+    start = lengths.matvec + lengths.vecmat
+    right = range(sum(lengths), len(equation.invars))
+    return equation.params["jaxprs"].solve, [*range(start, start + lengths.solve), *right]
+
+
+def reducer(equation: Any) -> Opened:
+    """Returns the function of a reduction over windows: what it makes of two elements."""
+    return opened(equation.params["jaxpr"])
+
+
+# --- where an equation comes from -------------------------------------------------------------------------------------
+
+
+class Frame(NamedTuple):
+    """One frame of a traceback: the file, the line that ran, the function, and the line where that begins."""
+
+    file: str
+    line: int
+    function: str
+    starts: int
+
+
+# How a jaxpr says which function it is the trace of: `relu at /path/functions.py:71`.
+_DEFINED = re.compile(r" at (?P<file>.+):(?P<line>\d+)$")
+
+
+def frames(equation: Any) -> Iterator[Frame]:
+    """Yields the frames of the traceback that JAX keeps with an equation, from the operation outwards.
+
+    What is around `expanded` is not where the operation stands, and is left out.
+    """
+    traceback = equation.source_info.traceback
+    for frame in traceback.frames if traceback is not None else ():
+        if frame.file_name == __file__ and frame.function_name.endswith(expanded.__name__):
+            return
+        yield Frame(frame.file_name, frame.line_num, frame.function_name, frame.function_start_line)
+
+
+def is_backward(equation: Any) -> bool:
+    """Says whether differentiation made an equation for the backward pass."""
+    return "transpose(" in str(equation.source_info.name_stack)
+
+
+def defined_at(jaxpr: Any) -> tuple[str, int] | None:
+    """Returns the file and the first line of the function that a jaxpr is the trace of; None where JAX knows none."""
+    defined = _DEFINED.search(getattr(jaxpr, "jaxpr", jaxpr).debug_info.func_src_info or "")
+    return None if defined is None else (defined["file"], int(defined["line"]))
+
+
+# --- primitives of our own --------------------------------------------------------------------------------------------
+
+
+def linear_primitive(name: str, run: Callable, transpose: Callable, batch: Callable) -> Primitive:
+    """Makes a linear primitive of one operand, whose result has the operand's shape and dtype.
+
+    Args:
+        name: what it is called in a jaxpr.
+        run: what it computes, in JAX: of the operand, and of its parameters by name.
+        transpose: its parameters, for the cotangent: of its parameters.
+        batch: its parameters for `vmap`: of its parameters, and of the position of the new axis in the operand.
+    """
+    primitive = Primitive(name)
+    primitive.def_impl(run)
+    primitive.def_abstract_eval(lambda operand, **params: operand)
+    ad.deflinear2(primitive, lambda cotangent, _, **params: [primitive.bind(cotangent, **transpose(params))])
+
+    def batched(operands: Any, axes: Any, **params: Any) -> tuple[Any, int]:
+        return primitive.bind(*operands, **batch(params, axes[0])), axes[0]
+
+    batching.primitive_batchers[primitive] = batched
+    mlir.register_lowering(primitive, mlir.lower_fun(run, multiple_results=False))
+    return primitive
+
+
+# --- settings, flags, keys, devices -----------------------------------------------------------------------------------
+
+
+def setting(name: str) -> Any:
+    """Returns what one of JAX's settings, `jax_platforms` say, is now."""
+    return getattr(jax.config, name)
+
+
+# Of XLA's two generators of code for CPUs the plainer one, which jaxlib 0.11 no longer has: an unknown flag ends the
+# process.
+PLAIN_GENERATOR = ("--xla_cpu_use_fusion_emitters=false",) if version("jaxlib").startswith("0.10.") else ()
+
+
+def is_threefry(dtype: Any) -> bool:
+    """Says whether keys of a dtype are those of Threefry, JAX's default generator."""
+    return str(dtype) == "key<fry>"
+
+
+def absent_devices(platform: str, **described: Any) -> Sequence[Any]:
+    """Returns the devices of a machine that is not there, which its compiler compiles for.
+
+    Args:
+        platform: "tpu" or "cuda".
+        **described: what the compiler's plugin takes to know the machine: `topology_name="v5e:4x4"`, …
+    """
+    return topologies.get_topology_desc(platform=platform, **described).devices
