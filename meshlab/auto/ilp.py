@@ -21,6 +21,7 @@ import pulp
 
 from ..engine.errors import MeshlabError
 from .space import Space, Splits, restricted
+from .stopping import Watch
 from .tables import Dims, Table
 
 METHOD = f"integer programming (CBC through PuLP {pulp.__version__})"
@@ -40,10 +41,11 @@ class Model:
     Args:
         space: the legal layouts.
         parts: for each set of dims that has a table, its legal parts that are still in question.
+        watch: whether the search is to stop.
     """
 
-    def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]]):
-        self.space = space
+    def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]], watch: Watch):
+        self.space, self.watch = space, watch
         self.problem = pulp.LpProblem("layout", pulp.LpMinimize)
         options = [(d, a) for d, choices in space.choices.items() for a in choices if a is not None]
         self.x = {
@@ -161,9 +163,13 @@ class Model:
         bundled = getattr(getattr(pulp, "PULP_CBC_CMD", None), "pulp_cbc_path", None)
         # One process, no `threads`: with a worker thread CBC now and then waits ten seconds for itself.
         solver = pulp.COIN_CMD(path=bundled, msg=False, gapRel=0, gapAbs=0)
-        with tempfile.TemporaryDirectory() as scratch:
-            solver.tmpDir = scratch
-            self.problem.solve(solver)
+
+        def solve():
+            with tempfile.TemporaryDirectory() as scratch:
+                solver.tmpDir = scratch
+                self.problem.solve(solver)
+
+        self.watch.through(solve)
         if self.problem.sol_status != pulp.LpSolutionOptimal:
             found = pulp.LpStatus[self.problem.status]
             raise MeshlabError(

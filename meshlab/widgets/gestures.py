@@ -15,7 +15,22 @@ from ..cost.hardware import Hardware
 from ..cost.topology import Wish
 from ..engine.dims import Dim, name_of
 from ..engine.layout import Layout
-from .intents import Assume, Cancel, Intent, Lay, Load, On, Outcome, Place, Redo, Remove, Reset, Select, Undo
+from .intents import (
+    Assume,
+    Cancel,
+    CancelAuto,
+    Intent,
+    Lay,
+    Load,
+    On,
+    Outcome,
+    Place,
+    Redo,
+    Remove,
+    Reset,
+    Select,
+    Undo,
+)
 
 
 class Gestures:
@@ -97,6 +112,10 @@ class Gestures:
     def select(self, place: str) -> Outcome:
         """Shows who holds which slice of the tensor at a place, such as `params/w1`."""
         return self.apply(Select(place))
+
+    def cancel_auto(self) -> Outcome:
+        """Stops the search that is going on; what it would have found is not shown."""
+        return self.apply(CancelAuto())
 
     def cancel(self) -> Outcome:
         """Stops the run that is going on, after its present step."""
