@@ -94,7 +94,7 @@ define at_an_end
 	@.$@/bin/python -m pytest -q $(ENDS_TESTS)
 endef
 
-newest: ## All models, auto and the notebook on the newest Python, JAX, NumPy and PuLP (SAMPLE=1 checks few, SEED=1 others)
+newest: ## All models, auto and the notebook on the newest Python, JAX and all else (SAMPLE=1 checks few, SEED=1 others)
 	$(call at_an_end,newest,)
 
 oldest: ## The same on the oldest that are promised

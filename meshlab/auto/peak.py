@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .ilp import METHOD, Model
+from .ilp import METHOD, Model, scaled
 from .liveness import Contents, Ledger, contents, peak_bytes
 from .solution import Solution, best_of
 from .space import Space
@@ -29,7 +29,7 @@ def least_peak(ledger: Ledger, space: Space) -> Solution:
     model = Model(space, parts)
     costs = [model.weighed(row) for row in _moments(ledger, held, space, parts)]
     least, bound = model.minimise(model.greatest(costs))
-    model.minimise(-1 * model.splits())
+    model.minimise(scaled(model.splits(), -1))
     splits = best_of(least, model.settle(), lambda found: peak_bytes(ledger, held, dict(found), space.axes))
     return Solution(splits, peak_bytes(ledger, held, dict(splits), space.axes), bound, METHOD)
 
