@@ -1,7 +1,6 @@
 """The versions that are tested: one table, which agrees with what is asked for, and says what to do outside of it."""
 
 import logging
-import re
 import shutil
 import subprocess
 import sys
@@ -18,7 +17,7 @@ TABLE = {each.name: each for each in tested.TESTED}
 
 
 def test_the_oldest_are_those_that_are_asked_for():
-    asked = dict(re.fullmatch(r"(\w+)>=([\d.]+)", each).groups() for each in PROJECT["dependencies"])
+    asked = {name: oldest for name, _, oldest in (each.partition(">=") for each in PROJECT["dependencies"])}
     asked["python"] = PROJECT["requires-python"].removeprefix(">=")
     assert asked == {each.name: each.oldest for each in tested.TESTED} | {"jaxlib": TABLE["jax"].oldest}
 
@@ -28,8 +27,8 @@ def test_what_is_installed_here_is_tested():
 
 
 def test_the_pinned_versions_are_tested():
-    pinned = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line)
-    pinned = {name.lower(): version for name, version in pinned.items()}
+    lines = (line.partition("==") for line in (ROOT / "constraints.txt").read_text().splitlines())
+    pinned = {name.lower(): version for name, _, version in lines}
     assert all(not TABLE[name].problem(pinned[name]) for name in TABLE if name != "python")
 
 

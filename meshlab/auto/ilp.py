@@ -19,7 +19,7 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.optimize import Bounds, milp
 from scipy.sparse import csr_array
 
 from ..engine.errors import MeshlabError
@@ -159,11 +159,12 @@ class Model:
         """What each variable is where a goal is least."""
         if not self.bounds:
             return np.zeros(0)
-        least, most, whole = map(np.array, zip(*self.bounds, strict=True))
+        least, most, whole = zip(*self.bounds, strict=True)
+        between: Any = (np.array(least), np.array(most))
         found = milp(
             _dense(goal, len(self.bounds)),
-            integrality=whole,
-            bounds=Bounds(least, most),
+            integrality=np.array(whole),
+            bounds=Bounds(*between),
             constraints=self._constraints(),
             options={"mip_rel_gap": 0.0},
         )
@@ -174,7 +175,8 @@ class Model:
             )
         return found.x
 
-    def _constraints(self) -> list[LinearConstraint]:
+    def _constraints(self) -> list[tuple[Any, ...]]:
+        """The rows as a matrix of sums, the least and the most that each of these may be."""
         if not self.rows:
             return []
         terms, least, most = zip(*self.rows, strict=True)
@@ -183,7 +185,7 @@ class Model:
         factors = np.fromiter((c for row in terms for c in row.values()), float, sum(lengths))
         starts = np.cumsum([0, *lengths])
         matrix = csr_array((factors, numbers, starts), shape=(len(terms), len(self.bounds)))
-        return [LinearConstraint(matrix, least, most)]
+        return [(matrix, least, most)]
 
 
 def scaled(expression: Expression, factor: float) -> Expression:
