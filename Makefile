@@ -85,11 +85,10 @@ bench: system ## Benchmarks: trace, plan, re-plan, drop to redrawn chart
 
 # Both ends of the versions that are tested, each in an environment of its own, with nothing pinned but those ends.
 define at_an_end
-	@PYTHON="$(PYTHON)" MAKECMDGOALS=$@ sh scripts/venv.sh .$@ $(1)
+	@rm -rf .$@ && PYTHON="$(PYTHON)" MAKECMDGOALS=$@ sh scripts/venv.sh .$@ $(1)
 	@echo "Installing meshlab and JupyterLab into .$@ ($$(.$@/bin/python --version), a minute or two)."
-	@.$@/bin/python -m pip --disable-pip-version-check install -qq --upgrade --upgrade-strategy eager \
+	@.$@/bin/python -m pip --disable-pip-version-check install -qq \
 	    --editable '.[notebook]' pytest hypothesis $(2)
-	@rm -f .$@/sweep.jsonl
 	@.$@/bin/python -W error -m meshlab.verify --each 3 --seed $(SEED) $(if $(SAMPLE),--checked 4) --journal .$@/sweep.jsonl
 	@.$@/bin/python -m pytest -q $(ENDS_TESTS)
 endef

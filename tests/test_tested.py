@@ -86,15 +86,20 @@ def test_the_oldest_are_printed_for_pip():
 # Finding a Python
 
 
+def program(path, text):
+    """Writes a program of the shell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
 def found(wanted, tmp_path, versions, pyenv=()):
     """What scripts/pythons.sh finds among programs that say of themselves to be of these versions, or fail (None)."""
     shells = tmp_path / "bin"
     places = [(shells / name, version) for name, version in versions.items()]
     places += [(tmp_path / "pyenv" / "versions" / v / "bin" / "python3", v) for v in pyenv]
     for path, version in places:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("#!/bin/sh\n" + (f"echo {version.replace('.', '')}\n" if version else "exit 127\n"))
-        path.chmod(0o755)
+        program(path, f"echo {version.replace('.', '')}" if version else "exit 127")
     for tool in ("sh", "tr", "basename"):
         if not (shells / tool).exists():
             (shells / tool).symlink_to(str(shutil.which(tool)))
@@ -122,3 +127,48 @@ def test_where_there_is_none_it_says_what_to_do(tmp_path):
     text = found("3.16", tmp_path, {"python3": "3.13"})
     assert "meshlab needs Python 3.16" in text
     assert "PYTHON=/path/to/python3.16" in text
+
+
+# What continuous integration makes of that
+
+CLOSING = "============ 1457 passed in 690.00s (0:11:30) ============"
+
+
+def ci(tmp_path, newest, used):
+    """Runs .ci/run beside a `make` that says what it was asked for, and makes environments of these Pythons."""
+    shells = tmp_path / "bin"
+    for file in (".ci/run", "scripts/pythons.sh"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    program(tmp_path / ".venv" / "bin" / "python", "echo 311")
+    program(tmp_path / "used", f"echo {used}")
+    program(shells / "python3", f"echo {newest}")
+    made = "mkdir -p .newest/bin; cp used .newest/bin/python; echo '9 passed in 1.00s'"
+    program(shells / "make", f'echo "make $*"; if [ "$1" = test ]; then echo "{CLOSING}"; else {made}; fi')
+    for tool in ("sh", "bash", "tr", "dirname", "basename", "mktemp", "rm", "tee", "grep", "tail", "mkdir", "cp"):
+        (shells / tool).symlink_to(str(shutil.which(tool)))
+    environment = {"PATH": str(shells), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")}
+    command = [str(shells / "bash"), str(tmp_path / ".ci" / "run")]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_ci_samples_the_newest_where_there_is_a_newer_python(tmp_path):
+    done = ci(tmp_path, newest=313, used=313)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("make")] == ["make test", "make newest SAMPLE=1"]
+    assert lines[-1] == CLOSING
+
+
+def test_ci_says_where_there_is_no_newer_python(tmp_path):
+    done = ci(tmp_path, newest=311, used=311)
+    assert done.returncode == 0, done.stderr
+    assert "the newest JAX was not tested" in done.stdout
+    assert "newest SAMPLE" not in done.stdout
+    assert done.stdout.splitlines()[-1] == CLOSING
+
+
+def test_ci_fails_where_a_newer_python_was_not_used(tmp_path):
+    done = ci(tmp_path, newest=313, used=312)
+    assert done.returncode == 1
+    assert "The newest JAX was not tested on" in done.stderr
