@@ -146,22 +146,12 @@ class _Flow:
         for position, value in enumerate(inputs):
             if not isinstance(value, int) or self.program.uses[value] != 1:
                 continue
-            others = [v for i, v in enumerate(inputs) if i != position]
-            if factors.linear == "unary":
-                yield value
-            elif factors.linear == "add" and all(
-                self._zero(v) or (isinstance(v, int) and self.partial[v]) for v in others
-            ):
-                yield value
-            elif (
-                factors.linear == "scale"
-                and all(map(self._uniform, others))
-                and not (operation.name == "div" and position)
-            ):
+            others = factors.with_others((position,))
+            if others is not None and all(self._zero(v) or self._is_partial(v) for v in (inputs[i] for i in others)):
                 yield value
 
-    def _uniform(self, value: Input) -> bool:
-        return not isinstance(value, int) or value in self.program.uniform[0] or not self.program.code.shapes[value]
+    def _is_partial(self, value: Input) -> bool:
+        return isinstance(value, int) and bool(self.partial[value])
 
     # Blocks
 

@@ -14,6 +14,7 @@ A program without contractions is measured by the elements of all results instea
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,13 +24,14 @@ from ..engine.loops import LOOPS, turns
 from ..engine.parts import counted
 from ..engine.plan import Plan
 from ..engine.program import Program
+from ..engine.rules import TRAITS
+from ..engine.rules.matmuls import Multiplies
 from ..engine.spec import Spec, local_shape
 from ..engine.steps import Compute
 from .space import Space, Splits
 from .tables import Dims, Table
 
 SLACK = 0.01
-_CONTRACTIONS = ("dot_general", "conv_general_dilated")
 
 Amounts = Mapping[Dims, float]
 
@@ -92,7 +94,7 @@ def share_of(plan: Plan) -> float:
 def _measured(program: Program) -> list[tuple[Operation, int]]:
     """The contractions or, where there are none, all operations, with how often they run."""
     every = list(_operations(program.code.block, 1))
-    return [(op, times) for op, times in every if op.name in _CONTRACTIONS] or every
+    return [(op, times) for op, times in every if _multiplies(op)] or every
 
 
 def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
@@ -108,22 +110,26 @@ def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
 def _counted(program: Program, operation: Operation) -> frozenset[int]:
     """The factors that can be split, of a contraction all, of another operation those of its first result."""
     factors = program.factors[operation]
-    axes = (*factors.operands, *factors.results) if operation.name in _CONTRACTIONS else factors.results[:1]
+    axes = (*factors.operands, *factors.results) if _multiplies(operation) else factors.results[:1]
     return frozenset(f for values in axes for f in values) - factors.whole
+
+
+def _multiplies(operation: Operation) -> Multiplies | None:
+    """How many products an operation computes, if it multiplies matrices."""
+    traits = TRAITS.get(operation.name)
+    return traits.multiplies if traits is not None else None
 
 
 def _products(
     program: Program, operation: Operation, specs: Sequence[Spec | None] | None, sizes: Mapping[str, int]
-) -> int:
-    """What an operation computes: the product of its factors' sizes, on one device where specs are given."""
-    factors, shapes = program.factors[operation], program.code.shapes
-    values = (*operation.inputs, *operation.outputs)
-    of_factor: dict[int, int] = {}
-    for i, (value, axes) in enumerate(zip(values, (*factors.operands, *factors.results), strict=True)):
-        if isinstance(value, int):
-            spec = specs[i] if specs is not None else None
-            shape = local_shape(shapes[value], spec, sizes) if spec is not None else shapes[value]
-            of_factor.update(zip(axes, shape, strict=True))
-    result = {f for axes in factors.results[:1] for f in axes}
-    wanted = of_factor if operation.name in _CONTRACTIONS else of_factor.keys() & result
-    return math.prod(of_factor[f] for f in wanted if f >= 0)
+) -> float:
+    """The products of an operation, or else the elements of its first result; on one device where specs are given."""
+    values = (*operation.inputs, *operation.outputs[:1])
+    shapes = [
+        local_shape(program.code.shape_of(value), spec, sizes) if spec is not None else program.code.shape_of(value)
+        for value, spec in itertools.zip_longest(values, (specs or ())[: len(values)])
+    ]
+    count, reads = _multiplies(operation), len(operation.inputs)
+    if count is None:
+        return math.prod(size for shape in shapes[reads:] for size in shape)
+    return float(count(operation, shapes[:reads], shapes[reads]).products)

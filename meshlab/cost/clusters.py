@@ -22,6 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from ..engine.rules import names_where
 from .nodes import FUSED, FUSES, Graph, Node, ancestors, topological
 from .translating import LEAST_ELEMENTS
 
@@ -31,11 +32,7 @@ _MOST_FOLDS, _MOST_JOINED, _MOST_TIMES = 6, 8, 15
 # What is computed by loops or branches of its own, which nothing else shares (`OpInvalidatesCache`).
 _BRANCHING = frozenset(("join", "fold"))
 # What a library for sums takes in (`YnnMatcher`).
-_SUMS = frozenset(("reduce_sum", "reduce_max", "reduce_min"))
-_LIBRARY = frozenset(
-    "abs ceil convert_element_type cos erf exp expm1 floor log log1p neg round rsqrt sign sin sqrt tanh tan add "
-    "add_any div max min mul pow sub integer_pow square".split()
-)
+_LIBRARY = names_where(lambda traits: traits.library)
 
 
 class Cluster(NamedTuple):
@@ -93,7 +90,7 @@ class _Clustering:
             node = self.nodes[number]
             if number in self.taken or node.kind != "fold" or str(node.dtype) != "float32" or not node.reads:
                 continue
-            if node.op not in _SUMS or math.prod(self.nodes[node.reads[0]].shape) < LEAST_ELEMENTS:
+            if node.op not in _LIBRARY or math.prod(self.nodes[node.reads[0]].shape) < LEAST_ELEMENTS:
                 continue
             self.library(number, shared)
 

@@ -1,28 +1,28 @@
-"""The floating-point operations of one device: those of products, exactly.
+"""The floating-point operations of one device: those of products.
 
     dot_general [batch/2, embed] x [embed, ffn/4] → [batch/2, ffn/4]        2 · batch/2 · ffn/4 · embed
 
 A product's multiplications and additions count as two operations, as in machines' figures (Chowdhery et al. 2022, PaLM,
-appendix B); those of complex numbers as eight, four multiplications and four additions of their parts.
-What is no product runs on the vector units, whose time is that of the memory: it is not counted.
+appendix B); those of complex numbers as eight, four multiplications and four additions of their parts. How many
+products a primitive computes is one of its traits (`engine/rules/matmuls`): exact for contractions and convolutions, to
+the leading order for factorizations. What is no product runs on the vector units, whose time is the memory's: it is not
+counted.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from ..engine.code import Code, Literal, Operation
+from ..engine.rules import TRAITS
 from ..engine.steps import Compute
 
 if TYPE_CHECKING:
     from .setting import Numbers, Setting
-
-PRODUCTS = ("dot_general", "conv_general_dilated")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,8 @@ def multiplied(operation: Operation, code: Code) -> tuple[Any, int] | None:
     Those are products of floats, or of integers of a byte or less. One of complex numbers is four of their parts; one
     of truth values, of wide integers, or of no elements is none.
     """
-    if operation.name not in PRODUCTS:
+    traits = TRAITS.get(operation.name)
+    if traits is None or traits.multiplies is None:
         return None
     operands = [code.dtypes[value] for value in operation.inputs[:2] if isinstance(value, int)]
     dtype = jnp.promote_types(operands[0], operands[-1])
@@ -73,19 +74,11 @@ def product_of(step: Compute, setting: Setting) -> Product | None:
     if found is None:
         return None
     dtype, each = found
-    first, second, result = shapes(step, setting)
-    if operation.name == "dot_general":
-        (summed, _), (riding, _) = operation.params["dimension_numbers"]
-        inner, times = (math.prod(first[axis] for axis in axes) for axes in (summed, riding))
-        rows = math.prod(size for axis, size in enumerate(first) if axis not in (*summed, *riding))
-        return Product(rows, math.prod(result) / (rows * times), inner, times * each, dtype)
-    numbers = operation.params["dimension_numbers"]
-    features, inputs, *window = numbers.rhs_spec
-    rows = math.prod(size for axis, size in enumerate(result) if axis != numbers.out_spec[1])
-    taps = math.prod(second[axis] for axis in (inputs, *window))
-    # Groups of channels are products of their own.
-    groups = operation.params["feature_group_count"]
-    return Product(rows, second[features] / groups, taps, groups * each, dtype)
+    count = TRAITS[operation.name].multiplies
+    assert count is not None
+    *operands, result = shapes(step, setting)
+    rows, columns, inner, times = count(operation, operands, result)
+    return Product(rows, columns, inner, times * each, dtype)
 
 
 def shapes(step: Compute, setting: Setting) -> list[tuple[Numbers, ...]]:

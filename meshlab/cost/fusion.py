@@ -16,22 +16,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from ..engine.rules.elementwise import ELEMENTWISE
+from ..engine.rules import names_where
 from ..engine.steps import Compute, Fill, Move, Step
 from .dataflow import Flow, Key, Roots, flow
 
 # The same bytes under another shape.
-BITCASTS = frozenset(("reshape", "squeeze", "expand_dims", "dim_names", "rename", "tag", "stop_gradient"))
-# What moves elements, each from one place to one place.
-MOVING = frozenset(("broadcast_in_dim", "iota", "slice", "pad", "concatenate", "rev", "transpose", "dynamic_slice"))
+BITCASTS = names_where(lambda traits: traits.kind in ("bitcast", "mark"))
 # What takes many instructions for each element: computed once. The classes are those of XLA's
 # `InstructionFusion::IsExpensive` (openxla/xla, xla/service/instruction_fusion.cc).
-EXPENSIVE = frozenset(
-    "exp exp2 expm1 log log1p logistic tanh tan acos acosh asin asinh atan atan2 atanh cosh sinh erf erfc erf_inv "
-    "lgamma digamma pow sqrt rsqrt cbrt div rem gather".split()
-)
-REDUCING = frozenset("reduce_sum reduce_max reduce_min reduce_prod reduce_and reduce_or reduce_xor".split())
-FUSED = ELEMENTWISE | MOVING
+EXPENSIVE = names_where(lambda traits: traits.expensive)
+REDUCING = names_where(lambda traits: traits.kind == "reduce")
+FUSED = names_where(lambda traits: traits.kind in ("elementwise", "broadcast", "constant", "move", "concatenate"))
 
 
 def is_fused(step: Step) -> bool:

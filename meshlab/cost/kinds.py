@@ -1,6 +1,6 @@
 """Which kind of node each primitive is, and in which order products and convolutions read axes.
 
-A primitive that is not named here is `opaque`: it reads memory and writes memory.
+A primitive without traits is `opaque`: it reads memory and writes memory.
 """
 
 from __future__ import annotations
@@ -8,18 +8,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..engine.rules.elementwise import ELEMENTWISE
-from .fusion import BITCASTS, REDUCING
+from ..engine.rules import TRAITS
 
-KINDS: dict[str, str] = (
-    dict.fromkeys(ELEMENTWISE, "map")
-    | dict.fromkeys("slice pad rev dynamic_slice transpose".split(), "permute")
-    | dict.fromkeys(BITCASTS, "view")
-    | dict.fromkeys(REDUCING, "fold")
-    | {"broadcast_in_dim": "spread", "iota": "fill", "concatenate": "join", "gather": "lookup"}
-    | {"dynamic_update_slice": "update"}
-    | dict.fromkeys("scatter scatter-add scatter_add scatter_mul scatter_min scatter_max".split(), "overwrite")
-)
+# The kinds of nodes (`nodes`), by kinds of primitives.
+_OF_KIND = {
+    "elementwise": "map",
+    "constant": "fill",
+    "broadcast": "spread",
+    "bitcast": "view",
+    "mark": "view",
+    "move": "permute",
+    "concatenate": "join",
+    "reduce": "fold",
+    "gather": "lookup",
+    "update": "update",
+    "scatter": "overwrite",
+    "matmul": "opaque",
+    "opaque": "opaque",
+}
+KINDS: dict[str, str] = {name: _OF_KIND[traits.kind] for name, traits in TRAITS.items()}
 
 
 def ascends(order: Sequence[int], shape: Sequence[int]) -> bool:

@@ -20,6 +20,7 @@ from jax.extend.core import Literal
 from ..engine.code import item_bytes
 from ..engine.exchange import traced
 from ..engine.jax_compat import call, opened
+from ..engine.rules import names_where
 from ..engine.steps import Compute
 from .dataflow import Key
 from .fusion import EXPENSIVE
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from .building import Scope
 
 # What takes a part of an array, or joins some: of one array whole, XLA takes it away (`AlgebraicSimplifier`).
-_PARTS = frozenset(("slice", "dynamic_slice", "concatenate"))
+_PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part))
 _forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 

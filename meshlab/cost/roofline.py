@@ -22,16 +22,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..engine.rules import TRAITS, names_where
 from ..engine.steps import Compute, Step
 from .dataflow import Key
 from .flops import Product, product_of
 from .setting import CAUSAL, Numbers, Setting
 
 # What reads of its first operand no more than it makes.
-LOOKUPS = frozenset(("gather", "dynamic_slice", "slice", "split"))
+LOOKUPS = names_where(lambda traits: traits.reads_part)
 # What changes a part of its first operand, in place.
-UPDATES = {"dynamic_update_slice": 1, "scatter": 2, "scatter-add": 2, "scatter_add": 2, "scatter-max": 2}
-PRODUCTS, MEMORY, LAUNCH = "products", "memory", "launch"
+UPDATES = {name: traits.updates for name, traits in TRAITS.items() if traits.updates is not None}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import dataclasses
 
+from ..engine.rules import names_where
 from ..engine.steps import Compute, Step
-from .flops import PRODUCTS
 from .fusion import EXPENSIVE, Fusion, is_bitcast, is_fused
+
+_MATMULS = names_where(lambda traits: traits.kind == "matmul")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +63,7 @@ def _readers(fusion: Fusion) -> list[set[int]]:
 
 
 def _is_product(step: Step) -> bool:
-    return isinstance(step, Compute) and step.operation.name in PRODUCTS and not step.exchanged
+    return isinstance(step, Compute) and step.operation.name in _MATMULS and not step.exchanged
 
 
 def _is_conversion(step: Step) -> bool:

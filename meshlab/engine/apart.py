@@ -12,9 +12,14 @@ from __future__ import annotations
 import dataclasses
 
 from .code import Block, Code, Operation
+from .rules import names_where
 
 # What makes something of nothing, or gives another shape or dtype to it.
-_SHAPED = ("iota", "broadcast_in_dim", "reshape", "squeeze", "convert_element_type")
+_SHAPED = names_where(
+    lambda traits: (
+        traits.kind == "constant" or (traits.keeps and traits.kind in ("broadcast", "bitcast", "elementwise"))
+    )
+)
 
 
 def apart(code: Code) -> Code:

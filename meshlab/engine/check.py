@@ -7,6 +7,9 @@ Three things must be equal:
 3. the results, and those of the plain function on one device (floats within 2e-4 of each output's root mean square for
    32 bits, which is what the order of additions makes of them; integers exactly).
 
+A compiler may run one collective where two were planned, because it sees that both send the same. That is told by name
+(`merging`), and is no error: what was planned is an upper bound then.
+
 An output may be all rounding, such as the gradient of a bias that a softmax takes out again: zero, but for what was
 rounded. So where an output is further off it is held against what rounding makes of the plain function itself: how far
 its results go when its arguments are changed by a rounding error each.
@@ -19,15 +22,16 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
-from .code import nbytes
 from .drawing import drawn_arguments, is_key
+from .errors import some
 from .hlo import read_collectives, totals
+from .merging import Merged, merged
 from .run import compiled, flat_arguments, run
 
 if TYPE_CHECKING:
@@ -44,6 +48,8 @@ ROUNDING = 8
 # Above this many bytes of arguments, numbers are not checked unless data is given.
 MOST_DRAWN = 2**30
 Totals = dict[tuple[str, tuple[str, ...]], int]
+# For each output its place, its error, and what is allowed.
+Errors = tuple[tuple[str, float, float], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Report:
         errors: for each output its place, its greatest error as a share of the root mean square, and the tolerance.
         memory: bytes of arguments and outputs on a device: planned, and as compiled.
         notes: what is worth saying beside.
+        merged: predicted collectives of which the compiler made one; empty where the bytes are equal.
     """
 
     predicted: Totals
@@ -63,11 +70,12 @@ class Report:
     errors: tuple[tuple[str, float, float], ...]
     memory: tuple[tuple[int, int], tuple[int, int]]
     notes: tuple[str, ...] = ()
+    merged: tuple[Merged, ...] = ()
 
     @property
     def bytes_equal(self) -> bool:
-        """Whether the compiled collectives are those predicted."""
-        return self.predicted == self.compiled
+        """Whether the compiled collectives are those predicted, but for those that the compiler merged."""
+        return self.predicted == self.compiled or bool(self.merged)
 
     @property
     def results_equal(self) -> bool:
@@ -84,9 +92,10 @@ class Report:
         for key in sorted({*self.predicted, *self.compiled}, key=str):
             kind, axes = key
             p, c = self.predicted.get(key, 0), self.compiled.get(key, 0)
-            lines.append(
-                f"  {_mark(p == c)} {kind} over {'+'.join(axes or ('?',))}: predicted {p:,} B, compiled {c:,} B"
-            )
+            told = {m.kind for m in self.merged if m.axes == axes}
+            mark = "≈" if p != c and kind in told else _mark(p == c)
+            lines.append(f"  {mark} {kind} over {'+'.join(axes or ('?',))}: predicted {p:,} B, compiled {c:,} B")
+        lines += [f"    {one}" for one in self.merged]
         if not self.predicted and not self.compiled:
             lines.append(f"  {_mark(True)} no collectives, predicted and compiled")
         worst = max(self.errors, key=lambda e: (e[1] > e[2], e[1]), default=None)
@@ -114,38 +123,63 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
     predicted, notes = predicted_totals(plan, platform)
     read = read_collectives(executable.as_text(), plan.mesh.axes, unknown_trips=1)
     found = {(k, a or ("?",)): n for (k, a), n in totals(read).items() if n}
+    together = () if predicted == found else merged(plan.collectives, read, plan.mesh.axes, _executed(platform))
     size = sum(plan.program.value(a.value).nbytes for a in plan.program.arguments)
     if args or size <= MOST_DRAWN:
-        errors = _errors(plan, args)
+        errors, said = _errors(plan, args)
     else:
-        errors, notes = (), (*notes, f"Bytes checked, numbers not: the arguments are {size / 2**30:,.1f} GiB.")
+        errors, said = (), (f"Bytes checked, numbers not: the arguments are {size / 2**30:,.1f} GiB.",)
     analysis = executable.memory_analysis()
     planned = (plan.stored.argument_bytes, plan.stored.output_bytes)
     made = (int(analysis.argument_size_in_bytes), _outputs(plan, analysis))
-    return Report(predicted, found, errors, (planned, made), notes)
+    return Report(predicted, found, errors, (planned, made), (*notes, *said), together or ())
 
 
-def _errors(plan: Plan, args: Sequence[Any]) -> tuple[tuple[str, float, float], ...]:
+def _errors(plan: Plan, args: Sequence[Any]) -> tuple[Errors, tuple[str, ...]]:
     """The results' errors for the arguments; without any, for the first of two kinds of data that suits the function.
 
     A softmax wants data around zero, what an optimizer keeps (a mean of squares) is above it. For the other kind
     results may be no numbers, or differences of large ones, of which every order of additions makes something else. A
     plan that is wrong is wrong for both.
+
+    Returns:
+        The errors, and a note on results that are no numbers: where they are none nothing was compared.
     """
     if args:
-        return _held(plan, args, unsharded(plan, args))
-    errors: tuple[tuple[str, float, float], ...] = ()
+        expected = unsharded(plan, args)
+        return _held(plan, args, expected), _vacuous(plan, expected, "the arguments")
+    errors, notes = (), ()
     for positive in (False, True):
         drawn = drawn_arguments(plan.program, positive=positive)
         expected = unsharded(plan, drawn)
-        errors = _held(plan, drawn, expected)
-        floats = (e for e in expected if jax.numpy.issubdtype(e.dtype, jax.numpy.inexact))
-        if all(error <= most for _, error, most in errors) and all(jax.numpy.isfinite(e).all() for e in floats):
+        errors, notes = _held(plan, drawn, expected), _vacuous(plan, expected, "all data that was drawn")
+        if all(error <= most for _, error, most in errors) and all(map(_all_finite, expected)):
             break
-    return errors
+    return errors, notes
 
 
-def _held(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> tuple[tuple[str, float, float], ...]:
+def _all_finite(result: Any) -> bool:
+    return not jax.numpy.issubdtype(result.dtype, jax.numpy.inexact) or bool(jax.numpy.isfinite(result).all())
+
+
+def _vacuous(plan: Plan, expected: Sequence[Any], data: str) -> tuple[str, ...]:
+    """A note on the outputs without a single finite number, of which nothing could be compared but that."""
+    empty = [
+        f"`{place}`"
+        for place, result in zip(plan.program.outputs, expected, strict=True)
+        if jax.numpy.issubdtype(result.dtype, jax.numpy.inexact) and result.size
+        if not jax.numpy.isfinite(result).any()
+    ]
+    if not empty:
+        return ()
+    be = "are" if len(empty) > 1 else "is"
+    return (
+        f"Of {data} {some(empty, 6)} {be} NaN or infinite everywhere: no number was compared there. Give plan.check"
+        " arguments for which the function is defined.",
+    )
+
+
+def _held(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
     """The results' errors, and what is allowed: where that is exceeded, what rounding makes of the plain function."""
     program = plan.program
     errors = compare(program, expected, jax.tree.leaves(run(plan, args, donate=False)))
@@ -159,15 +193,16 @@ def _held(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> tuple[tup
 
 
 def _nudged(plan: Plan, args: Sequence[Any], seed: int) -> Any:
-    """The arguments, each float changed by up to one rounding error of the program's narrowest float."""
+    """The arguments, each float, or complex number, changed by up to one rounding error of the narrowest float."""
     step = 2.0 ** -{1: 3, 2: 8, 4: 23, 8: 52}[_narrowest(plan.program)]
     random = np.random.default_rng(seed)
 
     def nudged(array: Any) -> Any:
-        if is_key(array) or not jax.numpy.issubdtype(array.dtype, jax.numpy.floating):
+        if is_key(array) or not jax.numpy.issubdtype(array.dtype, jax.numpy.inexact):
             return array
         change = 1 + step * random.uniform(-1, 1, array.shape)
-        return (np.asarray(array).astype(np.float64) * change).astype(array.dtype)
+        wide = np.complex128 if np.iscomplexobj(array) else np.float64
+        return (np.asarray(array).astype(wide) * change).astype(array.dtype)
 
     return jax.tree.unflatten(
         plan.program.structure, _as_traced(plan.program, args, list(map(nudged, flat_arguments(plan, args))))
@@ -189,12 +224,22 @@ def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[s
     widened = False
     for c in plan.collectives:
         count = c.payload_bytes
-        # To float32 and float16.
-        if platform == "cpu" and c.dtype.startswith(("bfloat16", "float8")):
+        if _executed(platform)(c.dtype) != c.dtype:
             count, widened = 2 * count, True
         found[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.times
     notes = ("XLA for CPU widens bfloat16 and float8: their bytes are counted double here.",) if widened else ()
     return {k: n for k, n in found.items() if n}, notes
+
+
+def _executed(platform: str) -> Callable[[str], str]:
+    """The dtype in which a platform executes collectives of another one."""
+
+    def executed(dtype: str) -> str:
+        if platform != "cpu":
+            return dtype
+        return "float32" if dtype == "bfloat16" else "float16" if dtype.startswith("float8") else dtype
+
+    return executed
 
 
 def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
@@ -225,9 +270,9 @@ def _root_mean_square(sizes: np.ndarray) -> float:
 
 
 def _narrowest(program: Program) -> int:
-    """The bytes of a program's narrowest float."""
+    """The bytes of a program's narrowest float; of complex numbers, of their parts."""
     floats = [d for d in program.code.dtypes if jax.numpy.issubdtype(d, jax.numpy.inexact)]
-    return min((min(nbytes(1, d), 8) for d in floats), default=4)
+    return min((max(1, jax.numpy.finfo(d).bits // 8) for d in floats), default=4)
 
 
 def compare(program: Program, expected: Sequence[Any], result: Sequence[Any]) -> tuple[tuple[str, float, float], ...]:

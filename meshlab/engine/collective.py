@@ -44,6 +44,7 @@ class Collective:
         wire_bytes: bytes that one device sends, one execution (ring).
         times: executions in one run of the plan.
         dtype: of its operand.
+        shape: of its operand on one device.
         value: a short name of what is moved.
         dims: the dims of what is moved.
         source: the user's line that causes it.
@@ -59,6 +60,7 @@ class Collective:
     wire_bytes: float
     times: int
     dtype: str
+    shape: tuple[int, ...]
     value: str
     dims: tuple[str, ...]
     source: Source | None
@@ -105,8 +107,8 @@ class _Story:
 
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
-        elements = math.prod(sent_shape(code.shapes[number], spec, hop, self.plan.grid))
-        payload = nbytes(elements, code.dtypes[number])
+        sent = sent_shape(code.shapes[number], spec, hop, self.plan.grid)
+        payload = nbytes(math.prod(sent), code.dtypes[number])
         shown = self.program.value(number)
         facts: dict[str, Any] = {
             "kind": hop.kind,
@@ -115,6 +117,7 @@ class _Story:
             "wire_bytes": wire_bytes(hop.kind, payload, hop.axes, self.plan.grid),
             "times": times,
             "dtype": str(code.dtypes[number]),
+            "shape": tuple(sent),
             "value": shown.label,
             "dims": tuple(d or "1" for d in shown.dims),
             "chain": "",
@@ -277,6 +280,7 @@ class _Story:
                 wire_bytes=wire_bytes(sent.kind, sent.payload_bytes, sent.axes, plan.mesh.axes),
                 times=times,
                 dtype=str(sent.dtype),
+                shape=sent.shape,
                 value=shown.label,
                 dims=tuple(d or "1" for d in shown.dims),
                 source=operation.source,

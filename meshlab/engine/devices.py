@@ -104,6 +104,15 @@ def _say_once(text: str) -> None:
     _LOG.warning(text)
 
 
+def platform() -> str:
+    """Returns the platform that programs run on: "cpu", "tpu", "gpu" or, where JAX was told which, "cuda" or "rocm".
+
+    JAX's back ends are not started for it: where none has started and none was chosen, devices are simulated on CPU.
+    """
+    chosen = (setting("jax_platforms") or "").split(",")[0]
+    return chosen or (jax.default_backend() if _started() else "cpu")
+
+
 def describe(found: Sequence[Any]) -> str:
     """Returns what devices are, in words: "8 simulated CPU devices", "4 GPU devices (NVIDIA H100)"."""
     kind, plural = found[0].device_kind, "s" * (len(found) != 1)

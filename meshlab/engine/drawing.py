@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from .code import Operation, walk
+from .rules import TRAITS
 
 if TYPE_CHECKING:
     from .program import Program
@@ -45,7 +46,10 @@ def _draw(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, bound
         return random.integers(0, bound or 2, shape).astype(dtype)
     if dtype == np.bool_:
         return random.random(shape) < 0.5
-    return (random.random(shape) + least).astype(dtype)
+    drawn = random.random(shape) + least
+    if jax.numpy.issubdtype(dtype, jax.numpy.complexfloating):
+        drawn = drawn + 1j * (random.random(shape) + least)
+    return drawn.astype(dtype)
 
 
 def index_bounds(program: Program) -> dict[int, int]:
@@ -62,10 +66,12 @@ def index_bounds(program: Program) -> dict[int, int]:
 def _indexed(program: Program, operation: Operation, makers: dict[int, Operation]) -> Iterator[tuple[int, int]]:
     """The values that an operation indexes by, with the size of what they index."""
     shapes = program.code.shapes
-    if operation.name in ("gather", "scatter-add") and isinstance(operation.inputs[1], int):
-        numbers = operation.params["dimension_numbers"]
-        mapped = getattr(numbers, "start_index_map", None) or numbers.scatter_dims_to_operand_dims
-        yield operation.inputs[1], min(program.code.shape_of(operation.inputs[0])[d] for d in mapped)
+    traits = TRAITS.get(operation.name)
+    if traits is not None and traits.indexes is not None:
+        position, size = traits.indexes(operation, tuple(map(program.code.shape_of, operation.inputs)))
+        value = operation.inputs[position]
+        if isinstance(value, int):
+            yield value, size
     if operation.name == "eq":
         left, right = operation.inputs
         for a, b in ((left, right), (right, left)):

@@ -13,12 +13,14 @@ else that of what reads it. Its own counts only where the jaxpr that it stands i
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from jax.extend.core import Literal as JaxLiteral
 
 from . import jax_compat
 from .code import Block, Code, Input, Literal, Operation, walk
+from .devices import platform
 from .jax_compat import REMAT, Opened, opened
 from .source import Source, names_own_lines, source_of
 
@@ -104,6 +106,11 @@ class _Flattener:
             solve, reads = jax_compat.solver(equation)
             return self.inlined(solve, [inputs[i] for i in reads], made, source)
         nested = jax_compat.nested(equation)
+        platforms = jax_compat.platforms(equation)
+        if nested and platforms is not None:
+            # Only the branch of the platform is compiled.
+            branch = nested.bodies[_branch(platforms)]
+            return self.inlined(branch.jaxpr, inputs[branch.constants], made, source)
         if nested and name in REMAT and not jax_compat.is_barrier(equation):
             return self.inlined(nested.bodies[0].jaxpr, inputs, made, source)
         # Inside a block of the backward pass everything runs there, what is recomputed as well.
@@ -123,6 +130,12 @@ class _Flattener:
         made: list[Operation] = []
         outputs = self.closed(closed, [*constants, *fresh], made)
         return Block(tuple(fresh), tuple(made), tuple(outputs))
+
+
+def _branch(platforms: Sequence[tuple[str, ...] | None]) -> int:
+    """The branch for the platform that programs run on; one that is for all platforms comes last."""
+    here = {"gpu": {"gpu", "cuda", "rocm"}}.get(platform(), {platform()})
+    return next(i for i, names in enumerate(platforms) if names is None or here.intersection(names))
 
 
 def _with_readers_lines(operations: list[Operation]) -> list[Operation]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Collection
 
 from .code import Code, walk
-from .rules.elementwise import ELEMENTWISE
+from .rules import ELEMENTWISE
 
 
 def free_values(code: Code, uniform: Collection[int]) -> frozenset[int]:

@@ -26,7 +26,7 @@ from collections.abc import Iterable, Mapping
 
 from .errors import RunError
 from .hlo_groups import axes_of_groups, axes_of_pairs, read_groups
-from .hlo_text import COLLECTIVES, Instruction, arrays, parse_module
+from .hlo_text import COLLECTIVES, Instruction, arrays, parse_module, shapes
 from .hlo_walk import Visit, moves, visits
 
 
@@ -45,6 +45,7 @@ class HloCollective:
         conditional: whether it stands in a branch (of `lax.cond`), and is counted as if that branch were taken.
         where: the operation that JAX made it from, such as `jit(f)/shard_map/psum`; may be empty.
         operands: bytes of each operand on one device: XLA joins several collectives into one.
+        shapes: the shape of each operand.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class HloCollective:
     conditional: bool = False
     where: str = ""
     operands: tuple[int, ...] = ()
+    shapes: tuple[tuple[int, ...], ...] = ()
 
 
 def read_collectives(
@@ -143,10 +145,10 @@ def _read(instruction: Instruction, visit: Visit, axes: Mapping[str, int]) -> li
             f"The compiled program moves data by `{instruction.opcode}` (`%{instruction.name}`), in a form that is not"
             " read here. What is read: " + ", ".join(COLLECTIVES) + "."
         )
-    payload: dict[str, list[int]] = {}
+    payload: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
     for printed in visit.computation.operand_types(instruction):
-        for dtype, size in arrays(printed):
-            payload.setdefault(dtype, []).append(size)
+        for (dtype, size), shape in zip(arrays(printed), shapes(printed), strict=True):
+            payload.setdefault(dtype, []).append((size, shape))
     if kind == "collective-permute":
         along = axes_of_pairs(instruction.attribute("source_target_pairs") or "", axes)
     else:
@@ -156,6 +158,8 @@ def _read(instruction: Instruction, visit: Visit, axes: Mapping[str, int]) -> li
         kind = "reduce-scatter"
     where = re.search(r'op_name="([^"]*)"', instruction.attributes)
     told = (visit.times, instruction.name, visit.conditional, where[1] if where else "")
-    return [
-        HloCollective(kind, along, sum(sizes), dtype, *told, operands=tuple(sizes)) for dtype, sizes in payload.items()
-    ]
+    found = []
+    for dtype, operands in payload.items():
+        sizes, of = zip(*operands, strict=True)
+        found.append(HloCollective(kind, along, sum(sizes), dtype, *told, operands=sizes, shapes=of))
+    return found

@@ -127,10 +127,23 @@ def arrays(printed: str) -> tuple[tuple[str, int], ...]:
         >>> arrays("(f32[8,16]{1,0}, bf16[4]{0})")
         (('float32', 512), ('bfloat16', 8))
     """
+    return tuple((dtype_name(dtype), -(-_bits(dtype) * math.prod(shape) // 8)) for dtype, shape in _printed(printed))
+
+
+def shapes(printed: str) -> tuple[tuple[int, ...], ...]:
+    """Returns the shape of each array in a printed type.
+
+    Example:
+        >>> shapes("(f32[8,16]{1,0}, bf16[])")
+        ((8, 16), ())
+    """
+    return tuple(shape for _, shape in _printed(printed))
+
+
+def _printed(printed: str) -> list[tuple[str, tuple[int, ...]]]:
     # A layout, in braces, can hold more brackets, none of which are arrays of the type.
     found = _ARRAY.findall(re.sub(r"\{[^{}]*\}", "", printed))
-    sizes = [(dtype, math.prod(int(n.strip(" <=")) for n in shape.split(",") if n.strip())) for dtype, shape in found]
-    return tuple((dtype_name(dtype), -(-_bits(dtype) * size // 8)) for dtype, size in sizes)
+    return [(dtype, tuple(int(n.strip(" <=")) for n in shape.split(",") if n.strip())) for dtype, shape in found]
 
 
 def dtype_name(printed: str) -> str:

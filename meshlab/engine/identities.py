@@ -1,123 +1,359 @@
-"""Identities: operations that return a value that is there already.
+"""Identities of elementwise operators, which make one term of several spellings.
 
-    -(-x)    x.T.T    x * 1    x + zeros    x[:, None].T.squeeze(0)    select(p, x, x)
+    x / 2 → x * 0.5      1 / sqrt(x) → rsqrt(x)      min(max(x, 0), 1) → clamp(0, x, 1)      select(true, x, y) → x
 
-XLA drops them, and then takes `x` and what came of it for one value: gathers it once, say. So must the plan.
+Each function takes the algebra, the numbers of its operands' terms, the result's dtype and the primitive's parameters.
+It returns the number of the result's term, or None where the term stands as it is written. Which identities hold for
+floats is XLA's choice (`x - x` is no zero there, for x may be infinite), and so is that `x + x` and `2 * x` stay two.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+import jax.numpy as jnp
 import numpy as np
 
-from .code import Input, Literal, Operation
+from .terms import Number
 
-Makers = Mapping[int, Operation]
+if TYPE_CHECKING:
+    from .algebra import Algebra
 
-# What a program says of where its values lie is not heard: layouts say it from outside.
-_NAMES = ("dim_names", "copy", "copy_p", "stop_gradient", "name", "sharding_constraint")
-_NEUTRAL = {"mul": 1, "div": 1, "pow": 1, "add": 0, "sub": 0, "add_any": 0}
-_ORDERED = ("div", "sub", "pow")
-_RESHAPING = ("squeeze", "reshape", "transpose", "broadcast_in_dim", "reduce_sum", "reduce_max", "reduce_min")
+Rule = Callable[["Algebra", list[Number], Any, dict[str, Any]], Number | None]
+IDENTITIES: dict[str, Rule] = {}
 
 
-def returned(operation: Operation, inputs: tuple[Input, ...], makers: Makers) -> Input | None:
-    """Returns the value that an operation returns as it is, or None where it makes a new one.
+def spelt(*names: str) -> Callable[[Rule], Rule]:
+    """Registers in which other way the terms of some primitives are written."""
 
-    Args:
-        operation: the operation.
-        inputs: what it reads, where that has been replaced by now.
-        makers: the operations that made the values known so far.
-    """
-    if operation.name in _NAMES:
-        return inputs[0]
-    if operation.blocks or len(operation.outputs) != 1:
+    def register(function: Rule) -> Rule:
+        IDENTITIES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def _is_float(dtype: Any) -> bool:
+    return jnp.issubdtype(dtype, jnp.inexact)
+
+
+@spelt("add_any")
+def _add_any(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
+    """How differentiation adds up cotangents."""
+    return a.of("add", *inputs, dtype=dtype)
+
+
+@spelt("add")
+def _add(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    for x, other in (inputs, inputs[::-1]):
+        number = a.number_of(other)
+        if number is None:
+            continue
+        if number == 0:
+            return x
+        term = a.terms[x]
+        known = next((i for i in term.inputs if a.is_a(i, "const")), None) if term.name == "add" else None
+        if known is not None:
+            rest = term.inputs[0] if term.inputs[1] == known else term.inputs[1]
+            return a.of("add", rest, a.of("add", known, other, dtype=dtype), dtype=dtype)
+    return _common_factor(a, inputs, dtype)
+
+
+def _common_factor(a: Algebra, inputs: list[Number], dtype: Any) -> Number | None:
+    """X c + y c → (x + y) c, where that changes no float: c is a power of two, or nothing is rounded."""
+    x, y = (a.terms[i] for i in inputs)
+    if x.name != "mul" or y.name != "mul":
         return None
-    if operation.name in ("neg", "transpose"):
-        undone = _undone(operation, inputs[0], makers)
-        if undone is not None or operation.name == "neg":
-            return undone
-    if operation.name in _RESHAPING:
-        return _reshaped_back(operation, inputs[0], makers)
-    position = _kept_operand(operation, inputs, makers)
-    return inputs[position] if position is not None and _same_type(operation, position) else None
-
-
-def _same_type(operation: Operation, position: int) -> bool:
-    given, made = operation.equation.invars[position].aval, operation.equation.outvars[0].aval
-    return given.shape == made.shape and given.dtype == made.dtype
-
-
-def _kept_operand(operation: Operation, inputs: tuple[Input, ...], makers: Makers) -> int | None:
-    """The position of the operand that is returned if the types agree."""
-    name, params = operation.name, operation.params
-    if name == "convert_element_type" or (name == "integer_pow" and params["y"] == 1):
-        return 0
-    if name == "pad" and all(tuple(c) == (0, 0, 0) for c in params["padding_config"]):
-        return 0
-    if name == "slice" or (name == "concatenate" and len(inputs) == 1):
-        return 0
-    if name == "rev":
-        return 0 if all(operation.equation.invars[0].aval.shape[d] == 1 for d in params["dimensions"]) else None
-    if name == "select_n":
-        return 1 if isinstance(inputs[1], int) and len(set(inputs[1:])) == 1 else None
-    if name in ("max", "min"):
-        return 0 if isinstance(inputs[0], int) and inputs[0] == inputs[1] else None
-    if name in _NEUTRAL:
-        for position, other in ((0, 1), (1, 0)):
-            number = _constant(inputs[other], makers)
-            swapped = position == 1 and name in _ORDERED
-            if isinstance(inputs[position], int) and number is not None and not swapped:
-                if np.all(np.asarray(number) == _NEUTRAL[name]):
-                    return position
+    for common in x.inputs:
+        if common not in y.inputs or (_is_float(dtype) and not _is_power_of_two(a.number_of(common))):
+            continue
+        left, right = (t.inputs[1] if t.inputs[0] == common else t.inputs[0] for t in (x, y))
+        return a.of("mul", a.of("add", left, right, dtype=dtype), common, dtype=dtype)
     return None
 
 
-def _constant(value: Input, makers: Makers) -> Any:
-    """The number that a literal, or a literal broadcast, holds everywhere."""
-    if isinstance(value, Literal):
-        return value.value
-    maker = makers.get(value)
-    if maker is not None and maker.name == "broadcast_in_dim" and isinstance(maker.inputs[0], Literal):
-        return maker.inputs[0].value
-    return None
-
-
-def _undone(operation: Operation, value: Input, makers: Makers) -> Input | None:
-    """What a negation or transpose undoes: the operand of the first one."""
-    order = operation.params.get("permutation", ())
-    if order and tuple(order) == tuple(range(len(order))):
-        return value
-    maker = makers.get(value) if isinstance(value, int) else None
-    if maker is None or maker.name != operation.name:
-        return None
-    first = maker.params.get("permutation", ())
-    return maker.inputs[0] if [first[i] for i in order] == list(range(len(order))) else None
-
-
-def _reshaped_back(operation: Operation, value: Input, makers: Makers) -> Input | None:
-    """The value that had the result's shape before axes of size 1 came and went."""
-    shape = operation.equation.outvars[0].aval.shape
-    step: Operation | None = operation
-    while step is not None and _moves_units(step):
-        value = step.inputs[0] if step is not operation else value
-        if step.equation.invars[0].aval.shape == shape:
-            return value
-        step = makers.get(value) if isinstance(value, int) else None
-    return None
-
-
-def _moves_units(operation: Operation) -> bool:
-    """Whether an operation only adds, removes or moves axes of size 1."""
-    transposing = operation.name == "reshape" and operation.params["dimensions"] is not None
-    if operation.name not in _RESHAPING or len(operation.reads) != 1 or transposing:
+def _is_power_of_two(number: np.ndarray | None) -> bool:
+    if number is None or np.iscomplexobj(number) or not np.isfinite(number) or number == 0:
         return False
-    before, after = (v.aval.shape for v in (operation.equation.invars[0], operation.equation.outvars[0]))
-    if operation.name == "transpose":
-        order = [axis for axis in operation.params["permutation"] if before[axis] != 1]
-        return order == sorted(order)
-    same = [s for s in before if s != 1] == [s for s in after if s != 1]
-    return same and math.prod(before) == math.prod(after) and len(before) > 0
+    return abs(np.frexp(np.float64(number))[0]) == 0.5
+
+
+@spelt("sub")
+def _sub(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    x, y = inputs
+    if x == y and not _is_float(dtype):
+        return a.constant(0, dtype)
+    if a.number_of(y) is not None:
+        return a.of("add", x, a.of("neg", y, dtype=dtype), dtype=dtype)
+    return None
+
+
+@spelt("mul")
+def _mul(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    x, y = inputs
+    for one, other in ((x, y), (y, x)):
+        number = a.number_of(other)
+        if number is not None and number == 1:
+            return one
+        if number is not None and number == 0 and not _is_float(dtype):
+            return other
+        term = a.terms[one]
+        known = next((i for i in term.inputs if a.is_a(i, "const")), None) if term.name == "mul" else None
+        if number is not None and known is not None:
+            rest = term.inputs[0] if term.inputs[1] == known else term.inputs[1]
+            return a.of("mul", rest, a.of("mul", known, other, dtype=dtype), dtype=dtype)
+        # A mask that is multiplied with selects.
+        if (
+            term.name == "convert_element_type"
+            and a.terms[term.inputs[0]].dtype == "bool"
+            and not a.is_a(other, "const")
+        ):
+            return a.of("select_n", term.inputs[0], a.constant(0, dtype), other, dtype=dtype)
+    left, right = a.terms[x].name, a.terms[y].name
+    if left == right == "exp":
+        return a.of("exp", a.of("add", a.operand(x), a.operand(y), dtype=dtype), dtype=dtype)
+    if left == right == "neg" or (left == "abs" and x == y and not a.terms[a.operand(x)].dtype.startswith("complex")):
+        return a.of("mul", a.operand(x), a.operand(y), dtype=dtype)
+    return None
+
+
+@spelt("div")
+def _div(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    x, y = inputs
+    number = a.number_of(y)
+    if number is not None and number == 1:
+        return x
+    if not _is_float(dtype):
+        return None
+    if number is not None and number != 0:
+        return a.of("mul", x, a.of("div", a.constant(1, dtype), y, dtype=dtype), dtype=dtype)
+    top, bottom = a.terms[x], a.terms[y]
+    if top.name == bottom.name == "exp":
+        return a.of("exp", a.of("sub", top.inputs[0], bottom.inputs[0], dtype=dtype), dtype=dtype)
+    if bottom.name == "exp":
+        inverse = a.of("exp", a.of("neg", bottom.inputs[0], dtype=dtype), dtype=dtype)
+    elif bottom.name == "sqrt":
+        inverse = a.of("rsqrt", bottom.inputs[0], dtype=dtype)
+    elif bottom.name == "broadcast":
+        # The inverse of what is repeated is taken once.
+        one = a.of("div", a.constant(1, dtype), bottom.inputs[0], dtype=dtype)
+        inverse = a.terms.make("broadcast", bottom.params, (one,), bottom.shape, dtype)
+    elif bottom.name == "pow":
+        inverse = a.of("pow", bottom.inputs[0], a.of("neg", bottom.inputs[1], dtype=dtype), dtype=dtype)
+    elif top.name == "div":
+        below = a.of("mul", top.inputs[1], y, dtype=dtype)
+        return a.of("div", top.inputs[0], below, dtype=dtype)
+    elif bottom.name == "div":
+        above = a.of("mul", x, bottom.inputs[1], dtype=dtype)
+        return a.of("div", above, bottom.inputs[0], dtype=dtype)
+    else:
+        return None
+    return a.of("mul", x, inverse, dtype=dtype)
+
+
+@spelt("neg")
+def _neg(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
+    return a.operand(inputs[0]) if a.is_a(inputs[0], "neg") else None
+
+
+@spelt("not")
+def _not(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
+    return a.operand(inputs[0]) if a.is_a(inputs[0], "not") else None
+
+
+@spelt("abs")
+def _abs(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
+    return inputs[0] if a.is_never_negative(inputs[0]) else None
+
+
+@spelt("square")
+def _square(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
+    return a.of("mul", inputs[0], inputs[0], dtype=dtype)
+
+
+@spelt("integer_pow")
+def _integer_pow(a: Algebra, inputs: list[Number], dtype: Any, params: dict) -> Number:
+    """By squaring, as JAX lowers it."""
+    (x,), exponent = inputs, params["y"]
+    left, power, found = abs(exponent), x, None
+    while left:
+        if left & 1:
+            found = power if found is None else a.of("mul", found, power, dtype=dtype)
+        left >>= 1
+        power = a.of("mul", power, power, dtype=dtype) if left else power
+    one = a.constant(1, dtype)
+    found = one if found is None else found
+    return found if exponent >= 0 else a.of("div", one, found, dtype=dtype)
+
+
+@spelt("pow")
+def _pow(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    x, y = inputs
+    exponent = a.number_of(y)
+    if exponent is not None and float(np.real(exponent)) in (-1, 0, 1, 2, 3):
+        return _integer_pow(a, [x], dtype, {"y": int(np.real(exponent))})
+    if a.is_a(x, "exp"):
+        return a.of("exp", a.of("mul", a.operand(x), y, dtype=dtype), dtype=dtype)
+    return None
+
+
+@spelt("sqrt")
+def _sqrt(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    term = a.terms[inputs[0]]
+    is_square = term.name == "mul" and term.inputs[0] == term.inputs[1] and jnp.issubdtype(dtype, jnp.floating)
+    return a.of("abs", term.inputs[0], dtype=dtype) if is_square else None
+
+
+@spelt("log")
+def _log(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    term = a.terms[inputs[0]]
+    if term.name == "exp":
+        return term.inputs[0]
+    if term.name == "sqrt":
+        return a.of("mul", a.of("log", term.inputs[0], dtype=dtype), a.constant(0.5, dtype), dtype=dtype)
+    if term.name == "pow":
+        return a.of("mul", a.of("log", term.inputs[0], dtype=dtype), term.inputs[1], dtype=dtype)
+    return None
+
+
+@spelt("exp2")
+def _exp2(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
+    return a.of("exp", a.of("mul", inputs[0], a.constant(np.log(2), dtype), dtype=dtype), dtype=dtype)
+
+
+@spelt("logistic")
+def _logistic(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
+    one = a.constant(1, dtype)
+    below = a.of("add", a.of("exp", a.of("neg", inputs[0], dtype=dtype), dtype=dtype), one, dtype=dtype)
+    return a.of("div", one, below, dtype=dtype)
+
+
+@spelt("max")
+def _max(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    return _extremum(a, inputs, dtype, "max")
+
+
+@spelt("min")
+def _min(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    return _extremum(a, inputs, dtype, "min")
+
+
+def _extremum(a: Algebra, inputs: list[Number], dtype: Any, name: str) -> Number | None:
+    x, y = inputs
+    if x == y:
+        return x
+    other_name = "min" if name == "max" else "max"
+    for one, bound in ((x, y), (y, x)):
+        number = a.number_of(bound)
+        if number is None or np.iscomplexobj(number):
+            continue
+        if number == (-np.inf if name == "max" else np.inf):
+            return one
+        inner = a.terms[one]
+        known = next((i for i in inner.inputs if a.is_a(i, "const")), None) if inner.name == other_name else None
+        if known is not None:
+            rest = inner.inputs[0] if inner.inputs[1] == known else inner.inputs[1]
+            low, high = (bound, known) if name == "max" else (known, bound)
+            least, most = a.number_of(low), a.number_of(high)
+            if least is not None and most is not None and least <= most:
+                return a.make("clamp", [low, rest, high], dtype)
+    return None
+
+
+@spelt("clamp")
+def _clamp(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    low, x, high = inputs
+    if a.terms[low].name == a.terms[high].name == "const":
+        return None
+    return a.of("min", a.of("max", x, low, dtype=dtype), high, dtype=dtype)
+
+
+@spelt("and")
+def _and(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    return _bitwise(a, inputs, dtype, keeps=-1, decides=0)
+
+
+@spelt("or")
+def _or(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    return _bitwise(a, inputs, dtype, keeps=0, decides=-1)
+
+
+def _bitwise(a: Algebra, inputs: list[Number], dtype: Any, keeps: int, decides: int) -> Number | None:
+    neutral, absorbing = (a.constant(np.asarray(n).astype(dtype), dtype) for n in (keeps, decides))
+    for x, other in (inputs, inputs[::-1]):
+        if other == neutral:
+            return x
+        if other == absorbing:
+            return other
+    return None
+
+
+@spelt("xor")
+def _xor(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    return a.constant(0, dtype) if inputs[0] == inputs[1] else None
+
+
+def _compared_with_itself(holds: bool) -> Rule:
+    """A comparison that holds, or does not, of a value and itself, where it is no float."""
+
+    def compare(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+        x, y = inputs
+        is_exact = not a.terms[x].dtype.startswith(("float", "bfloat", "complex", "key"))
+        return a.constant(holds, dtype) if x == y and is_exact else None
+
+    return compare
+
+
+spelt("eq", "ge", "le")(_compared_with_itself(True))
+spelt("ne", "gt", "lt")(_compared_with_itself(False))
+
+
+@spelt("convert_element_type")
+def _convert(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    term = a.terms[inputs[0]]
+    if term.dtype == str(dtype):
+        return inputs[0]
+    # There and back again, by way of a dtype that can hold it.
+    source = a.terms[term.inputs[0]].dtype if term.name == "convert_element_type" else ""
+    if source == str(dtype):
+        kinds = [
+            next((k for k in (jnp.floating, jnp.integer) if jnp.issubdtype(d, k)), None) for d in (dtype, term.dtype)
+        ]
+        if kinds[0] is kinds[1] is not None and jnp.promote_types(dtype, term.dtype) == term.dtype:
+            return term.inputs[0]
+    return None
+
+
+def _part(position: int) -> Rule:
+    def part(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
+        return a.terms[inputs[0]].inputs[position] if a.is_a(inputs[0], "complex") else None
+
+    return part
+
+
+spelt("real")(_part(0))
+spelt("imag")(_part(1))
+
+
+@spelt("select_n")
+def _select(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    which, *cases = inputs
+    number = a.number_of(which)
+    if number is not None:
+        return cases[int(number)]
+    if len(set(cases)) == 1:
+        return cases[0]
+    if a.is_a(which, "not"):
+        return a.of("select_n", a.operand(which), *cases[::-1], dtype=dtype)
+    return None
+
+
+@spelt("bitcast_convert_type")
+def _bitcast(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
+    (x,) = inputs
+    while a.is_a(x, "bitcast_convert_type"):
+        x = a.operand(x)
+    if a.terms[x].dtype == str(dtype):
+        return x
+    return None if x == inputs[0] else a.make("bitcast_convert_type", [x], dtype, dtype)

@@ -163,6 +163,15 @@ def nested(equation: Any) -> Nested | None:
     return None
 
 
+def platforms(equation: Any) -> tuple[tuple[str, ...] | None, ...] | None:
+    """Returns for each branch of a `platform_dependent` the platforms that it is for, None for all others.
+
+    Returns:
+        None where the equation is no such choice: `cond` decides then when it runs.
+    """
+    return equation.params.get("branches_platforms")
+
+
 def carries(equation: Any) -> int:
     """Returns how many values a scan carries from turn to turn; others of its inputs and outputs are stacks."""
     params = equation.params

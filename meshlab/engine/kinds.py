@@ -97,6 +97,7 @@ def _factors_key(factors: Factors) -> Hashable:
         factors.whole,
         tuple(sorted(factors.limits.items())),
         factors.survivors,
+        factors.through,
         factors.linear,
         factors.known,
     )

@@ -104,13 +104,16 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False)
     problems: list[Refusal] = []
     plain = _known_rules(program, mesh, layout.rules, "", problems)
     matched = _matched_places(program, mesh, layout, problems)
-    problems += [] if pad else _size_problems(program, mesh, plain, "")
+    problems += _size_problems(program, mesh, plain, "", pad)
     problems += _conflicts(program, plain)
     problems += _scanned(program, plain)
     for place, own, _ in _different_stored(program, matched):
-        problems += [] if pad else _size_problems(program, mesh, own, f"At `{place}`: ")
+        problems += _size_problems(program, mesh, own, f"At `{place}`: ", pad)
         problems += _stored_problems(program, plain, place, own)
-    matched = _with_carries(program, matched)
+    carried = _with_carries(program, matched)
+    for place, own, _ in _different_stored(program, {p: r for p, r in carried.items() if p not in matched}):
+        problems += _carried_problems(program, plain, place, own)
+    matched = carried
     if problems:
         unique = tuple(dict.fromkeys(problems))
         lines = "\n".join(f"  {i}. {p}" for i, p in enumerate(unique, 1))
@@ -141,7 +144,7 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
     """For every dim and mesh axis: what would be refused if the dim were moved there, or None."""
     layout = Layout.of(layout)
     plain = {d.removesuffix("?"): a for d, a in layout.rules.items()}
-    stored = _different_stored(program, _matched_places(program, mesh, layout, []))
+    stored = _different_stored(program, _with_carries(program, _matched_places(program, mesh, layout, [])))
     table: dict[str, dict[str, Refusal | None]] = {}
     for dim in program.dims:
         table[dim] = {}
@@ -241,14 +244,17 @@ def _different_stored(
     return list(found.values())
 
 
-def _size_problems(program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str) -> list[Refusal]:
+def _size_problems(
+    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, pad: bool = False
+) -> list[Refusal]:
+    """The dims whose axes do not divide them; those that padding mends are none where they are padded."""
     problems = []
     for dim, axes in rules.items():
         size, count = program.dims[dim], math.prod(mesh.axes[a] for a in axes)
         if size == 0 and count > 1:
             text = f"{where}`{dim}` has size 0: there is nothing to split."
             problems.append(Refusal("not_divisible", text, "Leave it whole."))
-        elif size % count:
+        elif size % count and not pad:
             problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, "; or plan with pad=True"))
     return problems
 
@@ -323,6 +329,22 @@ def _stored_problems(program: Program, plain: Mapping[str, Axes], place: str, ow
                     text = f"At `{place}`: `{a}` and `{b}` are both on `{shared[0]}`."
                     problems.append(Refusal("conflict", text, "An axis splits one dim of a value."))
     return problems
+
+
+def _carried_problems(
+    program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]
+) -> list[Refusal]:
+    """What is wrong with an output under the rules of the argument that it is the next value of."""
+    carry = next(c for c in program.carries if place == c.place or place.startswith(c.place + "/"))
+    source = carry.parameter + place[len(carry.place) :]
+    return [
+        dataclasses.replace(
+            problem,
+            text=f"{problem.text} It is the next `{source}`, and has its rules.",
+            fix=f"Give `{place}` rules of its own, or trace with a `carry` that leaves `{carry.parameter}` out.",
+        )
+        for problem in _stored_problems(program, plain, place, own)
+    ]
 
 
 def scanned_dims(program: Program) -> dict[str, Operation]:

@@ -20,7 +20,7 @@ from .code import Input, Literal
 from .exchange import crossed_axes, local_of
 from .jax_compat import scan_options
 from .loops import carried
-from .padding import cut, grown, neutral
+from .padding import cut, grown, neutralized
 from .permutation import permutation
 from .relayout import Hop, sent_shape
 from .rules import LOCAL_FORMS
@@ -145,7 +145,7 @@ class Lowering:
         operation, local = step.operation, local_of(step, self.code)
         operands = self.read(shards, operation.inputs, step.operands)
         if self.sizes.padded:
-            operands = neutral(self.device, local, self.program.factors[operation], operands)
+            operands = neutralized(self.device, local, self.program.factors[operation], operands)
         if step.exchanged:
             results = LOCAL_FORMS[operation.name].run(self.device, local, operands)
         elif any(spec.axes for spec in (*local.operands, *local.results)):

@@ -18,8 +18,8 @@ from typing import Any
 from .code import Block, Code, Literal, Operation
 from .jax_compat import REMAT, has_effects
 from .loops import LOOPS
-from .rules.elementwise import ELEMENTWISE
-from .sharing import Sharing
+from .rules import ELEMENTWISE
+from .sharing import Known, Sharing
 
 
 def normalize(code: Code, names: Sequence[Any] = ()) -> Code:
@@ -30,10 +30,10 @@ def normalize(code: Code, names: Sequence[Any] = ()) -> Code:
         names: the names of each value's axes, by number: what is equal but for its names stays apart, since it is made
             for different dims (zeros of one shape, say).
     """
-    shared = Sharing(names).block(code.block, {})
+    shared = Sharing(code, names).block(code.block, Known())
     hoisted, _ = _hoist(shared, set(shared.inputs))
     # What came out of a loop may be what is in front of it already.
-    return dataclasses.replace(code, block=_drop_dead(Sharing(names).block(hoisted, {})))
+    return dataclasses.replace(code, block=_drop_dead(Sharing(code, names).block(hoisted, Known())))
 
 
 def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:

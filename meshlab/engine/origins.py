@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from .code import Operation, walk
 from .loops import LOOPS, carried
 from .outline import Copy
+from .rules import names_where
 from .spec import Axes
 from .steps import Compute, Step
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 Split = tuple[str, Axes]
 # What only brings an array into another form.
-_FORMS = ("broadcast_in_dim", "reshape", "squeeze", "expand_dims", "convert_element_type", "transpose", "rename", "tag")
+_FORMS = names_where(lambda traits: traits.keeps)
 
 
 @dataclasses.dataclass(frozen=True)

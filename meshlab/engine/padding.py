@@ -9,7 +9,6 @@ operation that does anything else along it has it gathered, and a whole value is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from jax import lax
 
 from .rules import Factors
 from .rules.local import Device, Local
+from .rules.neutral import neutral
 from .spec import Grid, Spec, padded_shape
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def cut(array: Any, shape: Sequence[int]) -> Any:
     return array if tuple(array.shape) == tuple(shape) else array[tuple(slice(size) for size in shape)]
 
 
-def neutral(device: Device, local: Local, factors: Factors, operands: Sequence[Any]) -> list[Any]:
+def neutralized(device: Device, local: Local, factors: Factors, operands: Sequence[Any]) -> list[Any]:
     """Returns an operation's operands, what is padded on axes that it adds up, or exchanges, made neutral."""
     mixing = factors.summed | factors.exchanged
     found = []
@@ -46,7 +46,7 @@ def neutral(device: Device, local: Local, factors: Factors, operands: Sequence[A
             if factor in mixing and _uneven(size, split, device.sizes):
                 count = shard.shape[axis]
                 places = device.index(split) * count + lax.broadcasted_iota(jnp.int32, shard.shape, axis)
-                filler = _filler(local.operation.name, jnp.result_type(shard))
+                filler = neutral(local.operation.name, jnp.result_type(shard))
                 shard = jnp.where(places < size, shard, filler)  # noqa: PLW2901 - the shard, padded axis by axis
         found.append(shard)
     return found
@@ -54,18 +54,6 @@ def neutral(device: Device, local: Local, factors: Factors, operands: Sequence[A
 
 def _uneven(size: int, split: Sequence[str], sizes: Any) -> bool:
     return bool(split) and isinstance(sizes, Grid) and sizes.padded.get(size, size) != size
-
-
-def _filler(name: str, dtype: Any) -> Any:
-    """What changes nothing: of a sum or, for the operations that take one, of an extreme."""
-    if name not in ("reduce_max", "reduce_min"):
-        return jnp.zeros((), dtype)
-    if dtype == jnp.bool_:
-        return jnp.asarray(name == "reduce_min")
-    if jnp.issubdtype(dtype, jnp.inexact):
-        return jnp.asarray(-math.inf if name == "reduce_max" else math.inf, dtype)
-    limits = jnp.iinfo(dtype)
-    return jnp.asarray(limits.min if name == "reduce_max" else limits.max, dtype)
 
 
 def stored_shape(plan: Plan, value: int, spec: Spec) -> tuple[int, ...]:

@@ -87,7 +87,7 @@ class Planner:
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
         self.uses, self.factors, self.memo = program.uses, program.factors, program.memo
-        self.uniform, self.zeros = program.uniform
+        self.zeros = program.uniform[1]
         self.roots, self.free = program.roots, program.free
         self.wanted = wanted_specs(program, rules, sizes, outline)
         self.wants = self.wanted.specs
@@ -321,22 +321,11 @@ class Planner:
 
     def common(self, operation: Operation, partial: list[int]) -> Axes:
         """The axes over which an operation's operands may stay partial."""
-        linear = self.factors[operation].linear
+        others = self.factors[operation].with_others(partial)
+        if others is None or not all(self.is_zero(operation.inputs[i]) for i in others):
+            return ()
         specs = [self.spec_of(v) for v in operation.inputs]
         over = set.intersection(*(set(s.partial) for i in partial if (s := specs[i]) is not None))
-        others = [i for i in range(len(specs)) if i not in partial]
-        if linear == "add":
-            if not all(self.is_zero(operation.inputs[i]) for i in others):
-                return ()
-        elif linear == "scale":
-            uniform = [not isinstance(v, int) or v in self.uniform or not self.shapes[v] for v in operation.inputs]
-            if len(partial) > 1 or not all(uniform[i] for i in others) or (operation.name == "div" and partial[0] != 0):
-                return ()
-        elif linear == "updates":
-            if partial != [2]:
-                return ()
-        elif linear != "unary":
-            return ()
         asked = {a for axes in self.asked(operation).values() for a in axes}
         return () if over & asked else tuple(sorted(over))
 

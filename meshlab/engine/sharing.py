@@ -1,69 +1,284 @@
-"""Sharing: what is computed twice is computed once, and what returns what is there already is not computed.
+"""Sharing: what is computed twice is computed once, and what is there already, or known beforehand, is not computed.
 
-A compiler merges equal expressions, and takes a loop that turns twice alike for one; so must the plan, or it would
-count collectives that never run. Operations behind the barrier of a `remat` are never merged with those outside: that
-they run again is their purpose.
+A compiler merges equal expressions, in whatever way they are spelt (`terms`), and takes a loop that turns twice alike
+for one; so must the plan, or it would count collectives that never run. It does not run what it knows not to be needed
+either: a branch whose predicate is a constant, a loop without iterations. Operations behind the barrier of a `remat`
+are never merged with those outside: that they run again is their purpose.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from .code import Block, Input, Literal, Operation
-from .identities import returned
-from .jax_compat import REMAT, changed, has_effects, own_params
-from .loops import LOOPS, carried
+from . import rewriting
+from .algebra import COMMUTATIVE
+from .code import Block, Code, Input, Literal, Operation
+from .jax_compat import REMAT, changed, has_effects
+from .loops import LOOPS, carried, turns
+from .rearranging import REARRANGING
+from .rules import names_where
+from .terms import Number, squeezed
+from .value_terms import ValueTerms, told_params
 
-_COMMUTATIVE = ("add", "add_any", "mul", "max", "min", "and", "or", "xor", "eq", "ne")
+# What only gives another shape: it is no less than a reshape of what it reads.
+_SHAPING = names_where(lambda traits: traits.keeps and traits.kind in ("bitcast", "broadcast"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """What is there where a block is entered.
+
+    Attributes:
+        values: by the number of their term.
+        nested: by what makes them equal, the results of loops and branches.
+    """
+
+    values: dict[Number, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+    nested: dict[Any, tuple[int, ...]] = dataclasses.field(default_factory=dict)
+
+    def inside(self) -> Known:
+        """What a block inside knows to begin with."""
+        return Known(dict(self.values), dict(self.nested))
+
+    def add(self, number: Number, value: int):
+        """Takes note of a value."""
+        self.values[number] = (*self.values.get(number, ()), value)
 
 
 class Sharing:
-    """Takes identities and repeated operations out of blocks. Used once.
+    """Takes what need not be computed out of blocks. Used once.
 
     Args:
-        names: the names of each value's axes, by number, or none.
+        code: whose blocks they are.
+        names: the names of each value's axes, by number, or none: what is equal but for its names stays apart, since it
+            is made for different dims (zeros of one shape, say).
     """
 
-    def __init__(self, names: Sequence[Any] = ()):
-        self.names = names
+    def __init__(self, code: Code, names: Sequence[Any] = ()):
+        self.shapes, self.dtypes, self.names = code.shapes, code.dtypes, names
         self.renamed: dict[int, Input] = {}
         self.makers: dict[int, Operation] = {}
+        self.terms = ValueTerms(code)
 
     def read(self, value: Input) -> Input:
         """The value that is read in the place of one."""
         return self.renamed.get(value, value) if isinstance(value, int) else value
 
-    def block(self, block: Block, known: Mapping[Any, tuple[int, ...]]) -> Block:
-        """Returns a block without what is in `known`, the operations made so far, outside included."""
-        known = dict(known)
-        kept = []
-        for found in block.operations:
-            inputs = tuple(map(self.read, found.inputs))
-            same = returned(found, inputs, self.makers)
-            if same is not None:
-                self.renamed[found.outputs[0]] = same
-                continue
-            _rename_unchanged(found, inputs, self.renamed)
-            around = {} if found.name in REMAT else known
-            blocks = tuple(self.block(inside, around) for inside in found.blocks)
-            operation = _one_sum(dataclasses.replace(found, inputs=inputs, blocks=blocks), self.makers)
-            key = key_of(operation, {}, self.names)
-            if key is not None and key in known:
-                self.renamed.update(zip(operation.outputs, known[key], strict=True))
-                continue
-            if key is not None:
-                known[key] = operation.outputs
-            kept.append(operation)
-            self.makers.update(dict.fromkeys(operation.outputs, operation))
+    def block(self, block: Block, known: Known) -> Block:
+        """Returns a block without what is known by now, outside included."""
+        known = known.inside()
+        for value in block.inputs:
+            known.add(self.terms.read(value), value)
+        kept: list[Operation] = []
+        self._operations(block.operations, known, kept)
         return Block(block.inputs, tuple(kept), tuple(map(self.read, block.outputs)))
+
+    def _operations(self, operations: Sequence[Operation], known: Known, kept: list[Operation]):
+        for found in operations:
+            operation = dataclasses.replace(found, inputs=tuple(map(self.read, found.inputs)))
+            if operation.blocks:
+                self._nested(operation, known, kept)
+            else:
+                self._flat(_one_sum(operation, self.makers), known, kept)
+
+    def _keep(self, operation: Operation, numbers: Sequence[Number], known: Known, kept: list[Operation]):
+        kept.append(operation)
+        self.makers.update(dict.fromkeys(operation.outputs, operation))
+        for number, value in zip(numbers, operation.outputs, strict=True):
+            known.add(number, value)
+
+    # Operations without blocks
+
+    def _flat(self, operation: Operation, known: Known, kept: list[Operation]):
+        numbers = self.terms.write(operation)
+        same = [self._there(operation, v, n, known) for v, n in zip(operation.outputs, numbers, strict=True)]
+        if same and None not in same:
+            self.renamed.update((v, s) for v, s in zip(operation.outputs, same, strict=True) if s is not None)
+        else:
+            self._keep(self._of_less(operation, numbers, known), numbers, known, kept)
+
+    def _there(self, operation: Operation, value: int, number: Number, known: Known) -> Input | None:
+        """What an output is already: an operand as it is, a number, or a value that was made before."""
+        shape = self.shapes[value]
+        for read in operation.reads:
+            if self.terms.of[read] == number and self.shapes[read] == shape:
+                return read
+        found = self.terms.number_of(number)
+        if found is not None and shape == ():
+            return Literal(found)
+        moved = operation.name in REARRANGING and self.terms.is_varying(number)
+        return next((v for v in self._alike(value, number, known, moved) if self.shapes[v] == shape), None)
+
+    def _alike(self, value: int, number: Number, known: Known, unnamed: bool = False) -> Iterator[int]:
+        """The values of one term that have the axes and names of another, but for axes of size 1.
+
+        Where `unnamed`, an axis without a name is one with any name: slices and concatenations give no names.
+        """
+        shape, called = squeezed(self.shapes[value]), self._called(value)
+        for other in known.values.get(number, ()):
+            if squeezed(self.shapes[other]) == shape:
+                names = zip(called, self._called(other), strict=True)
+                if all(name == there or (unnamed and name is None) for name, there in names):
+                    yield other
+
+    def _called(self, value: int) -> tuple[Any, ...]:
+        if not self.names:
+            return ()
+        return tuple([name for name, size in zip(self.names[value], self.shapes[value], strict=True) if size != 1])
+
+    def _of_less(self, operation: Operation, numbers: Sequence[Number], known: Known) -> Operation:
+        """The operation, or one that makes the same of less."""
+        if len(numbers) != 1 or has_effects(operation.equation):
+            return operation
+        (number,), (value,) = numbers, operation.outputs
+        found = self.terms.number_of(number)
+        if found is None and self.terms.is_empty(number):
+            found = np.zeros((), self.dtypes[value])
+        if found is not None:
+            is_plain = operation.name == "broadcast_in_dim" and not operation.reads
+            return operation if is_plain else rewriting.constant(operation, found)
+        if operation.name in _SHAPING:
+            return operation
+        other = next(self._alike(value, number, known), None)
+        return self._cut(operation, number, known) if other is None else self._reshaped(operation, other)
+
+    def _reshaped(self, operation: Operation, value: int) -> Operation:
+        return rewriting.reshape(operation, value, self.shapes[value])
+
+    def _cut(self, operation: Operation, number: Number, known: Known) -> Operation:
+        """A part of a part, or of one piece of several, as a part of the value itself."""
+        part = self.terms.part(number) if operation.name in ("slice", "dynamic_slice") else None
+        if part is None or self.terms.of[operation.reads[0]] == part[0]:
+            return operation
+        source, ranges = part
+        rank = len(self.shapes[operation.outputs[0]])
+        for value in known.values.get(source, ()):
+            if len(self.shapes[value]) == len(ranges) == rank:
+                return rewriting.cut(operation, value, self.shapes[value], ranges)
+        return operation
+
+    # Loops, branches, and what is recomputed
+
+    def _nested(self, operation: Operation, known: Known, kept: list[Operation]):
+        taken = self._taken(operation)
+        if taken is not None:
+            self._operations(taken.operations, known, kept)
+            self.renamed.update(zip(operation.outputs, map(self.read, taken.outputs), strict=True))
+            return
+        if operation.name in LOOPS:
+            if turns(operation) == 0:
+                self._never(operation, known, kept)
+                return
+            self._rename_unchanged(operation)
+            operation = self._with_slices(operation, known)
+        around = Known() if operation.name in REMAT else known
+        blocks = tuple(self.block(inside, around) for inside in operation.blocks)
+        operation = self._stacked_once(dataclasses.replace(operation, blocks=blocks))
+        key = key_of(operation, {}, self.names)
+        if key is not None and key in known.nested:
+            self.renamed.update(zip(operation.outputs, known.nested[key], strict=True))
+            return
+        if key is not None:
+            known.nested[key] = operation.outputs
+        self._keep(operation, self.terms.write(operation), known, kept)
+
+    def _taken(self, operation: Operation) -> Block | None:
+        """The branch of a `cond` that is always taken."""
+        if operation.name != "cond":
+            return None
+        number = self.terms.number_of(self.terms.read_as(operation.inputs[0], np.int32))
+        return None if number is None else operation.blocks[max(0, min(int(number), len(operation.blocks) - 1))]
+
+    def _never(self, operation: Operation, known: Known, kept: list[Operation]):
+        """A loop without iterations returns what comes in, and stacks nothing."""
+        count = carried(operation)
+        for value, given in zip(operation.outputs[:count], operation.inputs, strict=False):
+            self.renamed[value] = (
+                Literal(np.asarray(given.value, self.dtypes[value])) if isinstance(given, Literal) else given
+            )
+        for value in operation.outputs[count:]:
+            made = rewriting.empty(operation, self._made(value))
+            self._keep(made, self.terms.write(made), known, kept)
+
+    def _rename_unchanged(self, operation: Operation):
+        """What a loop carries and never changes is what came in: its blocks, and what follows, read that instead."""
+        body = operation.blocks[0]
+        for position in range(carried(operation)):
+            if body.outputs[position] == body.inputs[position]:
+                given = operation.inputs[position]
+                self.renamed.update((block.inputs[position], given) for block in operation.blocks)
+                self.renamed[operation.outputs[position]] = given
+
+    def _with_slices(self, operation: Operation, known: Known) -> Operation:
+        """What a scan slices is one value where it slices one; of what repeats along its axis it need not be sliced."""
+        count, body = carried(operation), operation.blocks[0]
+        made, kept = [], list(zip(operation.inputs[:count], body.inputs, strict=False))
+        slices: dict[Input, int] = {}
+        for value, inner in zip(operation.inputs[count:], body.inputs[count:], strict=True):
+            repeated = self._repeated(operation, value, inner, known)
+            first = slices.setdefault(value, inner)
+            if isinstance(repeated, Literal):
+                self.renamed[inner] = repeated
+            elif repeated is not None:
+                made.append(repeated)
+            elif first != inner and self._called(first) == self._called(inner):
+                self.renamed[inner] = first
+            else:
+                kept.append((value, inner))
+        if len(kept) == len(body.inputs):
+            return operation
+        given, inside = zip(*kept, strict=True) if kept else ((), ())
+        body = Block(tuple(inside), (*made, *body.operations), body.outputs)
+        return dataclasses.replace(operation, inputs=tuple(given), blocks=(body,))
+
+    def _repeated(self, operation: Operation, value: Input, inner: int, known: Known) -> Operation | Literal | None:
+        """What makes each slice of a value, if all are alike."""
+        if not isinstance(value, int):
+            return None
+        number = self.terms.of[value]
+        found = self.terms.number_of(number)
+        if found is not None:
+            literal = Literal(found)
+            return rewriting.repeat(operation, literal, (), (), self._made(inner)) if self.shapes[inner] else literal
+        repeating = self.terms.repeating(number)
+        if repeating is None or squeezed(self.shapes[value]) != self.shapes[value] or 0 in repeating[1]:
+            return None
+        source, axes = repeating
+        for other in known.values.get(source, ()):
+            if len(self.shapes[other]) == len(axes):
+                behind = [axis - 1 for axis in axes]
+                return rewriting.repeat(operation, other, self.shapes[other], behind, self._made(inner))
+        return None
+
+    def _made(self, value: int) -> rewriting.Made:
+        return rewriting.Made(value, self.shapes[value], self.dtypes[value])
+
+    def _stacked_once(self, operation: Operation) -> Operation:
+        """Of what a scan stacks several times the first stack is all of them."""
+        if operation.name != "scan":
+            return operation
+        body, count = operation.blocks[0], carried(operation)
+        first: dict[Input, int] = {}
+        kept = []
+        for position, (value, stack) in enumerate(zip(body.outputs, operation.outputs, strict=True)):
+            same = first.get(value) if position >= count and isinstance(value, int) else None
+            if same is not None and self._called(same) == self._called(stack):
+                self.renamed[stack] = same
+                continue
+            if position >= count and isinstance(value, int):
+                first[value] = stack
+            kept.append((value, stack))
+        made, stacks = zip(*kept, strict=True) if kept else ((), ())
+        body = Block(body.inputs, body.operations, tuple(made))
+        return dataclasses.replace(operation, outputs=tuple(stacks), blocks=(body, *operation.blocks[1:]))
 
 
 def _one_sum(operation: Operation, makers: Mapping[int, Operation]) -> Operation:
-    """A sum of a sum is one sum over the axes of both, as XLA makes it, and may then be known already."""
+    """A sum of a sum is one sum over the axes of both, as XLA makes it."""
     value = operation.inputs[0] if operation.name == "reduce_sum" else None
     maker = makers.get(value) if isinstance(value, int) else None
     if maker is None or maker.name != "reduce_sum":
@@ -73,17 +288,6 @@ def _one_sum(operation: Operation, makers: Mapping[int, Operation]) -> Operation
     axes = sorted({*maker.params["axes"], *(kept[axis] for axis in operation.params["axes"])})
     equation = changed(operation.equation, invars=[source], params=operation.params | {"axes": tuple(axes)})
     return dataclasses.replace(operation, equation=equation, inputs=maker.inputs)
-
-
-def _rename_unchanged(operation: Operation, inputs: tuple[Input, ...], renamed: dict[int, Input]):
-    """What a loop carries and never changes is what came in: its blocks, and what follows, read that instead."""
-    body = operation.body
-    if operation.name not in LOOPS or body is None:
-        return
-    for position in range(carried(operation)):
-        if body.outputs[position] == body.inputs[position]:
-            renamed.update((block.inputs[position], inputs[position]) for block in operation.blocks)
-            renamed[operation.outputs[position]] = inputs[position]
 
 
 def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any]):
@@ -97,13 +301,12 @@ def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any])
     if operation.name in REMAT or has_effects(operation.equation):
         return None
     inputs: tuple = tuple(_input_key(i, inner) for i in operation.inputs)
-    if operation.name in _COMMUTATIVE:
+    if operation.name in COMMUTATIVE:
         inputs = tuple(sorted(inputs, key=str))
-    params = ((k, _hashable(v)) for k, v in sorted(own_params(operation.equation).items()))
+    params = told_params(operation.equation)
     blocks = tuple(_block_key(block, inner, names) for block in operation.blocks)
     called = tuple(names[o] for o in operation.outputs) if names else ()
-    key = (operation.name, inputs, tuple(params), blocks, called)
-    return None if any(v is None for _, v in key[2]) or None in blocks else key
+    return None if params is None or None in blocks else (operation.name, inputs, params, blocks, called)
 
 
 def _block_key(block: Block, inner: Mapping[int, int], names: Sequence[Any]):
@@ -122,19 +325,6 @@ def _block_key(block: Block, inner: Mapping[int, int], names: Sequence[Any]):
 
 def _input_key(value: Input, inner: Mapping[int, int]):
     if isinstance(value, Literal):
-        return _literal_key(value)
+        array = np.asarray(value.value)
+        return (str(array.dtype), array.tobytes())
     return ("inner", inner[value]) if value in inner else value
-
-
-def _literal_key(literal: Literal):
-    array = np.asarray(literal.value)
-    return (str(array.dtype), array.tobytes())
-
-
-def _hashable(value):
-    """A stand-in that compares as the value does; None where there is none."""
-    try:
-        hash(value)
-    except TypeError:
-        return None
-    return (type(value).__name__, value) if not callable(value) else None

@@ -9,6 +9,7 @@ memory is taken, and a model of 405 billion parameters is traced on a laptop.
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,7 +23,7 @@ from .flatten import flatten
 from .folding import folded
 from .jax_compat import has_effects, needed, opened
 from .named import AxisName, NamedArray
-from .naming import name_axes
+from .naming import Naming, name_axes
 from .normal import normalize
 from .program import Argument, Carry, Program
 from .refusing import admitted, called, is_array, refuse_leaks, refuse_lost, told
@@ -40,7 +41,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         *args: for each parameter of `fn` a tree of tensors, abstract (`ml.f32[Batch, Hidden]`) or concrete.
         carry: which output is the next call's argument: `{"params": 1}` says that output 1 is the next `params`. Such
             outputs are stored as that argument is. By default an argument is carried where exactly one output has its
-            tree, shapes and dtypes.
+            tree, shapes, dtypes and dims.
 
     Returns:
         The `Program`.
@@ -64,6 +65,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         raise TraceError(f"`{called(fn)}` takes no arrays and returns none: there is nothing to lay out.")
     _refuse_shared_places(code, names, outputs)
     owners = [name for name, found in by_parameter.items() for _ in found]
+    dims = _named_places(naming, code, leaves, outputs)
     return Program(
         fn=fn,
         code=normalize(code, [tuple(n if n in naming.dims else None for n in axes) for axes in naming.names]),
@@ -74,7 +76,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         parameters=tuple(names),
         arguments=tuple(Argument(leaves[i][0], i, owner) for i, owner in enumerate(owners)),
         outputs=tuple(outputs),
-        carries=_carries(fn, names, args, shapes, carry),
+        carries=_carries(fn, dict(zip(names, args, strict=True)), shapes, carry, dims),
         structure=structure,
         templates=tuple(_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves),
         out_shapes=shapes,
@@ -182,39 +184,46 @@ def _abstract(leaf: Any) -> Any:
     return jax.ShapeDtypeStruct(np.shape(array) if not hasattr(array, "shape") else array.shape, array.dtype)
 
 
-def _signature(tree: Any) -> tuple:
+def _named_places(naming: Naming, code: Code, leaves: list[Leaf], outputs: list[str]) -> dict[str, tuple]:
+    """For each place of an argument or output the dims of its axes; None for an axis that no layout can address."""
+    arguments = zip((place for place, _, _ in leaves), code.block.inputs, strict=False)
+    values = (*arguments, *zip(outputs, code.block.outputs, strict=True))
+    known = {*naming.dims, *naming.majors}
+    return {
+        place: tuple(n if n in known else None for n in naming.names[value]) if isinstance(value, int) else ()
+        for place, value in values
+    }
+
+
+def _signature(place: str, tree: Any, dims: Mapping[str, tuple]) -> tuple:
+    """What an argument has in common with the output that is its next value: tree, shapes, dtypes and dims."""
     leaves, structure = jax.tree.flatten(tree)
     abstract = [_abstract(leaf) for leaf in leaves]
-    return structure, tuple((a.shape, a.dtype) for a in abstract)
+    return structure, tuple((a.shape, a.dtype) for a in abstract), tuple(dims[p] for p, _ in placed_leaves(place, tree))
 
 
 def _carries(
-    fn: Callable, names: list[str], args: tuple, shapes: Any, carry: Mapping[str, int] | None
+    fn: Callable, args: Mapping[str, Any], shapes: Any, carry: Mapping[str, int] | None, dims: Mapping[str, tuple]
 ) -> tuple[Carry, ...]:
     """Which outputs are the next call's arguments: as said, or where exactly one output fits."""
-    outputs = list(shapes) if isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields") else [shapes]
     single = not (isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields"))
-    signatures = [_signature(o) for o in outputs]
-
-    def made(name: str, index: int) -> Carry:
-        return Carry(name, index, "out" if single else f"out/{index}")
-
+    outputs = [shapes] if single else list(shapes)
+    places = ["out"] if single else [f"out/{i}" for i in range(len(outputs))]
+    made = [_signature(place, output, dims) for place, output in zip(places, outputs, strict=True)]
+    given = {name: _signature(name, arg, dims) for name, arg in args.items()}
     if carry is None:
-        found = []
-        for name, arg in zip(names, args, strict=True):
-            fitting = [i for i, s in enumerate(signatures) if s == _signature(arg)]
-            rivals = [n for n, a in zip(names, args, strict=True) if _signature(a) == _signature(arg)]
-            if len(fitting) == 1 and len(rivals) == 1:
-                found.append(made(name, fitting[0]))
-        return tuple(found)
+        fitting = {name: [i for i, s in enumerate(made) if s == given[name]] for name in args}
+        rivals = Counter(given.values())
+        certain = [n for n in args if len(fitting[n]) == 1 and rivals[given[n]] == 1]
+        return tuple(Carry(name, fitting[name][0], places[fitting[name][0]]) for name in certain)
     problems = []
     for name, index in carry.items():
-        if name not in names:
-            problems.append(f"`{name}` is no argument of `{called(fn)}`.{closest(name, names)}")
+        if name not in args:
+            problems.append(f"`{name}` is no argument of `{called(fn)}`.{closest(name, args)}")
         elif not 0 <= index < len(outputs):
             problems.append(f"`{name}` is to come from output {index}, but the outputs are 0 to {len(outputs) - 1}.")
-        elif signatures[index] != _signature(args[names.index(name)]):
+        elif made[index][:2] != given[name][:2]:
             problems.append(f"output {index} has another tree, other shapes or dtypes than argument `{name}`.")
     if problems:
         raise TraceError("`carry` cannot be: " + " ".join(problems))
-    return tuple(made(name, index) for name, index in carry.items())
+    return tuple(Carry(name, index, places[index]) for name, index in carry.items())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
@@ -44,6 +46,22 @@ def test_a_loop_counts_each_of_its_steps():
 
     program = ml.trace(fn, ml.f32[Layers, Embed, ml.Dim("out", 4)], ml.f32[Embed])
     assert work_of(program.plan(ml.mesh(a=2))) == 3 * 16
+
+
+def test_ragged_products_and_factorizations_are_work():
+    """Beside a plain product, which alone was counted once."""
+    M, K, N, G = ml.dims(m=64, k=32, n=16, g=4)
+
+    def fn(x, w, sizes, a):
+        found = jax.lax.ragged_dot(x.array @ jnp.ones((32, 32)), w.array, sizes.array)
+        return found, jax.lax.linalg.cholesky(a)
+
+    square = ml.named(jax.ShapeDtypeStruct((6, 30, 30), jnp.float32), "batch _ _")
+    program = ml.trace(fn, ml.f32[M, K], ml.f32[G, K, N], ml.i32[G], square)
+    dense, ragged, factors = 64 * 32 * 32, 64 * 32 * 16, 6 * 30**3 / 6
+    assert work_of(program.plan(ml.mesh(a=2), {})) == pytest.approx(dense + ragged + factors)
+    assert work_of(program.plan(ml.mesh(a=2), "batch:a")) == pytest.approx(dense + ragged + factors / 2)
+    assert sum(amounts_of(program).values()) == pytest.approx(dense + ragged + factors)
 
 
 def test_without_contractions_every_result_is_divided():

@@ -80,3 +80,119 @@ def test_a_product_of_nothing_takes_no_operations(shapes, machine):
     plan = ml.trace(lax.dot, ml.named(x, "b e"), ml.named(w, "e f")).plan(ml.mesh(machine, x=2), "")
     assert (plan.time.flops, plan.time.products) == (0, 0)
     assert 0 <= plan.time.lower <= plan.time.estimate <= plan.time.upper
+
+
+M, K, N, G = ml.dims(m=64, k=32, n=16, g=4)
+RAGGED = ml.f32[M, K], ml.f32[G, K, N], ml.i32[G]
+
+
+def ragged(x, w, sizes):
+    return lax.ragged_dot(x.array, w.array, sizes.array)
+
+
+def test_a_ragged_product_counts_as_one_matmul():
+    """Each row meets the matrix of its group: as many operations as with one for all rows, not g times as many."""
+    dense = ml.trace(lambda x, w: x.array @ w.array, ml.f32[M, K], ml.f32[K, N]).plan(ml.mesh("v5e", x=1), {})
+    plan = ml.trace(ragged, *RAGGED).plan(ml.mesh("v5e", x=1), {})
+    assert plan.time.flops == dense.time.flops == 2 * 64 * 32 * 16
+
+
+def test_gradients_of_a_ragged_product_count_as_its_own():
+    """One of the rows, whose groups are those of the matrices; one of the matrices, of which each sums its own rows."""
+
+    def step(x, w, sizes):
+        return jax.grad(lambda x, w: lax.ragged_dot(x, w, sizes.array).sum(), (0, 1))(x.array, w.array)
+
+    plan = ml.trace(step, *RAGGED).plan(ml.mesh("v5e", x=1), {})
+    assert plan.time.flops == 2 * 2 * 64 * 32 * 16
+
+
+def test_a_ragged_product_in_batches():
+    def fn(x, w, sizes):
+        return jax.vmap(lax.ragged_dot)(x.array, w.array, sizes.array)
+
+    Times = ml.Dim("times", 3)
+    plan = ml.trace(fn, ml.f32[Times, M, K], ml.f32[Times, G, K, N], ml.i32[Times, G]).plan(ml.mesh("v5e", x=1), {})
+    assert plan.time.flops == 3 * 2 * 64 * 32 * 16
+
+
+def test_a_large_ragged_product_is_limited_by_the_matrix_units():
+    (M, K, N), (G,) = ml.dims(m=8192, k=4096, n=8192), ml.dims(g=8)
+    plan = ml.trace(ragged, ml.bf16[M, K], ml.bf16[G, K, N], ml.i32[G]).plan(ml.mesh("v5e", x=1), {})
+    assert plan.time.limited_by == "products"
+    assert plan.time.estimate >= 2 * 8192 * 4096 * 8192 / 197e12
+
+
+# Operations of textbook algorithms, counted one by one for m rows and n columns: what each step of the elimination
+# does to the rows and columns that are left.
+
+
+def eliminated(m, n):
+    return sum((m - k - 1) + 2 * (m - k - 1) * (n - k - 1) for k in range(min(m, n)))
+
+
+def reflected(m, n, count):
+    return sum(4 * (m - k) * (n - k) for k in range(count))
+
+
+def applied(m, n, count):
+    return sum(4 * (m - k) * n for k in range(count))
+
+
+LONG, WIDE, SQUARE = (120, 80), (80, 120), (100, 100)
+SYMMETRIC = sum((100 - k) + (100 - k - 1) * (100 - k) for k in range(100))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "operations"),
+    [
+        (lax.linalg.cholesky, [SQUARE], SYMMETRIC),
+        (lax.linalg.lu, [SQUARE], eliminated(100, 100)),
+        (lax.linalg.lu, [LONG], eliminated(120, 80)),
+        (lax.linalg.lu, [WIDE], eliminated(80, 120)),
+        (lambda a: lax.linalg.qr(a, full_matrices=False), [LONG], reflected(120, 80, 80) + reflected(120, 80, 80)),
+        (lambda a: lax.linalg.qr(a, full_matrices=True), [LONG], reflected(120, 80, 80) + reflected(120, 120, 80)),
+        (lambda a: lax.linalg.qr(a, full_matrices=False), [WIDE], reflected(80, 120, 80) + reflected(80, 80, 80)),
+        (lax.linalg.householder_product, [LONG, (80,)], reflected(120, 80, 80)),
+        (
+            lambda *a: lax.linalg.ormqr(*a, left=True),
+            [(120, 40), (40,), LONG],
+            applied(120, 80, 40),
+        ),
+        (
+            lambda *a: lax.linalg.ormqr(*a, left=False),
+            [(80, 40), (40,), LONG],
+            applied(80, 120, 40),
+        ),
+        (lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True), [SQUARE, (100, 30)], 100 * 100 * 30),
+        (lambda a, b: lax.linalg.triangular_solve(a, b), [SQUARE, (30, 100)], 100 * 100 * 30),
+        (lambda a, b: lax.linalg.symmetric_product(a, b), [LONG, (120, 120)], 2 * 120 * 120 * 80),
+        (lambda a: lax.linalg.eigh(a), [SQUARE], 9e6),
+        (lambda a: lax.linalg.eig(a), [SQUARE], 25e6),
+        (lambda a: lax.linalg.schur(a), [SQUARE], 25e6),
+        (lambda a: lax.linalg.schur(a, compute_schur_vectors=False), [SQUARE], 10e6),
+        (lax.linalg.hessenberg, [SQUARE], 10e6 / 3),
+        (lax.linalg.tridiagonal, [SQUARE], 4e6 / 3),
+        (lambda a: lax.linalg.svd(a, compute_uv=False), [WIDE], 4 * 120 * 80**2 - 4 * 80**3 / 3),
+        (lambda a: lax.linalg.svd(a, full_matrices=False), [WIDE], 14 * 120 * 80**2 + 8 * 80**3),
+        (lambda a: lax.linalg.svd(a), [LONG], 4 * 120**2 * 80 + 8 * 120 * 80**2 + 9 * 80**3),
+    ],
+)
+def test_factorizations_count_what_textbooks_count(function, shapes, operations):
+    """To the leading order; three of a stack count three times."""
+    for stack in ((), (3,)):
+        arguments = [
+            ml.named(jax.ShapeDtypeStruct((*stack, *shape), jnp.float32), " ".join("_" * (len(stack) + len(shape))))
+            for shape in shapes
+        ]
+        plan = ml.trace(function, *arguments).plan(ml.mesh("v5e", x=1), {})
+        assert plan.time.flops == pytest.approx(operations * (3 if stack else 1), rel=0.03)
+
+
+STACK = jax.ShapeDtypeStruct((8, 30, 30), jnp.float32)
+
+
+def test_a_stack_of_factorizations_is_divided():
+    program = ml.trace(lambda a: lax.linalg.cholesky(a), ml.named(STACK, "b _ _"))
+    whole, split = (program.plan(ml.mesh("h100", x=2), layout) for layout in ({}, "b:x"))
+    assert split.time.flops == whole.time.flops / 2

@@ -27,6 +27,35 @@ def test_an_update_in_place_reads_and_writes_what_it_changes():
     assert 3 * ROWS < added.memory_bytes < 3 * ROWS + 100  # and which rows
 
 
+SCATTERS = "set add subtract multiply min max".split()
+# Written in place; computed in what is written, and read by what is behind; of a table that is read once more.
+AROUND = {
+    "alone": lambda table, write: write(table),
+    "between": lambda table, write: write(table * 2) + 1,
+    "beside": lambda table, write: (write(table), table + 1),
+}
+
+
+@pytest.mark.parametrize("on", ["v5e", "h100", "cpu"])
+@pytest.mark.parametrize("around", AROUND)
+def test_scatters_of_all_kinds_cost_alike(around, on):
+    """The same work, whatever an update does to what was there: within 20%, in bytes, seconds and memory."""
+    found = []
+    for kind in SCATTERS:
+
+        def function(table, rows, updates, kind=kind):
+            return AROUND[around](table.array, lambda t: getattr(t.at[rows.array], kind)(updates.array))
+
+        plan = ml.trace(function, ml.f32[Table, Embed], ml.i32[Few], ml.f32[Few, Embed]).plan(ml.mesh(on, x=1), {})
+        time, memory = plan.time, plan.memory
+        found.append((time.memory_bytes, time.estimate, memory.peak_bytes, memory.donated.peak_bytes))
+    for figures in zip(*found, strict=True):
+        assert max(figures) <= 1.2 * min(figures)
+    if around == "alone":
+        # In place: of the table no more than what is written.
+        assert max(found)[0] < 4 * ROWS
+
+
 def test_a_lookup_reads_and_writes_what_it_finds():
     found = time(lambda t: jax.lax.dynamic_slice(t.array, (5, 0), (2, 64)), ml.f32[Table, Embed])
     assert found.memory_bytes == 2 * ROWS

@@ -246,16 +246,16 @@ def _update(optimizer, params):
 FUNCTIONS = list(_functions())
 
 
-def primitives(jaxpr):
-    """The names of all primitives of a jaxpr, those of nested ones too."""
+def equations(jaxpr):
+    """All equations of a jaxpr, those of nested ones too."""
     for equation in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         expanded = jax_compat.expanded(equation)
         if expanded is not None:
-            yield from primitives(expanded)
+            yield from equations(expanded)
             continue
-        yield equation.primitive.name
+        yield equation
         for inner in jaxprs_in_params(equation.params):
-            yield from primitives(inner)
+            yield from equations(inner)
 
 
 def _with_gradient(function):
@@ -268,8 +268,9 @@ def _with_gradient(function):
     return both
 
 
+@functools.cache
 def used():
-    """For every primitive, the functions that use it."""
+    """For every primitive the equations that public functions make of it, each with the function's name."""
     found = {}
     for name, function, args in FUNCTIONS:
         for traced in (function, _with_gradient(function)):
@@ -279,14 +280,14 @@ def used():
                 # Not everything has a derivative.
                 assert traced is not function, name
                 continue
-            for primitive in primitives(jaxpr):
-                found.setdefault(primitive, set()).add(name)
+            for equation in equations(jaxpr):
+                found.setdefault(equation.primitive.name, []).append((name, equation))
     return found
 
 
 def test_every_primitive_that_public_functions_use_has_a_rule_or_a_reason():
     found = used()
-    missing = {name: sorted(users)[:3] for name, users in found.items() if name not in {*RULES, *CALLS, *WHOLE}}
+    missing = {p: sorted({n for n, _ in users})[:3] for p, users in found.items() if p not in {*RULES, *CALLS, *WHOLE}}
     assert not missing
     assert len(FUNCTIONS) > 300
     # What has a rule by now, or is used by nothing here, does not belong on the lists.

@@ -1,4 +1,4 @@
-"""The rules, one small function per primitive, in one table."""
+"""The rules, one small function per primitive, in one table, and the traits of each primitive beside it."""
 
 from . import convolution as convolution
 from . import cumulative as cumulative
@@ -21,3 +21,9 @@ from .local import LOCAL_FORMS as LOCAL_FORMS
 from .table import Factors as Factors
 from .table import Facts as Facts
 from .table import factors_of as factors_of
+from .traits import TRAITS as TRAITS
+from .traits import Traits as Traits
+from .traits import names_where as names_where
+
+# Each element of those at the same place.
+ELEMENTWISE = names_where(lambda traits: traits.kind == "elementwise")

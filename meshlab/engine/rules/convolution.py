@@ -26,13 +26,15 @@ from jax.lax import ConvDimensionNumbers
 from ..code import Operation
 from .halo import Slide
 from .local import Device, Local, local_form
+from .matmuls import of_convolution
 from .table import AxisFactors, Factors, Facts, Shape, local_params, rule
+from .traits import multiplying
 
 # Factors of the axes that do not slide. Each axis that does has three: of the left operand, the right one, the result.
 _BATCH, _SUMMED, _FEATURES, _WITHIN, _APART, _FIRST = range(6)
 
 
-@rule("conv_general_dilated")
+@rule("conv_general_dilated", traits=multiplying(of_convolution))
 def _convolution(operation: Operation, facts: Facts) -> Factors:
     params = operation.params
     (left, right, result), limits = _features(params, facts.operands)

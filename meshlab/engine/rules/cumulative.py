@@ -18,6 +18,7 @@ from ..code import Operation
 from .local import Device, Local, local_form
 from .neutral import without_padding
 from .table import Factors, Facts, rule
+from .traits import FIRST, NOWHERE, opaque
 
 _JOIN = {
     "cumsum": lax.add,
@@ -28,7 +29,11 @@ _JOIN = {
 }
 
 
-@rule(*_JOIN)
+@rule("cumsum", traits=opaque(linear=FIRST, multiplies=None, joins="sum"))
+@rule("cumprod", traits=opaque(linear=NOWHERE, multiplies=None, joins="product"))
+# What changes nothing in a sum of exponentials is what changes nothing in a maximum.
+@rule("cummax", "cumlogsumexp", traits=opaque(linear=NOWHERE, multiplies=None, joins="max"))
+@rule("cummin", traits=opaque(linear=NOWHERE, multiplies=None, joins="min"))
 def _cumulative(operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.operands[0])))
     return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)))

@@ -22,6 +22,7 @@ from ..code import Operation
 from .indices import Own, Windows, own_windows, window_factors
 from .local import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
+from .traits import FIRST, Groups, gathering
 
 
 def gathered_windows(params: dict[str, Any], slices: int) -> Windows:
@@ -38,7 +39,20 @@ def gathered_windows(params: dict[str, Any], slices: int) -> Windows:
     )
 
 
-@rule("gather")
+def _is_linear(operation: Operation) -> Groups:
+    """What is looked up beyond the end must be zero, or no number, if anything else is put there."""
+    fill = operation.params["fill_value"]
+    filled = operation.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP and not _is_bool(operation)
+    inexact = jnp.issubdtype(operation.equation.outvars[0].aval.dtype, jnp.inexact)
+    told = inexact if fill is None else bool(fill == 0 or fill != fill)  # noqa: PLR0124 - no number equals itself not
+    return () if filled and not told else FIRST(operation)
+
+
+def _chosen(operation: Operation, operands: Sequence[Shape]) -> tuple[int, int]:
+    return 1, min(operands[0][d] for d in operation.params["dimension_numbers"].start_index_map)
+
+
+@rule("gather", traits=gathering(linear=_is_linear, indexes=_chosen))
 def _gather(operation: Operation, facts: Facts) -> Factors:
     (table, indices), (slices,) = facts.operands, facts.results
     windows = gathered_windows(operation.params, len(slices))

@@ -22,9 +22,10 @@ from .gathering import addable, combined
 from .indices import signed
 from .local import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
+from .traits import FIRST, constant, linear_in, moving, updating
 
 
-@rule("iota")
+@rule("iota", traits=constant())
 def _iota(_operation: Operation, facts: Facts) -> Factors:
     return Factors((), (tuple(range(len(facts.results[0]))),))
 
@@ -36,7 +37,7 @@ def _cut(array: Shape, part: Shape) -> tuple[tuple[int, ...], frozenset[int], fr
     return tuple(i + rank if i in cut else i for i in range(rank)), cut, frozenset(i + rank for i in cut)
 
 
-@rule("dynamic_slice")
+@rule("dynamic_slice", traits=moving(linear=FIRST, reads_part=True, keeps=False))
 def _dynamic_slice(operation: Operation, facts: Facts) -> Factors:
     array, part = facts.operands[0], facts.results[0]
     axes, cut, own = _cut(array, part)
@@ -52,7 +53,7 @@ def _dynamic_slice_local(params: dict[str, Any], _operands: tuple[Shape, ...], r
     return params | {"slice_sizes": results[0]}
 
 
-@rule("dynamic_update_slice")
+@rule("dynamic_update_slice", traits=updating(linear=linear_in({0, 1}), updates=1))
 def _dynamic_update_slice(_operation: Operation, facts: Facts) -> Factors:
     array, update = facts.operands[:2]
     axes, cut, own = _cut(array, update)

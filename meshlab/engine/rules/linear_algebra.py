@@ -3,21 +3,22 @@
     cholesky          [batch, n, m]              → [batch, n, m]           n and m whole
     triangular_solve  [batch, n, m], [batch, n, k] → [batch, n, k]         k runs through too: one solution per column
 
-A single large matrix is gathered; algorithms that split one are other programs, not other layouts of this one.
+A single large matrix is gathered; algorithms that split one are other programs, not other layouts of this one. Blocked
+factorizations are matrix multiplications for the most part, and are priced so (`matmuls`).
 """
 
 from __future__ import annotations
 
 from ..code import Operation
-from .table import Factors, Facts, rule
+from . import matmuls
+from .table import Factors, Facts, rule, without_rule
+from .traits import NOWHERE, Traits, linear_in, opaque
 
 # How many axes of the first operand belong to a matrix or vector; the axes before are the stack.
 _RANKS = {
     "cholesky": 2,
     "eig": 2,
     "eigh": 2,
-    "geqp3": 2,
-    "geqrf": 2,
     "hessenberg": 2,
     "householder_product": 2,
     "lu": 2,
@@ -31,7 +32,23 @@ _RANKS = {
 }
 
 
-@rule(*_RANKS)
+def _factorizing(multiplies: matmuls.Multiplies | None, *linear: int) -> Traits:
+    return opaque(linear=linear_in(linear) if linear else NOWHERE, multiplies=multiplies)
+
+
+@rule("cholesky", traits=_factorizing(matmuls.of_square(1 / 3)))
+@rule("eig", traits=_factorizing(matmuls.of_eigenvalues("compute_left_eigenvectors", "compute_right_eigenvectors")))
+@rule("eigh", traits=_factorizing(matmuls.of_square(9)))
+@rule("hessenberg", traits=_factorizing(matmuls.of_square(10 / 3)))
+@rule("householder_product", traits=_factorizing(matmuls.of_reflected))
+@rule("lu", traits=_factorizing(matmuls.of_lu))
+@rule("lu_pivots_to_permutation", traits=_factorizing(None))
+@rule("ormqr", traits=_factorizing(matmuls.of_applied_reflectors, 2))
+@rule("qr", traits=_factorizing(matmuls.of_qr))
+@rule("schur", traits=_factorizing(matmuls.of_eigenvalues("compute_schur_vectors")))
+@rule("svd", traits=_factorizing(matmuls.of_svd))
+@rule("symmetric_product", traits=_factorizing(matmuls.of_own_product))
+@rule("tridiagonal", traits=_factorizing(matmuls.of_square(4 / 3)))
 def _of_stacks(operation: Operation, facts: Facts) -> Factors:
     stack = len(facts.operands[0]) - _RANKS[operation.name]
     count, axes = stack, []
@@ -44,7 +61,7 @@ def _of_stacks(operation: Operation, facts: Facts) -> Factors:
     return Factors(tuple(axes[:cut]), tuple(axes[cut:]), whole=frozenset(range(stack, count)))
 
 
-@rule("triangular_solve")
+@rule("triangular_solve", traits=_factorizing(matmuls.of_triangular_solve, 1))
 def _triangular_solve(operation: Operation, facts: Facts) -> Factors:
     right = facts.operands[1]
     rank = len(right)
@@ -53,9 +70,15 @@ def _triangular_solve(operation: Operation, facts: Facts) -> Factors:
     return Factors(((*range(rank - 2), rank, rank + 1), axes), (axes,), whole=frozenset((solved, rank, rank + 1)))
 
 
-@rule("tridiagonal_solve")
+# Of a few operations for each element.
+@rule("tridiagonal_solve", traits=_factorizing(None, 3))
 def _tridiagonal_solve(_operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[3])
     axes = tuple(range(rank))
     diagonal = axes[:-1]
     return Factors((diagonal, diagonal, diagonal, axes), (axes,), whole=frozenset((rank - 2,)))
+
+
+without_rule("ragged_dot_general", traits=opaque(linear=linear_in({0}, {1}), multiplies=matmuls.of_ragged_dot))
+# `jax.nn.scaled_matmul`, of narrow floats, which are rounded at every step.
+without_rule("scaled_matmul_wrapper", traits=_factorizing(matmuls.of_rows))

@@ -86,8 +86,24 @@ class Local:
         return bind(self.operation, operands, params | changed)
 
 
+Bound = Callable[[Operation, Sequence[Any], dict[str, Any]], list[Any]]
+BOUND: dict[str, Bound] = {}
+
+
+def bound(name: str) -> Callable[[Bound], Bound]:
+    """Registers how a primitive runs on shards, where that is more than to bind it."""
+
+    def register(function: Bound) -> Bound:
+        BOUND[name] = function
+        return function
+
+    return register
+
+
 def bind(operation: Operation, operands: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Runs an operation's primitive with parameters of its own; returns its results as a list."""
+    if operation.name in BOUND:
+        return BOUND[operation.name](operation, operands, params)
     primitive = operation.equation.primitive
     results = primitive.bind(*operands, **params)
     return list(results) if primitive.multiple_results else [results]

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from ..code import Operation
 from .table import Factors, Facts, rule
+from .traits import marking
+
+_ONE = frozenset((0,))
 
 
-@rule("dim_names", "tag")
+@rule("dim_names", traits=marking(identity=True))
+@rule("tag", traits=marking(identity=False))
 def _identity(_operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.results[0])))
-    return Factors((axes,), (axes,), linear="unary")
+    return Factors((axes,), (axes,), through=_ONE)
 
 
-@rule("rename")
+@rule("rename", traits=marking(identity=False))
 def _rename(operation: Operation, facts: Facts) -> Factors:
     before, after = operation.params["before"], operation.params["after"]
     rank = len(before)
     result = tuple(i if before[i] == after[i] else i + rank for i in range(rank))
-    return Factors((tuple(range(rank)),), (result,), linear="unary")
+    return Factors((tuple(range(rank)),), (result,), through=_ONE)

@@ -15,26 +15,28 @@ import jax.numpy as jnp
 from jax import lax
 
 from .local import Device, Local
-
-_LEAST = ("argmax", "cummax", "cumlogsumexp", "top_k")
-_GREATEST = ("argmin", "cummin")
-_ONE = ("cumprod", "reduce_prod")
+from .traits import TRAITS
 
 
 def neutral(name: str, dtype: Any) -> Any:
-    """The element that is neutral for a primitive: zero for a sum, one for a product, the least for a maximum."""
-    if name in _ONE:
+    """The element that is neutral for a primitive: zero for a sum, one for a product, the least for a maximum.
+
+    Zero for what joins nothing.
+    """
+    traits = TRAITS.get(name)
+    joins = traits.joins if traits is not None else None
+    if joins == "product":
         return jnp.ones((), dtype)
-    if name == "reduce_and":
+    if joins == "and":
         return ~jnp.zeros((), dtype)
-    if name not in (*_LEAST, *_GREATEST):
+    if joins not in ("max", "min"):
         return jnp.zeros((), dtype)
     if dtype == jnp.bool_:
-        return jnp.asarray(name in _GREATEST)
+        return jnp.asarray(joins == "min")
     if jnp.issubdtype(dtype, jnp.inexact):
-        return jnp.asarray(math.inf if name in _GREATEST else -math.inf, dtype)
+        return jnp.asarray(math.inf if joins == "min" else -math.inf, dtype)
     limits = jnp.iinfo(dtype)
-    return jnp.asarray(limits.max if name in _GREATEST else limits.min, dtype)
+    return jnp.asarray(limits.max if joins == "min" else limits.min, dtype)
 
 
 def without_padding(device: Device, local: Local, block: Any, axis: int) -> Any:

@@ -20,9 +20,11 @@ from ..code import Operation
 from .local import Device, Local, local_form
 from .neutral import without_padding
 from .table import Factors, Facts, rule
+from .traits import NOWHERE, opaque
 
 
-@rule("argmax", "argmin")
+@rule("argmax", traits=opaque(linear=NOWHERE, multiplies=None, joins="max"))
+@rule("argmin", traits=opaque(linear=NOWHERE, multiplies=None, joins="min"))
 def _argmax(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     gone = frozenset(operation.params["axes"])
@@ -62,7 +64,7 @@ def _rank(value: Any, least: bool) -> Any:
     return jnp.where(jnp.isnan(value), most, ~rank if least else rank)
 
 
-@rule("top_k")
+@rule("top_k", traits=opaque(linear=NOWHERE, multiplies=None, joins="max"))
 def _top_k(operation: Operation, facts: Facts) -> Factors:
     shape = facts.operands[0]
     rank, along = len(shape), operation.params["axis"] % len(shape)
@@ -88,7 +90,7 @@ def _top_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> lis
     return [best, jnp.take_along_axis(known, which, axis)]
 
 
-@rule("approx_top_k")
+@rule("approx_top_k", traits=opaque(linear=NOWHERE, multiplies=None))
 def _approx_top_k(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     along = operation.params["reduction_dimension"] % rank
@@ -96,7 +98,7 @@ def _approx_top_k(operation: Operation, facts: Facts) -> Factors:
     return Factors((tuple(range(rank)),), (axes, axes), whole=frozenset((along, rank)))
 
 
-@rule("sort")
+@rule("sort", traits=opaque(linear=NOWHERE, multiplies=None))
 def _sort(operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.operands[0])))
     along = operation.params["dimension"] % len(axes)

@@ -25,15 +25,18 @@ from ..jax_compat import is_threefry, setting
 from ..spec import local_shape
 from .local import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, rule, run_whole
+from .traits import NOWHERE, opaque
+
+_TRAITS = opaque(linear=NOWHERE, multiplies=None)
 
 
-@rule("random_clone", "threefry2x32")
+@rule("random_clone", "threefry2x32", traits=_TRAITS)
 def _through(_operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.results[0])))
     return Factors(tuple(axes if s else () for s in facts.operands), (axes,) * len(facts.results))
 
 
-@rule("random_seed", "random_fold_in", "random_wrap", "random_unwrap", "random_split", "random_gamma")
+@rule(*"random_seed random_fold_in random_wrap random_unwrap random_split random_gamma".split(), traits=_TRAITS)
 def _keys(operation: Operation, facts: Facts) -> Factors:
     """Keys run through; the axes behind them belong to each key, and are whole."""
     values = (*operation.equation.invars, *operation.equation.outvars)
@@ -44,7 +47,7 @@ def _keys(operation: Operation, facts: Facts) -> Factors:
     return Factors(axes[:cut], axes[cut:], whole=frozenset(range(rank, max(map(len, shapes)))))
 
 
-@rule("random_bits")
+@rule("random_bits", traits=_TRAITS)
 def _random_bits(operation: Operation, facts: Facts) -> Factors:
     keys, bits = facts.operands[0], facts.results[0]
     counted = frozenset(range(len(keys), len(bits)))
@@ -57,7 +60,7 @@ def _random_bits(operation: Operation, facts: Facts) -> Factors:
     )
 
 
-@rule("rng_bit_generator")
+@rule("rng_bit_generator", traits=_TRAITS)
 def _sequence(_operation: Operation, facts: Facts) -> Factors:
     return run_whole(facts, known=True)
 

@@ -15,8 +15,10 @@ import jax.numpy as jnp
 
 from ..code import Operation
 from .local import Device, Local, bind, local_form
+from .matmuls import of_dot
 from .neutral import without_padding
 from .table import NONE, Factors, Facts, rule
+from .traits import multiplying, reducing
 
 
 def _reduced(operation: Operation, facts: Facts) -> tuple[tuple[int, ...], tuple[int, ...], frozenset[int]]:
@@ -25,16 +27,17 @@ def _reduced(operation: Operation, facts: Facts) -> tuple[tuple[int, ...], tuple
     return tuple(range(rank)), tuple(i for i in range(rank) if i not in gone), gone
 
 
-@rule("reduce_sum")
+@rule("reduce_sum", traits=reducing("sum", library=True))
 def _sum(operation: Operation, facts: Facts) -> Factors:
     axes, kept, gone = _reduced(operation, facts)
     # One number everywhere is added up whole: its sum needs no other device.
     if facts.uniform[0]:
         return Factors((axes,), (kept,), whole=gone)
-    return Factors((axes,), (kept,), summed=gone, linear="unary")
+    return Factors((axes,), (kept,), summed=gone, through=frozenset((0,)))
 
 
-@rule("reduce_max", "reduce_min")
+@rule("reduce_max", traits=reducing("max", library=True))
+@rule("reduce_min", traits=reducing("min", library=True))
 def _extremum(operation: Operation, facts: Facts) -> Factors:
     axes, kept, gone = _reduced(operation, facts)
     return Factors((axes,), (kept,), exchanged=gone)
@@ -48,7 +51,10 @@ def _extremum_of_shards(device: Device, local: Local, operands: Sequence[Any]) -
     return [device.all_reduce(r, axes, local.operation.name[-3:]) for r in local.run(operands, device.sizes)]
 
 
-@rule("reduce_prod", "reduce_and", "reduce_or", "reduce_xor")
+@rule("reduce_prod", traits=reducing("product", library=False))
+@rule("reduce_and", traits=reducing("and", library=False))
+@rule("reduce_or", traits=reducing("or", library=False))
+@rule("reduce_xor", traits=reducing("xor", library=False))
 def _joined(operation: Operation, facts: Facts) -> Factors:
     axes, kept, gone = _reduced(operation, facts)
     return Factors((axes,), (kept,), exchanged=gone)
@@ -71,7 +77,7 @@ def _join_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[
     return bind(local.operation, [gathered], local.params | {"axes": (0,)})
 
 
-@rule("dot_general")
+@rule("dot_general", traits=multiplying(of_dot))
 def _dot_general(operation: Operation, facts: Facts) -> Factors:
     (summed_left, summed_right), (batch_left, batch_right) = operation.params["dimension_numbers"]
     left_rank, right_rank = len(facts.operands[0]), len(facts.operands[1])

@@ -21,9 +21,24 @@ from ..code import Operation
 from .indices import Windows, own_windows, window_factors
 from .local import Device, Local, bind, local_form
 from .table import NONE, Factors, Facts, Shape, rule
+from .traits import FIRST, NOWHERE, Groups, Linear, Traits, linear_in, scattering
 
 _SCATTERS = ("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max")
 _SUMS = ("scatter-add", "scatter-sub")
+_WITH_UPDATES = linear_in({0, 2})
+
+
+def _chosen(operation: Operation, operands: Sequence[Shape]) -> tuple[int, int]:
+    return 1, min(operands[0][d] for d in operation.params["dimension_numbers"].scatter_dims_to_operand_dims)
+
+
+def _overwrites(operation: Operation) -> Groups:
+    """Elements are replaced by updates, or by any function of what was there (`.at[].apply`)."""
+    return _WITH_UPDATES(operation) if operation.params["update_jaxpr"] is None else ()
+
+
+def _traits(linear: Linear) -> Traits:
+    return scattering(linear=linear, updates=2, indexes=_chosen)
 
 
 def scattered_windows(params: dict[str, Any], array: Shape, slices: Shape) -> Windows:
@@ -41,7 +56,10 @@ def scattered_windows(params: dict[str, Any], array: Shape, slices: Shape) -> Wi
     )
 
 
-@rule(*_SCATTERS)
+@rule("scatter", traits=_traits(_overwrites))
+@rule("scatter-add", "scatter-sub", traits=_traits(_WITH_UPDATES))
+@rule("scatter-mul", traits=_traits(FIRST))
+@rule("scatter-min", "scatter-max", traits=_traits(NOWHERE))
 def _scatter(operation: Operation, facts: Facts) -> Factors:
     array, indices, slices = facts.operands
     axes = window_factors(scattered_windows(operation.params, array, slices), array, indices, slices)
@@ -56,7 +74,7 @@ def _scatter(operation: Operation, facts: Facts) -> Factors:
         whole=axes.whole | (axes.positions - summed),
         survivors=NONE,
         # Where the array is larger than the updates these had better be reduced first.
-        linear="updates" if added and math.prod(array) <= math.prod(slices) and facts.zeros[0] else "",
+        through=frozenset((2,) if added and math.prod(array) <= math.prod(slices) and facts.zeros[0] else ()),
     )
 
 

@@ -12,22 +12,25 @@ from typing import Any
 
 from ..code import Operation
 from .table import Factors, Facts, Shape, local_params, rule
+from .traits import FIRST, bitcasting, broadcasting, concatenating, linear_in, moving, opaque
+
+_ONE = frozenset((0,))
 
 
-@rule("transpose")
+@rule("transpose", traits=moving(linear=FIRST, reads_part=False, keeps=True))
 def _transpose(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
-    return Factors((tuple(range(rank)),), (tuple(operation.params["permutation"]),), linear="unary")
+    return Factors((tuple(range(rank)),), (tuple(operation.params["permutation"]),), through=_ONE)
 
 
-@rule("broadcast_in_dim")
+@rule("broadcast_in_dim", traits=broadcasting())
 def _broadcast(operation: Operation, facts: Facts) -> Factors:
     source, result = facts.operands[0], facts.results[0]
     placed = operation.params["broadcast_dimensions"]
     operand = tuple(k if source[j] == result[k] else -1 for j, k in enumerate(placed))
     # A partial sum may go through where nothing is repeated: more would have to be reduced behind it.
-    linear = "unary" if math.prod(source) == math.prod(result) else ""
-    return Factors((operand, *((),) * (len(facts.operands) - 1)), (tuple(range(len(result))),), linear=linear)
+    through = _ONE if math.prod(source) == math.prod(result) else frozenset[int]()
+    return Factors((operand, *((),) * (len(facts.operands) - 1)), (tuple(range(len(result))),), through=through)
 
 
 @local_params("broadcast_in_dim")
@@ -35,14 +38,14 @@ def _broadcast_local(params: dict[str, Any], _operands: tuple[Shape, ...], resul
     return params | {"shape": results[0], "sharding": None}
 
 
-@rule("squeeze")
+@rule("squeeze", traits=bitcasting(identity=False))
 def _squeeze(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     gone = {d % rank for d in operation.params["dimensions"]}
-    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in gone),), linear="unary")
+    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in gone),), through=_ONE)
 
 
-@rule("reshape")
+@rule("reshape", traits=bitcasting(identity=False))
 def _reshape(operation: Operation, facts: Facts) -> Factors:
     """Axes that keep their size run through. Of those that are merged or split, the first ones of both sides do.
 
@@ -64,7 +67,7 @@ def _reshape(operation: Operation, facts: Facts) -> Factors:
                 place[axis] = count
                 whole.add(count)
                 count += 1
-    return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), limits=limits, linear="unary")
+    return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), limits=limits, through=_ONE)
 
 
 def aligned(before: Shape, after: Shape, order: Sequence[int] | None = None) -> list[tuple[list[int], list[int]]]:
@@ -108,7 +111,7 @@ def _kept(facts: Facts, cut: list[bool], operands: int = 1) -> Factors:
     return Factors((tuple(range(rank)),) * operands + scalars, (result,) * len(facts.results), whole=whole)
 
 
-@rule("slice")
+@rule("slice", traits=moving(linear=FIRST, reads_part=True, keeps=False))
 def _slice(_operation: Operation, facts: Facts) -> Factors:
     return _kept(facts, [a != b for a, b in zip(facts.operands[0], facts.results[0], strict=True)])
 
@@ -125,19 +128,19 @@ def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], results: t
     return params | {"limit_indices": limits}
 
 
-@rule("pad")
+@rule("pad", traits=moving(linear=linear_in({0, 1}), reads_part=False, keeps=False))
 def _pad(operation: Operation, facts: Facts) -> Factors:
     return _kept(facts, [tuple(c) != (0, 0, 0) for c in operation.params["padding_config"]])
 
 
-@rule("rev")
+@rule("rev", traits=moving(linear=FIRST, reads_part=False, keeps=False))
 def _reverse(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     axes = tuple(range(rank))
     return Factors((axes,), (axes,), whole=frozenset(operation.params["dimensions"]))
 
 
-@rule("concatenate")
+@rule("concatenate", traits=concatenating())
 def _concatenate(operation: Operation, facts: Facts) -> Factors:
     rank, along = len(facts.results[0]), operation.params["dimension"]
 
@@ -149,7 +152,7 @@ def _concatenate(operation: Operation, facts: Facts) -> Factors:
     return Factors(tuple(axes(rank + k) for k in range(count)), (axes(rank + count),), whole=fresh)
 
 
-@rule("split")
+@rule("split", traits=opaque(linear=FIRST, multiplies=None, reads_part=True))
 def _split(operation: Operation, facts: Facts) -> Factors:
     rank, along = len(facts.operands[0]), operation.params["axis"]
     pieces = tuple(tuple(rank if i == along else i for i in range(rank)) for _ in facts.results)

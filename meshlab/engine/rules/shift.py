@@ -17,12 +17,14 @@ from jax import lax
 from ..code import Operation
 from .local import Device, Local, local_form
 from .table import Factors, Facts, rule
+from .traits import FIRST, opaque
 
 
-@rule("shift")
+@rule("shift", traits=opaque(linear=FIRST, multiplies=None))
 def _shift(operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.operands[0])))
-    return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)), linear="unary")
+    exchanged = frozenset((operation.params["axis"],))
+    return Factors((axes,), (axes,), exchanged=exchanged, through=frozenset((0,)))
 
 
 @local_form("shift", told="{dims} is shifted")

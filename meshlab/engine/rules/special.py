@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from ..code import Operation
 from .table import Factors, Facts, rule
+from .traits import NOWHERE, opaque
+
+_NAMES = "igamma igammac igamma_grad_a mulhi polygamma regularized_incomplete_beta zeta".split()
 
 
-@rule("igamma", "igammac", "igamma_grad_a", "mulhi", "polygamma", "regularized_incomplete_beta", "zeta")
+@rule(*_NAMES, traits=opaque(linear=NOWHERE, multiplies=None))
 def _special(_operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.results[0])))
     return Factors(tuple(axes if shape else () for shape in facts.operands), (axes,))

@@ -11,31 +11,35 @@ from typing import Any
 
 from ..code import Operation
 from .table import Factors, Facts, Shape, local_params, rule
+from .traits import FIRST, opaque, together
+
+_ONE = frozenset((0,))
 
 
-@rule("stack")
+@rule("stack", traits=opaque(linear=together, multiplies=None))
 def _stack(operation: Operation, facts: Facts) -> Factors:
     rank, fresh = len(facts.results[0]), operation.params["axis"] % len(facts.results[0])
     each = tuple(i for i in range(rank) if i != fresh)
-    return Factors((each,) * len(facts.operands), (tuple(range(rank)),), whole=frozenset((fresh,)), linear="add")
+    through, count = frozenset(range(len(facts.operands))), len(facts.operands)
+    return Factors((each,) * count, (tuple(range(rank)),), whole=frozenset((fresh,)), through=through)
 
 
-@rule("unstack")
+@rule("unstack", traits=opaque(linear=FIRST, multiplies=None, reads_part=True))
 def _unstack(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     gone = operation.params["axis"] % rank
     each = tuple(i for i in range(rank) if i != gone)
-    return Factors((tuple(range(rank)),), (each,) * len(facts.results), whole=frozenset((gone,)), linear="unary")
+    return Factors((tuple(range(rank)),), (each,) * len(facts.results), whole=frozenset((gone,)), through=_ONE)
 
 
-@rule("tile")
+@rule("tile", traits=opaque(linear=FIRST, multiplies=None))
 def _tile(_operation: Operation, facts: Facts) -> Factors:
     before, after = facts.operands[0], facts.results[0]
     rank = len(before)
     repeated = [i for i in range(rank) if before[i] != after[i]]
     result = tuple(i + rank if i in repeated else i for i in range(rank))
     whole = frozenset(f for i in repeated if before[i] != 1 for f in (i, i + rank))
-    return Factors((tuple(range(rank)),), (result,), whole=whole, linear="unary")
+    return Factors((tuple(range(rank)),), (result,), whole=whole, through=_ONE)
 
 
 @local_params("tile")

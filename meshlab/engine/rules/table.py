@@ -13,16 +13,18 @@ must be *whole* is gathered first. Axes of size 1 have no factor (-1): there is 
 The axes of one factor may differ in size, as those of a convolution with a stride do, or the first of the axes that a
 reshape merges and the merged one: then its *limit* says into how many parts it can be split.
 
-A primitive without a rule is gathered and runs whole, and the plan says so.
+Each rule is registered with the primitive's `Traits`, which say what else there is to know of it. A primitive without a
+rule is gathered and runs whole, and the plan says so; it may have traits all the same.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from ..code import Operation
+from .traits import NOWHERE, TRAITS, Groups, Traits
 
 Shape = tuple[int, ...]
 AxisFactors = tuple[int, ...]
@@ -43,9 +45,9 @@ class Factors:
             as their size allows.
         survivors: factors in which a split that the plain rules do not ask for may go through (elementwise and reducing
             operations: all of them, None); in the others it is dropped by gathering first (contractions, gathers).
-        linear: how a partial sum may go through: "unary" (one operand), "add" (operands partial alike), "scale" (one
-            partial operand, the others the same number everywhere), "updates" (the third operand alone), or "" (it may
-            not).
+        through: the operands whose partial sums the planner lets through: of those in which the operation is linear,
+            those with which no more has to be reduced behind it.
+        linear: the sets of operands in which it is linear, as its traits say.
         known: whether a rule made this, or the primitive is unknown.
     """
 
@@ -56,12 +58,24 @@ class Factors:
     whole: frozenset[int] = frozenset()
     limits: Mapping[int, int] = dataclasses.field(default_factory=dict)
     survivors: frozenset[int] | None = None
-    linear: str = ""
+    through: frozenset[int] = NONE
+    linear: Groups = ()
     known: bool = True
 
     def survives(self, factor: int) -> bool:
         """Whether a split of a factor goes through that the plain rules do not ask for."""
         return self.survivors is None or factor in self.survivors
+
+    def with_others(self, partial: Collection[int]) -> frozenset[int] | None:
+        """The other operands that must be partial as well, or zero, for partial sums of some to go through.
+
+        None where these must not go through: the operation is not linear in them together, or lets them not.
+        """
+        if self.through.issuperset(partial):
+            for group in self.linear:
+                if group.issuperset(partial):
+                    return group.difference(partial)
+        return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,14 +102,20 @@ RULES: dict[str, Rule] = {}
 LOCAL_PARAMS: dict[str, LocalParams] = {}
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Registers the rule of one or more primitives."""
+def rule(*names: str, traits: Traits) -> Callable[[Rule], Rule]:
+    """Registers the rule of one or more primitives, and what they are beside."""
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
+        TRAITS.update(dict.fromkeys(names, traits))
         return function
 
     return register
+
+
+def without_rule(*names: str, traits: Traits):
+    """Registers what primitives are that run whole, for want of a rule."""
+    TRAITS.update(dict.fromkeys(names, traits))
 
 
 def local_params(*names: str) -> Callable[[LocalParams], LocalParams]:
@@ -124,13 +144,13 @@ def run_whole(facts: Facts, known: bool = False) -> Factors:
 
 def factors_of(operation: Operation, facts: Facts) -> Factors:
     """Returns the factors of an operation, by its primitive's rule."""
-    found = RULES.get(operation.name)
+    found, traits = RULES.get(operation.name), TRAITS.get(operation.name)
     made = found(operation, facts) if found else run_whole(facts)
-    return _without_units(made, facts)
+    return _finished(made, facts, (traits.linear if traits else NOWHERE)(operation))
 
 
-def _without_units(factors: Factors, facts: Facts) -> Factors:
-    """Takes the factors off axes of size 1."""
+def _finished(factors: Factors, facts: Facts, linear: Groups) -> Factors:
+    """Takes the factors off axes of size 1, and adds in which operands the operation is linear."""
 
     def strip(axes: tuple[AxisFactors, ...], shapes: tuple[Shape, ...]) -> tuple[AxisFactors, ...]:
         return tuple(
@@ -139,5 +159,8 @@ def _without_units(factors: Factors, facts: Facts) -> Factors:
         )
 
     return dataclasses.replace(
-        factors, operands=strip(factors.operands, facts.operands), results=strip(factors.results, facts.results)
+        factors,
+        operands=strip(factors.operands, facts.operands),
+        results=strip(factors.results, facts.results),
+        linear=linear,
     )

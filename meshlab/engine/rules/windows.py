@@ -26,6 +26,7 @@ from ..jax_compat import reducer
 from .halo import Pair, Slide
 from .local import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
+from .traits import FIRST, NOWHERE, opaque
 
 _EXTREMES = ("reduce_window_max", "reduce_window_min")
 # Reductions to which the same number may come once more, and those to which one number may.
@@ -80,24 +81,25 @@ def _factors(facts: Facts, slides: Sequence[Slide], *, free: bool, full: frozens
     )
 
 
-@rule("reduce_window_sum")
+@rule("reduce_window_sum", traits=opaque(linear=FIRST, multiplies=None, joins="sum"))
 def _sums(operation: Operation, facts: Facts) -> Factors:
     before, after = facts.operands[0], facts.results[0]
     slides = _slides(operation.params, before, after)
     full = _full(operation.params, slides)
     made = _factors(facts, slides, free=facts.uniform[0], full=full)
     # A partial sum goes through where that does not make it larger.
-    linear = "unary" if math.prod(after) <= math.prod(before) else ""
-    return dataclasses.replace(made, summed=full - made.whole, exchanged=made.exchanged - full, linear=linear)
+    through = frozenset((0,)) if math.prod(after) <= math.prod(before) else NONE
+    return dataclasses.replace(made, summed=full - made.whole, exchanged=made.exchanged - full, through=through)
 
 
-@rule(*_EXTREMES)
+@rule("reduce_window_max", traits=opaque(linear=NOWHERE, multiplies=None, joins="max"))
+@rule("reduce_window_min", traits=opaque(linear=NOWHERE, multiplies=None, joins="min"))
 def _extremes(operation: Operation, facts: Facts) -> Factors:
     slides = _slides(operation.params, facts.operands[0], facts.results[0])
     return _factors(facts, slides, free=facts.uniform[0], full=_full(operation.params, slides))
 
 
-@rule("reduce_window")
+@rule("reduce_window", traits=opaque(linear=NOWHERE, multiplies=None))
 def _reductions(operation: Operation, facts: Facts) -> Factors:
     slides = _slides(operation.params, facts.operands[0], facts.results[0])
     made = _factors(facts, slides, free=all(facts.uniform))
@@ -118,12 +120,12 @@ def _idle(operation: Operation) -> bool:
     return name in _IDEMPOTENT or (name in _NEUTRAL and bool(np.all(start.value == _NEUTRAL[name])))
 
 
-@rule("select_and_gather_add")
+@rule("select_and_gather_add", traits=opaque(linear=FIRST, multiplies=None))
 def _choices(operation: Operation, facts: Facts) -> Factors:
     return _factors(facts, _slides(operation.params, facts.operands[0], facts.results[0]), free=all(facts.uniform))
 
 
-@rule("select_and_scatter_add")
+@rule("select_and_scatter_add", traits=opaque(linear=FIRST, multiplies=None))
 def _selections(operation: Operation, facts: Facts) -> Factors:
     source, operand = facts.operands
     return _factors(facts, _slides(operation.params, operand, source), free=facts.uniform[1])

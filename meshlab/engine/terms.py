@@ -1,0 +1,97 @@
+"""Terms: what a value is, written in the one form that a compiler's simplifier would give it.
+
+    jnp.square(x)    x * x    x ** 2                          mul(x, x)
+    x.mean(0)[None]  and the mean that `x.var(0)` takes       mul(reduce_sum(x, 0), 1/8)
+
+XLA rewrites what it compiles by hundreds of algebraic identities before it merges equal expressions, so a value that a
+user wrote in two ways is one there: gathered once, reduced once. Terms are how the plan sees the same. A term is an
+operator over terms, and equal terms are one number (hash-consing), so that comparing is cheap. Nothing is rewritten
+here: `sharing` takes values of one term for one value, and the operation that stood first is what runs.
+
+Axes of size 1 are left out of a term's shape: `x[None]` is `x`. A constant has no shape at all: it is one number,
+however often it is repeated. `algebra` has the identities of elementwise operators, `shapes` those of operators that
+move elements; both follow XLA's AlgebraicSimplifier (openxla/xla, xla/hlo/transforms/simplifiers/
+algebraic_simplifier.cc), and a test holds pairs of spellings against the compiler.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+Shape = tuple[int, ...]
+# A numbered term.
+Number = int
+
+
+class Term(NamedTuple):
+    """An operator over terms.
+
+    Attributes:
+        name: the operator: a primitive's name, or "const", "value", "broadcast".
+        params: what else decides what it makes.
+        inputs: the numbers of the terms that it is applied to.
+        shape: of what it makes, without axes of size 1; of a constant, none.
+        dtype: of what it makes, as text.
+    """
+
+    name: str
+    params: Hashable
+    inputs: tuple[Number, ...]
+    shape: Shape
+    dtype: str
+
+
+class Terms:
+    """Terms by number; equal terms have one number."""
+
+    def __init__(self):
+        self.terms: list[Term] = []
+        self.numbers: dict[Term, Number] = {}
+
+    def __getitem__(self, number: Number) -> Term:
+        return self.terms[number]
+
+    def make(self, name: str, params: Hashable, inputs: Sequence[Number], shape: Shape, dtype: Any) -> Number:
+        """The number of a term, as it is written."""
+        term = Term(name, params, tuple(inputs), shape, str(dtype))
+        number = self.numbers.get(term)
+        if number is None:
+            number = self.numbers[term] = len(self.terms)
+            self.terms.append(term)
+        return number
+
+    def value(self, value: int, shape: Shape, dtype: Any) -> Number:
+        """The term of a value of which nothing else is known."""
+        return self.make("value", value, (), squeezed(shape), dtype)
+
+    def constant(self, number: Any, dtype: Any) -> Number:
+        """The term of one number, or of an array that holds it everywhere."""
+        kind = np.dtype(dtype)
+        return self.make("const", np.asarray(number).astype(kind).tobytes(), (), (), kind)
+
+    def number_of(self, number: Number) -> np.ndarray | None:
+        """The number that a constant is, as an array without axes; None for any other term."""
+        term = self.terms[number]
+        return np.frombuffer(term.params, np.dtype(term.dtype)).reshape(()) if term.name == "const" else None  # pyright: ignore[reportArgumentType,reportCallIssue]
+
+    def holds(self, number: Number, what: float) -> bool:
+        """Whether a term is the constant `what`."""
+        found = self.number_of(number)
+        return found is not None and bool(found == what)
+
+
+def squeezed(shape: Sequence[int]) -> Shape:
+    """A shape without its axes of size 1."""
+    return tuple([size for size in shape if size != 1])
+
+
+def places(shape: Sequence[int]) -> list[int]:
+    """For each axis of a shape, its place among those that are not of size 1; -1 for one that is."""
+    found, count = [], 0
+    for size in shape:
+        found.append(-1 if size == 1 else count)
+        count += size != 1
+    return found
