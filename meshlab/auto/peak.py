@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .ilp import METHOD, Model
+from .ilp import METHOD, Model, scaled
 from .liveness import Ledger, peak_bytes
 from .solution import Solution, best_of
 from .space import Space
@@ -33,7 +33,7 @@ def least_peak(ledger: Ledger, space: Space, watch: Watch = NEVER) -> Solution:
     model = Model(space, parts, watch)
     costs = [model.weighed(row) for row in _moments(ledger, space, parts)]
     least, bound = model.minimise(model.greatest(costs))
-    model.minimise(-1 * model.splits())
+    model.minimise(scaled(model.splits(), -1))
     splits = best_of(least, model.settle(), lambda found: peak_bytes(ledger, dict(found), space.axes))
     return Solution(splits, peak_bytes(ledger, dict(splits), space.axes), bound, METHOD)
 

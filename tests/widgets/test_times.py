@@ -354,7 +354,7 @@ def test_what_a_page_tells_is_packed() -> None:
 
 ## Memory
 
-**v2**: in 2 plans the median error is 1%.
+**v2**: in 2 plans the median error is 1% (jaxlib 0.10.2).
 
 | program | layout |
 | --- | --- |
@@ -375,13 +375,16 @@ def test_what_a_page_tells_is_packed() -> None:
     assert found["time"]["anchor"] == "published-steps"
     assert found["time"]["told"]["v4"] == "v4: reaches 0.7; errors up to 3%. 2 published runs."
     assert found["time"]["told"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
-    assert found["memory"]["told"] == {"v2": "v2: in 2 plans the median error is 1%."}
+    assert found["memory"]["told"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
+    assert found["modelled"] == {"jaxlib": "0.10.2"}
+    with pytest.raises(ValueError, match=r"accuracy.md tells figures of jaxlib 0.10.2, 0.12.0: measure all anew"):
+        packed(page + "and others (jaxlib 0.12.0)")
     assert found["collectives"]["anchor"] == "collectives-of-compilers"
     assert found["collectives"]["told"]["v5e"] == (
         "Of 70 plans compiled for v5e:2x4, 27 send the bytes that were predicted, 42 do but for differences that are"
         " explained, 1 do not."
     )
-    assert found.keys() == {"time", "memory", "collectives"}
+    assert found.keys() == {"time", "memory", "collectives", "modelled"}
 
 
 def test_a_large_slice_costs_no_more(program) -> None:
