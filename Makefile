@@ -63,8 +63,8 @@ format: $(VENV)/.dev ## Format, and repair what lint can repair
 types: $(VENV)/.dev ## Types
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 
-js: ## The page's JavaScript, where Node.js is there
-	@sh scripts/check_js.sh meshlab/widgets/js
+js: $(VENV)/.dev ## The page's JavaScript: its tests; where npm is there types, lint and bundle
+	@sh scripts/check_js.sh meshlab/widgets/js "$(CURDIR)/$(BIN)/python"
 
 unit: $(VENV)/.dev $(VENV)/.compilers ## Unit tests: no notebook, no browser
 	@$(PYTEST) -n $(WORKERS) -m "not browser and not notebook" $(TESTS)
@@ -85,16 +85,15 @@ bench: system ## Benchmarks: trace, plan, re-plan, drop to redrawn chart
 
 # Both ends of the versions that are tested, each in an environment of its own, with nothing pinned but those ends.
 define at_an_end
-	@PYTHON="$(PYTHON)" MAKECMDGOALS=$@ sh scripts/venv.sh .$@ $(1)
+	@rm -rf .$@ && PYTHON="$(PYTHON)" MAKECMDGOALS=$@ sh scripts/venv.sh .$@ $(1)
 	@echo "Installing meshlab and JupyterLab into .$@ ($$(.$@/bin/python --version), a minute or two)."
-	@.$@/bin/python -m pip --disable-pip-version-check install -qq --upgrade --upgrade-strategy eager \
+	@.$@/bin/python -m pip --disable-pip-version-check install -qq \
 	    --editable '.[notebook]' pytest hypothesis $(2)
-	@rm -f .$@/sweep.jsonl
 	@.$@/bin/python -W error -m meshlab.verify --each 3 --seed $(SEED) $(if $(SAMPLE),--checked 4) --journal .$@/sweep.jsonl
 	@.$@/bin/python -m pytest -q $(ENDS_TESTS)
 endef
 
-newest: ## All models, auto and the notebook on the newest Python, JAX, NumPy and PuLP (SAMPLE=1 checks few, SEED=1 others)
+newest: ## All models, auto and the notebook on the newest Python, JAX and all else (SAMPLE=1 checks few, SEED=1 others)
 	$(call at_an_end,newest,)
 
 oldest: ## The same on the oldest that are promised

@@ -7,6 +7,7 @@ Of a section this reads
 
     **v5e**: published steps took 1.11 times …          what is said of one machine, or of a platform
     | v5e:2x4 | 32 | 20 | 12 | 0 | 0 |                   of the table of compiled programs
+    (jaxlib 0.10.2)                                      the compilers that `plan.memory` was held against
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ PAGE = ROOT / "docs" / "accuracy.md"
 FILE = ROOT / "meshlab" / "cost" / "accuracy.json"
 # What a figure of the Explorer is, by the first word of the section that tells its error.
 KINDS = {"Published": "time", "Memory": "memory", "Collectives": "collectives"}
+COMPILERS = ("jaxlib", "libtpu")
 _TOLD = re.compile(r"\*\*(.+?)\*\*: (.+)\Z")
 _COMPILED = "| machine | compiled |"
 
@@ -38,7 +40,15 @@ def packed(page: str) -> dict[str, dict]:
         kind, told = KINDS.get(title.split()[0].rstrip(":")), dict(_statements(text.splitlines()))
         if kind and told:
             found[kind] = {"anchor": anchor(title), "told": told}
-    return found
+    return found | {"modelled": {name: version for name in COMPILERS if (version := _modelled(name, page))}}
+
+
+def _modelled(compiler: str, page: str) -> str | None:
+    """The version of a compiler that a page tells; all that it tells must be one."""
+    versions = set(re.findall(rf"{compiler} (\d+(?:\.\d+)+)", page))
+    if len(versions) > 1:
+        raise ValueError(f"{PAGE.name} tells figures of {compiler} {', '.join(sorted(versions))}: measure all anew.")
+    return next(iter(versions), None)
 
 
 def anchor(title: str) -> str:

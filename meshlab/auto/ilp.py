@@ -10,22 +10,29 @@ columns: there is no y for a part that is not legal, and dims that may not share
 
 Goals are met one after the other, each kept while the next is met: no weights, no small constants. A solution counts
 only if the solver has proved it (`sol_status`, and a gap of zero); `status` alone also says "optimal" at a time limit.
+
+Costs are plain sums of numbered variables, which become PuLP's when a goal is solved: how PuLP makes variables and sums
+changed from version 3 to 4.
 """
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pulp
 
 from ..engine.errors import MeshlabError
 from .space import Space, Splits, restricted
+from .stopping import Watch
 from .tables import Dims, Table
 
 METHOD = f"integer programming (CBC through PuLP {pulp.__version__})"
 
-Expression = pulp.LpAffineExpression
+# A sum of variables, each by its number and times something.
+Expression = Mapping[int, float]
 
 # Binaries that one goal of the documented order decides: weights up to 2^12 leave the solver's tolerance far behind.
 _ORDERED = 12
@@ -40,71 +47,68 @@ class Model:
     Args:
         space: the legal layouts.
         parts: for each set of dims that has a table, its legal parts that are still in question.
+        watch: whether the search is to stop.
     """
 
-    def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]]):
-        self.space = space
-        self.problem = pulp.LpProblem("layout", pulp.LpMinimize)
+    def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]], watch: Watch):
+        self.space, self.watch = space, watch
+        # The least and the most that each variable may be, and whether it is whole; the same of sums.
+        self.bounds: list[tuple[float, float, bool]] = []
+        self.rows: list[tuple[Expression, float, float]] = []
         options = [(d, a) for d, choices in space.choices.items() for a in choices if a is not None]
-        self.x = {
-            (d, a): self._variable(f"x{i}", least=int(len(space.choices[d]) == 1), most=1, whole=True)
-            for i, (d, a) in enumerate(options)
-        }
+        self.x = {(d, a): self._variable(int(len(space.choices[d]) == 1), 1, whole=True) for d, a in options}
         self.parts = {dims: tuple(given) for dims, given in parts.items()}
-        self.y = {
-            dims: {part: self._variable(f"y{i}_{j}") for j, part in enumerate(given)}
-            for i, (dims, given) in enumerate(self.parts.items())
-        }
+        self.y = {dims: {part: self._variable() for part in given} for dims, given in self.parts.items()}
         # What a variable stands for: that the layout is this part on these dims, or the greatest of some costs.
         self.meaning = {x: (frozenset((split[0],)), frozenset((split,))) for split, x in self.x.items()}
         self.meaning |= {y: (dims, part) for dims, columns in self.y.items() for part, y in columns.items()}
-        self.maxima: dict[pulp.LpVariable, list[Expression]] = {}
+        self.maxima: dict[int, list[Expression]] = {}
         self._constrain()
 
-    def _variable(self, name: str, least: int = 0, most: int | None = None, whole: bool = False) -> pulp.LpVariable:
-        return self.problem.add_variable(name, least, most, pulp.LpInteger if whole else pulp.LpContinuous)
+    def _variable(self, least: float = 0, most: float = math.inf, whole: bool = False) -> int:
+        self.bounds.append((least, most, whole))
+        return len(self.bounds) - 1
 
     def _constrain(self):
         for d in self.space.choices:
-            self._add(((x, 1) for (e, _), x in self.x.items() if e == d), "<=", 1)
+            self._add({x: 1.0 for (e, _), x in self.x.items() if e == d}, most=1)
         for pair in self.space.apart:
             for a in self.space.axes:
                 together = [self.x[d, a] for d in pair if (d, a) in self.x]
                 if len(together) > 1:
-                    self._add(((x, 1) for x in together), "<=", 1)
+                    self._add(dict.fromkeys(together, 1.0), most=1)
         for dims, columns in self.y.items():
-            self._add(((y, 1) for y in columns.values()), "==", 1)
+            self._add(dict.fromkeys(columns.values(), 1.0), least=1, most=1)
             for split, x in self.x.items():
                 if split[0] in dims:
-                    self._add([*((y, 1) for part, y in columns.items() if split in part), (x, -1)], "==", 0)
+                    self._add({y: 1.0 for part, y in columns.items() if split in part} | {x: -1.0}, least=0, most=0)
 
-    def _add(self, terms: Iterable[tuple[pulp.LpVariable, float]], sense: str, right: float):
-        left = pulp.LpAffineExpression(terms)
-        if left:
-            self.problem += left <= right if sense == "<=" else left == right
+    def _add(self, terms: Expression, least: float = -math.inf, most: float = math.inf):
+        if terms:
+            self.rows.append((terms, least, most))
 
     def cost(self, tables: Iterable[Table]) -> Expression:
         """The cost of the layout under tables whose dims lie within the model's sets."""
-        terms: dict[pulp.LpVariable, float] = {}
+        terms: dict[int, float] = {}
         for table in tables:
             home = next(s for s in self.parts if table.dims <= s)
             for part, y in self.y[home].items():
                 terms[y] = terms.get(y, 0.0) + table.costs[restricted(part, table.dims)]
-        return pulp.LpAffineExpression(terms)
+        return terms
 
     def weighed(self, amounts: Iterable[float]) -> Expression:
         """The cost of the layout when every part of every set, in the order of `parts`, has its amount."""
         variables = (y for columns in self.y.values() for y in columns.values())
-        return pulp.LpAffineExpression((y, float(c)) for y, c in zip(variables, amounts, strict=True) if c)
+        return {y: float(c) for y, c in zip(variables, amounts, strict=True) if c}
 
     def greatest(self, costs: Sequence[Expression]) -> Expression:
         """A number that is at least each of some costs; minimised, it is the greatest of them."""
-        z = self._variable("z")
+        z = self._variable()
         scale = min(map(_scale, costs), default=1.0)
-        for cost in costs:
-            self._add([*((y, c * scale) for y, c in cost.items()), (z, -1)], "<=", 0)
-        self.maxima[z] = [cost * scale for cost in costs]
-        return z * (1 / scale)
+        self.maxima[z] = [scaled(cost, scale) for cost in costs]
+        for cost in self.maxima[z]:
+            self._add({**cost, z: -1.0}, most=0)
+        return {z: 1 / scale}
 
     def value(self, cost: Expression, splits: Splits) -> float:
         """A cost under a layout, exactly: the solver writes eight digits."""
@@ -120,11 +124,11 @@ class Model:
     def limit(self, cost: Expression, most: float):
         """Keeps only layouts that cost no more than this."""
         scale = _scale(cost)
-        self._add(((v, c * scale) for v, c in cost.items()), "<=", most * scale)
+        self._add(scaled(cost, scale), most=most * scale)
 
     def splits(self) -> Expression:
         """The number of dims that are split."""
-        return pulp.LpAffineExpression((x, 1) for x in self.x.values())
+        return dict.fromkeys(self.x.values(), 1.0)
 
     def minimise(self, goal: Expression) -> tuple[Splits, float]:
         """Meets a goal as far as it can be met, and keeps it met from then on.
@@ -138,11 +142,9 @@ class Model:
         Raises:
             MeshlabError: there is no layout at all, or the solver has not proved its answer.
         """
-        scale = _scale(goal)
-        self.problem.setObjective(goal * scale)
-        self._solve()
-        bound = sum(c * (v.value() or 0.0) for v, c in goal.items())
-        found = frozenset(split for split, x in self.x.items() if (x.value() or 0) > 1 / 2)
+        solved = self._solved(scaled(goal, _scale(goal)))
+        bound = sum(c * float(solved[v]) for v, c in goal.items())
+        found = frozenset(split for split, x in self.x.items() if solved[x] > 1 / 2)
         value = self.value(goal, found)
         self.limit(goal, value + _TOLERANCE * max(1.0, abs(value)))
         return found, bound
@@ -153,23 +155,58 @@ class Model:
         variables = list(self.x.values())
         for start in range(0, max(1, len(variables)), _ORDERED):
             chunk = variables[start : start + _ORDERED]
-            weights = ((x, -float(2 ** (len(chunk) - i - 1))) for i, x in enumerate(chunk))
-            found, _ = self.minimise(pulp.LpAffineExpression(weights))
+            found, _ = self.minimise({x: -float(2 ** (len(chunk) - i - 1)) for i, x in enumerate(chunk)})
         return found
 
-    def _solve(self):
+    def _solved(self, goal: Expression) -> list[float]:
+        """What each variable is where a goal is least."""
+        problem = pulp.LpProblem("layout", pulp.LpMinimize)
+        variables = [_variable(problem, f"v{i}", *bounds) for i, bounds in enumerate(self.bounds)]
+        problem.setObjective(_sum(goal, variables))
+        for terms, least, most in self.rows:
+            total = _sum(terms, variables)
+            if least == most:
+                problem += total == most
+            elif math.isfinite(most):
+                problem += total <= most
+        self._solve(problem)
+        return [variable.value() or 0.0 for variable in variables]
+
+    def _solve(self, problem: pulp.LpProblem):
+        # PuLP 3 has CBC inside; for PuLP 4 it is a package of its own, which PuLP finds.
         bundled = getattr(getattr(pulp, "PULP_CBC_CMD", None), "pulp_cbc_path", None)
         # One process, no `threads`: with a worker thread CBC now and then waits ten seconds for itself.
         solver = pulp.COIN_CMD(path=bundled, msg=False, gapRel=0, gapAbs=0)
-        with tempfile.TemporaryDirectory() as scratch:
-            solver.tmpDir = scratch
-            self.problem.solve(solver)
-        if self.problem.sol_status != pulp.LpSolutionOptimal:
-            found = pulp.LpStatus[self.problem.status]
+
+        def solve():
+            with tempfile.TemporaryDirectory() as scratch:
+                solver.tmpDir = scratch
+                problem.solve(solver)
+
+        self.watch.through(solve)
+        if problem.sol_status != pulp.LpSolutionOptimal:
+            found = pulp.LpStatus[problem.status]
             raise MeshlabError(
                 f"The solver was asked for the best of {self.space.count():,} layouts and has proved none "
                 f"(it says {found!r}). Fewer dims or axes to choose from make it easier: use `pin` and `forbid`."
             )
+
+
+def _variable(problem: pulp.LpProblem, name: str, least: float, most: float, whole: bool) -> Any:
+    kind, upper = pulp.LpInteger if whole else pulp.LpContinuous, most if math.isfinite(most) else None
+    # PuLP 4 makes variables of a problem; 3.3.0 knows only those that are of none.
+    make = getattr(problem, "add_variable", pulp.LpVariable)
+    return make(name, least, upper, kind)
+
+
+def _sum(terms: Expression, variables: Sequence[Any]) -> Any:
+    """A sum in PuLP's variables; PuLP 4 takes no generators."""
+    return pulp.lpSum([amount * variables[number] for number, amount in terms.items()])
+
+
+def scaled(expression: Expression, factor: float) -> Expression:
+    """An expression times a number."""
+    return {variable: amount * factor for variable, amount in expression.items()}
 
 
 def _scale(expression: Expression) -> float:

@@ -3,9 +3,11 @@
 `accuracy.json` beside this has what docs/accuracy.md says of each machine, or of a platform (`python -m
 benchmarks.accuracy` packs it):
 
-    {"time": {"anchor": "published-steps-of-training", "told": {"v5e": "…"}}, "memory": …, "collectives": …}
+    {"time": {"anchor": "published-steps-of-training", "told": {"v5e": "…"}}, "memory": …, "collectives": …,
+     "modelled": {"jaxlib": "0.10.2", "libtpu": "0.0.42.1"}}
 
-What has not been measured is said to be so; nothing here makes up an error.
+`modelled` are the compilers with which that was found, and whose passes `plan.memory` follows. What has not been
+measured is said to be so, and so is that another compiler is installed; nothing here makes up an error.
 """
 
 from __future__ import annotations
@@ -13,15 +15,20 @@ from __future__ import annotations
 import functools
 import json
 import pathlib
+import sys
 from collections.abc import Mapping
+from importlib import metadata
 from typing import Any
 
 from ..engine.errors import listed
+from .targets import folder_of_compilers
 
 FILE = pathlib.Path(__file__).with_suffix(".json")
 DOCUMENT = "docs/accuracy.md"
 TIME, MEMORY, COLLECTIVES = "time", "memory", "collectives"
 NOT_YET = "Not measured yet."
+# The package whose version is that of the compiler, by platform.
+_COMPILERS = {"cpu": "jaxlib", "gpu": "jaxlib", "tpu": "libtpu"}
 
 
 @functools.cache
@@ -53,3 +60,27 @@ def accuracy(what: str, machine: str, platform: str) -> dict:
 
 def _others(section: Mapping[str, Any], machine: str) -> str:
     return f"Not measured for {machine} yet, but for {listed(section['told'])}."
+
+
+@functools.cache
+def installed(package: str) -> str | None:
+    """The version of a compiler that is installed, here or in the folder of compilers; None where there is none."""
+    path = [*filter(None, [folder_of_compilers()]), *sys.path]
+    return next((found.version for found in metadata.distributions(name=package, path=path)), None)
+
+
+def other_compiler(platform: str, version: str | None = None) -> str:
+    """Says that the compiler is not the one whose passes `plan.memory` follows; "" where it is, or where there is none.
+
+    Args:
+        platform: "cpu", "gpu" or "tpu".
+        version: of the compiler; None for the one that is installed.
+    """
+    package = _COMPILERS[platform]
+    modelled, version = _sections(FILE).get("modelled", {}).get(package), version or installed(package)
+    if modelled is None or version in (None, modelled):
+        return ""
+    return (
+        f"Peaks follow the passes of {package} {modelled}, for which their error was measured; {version} is installed,"
+        " which may arrange memory otherwise."
+    )

@@ -6,6 +6,7 @@
     plan.memory.at_peak             every value that is in memory then, the largest first, with name and source line
     plan.memory.timeline            bytes after each step
     plan.memory.donated             the same where arguments that the next call gets anew are overwritten
+    plan.memory.other_compiler      a sentence, where the installed compiler is not the one that is followed
 
 The steps of a plan are taken for what a compiler makes of them: some values are never stored (`clusters`), the others
 are made and read in the compiler's order (`liveness`), and those that are gone before an output is made lie in its
@@ -30,7 +31,7 @@ from ..engine.code import Literal, item_bytes, nbytes
 from ..engine.pause import no_collection
 from ..engine.spec import Spec, local_shape
 from ..engine.steps import Move, Part, Step
-from .accuracy import MEMORY, accuracy
+from .accuracy import MEMORY, accuracy, other_compiler
 from .attention import Scores, attentions, is_score
 from .backends import BACKENDS, Backend, tiled_bytes
 from .building import built
@@ -98,6 +99,7 @@ class Memory:
         backend: how the compiler lays them out.
         is_donated: whether the arguments that the next call gets anew are overwritten.
         attention: "stored", or "flash" or "causal", where its scores are computed piece by piece and take no memory.
+        other_compiler: a sentence, where the compiler that is installed is not the one whose passes are followed.
     """
 
     plan: Plan
@@ -105,6 +107,7 @@ class Memory:
     backend: Backend
     is_donated: bool = False
     attention: str = STORED
+    other_compiler: str = ""
 
     @functools.cached_property
     def peak_bytes(self) -> int:
@@ -308,28 +311,36 @@ class Memory:
 
     def _verdict(self) -> list[str]:
         """What a device of the machine holds, whether that suffices, and how far off such peaks were."""
+        other = [f"{'compiler':<16} {self.other_compiler}"] if self.other_compiler else []
         if self.plan.mesh.on is None:
-            return []
+            return other
         machine = self.plan.mesh.on.hardware
         off = accuracy(MEMORY, machine.name, machine.platform)["text"]
         return [
             f"{'a device holds':<16} {self.limit_bytes:>15,} B: {'it fits' if self.fits else 'it does not fit'}",
             f"{'how far off':<16} {off}",
+            *other,
         ]
 
 
-def memory_of(plan: Plan, platform: str | None = None) -> Memory:
+def memory_of(plan: Plan, platform: str | None = None, compiler: str | None = None) -> Memory:
     """Finds where the memory of a plan goes, where no argument is overwritten.
 
     Args:
         plan: the plan.
         platform: whose compiler it is: "cpu", "gpu" or "tpu"; None for that of the machine that its mesh lies on.
+        compiler: the version of jaxlib, or for TPUs of libtpu; None for what is installed.
     """
     backend = _backend(plan) if platform is None else BACKENDS[platform]
     nothing = np.zeros(0, int)
     with no_collection():
         found = live(built(plan, backend))
-        memory = Memory(plan, Placed(found, (), (), {}, nothing, nothing, nothing), backend)
+        memory = Memory(
+            plan,
+            Placed(found, (), (), {}, nothing, nothing, nothing),
+            backend,
+            other_compiler=other_compiler(backend.platform, compiler),
+        )
         return dataclasses.replace(memory, placed=memory._placed(None))
 
 

@@ -17,7 +17,22 @@ from ..engine.dims import Dim, name_of
 from ..engine.errors import shown
 from ..engine.layout import Layout
 from .document import ExplorerError
-from .intents import Assume, Cancel, Intent, Lay, Load, On, Outcome, Place, Redo, Remove, Reset, Select, Undo
+from .intents import (
+    Assume,
+    Cancel,
+    CancelAuto,
+    Intent,
+    Lay,
+    Load,
+    On,
+    Outcome,
+    Place,
+    Redo,
+    Remove,
+    Reset,
+    Select,
+    Undo,
+)
 
 
 class Gestures:
@@ -121,6 +136,10 @@ class Gestures:
         if not isinstance(place, str):
             raise ExplorerError(f'select() was given {shown(place)}; it takes a place, such as "params/w1".')
         return self.apply(Select(place))
+
+    def cancel_auto(self) -> Outcome:
+        """Stops the search that is going on; what it would have found is not shown."""
+        return self.apply(CancelAuto())
 
     def cancel(self) -> Outcome:
         """Stops the run that is going on, after its present step."""

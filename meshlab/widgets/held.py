@@ -37,7 +37,7 @@ def held_view(plan: Any, memory: Memory) -> dict:
         "donated": donated,
         "limit": limit,
         "fits": memory.fits,
-        "note": _PIECE_BY_PIECE if memory.attention != STORED else "",
+        "note": " ".join(filter(None, (_PIECE_BY_PIECE * (memory.attention != STORED), memory.other_compiler))),
         "text": fits_told(peak, donated, limit, str(machine)),
         "parts": [{"name": role, "bytes": int(size)} for role, size in memory.parts.items()],
         "alive": [_alive(each) for each in alive[:MOST_ALIVE]],

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import resource
 import tempfile
+import time
 
 import pytest
 
@@ -65,8 +67,15 @@ def test_a_mesh_that_nothing_fits_on(axes):
 def test_it_takes_less_than_a_second(name, objective, axes):
     program = recorded(name)
     ml.auto.layout(program, ml.mesh(**axes), objective=objective)
-    # A machine that is shared may stall once.
-    assert min(ml.auto.layout(program, ml.mesh(**axes), objective=objective).proof.seconds for _ in range(2)) < 1
+    before = spent()
+    ml.auto.layout(program, ml.mesh(**axes), objective=objective)
+    assert spent() - before < 1
+
+
+def spent() -> float:
+    """Seconds of processors that this thread and the solvers that it has waited for took, whatever else was done."""
+    solvers = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.thread_time() + solvers.ru_utime + solvers.ru_stime
 
 
 @pytest.mark.parametrize("objective", ["traffic", "memory"])

@@ -5,11 +5,13 @@ layout), and stays there when it is mended.
 """
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import jax
 import pytest
 
+from meshlab import verify
 from meshlab.engine.layout import Layout
 from meshlab.engine.mesh import Mesh
 from meshlab.engine.sampling import MESHES, draw
@@ -41,6 +43,23 @@ def test_what_failed_once_works():
         program = model.trace()
         report = program.plan(Mesh(tuple(case["mesh"].items())), Layout.of(case["layout"])).check(*model.data(0))
         assert report.ok, f"{case}:\n{report}"
+
+
+def test_of_all_models_some_are_checked_and_others_planned(tmp_path, capsys):
+    journal = tmp_path / "sweep.jsonl"
+    given = ["--models", "mlp", "two_layer", "--each", "2", "--checked", "1", "--seed", "3", "--journal", str(journal)]
+    assert verify.main(given) == 0
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    checked = {line["model"] for line in lines if line["checked"]}
+    assert len(checked) == 1
+    assert Counter(line["model"] for line in lines) == dict.fromkeys(("mlp", "mlp_sgd", "mlp_adamw", "two_layer"), 2)
+    assert all(line["ok"] for line in lines)
+    totals = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all"))
+    assert totals.split() == ["all", "2", "6", "0"]
+    # What is done is not done again.
+    before = journal.read_text()
+    assert verify.main(given) == 0
+    assert journal.read_text() == before
 
 
 def test_layouts_are_drawn_reproducibly_legal_and_of_all_kinds():

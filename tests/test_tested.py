@@ -1,0 +1,174 @@
+"""The versions that are tested: one table, which agrees with what is asked for, and says what to do outside of it."""
+
+import logging
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from meshlab import tested
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+TABLE = {each.name: each for each in tested.TESTED}
+
+
+def test_the_oldest_are_those_that_are_asked_for():
+    asked = {name.partition("[")[0]: least for name, _, least in (d.partition(">=") for d in PROJECT["dependencies"])}
+    asked["python"] = PROJECT["requires-python"].removeprefix(">=")
+    assert asked == {each.name: each.oldest for each in tested.TESTED} | {"jaxlib": TABLE["jax"].oldest}
+
+
+def test_what_is_installed_here_is_tested():
+    assert tested.told(tested.installed()) == ""
+
+
+def test_the_pinned_versions_are_tested():
+    lines = (line.partition("==") for line in (ROOT / "constraints.txt").read_text().splitlines())
+    pinned = {name.lower(): version for name, _, version in lines}
+    assert all(not TABLE[name].problem(pinned[name]) for name in TABLE if name != "python")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "problem"),
+    [
+        ("jax", "0.10.0", ""),
+        ("jax", "0.12.7", ""),
+        ("jax", "0.9.2", "0.10.0 to 0.12.0.1: pip install"),
+        ("jax", "0.13.0rc1", 'pip install "jax>=0.10.0,<0.13"'),
+        ("numpy", "2.6.0", "numpy 2.6.0 is not among the versions tested"),
+        ("numpy", "1.26.4", "numpy>=2.0.0"),
+        ("python", "3.13.5", ""),
+        ("python", "3.14.0", "use Python >=3.11,<3.14"),
+    ],
+)
+def test_other_versions_are_told_with_what_to_do(name, version, problem):
+    found = {each.name: each.oldest for each in tested.TESTED} | {name: version}
+    text = tested.told(found)
+    assert problem in text
+    assert bool(text) == bool(problem)
+
+
+def test_all_that_is_not_tested_is_told_at_once():
+    text = tested.told({each.name: "1.0" for each in tested.TESTED})
+    assert all(f"{name} 1.0 is not among the versions tested" in text for name in TABLE)
+
+
+def test_a_version_that_is_not_tested_is_told_when_meshlab_is_imported(tmp_path):
+    """With a PuLP that says of itself to be newer than any, in a process of its own."""
+    claimed = tmp_path / "pulp-9.9.9.dist-info"
+    claimed.mkdir()
+    (claimed / "METADATA").write_text("Metadata-Version: 2.1\nName: pulp\nVersion: 9.9.9\n")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import meshlab; import meshlab.auto"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr.count("pulp 9.9.9 is not among the versions tested") == 1
+    quiet = subprocess.run(
+        [sys.executable, "-c", "import meshlab"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert quiet.stderr == ""
+
+
+def test_it_is_told_by_the_logger(caplog, monkeypatch):
+    monkeypatch.setattr(tested, "installed", lambda: {each.name: "1.0" for each in tested.TESTED})
+    with caplog.at_level(logging.WARNING, "meshlab"):
+        tested.warn()
+    assert len(caplog.records) == 1
+
+
+def test_the_oldest_are_printed_for_pip():
+    done = subprocess.run([sys.executable, "meshlab/tested.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["jax==0.10.0", "numpy==2.0.0", "pulp==3.3.0", "jaxlib==0.10.0"]
+
+
+# Finding a Python
+
+
+def program(path, text):
+    """Writes a program of the shell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def found(wanted, tmp_path, versions, pyenv=()):
+    """What scripts/pythons.sh finds among programs that say of themselves to be of these versions, or fail (None)."""
+    shells = tmp_path / "bin"
+    places = [(shells / name, version) for name, version in versions.items()]
+    places += [(tmp_path / "pyenv" / "versions" / v / "bin" / "python3", v) for v in pyenv]
+    for path, version in places:
+        program(path, f"echo {version.replace('.', '')}" if version else "exit 127")
+    for tool in ("sh", "tr", "basename"):
+        if not (shells / tool).exists():
+            (shells / tool).symlink_to(str(shutil.which(tool)))
+    environment = {"PATH": str(shells), "PYENV_ROOT": str(tmp_path / "pyenv"), "HOME": str(tmp_path)}
+    command = [str(shells / "sh"), str(ROOT / "scripts" / "pythons.sh"), wanted]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return Path(done.stdout.strip()).relative_to(tmp_path).as_posix() if done.returncode == 0 else done.stderr
+
+
+def test_the_first_python_on_the_path_is_taken(tmp_path):
+    assert found("first", tmp_path, {"python3": "3.12", "python3.13": "3.13"}) == "bin/python3"
+
+
+def test_the_newest_python_is_found_on_the_path_or_among_those_of_pyenv(tmp_path):
+    versions = {"python3": "3.11", "python3.14": None, "python3.13": None, "python3.12": "3.12"}
+    assert found("newest", tmp_path, versions) == "bin/python3.12"
+    assert found("newest", tmp_path, versions, pyenv=("3.13", "3.11")) == "pyenv/versions/3.13/bin/python3"
+
+
+def test_one_of_a_certain_version_is_found(tmp_path):
+    assert found("3.11", tmp_path, {"python3": "3.13"}, pyenv=("3.12", "3.11")) == "pyenv/versions/3.11/bin/python3"
+
+
+def test_where_there_is_none_it_says_what_to_do(tmp_path):
+    text = found("3.16", tmp_path, {"python3": "3.13"})
+    assert "meshlab needs Python 3.16" in text
+    assert "PYTHON=/path/to/python3.16" in text
+
+
+# What continuous integration makes of that
+
+CLOSING = "============ 1457 passed in 690.00s (0:11:30) ============"
+
+
+def ci(tmp_path, newest, used):
+    """Runs .ci/run beside a `make` that says what it was asked for, and makes environments of these Pythons."""
+    shells = tmp_path / "bin"
+    for file in (".ci/run", "scripts/pythons.sh"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    program(tmp_path / ".venv" / "bin" / "python", "echo 311")
+    program(tmp_path / "used", f"echo {used}")
+    program(shells / "python3", f"echo {newest}")
+    made = "mkdir -p .newest/bin; cp used .newest/bin/python; echo '9 passed in 1.00s'"
+    program(shells / "make", f'echo "make $*"; if [ "$1" = test ]; then echo "{CLOSING}"; else {made}; fi')
+    for tool in ("sh", "bash", "tr", "dirname", "basename", "mktemp", "rm", "tee", "grep", "tail", "mkdir", "cp"):
+        (shells / tool).symlink_to(str(shutil.which(tool)))
+    environment = {"PATH": str(shells), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")}
+    command = [str(shells / "bash"), str(tmp_path / ".ci" / "run")]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_ci_samples_the_newest_where_there_is_a_newer_python(tmp_path):
+    done = ci(tmp_path, newest=313, used=313)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert [line for line in lines if line.startswith("make")] == ["make test", "make newest SAMPLE=1"]
+    assert lines[-1] == CLOSING
+
+
+def test_ci_says_where_there_is_no_newer_python(tmp_path):
+    done = ci(tmp_path, newest=311, used=311)
+    assert done.returncode == 0, done.stderr
+    assert "the newest JAX was not tested" in done.stdout
+    assert "newest SAMPLE" not in done.stdout
+    assert done.stdout.splitlines()[-1] == CLOSING
+
+
+def test_ci_fails_where_a_newer_python_was_not_used(tmp_path):
+    done = ci(tmp_path, newest=313, used=312)
+    assert done.returncode == 1
+    assert "The newest JAX was not tested on" in done.stderr

@@ -1,0 +1,71 @@
+"""Where another compiler is installed than the one whose passes peaks follow, every place that shows a peak says so."""
+
+import json
+from pathlib import Path
+
+import jaxlib.version
+import numpy as np
+import pytest
+
+import meshlab as ml
+from benchmarks.accuracy import FILE
+from meshlab.cost.accuracy import installed, other_compiler
+from meshlab.cost.memory import memory_of
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.held import held_view
+from meshlab.widgets.snapshot_machine import held_html
+
+ROOT = Path(__file__).parents[2]
+COMPILERS_FILE = ROOT / "scripts" / "compilers.txt"
+
+
+def test_the_compilers_that_are_followed_are_those_that_tests_install() -> None:
+    """Peaks of other compilers would be held against a model of these: measure them (docs/accuracy.md) on a change."""
+    lines = [*(ROOT / "constraints.txt").read_text().splitlines(), *COMPILERS_FILE.read_text().splitlines()]
+    installed = {name: version for name, _, version in (line.partition("==") for line in lines)}
+    modelled = json.loads(FILE.read_text(encoding="utf-8"))["modelled"]
+    assert modelled == {name: installed[name] for name in ("jaxlib", "libtpu")}
+
+
+@pytest.mark.parametrize(
+    ("machine", "compiler", "told"),
+    [
+        ("v5e", "0.0.50", "the passes of libtpu 0.0.42.1, for which their error was measured; 0.0.50 is"),
+        (
+            "h100",
+            "0.12.0.1",
+            "the passes of jaxlib 0.10.2, for which their error was measured; 0.12.0.1 is",
+        ),
+        ("v5e", "0.0.42.1", ""),
+        ("h100", "0.10.2", ""),
+    ],
+)
+def test_another_compiler_is_told_wherever_a_peak_is(
+    explorer: Explorer, machine: str, compiler: str, told: str
+) -> None:
+    explorer.on(machine)
+    memory = memory_of(explorer.plan, compiler=compiler)
+    view = held_view(explorer.plan, memory)
+    for text in (memory.other_compiler, str(memory), view["note"], held_html({"held": view})):
+        assert (told in text) if told else ("follow the passes" not in text)
+    assert memory.donated.other_compiler == memory.other_compiler
+    assert sum("follow the passes" in line for line in str(memory).splitlines()) == bool(told)
+
+
+def test_attention_and_another_compiler_are_told_beside_each_other(explorer: Explorer) -> None:
+    explorer.on("v5e")
+    memory = memory_of(explorer.plan, compiler="0.0.50").given(attention="flash")
+    assert held_view(explorer.plan, memory)["note"].startswith("Without the scores of attention")
+    assert memory.other_compiler in held_view(explorer.plan, memory)["note"]
+
+
+def test_without_a_machine_it_is_the_compiler_for_cpus() -> None:
+    plan = ml.trace(lambda x: x * 2, np.ones(8, np.float32)).plan(ml.mesh(x=2), {})
+    assert "compiler         Peaks follow the passes of jaxlib 0.10.2" in str(memory_of(plan, compiler="0.12.0.1"))
+    assert "jaxlib" not in str(memory_of(plan, compiler="0.10.2"))
+    assert memory_of(plan).other_compiler == other_compiler("cpu", installed("jaxlib"))
+
+
+def test_a_compiler_that_is_not_installed_is_no_other() -> None:
+    assert installed("no-such-compiler") is None
+    assert installed("jaxlib") == jaxlib.version.__version__
