@@ -80,7 +80,7 @@ def test_it_is_told_by_the_logger(caplog, monkeypatch):
 
 def test_the_oldest_are_printed_for_pip():
     done = subprocess.run([sys.executable, "meshlab/tested.py"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["jax==0.10.0", "numpy==2.0.0", "scipy==1.14.0", "jaxlib==0.10.0"]
+    assert done.stdout.split() == ["jax==0.10.0", "numpy==2.0.0", "scipy==1.15.0", "jaxlib==0.10.0"]
 
 
 # Finding a Python

@@ -181,9 +181,9 @@ class Model:
             return []
         terms, least, most = zip(*self.rows, strict=True)
         lengths = [len(row) for row in terms]
-        numbers = np.fromiter((v for row in terms for v in row), int, sum(lengths))
+        numbers = np.fromiter((v for row in terms for v in row), np.int32, sum(lengths))
         factors = np.fromiter((c for row in terms for c in row.values()), float, sum(lengths))
-        starts = np.cumsum([0, *lengths])
+        starts = np.cumsum([0, *lengths], dtype=np.int32)
         matrix = csr_array((factors, numbers, starts), shape=(len(terms), len(self.bounds)))
         return [(matrix, least, most)]
 
