@@ -63,8 +63,8 @@ format: $(VENV)/.dev ## Format, and repair what lint can repair
 types: $(VENV)/.dev ## Types
 	@$(BIN)/pyright --pythonpath $(BIN)/python
 
-js: ## The page's JavaScript, where Node.js is there
-	@sh scripts/check_js.sh meshlab/widgets/js
+js: $(VENV)/.dev ## The page's JavaScript: its tests; where npm is there types, lint and bundle
+	@sh scripts/check_js.sh meshlab/widgets/js "$(CURDIR)/$(BIN)/python"
 
 unit: $(VENV)/.dev $(VENV)/.compilers ## Unit tests: no notebook, no browser
 	@$(PYTEST) -n $(WORKERS) -m "not browser and not notebook" $(TESTS)

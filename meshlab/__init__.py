@@ -98,7 +98,6 @@ from .engine.ops.stack import stack as stack
 from .engine.ops.stack import unstack as unstack
 from .engine.plan import Plan as Plan
 from .engine.program import Program as Program
-from .engine.program import Value as Value
 from .engine.spec import Spec as Spec
 from .engine.tensor import Tensor as Tensor
 from .engine.tensor import tensor as tensor
@@ -106,6 +105,7 @@ from .engine.trace import trace as trace
 from .engine.transforms import checkpoint as checkpoint
 from .engine.transforms import scan as scan
 from .engine.transforms import vmap as vmap
+from .engine.values import Value as Value
 from .widgets.explorer import Explorer as Explorer
 from .widgets.explorer import explore as explore
 from .widgets.training import Training as Training

@@ -46,7 +46,7 @@ TESTED = (
     Tested("python", "3.11", "3.13"),
     Tested("jax", "0.10.0", "0.12.0.1"),
     Tested("numpy", "2.0.0", "2.5.5"),
-    Tested("scipy", "1.15.0", "1.18.1"),
+    Tested("pulp", "3.3.0", "4.2.0"),
 )
 
 

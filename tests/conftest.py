@@ -1,4 +1,4 @@
-"""What every test runs under: eight simulated CPU devices, strict JAX, reproducible hypothesis.
+"""What every test runs under: eight simulated CPU devices, compiled for quickly, reproducible hypothesis.
 
 The devices must be asked for before anything makes the first array, which is why it happens here, on import. Tests
 never touch an accelerator, so that they mean the same on every machine.

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks import compilers, pages, peaks, subjects
+from benchmarks.beside import measure as drops_beside
+from benchmarks.planning import subjects as subjects_of_planning
 from benchmarks.timing import Sample, table, timed
 
 PAGE = Path(__file__).parents[1] / "docs" / "accuracy.md"
@@ -130,3 +132,11 @@ def test_the_published_page_has_no_difference_that_is_not_explained():
         # Six programs in four layouts are promised for all but the newest.
         assert int(made) == int(equal) + int(explained) >= (8 if machine == "v7x" else 24)
         assert int(wrong) == 0
+
+
+def test_a_drop_beside_autos_layout_promises_to_take_no_longer():
+    """On the small net, for how it is measured: each drop once on both boards."""
+    without, beside, more = drops_beside(subjects_of_planning()[0], 3)
+    assert len(without.seconds) == len(beside.seconds) == 3
+    assert more.seconds[0] == beside.percentile(0.5) - without.percentile(0.5)
+    assert more.promise == 0.1 * without.percentile(0.5)

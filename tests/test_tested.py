@@ -17,7 +17,7 @@ TABLE = {each.name: each for each in tested.TESTED}
 
 
 def test_the_oldest_are_those_that_are_asked_for():
-    asked = {name: oldest for name, _, oldest in (each.partition(">=") for each in PROJECT["dependencies"])}
+    asked = {name.partition("[")[0]: least for name, _, least in (d.partition(">=") for d in PROJECT["dependencies"])}
     asked["python"] = PROJECT["requires-python"].removeprefix(">=")
     assert asked == {each.name: each.oldest for each in tested.TESTED} | {"jaxlib": TABLE["jax"].oldest}
 
@@ -58,13 +58,13 @@ def test_all_that_is_not_tested_is_told_at_once():
 
 
 def test_a_version_that_is_not_tested_is_told_when_meshlab_is_imported(tmp_path):
-    """With a SciPy that says of itself to be newer than any, in a process of its own."""
-    claimed = tmp_path / "scipy-9.9.9.dist-info"
+    """With a PuLP that says of itself to be newer than any, in a process of its own."""
+    claimed = tmp_path / "pulp-9.9.9.dist-info"
     claimed.mkdir()
-    (claimed / "METADATA").write_text("Metadata-Version: 2.1\nName: scipy\nVersion: 9.9.9\n")
+    (claimed / "METADATA").write_text("Metadata-Version: 2.1\nName: pulp\nVersion: 9.9.9\n")
     code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import meshlab; import meshlab.auto"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stderr.count("scipy 9.9.9 is not among the versions tested") == 1
+    assert done.stderr.count("pulp 9.9.9 is not among the versions tested") == 1
     quiet = subprocess.run(
         [sys.executable, "-c", "import meshlab"], cwd=ROOT, capture_output=True, text=True, check=True
     )
@@ -80,7 +80,7 @@ def test_it_is_told_by_the_logger(caplog, monkeypatch):
 
 def test_the_oldest_are_printed_for_pip():
     done = subprocess.run([sys.executable, "meshlab/tested.py"], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["jax==0.10.0", "numpy==2.0.0", "scipy==1.15.0", "jaxlib==0.10.0"]
+    assert done.stdout.split() == ["jax==0.10.0", "numpy==2.0.0", "pulp==3.3.0", "jaxlib==0.10.0"]
 
 
 # Finding a Python

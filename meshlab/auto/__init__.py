@@ -5,3 +5,4 @@ from .choice import Proof as Proof
 from .choice import layout as layout
 from .compare import Comparison as Comparison
 from .compare import Row as Row
+from .stopping import Cancelled as Cancelled

@@ -14,7 +14,7 @@ import dataclasses
 from ..engine.layout import LayoutLike
 from ..engine.mesh import Mesh
 from ..engine.program import Program
-from .ledger import ledger_of, planned_peak
+from .ledger import planned_peak
 from .space import Splits, space_of
 from .wishes import read_wishes
 from .work import SLACK, work_of
@@ -43,11 +43,10 @@ def planned_layouts(
     """
     wishes = read_wishes(program, mesh, pin, forbid)
     space = space_of(program, mesh.axes, wishes.pinned, wishes.forbidden, wishes.whole)
-    ledger = ledger_of(program)
     found = []
     for splits in space.splits():
         plan = program.plan(mesh, dict(splits))
-        value = plan.wire_bytes if objective == "traffic" else planned_peak(plan, ledger)
+        value = plan.wire_bytes if objective == "traffic" else planned_peak(plan)
         found.append(Planned(splits, value, work_of(plan)))
     if objective == "traffic":
         most = min(p.work for p in found) * (1 + SLACK)

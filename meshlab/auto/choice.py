@@ -17,7 +17,7 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..engine.errors import MeshlabError, closest, listed
+from ..engine.errors import MeshlabError, closest, listed, shown
 from ..engine.layout import Layout, LayoutLike
 from ..engine.mesh import Mesh
 from ..engine.plan import Plan
@@ -25,6 +25,7 @@ from ..engine.program import Program
 from .ledger import ledger_of, planned_peak
 from .solution import Solution
 from .space import Space, space_of
+from .stopping import Cancel, Watch
 from .wishes import read_wishes
 from .work import SLACK, work_of
 
@@ -121,6 +122,7 @@ def layout(
     objective: str = "traffic",
     pin: LayoutLike = None,
     forbid: LayoutLike = None,
+    cancel: Cancel | None = None,
 ) -> Choice:
     """Finds the best layout of a program on a mesh, and proves it.
 
@@ -136,12 +138,14 @@ def layout(
             "memory": the fewest bytes that one device holds at once, by Mesh TensorFlow's liveness convention.
         pin: what must be so, as a layout; a dim that is None stays whole.
         forbid: what must not be so, as a layout.
+        cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
 
     Returns:
         A `Choice`.
 
     Raises:
         LayoutError: `pin` or `forbid` cannot be.
+        Cancelled: `cancel` was set.
         MeshlabError: an argument is not what it should be, or the answer could not be proved.
 
     Example:
@@ -149,9 +153,11 @@ def layout(
     """
     started = time.perf_counter()
     _check(program, mesh, objective)
+    watch = Watch(cancel)
+    watch.check()
     wishes = read_wishes(program, mesh, pin, forbid)
     space = space_of(program, mesh.axes, wishes.pinned, wishes.forbidden, wishes.whole)
-    found = _solved(program, mesh, space, objective)
+    found = _solved(program, mesh, space, objective, watch)
     chosen = Layout.of(dict(sorted(found.splits | wishes.pinned)))
     plan = program.plan(mesh, chosen)
     value = _confirmed(plan, objective, found)
@@ -170,26 +176,28 @@ def layout(
 
 def _check(program: Program, mesh: Mesh, objective: str):
     if not isinstance(program, Program):
-        raise MeshlabError(f"layout() was given {program!r} for its program; write layout(ml.trace(fn, ...), mesh).")
+        raise MeshlabError(
+            f"layout() was given {shown(program)} for its program; write layout(ml.trace(fn, ...), mesh)."
+        )
     if not isinstance(mesh, Mesh):
         raise MeshlabError(
-            f"layout() was given {mesh!r} for its mesh; write layout(program, ml.mesh(data=2, model=2))."
+            f"layout() was given {shown(mesh)} for its mesh; write layout(program, ml.mesh(data=2, model=2))."
         )
     if objective not in OBJECTIVES:
         raise MeshlabError(
-            f"layout() was asked for the objective {objective!r}; it has {listed(OBJECTIVES)}."
-            f"{closest(str(objective), OBJECTIVES)}"
+            f"layout() was asked for the objective {shown(objective)}; it has {listed(OBJECTIVES)}."
+            f"{closest(objective, OBJECTIVES)}"
         )
 
 
-def _solved(program: Program, mesh: Mesh, space: Space, objective: str) -> Solution:
+def _solved(program: Program, mesh: Mesh, space: Space, objective: str, watch: Watch) -> Solution:
     # Loading the solver takes a quarter of a second, which whoever imports meshlab need not wait for.
     from .peak import least_peak  # noqa: PLC0415
     from .traffic import least_traffic  # noqa: PLC0415
 
     if objective == "traffic":
-        return least_traffic(program, mesh, space)
-    return least_peak(ledger_of(program), space)
+        return least_traffic(program, mesh, space, watch)
+    return least_peak(ledger_of(program), space, watch)
 
 
 def _confirmed(plan: Plan, objective: str, found: Solution) -> float:
@@ -199,7 +207,7 @@ def _confirmed(plan: Plan, objective: str, found: Solution) -> float:
         MeshlabError: it is not what the solver was told.
     """
     if objective == "memory":
-        value: float = planned_peak(plan, ledger_of(plan.program))
+        value: float = planned_peak(plan)
     else:
         value = plan.wire_bytes
         work = work_of(plan)

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.layout import LayoutLike
 from ..engine.plan import Plan
-from .ledger import ledger_of, planned_peak
-from .liveness import Ledger
+from .ledger import planned_peak
 from .work import share_of
 
 if TYPE_CHECKING:
@@ -145,12 +144,11 @@ class Comparison:
 def compare(choice: Choice, layout: LayoutLike) -> Comparison:
     """Sets a chosen layout beside another; see `Choice.compare`."""
     program, mesh = choice.plan.program, choice.plan.mesh
-    ledger = ledger_of(program)
     yours = program.plan(mesh, layout)
-    return Comparison((_row("yours", yours, ledger), _row("auto", choice.plan, ledger)), choice.proof)
+    return Comparison((_row("yours", yours), _row("auto", choice.plan)), choice.proof)
 
 
-def _row(name: str, plan: Plan, ledger: Ledger) -> Row:
+def _row(name: str, plan: Plan) -> Row:
     by_axis: dict[str, float] = {}
     for c in plan.collectives:
         key = "+".join(c.axes)
@@ -163,5 +161,5 @@ def _row(name: str, plan: Plan, ledger: Ledger) -> Row:
         by_axis=dict(sorted(by_axis.items())),
         collectives=sum(c.times for c in plan.collectives),
         argument_bytes=plan.memory.argument_bytes,
-        peak_bytes=planned_peak(plan, ledger),
+        peak_bytes=planned_peak(plan),
     )

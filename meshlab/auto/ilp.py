@@ -9,24 +9,25 @@ implications in their place), and y is whole where x is, so that only the few x 
 columns: there is no y for a part that is not legal, and dims that may not share an axis have x + x ≤ 1.
 
 Goals are met one after the other, each kept while the next is met: no weights, no small constants. A solution counts
-only if the solver has proved it, with a gap of zero. The solver is HiGHS, which SciPy brings, as JAX brings SciPy.
+only if the solver has proved it, with a gap of zero. Costs are plain sums of numbered variables, which become PuLP's
+when a goal is solved.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
-import numpy as np
-from scipy.optimize import Bounds, milp
-from scipy.sparse import csr_array
+import pulp
 
 from ..engine.errors import MeshlabError
+from .pulp_compat import made, solve, summed
 from .space import Space, Splits, restricted
+from .stopping import Watch
 from .tables import Dims, Table
 
-METHOD = f"integer programming (HiGHS through SciPy {version('scipy')})"
+METHOD = f"integer programming (CBC through PuLP {pulp.__version__})"
 
 # A sum of variables, each by its number and times something.
 Expression = Mapping[int, float]
@@ -36,7 +37,6 @@ _ORDERED = 12
 # What a goal that was met may lose while later ones are met: the solver's own tolerance, not a preference.
 _TOLERANCE = 1e-9
 _LARGEST = 1e6
-_PROVED = 0
 
 
 class Model:
@@ -45,10 +45,11 @@ class Model:
     Args:
         space: the legal layouts.
         parts: for each set of dims that has a table, its legal parts that are still in question.
+        watch: whether the search is to stop.
     """
 
-    def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]]):
-        self.space = space
+    def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]], watch: Watch):
+        self.space, self.watch = space, watch
         # The least and the most that each variable may be, and whether it is whole; the same of sums.
         self.bounds: list[tuple[float, float, bool]] = []
         self.rows: list[tuple[Expression, float, float]] = []
@@ -62,7 +63,7 @@ class Model:
         self.maxima: dict[int, list[Expression]] = {}
         self._constrain()
 
-    def _variable(self, least: float = 0, most: float = np.inf, whole: bool = False) -> int:
+    def _variable(self, least: float = 0, most: float = math.inf, whole: bool = False) -> int:
         self.bounds.append((least, most, whole))
         return len(self.bounds) - 1
 
@@ -80,7 +81,7 @@ class Model:
                 if split[0] in dims:
                     self._add({y: 1.0 for part, y in columns.items() if split in part} | {x: -1.0}, least=0, most=0)
 
-    def _add(self, terms: Expression, least: float = -np.inf, most: float = np.inf):
+    def _add(self, terms: Expression, least: float = -math.inf, most: float = math.inf):
         if terms:
             self.rows.append((terms, least, most))
 
@@ -108,7 +109,7 @@ class Model:
         return {z: 1 / scale}
 
     def value(self, cost: Expression, splits: Splits) -> float:
-        """A cost under a layout, exactly: the solver's numbers are rounded."""
+        """A cost under a layout, exactly: the solver writes eight digits."""
         total = 0.0
         for variable, amount in cost.items():
             if variable in self.maxima:
@@ -155,48 +156,30 @@ class Model:
             found, _ = self.minimise({x: -float(2 ** (len(chunk) - i - 1)) for i, x in enumerate(chunk)})
         return found
 
-    def _solved(self, goal: Expression) -> Any:
+    def _solved(self, goal: Expression) -> list[float]:
         """What each variable is where a goal is least."""
-        if not self.bounds:
-            return np.zeros(0)
-        least, most, whole = zip(*self.bounds, strict=True)
-        between: Any = (np.array(least), np.array(most))
-        found = milp(
-            _dense(goal, len(self.bounds)),
-            integrality=np.array(whole),
-            bounds=Bounds(*between),
-            constraints=self._constraints(),
-            options={"mip_rel_gap": 0.0},
-        )
-        if found.status != _PROVED:
-            raise MeshlabError(
-                f"The solver was asked for the best of {self.space.count():,} layouts and has proved none (it says "
-                f"{found.message!r}). Fewer dims or axes to choose from make it easier: use `pin` and `forbid`."
-            )
-        return found.x
+        problem = pulp.LpProblem("layout", pulp.LpMinimize)
+        variables = [made(problem, f"v{i}", *bounds) for i, bounds in enumerate(self.bounds)]
 
-    def _constraints(self) -> list[tuple[Any, ...]]:
-        """The rows as a matrix of sums, the least and the most that each of these may be."""
-        if not self.rows:
-            return []
-        terms, least, most = zip(*self.rows, strict=True)
-        lengths = [len(row) for row in terms]
-        numbers = np.fromiter((v for row in terms for v in row), np.int32, sum(lengths))
-        factors = np.fromiter((c for row in terms for c in row.values()), float, sum(lengths))
-        starts = np.cumsum([0, *lengths], dtype=np.int32)
-        matrix = csr_array((factors, numbers, starts), shape=(len(terms), len(self.bounds)))
-        return [(matrix, least, most)]
+        def total(terms: Expression) -> Any:
+            return summed((variables[number], amount) for number, amount in terms.items())
+
+        problem.setObjective(total(goal))
+        for terms, least, most in self.rows:
+            problem += total(terms) == most if least == most else total(terms) <= most
+        said: list[str] = []
+        self.watch.through(lambda: said.append(solve(problem)))
+        if said != [""]:
+            raise MeshlabError(
+                f"The solver was asked for the best of {self.space.count():,} layouts and has proved none "
+                f"(it says {said[0]!r}). Fewer dims or axes to choose from make it easier: use `pin` and `forbid`."
+            )
+        return [v.value() or 0.0 for v in variables]
 
 
 def scaled(expression: Expression, factor: float) -> Expression:
     """An expression times a number."""
     return {variable: amount * factor for variable, amount in expression.items()}
-
-
-def _dense(expression: Expression, count: int) -> np.ndarray:
-    found = np.zeros(count)
-    found[list(expression)] = list(expression.values())
-    return found
 
 
 def _scale(expression: Expression) -> float:

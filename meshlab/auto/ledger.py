@@ -11,6 +11,7 @@ and the update are operations like any others. What is not in Mesh TensorFlow is
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 
 from ..engine.code import Block, Input, Operation, item_bytes
@@ -19,21 +20,22 @@ from ..engine.normal import outside_reads
 from ..engine.plan import Plan
 from ..engine.program import Program
 from ..engine.spec import Spec, split_count
-from .liveness import Entry, Ledger, Line, contents
+from .liveness import Entry, Ledger, Line
+
+# A ledger, and who lives when in it, is the same under every layout: it is written once for each program.
+_ledgers: weakref.WeakKeyDictionary[Program, Ledger] = weakref.WeakKeyDictionary()
 
 
 def ledger_of(program: Program) -> Ledger:
     """Writes down the operations and values of a program."""
-    return _Writer(program).block(program.code.block, program.code.block.inputs)
+    if program not in _ledgers:
+        _ledgers[program] = _Writer(program).block(program.code.block, program.code.block.inputs)
+    return _ledgers[program]
 
 
-def planned_peak(plan: Plan, ledger: Ledger) -> int:
-    """The most bytes that one device holds at once under a plan's rules, arguments and outputs as they are stored.
-
-    Args:
-        plan: the plan.
-        ledger: of its program.
-    """
+def planned_peak(plan: Plan) -> int:
+    """The most bytes that one device holds at once under a plan's rules, arguments and outputs as they are stored."""
+    ledger = ledger_of(plan.program)
     specs = dict(plan.argument_specs)
     specs.update(
         (v, s) for v, s in zip(plan.program.code.block.outputs, plan.output_specs, strict=True) if isinstance(v, int)
@@ -44,8 +46,7 @@ def planned_peak(plan: Plan, ledger: Ledger) -> int:
         spec: Spec = specs.get(value) or plan.rules.spec(plan.program.names[value])
         return entry.nbytes // split_count(spec, plan.mesh.axes)
 
-    nbytes = {name: on_device(entry) for name, entry in ledger.entries.items()}
-    return max((sum(nbytes[n] for n in names) for names in contents(ledger)), default=0)
+    return ledger.lives.most({name: on_device(entry) for name, entry in ledger.entries.items()})
 
 
 def _name(value: int) -> str:

@@ -24,9 +24,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 
-from .space import Pair, Space
+import numpy as np
 
-Contents = tuple[frozenset[str], ...]
+from .space import Pair, Space
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +71,30 @@ class Line:
 
 
 @dataclasses.dataclass(frozen=True)
+class Lives:
+    """From when to when tensors are in memory.
+
+    Attributes:
+        moments: how many there are: one while each operation runs; of one with something inside, one for each operation
+            inside.
+        first: for each tensor, by name, the first moment at which it is in memory.
+        gone: the first moment after that at which it is not; in the same order.
+    """
+
+    moments: int
+    first: Mapping[str, int]
+    gone: Mapping[str, int]
+
+    def most(self, nbytes: Mapping[str, int]) -> int:
+        """The most bytes that are in memory at once, of tensors with so many bytes each."""
+        change = np.zeros(self.moments + 1, np.int64)
+        sizes = np.fromiter((nbytes[name] for name in self.first), np.int64, len(self.first))
+        np.add.at(change, np.fromiter(self.first.values(), np.int64), sizes)
+        np.subtract.at(change, np.fromiter(self.gone.values(), np.int64), sizes)
+        return int(change.cumsum().max())
+
+
+@dataclasses.dataclass(frozen=True)
 class Ledger:
     """Operations in graph order, and the tensors that are kept to the end."""
 
@@ -96,6 +120,11 @@ class Ledger:
                 sizes[dim] = math.gcd(sizes.get(dim, 0), size)
         never = {d for line in self.lines for d in line.whole}
         return {d: n for d, n in sorted(sizes.items()) if d not in never and not re.match(r"_anonymous_\d*", d)}
+
+    @functools.cached_property
+    def lives(self) -> Lives:
+        """From when to when each tensor is in memory, in the convention's order."""
+        return lives_of(self, order_of(self))
 
     def space(self, axes: Mapping[str, int]) -> Space:
         """The layouts of Mesh TensorFlow's rules: the dims of everything that an operation touches meet."""
@@ -184,41 +213,45 @@ class _Scheduler:
                 self._push(reader)
 
 
-def contents(ledger: Ledger, order: tuple[int, ...] | None = None) -> Contents:
-    """What is in memory while each operation runs.
+def lives_of(ledger: Ledger, order: tuple[int, ...]) -> Lives:
+    """From when to when each tensor is in memory.
 
     Args:
         ledger: the operations.
-        order: indices of its lines; by default `order_of` it.
-
-    Returns:
-        Names of tensors, for each operation in order; for one with something inside, for each operation inside.
+        order: indices of its lines, as they run.
     """
+    first: dict[str, int] = {}
+    gone: dict[str, int] = {}
+    moments = _live(ledger, order, 0, first, gone)
+    return Lives(moments, first, {name: gone[name] for name in first})
+
+
+def _live(ledger: Ledger, order: tuple[int, ...], moment: int, first: dict[str, int], gone: dict[str, int]) -> int:
+    """Notes the lives of a ledger's tensors from a moment on, and returns the moment at which it has run."""
     uses = Counter(name for line in ledger.lines for name in line.inputs)
     uses.update(ledger.final)
     held: set[str] = set()
-    found = []
-    for index in order_of(ledger) if order is None else order:
+    for index in order:
         line = ledger.lines[index]
-        held.update(entry.name for entry in line.outputs)
-        inner = contents(line.inside) if line.inside is not None else (frozenset(),)
-        found += [inside | held for inside in inner]
-        held.difference_update(entry.name for entry in line.outputs if not uses[entry.name])
-        for name in line.inputs:
-            uses[name] -= 1
-            if not uses[name]:
-                held.discard(name)
-    return tuple(found)
+        made = [entry.name for entry in line.outputs]
+        first.update(dict.fromkeys(made, moment))
+        held.update(made)
+        inside = line.inside
+        moment = moment + 1 if inside is None else _live(inside, order_of(inside), moment, first, gone)
+        uses.subtract(line.inputs)
+        done = held.intersection(name for name in (*made, *line.inputs) if not uses[name])
+        gone.update(dict.fromkeys(done, moment))
+        held -= done
+    gone.update(dict.fromkeys(held, moment))
+    return moment
 
 
-def peak_bytes(ledger: Ledger, held: Contents, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
+def peak_bytes(ledger: Ledger, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
     """The most bytes that one device holds at once under a layout, legal or not.
 
     Args:
         ledger: the operations.
-        held: made by `contents`.
         axes_of: mesh axis by dim.
         sizes: the mesh axes' sizes.
     """
-    nbytes = {name: entry.on_device(axes_of, sizes) for name, entry in ledger.entries.items()}
-    return max((sum(nbytes[n] for n in names) for names in held), default=0)
+    return ledger.lives.most({name: entry.on_device(axes_of, sizes) for name, entry in ledger.entries.items()})

@@ -11,27 +11,31 @@ from __future__ import annotations
 import numpy as np
 
 from .ilp import METHOD, Model, scaled
-from .liveness import Contents, Ledger, contents, peak_bytes
+from .liveness import Ledger, peak_bytes
 from .solution import Solution, best_of
 from .space import Space
+from .stopping import NEVER, Watch
 from .tables import Parts, parts_of
 
 
-def least_peak(ledger: Ledger, space: Space) -> Solution:
+def least_peak(ledger: Ledger, space: Space, watch: Watch = NEVER) -> Solution:
     """Finds the layout with the least peak memory.
 
     Args:
         ledger: the operations and tensors.
         space: the legal layouts.
+        watch: whether the search is to stop.
+
+    Raises:
+        Cancelled: it was.
     """
-    held = contents(ledger)
     parts = parts_of(space, (space.free(d for d, _ in e.dims) for e in ledger.entries.values()))
-    model = Model(space, parts)
-    costs = [model.weighed(row) for row in _moments(ledger, held, space, parts)]
+    model = Model(space, parts, watch)
+    costs = [model.weighed(row) for row in _moments(ledger, space, parts)]
     least, bound = model.minimise(model.greatest(costs))
     model.minimise(scaled(model.splits(), -1))
-    splits = best_of(least, model.settle(), lambda found: peak_bytes(ledger, held, dict(found), space.axes))
-    return Solution(splits, peak_bytes(ledger, held, dict(splits), space.axes), bound, METHOD)
+    splits = best_of(least, model.settle(), lambda found: peak_bytes(ledger, dict(found), space.axes))
+    return Solution(splits, peak_bytes(ledger, dict(splits), space.axes), bound, METHOD)
 
 
 def score(ledger: Ledger, solution: Solution) -> int:
@@ -39,14 +43,14 @@ def score(ledger: Ledger, solution: Solution) -> int:
     return round((len(ledger.splittable) + 1) * solution.value - len(solution.splits))
 
 
-def _moments(ledger: Ledger, held: Contents, space: Space, parts: Parts) -> np.ndarray:
+def _moments(ledger: Ledger, space: Space, parts: Parts) -> np.ndarray:
     """What is held at the moments that may be the peak under some layout: bytes by part."""
     names = list(ledger.entries)
     nbytes = np.array([_column_bytes(ledger, name, space, parts) for name in names], float).reshape(len(names), -1)
-    position = {name: i for i, name in enumerate(names)}
-    present = np.zeros((len(held), len(names)))
-    for row, tensors in enumerate(held):
-        present[row, [position[n] for n in tensors]] = 1
+    lives = ledger.lives
+    present = np.zeros((lives.moments, len(names)))
+    for column, name in enumerate(names):
+        present[lives.first[name] : lives.gone[name], column] = 1
     return _undominated(np.unique(present @ nbytes, axis=0))
 
 

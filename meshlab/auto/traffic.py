@@ -16,34 +16,44 @@ from .influence import influences
 from .sites import sent_by_value
 from .solution import Solution, best_of
 from .space import Space, Splits
-from .tables import parts_of, total, traffic_tables
+from .stopping import NEVER, Watch
+from .tables import Dims, parts_of, total, traffic_tables
 from .work import SLACK, amounts_of, work_bound, work_tables
 
 
-def least_traffic(program: Program, mesh: Mesh, space: Space) -> Solution:
+def least_traffic(program: Program, mesh: Mesh, space: Space, watch: Watch = NEVER) -> Solution:
     """Finds the layout that sends least.
 
     Args:
         program: the program.
         mesh: the mesh.
         space: the legal layouts.
+        watch: whether the search is to stop.
+
+    Raises:
+        Cancelled: it was.
     """
     amounts = amounts_of(program)
     work = work_tables(amounts, space)
     sets = [table.dims for table in work]
-    first = Model(space, parts_of(space, sets))
+    first = Model(space, parts_of(space, sets), watch)
     most_divided, _ = first.minimise(first.cost(work))
     most = total(work, most_divided) * (1 + SLACK)
 
     sites = influences(program)
     sets += [space.free(dims) for dims in sites.values()]
-    parts = parts_of(space, sets, lambda part, decided: work_bound(amounts, space, part, decided) <= most)
+
+    def divides(part: Splits, decided: Dims) -> bool:
+        watch.check()
+        return work_bound(amounts, space, part, decided) <= most
 
     def sent(splits: Splits) -> Mapping[int, float]:
+        watch.check()
         return sent_by_value(program.plan(mesh, dict(splits)))
 
+    parts = parts_of(space, sets, divides)
     tables = traffic_tables(space, parts, sites, sent)
-    model = Model(space, parts)
+    model = Model(space, parts, watch)
     model.limit(model.cost(work), most)
     least, bound = model.minimise(model.cost(tables))
     model.minimise(model.splits())

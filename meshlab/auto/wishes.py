@@ -10,10 +10,8 @@ Both are written as layouts are. Rules at places are not chosen, so they can be 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 
-from ..engine.dims import Dim
-from ..engine.errors import LayoutError, closest, listed
+from ..engine.errors import LayoutError, closest, listed, numbered, shown
 from ..engine.layout import Layout, LayoutLike
 from ..engine.legality import resolve
 from ..engine.mesh import Mesh
@@ -44,9 +42,11 @@ def read_wishes(program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLik
             contradict each other; all problems are listed.
     """
     problems: list[str] = []
-    whole = frozenset(_whole(pin))
-    pinned = _pairs(program, mesh, "pin", pin, problems)
-    forbidden = _pairs(program, mesh, "forbid", forbid, problems)
+    wanted, unwanted = Layout.of(pin), Layout.of(forbid)
+    whole = frozenset(dim.removesuffix("?") for dim in wanted.whole if dim in program.dims or not dim.endswith("?"))
+    pinned = _pairs(program, mesh, "pin", wanted, problems)
+    forbidden = _pairs(program, mesh, "forbid", unwanted, problems)
+    problems += [f"forbid: `{d}` is given no axis; name the one it must not lie on" for d in unwanted.whole]
     problems += [f"pin: `{d}` is no dim of this program.{closest(d, program.dims)}" for d in whole - set(program.dims)]
     dims = [d for d, _ in pinned]
     problems += [
@@ -56,23 +56,20 @@ def read_wishes(program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLik
     ]
     problems += [f"`{d}:{a}` is both pinned and forbidden" for d, a in pinned if (d, a) in forbidden]
     if problems:
-        lines = "\n".join(f"  {i}. {p}" for i, p in enumerate(dict.fromkeys(problems), 1))
-        raise LayoutError(f"layout() cannot search with pin={pin!r} and forbid={forbid!r}:\n{lines}")
+        lines = numbered(list(dict.fromkeys(problems)))
+        raise LayoutError(f"layout() cannot search with pin={shown(pin)} and forbid={shown(forbid)}:\n{lines}")
     resolve(program, mesh, dict(pinned))
     return Wishes(frozenset(pinned), frozenset(forbidden), whole)
 
 
-def _whole(pin: LayoutLike) -> list[str]:
-    """The dims that a dict pins to no axis at all."""
-    if not isinstance(pin, Mapping):
-        return []
-    return [d.name if isinstance(d, Dim) else str(d) for d, axes in pin.items() if axes is None or axes == ()]
-
-
-def _pairs(program: Program, mesh: Mesh, name: str, given: LayoutLike, problems: list[str]) -> list[tuple[str, str]]:
+def _pairs(program: Program, mesh: Mesh, name: str, layout: Layout, problems: list[str]) -> list[tuple[str, str]]:
     """The (dim, axis) pairs of a wish; those with unknown names are problems."""
-    layout = Layout.of(given)
     problems += [f"{name}: {glob!r} is a place; rules at places are not part of the search" for glob in layout.places]
+    problems += [
+        f"{name}: `{dim}` has size {program.dims[dim]:,} in this program, and was given as a dim of size {size:,}"
+        for place, dim, size in layout.sizes
+        if not place and program.dims.get(dim, size) != size
+    ]
     pairs = []
     for written, axes in layout.rules.items():
         dim, optional = written.removesuffix("?"), written.endswith("?")

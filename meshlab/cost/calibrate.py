@@ -13,11 +13,12 @@
 
 Plans on ml.mesh("attached", …) use what was written.
 
-Figures are the best that was reached, of memory with the largest additions; what a collective takes to begin, and what
-it sends a second, are fitted to the all-gathers of every other size. All that was not used is then predicted by the
-model that plans use, and held against what was measured: the median error of each kind is written down with the
-figures. Where repetitions disagree too much for that, as on a machine that does other work, no error is told: that the
-machine was busy is said instead, in the report and in the sources of the figures.
+Figures are made of every other size of products and all-gathers, and of the largest additions (`made_of`): the best
+that products reached; of memory what the largest additions did; what a collective takes to begin, and what it sends a
+second, fitted to the all-gathers. No other measurement has a part in them. All others are then predicted by the model
+that plans use, and held against what was measured: the median error of each kind is written down with the figures.
+Where repetitions disagree too much for that, as on a machine that does other work, no error is told: that the machine
+was busy is said instead, in the report and in the sources of the figures.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from .attached import file_of
 from .collectives import KINDS, seconds
 from .hardware import Efficiency, Figure, Hardware, HardwareError, Switch, hardware
 from .measure import COPY, LAUNCH, PRODUCT, Sample, collectives, copies, launches, products
-from .topology import place
+from .topology import Placement, place
 from .writing import to_toml
 
 # Sizes of square products; bytes that are read and written; bytes of the full arrays of collectives.
@@ -163,23 +164,36 @@ def calibrate(
     return Calibration(machine, tuple(samples), errors(machine, len(found), samples))
 
 
+def made_of(samples: Sequence[Sample]) -> tuple[Sample, ...]:
+    """The samples that figures are made of; all others are held against them.
+
+    Of each kind and dtype every other size, the largest among them; of copies the largest alone, in which what it takes
+    to begin counts least; and all launches, of which nothing is predicted.
+    """
+    groups: dict[tuple[str, str], list[Sample]] = {}
+    for sample in sorted(samples, key=lambda sample: -sample.size):
+        groups.setdefault((sample.kind, sample.dtype), []).append(sample)
+    taken = {PRODUCT: slice(None, None, 2), "all-gather": slice(None, None, 2), COPY: slice(1), LAUNCH: slice(None)}
+    return tuple(sample for (kind, _), group in groups.items() for sample in group[taken.get(kind, slice(0))])
+
+
 def fitted(devices: Sequence[Any], samples: Sequence[Sample]) -> Hardware:
-    """Returns the machine whose figures fit what was measured best."""
+    """Returns the machine whose figures fit best what they are made of."""
     device, plural = devices[0], "s" * (len(devices) != 1)
     source, busy = f"measured with jax {jax.__version__} on {len(devices)} device{plural}", disturbed(samples)
 
     def figure(value: float, kind: str = "") -> Figure:
         return Figure(value, source + (", while the machine was busy" if kind in busy else ""))
 
+    used = made_of(samples)
     rates: dict[str, float] = {}
-    for sample in samples:
+    for sample in used:
         if sample.kind == PRODUCT:
             kind = {"bfloat16": "bf16", "float32": "f32"}[sample.dtype]
             rates[kind] = max(rates.get(kind, 0.0), 2 * sample.size**3 / sample.seconds)
-    # The largest, in which what it takes to begin counts least.
-    moved = max(((s.size, s.size / s.seconds) for s in samples if s.kind == COPY), default=(0, 1.0))[1]
-    launch = min((sample.seconds for sample in samples if sample.kind == LAUNCH), default=0.0)
-    begin, sent = _line(samples, len(devices))
+    moved = max((sample.size / sample.seconds for sample in used if sample.kind == COPY), default=1.0)
+    launch = min((sample.seconds for sample in used if sample.kind == LAUNCH), default=0.0)
+    begin, sent = _line([sample for sample in used if sample.kind == "all-gather"], len(devices))
     like = _like(device)
     made = Hardware(
         name="attached",
@@ -196,12 +210,11 @@ def fitted(devices: Sequence[Any], samples: Sequence[Sample]) -> Hardware:
     return made
 
 
-def _line(samples: Sequence[Sample], n: int) -> tuple[float, float]:
-    """Seconds to begin and bytes/s of one device, from the all-gathers of every other size.
+def _line(gathers: Sequence[Sample], n: int) -> tuple[float, float]:
+    """Seconds to begin and bytes/s of one device, from all-gathers.
 
     Weighted least squares, in relative errors: what is short counts as much as what is long.
     """
-    gathers = [sample for sample in samples if sample.kind == "all-gather"][::2]
     if not gathers:
         return 0.0, 1.0
     taken = np.array([sample.size * (n - 1) / n for sample in gathers])
@@ -230,23 +243,27 @@ def _like(device: Any) -> Hardware | None:
 
 
 def errors(machine: Hardware, n: int, samples: Sequence[Sample]) -> dict[str, float]:
-    """By kind, the median error of what the machine predicts for the sizes that it was not made of.
+    """By kind, the median error of what the machine predicts for the samples that its figures are not made of.
 
     Kinds whose repetitions disagree (`disturbed`) are left out: what is there to be held against is not known.
     """
     placed = place(machine, None, Mesh((("device", n),)))
-    found: dict[str, list[float]] = {}
-    busy = disturbed(samples)
-    for kind in [kind for kind in (PRODUCT, COPY, *KINDS) if kind not in busy]:
-        alike = [sample for sample in samples if sample.kind == kind]
-        held_out = alike[1::2] if kind == "all-gather" else alike
-        for sample in held_out:
-            if kind == PRODUCT:
-                flops = 2 * sample.size**3 / machine.flops_per_second(sample.dtype)
-                predicted = max(flops, machine.efficiency.launch.value)
-            elif kind == COPY:
-                predicted = max(sample.size / machine.bytes_per_second, machine.efficiency.launch.value)
-            else:
-                predicted = seconds(kind, sample.size, placed, ("device",))
-            found.setdefault(kind, []).append(abs(predicted - sample.seconds) / sample.seconds)
+    without = (LAUNCH, *disturbed(samples))
+    used = made_of(samples)
+    found: dict[str, list[float]] = {kind: [] for kind in (PRODUCT, COPY, *KINDS)}
+    for sample in samples:
+        if sample.kind not in without and sample not in used:
+            predicted = _predicted(machine, placed, sample)
+            found[sample.kind].append(abs(predicted - sample.seconds) / sample.seconds)
     return {kind: statistics.median(each) for kind, each in found.items() if each}
+
+
+def _predicted(machine: Hardware, placed: Placement, sample: Sample) -> float:
+    """Seconds that a machine is predicted to take for what was measured."""
+    if sample.kind not in (PRODUCT, COPY):
+        return seconds(sample.kind, sample.size, placed, ("device",))
+    if sample.kind == PRODUCT:
+        busy = 2 * sample.size**3 / machine.flops_per_second(sample.dtype)
+    else:
+        busy = sample.size / machine.bytes_per_second
+    return max(busy, machine.efficiency.launch.value)

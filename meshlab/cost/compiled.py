@@ -38,18 +38,14 @@ class CompiledMemory:
     Attributes:
         argument_bytes: of all arguments.
         output_bytes: of all outputs.
-        temporary_bytes: of what is neither, as the compiler sums it up; zero where it does not tell.
         alias_bytes: of outputs that lie where arguments lay, which were donated.
         peak_bytes: the most that is held at one time: arguments, outputs and temporaries.
-        code_bytes: of the program itself.
     """
 
     argument_bytes: int
     output_bytes: int
-    temporary_bytes: int
     alias_bytes: int
     peak_bytes: int
-    code_bytes: int
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -208,7 +204,7 @@ def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str
     sizes, found = plan.mesh.axes, answer["memory"]
     # A loop that stops by its data is counted as one turn, in the plan and here.
     collectives = read_collectives(text, sizes, unknown_trips=1)
-    names = ("argument_size", "output_size", "temp_size", "alias_size", "peak_memory", "generated_code_size")
+    names = ("argument_size", "output_size", "alias_size", "peak_memory")
     return Compiled(
         plan=plan,
         target=target,

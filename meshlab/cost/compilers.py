@@ -27,6 +27,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ..engine.errors import shown
+from ..engine.given import flag, function
 from ..engine.run import donated
 from .compiled import Compiled, compiled_from
 from .exporting import exported, mesh_axes
@@ -115,10 +117,9 @@ def compile_for(
         RunError: the compiled program holds a collective that cannot be read.
     """
     check_plan(plan, "ml.compile_for")
+    donate = _options(donate, timeout, progress, cancel)
     found = target(name, plan.mesh)
     check_installed(found.platform)
-    if not isinstance(timeout, int | float) or timeout <= 0:
-        raise CompilerError(f"timeout is a number of seconds above 0; compile_for was given {timeout!r}.")
     watch = _Watch(found, timeout, progress, cancel)
     watch.stage("exporting")
     program = exported(plan, found.platform)
@@ -138,6 +139,17 @@ def compile_for(
         answer = _answer(folder, watch)
         text = (folder / "program.hlo").read_text()
     return compiled_from(plan, found, donate, answer, text)
+
+
+def _options(donate: Any, timeout: Any, progress: Any, cancel: Any) -> bool:
+    """Refuses options that are none; returns whether to donate."""
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+        raise CompilerError(f"timeout is a number of seconds above 0; compile_for was given {shown(timeout)}.")
+    if progress is not None:
+        function("compile_for's progress", progress, "progress=print", CompilerError)
+    if cancel is not None and not hasattr(cancel, "is_set"):
+        raise CompilerError(f"compile_for was given cancel={shown(cancel)}; it must be like a threading.Event.")
+    return flag("compile_for", "donate", donate, CompilerError)
 
 
 class _Watch:

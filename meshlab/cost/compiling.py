@@ -109,7 +109,7 @@ def _standing(device: Any) -> tuple[int, ...]:
 
 
 def _memory(analysis: Any) -> dict[str, int]:
-    sizes = ("argument_size", "output_size", "temp_size", "alias_size", "peak_memory", "generated_code_size")
+    sizes = ("argument_size", "output_size", "alias_size", "peak_memory")
     return {name: int(getattr(analysis, f"{name}_in_bytes")) for name in sizes}
 
 

@@ -9,14 +9,14 @@ whole stretch, where both wait for the launch of their kernels, say: of such a s
 
 from __future__ import annotations
 
-import math
 import numbers
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from ..engine.errors import closest, listed
+from ..engine.errors import closest, listed, shown
 from ..engine.plan import Plan
 from .hardware import HardwareError
 from .meshes import check_plan, machine_of
@@ -53,11 +53,13 @@ def crossover(
     """
     check_plan(one, "ml.crossover")
     check_plan(other, "ml.crossover")
-    if of not in FIGURES:
-        raise HardwareError(f"A time has no figure `{of}`.{closest(str(of), FIGURES)} There are {listed(FIGURES)}.")
+    if not isinstance(of, str) or of not in FIGURES:
+        raise HardwareError(f"A time has no figure {shown(of)}.{closest(of, FIGURES)} There are {listed(FIGURES)}.")
     ends = [isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (low, high)]
-    if not all(ends) or not 0 < low < high < math.inf:
-        raise HardwareError(f"A crossover was looked for between {low!r} and {high!r}; give numbers, 0 < low < high.")
+    if not all(ends) or not 0 < low < high <= sys.float_info.max:
+        raise HardwareError(
+            f"A crossover was looked for between {shown(low)} and {shown(high)}; give numbers, 0 < low < high."
+        )
     chosen = Options().given(**options)
 
     def sign(sizes: np.ndarray) -> np.ndarray:

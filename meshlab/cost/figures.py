@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..engine.errors import MeshlabError, closest, listed
+from ..engine.errors import MeshlabError, closest, listed, shown
 
 # How machines call the dtypes whose products they compute; narrow floats are one kind for each width.
 _KINDS = {"bfloat16": "bf16", "float16": "f16", "float32": "f32", "float64": "f64"}
@@ -50,8 +50,13 @@ class Figure:
         is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
         if not is_number or not math.isfinite(value) or value < 0:
             raise HardwareError(
-                f"A figure is a finite number of bytes, bytes/s, FLOP/s or seconds, not below zero; {value!r} was given"
-                f" ({self.source})."
+                f"A figure is a finite number of bytes, bytes/s, FLOP/s or seconds, not below zero; {shown(value)} was"
+                f" given ({self.source})."
+            )
+        if not isinstance(self.source, str) or not isinstance(self.verified, bool):
+            raise HardwareError(
+                f"A figure has the source {shown(self.source)} and verified={shown(self.verified)}; write"
+                ' ml.Figure(8.19e11, "where it is published", True).'
             )
         object.__setattr__(self, "value", float(value))
 
@@ -73,7 +78,8 @@ def figure(what: str, value: Any) -> Figure:
         return value if isinstance(value, Figure) else Figure(value)
     except HardwareError:
         raise HardwareError(
-            f"`{what}` was given {value!r}. Give a finite number of bytes, bytes/s, FLOP/s or seconds, not below zero."
+            f"`{what}` was given {shown(value)}. Give a finite number of bytes, bytes/s, FLOP/s or seconds, not below"
+            " zero."
         ) from None
 
 
@@ -107,7 +113,7 @@ def no_figures(owner: Any, above_zero: Iterable[str], others: Iterable[str] = ()
     for name in (*divisors, *others):
         value = getattr(owner, name)
         if not isinstance(value, Figure):
-            found.append(f"`{name}` is {value!r}, and is to be an ml.Figure")
+            found.append(f"`{name}` is {shown(value)}, and is to be an ml.Figure")
         elif name in divisors and not value.value:
             found.append(f"`{name}` is 0")
     return found
@@ -116,7 +122,9 @@ def no_figures(owner: Any, above_zero: Iterable[str], others: Iterable[str] = ()
 def no_counts(owner: Any, *names: str) -> list[str]:
     """Returns which of an object's attributes are no positive integers."""
     values = ((name, getattr(owner, name)) for name in names)
-    return [f"`{name}` is {value!r}, and is to be a positive integer" for name, value in values if not is_count(value)]
+    return [
+        f"`{name}` is {shown(value)}, and is to be a positive integer" for name, value in values if not is_count(value)
+    ]
 
 
 def is_count(value: Any) -> bool:
@@ -127,11 +135,11 @@ def is_count(value: Any) -> bool:
 def no_rates(flops: Any) -> list[str]:
     """Returns what is wrong with FLOP/s by dtype."""
     if not isinstance(flops, Mapping):
-        return [f'`flops` is {flops!r}, and is to give FLOP/s by dtype, {{"bf16": ml.Figure(4e14)}}']
+        return [f'`flops` is {shown(flops)}, and is to give FLOP/s by dtype, {{"bf16": ml.Figure(4e14)}}']
     found = []
     for kind, rate in flops.items():
-        if kind not in KINDS:
-            found.append(f"`flops` has {kind!r}.{closest(str(kind), KINDS)} Dtypes are {listed(KINDS)}")
+        if not isinstance(kind, str) or kind not in KINDS:
+            found.append(f"`flops` has {kind!r}.{closest(kind, KINDS)} Dtypes are {listed(KINDS)}")
         if not isinstance(rate, Figure):
             found.append(f"`flops` has {rate!r} for {kind!r}, and is to have an ml.Figure")
         elif not rate.value:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ..engine.errors import closest, listed
+from ..engine.errors import closest, listed, shown
 from .figures import Figure, HardwareError, figure, kind_of, no_counts, no_figures, no_rates, refuse
 from .networks import Outside, Switch, Torus
 
@@ -122,21 +122,25 @@ class Hardware:
 
     def __post_init__(self):
         problems = [
-            f"`{name}` is {getattr(self, name)!r}, and is to be a name"
+            f"`{name}` is {shown(getattr(self, name))}, and is to be a name"
             for name in ("name", "title")
             if not isinstance(getattr(self, name), str) or not getattr(self, name)
         ]
-        if self.platform not in _PLATFORMS:
+        if not isinstance(self.platform, str) or self.platform not in _PLATFORMS:
             near = closest(str(self.platform).lower(), _PLATFORMS)
             problems.append(f"`platform` is {self.platform!r}.{near} There are {listed(_PLATFORMS)}")
         problems += no_rates(self.flops)
         problems += no_figures(self, ["memory", "bandwidth", *(["host"] if self.host is not None else [])])
         if not isinstance(self.network, Torus | Switch):
-            problems.append(f"`network` is {self.network!r}, and is to be an ml.Torus or an ml.Switch")
+            problems.append(f"`network` is {shown(self.network)}, and is to be an ml.Torus or an ml.Switch")
         if not isinstance(self.efficiency, Efficiency):
-            problems.append(f"`efficiency` is {self.efficiency!r}, and is to be an ml.Efficiency")
+            problems.append(f"`efficiency` is {shown(self.efficiency)}, and is to be an ml.Efficiency")
         if not isinstance(self.outside, Outside | None):
-            problems.append(f"`outside` is {self.outside!r}, and is to be an ml.Outside")
+            problems.append(f"`outside` is {shown(self.outside)}, and is to be an ml.Outside")
+        if not isinstance(self.errors, Mapping) or not all(isinstance(e, int | float) for e in self.errors.values()):
+            problems.append(
+                f'`errors` is {shown(self.errors)}, and is to give relative errors by kind, {{"time": 0.1}}'
+            )
         problems += no_counts(self, "tile", "devices_per_chip", "chips_per_host")
         refuse(f"The machine {self.name!r}", problems)
 

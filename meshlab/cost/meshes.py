@@ -14,12 +14,13 @@ import numbers
 import operator
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..engine.errors import listed
+from ..engine.errors import MeshError, listed, shown
+from ..engine.given import is_whole
 from ..engine.mesh import Mesh
 from ..engine.plan import Plan
 from .attached import ATTACHED, attached
@@ -30,20 +31,21 @@ from .topology import Placement, Wish, place
 _SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
 
 
-def mesh(on: Any = None, **axes: int) -> Mesh:
+def mesh(on: Any = None, *unnamed: Any, **axes: int) -> Mesh:
     """Makes a mesh from axis sizes, major first.
 
     Args:
         on: the machine that it lies on: `name` or `name:shape`, as in "v5e", "v5e:4x4", "v5e:2*16x16" (two slices),
             "h100:4x8" (nodes by devices); "attached", the devices here as they were measured; or a `Hardware`. None:
             no machine, and no times.
+        unnamed: nothing: a size without a name is refused.
         axes: name=size of each mesh axis; without any, one device.
 
     Returns:
         The `Mesh`.
 
     Raises:
-        MeshError: a size is not a positive integer.
+        MeshError: a size is not a positive integer, or has no name.
         HardwareError: there is no such machine or slice, or the mesh does not fit it.
 
     Example:
@@ -52,8 +54,32 @@ def mesh(on: Any = None, **axes: int) -> Mesh:
         >>> mesh("v5e:4x4", data=4, model=4)
         mesh(data=4, model=4) on Google TPU v5e, 4x4
     """
+    if unnamed or not (axes or on is None or isinstance(on, str | Hardware)):
+        raise MeshError(_unnamed(on, unnamed))
+    if isinstance(on, str) and "=" in on:
+        raise MeshError(
+            f"ml.mesh() was given {on!r}; axes are keywords, and no text: ml.mesh({on.replace(' ', ', ')})."
+        )
     made = Mesh(tuple(axes.items()))
     return made if on is None else Mesh(made.shape, laid(on, made))
+
+
+def _unnamed(on: Any, unnamed: Sequence[Any]) -> str:
+    """Says how a mesh is written whose axes were given without their names."""
+    machine = isinstance(on, str | Hardware)
+    given = [*unnamed] if machine or on is None else [on, *unnamed]
+    sizes = list(given[0]) if len(given) == 1 and isinstance(given[0], tuple | list) else given
+    told, first = ", ".join(map(shown, given)), f'"{on}", ' if machine else ""
+    if len(given) == 1 and isinstance(given[0], Mesh):
+        return f"ml.mesh() was given the mesh {given[0]}, which is one already; ml.lay(mesh, ...) lays it on a machine."
+    if len(given) == 1 and isinstance(given[0], Mapping):
+        return f"ml.mesh() was given the dict {told}; write its axes as keywords: ml.mesh(**{told})."
+    named = ("data", "model", "expert") if len(sizes) <= 3 and all(map(is_whole, sizes)) else ()
+    write = ", ".join(f"{name}={size}" for name, size in zip(named, sizes, strict=False)) or "data=2, model=4"
+    return (
+        f"ml.mesh() was given {told} without a name. Each mesh axis has one: write ml.mesh({first}{write}). In front"
+        ' may stand a machine: ml.mesh("v5e:4x4", data=4, model=4).'
+    )
 
 
 def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
@@ -104,7 +130,7 @@ def machine_of(mesh: Mesh, wanted: str) -> Placement:
 
 def _check_mesh(mesh: Any, wanted: str):
     if not isinstance(mesh, Mesh):
-        raise HardwareError(f'{wanted} was given {mesh!r}, and needs a mesh: ml.mesh("v5e:4x4", data=4, model=4).')
+        raise HardwareError(f'{wanted} was given {shown(mesh)}, and needs a mesh: ml.mesh("v5e:4x4", data=4, model=4).')
 
 
 def check_plan(plan: Any, wanted: str):
@@ -118,7 +144,7 @@ def check_plan(plan: Any, wanted: str):
         HardwareError: it is none.
     """
     if not isinstance(plan, Plan):
-        raise HardwareError(f"{wanted} was given {plan!r}, and needs a plan: program.plan(mesh, layout).")
+        raise HardwareError(f"{wanted} was given {shown(plan)}, and needs a plan: program.plan(mesh, layout).")
 
 
 def _sizes(mesh: Mesh) -> str:
@@ -165,7 +191,9 @@ def slice_of(on: Any) -> tuple[str, tuple[int, ...] | None, int]:
         ('v5e', (16, 16), 2)
     """
     if not isinstance(on, str):
-        raise HardwareError(f"A mesh was to lie on {on!r}. Give a machine's name, such as `v5e:4x4`, or a Hardware.")
+        raise HardwareError(
+            f"A mesh was to lie on {shown(on)}. Give a machine's name, such as `v5e:4x4`, or a Hardware."
+        )
     name, colon, text = on.partition(":")
     if not colon:
         return name, None, 1
@@ -199,12 +227,17 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
         >>> round(collective_time("all-gather", 2 * 4096 * 8192, mesh("v5p:4x4x4", data=16, model=4), "model") * 1e6, 1)
         279.6
     """
-    over = (axes,) if isinstance(axes, str) or not isinstance(axes, Sequence) else tuple(axes)
+    over = (axes,) if isinstance(axes, str) else tuple(axes) if isinstance(axes, tuple | list) else ()
+    if not over or not all(isinstance(axis, str) for axis in over):
+        raise HardwareError(
+            f"A collective over {shown(axes)} was asked for; give the name of a mesh axis, or several:"
+            ' ("data", "model").'
+        )
     if len(set(over)) < len(over):
         raise HardwareError(f"A collective over {listed(over)} was asked for; each mesh axis counts once.")
     is_number = isinstance(nbytes, numbers.Real) and not isinstance(nbytes, bool)
     if not is_number or not 0 <= nbytes <= sys.float_info.max:
         raise HardwareError(
-            f"`nbytes` was given {nbytes!r}; it is the bytes of the full array, a finite number, 0 or more."
+            f"`nbytes` was given {shown(nbytes)}; it is the bytes of the full array, a finite number, 0 or more."
         )
     return seconds(kind, nbytes, machine_of(mesh, "ml.collective_time"), over)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from ..engine.errors import closest, listed
+from ..engine.errors import closest, listed, shown
 from .figures import Figure, figure, is_count, no_counts, no_figures, refuse
 
 _WRAPS = ("whole", "cubes", "all", "none")
@@ -47,8 +47,8 @@ class Torus:
         problems += no_figures(self, [name for name in ("chip", "specified") if getattr(self, name) is not None])
         if not isinstance(self.limits, tuple) or not self.limits or not all(map(is_count, self.limits)):
             problems.append(f"`limits` is {self.limits!r}, and is to be the longest of each axis, as in (16, 16)")
-        if self.wraps not in _WRAPS:
-            problems.append(f"`wraps` is {self.wraps!r}.{closest(str(self.wraps), _WRAPS)} There are {listed(_WRAPS)}")
+        if not isinstance(self.wraps, str) or self.wraps not in _WRAPS:
+            problems.append(f"`wraps` is {self.wraps!r}.{closest(self.wraps, _WRAPS)} There are {listed(_WRAPS)}")
         for name in ("sums_whole", "gathers_by_adding"):
             if not isinstance(getattr(self, name), bool):
                 problems.append(f"`{name}` is {getattr(self, name)!r}, and is to be True or False")
@@ -97,7 +97,10 @@ class Switch:
     reduces: bool = False
 
     def __post_init__(self):
-        refuse("This switch", [*no_counts(self, "domain"), *no_figures(self, ["egress"], ["base", "step"])])
+        problems = [*no_counts(self, "domain"), *no_figures(self, ["egress"], ["base", "step"])]
+        if not isinstance(self.reduces, bool):
+            problems.append(f"`reduces` is {shown(self.reduces)}, and is to be True or False")
+        refuse("This switch", problems)
 
     @classmethod
     def of(cls, domain: int, egress: float, base: float = 0.0, step: float = 0.0) -> Switch:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine.code import Operation, item_bytes, walk
-from ..engine.errors import closest, listed
+from ..engine.errors import closest, listed, shown
 from ..engine.loops import carried
 from ..engine.spec import Spec, local_shape
 from .attention import Scores, attentions, is_score
@@ -58,14 +58,14 @@ class Options:
     book: bool = False
 
     def __post_init__(self):
-        if self.attention not in ATTENTION:
+        if not isinstance(self.attention, str) or self.attention not in ATTENTION:
             raise HardwareError(
-                f"There is no attention {self.attention!r}.{closest(str(self.attention), ATTENTION)} There are"
+                f"There is no attention {shown(self.attention)}.{closest(self.attention, ATTENTION)} There are"
                 f" {listed(ATTENTION)}."
             )
         unclear = [name for name in ("prefetch", "book") if not isinstance(getattr(self, name), bool)]
         if unclear:
-            raise HardwareError(f"{listed(unclear)} was given {getattr(self, unclear[0])!r}; give True or False.")
+            raise HardwareError(f"{listed(unclear)} was given {shown(getattr(self, unclear[0]))}; give True or False.")
 
     def given(self, **options: Any) -> Options:
         """Returns the same with some of them changed.

@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ..engine.errors import closest, listed
+from ..engine.errors import closest, listed, shown
 from ..engine.exchange import exchanges_of
 from ..engine.explain import html_rows, text_rows
+from ..engine.given import is_whole
 from ..engine.mesh import Mesh
 from ..engine.parts import counted
 from ..engine.plan import Plan
@@ -173,9 +174,9 @@ def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[A
     found: dict[str, tuple[Any, ...]] = {} if on is None else {ON: tuple(machines)}
     problems = [] if machines else ["`on` was given no machine"]
     for name, sizes in varied.items():
-        values = np.atleast_1d(np.asarray(sizes))
+        values = _array(sizes)
         if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or values.min() < 1:
-            problems.append(f"`{name}` was given {sizes!r}")
+            problems.append(f"`{name}` was given {shown(sizes)}")
         elif name in plan.mesh.axes and plan.mesh.axes[name] == 1:
             problems.append(f"the mesh axis `{name}` has one device, so that nothing is split over it: plan it with 2")
         elif plan.program.dims.get(name) == 0:
@@ -196,12 +197,25 @@ def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[A
     return found
 
 
+def _array(sizes: Any) -> np.ndarray:
+    """What was given for sizes, as an array; of no integers, if it is none."""
+    if isinstance(sizes, range | list | tuple) and not all(map(is_whole, sizes)):
+        return np.empty(0)
+    try:
+        return np.atleast_1d(np.asarray(sizes))
+    except (ValueError, TypeError):  # no array can be made of it
+        return np.empty(0)
+
+
 def check_names(plan: Plan, varied: Collection[str]):
     """Refuses names that are no dims of a plan and no axes of its mesh, and dims of no elements.
 
     Raises:
         HardwareError: there are some; the nearest names are told.
     """
+    wrong = [name for name in varied if not isinstance(name, str)]
+    if wrong:
+        raise HardwareError(f'{shown(wrong[0])} was given for a dim; give its name, such as "batch".')
     empty = [name for name in varied if plan.program.dims.get(name) == 0]
     if empty:
         raise HardwareError(

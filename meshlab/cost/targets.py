@@ -34,8 +34,6 @@ from .topology import CHIP, HOST, Leg, Placement, check_shape, slice_shape
 _TPUS = {"v2": ("v2", 2), "v3": ("v3", 2), "v4": ("v4", 2), "v5e": ("v5e", 1), "v5p": ("v5p", 1), "v6e": ("v6e", 1)} | {
     "v7x": ("tpu7x", 2)
 }
-# Chips of one host, by axis of the torus: a slice is made of whole hosts, or is part of one.
-_HOST = (2, 2, 1)
 _GPUS = pathlib.Path(__file__).parent / "gpus.toml"
 # The extra that brings a compiler, and the module by which it is known to be there.
 _EXTRAS = {"tpu": ("tpu-compiler", "libtpu"), "cuda": ("gpu-compiler", "jax_plugins.xla_cuda12")}

@@ -22,7 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from ..engine.errors import closest, listed
+from ..engine.errors import closest, listed, shown
 from ..engine.mesh import Mesh
 from .hardware import Hardware, HardwareError, Switch, Torus
 
@@ -255,15 +255,15 @@ def _check_wishes(machine: Hardware, mesh: Mesh, wishes: Mapping[str, Wish]):
     network = machine.network
     for name, wish in wishes.items():
         if isinstance(network, Switch):
-            if wish not in (INSIDE, ACROSS):
-                problems.append(f'`{name}` lies "{INSIDE}" a node or "{ACROSS}" nodes of {machine}, not {wish!r}')
+            if not isinstance(wish, str) or wish not in (INSIDE, ACROSS):
+                problems.append(f'`{name}` lies "{INSIDE}" a node or "{ACROSS}" nodes of {machine}, not {shown(wish)}')
         else:
             axes, there = wish if isinstance(wish, tuple) else (wish,), range(len(network.limits))
             is_axis = [isinstance(axis, int) and not isinstance(axis, bool) and axis in there for axis in axes]
-            if not axes or not all(is_axis):
+            if not axes or not all(is_axis) or len(set(axes)) < len(axes):
                 problems.append(
-                    f"`{name}` was to lie along {wish!r}; a slice of {machine} has the axes {listed(map(str, there))}."
-                    " Give one of them, or a tuple of several, major first"
+                    f"`{name}` was to lie along {shown(wish)}; a slice of {machine} has the axes"
+                    f" {listed(map(str, there))}. Give one of them, or a tuple of several, major first"
                 )
     if problems:
         raise HardwareError(f"This mesh cannot lie so: {'; '.join(problems)}.")

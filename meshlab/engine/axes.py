@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from .dims import Dim, name_of
-from .errors import DimError, closest
+from .errors import DimError, closest, listed, shown
 
 Dims = tuple[Dim, ...]
 
@@ -41,8 +41,10 @@ def distinct(what: str, dims: Sequence[Dim]) -> Dims:
     """Returns the dims, unless a name stands twice among them.
 
     Raises:
-        DimError: a name stands twice.
+        DimError: a name stands twice, or something is no dim.
     """
+    if not isinstance(dims, tuple | list) or not all(isinstance(dim, Dim) for dim in dims):
+        raise DimError(f"{what} was given the dims {shown(dims)}; they must be a tuple of ml.Dim, one for each axis.")
     for position, dim in enumerate(dims):
         if dim.name in names(dims[:position]):
             raise DimError(f"{what} has the dim `{dim.name}` twice: {show(dims)}. Give one of them another name.")
@@ -70,12 +72,15 @@ def find(what: str, dims: Dims, dim: Dim | str) -> int:
     Raises:
         DimError: there is no such dim here, or it has another size.
     """
+    if not isinstance(dim, Dim | str):
+        has = f"it has {listed(names(dims))}" if dims else "it has none"
+        raise DimError(f"{what} was given {shown(dim)} for a dim of {show(dims)}; dims are told by their names: {has}.")
     name = name_of(dim)
     for axis, candidate in enumerate(dims):
         if candidate.name == name:
             agree(what, [candidate], [dim] if isinstance(dim, Dim) else [])
             return axis
-    near = closest(str(name), names(dims))
+    near = closest(name, names(dims))
     raise DimError(f"{what} was asked for the dim `{name}` of {show(dims)}, which has no such dim.{near}")
 
 

@@ -205,7 +205,7 @@ def _nudged(plan: Plan, args: Sequence[Any], seed: int) -> Any:
         return (np.asarray(array).astype(wide) * change).astype(array.dtype)
 
     return jax.tree.unflatten(
-        plan.program.structure, _as_traced(plan.program, args, list(map(nudged, flat_arguments(plan, args))))
+        plan.program.structure, _as_traced(plan.program, list(map(nudged, flat_arguments(plan, args))))
     )
 
 
@@ -246,7 +246,7 @@ def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
     """The flat results of the plain function on one device."""
     arrays = flat_arguments(plan, args)
     program = plan.program
-    tree = jax.tree.unflatten(program.structure, _as_traced(program, args, arrays))
+    tree = jax.tree.unflatten(program.structure, _as_traced(program, arrays))
     device = compiled(plan).input_shardings[0][0].mesh.devices.flat[0] if program.arguments else None
     with jax.default_device(device):
         return jax.tree.leaves(jax.jit(program.fn)(*_on_host(tree)))
@@ -257,7 +257,7 @@ def _on_host(args: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf if is_key(leaf) else np.asarray(leaf), args)
 
 
-def _as_traced(program: Program, args: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
+def _as_traced(program: Program, arrays: Sequence[Any]) -> list[Any]:
     """The arguments' leaves as they were traced: tensors around the arrays where the function takes tensors."""
     return [
         jax.tree.unflatten(jax.tree.structure(template), [array])

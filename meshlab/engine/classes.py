@@ -65,10 +65,6 @@ class Classes:
         parts = self.parts.get(root)
         return [leaf for part in parts for leaf in self.leaves(part)] if parts else [root]
 
-    def stands_in(self, node: int, row: int) -> bool:
-        """Whether a class, or a part of it, stands in a row."""
-        return any(row in self.rows[leaf] for leaf in self.leaves(node))
-
     def enter(self, node: int, row: int):
         """Puts a class into a row."""
         for leaf in self.leaves(node):

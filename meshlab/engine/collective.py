@@ -203,6 +203,11 @@ class _Story:
         elif cause.kind == "carry":
             because = f"The loop hands it on with `{dim}` whole, but it is made split over {axes}."
             remedy = f"Store the loop's first value split as well, or take `{dim}` off {axes}."
+        elif cause.kind == "branch":
+            target = step.chain.hops[-1].result.splits[moved]
+            how = f"split over {_quoted(target)}" if target else "whole"
+            because = f"The branches return it with `{dim}` {how}, but one makes it split over {axes}."
+            remedy = f"Let all branches leave `{dim}` split alike, or take `{dim}` off {axes}."
         else:
             because, remedy = self.needed(cause, dim, axes, step)
         told = {"source": source, "because": because, "remedy": remedy, "chain": self.chain(step)}

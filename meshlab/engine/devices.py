@@ -26,7 +26,8 @@ from typing import Any
 import jax
 from jax.extend import backend
 
-from .errors import MeshError
+from .errors import MeshError, shown
+from .given import is_whole
 from .jax_compat import PLAIN_GENERATOR, setting
 
 # Collectives among 320 and more simulated devices were seen to deadlock, after which XLA ends the process.
@@ -138,8 +139,8 @@ def compiler_options(found: Sequence[Any]) -> dict[str, Any]:
 
 
 def _check_count(n: int) -> int:
-    if isinstance(n, bool) or not hasattr(n, "__index__") or operator.index(n) < 1:
-        raise MeshError(f"A number of devices was expected, an integer of at least 1; got {n!r}.")
+    if not is_whole(n) or operator.index(n) < 1:
+        raise MeshError(f"A number of devices was expected, an integer of at least 1; got {shown(n)}.")
     return operator.index(n)
 
 

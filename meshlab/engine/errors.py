@@ -9,6 +9,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Any
+
+# A name is compared with known ones as far as here, and a thing that was given is told as far as there.
+_COMPARED, _SHOWN = 200, 120
 
 
 class MeshlabError(ValueError):
@@ -43,9 +47,10 @@ class LayoutError(MeshlabError):
         self.problems = problems
 
 
-def closest(name: str, known: Iterable[str]) -> str:
+def closest(name: Any, known: Iterable[str]) -> str:
     """Returns " Did you mean `x` or `y`?" for the known names nearest to `name`, or "" where none is near."""
-    near = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
+    text = name if isinstance(name, str) else ""
+    near = difflib.get_close_matches(text, list(known), n=2, cutoff=0.6) if 0 < len(text) <= _COMPARED else []
     return " Did you mean " + " or ".join(f"`{n}`" for n in near) + "?" if near else ""
 
 
@@ -57,3 +62,23 @@ def listed(names: Iterable[str]) -> str:
 def some(names: Sequence[str], most: int = 8) -> str:
     """Returns the first of many names in backquotes, and how many more there are: "`a`, `b` and 80 more"."""
     return listed(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def shown(value: Any) -> str:
+    """Returns what was given, for a message: short, in one line, and without the numbers of an array."""
+    kind = type(value).__name__
+    if isinstance(dims := getattr(value, "dims", None), tuple):
+        return f"a tensor of [{', '.join(map(str, dims))}]"
+    if hasattr(value, "shape") and hasattr(value, "dtype") and not isinstance(value, type):
+        return f"an array of shape {tuple(value.shape)} and dtype {value.dtype}"
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:  # whatever it is, it is not what was to be given
+        return f"a {kind}"
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …" + ("" if isinstance(value, str) else f" (a {kind})")
+
+
+def numbered(problems: Sequence[Any], most: int = 20) -> str:
+    """Returns problems as the lines of a message, numbered: the first of many, and how many more there are."""
+    lines = [f"  {i}. {problem}" for i, problem in enumerate(problems[:most], 1)]
+    return "\n".join(lines + ([f"  … and {len(problems) - most:,} more"] if len(problems) > most else []))

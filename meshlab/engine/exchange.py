@@ -27,6 +27,7 @@ from .loops import LOOPS
 from .outline import Copy
 from .parts import counted
 from .rules.local import LOCAL_FORMS, Local
+from .rules.traits import TRAITS
 from .spec import Axes, Grid, Spec, local_shape
 from .steps import Compute, Move, Nested, Part, Step
 
@@ -87,8 +88,15 @@ class _Recorder:
         if not crossed:
             whole_turn = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
             return x if not distance or whole_turn else jnp.zeros_like(x)
-        told = {"axes": crossed, "along": axes, "distance": distance, "wrap": wrap}
+        around = math.prod(self.sizes[a] for a in axes)
+        told = {"axes": crossed, "along": axes, "distance": distance % around if wrap else distance, "wrap": wrap}
         return _asked.bind(x, kind="collective-permute", **told, answer=x.shape)
+
+    def mirrored(self, x: Any, axes: Axes) -> Any:
+        crossed = tuple(sorted(a for a in axes if self.sizes[a] > 1))
+        if math.prod(self.sizes[a] for a in crossed) == 2:
+            return self.permute(x, crossed, 1, wrap=True)
+        return _asked.bind(x, kind="collective-permute", axes=crossed, mirrored=True, answer=x.shape) if crossed else x
 
 
 def crossed_axes(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]) -> Axes:
@@ -289,9 +297,19 @@ class _Trace:
             return self.constants[atom]
         if atom not in known:
             equation, position = self.makers[atom]
+            if _unchanged(equation):
+                return self.made(equation.invars[0], slots, known)
             operands = [self.made(a, slots, known) for a in equation.invars]
             known[atom] = _digest(f"{equation.primitive} {equation.params} {position} {operands}".encode())
         return known[atom]
+
+
+def _unchanged(equation: Any) -> bool:
+    """Whether an equation takes all of its operand, as compilers know."""
+    traits = TRAITS.get(equation.primitive.name)
+    if traits is None or not (traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part)):
+        return False
+    return equation.invars[0].aval.shape == equation.outvars[0].aval.shape
 
 
 def _digest(data: bytes) -> str:

@@ -7,6 +7,8 @@ An axis of 17 cannot be split in two, so the padding would gather it. As a part 
 exchange edges, and beyond the ends there is nothing anyway. The same holds for a causal convolution (`jnp.pad` before,
 and nothing behind), and for the gradient of one, which cuts off what the padding made.
 
+What has no elements (`x[:, :0]`, the edge of `jnp.pad` where nothing is padded) reads nothing.
+
 A product reads its axes in any order, so `x @ table.T` is a product with the table itself: stored split, it is gathered
 once, for the product and for the look-up of embeddings.
 
@@ -22,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from . import jax_compat
-from .code import Block, Code, Input, Literal, Operation, use_counts
+from .code import Block, Code, Operation, use_counts
+from .rolling import number, rolled
 
 # What each reduction ignores. A maximum ignores the least number of its dtype, which for floats alone is -inf.
 _IGNORED = {
@@ -47,6 +50,7 @@ def _folded(block: Block, uses: Sequence[int]) -> Block:
         operation = _padded_itself(operation, makers)
         operation = _cut_itself(operation, makers, uses)
         operation = _turned_itself(operation, makers)
+        operation = rolled(operation, makers)
         kept.append(operation)
         makers.update(dict.fromkeys(operation.outputs, operation))
     return Block(block.inputs, tuple(kept), block.outputs)
@@ -56,7 +60,7 @@ def _padded_itself(operation: Operation, makers: Mapping[int, Operation]) -> Ope
     """Windows over something padded, as windows with that padding."""
     value = operation.inputs[0] if operation.name in _IGNORED else None
     pad = makers.get(value) if isinstance(value, int) else None
-    if pad is None or pad.name != "pad" or _number(pad.inputs[1], makers) != _IGNORED[operation.name]:
+    if pad is None or pad.name != "pad" or number(pad.inputs[1], makers) != _IGNORED[operation.name]:
         return operation
     config, params = pad.params["padding_config"], operation.params
     axes, spread_name = _sliding(operation)
@@ -71,14 +75,6 @@ def _padded_itself(operation: Operation, makers: Mapping[int, Operation]) -> Ope
         return operation
     changed = {spread_name: tuple(spreads), "padding": tuple(padding)}
     return _changed(operation, (pad.inputs[0], *operation.inputs[1:]), pad.equation.invars[0], changed)
-
-
-def _number(value: Input, makers: Mapping[int, Operation]) -> Any:
-    """The number that a scalar is known to be, through casts; None where it is not."""
-    if isinstance(value, Literal):
-        return np.asarray(value.value).item()
-    made = makers.get(value)
-    return _number(made.inputs[0], makers) if made is not None and made.name == "convert_element_type" else None
 
 
 def _sliding(operation: Operation) -> tuple[Sequence[int], str]:

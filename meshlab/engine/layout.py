@@ -22,13 +22,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .dims import Dim
-from .errors import LayoutError
+from .dims import Dim, is_name
+from .errors import LayoutError, shown
 from .spec import Axes
 
 Rules = tuple[tuple[str, Axes], ...]
 
 _SEPARATORS = re.compile(r"[\s,;]+")
+# So many problems of one text are told.
+_MOST = 20
 _HELP = 'Write "batch:data hidden:model", "vocab:data+model" for several axes, or a dict.'
 
 
@@ -39,10 +41,25 @@ class Layout:
     Attributes:
         dim_rules: (dim, axes) pairs, sorted by dim; a trailing `?` marks an optional name.
         place_rules: (glob, rules) pairs in the order given.
+        whole: dims that were named to lie whole: no rule comes of them, but their names are checked as others are.
+        sizes: (place, dim, size) of those that were given as dims, of the program's size; the place is "" for rules
+            that are plain.
+
+    Raises:
+        LayoutError: the rules are no such pairs.
     """
 
     dim_rules: Rules = ()
     place_rules: tuple[tuple[str, Rules], ...] = ()
+    whole: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
+    sizes: tuple[tuple[str, str, int], ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self):
+        places = self.place_rules
+        pairs = isinstance(places, tuple) and all(_is_pair(p) and isinstance(p[0], str) for p in places)
+        if not _are_rules(self.dim_rules) or not pairs or not all(_are_rules(rules) for _, rules in places):
+            given = f"dim_rules={shown(self.dim_rules)} and place_rules={shown(places)}"
+            raise LayoutError(f'Layout was given {given}. Make layouts with ml.Layout.of({{"batch": "data"}}). {_HELP}')
 
     @staticmethod
     def of(given: LayoutLike) -> Layout:
@@ -59,7 +76,7 @@ class Layout:
             return _from_pairs(_read_string(given))
         if isinstance(given, Mapping):
             return _from_pairs(list(given.items()))
-        raise LayoutError(f"A layout was given as {type(given).__name__}: {given!r}. {_HELP}")
+        raise LayoutError(f"A layout was given as {type(given).__name__}: {shown(given)}. {_HELP}")
 
     @property
     def rules(self) -> Mapping[str, Axes]:
@@ -71,13 +88,23 @@ class Layout:
         """Rules by place; empty axes mean unsplit there."""
         return MappingProxyType({glob: MappingProxyType(dict(rules)) for glob, rules in self.place_rules})
 
-    def with_rule(self, dim: str | Dim, axes: Axes) -> Layout:
-        """Returns this layout with `dim` on `axes`, instead of where it was; no axes take it off the mesh."""
-        name = dim.name if isinstance(dim, Dim) else dim
-        rules = {d: a for d, a in self.dim_rules if d.removesuffix("?") != name}
-        if axes:
-            rules[name] = tuple(axes)
-        return dataclasses.replace(self, dim_rules=tuple(sorted(rules.items())))
+    def with_rule(self, dim: str | Dim, axes: str | Axes | None) -> Layout:
+        """Returns this layout with `dim` on `axes`, instead of where it was; no axes take it off the mesh.
+
+        Raises:
+            LayoutError: the dim or the axes cannot be read.
+        """
+        made = Layout.of({dim: tuple(axes) if isinstance(axes, list) else axes})
+        names = {name.removesuffix("?") for name in (*(d for d, _ in made.dim_rules), *made.whole)}
+        if made.place_rules or any("*" in name or "/" in name for name in names):
+            given = f"{shown(dim)} on {shown(axes)}"
+            raise LayoutError(f"with_rule() was given {given}, which is no dim on mesh axes. {_HELP}")
+        rules = tuple(rule for rule in self.dim_rules if rule[0].removesuffix("?") not in names)
+        sizes = tuple(size for size in self.sizes if size[0] or size[1] not in names)
+        whole = tuple(name for name in self.whole if name not in names)
+        return dataclasses.replace(
+            self, dim_rules=tuple(sorted((*rules, *made.dim_rules))), whole=whole, sizes=(*sizes, *made.sizes)
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the layout as sorted, JSON-able data that `Layout.of` reads back."""
@@ -101,52 +128,103 @@ class Layout:
 LayoutLike = Layout | str | Mapping[Any, Any] | None
 
 
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, tuple) and len(pair) == 2
+
+
+def _are_rules(rules: Any) -> bool:
+    """Whether something is (dim, axes) pairs, axes being a tuple of names."""
+    return isinstance(rules, tuple) and all(
+        _is_pair(rule)
+        and isinstance(rule[0], str)
+        and isinstance(rule[1], tuple)
+        and all(isinstance(axis, str) for axis in rule[1])
+        for rule in rules
+    )
+
+
+def _refuse(text: str, problems: list[str], between: str = "; "):
+    if problems:
+        more = f" and {len(problems) - _MOST:,} more" if len(problems) > _MOST else ""
+        raise LayoutError(f"{text}: {between.join(problems[:_MOST])}{more}. {_HELP}")
+
+
 def _read_string(text: str) -> list[tuple[str, Any]]:
     pairs, wrong = [], []
     for word in filter(None, _SEPARATORS.split(text)):
         dim, colon, axes = word.partition(":")
         names = tuple(axes.split("+"))
         if not (dim and colon and all(names)) or ":" in axes:
-            wrong.append(word)
+            wrong.append(word[:80])
         pairs.append((dim, names))
-    if wrong:
-        raise LayoutError(f"The layout {text!r} has parts that are no `dim:axis` pair: {', '.join(wrong)}. {_HELP}")
+    _refuse(f"The layout {shown(text)} has parts that are no `dim:axis` pair", wrong, ", ")
     return pairs
 
 
-def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
-    problems: list[str] = []
-    rules: dict[str, Axes] = {}
-    places: list[tuple[str, Rules]] = []
-    for key, value in pairs:
-        name = key.name if isinstance(key, Dim) else key
-        if not isinstance(name, str) or not name:
-            problems.append(f"{key!r} is neither a dim nor a place")
-        elif isinstance(value, str) and ("*" in name or "/" in name):
-            problems.append(f'`{name}` is a place, whose rules are a dict: {{"{name}": {{"embed": "data"}}}}, say')
-        elif isinstance(value, Mapping):
-            inner = {_dim_name(d, name, problems): _axes(a, f"{name}: {d}", problems) for d, a in value.items()}
-            places.append((name, tuple(sorted(inner.items()))))
-        elif name.removesuffix("?") in {d.removesuffix("?") for d in rules}:
-            problems.append(f"`{name}` stands twice; a dim on several axes is written `{name}:data+model`")
+class _Reading:
+    """What is found while rules are read, at one place or plain.
+
+    Attributes:
+        place: the place; "" for plain rules.
+        rules: axes by name.
+        sizes: of those that were given as dims.
+        problems: what cannot be read.
+    """
+
+    def __init__(self, place: str = ""):
+        self.place = place
+        self.rules: dict[str, Axes] = {}
+        self.sizes: list[tuple[str, str, int]] = []
+        self.problems: list[str] = []
+        self._names: set[str] = set()
+
+    def enter(self, dim: Any, value: Any):
+        """Takes note of a rule."""
+        where = f"at `{self.place}`, " if self.place else ""
+        name = dim.name if isinstance(dim, Dim) else dim
+        if not isinstance(name, str) or not name.strip() or "?" in (name.strip().removesuffix("?") or "?"):
+            self.problems.append(f"{where}{shown(dim)} is {'not a dim' if self.place else 'neither a dim nor a place'}")
+            return
+        if name.removesuffix("?") in self._names:
+            self.problems.append(
+                f"{where}`{name}` stands twice; a dim on several axes is written `{name.removesuffix('?')}:data+model`"
+            )
+            return
+        self._names.add(name.removesuffix("?"))
+        if isinstance(dim, Dim):
+            self.sizes.append((self.place, dim.name, dim.size))
+        self.rules[name] = self._axes(value, f"{where}`{name}` is given {shown(value)}")
+
+    def _axes(self, value: Any, given: str) -> Axes:
+        axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
+        if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
+            self.problems.append(f"{given}, which is no axis name, tuple of names or None")
+        elif not all(map(is_name, axes)):
+            self.problems.append(f'{given}, which names no mesh axis; several are written "data+model"')
         else:
-            rules[name] = _axes(value, name, problems)
-    if problems:
-        raise LayoutError("This layout cannot be read: " + "; ".join(problems) + f". {_HELP}")
-    return Layout(tuple(sorted((d, a) for d, a in rules.items() if a)), tuple(places))
-
-
-def _dim_name(dim: Any, place: str, problems: list[str]) -> str:
-    if isinstance(dim, Dim):
-        return dim.name
-    if not isinstance(dim, str):
-        problems.append(f"at `{place}`, {dim!r} is not a dim")
-    return str(dim)
-
-
-def _axes(value: Any, where: str, problems: list[str]) -> Axes:
-    axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
-    if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
-        problems.append(f"`{where}` is given {value!r}, which is no axis name, tuple of names or None")
+            return tuple(axes)
         return ()
-    return tuple(axes)
+
+
+def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
+    plain, places, sizes, problems = _Reading(), [], [], []
+    for key, value in pairs:
+        if isinstance(value, Mapping) and isinstance(key, str) and key.strip():
+            place = _Reading(key)
+            for dim, axes in value.items():
+                place.enter(dim, axes)
+            places.append((key, tuple(sorted(place.rules.items()))))
+            sizes += place.sizes
+            problems += place.problems
+        elif isinstance(key, str) and ("*" in key or "/" in key):
+            problems.append(f'`{key}` is a place, whose rules are a dict: {{"{key}": {{"embed": "data"}}}}, say')
+        else:
+            plain.enter(key, value)
+    _refuse("This layout cannot be read", plain.problems + problems)
+    rules = plain.rules.items()
+    return Layout(
+        tuple(sorted((d, a) for d, a in rules if a)),
+        tuple(places),
+        whole=tuple(d for d, a in rules if not a),
+        sizes=(*plain.sizes, *sizes),
+    )

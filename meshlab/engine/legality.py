@@ -18,12 +18,12 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .code import Operation, walk
-from .errors import LayoutError, closest, listed, some
+from .code import Operation
+from .errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
+from .given import flag
 from .layout import Layout, LayoutLike
-from .loops import carried
 from .mesh import Mesh
 from .outcome import fitting
 from .source import Source
@@ -32,9 +32,6 @@ from .spec import Axes, Spec
 if TYPE_CHECKING:
     from .program import Program
 
-# Operations whose two sides are judged alone: what comes in and what goes out may be laid out differently.
-_RELAYOUTS = ("rename", "reshape", "tag")
-
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
@@ -42,7 +39,7 @@ class Refusal:
 
     Attributes:
         code: "unknown_dim", "unknown_axis", "unknown_place", "unused_dim", "repeated_axis", "not_divisible",
-            "conflict" or "pipeline".
+            "another_size", "conflict" or "pipeline".
         text: the reason.
         fix: what would be legal.
         source: the user's line that it is about, if there is one.
@@ -99,9 +96,11 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False)
 
     Raises:
         LayoutError: it is not legal; all problems are listed.
+        MeshlabError: `mesh` is no mesh, or `pad` neither True nor False.
     """
-    layout = Layout.of(layout)
-    problems: list[Refusal] = []
+    pad = flag("plan()", "pad", pad)
+    layout = _asked("plan", mesh, layout)
+    problems = _said_problems(program, layout)
     plain = _known_rules(program, mesh, layout.rules, "", problems)
     matched = _matched_places(program, mesh, layout, problems)
     problems += _size_problems(program, mesh, plain, "", pad)
@@ -114,11 +113,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False)
     for place, own, _ in _different_stored(program, {p: r for p, r in carried.items() if p not in matched}):
         problems += _carried_problems(program, plain, place, own)
     matched = carried
-    if problems:
-        unique = tuple(dict.fromkeys(problems))
-        lines = "\n".join(f"  {i}. {p}" for i, p in enumerate(unique, 1))
-        count = f"{len(unique)} problems" if len(unique) > 1 else "one problem"
-        raise LayoutError(f"The layout {str(layout)!r} on the mesh {mesh} has {count}:\n{lines}", unique)
+    _refuse(mesh, layout, problems)
 
     def real(rules: Mapping[str, Axes]) -> dict[str, Axes]:
         split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
@@ -128,6 +123,26 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False)
     padded = _padding(program, mesh, (plain, *matched.values())) if pad else {}
     stored = {key: real(own) for key, own in {id(own): own for own in matched.values()}.items()}
     return Rules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
+
+
+def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
+    """Returns the layout, if it is one and the mesh is one."""
+    if not isinstance(mesh, Mesh):
+        turned = " The mesh comes first." if isinstance(layout, Mesh) else ""
+        raise MeshlabError(
+            f"{what}() was given {shown(mesh)} for its mesh; write program.{what}(ml.mesh(data=2), layout).{turned}"
+        )
+    return Layout.of(layout)
+
+
+def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
+    """Refuses a layout that has problems."""
+    unique = tuple(dict.fromkeys(problems))
+    if unique:
+        count = f"{len(unique):,} problems" if len(unique) > 1 else "one problem"
+        raise LayoutError(
+            f"The layout {shown(str(layout))} on the mesh {mesh} has {count}:\n{numbered(unique)}", unique
+        )
 
 
 def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
@@ -141,10 +156,17 @@ def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) 
 
 
 def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict[str, Refusal | None]]:
-    """For every dim and mesh axis: what would be refused if the dim were moved there, or None."""
-    layout = Layout.of(layout)
-    plain = {d.removesuffix("?"): a for d, a in layout.rules.items()}
-    stored = _different_stored(program, _with_carries(program, _matched_places(program, mesh, layout, [])))
+    """For every dim and mesh axis: what would be refused if the dim were moved there, or None.
+
+    Raises:
+        LayoutError: the layout itself names what is not there.
+        MeshlabError: `mesh` is no mesh.
+    """
+    layout = _asked("refusals", mesh, layout)
+    problems = _said_problems(program, layout)
+    plain = _known_rules(program, mesh, layout.rules, "", problems)
+    stored = _different_stored(program, _with_carries(program, _matched_places(program, mesh, layout, problems)))
+    _refuse(mesh, layout, problems)
     table: dict[str, dict[str, Refusal | None]] = {}
     for dim in program.dims:
         table[dim] = {}
@@ -162,6 +184,19 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
     return table
 
 
+def _said_problems(program: Program, layout: Layout) -> list[Refusal]:
+    """What is wrong with dims that are named and get no axes, and with sizes that are named."""
+    unknown = (dim for dim in layout.whole if not dim.endswith("?") and dim not in program.dims)
+    problems = [_unknown_dim(program, dim, "") for dim in unknown]
+    for place, dim, size in layout.sizes:
+        found = program.dims.get(dim, size)
+        if found != size:
+            where = f"At `{place}`: " if place else ""
+            text = f"{where}`{dim}` has size {found:,} in this program, and was given as a dim of size {size:,}."
+            problems.append(Refusal("another_size", text, f'Name it "{dim}", or trace the program at that size.'))
+    return problems
+
+
 def _known_rules(
     program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, problems: list[Refusal]
 ) -> dict[str, Axes]:
@@ -170,6 +205,10 @@ def _known_rules(
     for written, axes in rules.items():
         dim, optional = written.removesuffix("?"), written.endswith("?")
         missing = [a for a in axes if a not in mesh.axes]
+        if missing and dim in mesh.axes and dim not in program.dims and all(a in program.dims for a in axes):
+            text = f"{where}`{dim}:{'+'.join(axes)}` has the mesh axis in front."
+            problems.append(Refusal("unknown_dim", text, f"Write `{axes[0]}:{dim}`: the dim first."))
+            continue
         if dim not in program.dims and not optional:
             problems.append(_unknown_dim(program, dim, where))
         if missing and not optional:
@@ -190,7 +229,11 @@ def _unknown_dim(program: Program, dim: str, where: str) -> Refusal:
         new = re.sub(r"\W", "", dim) or "kv"
         new = f"{new}_2" if new in program.dims or not new.isidentifier() else new
         return Refusal("unknown_dim", text, f'Give it one of yours: program.rename({{"{dim}": "{new}"}}).')
-    fix = closest(dim, program.dims).strip() or f"Its dims are {listed(program.dims)}."
+    if dim in program.places:
+        fix = f'It is a place, whose rules are a dict: {{"{dim}": {{"embed": "data"}}}}, say.'
+    else:
+        near = closest(dim, (*program.dims, *{place.split("/")[0] + "/*" for place in program.places if "/" in place}))
+        fix = near.strip() or f"Its dims are {listed(program.dims)}."
     return Refusal("unknown_dim", f"{where}`{dim}` is no dim of this program.", fix)
 
 
@@ -345,45 +388,3 @@ def _carried_problems(
         )
         for problem in _stored_problems(program, plain, place, own)
     ]
-
-
-def scanned_dims(program: Program) -> dict[str, Operation]:
-    """The dims that scans step through."""
-    found: dict[str, Operation] = {}
-    for operation in walk(program.code.block):
-        if operation.name == "scan":
-            count = carried(operation)
-            for value in (*operation.inputs[count:], *operation.outputs[count:]):
-                name = program.dims_of(value)[0] if isinstance(value, int) else None
-                if name:
-                    found.setdefault(name, operation)
-    return found
-
-
-def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
-    """For each pair of dims that meet in one operation or one stored value, the first such."""
-    found: dict[frozenset[str], Operation | str] = {}
-
-    def meet(axes: Iterable[tuple[str | None, int]], where: Operation | str):
-        """Notes the pairs of dims among (name, factor) pairs: those of one factor are split alike, and do not meet."""
-        known = list(dict.fromkeys((d, factor) for n, factor in axes if (d := program.dim_of(n))))
-        for i, (a, factor) in enumerate(known):
-            for b, other in known[i + 1 :]:
-                if a != b and factor != other:
-                    found.setdefault(frozenset((a, b)), where)
-
-    def apart(names: Iterable[str | None]) -> Iterable[tuple[str | None, int]]:
-        return ((name, axis) for axis, name in enumerate(names))
-
-    for operation, factors in program.factors.items():
-        inputs = [program.names[v] if isinstance(v, int) else () for v in operation.inputs]
-        results = [program.names[v] for v in operation.outputs]
-        for names in (*inputs, *results):
-            meet(apart(names), operation)
-        if operation.name not in _RELAYOUTS and factors.known:
-            pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
-            named = ((n, f) for names, axes in pairs for n, f in zip(names, axes, strict=True))
-            meet([(n, f) for n, f in named if f not in factors.whole], operation)
-    for argument in program.arguments:
-        meet(apart(program.names[argument.value]), argument.place)
-    return found

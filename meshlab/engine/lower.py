@@ -74,6 +74,12 @@ class MeshDevice:
         pairs = [(order[i], order[j % len(order)]) for i, j in targets if wrap or 0 <= j < len(order)]
         return lax.ppermute(x, tuple(ordered), pairs)
 
+    def mirrored(self, x: Any, axes: Axes) -> Any:
+        """What the device gives that has as many parts behind it as this one has before it."""
+        ordered = tuple(a for a in self.sizes if a in axes and self.sizes[a] > 1)
+        last = math.prod(self.sizes[a] for a in ordered) - 1
+        return lax.ppermute(x, ordered, [(i, last - i) for i in range(last + 1)]) if ordered else x
+
 
 def moved(device: MeshDevice, start: Spec, hop: Hop, shard: Any) -> Any:
     """One move of a shard of a value that lies as `start`: a slice or a collective."""

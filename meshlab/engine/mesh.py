@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .dims import is_name
-from .errors import MeshError
+from .dims import NAME_RULE, is_name, proper
+from .errors import MeshError, shown
+from .given import is_whole, whole_number
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,15 +37,21 @@ class Mesh:
     on: Any = dataclasses.field(default=None, hash=False)
 
     def __post_init__(self):
+        pairs = isinstance(self.shape, tuple | list) and all(
+            isinstance(axis, tuple | list) and len(axis) == 2 for axis in self.shape
+        )
+        if not pairs:
+            raise MeshError(
+                f"A mesh was given {shown(self.shape)} for its axes, and not pairs of a name and a size. Write"
+                " ml.mesh(data=2, model=4)."
+            )
         problems = []
         for name, size in self.shape:
-            if not isinstance(name, str) or not is_name(name):
-                problems.append(
-                    f"an axis was named {name!r}; a name is letters, digits and `_`, and starts with a letter"
-                )
-            elif isinstance(size, bool) or not hasattr(size, "__index__") or operator.index(size) < 1:
-                problems.append(f"axis `{name}` was given the size {size!r}; a size is an integer, at least 1")
-        names = [name for name, _ in self.shape]
+            if not is_name(name):
+                problems.append(f"an axis was named {shown(name)}; {NAME_RULE}.{proper(name)}".rstrip("."))
+            elif not is_whole(size) or operator.index(size) < 1:
+                problems.append(f"axis `{name}` was given the size {shown(size)}; a size is an integer, at least 1")
+        names = [name for name, _ in self.shape if isinstance(name, str)]
         problems += [f"axis `{n}` stands twice" for n in dict.fromkeys(names) if names.count(n) > 1]
         if problems:
             raise MeshError("This mesh cannot be: " + "; ".join(problems) + ". Write ml.mesh(data=2, model=4).")
@@ -64,8 +71,9 @@ class Mesh:
         """Returns where a device stands: its index along each axis.
 
         Raises:
-            MeshError: there is no such device.
+            MeshError: there is no such device, or it is no integer.
         """
+        device = whole_number("The mesh", "device", device, error=MeshError)
         if not 0 <= device < self.size:
             raise MeshError(f"Device {device} was asked for; this mesh ({self}) has the devices 0 to {self.size - 1}.")
         found = {}

@@ -19,14 +19,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
-import numpy as np
 
-from .dims import Dim
-from .errors import DimError, closest, some
-from .trees import placed_leaves
+from .axes import names as names_of
+from .dims import NAME_RULE, Dim, is_name
+from .errors import DimError, closest, shown, some
+from .refusing import is_array
+from .tensor import Tensor
+from .trees import is_tensor, placed_leaves
 
 _WORDS = re.compile(r"\([^()]*\)|\S+")
-_NAME = re.compile(r"([^\W\d]\w*)(?:=(\d+))?")
+_PART = re.compile(r"([^=]+)(?:=(\d{1,18}))?")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,13 +127,14 @@ def named(tree: Any, names: Any) -> Any:
         The tree, its named leaves wrapped. A leaf that nothing names stays as it is.
 
     Raises:
-        DimError: a glob matches nothing, a text does not fit its array, or a name stands twice; all are told at once.
+        DimError: a glob matches nothing, a text does not fit its array, a name stands twice, or what is named is no
+            array or has names already; all are told at once.
 
     Example:
         ml.trace(step, ml.named(params, {"*/kernel": "embed ffn"}), ml.named(images, "batch ... channel"))
     """
     leaves = [(place.removeprefix("/"), leaf) for place, leaf in placed_leaves("", tree)]
-    problems: list[str] = []
+    problems = _unnameable(leaves, names)
     texts = _texts(tree, leaves, names, problems)
     wrapped = [
         leaf if text is None else NamedArray(leaf, _axes(text, place, leaf, problems))
@@ -140,17 +143,33 @@ def named(tree: Any, names: Any) -> Any:
     if problems:
         told = "; ".join(dict.fromkeys(problems))
         raise DimError(f"named() cannot be: {told}{'' if told.endswith('?') else '.'}")
-    return jax.tree.unflatten(jax.tree.structure(tree), wrapped)
+    return jax.tree.unflatten(jax.tree.structure(tree, is_leaf=is_tensor), wrapped)
+
+
+def _unnameable(leaves: Sequence[tuple[str, Any]], names: Any) -> list[str]:
+    """What is wrong before any name is read: no names at all, or what comes in their place."""
+    if names is None:
+        return ['no names were given; write ml.named(array, "batch embed")']
+    if isinstance(names, str | tuple | Mapping):
+        return []
+    if any(isinstance(leaf, str) for _, leaf in leaves) and hasattr(names, "shape"):
+        return ["the arrays come first and the names after them: ml.named(array, 'batch embed')"]
+    return []
 
 
 def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: list[str]) -> list[Any]:
     """What names each leaf; None where nothing does."""
+    if problems:
+        return [None] * len(leaves)
     if isinstance(names, str):
         return [names] * len(leaves)
     places = [place for place, _ in leaves]
     if isinstance(names, Mapping) and all(isinstance(text, str | tuple) for text in names.values()):
         found: list[Any] = [None] * len(leaves)
         for glob, text in names.items():
+            if not isinstance(glob, str):
+                problems.append(f"{shown(glob)} is no path; names are given by globs over paths, as texts")
+                continue
             matching = [i for i, place in enumerate(places) if fnmatch.fnmatchcase(place, glob)]
             if not matching:
                 near = _closest_glob(glob, places) or closest(glob, places) or f" The paths are {some(places)}"
@@ -159,9 +178,10 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
                 found[i] = text
         return found
     try:
-        return jax.tree.structure(tree).flatten_up_to(names)
+        return jax.tree.structure(tree, is_leaf=is_tensor).flatten_up_to(names)
     except ValueError as error:
-        problems.append(f"the names have another tree than the arrays ({error})")
+        fix = ' A tuple or a text names the axes of one array: ("batch", "embed").' if isinstance(names, list) else ""
+        problems.append(f"the names have another tree than the arrays ({error}){fix}".rstrip("."))
         return [None] * len(leaves)
 
 
@@ -175,38 +195,57 @@ def _closest_glob(glob: str, places: Sequence[str]) -> str:
 
 def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisName, ...]:
     """The names of a leaf's axes."""
-    shape, where = tuple(np.shape(leaf)), f"`{place}`" if place else "the array"
+    where = f"`{place}`" if place else "the array"
+    if isinstance(leaf, Tensor | NamedArray):
+        has = leaf.names if isinstance(leaf, NamedArray) else names_of(leaf.dims)
+        problems.append(f"{where} has names already: {' '.join(str(name or '_') for name in has)}")
+        return ()
+    if not is_array(leaf):
+        problems.append(f"{where} is {shown(leaf)} ({type(leaf).__name__}), which is no array")
+        return ()
+    shape = tuple(getattr(leaf, "shape", ()))
     if not isinstance(text, str | tuple):
         problems.append(
-            f"{where} is given {text!r} ({type(text).__name__}); names are a text with one for each axis, "
+            f"{where} is given {shown(text)} ({type(text).__name__}); names are a text with one for each axis, "
             f'"{" ".join(["batch", "seq", "embed"][: len(shape)] if len(shape) < 4 else ["batch", "..."])}", say'
         )
         return (None,) * len(shape)
-    if isinstance(text, tuple):
-        words = [str(w.name if isinstance(w, Dim) else w) for w in text]
-    else:
-        words = _WORDS.findall(text)
+    words = list(text) if isinstance(text, tuple) else _WORDS.findall(text)
     if words[:1] == ["..."]:
         words = ["_"] * (len(shape) - len(words) + 1) + words[1:]
     if len(words) != len(shape):
         counted = f"{len(words)} name" + ("s" if len(words) != 1 else "")
-        problems.append(f"{where} has shape {shape}, for which {text!r} has {counted}")
+        problems.append(f"{where} has shape {shape}, for which {shown(text)} has {counted}")
         return (None,) * len(shape)
-    found = tuple(_axis(word, where, problems) for word in words)
+    found = tuple(_axis(word, size, where, problems) for word, size in zip(words, shape, strict=True))
     flat = [n for name in found if name for n in str(name).split("*")]
     twice = sorted({n for n in flat if flat.count(n) > 1})
     problems += [f"{where} has the dim `{n}` twice" for n in twice]
     return found
 
 
-def _axis(word: str, where: str, problems: list[str]) -> AxisName:
-    parts = [_NAME.fullmatch(part) for part in word.strip("()").split()]
-    if word == "_":
+def _axis(word: Any, size: int, where: str, problems: list[str]) -> AxisName:
+    """The name of one axis: a dim, which brings its size, or a word."""
+    if isinstance(word, Dim):
+        if word.size != size:
+            problems.append(f"{where} is given the dim {word} for an axis of size {size}")
+        return word.name
+    if word is None or word == "_":
+        return None
+    if not isinstance(word, str):
+        problems.append(f"{where} is given {shown(word)} for a name; give a dim, its name, or None")
         return None
     merged = word.startswith("(") and word.endswith(")")
+    parts = [_PART.fullmatch(part) for part in (word[1:-1] if merged else word).split()]
+    names = [part[1] for part in parts if part]
     sound = all(parts) and (len(parts) > 1 if merged else len(parts) == 1 and "=" not in word)
-    if not sound:
-        problems.append(f'{where} is given {word!r}, which is neither a name, "_", "..." in front, nor "(heads head)"')
+    if not sound or not all(map(is_name, names)):
+        fix = f"; {NAME_RULE}" if sound and not set(word) & set("(),") else ""
+        fix = "; names stand apart by spaces alone" if "," in word else fix
+        problems.append(
+            f'{where} is given {shown(word)}, which is neither a name, "_", "..." in front, nor "(heads head)"{fix}'
+        )
         return None
     pairs = tuple((part[1], int(part[2]) if part[2] else None) for part in parts if part)
+    problems += [f"{where} is given {name}=0 in {word!r}; a size is at least 1" for name, given in pairs if given == 0]
     return Merged(pairs) if merged else pairs[0][0]

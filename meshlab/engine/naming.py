@@ -53,13 +53,20 @@ class Naming:
     cuts: Cuts
 
 
-def facts_of(code: Code, operation: Operation, uniform: Iterable[int] = (), zeros: Iterable[int] = ()) -> Facts:
+def facts_of(
+    code: Code,
+    operation: Operation,
+    uniform: Iterable[int] = (),
+    zeros: Iterable[int] = (),
+    little: Iterable[Operation] = (),
+) -> Facts:
     """Collects what a rule may know of an operation."""
     return Facts(
         tuple(code.shape_of(i) for i in operation.inputs),
         tuple(code.shapes[o] for o in operation.outputs),
         tuple(i in zeros if isinstance(i, int) else i.is_zero for i in operation.inputs),
         tuple(not isinstance(i, int) or not code.shapes[i] or i in uniform for i in operation.inputs),
+        operation in little,
     )
 
 

@@ -39,7 +39,7 @@ from jax.sharding import NamedSharding
 from .check import Totals, predicted_totals
 from .code import Block, Input, Literal, Operation
 from .devices import compiler_options, devices
-from .errors import LayoutError, MeshlabError, closest, some
+from .errors import LayoutError, MeshlabError, closest, shown, some
 from .hlo import HloCollective, read_collectives, totals
 from .hlo_groups import read_groups
 from .hlo_text import parse_module
@@ -180,10 +180,10 @@ class Partitioned:
 
 def partitioned(plan: Plan, constraints: str = "all") -> Partitioned:
     """Hands a plan's layout to XLA's own partitioner; see `Plan.xla`."""
-    if constraints not in CONSTRAINTS:
+    if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
         known = " and ".join(f'"{name}" ({what})' for name, what in CONSTRAINTS.items())
-        near = closest(str(constraints), CONSTRAINTS)
-        raise MeshlabError(f"xla() was asked for the constraints {constraints!r}; there are {known}.{near}")
+        near = closest(constraints, CONSTRAINTS)
+        raise MeshlabError(f"xla() was asked for the constraints {shown(constraints)}; there are {known}.{near}")
     _refuse_uneven(plan, "plan.xla()")
     on = devices(plan.mesh.size)
     executable = _compile(plan, on, constraints)

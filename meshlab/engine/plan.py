@@ -21,7 +21,6 @@ import jax
 from . import check, estimates, explain, partitioner, run
 from .code import Literal, nbytes
 from .collective import Collective, collectives_of
-from .errors import MeshlabError
 from .layout import Layout, LayoutLike
 from .legality import Rules, resolve
 from .mesh import Mesh
@@ -159,10 +158,10 @@ class Plan:
             value: a `Value` of the program, or a place.
 
         Raises:
-            MeshlabError: there is no such place, or the value is made on the spot wherever it is read.
+            MeshlabError: there is no such place, or it is no value of this program.
         """
+        found = self.program.find(value)
         place = value if isinstance(value, str) else value.place
-        found = self.program.place(value) if isinstance(value, str) else value
         if place is not None and place in self.program.places:
             return self.rules.spec(found.dims, place)
         home = self.homes.get(found.number)
@@ -177,10 +176,10 @@ class Plan:
 
         Raises:
             MeshError: there is no such device.
-            MeshlabError: there is no such place.
+            MeshlabError: there is no such place, or it is no value of this program.
         """
+        found = self.program.find(value)
         where = self.mesh.coordinates(device)
-        found = self.program.place(value) if isinstance(value, str) else value
         ranges = []
         for size, split in zip(found.shape, self.spec(value).splits, strict=True):
             index = 0
@@ -226,6 +225,8 @@ class Plan:
         Returns:
             A `Report`; `.ok` says whether everything is equal.
         """
+        if args:
+            run.flat_arguments(self, args)
         return check.check(self, args)
 
     @property
@@ -288,8 +289,6 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = Fals
         MeshlabError: `mesh` is no `Mesh`.
         LayoutError: the layout is not legal.
     """
-    if not isinstance(mesh, Mesh):
-        raise MeshlabError(f"plan() was given {mesh!r} for its mesh; write program.plan(ml.mesh(data=2), layout).")
     with no_collection():
         rules = resolve(program, mesh, layout, pad)
         planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), program.outline)

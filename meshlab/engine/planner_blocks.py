@@ -7,7 +7,8 @@ accumulate over steps and are reduced once. Whether partial sums gather in it is
 it were still zero.
 
 What decides over a turn or a branch is whole, so that all devices decide alike. The branches of a `cond` return their
-results in one spec, as far split as all of them are; what they read from outside is moved in front of them.
+results in one spec, the one for which they send least: what is whole in one is cut, rather than gathered in another.
+What they read from outside is moved in front of them.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from .code import Block, Input, Operation
 from .loops import LOOPS, carried, turns
-from .relayout import resolution
+from .relayout import Chain, hops, price, resolution
 from .scope import Scope
-from .spec import Spec, split_count, whole
+from .spec import Axes, Spec, split_count, whole
 from .steps import Cause, Inside, Nested
 
 if TYPE_CHECKING:
@@ -87,23 +88,50 @@ def _branches(planner: Planner, operation: Operation) -> Nested:
     """Branches: each is planned by itself, and returns what it makes in a spec that all can have."""
     operands = _read(planner, operation.inputs, [whole(0)], Cause("operand", operation))
     scopes = [_enter(planner, branch, []) for branch in operation.blocks]
-    results = []
-    for values in zip(*(branch.outputs for branch in operation.blocks), strict=True):
-        homes = [planner.natural(v) for v in values if planner.spec_of(v) is not None]
-        alike = len(homes) == len(values) and len({home.partial for home in homes}) == 1
-        joined = homes[0] if homes else planner.natural(values[0])
-        for home in homes[1:]:
-            joined = _join(joined, home, may_be_partial=True)
-        results.append(joined if alike else joined.resolved())
-    cause, blocks = Cause("carry", operation), []
+    results = [_returned(planner, vs) for vs in zip(*(branch.outputs for branch in operation.blocks), strict=True)]
+    blocks = []
     for branch in operation.blocks:
         for value, spec in zip(branch.outputs, results, strict=True):
             home = planner.spec_of(value)
-            if isinstance(value, int) and home is not None and home.partial and not spec.partial:
-                planner.resolve(value, Cause("sum", operation))
-        blocks.append(_read(planner, branch.outputs, results, cause))
+            summed = home is not None and home.partial != spec.partial
+            planner.obtain(value, spec, Cause("sum" if summed else "branch", operation))
+        blocks.append(tuple(s if isinstance(v, int) else None for v, s in zip(branch.outputs, results, strict=True)))
     insides = tuple(Inside((), returned, tuple(s.steps)) for s, returned in zip(scopes, blocks, strict=True))
     return Nested(operation, operands, tuple(results), insides)
+
+
+def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
+    """The spec in which all branches return one result: the one for which least is sent, there and then behind it."""
+    made = [(v, home) for v in values if isinstance(v, int) and (home := planner.spec_of(v)) is not None]
+    if not made:
+        return planner.natural(values[0]).resolved()
+    homes = [home for _, home in made]
+    alike = len(homes) == len(values) and len({home.partial for home in homes}) == 1
+    partial = homes[0].partial if alike else ()
+    resolved = homes if alike else [resolution(home, planner.wants.get(v)) for v, home in made]
+    found = dict.fromkeys((_most_split(resolved, partial), *resolved))
+
+    want = next((planner.wants[v] for v, _ in made if v in planner.wants), None)
+
+    def sent(start: Spec, target: Spec) -> float:
+        return price(Chain(start, hops(start, target, planner.sizes)), planner.sizes)
+
+    def cost(spec: Spec) -> tuple[float, float, int]:
+        inside = sum(sent(home, spec) for home in homes)
+        return inside, sent(spec, want) if want is not None else 0.0, -split_count(spec, planner.sizes)
+
+    return min(found, key=cost)
+
+
+def _most_split(specs: list[Spec], partial: Axes) -> Spec:
+    """The spec that all can be cut to; an axis that some split otherwise than others is whole."""
+    used, splits = set(partial), []
+    for alternatives in zip(*(spec.splits for spec in specs), strict=True):
+        longest = max(alternatives, key=len)
+        fits = used.isdisjoint(longest) and all(longest[: len(split)] == split for split in alternatives)
+        splits.append(longest if fits else ())
+        used.update(splits[-1])
+    return Spec(tuple(splits), partial)
 
 
 def _loop(planner: Planner, operation: Operation) -> Nested:

@@ -10,67 +10,22 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import functools
-import math
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from . import exchange, legality, plan, renaming
-from .code import Code, Operation, nbytes, use_counts, walk
-from .errors import MeshlabError, closest
+from . import exchange, legality, meeting, plan, renaming
+from .code import Code, Operation, use_counts, walk
+from .errors import MeshlabError, closest, shown, some
 from .free import free_values, repeated_values
+from .given import is_whole
 from .layout import LayoutLike
 from .mesh import Mesh
 from .naming import Cuts, Names, facts_of
 from .normal import uniform_values
 from .outline import Copy, Outline, outline_of
+from .pieces import little_slices
 from .rules import Factors, factors_of
-from .source import Source
-
-
-@dataclasses.dataclass(frozen=True)
-class Argument:
-    """One array among the arguments: its place, its value's number, and the parameter that it belongs to."""
-
-    place: str
-    value: int
-    parameter: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Carry:
-    """An output that is the next call's argument: the parameter, the output's index and its place."""
-
-    parameter: str
-    output: int
-    place: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Value:
-    """One value of a program.
-
-    Attributes:
-        number: its number in the program.
-        dims: the dim name of each axis; None for an axis of size 1; made-up names start with `~`.
-        shape: its global shape.
-        dtype: its dtype.
-        source: the user's line that makes it; None for arguments.
-        label: a short name to show.
-        place: where it is stored, if it is an argument or an output.
-    """
-
-    number: int
-    dims: Names
-    shape: tuple[int, ...]
-    dtype: Any
-    source: Source | None
-    label: str
-    place: str | None
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the whole value."""
-        return nbytes(math.prod(self.shape), self.dtype)
+from .values import Argument, Carry, Value
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -156,7 +111,13 @@ class Program:
         return {p: frozenset(d for v in stored.get(p, ()) for d in self.dims_of(v) if d) for p in self.places}
 
     def matching(self, glob: str) -> tuple[str, ...]:
-        """The places that a glob matches."""
+        """The places that a glob matches.
+
+        Raises:
+            MeshlabError: it is no text.
+        """
+        if not isinstance(glob, str):
+            raise MeshlabError(f"{shown(glob)} is no glob over places; write program.matching('params/*').")
         if glob not in self._matching:
             self._matching[glob] = tuple(place for place in self.places if fnmatch.fnmatchcase(place, glob))
         return self._matching[glob]
@@ -177,7 +138,16 @@ class Program:
         return tuple(self.value(n) for n in numbers)
 
     def value(self, number: int) -> Value:
-        """The value of a number."""
+        """The value of a number.
+
+        Raises:
+            MeshlabError: there is no such number.
+        """
+        if not is_whole(number) or not 0 <= number < len(self.code.shapes):
+            raise MeshlabError(
+                f"There is no value {shown(number)}: they are numbered 0 to {len(self.code.shapes) - 1}. By its place"
+                " a value is program.place('out'), say."
+            )
         place = self.stored_at.get(number)
         outer = self.outermost(number)
         maker = self.makers.get(outer)
@@ -200,10 +170,35 @@ class Program:
         Raises:
             MeshlabError: there is no such place, or the output there is a constant.
         """
-        number = self.places_values.get(place)
+        number = self.places_values.get(place) if isinstance(place, str) else None
         if number is None:
-            raise MeshlabError(f"There is no value at `{place}`.{closest(place, self.places)}")
+            near = closest(place, self.places) or f" Its places are {some(self.places)}."
+            raise MeshlabError(
+                f"There is no value at {f'`{place}`' if isinstance(place, str) else shown(place)}.{near}"
+            )
         return self.value(number)
+
+    def find(self, value: Value | str) -> Value:
+        """The value that is stored at a place, or a value of this program itself.
+
+        Raises:
+            MeshlabError: there is no such place, or it is no value of this program.
+        """
+        if isinstance(value, str):
+            return self.place(value)
+        if not isinstance(value, Value):
+            raise MeshlabError(
+                f"{shown(value)} is no value of this program: give a place, such as `{next(iter(self.places), 'out')}`,"
+                " or one of program.values."
+            )
+        shapes, dtypes = self.code.shapes, self.code.dtypes
+        number = value.number
+        if number >= len(shapes) or (shapes[number], dtypes[number]) != (value.shape, value.dtype):
+            raise MeshlabError(
+                f"`{value.label}` of shape {value.shape} is a value of another program: take it from this one's"
+                " program.values or program.place(...)."
+            )
+        return value
 
     @functools.cached_property
     def makers(self) -> dict[int, Operation]:
@@ -272,8 +267,9 @@ class Program:
     def factors(self) -> dict[Operation, Factors]:
         """The factors of every operation that is no block."""
         uniform, zeros = self.uniform
+        little = little_slices(self.code, self.free)
         return {
-            operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros))
+            operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros, little))
             for operation in walk(self.code.block)
             if not operation.blocks
         }
@@ -328,12 +324,12 @@ class Program:
     @functools.cached_property
     def scanned(self) -> dict[str, Operation]:
         """The dims that scans step through, with the scan."""
-        return legality.scanned_dims(self)
+        return meeting.scanned_dims(self)
 
     @functools.cached_property
     def meetings(self) -> dict[frozenset[str], Operation | str]:
         """For each pair of dims that meet in one operation or stored value, the first one."""
-        return legality.meetings(self)
+        return meeting.meetings(self)
 
     @functools.cached_property
     def outline(self) -> Outline:

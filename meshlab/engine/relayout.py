@@ -24,8 +24,6 @@ from typing import NamedTuple
 from .permutation import crossed
 from .spec import Axes, Spec, local_shape, padded_shape
 
-KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
-
 
 class Hop(NamedTuple):
     """One move of a relayout.

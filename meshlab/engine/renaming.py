@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .errors import DimError, closest, listed
+from .dims import NAME_RULE, Dim, is_name, name_of, proper
+from .errors import DimError, closest, listed, shown
+from .given import mapping
 
 if TYPE_CHECKING:
     from .program import Program
@@ -23,17 +25,38 @@ def made_up(program: Program) -> dict[str, int]:
 
 def renamed(program: Program, names: Mapping[str, str]) -> Program:
     """Returns a program with other names; see `Program.rename`."""
+    names = _read(program, names)
     sizes = _sizes(program)
     known = {part for name in sizes for part in (name, *name.split("*"))}
     problems = [f"`{old}` is no name of this program.{closest(old, known)}" for old in names if old not in known]
-    problems += [
-        f"`{new}` is no name: use letters, digits and underscores." for new in names.values() if not new.isidentifier()
-    ]
+    problems += [f"`{new}`: {NAME_RULE}.{proper(new)}" for new in names.values() if not is_name(new)]
     found = _with(program, names, sizes)
     problems += _not_one(found, names, sizes) if not problems else []
     if problems:
         raise DimError("rename() cannot be: " + " ".join(dict.fromkeys(problems)))
     return found
+
+
+def _read(program: Program, names: Any) -> dict[str, str]:
+    """The old names and the new ones, whether they were given as names or as dims.
+
+    Raises:
+        DimError: it is no dict of such, or a dim has another size than the program's; all that is wrong is told.
+    """
+    given = mapping("rename()", "names", names, 'program.rename({"~seq": "kv"})', DimError)
+    wrong = [shown(one) for pair in given.items() for one in pair if not isinstance(one, str | Dim)]
+    if wrong:
+        raise DimError(f'rename() was given {", ".join(wrong)} for a name; write program.rename({{"~seq": "kv"}}).')
+    sizes = _sizes(program)
+    told = [
+        f"{dim} was given, and `{name_of(old)}` has size {sizes[name_of(old)]:,}."
+        for old, new in given.items()
+        for dim in (old, new)
+        if isinstance(dim, Dim) and dim.size != sizes.get(name_of(old), dim.size)
+    ]
+    if told:
+        raise DimError("rename() keeps sizes: " + " ".join(told))
+    return {name_of(old): name_of(new) for old, new in given.items()}
 
 
 def _not_one(found: Program, names: Mapping[str, str], sizes: Mapping[str, int]) -> Iterator[str]:

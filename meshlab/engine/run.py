@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jax.sharding import NamedSharding
 
 from .devices import compiler_options, devices
-from .errors import RunError, some
+from .errors import RunError, closest, shown, some
+from .given import flag
 from .lower import lowered, partition_spec
 from .named import NamedArray
 from .padding import cut, grown, stored_shape
@@ -25,7 +28,7 @@ from .trees import is_tensor, placed_leaves
 
 if TYPE_CHECKING:
     from .plan import Plan
-    from .program import Program
+    from .program import Argument, Program
 
 # How many differences are listed.
 _MOST = 8
@@ -78,6 +81,7 @@ def abstract_arguments(plan: Plan, mesh: Any) -> list[jax.ShapeDtypeStruct]:
 
 def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
     """Runs a plan; see `Plan.run`."""
+    donate = flag("run()", "donate", donate, RunError)
     arrays = flat_arguments(plan, args)
     executable = compiled(plan, donate)
     mesh = jax_mesh(plan, devices(plan.mesh.size))
@@ -102,22 +106,40 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
     """The arrays of the arguments, in the program's order.
 
     Raises:
-        RunError: the trees, shapes or dtypes are not those that were traced; the differences are listed.
+        TraceError: an argument is no tree.
+        RunError: they are traced; or the trees, dims, shapes or dtypes are not those that were traced; the differences
+            are listed.
     """
     program = plan.program
+    _refuse_tracers(program, args)
     leaves, structure = jax.tree.flatten(tuple(args), is_leaf=is_tensor)
     if structure != program.structure:
         told = _difference(program, args, structure)
         raise RunError(f"{told} Give run() the same arguments as ml.trace().")
     arrays, problems = [], []
-    for leaf, argument in zip(leaves, program.arguments, strict=True):
-        array, problem = _array(leaf, program, argument)
+    for position, (leaf, argument) in enumerate(zip(leaves, program.arguments, strict=True)):
+        array, problem = _array(leaf, program, argument, program.templates[position])
         arrays.append(array)
         problems += [problem] if problem else []
     if problems:
         more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
-        raise RunError(f"These arguments do not fit the plan: {'; '.join(problems[:_MOST])}{more}.")
+        raise RunError(
+            f"These arguments do not fit the plan: {'; '.join(problems[:_MOST])}{more}. Give arrays like those that"
+            " were traced, or trace and plan the program for these."
+        )
     return arrays
+
+
+def _refuse_tracers(program: Program, args: Sequence[Any]):
+    names = (*program.parameters, *(f"arg{i}" for i in range(len(program.parameters), len(args))))
+    placed = (leaf for name, arg in zip(names, args, strict=False) for leaf in placed_leaves(name, arg))
+    traced = [place for place, leaf in placed if isinstance(_unwrap(leaf), Tracer)]
+    if traced:
+        raise RunError(
+            f"The plan was called under jax.jit, jax.grad or another transform: {some(traced, _MOST)} "
+            f"{'is' if len(traced) == 1 else 'are'} traced. A plan is compiled already: call it outside, and give the"
+            " function with jit, grad and all to ml.trace."
+        )
 
 
 def _difference(program: Program, args: Sequence[Any], structure: Any) -> str:
@@ -128,9 +150,14 @@ def _difference(program: Program, args: Sequence[Any], structure: Any) -> str:
     given = [place for name, arg in zip(wanted, args, strict=True) for place, _ in placed_leaves(name, arg)]
     expected = [a.place for a in program.arguments]
     missing, extra = [p for p in expected if p not in given], [p for p in given if p not in expected]
-    said = [f"is missing {some(missing, _MOST)}" if missing else "", f"does not know {some(extra, _MOST)}"]
-    told = " and ".join(said if extra else said[:1]) if missing or extra else _other_trees(program.structure, structure)
-    return f"The plan {told}."
+    if not missing and not extra:
+        return f"The plan {_other_trees(program.structure, structure)}."
+    said = [f"is missing {some(missing, _MOST)}"] if missing else []
+    said += [f"does not know {some(extra, _MOST)}"] if extra else []
+    lists = [place for place in missing if f"{place}/0" in given or f"{place}/0/0" in given]
+    fix = f" {some(lists)} came as lists: give arrays, np.asarray(...)." if lists else ""
+    near = closest(extra[0], missing) if len(missing) == len(extra) == 1 and not lists else ""
+    return f"The plan {' and '.join(said)}.{fix}{near}"
 
 
 def _other_trees(wanted: Any, given: Any) -> str:
@@ -166,23 +193,49 @@ def _(leaf: Tensor | NamedArray) -> Any:
     return leaf.array
 
 
-def _array(leaf: Any, program: Any, argument: Any) -> tuple[Any, str | None]:
-    array = _unwrap(leaf)
+def _array(leaf: Any, program: Program, argument: Argument, template: Any) -> tuple[Any, str | None]:
+    """The array of a leaf, and what is wrong with it."""
+    place: str = argument.place
+    array: Any = _unwrap(leaf)
     shape, dtype = program.code.shapes[argument.value], program.code.dtypes[argument.value]
+    traced = f"where an array of {dtype} and shape {shape} was traced"
+    if isinstance(array, bool | int | float | complex):
+        array = np.asarray(array)
     if not hasattr(array, "dtype"):
-        array = np.asarray(array, dtype)
+        return array, f"`{place}` is {shown(array)} ({type(array).__name__}), {traced}"
     if isinstance(array, jax.ShapeDtypeStruct):
-        return array, f"`{argument.place}` is abstract; running needs data"
-    names = program.names[argument.value]
-    if isinstance(leaf, Tensor) and array.ndim == len(names):
-        given = tuple(d.name for d in leaf.dims)
-        expected = tuple(n for n in names if n)
-        if len(given) == len(names) and given != names and sorted(given) == sorted(expected):
-            return array, f"`{argument.place}` has the dims {' '.join(given)}, where {' '.join(expected)} were traced"
+        return array, f"`{place}` is abstract; running needs data"
+    if isinstance(array, np.ma.MaskedArray):
+        return array, f"`{place}` is a masked array, which JAX does not know: give array.filled(value)"
+    if isinstance(array, jax.Array) and array.is_deleted():
+        return array, f"`{place}` is deleted: an earlier call took its memory (donate=True). Give what it returned"
+    if problem := _other_dims(leaf, program, argument, template):
+        return array, problem
     if tuple(array.shape) != shape:
-        return array, f"`{argument.place}` has shape {tuple(array.shape)}, where {shape} was traced"
+        return array, f"`{place}` has shape {tuple(array.shape)}, where {shape} was traced"
     if array.dtype != dtype:
-        if isinstance(array, np.ndarray) and np.can_cast(array.dtype, np.dtype(dtype), "same_kind"):
+        if isinstance(array, np.ndarray) and _casts(array.dtype, dtype):
             return array.astype(dtype), None
-        return array, f"`{argument.place}` has dtype {array.dtype}, where {dtype} was traced"
+        return array, f"`{place}` has dtype {array.dtype}, where {dtype} was traced"
     return array, None
+
+
+def _casts(given: Any, dtype: Any) -> bool:
+    """Whether numbers of a host become those of a dtype as JAX's own do: keys and texts never do."""
+    numbers = not jnp.issubdtype(dtype, jax.dtypes.extended) and given.kind in "biufcV"
+    return numbers and np.can_cast(given, np.dtype(dtype), "same_kind")
+
+
+def _other_dims(leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:
+    """What is wrong with the dims of a named leaf: they are those that were traced, or what these were renamed to."""
+    wanted = program.names[argument.value]
+    given = leaf.names if isinstance(leaf, NamedArray) else tuple(d.name for d in getattr(leaf, "dims", ()))
+    before = tuple(d.name for d in template.dims) if isinstance(template, Tensor) else ()
+    given = tuple(str(name) if name else None for name in given)
+    if not isinstance(leaf, Tensor | NamedArray) or len(given) != len(wanted) or given == before:
+        return None
+    pairs = zip(given, wanted, strict=True)
+    if all(not one or one == other or other not in program.dims for one, other in pairs):
+        return None
+    told, expected = (" ".join(name or "_" for name in names) for names in (given, wanted))
+    return f"`{argument.place}` has the dims {told}, where {expected} were traced"

@@ -10,7 +10,7 @@ places.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .errors import LayoutError
@@ -33,13 +33,14 @@ MESHES = tuple(
 )
 
 
-def draw(program: Program, seed: int, count: int) -> Iterator[tuple[Mesh, Layout]]:
-    """Draws different legal layouts, over meshes of 2, 4 and 8 devices with one to three axes.
+def draw(program: Program, seed: int, count: int, meshes: Sequence[Mesh] = MESHES) -> Iterator[tuple[Mesh, Layout]]:
+    """Draws different legal layouts.
 
     Args:
         program: what the layouts are for.
         seed: equal seeds draw equal layouts.
         count: how many at most; fewer where a program has fewer.
+        meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes.
 
     Yields:
         Meshes with layouts.
@@ -47,7 +48,7 @@ def draw(program: Program, seed: int, count: int) -> Iterator[tuple[Mesh, Layout
     chance = random.Random(seed)
     seen = set()
     for _ in range(count * 20):
-        mesh = chance.choice(MESHES)
+        mesh = chance.choice(meshes)
         layout = _draw_layout(program, mesh, chance)
         key = (mesh, str(layout))
         if key not in seen:

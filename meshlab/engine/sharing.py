@@ -136,7 +136,7 @@ class Sharing:
             return operation
         (number,), (value,) = numbers, operation.outputs
         found = self.terms.number_of(number)
-        if found is None and self.terms.is_empty(number):
+        if found is None and self.terms.is_empty(number) and isinstance(self.dtypes[value], np.dtype):
             found = np.zeros((), self.dtypes[value])
         if found is not None:
             is_plain = operation.name == "broadcast_in_dim" and not operation.reads

@@ -25,8 +25,8 @@ class Cause:
     """Why a value is moved.
 
     Attributes:
-        kind: "operand" (an operation needs it so), "sum" (a partial sum is resolved), "stored" (a place asks for it) or
-            "carry" (a loop hands it on).
+        kind: "operand" (an operation needs it so), "sum" (a partial sum is resolved), "stored" (a place asks for it),
+            "carry" (a loop hands it on) or "branch" (all branches return it alike).
         operation: the operation that needs it, or made it.
         place: the place, for "stored".
     """

@@ -33,7 +33,8 @@ from jax.core import Tracer
 from . import axes
 from .axes import Dims
 from .dims import Dim
-from .errors import DimError
+from .errors import DimError, shown
+from .given import known_dtype
 from .marks import mark_names, mark_rename
 
 
@@ -57,7 +58,7 @@ class Tensor:
     __hash__ = None  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
 
     def __post_init__(self):
-        axes.distinct("A tensor", self.dims)
+        object.__setattr__(self, "dims", axes.distinct("A tensor", self.dims))
         if tuple(np.shape(self.array)) != self.shape:
             raise DimError(
                 f"A tensor of {axes.show(self.dims)} was given an array of shape {tuple(np.shape(self.array))}; "
@@ -121,8 +122,7 @@ class Tensor:
 
     def astype(self, dtype: Any) -> Tensor:
         """Returns the tensor in another dtype: `x.astype(ml.bf16)` or `x.astype(jnp.bfloat16)`."""
-        target = getattr(dtype, "dtype", dtype)
-        return result(lax.convert_element_type(array_of("astype", self), target), self.dims)
+        return result(lax.convert_element_type(array_of("astype", self), known_dtype(dtype)), self.dims)
 
     def __add__(self, other):
         return _operate("add", jnp.add, self, other)
@@ -262,10 +262,9 @@ def tensor(array: Any, *dims: Dim | str) -> Any:
     """
     if isinstance(array, Tensor):
         raise DimError(f"tensor was given a tensor of {axes.show(array.dims)}; use x.rename to change its names.")
-    if not isinstance(array, jax.Array):
-        # NumPy's 64-bit defaults become what JAX would make of them; the data stay on the host.
-        array = np.asarray(array)
-        array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
+    array = array if isinstance(array, jax.Array) else _on_host(array)
+    if isinstance(array, jax.Array) and not isinstance(array, Tracer) and array.is_deleted():
+        raise DimError("tensor was given an array that is deleted: its memory was donated to an earlier call.")
     if len(dims) != array.ndim:
         given = ", ".join(map(str, dims)) or "no dims"
         raise DimError(f"tensor was given {given} for an array of shape {array.shape}; it takes one dim for each axis.")
@@ -273,6 +272,26 @@ def tensor(array: Any, *dims: Dim | str) -> Any:
     if isinstance(array, Tracer):
         return result(array, named)
     return Tensor(array, named) if dims else jnp.asarray(array)
+
+
+def _on_host(given: Any) -> np.ndarray:
+    """Returns numbers as a NumPy array; its 64-bit defaults become what JAX would make of them.
+
+    Raises:
+        DimError: they are no numbers, or lists of several lengths.
+    """
+    if isinstance(given, jax.ShapeDtypeStruct):
+        raise DimError(f"tensor was given {given}, a shape without data; it is written ml.f32[Batch, Hidden].")
+    try:
+        array = None if isinstance(given, Dim) else np.asarray(given)
+    except (ValueError, TypeError):  # lists of several lengths
+        array = None
+    if array is None or not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.number, jnp.bool_)):
+        raise DimError(
+            f"tensor was given {shown(given)}; its array must be numbers, or lists of numbers that are equally long:"
+            " ml.tensor([[1, 2], [3, 4]], Batch, Hidden)."
+        )
+    return array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
 
 
 def array_of(what: str, x: Any) -> Any:
@@ -318,7 +337,9 @@ def operand(what: str, x: Any) -> tuple[Any, Dims]:
 
 def _kind(x: Any) -> str:
     """Returns what a value without names is, for a message."""
-    return f"an array of shape {np.shape(x)} without names" if hasattr(x, "dtype") else f"{x!r}, a {type(x).__name__}"
+    if hasattr(x, "dtype") and hasattr(x, "shape"):
+        return f"an array of shape {tuple(x.shape)} without names"
+    return f"{shown(x)}, a {type(x).__name__}"
 
 
 def result(array: Any, dims: Dims) -> Any:

@@ -16,11 +16,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from .abstract import AbstractDtype
 from .apart import apart
 from .code import Code, walk
-from .errors import MeshlabError, TraceError, closest
+from .dims import Dim
+from .errors import MeshlabError, TraceError, closest, listed, shown
 from .flatten import flatten
 from .folding import folded
+from .given import function, is_whole, mapping
 from .jax_compat import has_effects, needed, opened
 from .named import AxisName, NamedArray
 from .naming import Naming, name_axes
@@ -51,6 +54,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
             names what is not there.
         DimError: a dim has two sizes.
     """
+    function("ml.trace", fn, "ml.trace(step, params, x)", TraceError)
     names = _parameter_names(fn, len(args))
     by_parameter = {name: _leaves(name, arg) for name, arg in zip(names, args, strict=True)}
     leaves = [leaf for found in by_parameter.values() for leaf in found]
@@ -63,7 +67,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     outputs = [place for place, _, _ in _leaves("out", shapes)]
     if not leaves and not outputs:
         raise TraceError(f"`{called(fn)}` takes no arrays and returns none: there is nothing to lay out.")
-    _refuse_shared_places(code, names, outputs)
+    _refuse_shared_places(code, names, [place for place, _, _ in leaves], outputs)
     owners = [name for name, found in by_parameter.items() for _ in found]
     dims = _named_places(naming, code, leaves, outputs)
     return Program(
@@ -106,11 +110,13 @@ def _like(leaf: Any, array: Any) -> Any:
     return jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
 
 
-def _refuse_shared_places(code: Code, names: list[str], outputs: list[str]):
-    """A place must say one thing: no parameter is called like an output, no tag like either."""
+def _refuse_shared_places(code: Code, names: list[str], arguments: list[str], outputs: list[str]):
+    """A place must say one thing: no parameter is called like an output, no tag like either, no key holds a `/`."""
     tags = {op.params["tag"] for op in walk(code.block) if op.name == "tag"}
     taken = [f"parameter `{n}`" for n in names if n == "out"]
     taken += [f"tag `{t}`" for t in sorted(tags) if t in (*names, *outputs) or t == "out"]
+    twice = [place for places in (arguments, outputs) for place, count in Counter(places).items() if count > 1]
+    taken += [f"two arrays at `{place}` (a key that holds `/`)" for place in twice]
     if taken:
         raise TraceError(
             f"{' and '.join(taken)} would share a place with another value: layouts address parameters by name, outputs"
@@ -169,7 +175,9 @@ def _leaves(name: str, tree: Any) -> list[Leaf]:
         elif is_array(leaf):
             found.append((place, leaf, None))
         else:
-            wrong.append(f"`{place}` is {leaf!r} ({type(leaf).__name__})")
+            shape = isinstance(leaf, Dim | AbstractDtype)
+            fix = "; a shape is written ml.f32[Batch, Embed]" if shape else ""
+            wrong.append(f"`{place}` is {shown(leaf)} ({type(leaf).__name__}){fix}")
     if wrong:
         raise TraceError(
             f"ml.trace needs tensors or arrays, but {'; '.join(wrong)}. Close over what is no array, or take it out."
@@ -217,9 +225,12 @@ def _carries(
         certain = [n for n in args if len(fitting[n]) == 1 and rivals[given[n]] == 1]
         return tuple(Carry(name, fitting[name][0], places[fitting[name][0]]) for name in certain)
     problems = []
-    for name, index in carry.items():
+    for name, index in mapping("ml.trace", "carry", carry, 'carry={"params": 1}', TraceError).items():
         if name not in args:
-            problems.append(f"`{name}` is no argument of `{called(fn)}`.{closest(name, args)}")
+            near = closest(name, args) or f" It has {listed(args)}."
+            problems.append(f"`{name}` is no argument of `{called(fn)}`.{near}")
+        elif not is_whole(index):
+            problems.append(f"`{name}` is to come from {shown(index)}; give the number of an output.")
         elif not 0 <= index < len(outputs):
             problems.append(f"`{name}` is to come from output {index}, but the outputs are 0 to {len(outputs) - 1}.")
         elif made[index][:2] != given[name][:2]:

@@ -24,10 +24,10 @@ import jax
 import numpy as np
 from jax import lax
 
-from . import axes
+from . import axes, given
 from . import tensor as named
 from .dims import Dim, name_of
-from .errors import DimError
+from .errors import DimError, shown
 from .tensor import Tensor
 
 _keystr = jax.tree_util.keystr
@@ -61,13 +61,23 @@ def scan(
     Example:
         x, _ = ml.scan(ml.checkpoint(layer), x, params["layers"], Layers)
     """
+    given.function("scan", function, "ml.scan(layer, carry, xs, Layers)", DimError)
+    given.flag("scan", "reverse", reverse, DimError)
+    if not isinstance(unroll, bool):
+        given.whole_number("scan", "unroll", unroll, 1, DimError)
+    for name, value in (("carry", carry), ("xs", xs)):
+        given.numeric(f"scan's {name}", value)
     leaves, tree = jax.tree_util.tree_flatten_with_path(xs, is_leaf=_is_tensor)
     dim = _resolve("scan", dim, [leaf for _, leaf in leaves])
     slices = [_in_front(_keystr(path), leaf, dim) for path, leaf in leaves]
 
     def body(carry, arrays):
         parts = [_stripped(leaf, array, dim) for (_, leaf), array in zip(leaves, arrays, strict=True)]
-        after, ys = function(carry, jax.tree.unflatten(tree, parts))
+        made = function(carry, jax.tree.unflatten(tree, parts))
+        if not isinstance(made, tuple | list) or len(made) != 2:
+            raise DimError(f"scan's function returned {shown(made)}; it must return a pair: the carry, and y or None.")
+        after, ys = made
+        given.numeric("scan's result", made)
         return _same_carry(carry, after), ys
 
     carry, ys = lax.scan(body, carry, slices, length=dim.size, reverse=reverse, unroll=unroll)
@@ -90,6 +100,8 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
     Example:
         norms = ml.vmap(lambda g: ml.sqrt((g * g).sum()), Batch)(gradients)    # [batch]
     """
+    given.function("vmap", function, "ml.vmap(function, Batch)", DimError)
+    name_of(dim, "vmap")
 
     def mapped(*args: Any) -> Any:
         leaves, tree = jax.tree.flatten(args, is_leaf=_is_tensor)
@@ -102,7 +114,9 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
             parts = list(leaves)
             for place, array in zip(places, arrays, strict=True):
                 parts[place] = _stripped(leaves[place], array, size)
-            return function(*jax.tree.unflatten(tree, parts))
+            made = function(*jax.tree.unflatten(tree, parts))
+            given.numeric("vmap's result", made)
+            return made
 
         at = tuple(axes.find("vmap", leaves[place].dims, size) for place in places)
         arrays = [named.array_of("vmap", leaves[place]) for place in places]
@@ -123,6 +137,9 @@ def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | No
     Returns:
         A function of the same arguments and results.
     """
+    given.function("checkpoint", function, "ml.checkpoint(layer)", DimError)
+    if policy is not None:
+        given.function("checkpoint's policy", policy, "policy=jax.checkpoint_policies.dots_saveable", DimError)
     return jax.checkpoint(function, policy=policy)
 
 
@@ -147,7 +164,7 @@ def _marked(x: Tensor) -> Any:
 
 def _resolve(what: str, dim: Dim | str, leaves: list[Any]) -> Dim:
     """Returns the dim with its size, which all tensors must agree on."""
-    name = name_of(dim)
+    name = name_of(dim, what)
     found = [x for leaf in leaves if isinstance(leaf, Tensor) for x in leaf.dims if x.name == name]
     if isinstance(dim, Dim):
         found.insert(0, dim)

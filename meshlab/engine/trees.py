@@ -11,6 +11,7 @@ from typing import Any
 
 import jax
 
+from .errors import TraceError
 from .tensor import Tensor
 
 
@@ -20,9 +21,20 @@ def is_tensor(node: Any) -> bool:
 
 
 def placed_leaves(name: str, tree: Any) -> list[tuple[str, Any]]:
-    """Returns the leaves of a tree, each with its place under a name."""
+    """Returns the leaves of a tree, each with its place under a name.
+
+    Raises:
+        TraceError: JAX finds no order in it.
+    """
     found = []
-    for path, leaf in jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_tensor):
+    try:
+        leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_tensor)
+    except ValueError as error:  # keys that do not compare
+        raise TraceError(
+            f"{f'`{name}`' if name else 'The tree'} has a dict whose keys have no order ({error}): use texts alone, or"
+            " integers alone."
+        ) from error
+    for path, leaf in leaves:
         inner = jax.tree_util.keystr(path, simple=True, separator="/")
         found.append((f"{name}/{inner}" if inner else name, leaf))
     return found

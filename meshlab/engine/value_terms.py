@@ -83,8 +83,10 @@ class ValueTerms:
         if special is not None:
             return tuple([self._spread(n, o) for n, o in zip(special, operation.outputs, strict=True)])
         shapes = tuple([tuple(v.aval.shape) for v in equation.invars])
+        # Not to be taken for the terms that `rearranging` makes, whose parameters are others.
+        name = f"as written: {operation.name}"
         return tuple(
-            self.terms.make(operation.name, (told, shapes, i), given, squeezed(self.shapes[o]), self.dtypes[o])
+            self.terms.make(name, (told, shapes, i), given, squeezed(self.shapes[o]), self.dtypes[o])
             for i, o in enumerate(operation.outputs)
         )
 

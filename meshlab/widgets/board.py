@@ -25,15 +25,15 @@ def board_view(explorer: Any) -> dict:
     Returns:
         Plain data; see `plan_view` for the most of it.
     """
-    plan, history = explorer.plan, explorer.history
+    history, shown = explorer.history, plan_view(explorer.plan, explorer.selected)
     return (
-        plan_view(plan, explorer.selected)
+        shown
         | {
             "refusals": refusals_view(explorer.refusals()),
             "additions": additions_view(explorer),
             "history": {"undo": len(history.past), "redo": len(history.future)},
             "change": change_view(explorer),
-            "comparison": comparison_view(explorer.comparison, plan),
+            "comparison": comparison_view(explorer, shown),
             "trains": explorer.training is not None,
             "machine": machine_view(explorer),
         }

@@ -79,12 +79,14 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
                 raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims)}")
             return layout.with_rule(dim, ())
         case Place() | Remove():
-            return _layout_at(intent, layout)
+            return _layout_at(intent, layout, program)
     raise ExplorerError(f"{type(intent).__name__} does not change the document; `what_if` takes an intent that does.")
 
 
-def _layout_at(intent: Place | Remove, layout: Layout) -> Layout:
+def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
     rules, place = layout.to_dict(), str(intent.at)
+    if isinstance(intent, Remove) and place not in rules and not program.matching(place):
+        raise LayoutError(f"There are no rules at `{place}`.{closest(place, [*layout.places, *program.places])}")
     there = {name: axes for name, axes in rules.get(place, {}).items() if name != intent.dim}
     if isinstance(intent, Place):
         there[intent.dim] = intent.axes

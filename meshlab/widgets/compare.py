@@ -1,83 +1,68 @@
 """The layout that `ml.auto` finds, beside the one that was made by hand.
 
 A search is kept with the Explorer and compared with whatever layout is shown: as the hand-made layout changes, so do
-the differences, without a new search.
+the differences, without a new search. Nothing is worked out here for a drop: what is shown of the present plan is taken
+from the board's own view, and the found layout's row is made once.
 """
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from .view import axis_groups, communication_view, executed, memory_view, work_share
 
 
-@dataclasses.dataclass(frozen=True)
-class Search:
-    """A search for the best layout.
-
-    Args:
-        objective: "traffic" or "memory".
-        choice: what was found; None while it is sought.
-        error: why nothing was found.
-    """
-
-    objective: str
-    choice: Any = None
-    error: str = ""
-
-
-def search(program: Any, mesh: Any, objective: str) -> Search:
-    """Finds the best layout for an objective."""
-    from ..auto import layout as auto_layout  # noqa: PLC0415  its solver is loaded when it is first asked
-
-    return Search(objective, auto_layout(program, mesh, objective=objective))
-
-
-def comparison_view(found: Search | None, plan: Any) -> dict | None:
+def comparison_view(explorer: Any, shown: Mapping[str, Any]) -> dict | None:
     """Sets the found layout beside the present plan.
 
     Args:
-        found: the search.
-        plan: the present plan.
+        explorer: the Explorer.
+        shown: what is shown of the present plan, as `plan_view` gives it.
 
     Returns:
-        Plain data: for each of the two its layout, its communication by mesh axis and its memory.
+        Plain data: for each of the two its layout, its communication by mesh axis and its memory. The most that a
+        device holds under the present plan, its `peak`, is None while it is being worked out.
     """
-    if found is None:
+    search = explorer.comparison
+    if search is None:
         return None
-    phase = "failed" if found.error else "searching" if found.choice is None else "found"
-    shown: dict[str, Any] = {"objective": found.objective, "phase": phase, "error": found.error}
-    if found.choice is None:
-        return shown
-    best = found.choice.plan
-    return shown | {
-        "proof": str(found.choice.proof),
-        "same": best.layout == plan.layout,
-        "rows": [_row("manual", "Yours", plan), _row("auto", "Auto", best)],
-        "layout": best.layout.to_dict(),
+    said = {"objective": search.objective, "phase": search.phase, "error": search.error}
+    if search.choice is None:
+        return said
+    best = search.choice.plan.layout
+    yours = _row(explorer.layout, shown, explorer.holding.soon(explorer.document))
+    return said | {
+        "proof": str(search.choice.proof),
+        "same": best == explorer.layout,
+        "rows": [{"key": "manual", "name": "Yours"} | yours, search.row],
+        "layout": best.to_dict(),
     }
 
 
-def _row(key: str, name: str, plan: Any) -> dict:
-    groups = axis_groups(plan)
-    communication, memory = communication_view(plan, groups), memory_view(plan)
+def found_row(choice: Any) -> dict:
+    """Describes what a search has found, as one row of a comparison."""
+    from ..auto.ledger import planned_peak  # noqa: PLC0415  loaded with the first search
+
+    plan = choice.plan
+    shown = {
+        "communication": communication_view(plan, axis_groups(plan)),
+        "memory": memory_view(plan),
+        "work": work_share(plan),
+        "collectives": {"count": executed(plan)},
+    }
+    return {"key": "auto", "name": "Auto"} | _row(plan.layout, shown, planned_peak(plan))
+
+
+def _row(layout: Any, shown: Mapping[str, Any], peak: int | None) -> dict:
+    communication, memory = shown["communication"], shown["memory"]
     return {
-        "key": key,
-        "name": name,
-        "layout": str(plan.layout),
+        "layout": str(layout),
         "bytes": communication["total"],
         "by_axis": communication["by_axis"],
-        "work": work_share(plan),
-        "collectives": executed(plan),
+        "work": shown["work"],
+        "collectives": shown["collectives"]["count"],
         "arguments": memory["arguments"],
         "outputs": memory["outputs"],
-        "peak": _peak(plan),
+        "peak": peak,
     }
-
-
-def _peak(plan: Any) -> int:
-    """Returns the most bytes that one device holds at once, as `ml.auto` counts them for the objective "memory"."""
-    from ..auto.ledger import ledger_of, planned_peak  # noqa: PLC0415  as above
-
-    return planned_peak(plan, ledger_of(plan.program))

@@ -19,10 +19,13 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ..cost.hardware import Hardware
 from ..cost.setting import Options
 from ..cost.topology import ACROSS, INSIDE, Wish
-from ..engine.errors import MeshlabError
+from ..engine.errors import MeshlabError, shown
 from ..engine.layout import Layout
+from ..engine.mesh import Mesh
+from ..engine.program import Program
 
 SCHEMA = 2
 KNOWN = (1, SCHEMA)
@@ -82,6 +85,39 @@ class Document:
         return json.dumps(self.to_dict())
 
 
+def check_opened(program: Any, *meshes: Any):
+    """Refuses to open what is no program, or no mesh.
+
+    Raises:
+        ExplorerError: one of them is something else.
+    """
+    if not isinstance(program, Program):
+        turned = " The program comes first." if any(isinstance(mesh, Program) for mesh in meshes) else ""
+        raise ExplorerError(
+            f"explore() was given {shown(program)} for its program; write ml.explore(ml.trace(fn, ...), mesh).{turned}"
+        )
+    for mesh in meshes:
+        if not isinstance(mesh, Mesh):
+            raise ExplorerError(
+                f"explore() was given {shown(mesh)} for its mesh; write ml.explore(program, ml.mesh(data=2))."
+            )
+
+
+def check_machines(machines: Any):
+    """Refuses machines of one's own that are none.
+
+    Raises:
+        ExplorerError: one is none, or it is no list of them.
+    """
+    given = list(machines) if isinstance(machines, list | tuple) else [machines]
+    wrong = [one for one in given if not isinstance(one, Hardware)]
+    if wrong or not isinstance(machines, list | tuple):
+        raise ExplorerError(
+            f"The Explorer was given {shown((wrong or given)[0])} for a machine; machines of one's own are made by"
+            " ml.Hardware.of(...), and several come as a list."
+        )
+
+
 def read_document(text: str) -> Document:
     """Reads a document that `Document.to_json` wrote.
 
@@ -96,7 +132,7 @@ def read_document(text: str) -> Document:
     """
     try:
         data = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, TypeError) as error:
         raise ExplorerError(f"This is not an Explorer's document: it is not JSON ({error}).") from None
     if not isinstance(data, dict) or "schema" not in data:
         raise ExplorerError(

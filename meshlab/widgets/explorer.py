@@ -19,7 +19,6 @@ is told within it, in order. A revision counts every change, undo and redo inclu
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable, Sequence
@@ -30,17 +29,18 @@ from ..cost.meshes import machine_of
 from ..cost.time import Time
 from ..engine.code import walk
 from ..engine.errors import LayoutError, closest, listed
+from ..engine.given import function
 from ..engine.layout import Layout
 from ..engine.legality import resolve
 from ..engine.mesh import Mesh
 from .changes import document_after, machine_refused, refused
-from .compare import Search, search
-from .costing import Costing
-from .document import Document, ExplorerError, History, read_document
+from .costing import EACH, EACH_HELD, PATIENCE, PATIENCE_HELD, Background, Costing, costs_of, held_of
+from .document import Document, ExplorerError, History, check_machines, check_opened, read_document
 from .gestures import Gestures
-from .intents import Accepted, Auto, Cancel, Intent, Outcome, Redo, Refused, Select, Start, Undo
+from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
 from .machines import Own, laid, machine_on
 from .runs import Run, Runs
+from .searches import Search, Searches
 from .showing import Showing
 from .training import Training, check_training
 from .view import places_of
@@ -59,20 +59,22 @@ class Explorer(Showing, Gestures):
 
     Raises:
         LayoutError: the layout does not fit the program and the mesh.
-        ExplorerError: `mesh` is no mesh, or `run` does not fit the program.
+        ExplorerError: `program` is no program or `mesh` no mesh, or `run` does not fit the program.
     """
 
     def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
-        if not isinstance(mesh, Mesh):
-            raise ExplorerError(
-                f"explore() was given {mesh!r} for its mesh; write ml.explore(program, ml.mesh(data=2))."
-            )
+        check_opened(program, mesh)
         if run is not None:
             check_training(run, program)
         self.program, self.training = program, run
         self.lock = threading.RLock()
         self._plans: dict[Document, Any] = {}
-        self.costing = Costing(self.plan_at, self._costed, sum(1 for _ in walk(program.code.block)))
+        operations = sum(1 for _ in walk(program.code.block))
+        later = Background()
+        costs = {"took": operations * EACH, "patience": PATIENCE, "background": later}
+        held = {"took": operations * EACH_HELD, "patience": PATIENCE_HELD, "background": later}
+        self.costing = Costing(self.plan_at, costs_of, self._costed, **costs)
+        self.holding = Costing(self.plan_at, held_of, self._costed, **held)
         machine, own = machine_on(mesh)
         self._own: dict[str, Hardware] = dict(own)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
@@ -82,7 +84,7 @@ class Explorer(Showing, Gestures):
         self._selected = next(iter(places_of(program)), None)
         self._revision = 0
         self._runs = Runs(run)
-        self._search: Search | None = None
+        self._searches = Searches(program, lambda: self.mesh, self.lock, lambda: self._changed("comparison"))
         self._listeners: list[Callable[[str], None]] = []
         self.session: Any = None  # the notebook's widget, once it is shown
 
@@ -145,7 +147,7 @@ class Explorer(Showing, Gestures):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All runs, oldest first."""
+        """All runs, oldest first; only the last one has its arrays."""
         return self._runs.all
 
     @property
@@ -155,8 +157,8 @@ class Explorer(Showing, Gestures):
 
     @property
     def comparison(self) -> Search | None:
-        """The layout that `auto` found last."""
-        return self._search
+        """The search that was asked for last."""
+        return self._searches.last
 
     # What takes time
 
@@ -168,15 +170,11 @@ class Explorer(Showing, Gestures):
 
         Returns:
             The `Choice`; `explorer.load(choice.layout)` takes it over.
+
+        Raises:
+            Cancelled: `cancel_auto` was called, or another search was asked for.
         """
-        self._set_search(Search(objective))
-        try:
-            found = search(self.program, self.mesh, objective)
-        except Exception as error:
-            self._set_search(Search(objective, error=str(error)))
-            raise
-        self._set_search(found)
-        return found.choice
+        return self._searches.find(self._searches.begin(objective))
 
     def run(self, steps: int | None = None) -> Run:
         """Trains under the present layout, in the background.
@@ -217,8 +215,11 @@ class Explorer(Showing, Gestures):
                 refusal = self._runs.cancel()
                 return Accepted(self._revision, self.plan) if refusal is None else refusal
             if isinstance(intent, Auto):
-                threading.Thread(target=self._auto_quietly, args=(intent.objective,), daemon=True).start()
+                self._searches.start(intent.objective)
                 return Accepted(self._revision)
+            if isinstance(intent, CancelAuto):
+                refusal = self._searches.cancel()
+                return Accepted(self._revision, self.plan) if refusal is None else refusal
             after = self._after(intent)
             if isinstance(after, Refused):
                 return after
@@ -263,6 +264,7 @@ class Explorer(Showing, Gestures):
         Returns:
             A function that ends the subscription.
         """
+        function("subscribe()", listener, "explorer.subscribe(print)", ExplorerError)
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
@@ -282,6 +284,8 @@ class Explorer(Showing, Gestures):
             ExplorerError: the text is no such document, or it is of a program with other dims.
             HardwareError: its machine is not known here.
         """
+        check_opened(program)
+        check_machines(machines)
         document = read_document(text)
         if dict(document.dims) != dict(program.dims):
             raise ExplorerError(
@@ -297,6 +301,7 @@ class Explorer(Showing, Gestures):
 
     def known(self, machine: Hardware) -> str:
         """Keeps a machine of one's own, so that it can be chosen, and returns its name."""
+        check_machines([machine])
         with self.lock:
             if self._own.get(machine.name) != machine:
                 self._own[machine.name] = machine
@@ -350,15 +355,6 @@ class Explorer(Showing, Gestures):
             self._selected = place
             self._changed("selection")
         return Accepted(self._revision, self.plan)
-
-    def _set_search(self, found: Search) -> None:
-        with self.lock:
-            self._search = found
-            self._changed("comparison")
-
-    def _auto_quietly(self, objective: str) -> None:
-        with contextlib.suppress(Exception):  # `auto` has noted the error for the board before it raised it
-            self.auto(objective)
 
     def _costed(self):
         with self.lock:

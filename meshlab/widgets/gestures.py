@@ -14,12 +14,31 @@ from typing import Any
 from ..cost.hardware import Hardware
 from ..cost.topology import Wish
 from ..engine.dims import Dim, name_of
+from ..engine.errors import shown
 from ..engine.layout import Layout
-from .intents import Assume, Cancel, Intent, Lay, Load, On, Outcome, Place, Redo, Remove, Reset, Select, Undo
+from .document import ExplorerError
+from .intents import (
+    Assume,
+    Cancel,
+    CancelAuto,
+    Intent,
+    Lay,
+    Load,
+    On,
+    Outcome,
+    Place,
+    Redo,
+    Remove,
+    Reset,
+    Select,
+    Undo,
+)
 
 
 class Gestures:
     """The gestures; whoever has them says in `apply` what an intent does."""
+
+    program: Any
 
     def apply(self, intent: Intent) -> Outcome:
         """Carries out an intent."""
@@ -36,12 +55,30 @@ class Gestures:
         Returns:
             `Accepted`, or `Refused` with the reason; nothing changes then.
         """
-        name = name_of(dim)
+        name = self._dim_and_place(dim, at)
+        wrong = [axis for axis in axes if not isinstance(axis, str)]
+        if wrong:
+            raise ExplorerError(
+                f"place() was given {shown(wrong[0])} for a mesh axis; write their names one by one:"
+                f' explorer.place("{name}", "data", "model").'
+            )
         return self.apply(Place(name, tuple(axes), at) if axes else Remove(name, at))
 
     def remove(self, dim: Dim | str, at: str | None = None) -> Outcome:
         """Takes a dim's rule out of the layout."""
-        return self.apply(Remove(name_of(dim), at))
+        return self.apply(Remove(self._dim_and_place(dim, at), at))
+
+    def _dim_and_place(self, dim: Dim | str, at: str | None) -> str:
+        """Returns the name of a dim, after a look at its size and at the place."""
+        if at is not None and not isinstance(at, str):
+            raise ExplorerError(f'A rule was meant for the place {shown(at)}; places are texts, such as "params/*".')
+        name = name_of(dim, "The Explorer")
+        size = self.program.dims.get(name)
+        if isinstance(dim, Dim) and size not in (None, dim.size):
+            raise ExplorerError(
+                f"`{name}` has size {size:,} in this program, and was given as a dim of size {dim.size:,}."
+            )
+        return name
 
     def undo(self) -> Outcome:
         """Goes one change back."""
@@ -96,7 +133,13 @@ class Gestures:
 
     def select(self, place: str) -> Outcome:
         """Shows who holds which slice of the tensor at a place, such as `params/w1`."""
+        if not isinstance(place, str):
+            raise ExplorerError(f'select() was given {shown(place)}; it takes a place, such as "params/w1".')
         return self.apply(Select(place))
+
+    def cancel_auto(self) -> Outcome:
+        """Stops the search that is going on; what it would have found is not shown."""
+        return self.apply(CancelAuto())
 
     def cancel(self) -> Outcome:
         """Stops the run that is going on, after its present step."""

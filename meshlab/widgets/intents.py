@@ -99,6 +99,11 @@ class Auto:
 
 
 @dataclasses.dataclass(frozen=True)
+class CancelAuto:
+    """Stop the search that is going on."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Start:
     """Train under the present layout."""
 
@@ -110,7 +115,7 @@ class Cancel:
     """Stop the run that is going on, after its present step."""
 
 
-Intent = Place | Remove | Load | Reset | Undo | Redo | On | Lay | Assume | Select | Auto | Start | Cancel
+Intent = Place | Remove | Load | Reset | Undo | Redo | On | Lay | Assume | Select | Auto | CancelAuto | Start | Cancel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,6 +189,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "assume": _assume,
     "select": lambda args: Select(str(args["place"])),
     "auto": lambda args: Auto(str(args.get("objective", "traffic"))),
+    "cancel_auto": lambda args: CancelAuto(),
     "run": lambda args: Start(int(args["steps"]) if args.get("steps") else None),
     "cancel": lambda args: Cancel(),
 }

@@ -44,8 +44,7 @@ def bars(
             lines.append(f'<rect x="{x:.1f}" y="{y + 3}" width="{max(width, 1):.1f}" height="15" fill="{colour}"/>')
             x += width
         whole = sum(size for _, size in parts)
-        total = told(whole) if told else count_bytes(int(whole))
-        lines.append(f'<text x="{x + 8:.1f}" y="{y + 15}" fill="{SOFT}">{total}</text>')
+        lines.append(f'<text x="{x + 8:.1f}" y="{y + 15}" fill="{SOFT}">{told(whole)}</text>')
     height = len(rows) * 24
     size = f'viewBox="0 0 700 {height}" width="700" height="{height}" style="max-width:100%" font-size="13"'
     return f"<svg {size}>{''.join(lines)}</svg>"

@@ -12,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from ..cost.hardware import Switch
 from ..cost.topology import CHIP, Leg, Placement
@@ -88,8 +87,9 @@ def picture_of(mesh: Mesh) -> dict:
     from .picture_torus import torus_picture  # noqa: PLC0415
 
     placement: Placement = mesh.on
-    draw: Any = nodes_picture if isinstance(placement.hardware.network, Switch) else torus_picture
-    return draw(placement, mesh)
+    if isinstance(placement.hardware.network, Switch):
+        return nodes_picture(placement, mesh)
+    return torus_picture(placement)
 
 
 def joins(along: Along, position: int) -> str | None:

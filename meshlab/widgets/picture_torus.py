@@ -7,7 +7,6 @@ import itertools
 import math
 
 from ..cost.topology import CHIP, Leg, Placement
-from ..engine.mesh import Mesh
 from .picture import Sheet, coordinates, joins, stretches
 
 # Pixels: what a line of text takes, the room for hooks, and how wide a drawing may become.
@@ -66,7 +65,7 @@ class Plot:
         return x + column * self.pitch + self.chip / 2, y + row * self.pitch + self.chip / 2
 
 
-def torus_picture(placement: Placement, mesh: Mesh) -> dict:
+def torus_picture(placement: Placement) -> dict:
     """Draws a mesh on slices of a torus."""
     sheet, plot = Sheet(), _plot(placement)
     for layer in range(plot.drawn[0]):

@@ -4,18 +4,21 @@
     >>> run.wait().losses[-1]
 
 Each step calls `plan.run`, hands carried outputs to the next step, and notes the first scalar output as the loss. A
-run can be cancelled between two steps (XLA cannot be interrupted within one). There is one at a time; the earlier ones
-are kept, since the same loss under another layout is what the table of runs is there to show.
+run can be cancelled between two steps (XLA cannot be interrupted within one). There is one at a time; of the earlier
+ones all is kept but their arrays, since the same loss under another layout is what the table of runs is there to show.
+Whoever holds the `Run` that was started holds its arrays.
 """
 
 from __future__ import annotations
 
+import copy
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
 
-from ..engine.errors import listed
+from ..engine.errors import listed, shown
+from ..engine.given import is_whole
 from .document import Document, ExplorerError
 from .intents import Refused
 from .training import Training
@@ -42,7 +45,6 @@ class Run:
         phase: "compiling", "running", "done", "cancelled" or "failed".
         losses: one per step taken, where the program has a scalar output.
         error: what went wrong, where it failed.
-        result: values of the carried arguments after the last step.
     """
 
     def __init__(self, number: int, revision: int, document: Document, steps: int):
@@ -51,7 +53,7 @@ class Run:
         self.losses: list[float] = []
         self.taken = 0
         self.error = ""
-        self.result: dict[str, Any] = {}
+        self._result: dict[str, Any] | None = {}
         self._stop = threading.Event()
         self._ended = threading.Event()
 
@@ -60,6 +62,26 @@ class Run:
         why = f": {self.error}" if self.error else ""
         layout = str(self.document.layout) or "no layout"
         return f"Run {self.number} ({layout}): {self.phase}, step {self.taken}/{self.steps}{loss}{why}"
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """Values of the carried arguments after the last step.
+
+        Raises:
+            ExplorerError: another run has started since, and this is the Explorer's record of it.
+        """
+        if self._result is None:
+            raise ExplorerError(
+                f"Run {self.number} is kept without its arrays, since another run has started; keep what "
+                "explorer.run() returns, whose result stays."
+            )
+        return self._result
+
+    def record(self) -> Run:
+        """Returns a copy without arrays."""
+        record = copy.copy(self)
+        record._result = None
+        return record
 
     @property
     def active(self) -> bool:
@@ -107,7 +129,7 @@ class Run:
             outputs = plan.run(*(values[name] for name in arguments))
             outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
             values.update({name: outputs[index] for name, index in carry.items()})
-            self.result = {name: values[name] for name in carry}
+            self._result = {name: values[name] for name in carry}
             loss = _loss(outputs)
             if loss is not None:
                 self.losses.append(loss)
@@ -125,7 +147,7 @@ class Runs:
         training: what they train on; None where nothing was given.
 
     Attributes:
-        all: every run, oldest first.
+        all: every run, oldest first; only the last one has its arrays.
     """
 
     def __init__(self, training: Training | None):
@@ -153,10 +175,12 @@ class Runs:
         if self.all and self.all[-1].active:
             reason = f"Run {self.all[-1].number} is still going on; there is one run at a time."
             return Refused(reason, "Wait for it, or cancel it.", "running")
-        if steps is not None and steps < 1:
-            return Refused(f"A run of {steps} steps was asked for.", "Ask for at least 1.", "bad_steps")
+        if steps is not None and (not is_whole(steps) or steps < 1):
+            return Refused(
+                f"A run of {shown(steps)} steps was asked for.", "Ask for an integer, at least 1.", "bad_steps"
+            )
         run = Run(len(self.all) + 1, revision, document, steps or self.training.steps)
-        self.all = (*self.all, run)
+        self.all = (*self.all[:-1], *(last.record() for last in self.all[-1:]), run)
         run.start(plan, self.training, report)
         return None
 

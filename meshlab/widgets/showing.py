@@ -7,19 +7,26 @@ from typing import Any
 
 from ..engine.pause import no_collection
 from .board import board_view, job_view
-from .costing import Costing
+from .costing import Costing, Costs
 from .document import Document
+from .searches import Search
 
 
 class Showing:
     """What is shown of an Explorer; all of it is made from its document when it is asked for."""
 
     lock: threading.RLock
-    costing: Costing
+    costing: Costing[Costs]
+    holding: Costing[int]
 
     @property
     def document(self) -> Document:
         """The present document."""
+        raise NotImplementedError
+
+    @property
+    def comparison(self) -> Search | None:
+        """The search that was asked for last."""
         raise NotImplementedError
 
     def to_json(self) -> str:
@@ -34,6 +41,8 @@ class Showing:
         """
         if wait and self.document.machine:
             self.costing.of(self.document)
+        if wait and self.comparison and self.comparison.choice:
+            self.holding.of(self.document)
         with self.lock, no_collection():
             return board_view(self)
 

@@ -15,7 +15,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..engine.errors import closest, listed
+from ..engine.errors import closest, listed, shown
+from ..engine.given import is_whole, mapping
 from .document import ExplorerError
 
 
@@ -42,8 +43,9 @@ class Training:
     steps: int = 100
 
     def __post_init__(self):
-        if self.steps < 1:
-            raise ExplorerError(f"Training was given steps={self.steps}; it takes at least 1.")
+        mapping("Training", "start", self.start, '{"params": params}', ExplorerError)
+        if not is_whole(self.steps) or self.steps < 1:
+            raise ExplorerError(f"Training was given steps={shown(self.steps)}; it takes an integer, at least 1.")
         if self.batches is not None and not callable(self.batches):
             raise ExplorerError(
                 f"Training was given batches of type {type(self.batches).__name__}, which is used up by one run; "
@@ -73,6 +75,10 @@ def check_training(training: Training, program: Any) -> None:
     Raises:
         ExplorerError: a name is not an argument of the program, or a carried argument has no value to start from.
     """
+    if not isinstance(training, Training):
+        raise ExplorerError(
+            f"run was given {shown(training)}; it must be a training: run=ml.Training({{'params': params}}, batches)."
+        )
     arguments = program.parameters
     for name in training.start:
         if name not in arguments:

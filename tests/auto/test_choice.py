@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import resource
 import tempfile
+import time
 
 import pytest
-from scipy.optimize import milp
 
 import meshlab as ml
 from meshlab.auto import ilp, peak, traffic
@@ -29,7 +30,7 @@ def test_the_proof_is_about_the_plan(name, objective):
         assert proof.value == choice.plan.wire_bytes
     assert proof.layouts >= 4
     assert proof.seconds > 0
-    assert "HiGHS" in proof.method
+    assert "CBC" in proof.method
 
 
 def test_proof_in_words():
@@ -66,8 +67,15 @@ def test_a_mesh_that_nothing_fits_on(axes):
 def test_it_takes_less_than_a_second(name, objective, axes):
     program = recorded(name)
     ml.auto.layout(program, ml.mesh(**axes), objective=objective)
-    # A machine that is shared may stall once.
-    assert min(ml.auto.layout(program, ml.mesh(**axes), objective=objective).proof.seconds for _ in range(2)) < 1
+    before = spent()
+    ml.auto.layout(program, ml.mesh(**axes), objective=objective)
+    assert spent() - before < 1
+
+
+def spent() -> float:
+    """Seconds of processors that this thread and the solvers that it has waited for took, whatever else was done."""
+    solvers = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.thread_time() + solvers.ru_utime + solvers.ru_stime
 
 
 @pytest.mark.parametrize("objective", ["traffic", "memory"])
@@ -157,10 +165,9 @@ def test_a_scanned_dim_cannot_be_pinned():
 
 
 def test_what_the_solver_did_not_prove_is_not_returned(monkeypatch):
-    at_once = {"options": {"time_limit": 0.0}}
-    monkeypatch.setattr(ilp, "milp", lambda *args, **given: milp(*args, **given | at_once))
+    monkeypatch.setattr(ilp, "solve", lambda problem: "Not Solved")
     with pytest.raises(
-        ml.MeshlabError, match=r"asked for the best of 93 layouts and has proved none \(it says 'Time limit reached"
+        ml.MeshlabError, match=r"asked for the best of 93 layouts and has proved none \(it says 'Not Solved'\)"
     ):
         ml.auto.layout(traced("block"), MESH)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from meshlab.auto.liveness import contents, order_of, peak_bytes
+from meshlab.auto.liveness import lives_of, order_of, peak_bytes
 from tests.auto.ledgers import ledger, mesh_tf
 
 PRODUCTS = ("X: a=3 b=4", "Y: b=4 c=5", "Z1: a=3 c=5 from X Y", "Z2: a=3 c=5 from X Y")
@@ -45,7 +45,9 @@ def test_order_counts_a_repeated_operand_once_for_waiting_and_twice_for_bytes():
 )
 def test_contents_add_results_before_they_free_operands(order, held):
     products = ledger(*PRODUCTS, final="Z1")
-    assert contents(products, order) == tuple(frozenset(names.split()) for names in held)
+    lives = lives_of(products, order)
+    at = [{name for name in lives.first if lives.first[name] <= t < lives.gone[name]} for t in range(lives.moments)]
+    assert at == [set(names.split()) for names in held]
 
 
 def test_bytes_of_whole_tensors():
@@ -75,7 +77,7 @@ MATMUL = {
 @pytest.mark.parametrize(("layout", "nbytes"), MATMUL.items())
 def test_peak_of_a_matrix_product(layout, nbytes):
     product = ledger("x: a=10 b=5", "y: b=5 c=20", "z: a=10 c=20 from x y")
-    assert peak_bytes(product, contents(product), axes_of(layout), {"m1": 4, "m2": 2}) == nbytes
+    assert peak_bytes(product, axes_of(layout), {"m1": 4, "m2": 2}) == nbytes
 
 
 # (graph, mesh, layout) -> peak bytes, as recorded from auto_mtf.
@@ -106,7 +108,7 @@ RECORDED = [
 @pytest.mark.parametrize(("graph", "mesh", "layout", "nbytes"), RECORDED)
 def test_peak_of_mesh_tensorflows_graphs(graph, mesh, layout, nbytes):
     found = mesh_tf(graph)
-    assert peak_bytes(found, contents(found), axes_of(layout), mesh) == nbytes
+    assert peak_bytes(found, axes_of(layout), mesh) == nbytes
 
 
 def axes_of(layout: str) -> dict[str, str]:

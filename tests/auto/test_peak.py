@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from meshlab.auto.liveness import contents, peak_bytes
+from meshlab.auto.liveness import peak_bytes
 from meshlab.auto.peak import least_peak, score
 from tests.auto.ledgers import ledger, mesh_tf
 
@@ -69,8 +69,8 @@ def test_auto_mtf(graph, mesh, layouts, nbytes):
 @pytest.mark.parametrize("mesh", [{"a": 4}, {"a": 2, "b": 2}, {"a": 4, "b": 2}, {"a": 2, "b": 2, "c": 2}])
 def test_no_layout_holds_less(graph, mesh):
     ledger = mesh_tf(graph)
-    space, held = ledger.space(mesh), contents(ledger)
-    peaks = {splits: peak_bytes(ledger, held, dict(splits), mesh) for splits in space.splits()}
+    space = ledger.space(mesh)
+    peaks = {splits: peak_bytes(ledger, dict(splits), mesh) for splits in space.splits()}
     found = least_peak(ledger, space)
     assert (found.value, -len(found.splits)) == min((peak, -len(splits)) for splits, peak in peaks.items())
     assert peaks[found.splits] == found.value

@@ -17,7 +17,7 @@ import meshlab.widgets.session as session_module
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.protocol import answer, shared_state
 from tests.browser.board import Board
-from tests.browser.page import ARTIFACTS
+from tests.browser.page import ARTIFACTS, DEADLINE
 
 MODEL = """
 const traits = INITIAL, listeners = {};
@@ -69,7 +69,7 @@ class BlankPage:
         context = browser.new_context(
             viewport={"width": width, "height": 800}, color_scheme=theme, reduced_motion="reduce", has_touch=touch
         )
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(DEADLINE)
         self.view: Page = context.new_page()
         self.view.on("pageerror", lambda error: self.errors.append(str(error)))
         self.view.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)

@@ -38,7 +38,7 @@ class Board:
         return self.root.locator(f'.mlb-zone[data-zone="{axis}"]')
 
     def button(self, operation: str) -> Locator:
-        """One of the buttons: "run", "cancel", "undo", "redo", "reset"."""
+        """One of the buttons: "run", "cancel", "cancel_auto", "undo", "redo", "reset"."""
         return self.root.locator(f'button[data-op="{operation}"]')
 
     @property
@@ -70,6 +70,13 @@ class Board:
         before = self.revision
         yield
         expect(self.root).not_to_have_attribute("data-rev", str(before))
+
+    @contextmanager
+    def next_answer(self) -> Iterator[None]:
+        """Waits, after the block, until the page has heard Python's answer to what it sent."""
+        before = self.root.get_attribute("data-ack") or ""
+        yield
+        expect(self.root).to_have_attribute("data-ack", re.compile(f"^(?!{re.escape(before)}$)."))
 
     def drag(self, dim: str, axis: str) -> None:
         """Drags a chip onto a zone with the mouse: press, a first small move, the way there, release."""

@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from meshlab import workbooks
 from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard, BlankPage
-from tests.browser.page import NotebookPage, new_context, open_browser
+from tests.browser.page import DEADLINE, NotebookPage, new_context, open_browser
 from tests.browser.server import Server, serve
 
 HERE = Path(__file__).parent
 FAILED = pytest.StashKey[bool]()
+# What a page is expected to show comes by an event; the deadline is for what never comes, on however busy a machine.
+expect.set_options(timeout=DEADLINE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,6 +22,8 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from tests.browser import chrome
 from tests.browser.server import Server
 
+# Milliseconds after which what is waited for is taken never to come: long, for a machine may have other work.
+DEADLINE = 60_000
 ARTIFACTS = Path(__file__).parent / "artifacts"
 
 READY = """() => {
@@ -72,7 +74,7 @@ def new_context(browser: Browser) -> BrowserContext:
     context = browser.new_context(
         viewport={"width": 1360, "height": 1700}, reduced_motion="reduce", locale="en-GB", timezone_id="UTC"
     )
-    context.set_default_timeout(30_000)
+    context.set_default_timeout(DEADLINE)
     return context
 
 
@@ -103,11 +105,11 @@ class NotebookPage:
         if message.type == "error" and not any(known.search(message.text) for known in HARMLESS):
             self.errors.append(f"{message.text} ({message.location.get('url', '')})")
 
-    def wait_ready(self, seconds: float = 60) -> None:
+    def wait_ready(self, seconds: float = 180) -> None:
         """Waits until the notebook is loaded and its kernel is connected and idle."""
         self.view.wait_for_function(READY, timeout=seconds * 1000)
 
-    def run_all(self, seconds: float = 180) -> None:
+    def run_all(self, seconds: float = 600) -> None:
         """Runs every cell; raises with the traceback if one of them raised."""
         self.view.evaluate(START_RUN)
         self.view.wait_for_function("() => window.__run.done", timeout=seconds * 1000)
@@ -126,7 +128,7 @@ class NotebookPage:
         found = self.view.evaluate(OUTPUTS)
         return [output for output in found if kind in (None, output["output_type"])]
 
-    def python(self, expression: str, seconds: float = 30) -> Any:
+    def python(self, expression: str, seconds: float = 120) -> Any:
         """Returns the value of an expression in the notebook's kernel; it must be a Python literal."""
         self._questions += 1
         key = f"__answer{self._questions}"
@@ -151,7 +153,7 @@ class NotebookPage:
         """Ends the kernel, which would keep its memory, and closes the page with its profile."""
         try:
             self.view.evaluate(SHUT_DOWN)
-            self.view.wait_for_function(GONE, timeout=15_000)
+            self.view.wait_for_function(GONE)
         finally:
             self.view.context.close()
 

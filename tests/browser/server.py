@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-START_SECONDS = 60
+START_SECONDS = 180
 ROOT = Path(__file__).parents[2]
 
 # The server outlives a killed test run otherwise, with its kernels: a thread in it watches for its parent.

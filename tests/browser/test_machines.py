@@ -16,6 +16,7 @@ from meshlab.widgets.palette import count_bytes
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
+from tests.widgets.gates import Gate
 from tests.widgets.test_machines import own
 
 
@@ -79,7 +80,8 @@ def test_the_last_costs_stay_until_the_new_ones_are_there(
     explorer.on("cpu")
     board = open_board()
     before = board.root.locator(".mlb-step-value").inner_text()
-    monkeypatch.setattr(costing, "PATIENCE", 0.0)
+    monkeypatch.setattr(costing, "PREVIEW", 0.0)  # a drag that rests asks for a price
+    gate = Gate(monkeypatch, explorer.costing)
     there = threading.Event()
     explorer.subscribe(lambda what: there.set() if what == "costs" else None)
     with board.next_revision():
@@ -87,6 +89,7 @@ def test_the_last_costs_stay_until_the_new_ones_are_there(
     expect(board.root).to_have_attribute("data-pending", "")
     expect(board.root.locator(".mlb-step-value")).to_have_text(before)
     expect(status(board)).to_contain_text("Costs are being worked out …")
+    gate.open.set()
     assert there.wait(60)
     board.blank.poll()
     expect(board.root).not_to_have_attribute("data-pending", "")

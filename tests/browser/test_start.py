@@ -43,7 +43,7 @@ def test_dragging_replans_and_running_trains(board):
 
     board.button("run").click()
     loss = board.root.locator("[data-run='1'] .mlb-loss")
-    expect(board.root.locator("[data-run='1']")).to_contain_text("done", timeout=90_000)
+    expect(board.root.locator("[data-run='1']")).to_contain_text("done")
     shown = float(loss.inner_text())
     assert shown == pytest.approx(page.python("losses['both'][-1]"), rel=1e-3)
     assert page.python("losses['no layout'][-1]") == pytest.approx(page.python("losses['both'][-1]"), rel=1e-4)
@@ -51,7 +51,7 @@ def test_dragging_replans_and_running_trains(board):
 
     board.root.locator('[data-auto="traffic"]').click()
     take = board.root.locator('[data-key="take"]')
-    expect(take).to_be_enabled(timeout=30_000)
+    expect(take).to_be_enabled()
     page.shot("5-auto-beside-manual", board.root)
     with board.next_revision():
         take.click()

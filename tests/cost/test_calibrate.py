@@ -13,7 +13,7 @@ import meshlab as ml
 from meshlab import cli
 from meshlab.cost import measure
 from meshlab.cost.attached import file_of
-from meshlab.cost.calibrate import Calibration, calibrate, disturbed, errors, fitted, save
+from meshlab.cost.calibrate import Calibration, calibrate, disturbed, errors, fitted, made_of, save
 from meshlab.cost.hardware import known, read
 from meshlab.cost.measure import Run, Sample, measured, settled
 from meshlab.cost.writing import to_toml
@@ -38,6 +38,7 @@ def perfect(n=8):
     """What a machine takes that does just what its model says."""
     yield Sample("product", "bfloat16", 8192, 2 * 8192**3 / 8e14)
     yield Sample("product", "bfloat16", 4096, 2 * 4096**3 / 8e14)
+    yield Sample("copy", "float32", 2**24, 2**24 / 3e12)
     yield Sample("copy", "float32", 2**28, 2**28 / 3e12)
     yield Sample("launch", "float32", 8, 2e-6)
     for size in (2**14, 2**18, 2**22, 2**26):
@@ -69,8 +70,9 @@ class Lonely:
 
 def test_the_best_of_what_was_reached_counts_and_of_memory_the_largest():
     samples = [
-        Sample("product", "float32", 1024, 2 * 1024**3 / 1e13),
-        Sample("product", "float32", 2048, 2 * 2048**3 / 3e13),
+        Sample("product", "float32", 512, 2 * 512**3 / 1.5e13),
+        Sample("product", "float32", 1024, 2 * 1024**3 / 3e13),
+        Sample("product", "float32", 2048, 2 * 2048**3 / 4e13),
         Sample("product", "float32", 4096, 2 * 4096**3 / 2e13),
         Sample("copy", "float32", 2**26, 2**26 / 9e12),  # in a cache
         Sample("copy", "float32", 2**28, 2**28 / 2e12),
@@ -84,17 +86,36 @@ def test_the_best_of_what_was_reached_counts_and_of_memory_the_largest():
     assert (machine.outside, machine.tile) == (None, 1)
     # It tells nothing of its memory, and has what the machine has.
     assert machine.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    # One device sends nothing, so nothing is told of that; all others are held against the figures.
+    # One device sends nothing, so nothing is told of that; what had no part in a figure is held against it.
     off = errors(machine, 1, samples)
     assert off.keys() == {"product", "copy"}
-    assert off["product"] == pytest.approx(1 / 3)  # of errors of 0, 1/3 and 2/3
-    assert off["copy"] == pytest.approx((0 + (9 / 2 - 1)) / 2)
+    assert off["product"] == pytest.approx((1 / 3 + 1 / 2) / 2)  # at 2048 it took less by a quarter, at 512 twice that
+    assert off["copy"] == pytest.approx(9 / 2 - 1)
+
+
+def test_what_is_held_out_has_no_part_in_any_figure():
+    """Whatever it measures, the machine is the same."""
+    samples = list(perfect())
+    held_out = [sample for sample in samples if sample not in made_of(samples)]
+    kinds = {sample.kind for sample in held_out}
+    assert kinds == {"product", "copy", "all-gather", "all-reduce"}
+    machine = fitted([Device()] * 8, samples)
+    for factor in (0.01, 100):
+        others = [dataclasses.replace(s, seconds=s.seconds * factor) if s in held_out else s for s in samples]
+        assert fitted([Device()] * 8, others) == machine
+        assert errors(machine, 8, others) == pytest.approx(dict.fromkeys(kinds, abs(1 / factor - 1)))
+    # All others have: each of them moves a figure.
+    for sample in made_of(samples):
+        others = [dataclasses.replace(s, seconds=s.seconds / 100) if s is sample else s for s in samples]
+        assert fitted([Device()] * 8, others) != machine
+    alone = [sample for sample in samples if sample.kind == "copy"][-1:]
+    assert errors(machine, 8, alone) == {}
 
 
 def test_gathers_that_figures_were_made_of_are_not_held_against_them():
     """Every other size is held out: where these took twice as long, predictions are off by a half."""
     gathers = [s for s in perfect() if s.kind == "all-gather"]
-    halting = [Sample(s.kind, s.dtype, s.size, s.seconds * (1 + position % 2)) for position, s in enumerate(gathers)]
+    halting = [Sample(s.kind, s.dtype, s.size, s.seconds * (2 - position % 2)) for position, s in enumerate(gathers)]
     samples = [s for s in perfect() if s.kind not in ("all-gather", "all-reduce")] + halting
     assert errors(fitted([Device()] * 8, samples), 8, samples)["all-gather"] == pytest.approx(0.5)
 

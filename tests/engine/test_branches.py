@@ -93,6 +93,54 @@ def test_branches_return_what_all_can_return():
     assert program.plan(ml.mesh(x=2), "b:x").spec("out").splits[0] == ()
 
 
+@pytest.mark.parametrize("turned", [False, True])
+def test_what_one_branch_returns_whole_is_cut(turned):
+    """It is not gathered in the other one, and told with no loop where there is none."""
+
+    def fn(x, w):
+        branches = [lambda x: jnp.sort(x, 1), lambda x: x * 2, jnp.zeros_like]
+        y = lax.switch(w, branches[::-1] if turned else branches, x.array)
+        return y, y + 1
+
+    program = holds(fn, ml.f32[A, B], jax.ShapeDtypeStruct((), jnp.int32))
+    plan = program.plan(ml.mesh(x=2), "b:x")
+    assert plan.spec("out/0") == ml.Spec(((), ("x",)))
+    assert [(c.kind, c.because) for c in plan.collectives] == [
+        ("all-gather", "`sort` needs `b` whole, but it is split over `x`.")
+    ]
+    padded = ml.trace(fn, ml.f32[A, ml.Dim("b", 13)], jax.ShapeDtypeStruct((), jnp.int32))
+    assert padded.plan(ml.mesh(x=2, y=2), "b:x a:y", pad=True).check().ok
+
+
+def test_branches_that_lie_otherwise_meet_where_the_least_is_sent():
+    """One branch leaves a split of its argument alone, the other one has the same axis on another dim."""
+
+    def fn(x, w, flag):
+        return lax.cond(flag > 0, lambda: x.array * 2, lambda: w.array + 1)
+
+    program = ml.trace(fn, ml.f32[A, B], ml.f32[A, B], jax.ShapeDtypeStruct((), jnp.int32))
+    for out in ("a", "b"):
+        plan = program.plan(ml.mesh(p=2), {"x": {"a": "p"}, "w": {"b": "p"}, "out": {out: "p"}})
+        assert plan.check().ok
+        (moved,) = plan.collectives
+        assert (moved.kind, moved.payload_bytes) == ("all-to-all", 8 * 16 * 4 // 2)
+        other = "ab".replace(out, "")
+        assert moved.because == f"The branches return it with `{other}` whole, but one makes it split over `p`."
+        assert moved.remedy == f"Let all branches leave `{other}` split alike, or take `{other}` off `p`."
+
+
+def test_a_partial_sum_of_one_branch_is_scattered_to_what_the_other_makes():
+    def fn(x, w, flag):
+        return lax.cond(flag > 0, lambda: x.array @ w.array, lambda: x.array[:, :8] * 2)
+
+    named = ml.f32[A, B], ml.f32[B, ml.Dim("c", 8)], jax.ShapeDtypeStruct((), jnp.int32)
+    program = ml.trace(fn, *named)
+    for layout in ("b:x", "a:y b:x", "b:x+y", "a:x c:y", "b:x c:y"):
+        plan = program.plan(ml.mesh(x=2, y=2), layout)
+        report = plan.check()
+        assert report.ok, f"{layout}: {report}"
+
+
 def test_gradients_go_through_branches():
     def loss(x, w, flag):
         return lax.cond(flag > 0, lambda h: (h**2).sum(), lambda h: jnp.abs(h).sum(), x.array @ w.array)

@@ -109,3 +109,16 @@ def test_gradients_of_products_are_the_same():
     data = np.linspace(0.5, 1.5, 128, dtype=np.float32).reshape(8, 16)
     for layout in ("a:x", "b:x", "a:y b:x"):
         checked(fn, (TABLE,), layout, mesh=X2Y2, data=(data,))
+
+
+def test_running_results_of_one_element_are_sent_once():
+    """The last element of a block of one is the block, whatever is made of it."""
+
+    def fn(x):
+        x = x.array
+        return jnp.cumsum(x, 1), lax.cummax(x, 1), lax.cumprod(x, 1, reverse=True), jnp.flip(x, 1)
+
+    plan = ml.trace(fn, ml.f32[ml.dims(a=8, b=4)]).plan(ml.mesh(x=4), "b:x")
+    report = plan.check()
+    assert report.ok, report
+    assert [c.kind for c in plan.collectives] == ["all-gather", "collective-permute"]

@@ -20,13 +20,13 @@ def test_sizes_may_be_any_integers():
     assert type(Dim("a", size).size) is int
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a:b", "a?", "3a", "a-b", "a*", None, 3])
+@pytest.mark.parametrize("name", ["", "a b", "a:b", "a?", "3a", "a-b", "a*", "größe", "_", None, 3])
 def test_a_name_that_cannot_stand_in_a_layout_is_refused(name):
-    with pytest.raises(DimError, match="a name is letters, digits and `_`"):
+    with pytest.raises(DimError, match="a name is ASCII letters, digits and `_`, with no digit in front"):
         Dim(name, 3)
 
 
-@pytest.mark.parametrize("size", [2.0, "2", None])
+@pytest.mark.parametrize("size", [2.0, "2", None, True, np.ones(2, int)])
 def test_a_size_is_an_integer(size):
     with pytest.raises(DimError, match="Dim `a` was given the size .*; a size is an integer"):
         Dim("a", size)

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from jax import lax
 
@@ -97,3 +98,21 @@ def test_a_product_whose_axes_would_change_places_reads_what_is_transposed():
     plan = checked(fn, (SIGNAL, ml.f32[C, M]), "n:x h:y", mesh=X2Y2)
     assert plan.program.place("out").dims == ("h", "n", "m")
     assert [op.name for op in plan.program.code.block.operations].count("transpose") == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", "bfloat16"])
+def test_nothing_is_sent_for_what_has_no_elements(dtype):
+    """Edges of nothing, as `jnp.pad` makes them for a dim that it does not pad."""
+
+    def fn(x):
+        x = x.astype(dtype)
+        return jnp.pad(x, ((0, 0), (1, 1)), mode="edge"), jnp.sort(x, 0)[:0], jnp.concatenate([x[:0], x]) * x
+
+    x = np.random.default_rng(0).normal(size=(8, 8)).astype(np.float32)
+    program = ml.trace(fn, ml.named(x, "a b"))
+    for layout in ("a:x", "b:x", "a:x b:y"):
+        report = program.plan(ml.mesh(x=2, y=2), layout).check(x)
+        assert report.ok, f"{layout}: {report}"
+    plan = ml.trace(lambda x: jnp.sort(x[2:] * x.max(), 0)[:0], ml.named(x, "a b")).plan(ml.mesh(x=2), "a:x")
+    assert plan.check(x).ok
+    assert not plan.collectives

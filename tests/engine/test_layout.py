@@ -112,6 +112,6 @@ def test_all_problems_of_a_dict_are_told_at_once():
         "3 is neither a dim nor a place",
         "`batch` is given 7, which is no axis name",
         "at `params/*`, 4 is not a dim",
-        r"`params/*: embed` is given ('x', 1)",
+        "at `params/*`, `embed` is given ('x', 1)",
     ):
         assert problem in str(caught.value)

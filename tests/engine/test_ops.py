@@ -345,7 +345,7 @@ def test_shift_wants_an_integer_and_survives_vmap():
     x = ml.tensor(np.arange(8.0, dtype=np.float32).reshape(2, 4), A, C)
     wrong: tuple[Any, ...] = (1.5, True, "c")
     for offset in wrong:
-        with pytest.raises(ml.DimError, match="shift was given the offset .*; an offset is an integer"):
+        with pytest.raises(ml.DimError, match="shift was given the offset .*; it must be an integer"):
             ml.shift(x, C, offset)
     for dims in ((A, C), (C, A)):
         turned = ml.tensor(x.array if dims[0] is A else x.array.T, *dims)

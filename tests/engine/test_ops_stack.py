@@ -49,8 +49,8 @@ def test_a_slice_of_everything_and_a_split_in_one_are_renames():
             {"part": ml.Dim("part", 3), "start": 2, "step": 2},
             "from 2 in steps of 2: the last of them would be position 6",
         ),
-        ({"part": ml.Dim("part", 2), "start": -1}, "slice was given the start -1; it is an integer of at least 0"),
-        ({"part": ml.Dim("part", 2), "step": 0}, "slice was given the step 0; it is an integer of at least 1"),
+        ({"part": ml.Dim("part", 2), "start": -1}, "slice was given the start -1; it must be an integer of at least 0"),
+        ({"part": ml.Dim("part", 2), "step": 0}, "slice was given the step 0; it must be an integer of at least 1"),
         ({"part": "part"}, "slice was given 'part'; it needs a dim with a size"),
         ({"part": A}, "The result of slice has the dim `a` twice"),
         ({"part": ml.Dim("c", 2)}, "slice met two sizes of the dim `c`: c=6 and c=2"),
@@ -69,7 +69,7 @@ def test_padding_puts_a_dim_into_a_longer_one():
     same(jax.grad(lambda x: ml.pad(x, B, Long).sum())(x), "a b", np.ones((2, 3)))
     with pytest.raises(ml.DimError, match="pad was asked to make long=6 of b=3 with 4 positions before it: too few"):
         ml.pad(x, B, Long, before=4)
-    with pytest.raises(ml.DimError, match="pad was given the number of positions before 1.0; it is an integer"):
+    with pytest.raises(ml.DimError, match="pad was given the number of positions before 1.0; it must be an integer"):
         ml.pad(x, B, Long, before=1.0)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ml.DimError, match="pad was given 'long'; it needs a dim with a size"):
         ml.pad(x, B, "long")  # pyright: ignore[reportArgumentType]
@@ -90,7 +90,7 @@ def test_stack_and_unstack_are_inverse():
 
 
 def test_stack_refuses_what_does_not_fit():
-    with pytest.raises(ml.DimError, match="stack was given no tensors to put side by side"):
+    with pytest.raises(ml.DimError, match="stack was given no tensors; it takes at least one"):
         ml.stack((), "copy")
     with pytest.raises(ml.DimError, match=r"different dims: number 0 has \[a=2\], number 1 \[a=2, b=3\]"):
         ml.stack((draw(A), draw(A, B)), "copy")

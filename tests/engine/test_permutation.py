@@ -73,6 +73,6 @@ def test_swapped_axes_are_crossed_both(size):
 def test_a_mesh_of_a_million_devices_takes_no_longer():
     start, result = Spec((("a", "b"), ("c",))), Spec((("c",), ("a", "b")))
     mesh = (("a", 32), ("b", 32), ("c", 1024))
-    before = time.perf_counter()
+    before = time.thread_time()  # of this thread alone, whatever else the machine does
     assert crossed(start, result, mesh) == crossed(start, result, (("a", 2), ("b", 2), ("c", 4)))
-    assert time.perf_counter() - before < 0.5
+    assert time.thread_time() - before < 0.5

@@ -55,6 +55,7 @@ MORE = [
     ("divided integers", lambda x: (lax.div(x, x), x.astype(jnp.uint8), x.astype(jnp.float32)), (BITS,)),
     ("filled", lambda x, i: (x.at[i].get(mode="fill", fill_value=2), x.at[i].get(mode="fill")), (V, BITS)),
     ("clipped", lambda x, i: x.at[i].get(mode="clip"), (V, BITS)),
+    ("of nothing in particular", lambda: lax.empty((2,), jnp.float32), ()),
     ("held back", lax.optimization_barrier, (V,)),
     ("keys", lambda k: jax.random.split(jax.random.wrap_key_data(jax.random.key_data(k))), (KEY,)),
 ]
@@ -113,6 +114,7 @@ TAKEN_APART = {
     "folding.py": {"conv_general_dilated", "reduce_window_max", "reduce_window_min", "reduce_window_sum"},
     "legality.py": {"rename", "reshape", "tag"},
     "loops.py": {"ge", "gt", "le", "lt"},
+    "rolling.py": {"broadcast_in_dim", "concatenate", "pad", "slice", "split"},
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import queue
+import threading
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.held import fits_told, timeline_view
 from meshlab.widgets.protocol import answer, shared_state
 from meshlab.widgets.sources import figure_view, figures_behind, figures_view, scaled
+from tests.widgets.gates import Gate
 from tests.widgets.test_machines import own
 
 LAYOUTS = ["", "batch:data", "batch:data hidden:model", "batch:data+model"]
@@ -200,14 +202,15 @@ def test_a_long_timeline_keeps_its_peak() -> None:
 def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer.on("v5e")
     explorer.view()
-    monkeypatch.setattr(costing_module, "PATIENCE", 0.0)
+    gate = Gate(monkeypatch, explorer.costing)
     told: queue.Queue[str] = queue.Queue()
     explorer.subscribe(told.put)
     explorer.place("hidden", "model")
-    assert told.get(timeout=10) == "document"
+    assert told.get(timeout=60) == "document"
     revision, state = explorer.revision, shared_state(explorer)["view"]
     assert (state["pending"], state["time"], state["held"]) == (True, None, None)
     assert state["change"]["seconds"] is None
+    gate.open.set()
     assert told.get(timeout=60) == "costs"
     monkeypatch.setattr(costing_module, "PREVIEW", 0.0)
     assert explorer.revision == revision
@@ -218,6 +221,40 @@ def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeyp
     assert "seconds" not in answer(explorer, message)
     explorer.place("batch", "data")
     assert explorer.view()["pending"] is False  # a script waits
+
+
+def test_what_is_known_does_not_wait_for_what_is_worked_out(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes a drop back sees its costs at once."""
+    explorer.on("v5e")
+    before = explorer.view()["time"]
+    gate = Gate(monkeypatch, explorer.costing)
+    explorer.place("hidden", "model")
+    assert shared_state(explorer)["view"]["pending"]
+    assert gate.reached.wait(60)
+    explorer.undo()
+    assert shared_state(explorer)["view"]["time"] == before
+    gate.open.set()
+
+
+def test_costs_that_were_in_flight_when_all_was_forgotten_are_worked_out_anew(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer.on(own())
+    gate = Gate(monkeypatch, explorer.costing)
+    found: list[costing_module.Costs] = []
+    waiting = threading.Thread(target=lambda: found.append(explorer.costing.of(explorer.document)))
+    waiting.start()
+    assert gate.reached.wait(60)
+    # The machine of that name is another one now, with half the memory's bandwidth.
+    slower = dataclasses.replace(own(), bandwidth=ml.Figure(own().bandwidth.value / 2))
+    assert explorer.known(slower) == "mine"
+    gate.open.set()
+    waiting.join(60)
+    assert found[0].time is not None
+    assert found[0].time.memory == explorer.time.memory == explorer.plan.time.memory
+    assert explorer.plan.mesh.on.hardware == slower
 
 
 def test_each_figure_has_its_source() -> None:

@@ -12,7 +12,6 @@ each device: where a layout splits it, it is gathered first.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,10 +22,12 @@ from jax import lax
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
-from ..errors import DimError
+from ..errors import DimError, shown
+from ..given import flag, numeric, several, whole_number
 from ..marks import mark_tag
 from ..shifting import shift_p
 from ..tensor import Tensor
+from .index import sized
 from .resized import resized
 
 
@@ -46,6 +47,7 @@ def split(x: Tensor, dim: Dim | str, part: Dim) -> tuple[Any, ...]:
     """
     array = named.array_of("split", x)
     axis = axes.find("split", x.dims, dim)
+    sized("split", part)
     whole = x.dims[axis]
     if whole.size % part.size:
         raise DimError(f"split was asked to cut {whole} into parts of {part}; the size of a part divides the whole.")
@@ -73,10 +75,10 @@ def concat(parts: Sequence[Tensor], part: Dim | str | Sequence[Dim | str], dim: 
     Example:
         joined = ml.concat((x, skip), (Channels, Skipped), Joined)     # [batch, channels], [batch, skipped]
     """
-    if not parts:
-        raise DimError("concat was given no tensors to join.")
+    parts = several("concat", parts, "ml.concat((x, y), part, dim)")
+    sized("concat", dim)
     arrays, first = [named.array_of("concat", x) for x in parts], parts[0].dims
-    along = [part] * len(parts) if isinstance(part, str | Dim) else list(part)
+    along: list[Any] = list(part) if isinstance(part, tuple | list) else [part] * len(parts)
     if len(along) != len(parts):
         raise DimError(
             f"concat was given {len(parts)} tensors and {len(along)} dims to join along; it takes one for each."
@@ -105,6 +107,7 @@ def stop_gradient(x: Any) -> Any:
     Args:
         x: a tree of tensors and arrays of any dims.
     """
+    numeric("stop_gradient", x)
     return lax.stop_gradient(x)
 
 
@@ -119,8 +122,11 @@ def tag(tree: Any, name: str) -> Any:
     Raises:
         DimError: the name is not a string, or is empty.
     """
-    if not isinstance(name, str) or not name:
-        raise DimError(f"tag was given the name {name!r}; a place is called by a word, such as 'residual'.")
+    if not isinstance(name, str) or not name.strip() or any(sign in name for sign in "*?["):
+        raise DimError(
+            f"tag was given the name {shown(name)}; a place is called by a word without `*`, `?` and `[`: 'residual'."
+        )
+    numeric("tag", tree)
     return jax.tree.map(lambda array: mark_tag(jnp.asarray(array), name), tree)
 
 
@@ -143,6 +149,5 @@ def shift(x: Tensor, dim: Dim | str, offset: int, *, wrap: bool = False) -> Tens
     """
     array = named.array_of("shift", x)
     axis = axes.find("shift", x.dims, dim)
-    if isinstance(offset, bool) or not hasattr(offset, "__index__"):
-        raise DimError(f"shift was given the offset {offset!r}; an offset is an integer.")
-    return named.result(shift_p.bind(array, axis=axis, offset=operator.index(offset), wrap=bool(wrap)), x.dims)
+    offset, wrap = whole_number("shift", "offset", offset, error=DimError), flag("shift", "wrap", wrap, DimError)
+    return named.result(shift_p.bind(array, axis=axis, offset=offset, wrap=wrap), x.dims)

@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 
 from .. import tensor as named
+from ..given import number
 
 
 def _unary(name: str, function: Callable[[Any], Any], summary: str) -> Callable[[Any], Any]:
@@ -64,6 +65,7 @@ def leaky_relu(x: Any, slope: float = 0.01) -> Any:
     Returns:
         The same dims.
     """
+    number("leaky_relu", "slope", slope)
     return named.elementwise("leaky_relu", lambda x: _select(x >= 0, x, x * slope), x)
 
 

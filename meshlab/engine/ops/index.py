@@ -20,9 +20,9 @@ from jax import lax
 
 from .. import axes
 from .. import tensor as named
-from ..abstract import AbstractDtype
 from ..dims import Dim
-from ..errors import DimError
+from ..errors import DimError, shown
+from ..given import known_dtype
 from ..tensor import Tensor
 
 
@@ -105,7 +105,7 @@ def take(table: Tensor, ids: Any, dim: Dim | str) -> Any:
 def sized(what: str, dim: Any) -> None:
     """Refuses a bare name where a size is needed."""
     if not isinstance(dim, Dim):
-        raise DimError(f"{what} was given {dim!r}; it needs a dim with a size, such as ml.Dim('seq', 128).")
+        raise DimError(f"{what} was given {shown(dim)}; it needs a dim with a size, such as ml.Dim('seq', 128).")
 
 
 def _integers(what: str, ids: Any) -> tuple[Any, axes.Dims]:
@@ -121,4 +121,4 @@ def _integers(what: str, ids: Any) -> tuple[Any, axes.Dims]:
 
 def dtype_of(dtype: Any) -> Any:
     """Returns what JAX calls a dtype, of meshlab's `i32` as of JAX's own."""
-    return dtype.dtype if isinstance(dtype, AbstractDtype) else jnp.dtype(dtype)
+    return known_dtype(dtype)

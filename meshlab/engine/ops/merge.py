@@ -24,7 +24,7 @@ from .. import axes
 from .. import tensor as named
 from ..axes import Dims
 from ..dims import Dim
-from ..errors import DimError
+from ..errors import DimError, shown
 from ..marks import mark_rename
 from ..tensor import Tensor
 from .index import sized
@@ -45,8 +45,10 @@ def merge(x: Tensor, dims: Sequence[Dim | str], merged: Dim | str) -> Tensor:
         DimError: fewer than two dims, one that `x` lacks, or another size.
     """
     array = named.array_of("merge", x)
-    if isinstance(dims, str | Dim) or len(dims) < 2:
-        raise DimError(f"merge was given {dims!r}; it makes one dim of several: ml.merge(x, (Rows, Cols), 'place').")
+    if not isinstance(dims, tuple | list) or len(dims) < 2:
+        raise DimError(
+            f"merge was given {shown(dims)}; it makes one dim of several: ml.merge(x, (Rows, Cols), 'place')."
+        )
     parts = tuple(x.dims[axis] for axis in axes.find_all("merge", x.dims, dims))
     size = math.prod(axes.sizes(parts))
     made = merged if isinstance(merged, Dim) else Dim(merged, size)
@@ -75,8 +77,10 @@ def unmerge(x: Tensor, dim: Dim | str, dims: Sequence[Dim]) -> Tensor:
     """
     array = named.array_of("unmerge", x)
     axis = axes.find("unmerge", x.dims, dim)
-    if isinstance(dims, str | Dim) or len(dims) < 2:
-        raise DimError(f"unmerge was given {dims!r}; it makes several dims of one: ml.unmerge(x, Place, (Rows, Cols)).")
+    if not isinstance(dims, tuple | list) or len(dims) < 2:
+        raise DimError(
+            f"unmerge was given {shown(dims)}; it makes several dims of one: ml.unmerge(x, Place, (Rows, Cols))."
+        )
     for part in dims:
         sized("unmerge", part)
     if math.prod(axes.sizes(dims)) != x.shape[axis]:

@@ -24,9 +24,11 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from .. import axes
 from .. import tensor as named
 from ..dims import Dim
-from ..errors import DimError
+from ..errors import DimError, shown
+from ..given import number
 from ..tensor import Tensor
 from .elementwise import rsqrt, square
 
@@ -47,6 +49,7 @@ def moments(x: Tensor, *dims: Dim | str) -> Moments:
         DimError: `x` has no such dim.
     """
     named.array_of("moments", x)
+    axes.find_all("moments", x.dims, dims)
     return _averages(x, dims)
 
 
@@ -66,9 +69,15 @@ def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsil
         DimError: `x` has no such dim, or both dims and moments are given.
     """
     named.array_of("normalize", x)
+    axes.find_all("normalize", x.dims, dims)
+    number("normalize", "epsilon", epsilon)
     if moments is not None and dims:
         raise DimError("normalize was given dims and moments; with the moments given there is nothing to average over.")
-    mean, variance = moments or _averages(x, dims)
+    if moments is not None and (not isinstance(moments, tuple | list) or len(moments) != 2):
+        raise DimError(f"normalize was given the moments {shown(moments)}; they must be a pair, as ml.moments returns.")
+    mean, variance = _averages(x, dims) if moments is None else moments
+    for name, moment in (("mean", mean), ("variance", variance)):
+        named.operand(f"the {name} of normalize", moment)
     return _in((_wide(x) - mean) * rsqrt(variance + epsilon), x.dtype)
 
 

@@ -20,6 +20,7 @@ from .. import tensor as named
 from ..dims import Dim
 from ..errors import DimError
 from ..tensor import Tensor
+from .index import sized
 
 
 def cumsum(x: Tensor, dim: Dim | str) -> Tensor:
@@ -92,6 +93,7 @@ def top_k(x: Tensor, dim: Dim | str, best: Dim) -> tuple[Tensor, Tensor]:
     """
     array = named.array_of("top_k", x)
     axis = axes.find("top_k", x.dims, dim)
+    sized("top_k", best)
     if best.size > x.shape[axis]:
         raise DimError(f"top_k was asked for {best} of {x.dims[axis]}; there are not so many.")
     dims = axes.distinct("The result of top_k", (*x.dims[:axis], best, *x.dims[axis + 1 :]))

@@ -15,11 +15,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.core import Tracer
 
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
-from ..errors import DimError
+from ..errors import DimError, shown
+from ..given import number
 from ..tensor import Tensor
 from .elementwise import where
 from .index import dtype_of, sized
@@ -41,7 +43,7 @@ def normal(key: Any, *dims: Dim, dtype: Any = jnp.float32) -> Any:
         DimError: no key, or a dim without a size.
     """
     shape = _shape("normal", key, dims)
-    return named.result(jax.random.normal(key, shape, dtype_of(dtype)), dims)
+    return named.result(jax.random.normal(key, shape, _floating("normal", dtype)), dims)
 
 
 def uniform(key: Any, *dims: Dim, low: float = 0.0, high: float = 1.0, dtype: Any = jnp.float32) -> Any:
@@ -61,7 +63,11 @@ def uniform(key: Any, *dims: Dim, low: float = 0.0, high: float = 1.0, dtype: An
         DimError: no key, or a dim without a size.
     """
     shape = _shape("uniform", key, dims)
-    return named.result(jax.random.uniform(key, shape, dtype_of(dtype), low, high), dims)
+    number("uniform", "low", low)
+    number("uniform", "high", high)
+    if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
+        raise DimError(f"uniform was given low={low} and high={high}; low must be below high.")
+    return named.result(jax.random.uniform(key, shape, _floating("uniform", dtype), low, high), dims)
 
 
 def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
@@ -80,8 +86,8 @@ def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
         DimError: no key, `x` has no such dim, or a rate that leaves nothing.
     """
     named.array_of("dropout", x)
-    if not 0 <= rate < 1:
-        raise DimError(f"dropout was given the rate {rate!r}; it is the share that is lost, from 0 to below 1.")
+    if not isinstance(number("dropout", "rate", rate), Tracer) and not 0 <= rate < 1:
+        raise DimError(f"dropout was given the rate {shown(rate)}; it is the share that is lost, from 0 to below 1.")
     dims = axes.without(x.dims, axes.find_all("dropout", x.dims, shared) if shared else ())
     kept = named.result(jax.random.bernoulli(key, 1.0 - rate, _shape("dropout", key, dims)), dims)
     return where(kept, x * (1 / (1 - rate)), 0.0)
@@ -107,13 +113,21 @@ def categorical(key: Any, logits: Tensor, classes: Dim | str) -> Any:
     return argmax(logits + named.result(noise, logits.dims), classes)
 
 
+def _floating(what: str, dtype: Any) -> Any:
+    """Returns a dtype of floats."""
+    found = dtype_of(dtype)
+    if not jnp.issubdtype(found, jnp.inexact):
+        raise DimError(f"{what} was given the dtype {found}; it draws floats: give ml.f32, for example.")
+    return found
+
+
 def _shape(what: str, key: Any, dims: tuple[Dim, ...]) -> tuple[int, ...]:
     """Returns the shape to draw, after a look at the key."""
     dtype = getattr(key, "dtype", None)
     # Before keys had a dtype of their own they were arrays of two or four words.
     is_key = dtype is not None and (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32)
     if not is_key or isinstance(key, Tensor):
-        raise DimError(f"{what} was given {key!r} for a key; the first argument is a key, jax.random.key(0).")
+        raise DimError(f"{what} was given {shown(key)} for a key; the first argument is a key, jax.random.key(0).")
     for dim in dims:
         sized(what, dim)
     return axes.sizes(axes.distinct(f"The result of {what}", dims))

@@ -39,6 +39,7 @@ def softmax(x: Tensor, *dims: Dim | str) -> Tensor:
         DimError: `x` has no such dim.
     """
     named.array_of("softmax", x)
+    axes.find_all("softmax", x.dims, dims)
     weights = exp(x - stop_gradient(x).max(*dims))
     return weights / weights.sum(*dims)
 
@@ -57,6 +58,7 @@ def log_softmax(x: Tensor, *dims: Dim | str) -> Tensor:
         DimError: `x` has no such dim.
     """
     named.array_of("log_softmax", x)
+    axes.find_all("log_softmax", x.dims, dims)
     shifted = x - stop_gradient(x).max(*dims)
     return shifted - log(exp(shifted).sum(*dims))
 
@@ -75,6 +77,7 @@ def logsumexp(x: Tensor, *dims: Dim | str) -> Any:
         DimError: `x` has no such dim.
     """
     named.array_of("logsumexp", x)
+    axes.find_all("logsumexp", x.dims, dims)
     largest = stop_gradient(x).max(*dims)
     return largest + log(exp(x - largest).sum(*dims))
 

@@ -15,7 +15,6 @@ known at run time; `ml.split` and `ml.concat` cut a dim into parts and join them
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +25,7 @@ from .. import axes
 from .. import tensor as named
 from ..dims import Dim
 from ..errors import DimError
+from ..given import number, several, whole_number
 from ..tensor import Tensor
 from .index import sized
 from .resized import resized
@@ -50,7 +50,7 @@ def slice(x: Tensor, dim: Dim | str, part: Dim, *, start: int = 0, step: int = 1
     array = named.array_of("slice", x)
     axis = axes.find("slice", x.dims, dim)
     sized("slice", part)
-    first, step = _integer("slice", "start", start, 0), _integer("slice", "step", step, 1)
+    first, step = whole_number("slice", "start", start, 0, DimError), whole_number("slice", "step", step, 1, DimError)
     last = first + (part.size - 1) * step
     if last >= x.shape[axis]:
         raise DimError(
@@ -80,10 +80,11 @@ def pad(x: Tensor, dim: Dim | str, padded: Dim, *, before: int = 0, value: Any =
     array = named.array_of("pad", x)
     axis = axes.find("pad", x.dims, dim)
     sized("pad", padded)
-    before = _integer("pad", "number of positions before", before, 0)
+    before = whole_number("pad", "number of positions before", before, 0, DimError)
     behind = padded.size - x.shape[axis] - before
     if behind < 0:
         raise DimError(f"pad was asked to make {padded} of {x.dims[axis]} with {before} positions before it: too few.")
+    number("pad", "value", value)
     config = [(before, behind, 0) if place == axis else (0, 0, 0) for place in range(len(x.dims))]
     longer = lax.pad(jnp.asarray(array), jnp.asarray(value, x.dtype), config)
     return resized("pad", longer, x.dims, (*x.dims[:axis], padded, *x.dims[axis + 1 :]))
@@ -102,8 +103,7 @@ def stack(parts: Sequence[Any], dim: Dim | str) -> Tensor:
     Raises:
         DimError: no tensors, tensors of different dims, or another size.
     """
-    if not parts:
-        raise DimError("stack was given no tensors to put side by side.")
+    parts = several("stack", parts, 'ml.stack((x, y), "copy")')
     operands = [named.operand("stack", x) for x in parts]
     dims = operands[0][1]
     for position, (_, has) in enumerate(operands):
@@ -140,10 +140,3 @@ def unstack(x: Tensor, dim: Dim | str) -> tuple[Any, ...]:
     return tuple(
         named.result(lax.index_in_dim(array, position, axis, keepdims=False), rest) for position in range(x.shape[axis])
     )
-
-
-def _integer(what: str, option: str, value: Any, least: int) -> int:
-    """Returns an integer that is large enough."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
-        raise DimError(f"{what} was given the {option} {value!r}; it is an integer of at least {least}.")
-    return operator.index(value)

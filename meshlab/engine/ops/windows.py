@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 from .. import axes
 from ..axes import Dims
 from ..dims import Dim
-from ..errors import DimError
+from ..errors import DimError, shown
+from ..given import is_whole, mapping
 
 # Keys are dims or their names.
 Sizes = Mapping[Any, int]
@@ -141,6 +142,8 @@ def become(dims: Dims, slid: Sequence[Window]) -> Dims:
 def _told(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> Iterator[_Told]:
     """Yields what was said for each dim."""
     dims = tuple(dim for dim, _ in sizes)
+    if slide.out is not None:
+        mapping(slide.what, "out", slide.out, '{"height": "height_2"}', DimError)
     for key in slide.out or {}:
         axes.find(f"out of {slide.what}", dims, key)
     strides, dilations = _each(slide, "stride", 1, dims), _each(slide, "dilation", 1, dims)
@@ -163,8 +166,8 @@ def _each(slide: Slide, option: str, default: Any, dims: Dims) -> list[Any]:
 
 def _positive(what: str, option: str, value: Any, dim: Dim) -> int:
     """Returns an integer that is at least 1."""
-    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
-        raise DimError(f"{what} was given the {option} {value!r} along {dim}; it is an integer of at least 1.")
+    if not is_whole(value) or value < 1:
+        raise DimError(f"{what} was given the {option} {shown(value)} along {dim}; it is an integer of at least 1.")
     return operator.index(value)
 
 
@@ -179,7 +182,7 @@ def _pads(what: str, told: _Told, size: int) -> Pair:
     if isinstance(padding, tuple | list) and len(padding) == 2 and all(isinstance(p, int) and p >= 0 for p in padding):
         return padding[0], padding[1]
     raise DimError(
-        f'{what} was given the padding {padding!r} along {told.dim}; it is "SAME", "VALID", or how many positions '
+        f'{what} was given the padding {shown(padding)} along {told.dim}; it is "SAME", "VALID", or how many positions '
         "stand before and behind: (1, 1)."
     )
 

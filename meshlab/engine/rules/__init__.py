@@ -9,6 +9,7 @@ from . import indexing as indexing
 from . import linear_algebra as linear_algebra
 from . import marks as marks
 from . import ordering as ordering
+from . import ragged as ragged
 from . import random as random
 from . import reducing as reducing
 from . import scattering as scattering

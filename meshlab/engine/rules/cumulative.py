@@ -16,7 +16,6 @@ from jax import lax
 
 from ..code import Operation
 from .local import Device, Local, local_form
-from .neutral import without_padding
 from .table import Factors, Facts, rule
 from .traits import FIRST, NOWHERE, opaque
 
@@ -43,7 +42,8 @@ def _cumulative(operation: Operation, facts: Facts) -> Factors:
 def _go_on(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     axis, reverse = local.params["axis"], local.params["reverse"]
     split = local.split(axis)
-    (own,) = local.run([without_padding(device, local, operands[0], axis)], device.sizes)
+    # What runs through one element is that element, which others may send as well.
+    (own,) = local.run(operands, device.sizes) if operands[0].shape[axis] != 1 else operands
     last = lax.slice_in_dim(own, 0, 1, axis=axis) if reverse else lax.slice_in_dim(own, -1, None, axis=axis)
     ends = device.all_gather(last, split, axis)
     (so_far,) = local.run([ends], device.sizes)

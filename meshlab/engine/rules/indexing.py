@@ -25,9 +25,14 @@ from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, constant, linear_in, moving, updating
 
 
-@rule("iota", traits=constant())
-def _iota(_operation: Operation, facts: Facts) -> Factors:
+@rule("iota", "empty", "empty2", traits=constant())
+def _made(_operation: Operation, facts: Facts) -> Factors:
     return Factors((), (tuple(range(len(facts.results[0]))),))
+
+
+@local_params("empty")
+def _empty_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
+    return params | {"shape": results[0]}
 
 
 def _cut(array: Shape, part: Shape) -> tuple[tuple[int, ...], frozenset[int], frozenset[int]]:

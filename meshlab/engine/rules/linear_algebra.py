@@ -79,6 +79,5 @@ def _tridiagonal_solve(_operation: Operation, facts: Facts) -> Factors:
     return Factors((diagonal, diagonal, diagonal, axes), (axes,), whole=frozenset((rank - 2,)))
 
 
-without_rule("ragged_dot_general", traits=opaque(linear=linear_in({0}, {1}), multiplies=matmuls.of_ragged_dot))
 # `jax.nn.scaled_matmul`, of narrow floats, which are rounded at every step.
 without_rule("scaled_matmul_wrapper", traits=_factorizing(matmuls.of_rows))

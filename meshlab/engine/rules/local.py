@@ -50,6 +50,10 @@ class Device(Protocol):
         """What the device `distance` parts before this one gives; zeros where there is none and it does not wrap."""
         ...
 
+    def mirrored(self, x: Any, axes: Axes) -> Any:
+        """What the device gives that has as many parts behind it as this one has before it."""
+        ...
+
 
 @dataclasses.dataclass(frozen=True)
 class Local:

@@ -2,8 +2,8 @@
 
     a running sum from behind, of 10 elements in parts of 3: [1 1 1 | 1 1 1 | 1 1 1 | 1 ? ?]      ? must count as 0
 
-Where an axis is padded, the last parts hold elements that are none. A local form that joins all that it has first makes
-those neutral.
+Where an axis is padded, the last parts hold elements that are none. Before an operation joins all that it has, those
+are made neutral (`padding`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ import math
 from typing import Any
 
 import jax.numpy as jnp
-from jax import lax
+import numpy as np
 
-from .local import Device, Local
+from ..code import Literal, Operation
+from ..jax_compat import reducer
 from .traits import TRAITS
+
+# Reductions to which the same number may come once more, and those to which one number may.
+_IDEMPOTENT = ("max", "min", "and", "or")
+_NEUTRAL = {"add": 0, "mul": 1, "xor": 0}
 
 
 def neutral(name: str, dtype: Any) -> Any:
@@ -39,11 +44,11 @@ def neutral(name: str, dtype: Any) -> Any:
     return jnp.asarray(limits.max if joins == "min" else limits.min, dtype)
 
 
-def without_padding(device: Device, local: Local, block: Any, axis: int) -> Any:
-    """Returns a block of the first operand, what is padded on an axis made neutral; the block itself if nothing is."""
-    split, size = local.split(axis), local.operand_shapes[0][axis]
-    count = block.shape[axis]
-    if not split or count * math.prod(device.sizes[a] for a in split) == size:
-        return block
-    places = device.index(split) * count + lax.broadcasted_iota(jnp.int32, block.shape, axis)
-    return jnp.where(places < size, block, neutral(local.operation.name, block.dtype))
+def idle(operation: Operation) -> bool:
+    """Whether it changes nothing if a reduction by a function of its own (`jaxpr`) meets its start once more."""
+    body = reducer(operation.equation)
+    start = operation.inputs[-1]
+    if len(body.equations) != 1 or not isinstance(start, Literal) or set(body.equations[0].invars) != set(body.invars):
+        return False
+    name = body.equations[0].primitive.name
+    return name in _IDEMPOTENT or (name in _NEUTRAL and bool(np.all(start.value == _NEUTRAL[name])))

@@ -18,7 +18,7 @@ from jax import lax
 
 from ..code import Operation
 from .local import Device, Local, local_form
-from .neutral import without_padding
+from .rank import to_rank
 from .table import Factors, Facts, rule
 from .traits import NOWHERE, opaque
 
@@ -35,33 +35,17 @@ def _argmax(operation: Operation, facts: Facts) -> Factors:
 @local_form("argmin", told="the place of the least value over {dims} is looked for", padded=True)
 def _first_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     """The place of the greatest of the devices' greatest; of several the first."""
-    (axis,) = local.params["axes"]
-    block = without_padding(device, local, operands[0], axis)
+    ((axis,), (block,)) = local.params["axes"], operands
     split, size = local.split(axis), block.shape[axis]
+    kind, over = local.operation.name[-3:], tuple(sorted(split))
     (place,) = local.run([block], device.sizes)
-    value = jnp.take_along_axis(block, jnp.expand_dims(place, axis), axis).squeeze(axis)
-    rank = _rank(value, least=local.operation.name == "argmin")
-    best = device.all_reduce(rank, tuple(sorted(split)), "max")
+    # As `reduce_max` asks for it: where a program takes both, it is sent once.
+    rank = to_rank({"max": lax.reduce_max, "min": lax.reduce_min}[kind](block, (axis,)), kind)
+    best = device.all_reduce(rank, over, kind)
     wide = jnp.promote_types(place.dtype, jnp.int32) if jnp.issubdtype(place.dtype, jnp.signedinteger) else jnp.uint32
     index = place.astype(wide) + (device.index(split) * size).astype(wide)
     index = jnp.where(rank == best, index, jnp.asarray(local.operand_shapes[0][axis], wide))
-    return [device.all_reduce(index, tuple(sorted(split)), "min").astype(place.dtype)]
-
-
-def _rank(value: Any, least: bool) -> Any:
-    """Integers in the order of numbers, or in the opposite order; what is no number is above all, as argmax has it."""
-    if value.dtype == bool:
-        value = value.astype(jnp.uint8)
-    if jnp.issubdtype(value.dtype, jnp.integer):
-        return ~value if least else value
-    # Both zeros are equal, and narrow floats are as well compared as 32 bits.
-    value = jnp.where(value == 0, jnp.zeros_like(value), value).astype(jnp.promote_types(value.dtype, jnp.float32))
-    signed = jnp.int64 if value.dtype == jnp.float64 else jnp.int32
-    bits = lax.bitcast_convert_type(value, signed)
-    most = jnp.iinfo(signed).max
-    # Of negative floats the order of the bits is turned around.
-    rank = jnp.where(bits < 0, bits ^ most, bits)
-    return jnp.where(jnp.isnan(value), most, ~rank if least else rank)
+    return [device.all_reduce(index, over, "min").astype(place.dtype)]
 
 
 @rule("top_k", traits=opaque(linear=NOWHERE, multiplies=None, joins="max"))
@@ -80,7 +64,7 @@ def _top_k(operation: Operation, facts: Facts) -> Factors:
 def _top_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     """The k greatest of each device's k greatest, or of all that it has."""
     axis = local.params["axis"] % operands[0].ndim
-    block = without_padding(device, local, operands[0], axis)
+    (block,) = operands
     split, size = local.split(axis), block.shape[axis]
     values, places = local.run([block], device.sizes, k=min(local.params["k"], size))
     places += (device.index(split) * size).astype(places.dtype)

@@ -16,9 +16,10 @@ import jax.numpy as jnp
 from ..code import Operation
 from .local import Device, Local, bind, local_form
 from .matmuls import of_dot
-from .neutral import without_padding
+from .neutral import idle
+from .rank import extreme
 from .table import NONE, Factors, Facts, rule
-from .traits import multiplying, reducing
+from .traits import NOWHERE, multiplying, opaque, reducing
 
 
 def _reduced(operation: Operation, facts: Facts) -> tuple[tuple[int, ...], tuple[int, ...], frozenset[int]]:
@@ -48,7 +49,7 @@ def _extremum(operation: Operation, facts: Facts) -> Factors:
 def _extremum_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     """The extreme of the devices' extremes: there is no partial maximum, so an all-reduce follows at once."""
     axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
-    return [device.all_reduce(r, axes, local.operation.name[-3:]) for r in local.run(operands, device.sizes)]
+    return [extreme(device, own, axes, local.operation.name[-3:]) for own in local.run(operands, device.sizes)]
 
 
 @rule("reduce_prod", traits=reducing("product", library=False))
@@ -66,15 +67,32 @@ def _joined(operation: Operation, facts: Facts) -> Factors:
 def _join_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     """Of truth values the least is "and", the greatest "or"; anything else is gathered, and joined everywhere."""
     axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
-    (block,) = operands
-    for axis in local.params["axes"]:
-        block = without_padding(device, local, block, axis)
-    (result,) = local.run([block], device.sizes)
+    (result,) = local.run(operands, device.sizes)
     extremum = {"reduce_and": "min", "reduce_or": "max"}.get(local.operation.name)
     if result.dtype == bool and extremum:
         return [device.all_reduce(result, axes, extremum)]
     gathered = device.all_gather(jnp.expand_dims(result, 0), axes, 0)
     return bind(local.operation, [gathered], local.params | {"axes": (0,)})
+
+
+@rule("reduce", traits=opaque(linear=NOWHERE, multiplies=None))
+def _reduced_by(operation: Operation, facts: Facts) -> Factors:
+    """A reduction by a function of its own: what each device makes is joined by it, if that meets its start again."""
+    gone = frozenset(operation.params["dimensions"])
+    axes = tuple(range(len(facts.results[0]) + len(gone)))
+    kept = tuple(i for i in axes if i not in gone)
+    joined = gone if idle(operation) else NONE
+    arrays = len(facts.operands) // 2
+    operands = (*(axes,) * arrays, *((),) * arrays)
+    return Factors(operands, (kept,) * len(facts.results), exchanged=joined, whole=gone - joined)
+
+
+@local_form("reduce", told="the elements of {dims} are joined")
+def _join_reduced(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    axes = tuple(sorted(a for axis in local.params["dimensions"] for a in local.split(axis)))
+    (own,), (_, start) = local.run(operands, device.sizes), operands
+    gathered = device.all_gather(jnp.expand_dims(own, 0), axes, 0)
+    return bind(local.operation, [gathered, start], local.params | {"dimensions": (0,)})
 
 
 @rule("dot_general", traits=multiplying(of_dot))

@@ -1,17 +1,24 @@
 """Rules of operations that move axes about: transpose, broadcast, reshape, slice, pad, concatenate, sort.
 
-An axis that is kept in full runs through; one that is cut, joined or reordered inside must be whole, and what comes out
-is a new axis with a name of its own.
+An axis that is kept in full runs through, and so does one that is reversed, or of which little is cut off. One that is
+joined or reordered inside must be whole, and what comes out is a new axis with a name of its own.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..code import Operation
-from .table import Factors, Facts, Shape, local_params, rule
+import jax.numpy as jnp
+from jax import lax
+
+from ..code import Literal, Operation
+from .gathering import addable, combined
+from .halo import Slide
+from .local import Device, Local, local_form
+from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, bitcasting, broadcasting, concatenating, linear_in, moving, opaque
 
 _ONE = frozenset((0,))
@@ -102,42 +109,119 @@ def _reshape_local(params: dict[str, Any], _operands: tuple[Shape, ...], results
     return params | {"new_sizes": results[0], "sharding": None}
 
 
-def _kept(facts: Facts, cut: list[bool], operands: int = 1) -> Factors:
-    """Axes run through, but for those that are cut: there operand and result have factors of their own."""
-    rank = len(cut)
-    result = tuple(i + rank if c else i for i, c in enumerate(cut))
-    whole = frozenset(f for i, c in enumerate(cut) if c for f in (i, i + rank))
-    scalars = ((),) * (len(facts.operands) - operands)
-    return Factors((tuple(range(rank)),) * operands + scalars, (result,) * len(facts.results), whole=whole)
+def _cut(facts: Facts, slides: Sequence[Slide | None]) -> Factors:
+    """Axes run through, but for those along which something is cut off or added.
+
+    There operand and result have factors of their own, which are whole; or one, split, where devices need little of
+    their neighbours: what they get is at most a quarter of the axis, while gathering would bring them half of it.
+    """
+    rank = len(slides)
+    apart = [s is not None and (facts.uniform[0] or not _is_near(s)) for s in slides]
+    near = {i: s for i, s in enumerate(slides) if s is not None and not apart[i]}
+    result = tuple(i + rank if apart[i] else i for i in range(rank))
+    scalars = ((),) * (len(facts.operands) - 1)
+    return Factors(
+        (tuple(range(rank)), *scalars),
+        (result,),
+        exchanged=frozenset(i for i, slide in near.items() if slide.reaches),
+        whole=frozenset(f for i in range(rank) if apart[i] for f in (i, i + rank)),
+        limits={i: slide.most_parts for i, slide in near.items()},
+    )
+
+
+def _is_near(slide: Slide) -> bool:
+    most = slide.most_parts
+    reach = slide.reach(most)
+    return most > 1 and 4 * (reach.left + reach.right) <= slide.size
+
+
+def _sliced(params: Mapping[str, Any], before: Shape, after: Shape) -> list[Slide | None]:
+    """For each axis along which a slice leaves something out, the elements that it takes, as windows of one."""
+    strides = params["strides"] or (1,) * len(before)
+    options = zip(before, after, params["start_indices"], strides, strict=True)
+    return [Slide(a, b, 1, stride, before=-start) if a != b else None for a, b, start, stride in options]
+
+
+def _padded(params: Mapping[str, Any], before: Shape, after: Shape) -> list[Slide | None]:
+    """For each axis along which something is added or cut off, what stands in each place, as windows of one."""
+    options = zip(before, after, params["padding_config"], strict=True)
+    return [Slide(a, b, 1, 1, gap + 1, low) if any((low, high, gap)) else None for a, b, (low, high, gap) in options]
 
 
 @rule("slice", traits=moving(linear=FIRST, reads_part=True, keeps=False))
-def _slice(_operation: Operation, facts: Facts) -> Factors:
-    return _kept(facts, [a != b for a, b in zip(facts.operands[0], facts.results[0], strict=True)])
+def _slice(operation: Operation, facts: Facts) -> Factors:
+    slides = _sliced(operation.params, facts.operands[0], facts.results[0])
+    made = _cut(facts, slides)
+    if not facts.little:
+        return made
+    found = addable(operation, frozenset(i for i, slide in enumerate(slides) if slide and i in made.whole), True)
+    is_bool = operation.equation.invars[0].aval.dtype == bool
+    return dataclasses.replace(
+        made, summed=NONE if is_bool else found, exchanged=made.exchanged | found, whole=made.whole - found
+    )
 
 
 @local_params("slice")
-def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], results: tuple[Shape, ...]):
-    # An axis that is kept in full ends where the shard ends; any other is whole here.
-    limits = tuple(
-        size if start == 0 and size == kept else limit
-        for size, kept, start, limit in zip(
-            operands[0], results[0], params["start_indices"], params["limit_indices"], strict=True
-        )
-    )
-    return params | {"limit_indices": limits}
+def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], _results: tuple[Shape, ...]):
+    limits = zip(params["limit_indices"], operands[0], strict=True)
+    return params | {"limit_indices": tuple(min(limit, size) for limit, size in limits)}
+
+
+@local_form("slice", told="elements are taken along {dims}")
+def _slice_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    """Elements that are near come from neighbours; of a few that are not, those who have them are asked."""
+    (block,), params = operands, local.params
+    starts, strides = list(params["start_indices"]), list(params["strides"] or (1,) * operands[0].ndim)
+    limits = [min(limit, size) for limit, size in zip(params["limit_indices"], block.shape, strict=True)]
+    mine, over = jnp.asarray(True), ()
+    for axis, slide in enumerate(_sliced(params, local.operand_shapes[0], local.result_shapes[0])):
+        split, size = local.split(axis), block.shape[axis]
+        if slide is None or not split:
+            continue
+        if _is_near(slide):
+            block, _ = slide.covered(device, block, axis, split)
+        else:
+            places = starts[axis] + jnp.arange(slide.windows) * strides[axis] - device.index(split) * size
+            block, strides[axis] = jnp.take(block, places, axis, mode="clip"), 1
+            mine &= lax.expand_dims((places >= 0) & (places < size), [i for i in range(block.ndim) if i != axis])
+            over += split
+        starts[axis], limits[axis] = 0, block.shape[axis]
+    found = lax.slice(block, starts, limits, strides)
+    return [combined(device, found, mine, over) if over else found]
 
 
 @rule("pad", traits=moving(linear=linear_in({0, 1}), reads_part=False, keeps=False))
 def _pad(operation: Operation, facts: Facts) -> Factors:
-    return _kept(facts, [tuple(c) != (0, 0, 0) for c in operation.params["padding_config"]])
+    return _cut(facts, _padded(operation.params, facts.operands[0], facts.results[0]))
+
+
+@local_form("pad", told="{dims} is padded or cut")
+def _pad_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    (block, filler), config = operands, list(local.params["padding_config"])
+    number = local.operation.inputs[1]
+    fill = None if isinstance(number, Literal) and number.is_zero else filler
+    for axis, slide in enumerate(_padded(local.params, local.operand_shapes[0], local.result_shapes[0])):
+        if slide is not None and local.split(axis):
+            block, around = slide.covered(device, block, axis, local.split(axis), fill=fill)
+            config[axis] = (*around, config[axis][2])
+    return [lax.pad(block, filler, config)]
 
 
 @rule("rev", traits=moving(linear=FIRST, reads_part=False, keeps=False))
 def _reverse(operation: Operation, facts: Facts) -> Factors:
-    rank = len(facts.operands[0])
-    axes = tuple(range(rank))
-    return Factors((axes,), (axes,), whole=frozenset(operation.params["dimensions"]))
+    """What comes last comes first: the parts change places, each turned round. One number everywhere is as it was."""
+    axes = tuple(range(len(facts.operands[0])))
+    turned = NONE if facts.uniform[0] else frozenset(operation.params["dimensions"])
+    return Factors((axes,), (axes,), exchanged=turned)
+
+
+@local_form("rev", told="{dims} is reversed")
+def _reverse_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+    (block,), axes = operands, local.params["dimensions"]
+    # One element is reversed already: others may send it as well.
+    long = tuple(axis for axis in axes if block.shape[axis] != 1)
+    turned = lax.rev(block, long) if long else block
+    return [device.mirrored(turned, tuple(a for axis in axes for a in local.split(axis)))]
 
 
 @rule("concatenate", traits=concatenating())

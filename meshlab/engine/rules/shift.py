@@ -16,15 +16,17 @@ from jax import lax
 
 from ..code import Operation
 from .local import Device, Local, local_form
-from .table import Factors, Facts, rule
+from .table import NONE, Factors, Facts, rule
 from .traits import FIRST, opaque
 
 
 @rule("shift", traits=opaque(linear=FIRST, multiplies=None))
 def _shift(operation: Operation, facts: Facts) -> Factors:
-    axes = tuple(range(len(facts.operands[0])))
-    exchanged = frozenset((operation.params["axis"],))
-    return Factors((axes,), (axes,), exchanged=exchanged, through=frozenset((0,)))
+    axes, along, through = tuple(range(len(facts.operands[0]))), frozenset((operation.params["axis"],)), frozenset((0,))
+    if not facts.uniform[0]:
+        return Factors((axes,), (axes,), exchanged=along, through=through)
+    # One number everywhere is itself again around the end; in front of zeros it is made where it is needed.
+    return Factors((axes,), (axes,), whole=NONE if operation.params["wrap"] else along, through=through)
 
 
 @local_form("shift", told="{dims} is shifted")

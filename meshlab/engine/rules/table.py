@@ -87,12 +87,14 @@ class Facts:
         results: the results' shapes.
         zeros: for each operand, whether it is known to be zero everywhere.
         uniform: for each operand, whether it is known to hold one number everywhere.
+        little: whether it takes so little of its operand that this had better stay where it is (`pieces`).
     """
 
     operands: tuple[Shape, ...]
     results: tuple[Shape, ...]
     zeros: tuple[bool, ...]
     uniform: tuple[bool, ...]
+    little: bool = False
 
 
 Rule = Callable[[Operation, Facts], Factors]

@@ -21,17 +21,15 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..code import Literal, Operation
-from ..jax_compat import reducer
+from ..code import Operation
 from .halo import Pair, Slide
 from .local import Device, Local, local_form
+from .neutral import idle
+from .rank import extreme
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, NOWHERE, opaque
 
 _EXTREMES = ("reduce_window_max", "reduce_window_min")
-# Reductions to which the same number may come once more, and those to which one number may.
-_IDEMPOTENT = ("max", "min", "and", "or")
-_NEUTRAL = {"add": 0, "mul": 1, "xor": 0}
 
 
 def _slides(params: dict[str, Any], before: Shape, after: Shape) -> list[Slide]:
@@ -103,21 +101,11 @@ def _extremes(operation: Operation, facts: Facts) -> Factors:
 def _reductions(operation: Operation, facts: Facts) -> Factors:
     slides = _slides(operation.params, facts.operands[0], facts.results[0])
     made = _factors(facts, slides, free=all(facts.uniform))
-    if _idle(operation):
+    if idle(operation):
         return made
     # What a start that changes the result does beyond the ends is known to the compiler alone.
     beyond = frozenset(axis for axis, slide in enumerate(slides) if slide.beyond)
     return dataclasses.replace(made, exchanged=made.exchanged - beyond, whole=made.whole | beyond)
-
-
-def _idle(operation: Operation) -> bool:
-    """Whether it changes nothing if a reduction meets its start once more."""
-    body = reducer(operation.equation)
-    start = operation.inputs[-1]
-    if len(body.equations) != 1 or not isinstance(start, Literal) or set(body.equations[0].invars) != set(body.invars):
-        return False
-    name = body.equations[0].primitive.name
-    return name in _IDEMPOTENT or (name in _NEUTRAL and bool(np.all(start.value == _NEUTRAL[name])))
 
 
 @rule("select_and_gather_add", traits=opaque(linear=FIRST, multiplies=None))
@@ -208,7 +196,7 @@ def _extremes_of_own_windows(device: Device, local: Local, operands: Sequence[An
     blocks, padding = _covered(device, local, slides, [(operands[0], fill)], full)
     results = _run(device, local, blocks, padding)
     over = tuple(sorted(a for axis in full for a in local.split(axis)))
-    return [device.all_reduce(r, over, kind) for r in results] if over else results
+    return [extreme(device, own, over, kind) for own in results] if over else results
 
 
 @local_form("reduce_window", told="windows slide along {dims}")

@@ -6,7 +6,7 @@
 import { Channel } from "./channel.js";
 import { drawCollectives } from "./collectives.js";
 import { drawCommunication } from "./communication.js";
-import { drawComparison } from "./comparison.js";
+import { drawComparison, isSearching } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
 import { bytes, seconds, signedBytes, signedSeconds } from "./format.js";
 import { axesAfter, chipOf, dropIntent, nextLegal, verdict, zoneName, zonesOf } from "./hand.js";
@@ -119,11 +119,10 @@ export class Board {
     redraw(panels.mesh, drawMesh(this));
     redraw(panels.communication, drawCommunication(this));
     redraw(panels.collectives, drawCollectives(view));
-    redraw(panels.comparison, drawComparison(this));
   }
 
   /**
-   * Draws what depends on the machine; how the mesh lies only where it lies otherwise now, for that is a large picture.
+   * Draws what may follow a drop; how the mesh lies only where it lies otherwise now, for that is a large picture.
    * @param {boolean} [anew] draws all of it: a choice that was refused is to go back to what it was
    */
   drawCosts(anew = false) {
@@ -136,6 +135,8 @@ export class Board {
     this.machine = machine;
     redraw(panels.time, drawTime(this));
     redraw(panels.memory, drawMemory(this));
+    panels.comparison.setAttribute("aria-busy", String(isSearching(view)));
+    redraw(panels.comparison, drawComparison(this));
   }
 
   drawJob() {

@@ -23,7 +23,7 @@ export class Channel {
     this.silent = false;
     this.view = Math.random().toString(36).slice(2, 8);
     this.count = 0;
-    /** @type {Map<string, {resolve: (answer: Answer | null) => void, timer: number}>} */
+    /** @type {Map<string, {resolve: (answer: Answer | null) => void, timer: ReturnType<typeof setTimeout>}>} */
     this.waiting = new Map();
     this.previewing = false;
     /** @type {(() => void) | null} */
@@ -81,7 +81,7 @@ export class Channel {
     this.count += 1;
     const id = `${this.view}-${this.count}`;
     return new Promise((resolve) => {
-      const timer = window.setTimeout(() => this.silence(), PATIENCE);
+      const timer = setTimeout(() => this.silence(), PATIENCE);
       this.waiting.set(id, { resolve, timer });
       try {
         this.model.send({ v: 1, kind, id, base_rev: this.model.get("rev"), op, args });
@@ -91,13 +91,16 @@ export class Channel {
     });
   }
 
-  /** @param {Answer} answer */
+  /**
+   * Whatever Python says shows that it answers: also what comes too late for whoever asked, who has been told so.
+   * @param {Answer} answer
+   */
   receive(answer) {
+    this.heard();
     const asked = this.waiting.get(answer?.id);
     if (!asked) return;
     clearTimeout(asked.timer);
     this.waiting.delete(answer.id);
-    this.heard();
     asked.resolve(answer);
   }
 

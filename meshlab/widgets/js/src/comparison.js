@@ -1,6 +1,6 @@
 // @ts-check
 /** The layout that the solver found, beside the one on the board: a table, and a chart on one scale. */
-import { barRow, solid, stack } from "./bars.js";
+import { barRow, labelled, solid, stack } from "./bars.js";
 import { h, prose } from "./dom.js";
 import { bytes, exact, percent } from "./format.js";
 
@@ -16,6 +16,7 @@ import { bytes, exact, percent } from "./format.js";
  */
 export function drawComparison(board) {
   const { comparison } = board.view;
+  // Not disabled while it searches: what is asked for last counts, and the focus stays where Escape cancels.
   /** @type {(objective: string, label: string) => HTMLElement} */
   const button = (objective, label) =>
     h(
@@ -25,7 +26,6 @@ export function drawComparison(board) {
         class: "mlb-button",
         "data-key": `auto:${objective}`,
         "data-auto": objective,
-        disabled: comparison?.phase === "searching",
         onclick: () => board.send("auto", { objective }),
       },
       label,
@@ -35,6 +35,19 @@ export function drawComparison(board) {
     { class: "mlb-tools" },
     button("traffic", "Find least traffic"),
     button("memory", "Find least memory"),
+    isSearching(board.view) &&
+      h(
+        "button",
+        {
+          type: "button",
+          class: "mlb-button",
+          "data-key": "cancel_auto",
+          "data-op": "cancel_auto",
+          title: "Escape",
+          onclick: () => cancelSearch(board),
+        },
+        "◼ Cancel",
+      ),
     comparison?.rows &&
       h(
         "button",
@@ -51,6 +64,22 @@ export function drawComparison(board) {
   return [tools, ...drawFound(board.view)];
 }
 
+/**
+ * @param {View} view
+ * @returns {boolean}
+ */
+export function isSearching(view) {
+  return view.comparison?.phase === "searching";
+}
+
+/**
+ * @param {Board} board
+ */
+export async function cancelSearch(board) {
+  const answer = await board.send("cancel_auto");
+  if (answer?.kind === "ack") board.say("The search was cancelled.");
+}
+
 const NOTHING_YET =
   "Auto finds the layout of dims on mesh axes that provably sends, or holds, the fewest bytes, and sets it beside yours.";
 
@@ -61,8 +90,13 @@ const NOTHING_YET =
 function drawFound(view) {
   const { comparison } = view;
   if (!comparison) return [h("p", { class: "mlb-none" }, NOTHING_YET)];
-  if (comparison.phase === "searching")
-    return [h("p", { class: "mlb-none" }, `Searching for the least ${comparison.objective} …`)];
+  const { objective, phase } = comparison;
+  if (phase === "searching") {
+    const searching = `Searching for the least ${objective} …`;
+    return [h("div", { class: "mlb-progress" }, h("progress", { "aria-label": searching }), h("span", {}, searching))];
+  }
+  if (phase === "cancelled")
+    return [h("p", { class: "mlb-none" }, `The search for the least ${objective} was cancelled. ${comparison.error}`)];
   if (!comparison.rows) return [h("p", { class: "mlb-error" }, "✕ ", prose(comparison.error))];
   return [
     drawTable(comparison.rows),
@@ -70,6 +104,8 @@ function drawFound(view) {
     h("p", { class: "mlb-foot" }, prose(`Least ${comparison.objective}: ${comparison.proof}.`)),
   ];
 }
+
+const FOLLOWS = "is being worked out";
 
 /**
  * Draws what the objective minimises: the bytes sent, by mesh axis, or those held at most.
@@ -81,17 +117,18 @@ function drawFound(view) {
 function drawChart(view, rows, objective) {
   const held = objective === "memory";
   /** @type {(row: Row) => number} */
-  const count = (row) => (held ? row.peak : row.bytes);
+  const count = (row) => (held ? (row.peak ?? 0) : row.bytes);
   const most = Math.max(1, ...rows.map(count));
   /** @type {(row: Row) => HTMLElement} */
-  const bar = (row) => (held ? solid("mlb-argument", row.peak, most) : stack(view, row.by_axis, most));
+  const bar = (row) => (held ? solid("mlb-argument", count(row), most) : stack(view, row.by_axis, most));
+  /** @type {(row: Row) => HTMLElement} */
+  const line = (row) =>
+    held && row.peak === null
+      ? labelled(row.name, bar(row), "…", FOLLOWS, { "data-row": row.key })
+      : barRow(row.name, bar(row), count(row), { "data-row": row.key });
   return [
     h("h4", {}, held ? "each device holds, at most" : "each device sends, per step"),
-    h(
-      "ul",
-      { class: "mlb-bars", "data-chart": "comparison" },
-      rows.map((row) => barRow(row.name, bar(row), count(row), { "data-row": row.key })),
-    ),
+    h("ul", { class: "mlb-bars", "data-chart": "comparison" }, rows.map(line)),
   ];
 }
 
@@ -139,8 +176,11 @@ function drawTable(rows) {
       ),
       line(
         "holds, at most",
-        (row) => bytes(row.peak),
-        (row) => `${exact(row.peak)} bytes at the fullest moment, counted from the plan, not measured`,
+        (row) => (row.peak === null ? "…" : bytes(row.peak)),
+        (row) =>
+          row.peak === null
+            ? FOLLOWS
+            : `${exact(row.peak)} bytes at the fullest moment, counted from the plan, not measured`,
       ),
     ),
   );

@@ -2,10 +2,11 @@
 /**
  * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
  * drops, Escape lets go; Delete takes a dim off its axis; Ctrl+Z and Ctrl+Shift+Z undo and redo. Without a chip in
- * hand, arrows go from chip to chip.
+ * hand, arrows go from chip to chip, and Escape cancels a search.
  *
  * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
  */
+import { cancelSearch, isSearching } from "./comparison.js";
 import { TRAY } from "./hand.js";
 
 /** @typedef {import("./board.js").Board} Board */
@@ -41,6 +42,10 @@ function handled(board, event, command) {
   if (event.key === "Escape" && board.hand) {
     board.drag.clear();
     board.letGo();
+    return true;
+  }
+  if (event.key === "Escape" && isSearching(board.view)) {
+    cancelSearch(board);
     return true;
   }
   const chip = /** @type {HTMLElement | null} */ (target.closest(".mlb-chip"));

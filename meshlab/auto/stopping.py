@@ -1,0 +1,76 @@
+"""Stopping a search before it has ended.
+
+    >>> cancel = threading.Event()
+    >>> ml.auto.layout(program, mesh, cancel=cancel)      # raises Cancelled soon after cancel.set()
+
+A search looks at `cancel` between any two plans and programs. The solver is another process, which PuLP starts and does
+not hand out: a search that is cancelled meanwhile ends at once, and what the solver says later is dropped.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from ..engine.errors import MeshlabError
+
+# Seconds after which it is looked again whether to stop, while the solver works.
+_LOOK = 0.02
+
+
+class Cancel(Protocol):
+    """What can be asked to stop, such as a `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        ...
+
+
+class Cancelled(MeshlabError):
+    """A search was stopped before it had ended."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Watch:
+    """Watches whether a search is to stop; without `cancel` it never is."""
+
+    cancel: Cancel | None = None
+
+    def check(self):
+        """Raises `Cancelled` where it is time to stop."""
+        if self.cancel is not None and self.cancel.is_set():
+            raise Cancelled("layout() was cancelled before it had found the best layout.")
+
+    def through(self, work: Callable[[], Any]) -> None:
+        """Does some work, or leaves it to itself where the search is cancelled meanwhile.
+
+        Args:
+            work: it keeps what it needs for as long as it runs.
+
+        Raises:
+            Cancelled: the search was cancelled.
+        """
+        self.check()
+        if self.cancel is None:
+            work()
+            return
+        ended, raised = threading.Event(), []
+
+        def run():
+            try:
+                work()
+            except BaseException as error:
+                raised.append(error)
+            finally:
+                ended.set()
+
+        threading.Thread(target=run, name="meshlab-solver", daemon=True).start()
+        while not ended.wait(_LOOK):
+            self.check()
+        if raised:
+            raise raised[0]
+
+
+NEVER = Watch()

@@ -1,0 +1,148 @@
+"""What is handed in from outside: the checks that public functions share.
+
+    count = whole_number("slice", "start", start, least=0)
+    pad = flag("plan()", "pad", pad)
+
+Each returns what it was given in the one form that the code behind it knows, or refuses it, and names the function, the
+argument, what was found and what to give instead. `bool` is an `int` to Python, and a float or a text that looks like a
+number is no number of anything here.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
+from .errors import DimError, MeshlabError, closest, shown
+
+_DTYPES = (
+    "float32",
+    "float16",
+    "bfloat16",
+    "float64",
+    "int32",
+    "int16",
+    "int8",
+    "int64",
+    "uint32",
+    "uint16",
+    "uint8",
+    "bool",
+)
+
+
+def is_whole(value: Any) -> bool:
+    """Says whether something is an integer, and no truth value."""
+    if isinstance(value, bool | np.bool_ | Tracer) or not hasattr(value, "__index__"):
+        return False
+    try:
+        operator.index(value)
+    except TypeError:  # an array of several numbers has `__index__` too
+        return False
+    return True
+
+
+def whole_number(what: str, name: str, value: Any, least: int | None = None, error: type = MeshlabError) -> int:
+    """Returns an integer.
+
+    Raises:
+        MeshlabError: it is none, or below `least`.
+    """
+    if not is_whole(value) or (least is not None and operator.index(value) < least):
+        wanted = "an integer" if least is None else f"an integer of at least {least}"
+        raise error(f"{what} was given the {name} {shown(value)}; it must be {wanted}.")
+    return operator.index(value)
+
+
+def flag(what: str, name: str, value: Any, error: type = MeshlabError) -> bool:
+    """Returns True or False.
+
+    Raises:
+        MeshlabError: it is neither.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise error(f"{what} was given {name}={shown(value)}; it must be True or False.")
+    return bool(value)
+
+
+def number(what: str, name: str, value: Any, error: type = DimError) -> Any:
+    """Returns a number, or a scalar that is computed.
+
+    Raises:
+        MeshlabError: it is none, or is not a number (nan).
+    """
+    is_scalar = hasattr(value, "dtype") and hasattr(value, "shape") and not value.shape
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not (is_scalar or is_number) or (is_number and math.isnan(value)):
+        raise error(f"{what} was given the {name} {shown(value)}; it must be a number.")
+    return value
+
+
+def function(what: str, value: Any, instead: str, error: type = MeshlabError) -> Any:
+    """Returns something that can be called.
+
+    Raises:
+        MeshlabError: it cannot.
+    """
+    if not callable(value):
+        raise error(f"{what} was given {shown(value)} for its function; write {instead}.")
+    return value
+
+
+def mapping(what: str, name: str, value: Any, instead: str, error: type = MeshlabError) -> Mapping[Any, Any]:
+    """Returns a dict or its like.
+
+    Raises:
+        MeshlabError: it is none.
+    """
+    if not isinstance(value, Mapping):
+        raise error(f"{what} was given {name}={shown(value)}; it must be a dict: {instead}.")
+    return value
+
+
+def several(what: str, values: Any, instead: str) -> tuple[Any, ...]:
+    """Returns the members of a list or tuple.
+
+    Raises:
+        DimError: it is none, or is empty.
+    """
+    if not isinstance(values, tuple | list):
+        raise DimError(f"{what} was given {shown(values)}; it takes a list or a tuple: {instead}.")
+    if not values:
+        raise DimError(f"{what} was given no tensors; it takes at least one: {instead}.")
+    return tuple(values)
+
+
+def known_dtype(dtype: Any) -> Any:
+    """Returns a dtype that JAX knows.
+
+    Raises:
+        DimError: it is none.
+    """
+    given = getattr(dtype, "dtype", dtype)
+    try:
+        found = None if given is None else jnp.dtype(given)
+    except TypeError:
+        found = None
+    if found is None or not any(jnp.issubdtype(found, kind) for kind in (jnp.number, jnp.bool_)):
+        raise DimError(f"{shown(dtype)} is no dtype.{closest(given, _DTYPES)} Give ml.f32 or jnp.float32, for example.")
+    return found
+
+
+def numeric(what: str, tree: Any) -> None:
+    """Refuses a tree of which a leaf is no array and no number.
+
+    Raises:
+        DimError: there is such a leaf.
+    """
+    for leaf in jax.tree.leaves(tree):
+        if not (isinstance(leaf, bool | int | float | complex) or hasattr(leaf, "dtype")):
+            raise DimError(f"{what} was given {shown(leaf)}; it takes trees of tensors, arrays and numbers.")

@@ -1,0 +1,151 @@
+// @ts-check
+/** Silence and what ends it, by a clock that the test turns. */
+import assert from "node:assert/strict";
+import { beforeEach, mock, test } from "node:test";
+import { Channel } from "../src/channel.js";
+
+/** @typedef {import("../src/types.js").Answer} Answer */
+
+/** A notebook's model, as far as a channel knows it: what was sent, and the way to answer. */
+class Model {
+  /** @type {any[]} */
+  sent = [];
+  /** @type {Map<string, (...args: any[]) => void>} */
+  listeners = new Map();
+  disconnected = false;
+
+  get() {
+    return 0;
+  }
+
+  /** @type {(event: string, listener: (...args: any[]) => void) => void} */
+  on(event, listener) {
+    this.listeners.set(event, listener);
+  }
+
+  /** @param {string} event */
+  off(event) {
+    this.listeners.delete(event);
+  }
+
+  /** @param {any} message */
+  send(message) {
+    if (this.disconnected) throw new Error("no kernel");
+    this.sent.push(message);
+  }
+
+  /** @type {(asked: number, answer: Partial<Answer>) => void} */
+  answer(asked, answer) {
+    this.listeners.get("msg:custom")?.({ id: this.sent[asked].id, rev: 0, ...answer });
+  }
+}
+
+const nack = /** @type {const} */ ({ kind: "nack", reason: "no", fix: "" });
+
+/** @type {Model} */
+let model;
+/** @type {boolean[]} */
+let told;
+/** @type {Channel} */
+let channel;
+
+beforeEach(() => {
+  mock.timers.reset();
+  mock.timers.enable({ apis: ["setTimeout"] });
+  model = new Model();
+  told = [];
+  channel = new Channel(model, (silent) => told.push(silent));
+});
+
+test("an answer in time is handed to whoever asked", async () => {
+  const asked = channel.intent("undo");
+  assert.equal(model.sent[0].op, "undo");
+  model.answer(0, { kind: "ack", rev: 1 });
+  assert.equal((await asked)?.rev, 1);
+  mock.timers.tick(10_000);
+  assert.deepEqual(told, []);
+});
+
+test("after two seconds without an answer whoever asked is told so", async () => {
+  const asked = channel.intent("undo");
+  mock.timers.tick(1999);
+  assert.deepEqual(told, []);
+  mock.timers.tick(1);
+  assert.equal(await asked, null);
+  assert.deepEqual(told, [true]);
+});
+
+for (const [name, late] of /** @type {[string, Partial<Answer>][]} */ ([
+  ["a refusal", nack],
+  ["a preview", { kind: "preview", bytes: 5 }],
+  ["an acknowledgement", { kind: "ack", rev: 1 }],
+])) {
+  test(`${name} that comes too late opens the board again`, async () => {
+    const asked = channel.intent("place", { dim: "hidden", axes: ["model"] });
+    mock.timers.tick(2000);
+    assert.equal(await asked, null);
+    model.answer(0, late);
+    assert.deepEqual(told, [true, false]);
+    assert.equal(channel.silent, false);
+  });
+}
+
+test("an answer to another view of the same board opens it as well", async () => {
+  channel.intent("undo");
+  mock.timers.tick(2000);
+  model.listeners.get("msg:custom")?.({ id: "another-1", kind: "ack", rev: 0 });
+  assert.deepEqual(told, [true, false]);
+});
+
+test("so does a new revision, without an answer", () => {
+  channel.intent("undo");
+  mock.timers.tick(2000);
+  model.listeners.get("change:rev")?.();
+  assert.deepEqual(told, [true, false]);
+});
+
+test("one silence ends all that wait, and what is asked afterwards waits anew", async () => {
+  const first = channel.intent("undo");
+  mock.timers.tick(1000);
+  const second = channel.intent("redo");
+  mock.timers.tick(1000);
+  assert.deepEqual([await first, await second], [null, null]);
+  const third = channel.intent("reset");
+  model.answer(2, nack);
+  assert.equal((await third)?.kind, "nack");
+  mock.timers.tick(10_000);
+  assert.deepEqual(told, [true, false]);
+});
+
+test("a model that cannot send is silent at once", async () => {
+  model.disconnected = true;
+  assert.equal(await channel.intent("undo"), null);
+  assert.deepEqual(told, [true]);
+});
+
+test("of the questions that come while one is under way the last is asked", async () => {
+  /** @type {number[]} */
+  const shown = [];
+  for (const dim of ["a", "b", "c"]) channel.preview("remove", { dim }, (answer) => shown.push(answer.bytes ?? 0));
+  assert.deepEqual(
+    model.sent.map((each) => each.args.dim),
+    ["a"],
+  );
+  model.answer(0, { kind: "preview", bytes: 1 });
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(
+    model.sent.map((each) => each.args.dim),
+    ["a", "c"],
+  );
+  model.answer(1, { kind: "preview", bytes: 3 });
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(shown, [3]);
+});
+
+test("a closed channel hears nothing and waits for nothing", () => {
+  channel.intent("undo");
+  channel.close();
+  mock.timers.tick(10_000);
+  assert.deepEqual(told, []);
+  assert.equal(model.listeners.size, 0);
+});

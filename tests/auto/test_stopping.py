@@ -1,0 +1,69 @@
+"""A search can be stopped wherever it is: before it begins, between two plans, and while the solver solves."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+
+import pulp
+import pytest
+
+import meshlab as ml
+from meshlab.auto.stopping import Watch
+from tests.auto.programs import traced
+
+MESH = ml.mesh(data=2, model=2)
+
+
+class After:
+    """Asks to stop when it is looked at for the nth time."""
+
+    def __init__(self, looks: int):
+        self.looks, self.seen = looks, 0
+
+    def is_set(self) -> bool:
+        self.seen += 1
+        return self.seen > self.looks
+
+
+@pytest.mark.parametrize(("objective", "least"), [("traffic", 8), ("memory", 3)])
+def test_it_stops_between_any_two_plans_and_programs(objective, least, monkeypatch):
+    # While the solver works it is looked at as often as that takes; here only before and after.
+    monkeypatch.setattr("meshlab.auto.stopping._LOOK", 600)
+    program, never = traced("block"), After(10**9)
+    choice = ml.auto.layout(program, MESH, objective=objective, cancel=never)
+    assert choice.layout == ml.auto.layout(program, MESH, objective=objective).layout
+    assert never.seen >= least
+    for looks in itertools.chain(range(0, never.seen, max(1, never.seen // 6)), [never.seen - 1]):
+        with pytest.raises(ml.auto.Cancelled, match="layout.. was cancelled before it had found the best layout"):
+            ml.auto.layout(program, MESH, objective=objective, cancel=After(looks))
+
+
+def test_it_does_not_wait_for_the_solver(monkeypatch):
+    solving, gate, left, cancel = threading.Event(), threading.Event(), [], threading.Event()
+    solve = pulp.LpProblem.solve
+
+    def held(problem, solver):
+        solving.set()
+        left.append(threading.current_thread())
+        gate.wait(60)
+        return solve(problem, solver)
+
+    monkeypatch.setattr(pulp.LpProblem, "solve", held)
+    threading.Thread(target=lambda: (solving.wait(60), cancel.set()), daemon=True).start()
+    with pytest.raises(ml.auto.Cancelled):
+        ml.auto.layout(traced("block"), MESH, cancel=cancel)
+    assert not gate.is_set()
+    gate.set()
+    for thread in left:  # what the solver says later disturbs nobody
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_what_goes_wrong_beside_is_raised_here():
+    def work():
+        raise ZeroDivisionError("seven")
+
+    for watch in (Watch(), Watch(threading.Event())):
+        with pytest.raises(ZeroDivisionError, match="seven"):
+            watch.through(work)

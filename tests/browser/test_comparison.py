@@ -1,0 +1,116 @@
+"""Auto on the board: that it searches, how it is cancelled by mouse and keyboard, and what follows a drop beside it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from meshlab.auto.ledger import planned_peak
+from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.palette import count_bytes
+from tests.browser.blank import BlankBoard
+from tests.browser.test_board import AXE, status, violations
+from tests.widgets import small
+from tests.widgets.gates import Gate, Gates
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    return explore(small.program(), small.mesh())
+
+
+@pytest.fixture
+def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
+    return Gates(monkeypatch)
+
+
+def panel(board: BlankBoard) -> Locator:
+    return board.root.locator(".mlb-comparison")
+
+
+def search(board: BlankBoard, objective: str) -> Locator:
+    return board.root.locator(f'[data-auto="{objective}"]')
+
+
+def test_a_search_is_shown_and_cancelled_with_the_mouse(open_board, explorer: Explorer, gates: Gates) -> None:
+    board = open_board()
+    expect(board.button("cancel_auto")).to_have_count(0)
+    search(board, "traffic").click()
+    expect(panel(board).locator("[aria-busy='true']")).to_be_visible()
+    expect(panel(board)).to_contain_text("Searching for the least traffic …")
+    expect(panel(board).get_by_role("progressbar")).to_be_visible()
+    panel(board).scroll_into_view_if_needed()
+    board.blank.shot("searching", full=True)
+    board.button("cancel_auto").click()
+    expect(panel(board)).to_contain_text("The search for the least traffic was cancelled.")
+    expect(status(board)).to_have_text("The search was cancelled.")
+    expect(panel(board).locator("[aria-busy='true']")).to_have_count(0)
+    gates.end("traffic")
+    board.blank.poll()
+    expect(panel(board)).to_contain_text("was cancelled")
+    board.blank.shot("search-cancelled", full=True)
+
+
+def test_a_search_is_cancelled_with_the_keyboard(open_board, explorer: Explorer, gates: Gates) -> None:
+    board = open_board()
+    search(board, "memory").focus()
+    board.keyboard.press("Enter")
+    expect(panel(board)).to_contain_text("Searching for the least memory …")
+    expect(search(board, "memory")).to_be_focused()
+    # A chip in hand comes first.
+    board.chip("hidden").focus()
+    board.keyboard.press("Enter")
+    board.keyboard.press("Escape")
+    expect(panel(board)).to_contain_text("Searching for the least memory …")
+    board.keyboard.press("Escape")
+    expect(panel(board)).to_contain_text("The search for the least memory was cancelled.")
+    gates.end("memory")
+
+
+def test_the_search_that_was_asked_for_last_is_shown(open_board, explorer: Explorer, gates: Gates) -> None:
+    board = open_board()
+    search(board, "traffic").click()
+    expect(panel(board)).to_contain_text("Searching for the least traffic …")
+    search(board, "memory").click()
+    expect(panel(board)).to_contain_text("Searching for the least memory …")
+    gates.end("memory")
+    gates.end("traffic")
+    board.blank.poll()
+    expect(panel(board)).to_contain_text("Least memory: the least of all legal layouts.")
+    expect(board.root.locator('[data-key="take"]')).to_be_enabled()
+
+
+def test_what_a_device_holds_follows_a_drop(open_board, explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer.auto("memory")
+    board = open_board()
+    yours = panel(board).locator("[data-row='manual'] .mlb-bar-value")
+    expect(yours).to_have_text(count_bytes(planned_peak(explorer.plan)))
+    gate, there = Gate(monkeypatch, explorer.holding), threading.Event()
+    explorer.subscribe(lambda what: there.set() if what == "costs" else None)
+    with board.next_revision():
+        board.drag("hidden", "model")
+    expect(yours).to_have_text("…")
+    expect(panel(board).get_by_text("480 B")).to_be_visible()
+    board.blank.shot("comparison-pending", full=True)
+    gate.open.set()
+    assert there.wait(60)
+    board.blank.poll()
+    expect(yours).to_have_text(count_bytes(planned_peak(explorer.plan)))
+    board.blank.shot("comparison", full=True)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_is_accessible(open_board, explorer: Explorer, gates: Gates, theme: str) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
+    board = open_board(theme=theme)
+    search(board, "traffic").click()
+    expect(panel(board)).to_contain_text("Searching for the least traffic …")
+    board.blank.view.add_script_tag(path=str(AXE))
+    assert violations(board.blank.view) == []
+    gates.end("traffic")
+    board.blank.poll()
+    expect(panel(board)).to_contain_text("Least traffic:")
+    assert violations(board.blank.view) == []

@@ -1,0 +1,350 @@
+"""What is handed in wrong is refused at the border, with the thing, what was found, and what to write instead."""
+
+import time
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import meshlab
+from meshlab.engine import given
+from meshlab.engine.errors import numbered, shown
+
+# What is handed in here is wrong by its type, too.
+ml: Any = meshlab
+
+Batch, Embed, Hidden = ml.dims(batch=8, embed=16, hidden=32)
+PARAMS = {"w1": ml.f32[Embed, Hidden], "w2": ml.f32[Hidden, Embed]}
+
+
+def step(params, x):
+    y = ml.dot(ml.relu(ml.dot(x, params["w1"], Embed)), params["w2"], Hidden)
+    return y.mean(), jax.tree.map(lambda w: w * 0.9, params)
+
+
+PROGRAM = ml.trace(step, PARAMS, ml.f32[Batch, Embed])
+OTHER = ml.trace(lambda y: y * 2, ml.f32[ml.Dim("heads", 4)])
+MESH = ml.mesh(data=2, model=2)
+PLAN = PROGRAM.plan(MESH, "batch:data")
+ARRAY = np.arange(128, dtype=np.float32).reshape(8, 16)
+REAL = {"w1": np.ones((16, 32), np.float32), "w2": np.ones((32, 16), np.float32)}
+X = ml.tensor(ARRAY, Batch, Embed)
+
+
+def gone():
+    array = jnp.ones((8, 16))
+    array.delete()
+    return array
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+def refused(call, error, told):
+    with pytest.raises(error, match=told):
+        call()
+
+
+# Running
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: PLAN.run(REAL, "hello"), r"`x` is 'hello' \(str\), where an array of float32 and shape \(8, 16\)"),
+        (lambda: PLAN.check(REAL, "hello"), r"`x` is 'hello' \(str\), where an array of float32"),
+        (lambda: PLAN.run({"w1": "a", "w2": object()}, ARRAY), r"`params/w1` is 'a'.*; `params/w2` is <object"),
+        (lambda: PLAN.run(REAL, Unprintable()), r"`x` is a Unprintable \(Unprintable\), where an array of float32"),
+        (lambda: PLAN.run(REAL, gone()), r"`x` is deleted: an earlier call took its memory .*Give what it returned"),
+        (lambda: PLAN.check(REAL, gone()), r"`x` is deleted: an earlier call took its memory"),
+        (lambda: PLAN.run(REAL, ARRAY.tolist()), r"does not know `x/0/0`.* `x` came as lists: give arrays, np.asarray"),
+        (lambda: PLAN.run(REAL | {"w3": ARRAY}, ARRAY), r"^The plan does not know `params/w3`\. Give run\(\) the same"),
+        (lambda: PLAN.run({"w1": REAL["w1"], "v2": ARRAY}, ARRAY), "is missing `params/w2`.* Did you mean `params/w2`"),
+        (lambda: PLAN.run(REAL, ml.tensor(ARRAY, "x", "y")), r"`x` has the dims x y, where batch embed were traced"),
+        (
+            lambda: PLAN.run(REAL, ml.named(ARRAY, "embed b")),
+            r"`x` has the dims embed b, where batch embed were traced",
+        ),
+        (lambda: PLAN.run(REAL, np.ma.masked_array(ARRAY)), r"`x` is a masked array, .*: give array.filled\(value\)"),
+        (lambda: PLAN.run(REAL, ARRAY, donate="yes"), r"run\(\) was given donate='yes'; it must be True or False"),
+        (lambda: PLAN.run(REAL, np.full((8, 16), "a")), r"`x` has dtype <U1, where float32 was traced"),
+        (lambda: jax.jit(PLAN.run)(REAL, ARRAY), r"under jax.jit.*`x` are traced.*call it outside"),
+        (lambda: jax.grad(lambda x: PLAN.run(REAL, x)[0])(ARRAY), r"under jax.jit, jax.grad .* `x` is traced"),
+        (lambda: jax.jit(PLAN.check)(REAL, ARRAY), r"`params/w1`, `params/w2`, `x` are traced"),
+    ],
+)
+def test_arguments_of_a_run_that_are_none(call, told):
+    refused(call, ml.RunError, told)
+
+
+def test_what_may_run_runs():
+    PLAN.run(REAL, ml.tensor(ARRAY, Batch, Embed), donate=np.bool_(False))
+    PLAN.run(REAL, ml.named(ARRAY, "batch _"))
+    renamed = PROGRAM.rename({Batch: ml.Dim("rows", 8)}).plan(MESH, "rows:data")
+    assert renamed.check(REAL, ml.tensor(ARRAY, Batch, Embed)).ok
+    assert renamed.check(REAL, ml.tensor(ARRAY, "rows", Embed)).ok
+
+
+# Layouts
+
+
+@pytest.mark.parametrize(
+    ("layout", "told"),
+    [
+        ({"bacth": None}, "`bacth` is no dim of this program. Did you mean `batch`"),
+        ({"bacth": ()}, "`bacth` is no dim of this program. Did you mean `batch`"),
+        ({"bacth": None, "emebd": []}, "2 problems(.|\n)*Did you mean `batch`(.|\n)*Did you mean `embed`"),
+        ({"x": None}, r'`x` is no dim of this program. It is a place, whose rules are a dict: \{"x": '),
+        ({"parms": None}, r"`parms` is no dim of this program. Did you mean `params/\*`"),
+        ({"parms/*": None}, r"`parms/\*` is a place, whose rules are a dict"),
+        ("params/*:data", r"`params/\*` is a place, whose rules are a dict"),
+        ({"parms/*": {"embed": None}}, r"`parms/\*` matches no place of this program. Did you mean `params/\*`"),
+        ({"params/*": {"emebd": None}}, r"At `params/\*`: `emebd` is no dim of this program. Did you mean `embed`"),
+        ({"params/*": {"embed": "data", Embed: "model"}}, r"at `params/\*`, `embed` stands twice"),
+        ({"params/*": {"embed": "data", "embed?": "model"}}, r"at `params/\*`, `embed\?` stands twice"),
+        ({ml.Dim("batch", 99): "data"}, "`batch` has size 8 in this program, and was given as a dim of size 99"),
+        ({ml.Dim("batch", 99): None}, "`batch` has size 8 in this program, and was given as a dim of size 99"),
+        ({"x": {ml.Dim("batch", 99): "data"}}, "At `x`: `batch` has size 8 in this program"),
+        ({"batch": "data model"}, "`batch` is given 'data model', .* several are written"),
+        ({"batch": " data"}, "`batch` is given ' data', which names no mesh axis"),
+        ("data:batch", "`data:batch` has the mesh axis in front. Write `batch:data`: the dim first"),
+        ("?:data", r"'\?' is neither a dim nor a place"),
+        ({"batch??": "data"}, r"'batch\?\?' is neither a dim nor a place"),
+        (" ".join(["batch:data"] * 3), "`batch` stands twice; a dim on several axes is written"),
+        (ARRAY, r"A layout was given as ndarray: an array of shape \(8, 16\)"),
+        (PLAN, "A layout was given as Plan: mesh"),
+    ],
+)
+def test_layouts_that_name_what_is_not_there(layout, told):
+    refused(lambda: PROGRAM.plan(MESH, layout), ml.LayoutError, told)
+    refused(lambda: PROGRAM.refusals(MESH, layout), ml.LayoutError, told)
+
+
+def test_what_is_taken_off_may_be_named_and_optional():
+    layout = ml.Layout.of({"batch": None, "bacth?": None, Embed: (), "params/*": {"embed": None}})
+    assert layout == ml.Layout.of({"params/*": {"embed": None}})
+    assert not PROGRAM.plan(MESH, layout).collectives
+    assert ml.Layout.of({"batch": None}).with_rule("batch", "data") == ml.Layout.of("batch:data")
+    assert ml.Layout.of({Batch: "data"}).with_rule("batch", None).sizes == ()
+
+
+def test_long_layouts_are_read_in_linear_time():
+    count = 100_000
+    begun = time.process_time()
+    layout = ml.Layout.of(" ".join(f"d{i}:data" for i in range(count)))
+    assert len(layout.dim_rules) == count
+    with pytest.raises(
+        ml.LayoutError, match=r"has 100,000 problems:\n  1\. `d0` is no dim(.|\n)*… and 99,980 more"
+    ) as caught:
+        PROGRAM.plan(MESH, layout)
+    # Quadratic reading took 14 s for a tenth of it.
+    assert time.process_time() - begun < 30
+    assert len(caught.value.problems) == count
+    refused(lambda: ml.Layout.of(" ".join(["a"] * 50)), ml.LayoutError, "no `dim:axis` pair: a, a, .* and 30 more")
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: ml.Layout(dim_rules={"batch": "data"}), r"Make layouts with ml.Layout.of\(\{\"batch\": \"data\"\}\)"),
+        (lambda: ml.Layout((("batch", "data"),)), "Layout was given dim_rules="),
+        (lambda: ml.Layout((), (("params/*", {"embed": "data"}),)), "and place_rules="),
+        (lambda: ml.Layout().with_rule(3, ("data",)), "3 is neither a dim nor a place"),
+        (lambda: ml.Layout().with_rule("batch", 3), "`batch` is given 3, which is no axis name"),
+        (lambda: ml.Layout().with_rule("params/*", {"a": "b"}), r"with_rule\(\) was given 'params/\*' on"),
+    ],
+)
+def test_layouts_that_are_made_wrong(call, told):
+    refused(call, ml.LayoutError, told)
+
+
+# Programs and plans
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            lambda: PROGRAM.plan("batch:data", MESH),
+            r"plan\(\) was given 'batch:data' for its mesh; .* The mesh comes first",
+        ),
+        (
+            lambda: PROGRAM.refusals(None),
+            r"refusals\(\) was given None for its mesh; write program.refusals\(ml.mesh\(",
+        ),
+        (lambda: PROGRAM.plan(MESH, pad="yes"), r"plan\(\) was given pad='yes'; it must be True or False"),
+        (lambda: PROGRAM.rename({"batch": 3}), r"rename\(\) was given 3 for a name; write program.rename\(\{"),
+        (lambda: PROGRAM.rename(["batch"]), r"rename\(\) was given names=\['batch'\]; it must be a dict"),
+        (lambda: PROGRAM.rename({"batch": "größe"}), "`größe`: a name is ASCII letters, digits and `_`"),
+        (lambda: PROGRAM.rename({ml.Dim("batch", 9): "rows"}), "batch=9 was given, and `batch` has size 8"),
+        (lambda: PROGRAM.place(3), "There is no value at 3. Its places are `params/w1`"),
+        (lambda: PROGRAM.value("x"), r"There is no value 'x': they are numbered 0 to .*program.place\('out'\)"),
+        (lambda: PROGRAM.value(10**6), "There is no value 1000000: they are numbered 0 to"),
+        (lambda: PROGRAM.matching(None), r"None is no glob over places; write program.matching\('params/\*'\)"),
+        (lambda: PLAN.spec(3), "3 is no value of this program: give a place, such as `params/w1`"),
+        (lambda: PLAN.spec(OTHER.values[0]), "`y` of shape .* is a value of another program"),
+        (lambda: PLAN.shard("x", "0"), "The mesh was given the device '0'; it must be an integer"),
+        (lambda: PLAN.shard("x", 1.5), "The mesh was given the device 1.5; it must be an integer"),
+        (lambda: PLAN.xla(["all"]), r"asked for the constraints \['all'\]; there are \"all\""),
+        (lambda: ml.trace(step, PARAMS, X, carry={"params": "1"}), "`params` is to come from '1'; give the number of"),
+        (
+            lambda: ml.trace(step, PARAMS, X, carry=["params"]),
+            r"carry=\['params'\]; it must be a dict: carry=\{\"params\": 1\}",
+        ),
+        (lambda: ml.trace(step, PARAMS, Batch), r"`x` is Dim.*; a shape is written ml.f32\[Batch, Embed\]"),
+        (lambda: ml.trace(lambda a: a, {1: X, "b": X}), "`a` has a dict whose keys have no order .* texts alone"),
+        (lambda: PLAN.run({1: X, "b": X}, X), "`params` has a dict whose keys have no order"),
+        (lambda: ml.trace(lambda a: a, {"a/b": X, "a": {"b": X}}), r"two arrays at `a/a/b` \(a key that holds `/`\)"),
+        (lambda: ml.auto.layout(PROGRAM, MESH, pin={"bacth": []}), "pin: `bacth` is no dim of this program"),
+        (
+            lambda: ml.auto.layout(PROGRAM, MESH, pin={ml.Dim("batch", 9): "data"}),
+            "pin: `batch` has size 8 in this program",
+        ),
+        (
+            lambda: ml.auto.layout(PROGRAM, MESH, forbid={"batch": None}),
+            "forbid: `batch` is given no axis; name the one",
+        ),
+    ],
+)
+def test_what_programs_and_plans_refuse(call, told):
+    refused(call, ml.MeshlabError, told)
+
+
+# Meshes, dims, names
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: ml.mesh(2, 4), r"was given 2, 4 without a name. .* write ml.mesh\(data=2, model=4\)"),
+        (lambda: ml.mesh((2, 4)), r"was given \(2, 4\) without a name. .* write ml.mesh\(data=2, model=4\)"),
+        (lambda: ml.mesh("v5e", 4), r"was given 4 without a name. .* write ml.mesh\(\"v5e\", data=4\)"),
+        (lambda: ml.mesh({"data": 2}), r"write its axes as keywords: ml.mesh\(\*\*\{'data': 2\}\)"),
+        (lambda: ml.mesh("data=2"), r"was given 'data=2'; axes are keywords, and no text: ml.mesh\(data=2\)"),
+        (lambda: ml.mesh(MESH), "was given the mesh data=2 × model=2, which is one already"),
+        (lambda: ml.mesh(**{"größe": 2}), "an axis was named 'größe'; a name is ASCII letters"),
+        (lambda: ml.mesh(**{"a b": 2}), "Write `a_b`"),
+        (lambda: ml.Mesh("data"), "A mesh was given 'data' for its axes, and not pairs of a name and a size"),
+        (lambda: ml.Mesh((("data",),)), "and not pairs of a name and a size"),
+        (lambda: ml.dims(100), r"dims\(\) was given 100 without a name; write dims\(batch=100"),
+        (lambda: ml.dims(a=0, b=True), "Dim `a` was given the size 0.* Dim `b` was given the size True"),
+        (lambda: ml.Dim("größe", 2), "A dim was named 'größe'; a name is ASCII letters, digits and `_`"),
+        (lambda: ml.named(ARRAY, "größe b"), "given 'größe', which is neither a name.*; a name is ASCII letters"),
+        (lambda: ml.named(ARRAY, "(heads b"), r"is given '\(heads', which is neither a name"),
+        (lambda: ml.named(ARRAY, "heads) b"), r"is given 'heads\)', which is neither a name"),
+        (lambda: ml.named(ARRAY, "(heads=0 head) b"), r"is given heads=0 in '\(heads=0 head\)'; a size is at least 1"),
+        (lambda: ml.named(ARRAY, "a, b"), "given 'a,', which is neither a name.*; names stand apart by spaces alone"),
+        (lambda: ml.named(ARRAY, (Embed, Batch)), "given the dim embed=16 for an axis of size 8"),
+        (lambda: ml.named(ARRAY, ("a", 3)), "given 3 for a name; give a dim, its name, or None"),
+        (lambda: ml.named(ARRAY, None), r"no names were given; write ml.named\(array, \"batch embed\"\)"),
+        (lambda: ml.named("a b", ARRAY), "the arrays come first and the names after them"),
+        (
+            lambda: ml.named({"w": ARRAY}, ["a", "b"]),
+            "have another tree than the arrays.* A tuple or a text names the axes",
+        ),
+        (lambda: ml.named({"w": ARRAY}, {3: "a b"}), "3 is no path; names are given by globs over paths, as texts"),
+        (lambda: ml.named({"w": "text"}, {"w": ""}), r"`w` is 'text' \(str\), which is no array"),
+        (lambda: ml.named(X, "a b"), "the array has names already: batch embed"),
+        (lambda: ml.named(ml.named(ARRAY, "a _"), "c d"), "the array has names already: a _"),
+    ],
+)
+def test_names_and_sizes_that_cannot_be(call, told):
+    refused(call, ml.MeshlabError, told)
+
+
+def test_names_may_be_left_out_of_a_tuple():
+    assert ml.named(ARRAY, (Batch, None)).names == ("batch", None)
+
+
+# Tensors and operations
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: ml.tensor([[1, 2], [3]], "a", "b"), r"tensor was given \[\[1, 2\], \[3\]\]; .* equally long"),
+        (lambda: ml.tensor("hello"), "tensor was given 'hello'; its array must be numbers"),
+        (
+            lambda: ml.tensor(jax.ShapeDtypeStruct((2,), jnp.float32), "a"),
+            r"a shape without data; .* ml.f32",
+        ),
+        (lambda: ml.tensor(Batch, "a"), "tensor was given Dim.*; its array must be numbers"),
+        (lambda: ml.tensor(gone(), "a", "b"), "tensor was given an array that is deleted"),
+        (
+            lambda: ml.Tensor(ARRAY, ("a", "b")),
+            r"A tensor was given the dims \('a', 'b'\); they must be a tuple of ml.Dim",
+        ),
+        (lambda: ml.softmax(X, "embde"), "^softmax was asked for the dim `embde`.* Did you mean `embed`"),
+        (lambda: ml.log_softmax(X, "embde"), "^log_softmax was asked for the dim `embde`"),
+        (lambda: ml.logsumexp(X, "embde"), "^logsumexp was asked for the dim `embde`"),
+        (lambda: ml.moments(X, "embde"), "^moments was asked for the dim `embde`"),
+        (lambda: ml.normalize(X, "embde"), "^normalize was asked for the dim `embde`"),
+        (lambda: ml.normalize(X, "embed", epsilon="a"), "normalize was given the epsilon 'a'; it must be a number"),
+        (lambda: ml.normalize(X, moments=(1,)), r"normalize was given the moments \(1,\); they must be a pair"),
+        (lambda: X.sum(0), r"sum was given 0 for a dim of \[batch=8, embed=16\]; .* names: it has `batch`, `embed`"),
+        (lambda: X.astype("float33"), "'float33' is no dtype. Did you mean `float32`"),
+        (lambda: ml.arange(Batch, None), "None is no dtype"),
+        (lambda: ml.leaky_relu(X, "a"), "leaky_relu was given the slope 'a'; it must be a number"),
+        (lambda: ml.merge(X, None, "m"), "merge was given None; it makes one dim of several"),
+        (lambda: ml.unmerge(X, "embed", 3), "unmerge was given 3; it makes several dims of one"),
+        (lambda: ml.top_k(X, "embed", 3), "top_k was given 3; it needs a dim with a size"),
+        (lambda: ml.split(X, "embed", "half"), "split was given 'half'; it needs a dim with a size"),
+        (lambda: ml.concat([X, X], "embed", "both"), "concat was given 'both'; it needs a dim with a size"),
+        (
+            lambda: ml.concat((x for x in [X]), "embed", Embed),
+            "concat was given <generator.*; it takes a list or a tuple",
+        ),
+        (lambda: ml.concat([], "embed", Embed), r"concat was given no tensors; it takes at least one: ml.concat\("),
+        (lambda: ml.shift(X, "embed", 1, wrap="yes"), "shift was given wrap='yes'; it must be True or False"),
+        (lambda: ml.pad(X, "embed", ml.Dim("p", 20), value="a"), "pad was given the value 'a'; it must be a number"),
+        (lambda: ml.tag(X, "a*"), r"tag was given the name 'a\*'; a place is called by a word without"),
+        (lambda: ml.tag("text", "name"), "tag was given 'text'; it takes trees of tensors, arrays and numbers"),
+        (lambda: ml.stop_gradient("a"), "stop_gradient was given 'a'; it takes trees"),
+        (
+            lambda: ml.normal(jax.random.key(0), Batch, dtype=jnp.int32),
+            "normal was given the dtype int32; it draws floats",
+        ),
+        (lambda: ml.uniform(jax.random.key(0), low=2, high=1), "uniform was given low=2 and high=1"),
+        (lambda: ml.max_pool(X, {"embed": 2}, out=3), r"max_pool was given out=3; it must be a dict: \{\"height\""),
+        (lambda: ml.scan(3, 0.0, X, "batch"), r"scan was given 3 for its function; write ml.scan\(layer"),
+        (lambda: ml.scan(lambda c, x: c, 0.0, X, "batch"), "scan's function returned .*; it must return a pair"),
+        (
+            lambda: ml.scan(lambda c, x: (c, x), "a", X, "batch"),
+            "scan's carry was given 'a'; it takes trees of tensors",
+        ),
+        (lambda: ml.scan(lambda c, x: (c, x), 0.0, X, "batch", unroll=0), "scan was given the unroll 0"),
+        (lambda: ml.vmap(3, "batch"), r"vmap was given 3 for its function; write ml.vmap\(function, Batch\)"),
+        (lambda: ml.vmap(lambda x: x, 3), "vmap was given 3 for a dim; give a dim or its name"),
+        (lambda: ml.vmap(lambda x: "a", "batch")(X), "vmap's result was given 'a'; it takes trees"),
+        (lambda: ml.checkpoint(3), r"checkpoint was given 3 for its function; write ml.checkpoint\(layer\)"),
+        (lambda: ml.checkpoint(step, policy="dots"), "checkpoint's policy was given 'dots' for its function"),
+    ],
+)
+def test_operations_name_the_users_own_call(call, told):
+    refused(call, ml.DimError, told)
+
+
+# The helpers
+
+
+def test_whole_numbers_are_no_truths_and_no_floats():
+    assert [given.is_whole(value) for value in (3, np.int8(3), True, np.True_, 3.0, "3", None)] == [True, True] + 5 * [
+        False
+    ]
+    assert given.whole_number("f", "n", np.int64(3)) == 3
+    refused(lambda: given.number("f", "x", float("nan")), ml.DimError, "f was given the x nan; it must be a number")
+
+
+def test_what_was_given_is_told_in_one_short_line():
+    assert shown(3) == "3"
+    assert shown("a\nb") == r"'a\nb'"
+    assert shown("a" * 999) == f"'{'a' * 119} …"
+    assert shown(list(range(999))).endswith("… (a list)")
+    assert shown(ARRAY) == "an array of shape (8, 16) and dtype float32"
+    assert shown(X) == "a tensor of [batch=8, embed=16]"
+    assert shown(Unprintable()) == "a Unprintable"
+    assert numbered(["a", "b", "c"], 2) == "  1. a\n  2. b\n  … and 1 more"

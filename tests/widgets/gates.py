@@ -1,0 +1,72 @@
+"""Gates: what would end by itself is held until a test lets it, so that no test hopes that something takes long."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from meshlab.widgets import searches
+from meshlab.widgets.costing import Costing
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.intents import Auto
+
+
+class Gate:
+    """Holds whatever is worked out of documents until it is opened; nobody who draws waits for it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, costing: Costing):
+        self.reached, self.open, self._work = threading.Event(), threading.Event(), costing._work
+        monkeypatch.setattr(costing, "_work", self.work)
+        monkeypatch.setattr(costing, "_patience", 0.0)
+
+    def work(self, plan, document):
+        self.reached.set()
+        assert self.open.wait(60)
+        return self._work(plan, document)
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What `ml.auto.layout` gives, as far as the Explorer looks at it."""
+
+    plan: Any
+    proof: str = "the least of all legal layouts"
+
+    @property
+    def layout(self) -> Any:
+        return self.plan.layout
+
+
+FINDS = {"traffic": "hidden:model", "memory": "batch:data hidden:model"}
+
+
+class Gates:
+    """Searches that end when they are let: at the gate of their objective, whether they were cancelled or not."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(searches, "best", self.best)
+        self.waiting: dict[str, threading.Event] = defaultdict(threading.Event)
+        self.open: dict[str, threading.Event] = defaultdict(threading.Event)
+        self.threads: list[threading.Thread] = []
+
+    def best(self, program: Any, mesh: Any, objective: str, cancel: Any) -> Found:
+        self.threads.append(threading.current_thread())
+        self.waiting[objective].set()
+        assert self.open[objective].wait(60)
+        return Found(program.plan(mesh, FINDS[objective]))
+
+    def ask(self, explorer: Explorer, objective: str) -> None:
+        """Asks for a search in the background, and waits until it is at its gate."""
+        assert explorer.apply(Auto(objective))
+        assert self.waiting[objective].wait(60)
+
+    def end(self, objective: str) -> None:
+        """Lets the searches for an objective end, and waits until none goes on that was let."""
+        self.open[objective].set()
+        for thread in self.threads:
+            if objective in thread.name:
+                thread.join(60)

@@ -1,0 +1,113 @@
+"""What is handed in wrong to costs and to the Explorer is refused at the border, and changes nothing."""
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import meshlab
+
+# What is handed in here is wrong by its type, too.
+ml: Any = meshlab
+
+Batch, Embed, Hidden = ml.dims(batch=8, embed=16, hidden=32)
+PARAMS = {"w1": ml.f32[Embed, Hidden], "w2": ml.f32[Hidden, Embed]}
+
+
+def step(params, x):
+    y = ml.dot(ml.relu(ml.dot(x, params["w1"], Embed)), params["w2"], Hidden)
+    return y.mean(), jax.tree.map(lambda w: w * 0.9, params)
+
+
+PROGRAM = ml.trace(step, PARAMS, ml.f32[Batch, Embed])
+MESH = ml.mesh(data=2, model=2)
+
+
+def refused(call, error, told):
+    with pytest.raises(error, match=told):
+        call()
+
+
+ON_TPU = PROGRAM.plan(ml.mesh("v5e:2x2", data=2, model=2), "batch:data")
+SWITCH = ml.Switch.of(8, egress=2e11)
+FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network": SWITCH}
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (
+            lambda: ml.sweep(ON_TPU, batch=[[8], [16, 32]]),
+            r"`batch` was given \[\[8\], \[16, 32\]\]. Give positive integers",
+        ),
+        (lambda: ml.sweep(ON_TPU, batch=[8, True]), r"`batch` was given \[8, True\]"),
+        (lambda: ml.crossover(ON_TPU, ON_TPU, ["batch"], 1, 9), r"\['batch'\] was given for a dim; give its name"),
+        (lambda: ml.crossover(ON_TPU, ON_TPU, "batch", 1, 10**400), "looked for between 1 and 1000.*; give numbers"),
+        (
+            lambda: ml.crossover(ON_TPU, ON_TPU, "batch", 1, 9, of=["lower"]),
+            r"A time has no figure \['lower'\]. There are",
+        ),
+        (
+            lambda: ml.lay(ON_TPU.mesh, data=(0, 0)),
+            r"`data` was to lie along \(0, 0\); a slice of Google TPU v5e has the",
+        ),
+        (
+            lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, []),
+            r"A collective over \[\] was asked for; give the name",
+        ),
+        (
+            lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, {"data"}),
+            r"A collective over \{'data'\} was asked for",
+        ),
+        (lambda: ml.Hardware.of("mine", **FIGURES, errors=3), "`errors` is 3, and is to give relative errors by kind"),
+        (lambda: ml.Switch(8, *[ml.Figure(1.0)] * 3, reduces="yes"), "`reduces` is 'yes', and is to be True or False"),
+        (lambda: ml.Figure(1, 3), r"A figure has the source 3 and verified=True; write ml.Figure\("),
+        (lambda: ml.compile_for(ON_TPU, timeout=float("nan")), "timeout is a number of seconds above 0; .* given nan"),
+        (
+            lambda: ml.compile_for(ON_TPU, progress=3),
+            "compile_for's progress was given 3 for its function; write progress=pri",
+        ),
+        (lambda: ml.compile_for(ON_TPU, cancel=3), "cancel=3; it must be like a threading.Event"),
+        (lambda: ml.compile_for(ON_TPU, donate="yes"), "compile_for was given donate='yes'; it must be True or False"),
+        (lambda: ml.simulate(np.ones(2, int)), "an integer of at least 1; got an array of shape"),
+        (lambda: ml.explore(3, MESH), r"was given 3 for its program; write ml.explore\(ml.trace\(fn, ...\), mesh\)"),
+        (lambda: ml.explore(MESH, PROGRAM), "for its program; .* The program comes first"),
+        (
+            lambda: ml.explore(PROGRAM, None),
+            r"was given None for its mesh; write ml.explore\(program, ml.mesh\(data=2\)\)",
+        ),
+        (lambda: ml.explore(PROGRAM, MESH, run=3), r"run was given 3; it must be a training: run=ml.Training\("),
+        (lambda: ml.Training(3), "Training was given start=3; it must be a dict"),
+        (lambda: ml.Training({}, steps=1.5), "Training was given steps=1.5; it takes an integer, at least 1"),
+        (
+            lambda: ml.explore(PROGRAM, MESH).place("batch", 3),
+            "was given 3 for a mesh axis; write their names one by one",
+        ),
+        (
+            lambda: ml.explore(PROGRAM, MESH).place(3, "data"),
+            "The Explorer was given 3 for a dim; give a dim or its name",
+        ),
+        (lambda: ml.explore(PROGRAM, MESH).place("batch", "data", at=3), "meant for the place 3; places are texts"),
+        (
+            lambda: ml.explore(PROGRAM, MESH).remove(ml.Dim("batch", 9)),
+            "`batch` has size 8 .* and was given as a dim of size 9",
+        ),
+        (lambda: ml.explore(PROGRAM, MESH).select(3), r"select\(\) was given 3; it takes a place"),
+        (lambda: ml.explore(PROGRAM, MESH).known(3), "was given 3 for a machine; .* ml.Hardware.of"),
+        (
+            lambda: ml.explore(PROGRAM, MESH).subscribe(3),
+            r"subscribe\(\) was given 3 for its function; write explorer.subs",
+        ),
+        (lambda: ml.Explorer.from_json(None, PROGRAM), "This is not an Explorer's document: it is not JSON"),
+        (lambda: ml.Explorer.from_json("{}", PROGRAM, machines=["v5e"]), "was given 'v5e' for a machine"),
+    ],
+)
+def test_what_costs_and_the_explorer_refuse(call, told):
+    refused(call, ml.MeshlabError, told)
+
+
+def test_rules_that_are_not_there_are_not_removed():
+    answer = ml.explore(PROGRAM, MESH).remove("batch", at="parms/*")
+    assert not answer
+    assert "There are no rules at `parms/*`." in answer.reason
