@@ -12,7 +12,7 @@ def knapsack(least):
     """Two things to take, of which the first weighs more; what is taken weighs at least so much."""
     problem = pulp.LpProblem("knapsack", pulp.LpMinimize)
     first, second = (made(problem, name, 0, 1, True) for name in ("first", "second"))
-    rest = variable(problem, "rest", 0, math.inf, False)
+    rest = made(problem, "rest", 0, math.inf, False)
     problem.setObjective(summed(iter([(first, 3.0), (second, 2.0), (rest, 10.0)])))
     problem += summed(iter([(first, 5.0), (second, 4.0)])) >= least
     problem += summed([(rest, 1.0)]) == 1.5
