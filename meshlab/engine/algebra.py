@@ -12,12 +12,11 @@ import dataclasses
 from collections.abc import Callable, Hashable
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from .identities import IDENTITIES
 from .rules import names_where
-from .terms import Number, Terms
+from .terms import Number, Terms, is_float, text
 
 COMMUTATIVE = names_where(lambda traits: traits.commutes)
 # Operators that are applied to numbers when a program is traced.
@@ -68,7 +67,7 @@ class Algebra:
             dtype: of its result.
             told: its parameters as what tells it from another of the same name.
         """
-        if str(dtype) == "bool" and name in ("mul", "max"):
+        if name in ("mul", "max") and text(dtype) == "bool":
             name = "and" if name == "mul" else "or"
         folded = self._folded(name, inputs, dtype)
         if folded is not None:
@@ -111,7 +110,7 @@ class Algebra:
         function = _FOLDED.get(name)
         if function is None or any(n is None for n in numbers):
             return None
-        if name == "div" and not jnp.issubdtype(dtype, jnp.inexact):
+        if name == "div" and not is_float(dtype):
             return None
         with np.errstate(all="ignore"):
             return self.constant(function(*numbers), dtype)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import jax.numpy as jnp
 import numpy as np
 
-from .terms import Number
+from .terms import Number, is_float, text
 
 if TYPE_CHECKING:
     from .algebra import Algebra
@@ -32,10 +32,6 @@ def spelt(*names: str) -> Callable[[Rule], Rule]:
         return function
 
     return register
-
-
-def _is_float(dtype: Any) -> bool:
-    return jnp.issubdtype(dtype, jnp.inexact)
 
 
 @spelt("add_any")
@@ -66,7 +62,7 @@ def _common_factor(a: Algebra, inputs: list[Number], dtype: Any) -> Number | Non
     if x.name != "mul" or y.name != "mul":
         return None
     for common in x.inputs:
-        if common not in y.inputs or (_is_float(dtype) and not _is_power_of_two(a.number_of(common))):
+        if common not in y.inputs or (is_float(dtype) and not _is_power_of_two(a.number_of(common))):
             continue
         left, right = (t.inputs[1] if t.inputs[0] == common else t.inputs[0] for t in (x, y))
         return a.of("mul", a.of("add", left, right, dtype=dtype), common, dtype=dtype)
@@ -82,7 +78,7 @@ def _is_power_of_two(number: np.ndarray | None) -> bool:
 @spelt("sub")
 def _sub(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
-    if x == y and not _is_float(dtype):
+    if x == y and not is_float(dtype):
         return a.constant(0, dtype)
     if a.number_of(y) is not None:
         return a.of("add", x, a.of("neg", y, dtype=dtype), dtype=dtype)
@@ -96,7 +92,7 @@ def _mul(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
         number = a.number_of(other)
         if number is not None and number == 1:
             return one
-        if number is not None and number == 0 and not _is_float(dtype):
+        if number is not None and number == 0 and not is_float(dtype):
             return other
         term = a.terms[one]
         known = next((i for i in term.inputs if a.is_a(i, "const")), None) if term.name == "mul" else None
@@ -124,7 +120,7 @@ def _div(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     number = a.number_of(y)
     if number is not None and number == 1:
         return x
-    if not _is_float(dtype):
+    if not is_float(dtype):
         return None
     if number is not None and number != 0:
         return a.of("mul", x, a.of("div", a.constant(1, dtype), y, dtype=dtype), dtype=dtype)
@@ -312,11 +308,11 @@ spelt("ne", "gt", "lt")(_compared_with_itself(False))
 @spelt("convert_element_type")
 def _convert(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     term = a.terms[inputs[0]]
-    if term.dtype == str(dtype):
+    if term.dtype == text(dtype):
         return inputs[0]
     # There and back again, by way of a dtype that can hold it.
     source = a.terms[term.inputs[0]].dtype if term.name == "convert_element_type" else ""
-    if source == str(dtype):
+    if source == text(dtype):
         kinds = [
             next((k for k in (jnp.floating, jnp.integer) if jnp.issubdtype(d, k)), None) for d in (dtype, term.dtype)
         ]
@@ -354,6 +350,6 @@ def _bitcast(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Num
     (x,) = inputs
     while a.is_a(x, "bitcast_convert_type"):
         x = a.operand(x)
-    if a.terms[x].dtype == str(dtype):
+    if a.terms[x].dtype == text(dtype):
         return x
     return None if x == inputs[0] else a.make("bitcast_convert_type", [x], dtype, dtype)

@@ -31,6 +31,8 @@ def normalize(code: Code, names: Sequence[Any] = ()) -> Code:
             for different dims (zeros of one shape, say).
     """
     shared = Sharing(code, names).block(code.block, Known())
+    if not any(operation.blocks for operation in shared.operations):
+        return dataclasses.replace(code, block=_drop_dead(shared))
     hoisted, _ = _hoist(shared, set(shared.inputs))
     # What came out of a loop may be what is in front of it already.
     return dataclasses.replace(code, block=_drop_dead(Sharing(code, names).block(hoisted, Known())))

@@ -17,7 +17,7 @@ from .algebra import Algebra
 from .code import Operation
 from .rules import TRAITS, names_where
 from .rules.traits import IDEMPOTENT
-from .terms import Number, Shape, Term, Terms, places, squeezed
+from .terms import Number, Shape, Term, Terms, places, squeezed, text
 
 Maker = Callable[[Algebra, Operation, list[Number]], Number | list[Number] | None]
 # How the terms of primitives are made that are no elementwise operators: of each result, if there are several.
@@ -159,7 +159,7 @@ def _dot(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number
     contracted, batched = operation.params["dimension_numbers"]
     shapes = [_operand_shape(operation, i) for i in (0, 1)]
     orders = [(*batched[i], *contracted[i]) for i in (0, 1)]
-    dtypes = {str(v.aval.dtype) for v in (*operation.equation.invars, *operation.equation.outvars)}
+    dtypes = {text(v.aval.dtype) for v in (*operation.equation.invars, *operation.equation.outvars)}
     if any(len(order) != len(shape) for order, shape in zip(orders, shapes, strict=True)) or len(dtypes) > 1:
         return None
     dtype = _result(operation).dtype

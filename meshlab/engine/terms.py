@@ -16,9 +16,11 @@ algebraic_simplifier.cc), and a test holds pairs of spellings against the compil
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 Shape = tuple[int, ...]
@@ -44,6 +46,18 @@ class Term(NamedTuple):
     dtype: str
 
 
+@functools.cache
+def text(dtype: Any) -> str:
+    """The name of a dtype: NumPy takes its time to make one."""
+    return str(dtype)
+
+
+@functools.cache
+def is_float(dtype: Any) -> bool:
+    """Whether numbers of a dtype are rounded: floats and complex numbers."""
+    return jnp.issubdtype(dtype, jnp.inexact)
+
+
 class Terms:
     """Terms by number; equal terms have one number."""
 
@@ -56,7 +70,7 @@ class Terms:
 
     def make(self, name: str, params: Hashable, inputs: Sequence[Number], shape: Shape, dtype: Any) -> Number:
         """The number of a term, as it is written."""
-        term = Term(name, params, tuple(inputs), shape, str(dtype))
+        term = Term(name, params, tuple(inputs), shape, text(dtype))
         number = self.numbers.get(term)
         if number is None:
             number = self.numbers[term] = len(self.terms)

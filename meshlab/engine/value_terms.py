@@ -13,7 +13,7 @@ from .identities import IDENTITIES
 from .jax_compat import has_effects, own_params
 from .rearranging import REARRANGING, ranges_of, repeated
 from .rules import ELEMENTWISE
-from .terms import Number, Terms, places, squeezed
+from .terms import Number, Terms, places, squeezed, text
 
 # Parameters that say what the name of the primitive or the result's type say as well.
 _TOLD_ELSEWHERE = frozenset("update_jaxpr update_consts weak_type sharding out_sharding".split())
@@ -107,7 +107,7 @@ class ValueTerms:
             )
         found = [made] if isinstance(made, Number) else made
         if found is None or any(
-            self.terms[n].dtype != str(self.dtypes[o]) for n, o in zip(found, outputs, strict=True)
+            self.terms[n].dtype != text(self.dtypes[o]) for n, o in zip(found, outputs, strict=True)
         ):
             return None
         return found
