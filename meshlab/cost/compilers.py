@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.errors import CompilerError
 from ..engine.given import flag
-from ..engine.process import Cancel, Process, Progress, Watch, inherited
+from ..engine.process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
 from ..engine.run import donated, mesh_axes
 from .compiled import Compiled, compiled_from
 from .exporting import exported
@@ -83,6 +83,7 @@ def compile_for(
     found = target(name, plan.mesh)
     watch = Watch(str(found), f"compile_for(plan, {found.name!r}, timeout={{:g}})", timeout, progress, cancel)
     check_installed(found.platform)
+    refuse_callbacks(plan.program.code, "ml.compile_for")
     request = {
         "platform": found.platform,
         "named": _NAMED[found.platform],

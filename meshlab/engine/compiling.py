@@ -9,9 +9,9 @@ the notebook's. The two processes share a folder:
     program.hlo     the compiled program's text
     answer.json     what else is known, written last; or {"error": …}
 
-This file imports nothing but JAX, which is most of the time that such a process takes to start; `meshlab.cost.compiling`
-is the same for compilers of absent hardware. The process ends with the one that started it: that holds its standard
-input open.
+This file imports nothing but JAX, which is most of the time that such a process takes to start;
+`meshlab.cost.compiling` does the same for compilers of absent hardware. The process ends with the one that started it:
+that holds its standard input open.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def read(data: bytes, devices: Sequence[Any], axes: Sequence[Sequence[Any]], don
         jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
         for aval, sharding in zip(program.in_avals, program.in_shardings_jax(mesh), strict=True)
     ]
-    return jax.jit(program.call, donate_argnums=tuple(donated), keep_unused=True).lower(*arguments)
+    function = jax.jit(program.call, donate_argnums=tuple(donated), keep_unused=True)
+    # Arguments say by their shardings which devices take part; a program may have none.
+    with jax.set_mesh(mesh):
+        return function.lower(*arguments)
 
 
 def main(folder: pathlib.Path, compile_: Compile) -> int:

@@ -34,6 +34,7 @@ import dataclasses
 import functools
 import math
 import pathlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +55,7 @@ from .jax_compat import REMAT, scan_options
 from .legality import uneven
 from .loops import carried
 from .lower import partition_spec
-from .process import Cancel, Process, Progress, Watch, inherited
+from .process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
 from .relayout import wire_factor
 from .run import abstract_arguments, abstract_mesh, flat_arguments, jax_mesh, mesh_axes, output_tree
 from .trees import is_tensor
@@ -206,6 +207,7 @@ def partitioned(
     count = plan.mesh.size
     watch = Watch(f"{count} simulated CPU devices", "plan.xla(timeout={:g})", timeout, progress, cancel)
     _refuse_uneven(plan, "plan.xla()")
+    refuse_callbacks(plan.program.code, "plan.xla()")
     on = devices(count)
     text = _tried(plan, constraints, watch)
     executable = functools.cache(functools.partial(_compile, plan, on, constraints))
@@ -237,6 +239,8 @@ def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
         answer = process.answer(written(*_function(plan, abstract_mesh(plan), constraints), "cpu"), request, watch)
     if isinstance(answer, str):
         other = {"all": "stored", "stored": "all"}[constraints]
+        # What comes after an empty line are lines of our own code.
+        answer = re.split(r"\n\s*\n", answer)[0]
         raise CompilerError(
             f'plan.xla("{constraints}") hands the program to XLA\'s own partitioner, which fails on it: {answer}\n'
             f"That is XLA's, and none of the plan's: plan.check() holds the plan against what XLA compiles without that"

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from .code import Code, walk
 from .compiling import write
 from .errors import CompilerError, shown
 from .given import function
@@ -182,6 +183,21 @@ class Process:
         fatal = [found["told"] for found in map(_FATAL.match, lines) if found]
         last = fatal[-1] if fatal else "its last lines were:\n" + "\n".join(lines[-10:])
         return f"its process ended {how}; {last}"
+
+
+def refuse_callbacks(code: Code, asked: str) -> None:
+    """Refuses a program that calls back into Python: its functions are in this process alone.
+
+    Raises:
+        CompilerError: with the line of each such call.
+    """
+    found = [o for o in walk(code.block) if o.name == "pure_callback"]
+    if found:
+        lines = ", ".join(dict.fromkeys(f"`{o.name}` at {o.source or 'an unknown line'}" for o in found))
+        raise CompilerError(
+            f"{asked} compiles in a process of its own, where the Python functions of this one are not: {lines}."
+            " plan.check() and plan.run() take the program as it is; or write in JAX what the function computes."
+        )
 
 
 def inherited(*folders: str | None) -> dict[str, str]:
