@@ -28,7 +28,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import export
-from jax.sharding import AxisType, Mesh
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 Compile = Callable[[pathlib.Path, dict[str, Any]], dict[str, Any]]
 
@@ -44,7 +44,40 @@ def written(function: Any, arguments: Sequence[jax.ShapeDtypeStruct], platform: 
         arguments: shapes, dtypes and shardings; the mesh may be one without devices.
         platform: for which it is lowered: "cpu", "tpu" or "cuda".
     """
+    function, arguments = _on_key_data(function, arguments)
     return bytes(export.export(function, platforms=[platform])(*arguments).serialize())
+
+
+def _on_key_data(function: Any, arguments: Sequence[jax.ShapeDtypeStruct]) -> tuple[Any, Sequence[Any]]:
+    """The same of the numbers that random keys are made of: JAX 0.10.0 writes keys, and cannot lower what it reads."""
+    keys = [_generator(a) if _is_key(a) else None for a in arguments]
+    if not any(map(_is_key, (*arguments, *jax.tree.leaves(jax.eval_shape(function, *arguments))))):
+        return function, arguments
+
+    def run(*arrays: Any) -> Any:
+        pairs = zip(arrays, keys, strict=True)
+        results = function(*(jax.random.wrap_key_data(a, impl=key) if key else a for a, key in pairs))
+        return jax.tree.map(lambda r: jax.random.key_data(r) if _is_key(r) else r, results)
+
+    return jax.jit(run, keep_unused=True), [_data(a) if _is_key(a) else a for a in arguments]
+
+
+def _is_key(array: Any) -> bool:
+    return jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key)
+
+
+def _generator(key: jax.ShapeDtypeStruct) -> Any:
+    """Returns what JAX calls the generator that a key is for, which it tells of arrays alone."""
+    found: list[Any] = []
+    jax.eval_shape(lambda array: found.append(jax.random.key_impl(array)), key)
+    return found[0]
+
+
+def _data(key: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+    data = jax.eval_shape(jax.random.key_data, key)
+    assert isinstance(key.sharding, NamedSharding)
+    splits = PartitionSpec(*key.sharding.spec, *[None] * (data.ndim - len(key.sharding.spec)))
+    return jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=NamedSharding(key.sharding.mesh, splits))
 
 
 def read(data: bytes, devices: Sequence[Any], axes: Sequence[Sequence[Any]], donated: Sequence[int] = ()) -> Any:
