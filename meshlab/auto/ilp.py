@@ -9,22 +9,20 @@ implications in their place), and y is whole where x is, so that only the few x 
 columns: there is no y for a part that is not legal, and dims that may not share an axis have x + x ≤ 1.
 
 Goals are met one after the other, each kept while the next is met: no weights, no small constants. A solution counts
-only if the solver has proved it (`sol_status`, and a gap of zero); `status` alone also says "optimal" at a time limit.
-
-Costs are plain sums of numbered variables, which become PuLP's when a goal is solved: how PuLP makes variables and sums
-changed from version 3 to 4.
+only if the solver has proved it, with a gap of zero. Costs are plain sums of numbered variables, which become PuLP's
+when a goal is solved.
 """
 
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pulp
 
 from ..engine.errors import MeshlabError
+from .pulp_compat import made, solve, summed
 from .space import Space, Splits, restricted
 from .stopping import Watch
 from .tables import Dims, Table
@@ -161,47 +159,22 @@ class Model:
     def _solved(self, goal: Expression) -> list[float]:
         """What each variable is where a goal is least."""
         problem = pulp.LpProblem("layout", pulp.LpMinimize)
-        variables = [_variable(problem, f"v{i}", *bounds) for i, bounds in enumerate(self.bounds)]
-        problem.setObjective(_sum(goal, variables))
+        variables = [made(problem, f"v{i}", *bounds) for i, bounds in enumerate(self.bounds)]
+
+        def total(terms: Expression) -> Any:
+            return summed((variables[number], amount) for number, amount in terms.items())
+
+        problem.setObjective(total(goal))
         for terms, least, most in self.rows:
-            total = _sum(terms, variables)
-            if least == most:
-                problem += total == most
-            elif math.isfinite(most):
-                problem += total <= most
-        self._solve(problem)
-        return [variable.value() or 0.0 for variable in variables]
-
-    def _solve(self, problem: pulp.LpProblem):
-        # PuLP 3 has CBC inside; for PuLP 4 it is a package of its own, which PuLP finds.
-        bundled = getattr(getattr(pulp, "PULP_CBC_CMD", None), "pulp_cbc_path", None)
-        # One process, no `threads`: with a worker thread CBC now and then waits ten seconds for itself.
-        solver = pulp.COIN_CMD(path=bundled, msg=False, gapRel=0, gapAbs=0)
-
-        def solve():
-            with tempfile.TemporaryDirectory() as scratch:
-                solver.tmpDir = scratch
-                problem.solve(solver)
-
-        self.watch.through(solve)
-        if problem.sol_status != pulp.LpSolutionOptimal:
-            found = pulp.LpStatus[problem.status]
+            problem += total(terms) == most if least == most else total(terms) <= most
+        said: list[str] = []
+        self.watch.through(lambda: said.append(solve(problem)))
+        if said != [""]:
             raise MeshlabError(
                 f"The solver was asked for the best of {self.space.count():,} layouts and has proved none "
-                f"(it says {found!r}). Fewer dims or axes to choose from make it easier: use `pin` and `forbid`."
+                f"(it says {said[0]!r}). Fewer dims or axes to choose from make it easier: use `pin` and `forbid`."
             )
-
-
-def _variable(problem: pulp.LpProblem, name: str, least: float, most: float, whole: bool) -> Any:
-    kind, upper = pulp.LpInteger if whole else pulp.LpContinuous, most if math.isfinite(most) else None
-    # PuLP 4 makes variables of a problem; 3.3.0 knows only those that are of none.
-    make = getattr(problem, "add_variable", pulp.LpVariable)
-    return make(name, least, upper, kind)
-
-
-def _sum(terms: Expression, variables: Sequence[Any]) -> Any:
-    """A sum in PuLP's variables; PuLP 4 takes no generators."""
-    return pulp.lpSum([amount * variables[number] for number, amount in terms.items()])
+        return [v.value() or 0.0 for v in variables]
 
 
 def scaled(expression: Expression, factor: float) -> Expression:

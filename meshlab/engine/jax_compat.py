@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 from jax.experimental import topologies
-from jax.extend.core import ClosedJaxpr, Primitive
+from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters.partial_eval import dce_jaxpr
 
@@ -108,10 +108,13 @@ def is_kept(equation: Any) -> bool:
 
 
 def expanded(equation: Any) -> Any | None:
-    """Returns what an operation of JAX 0.12's that stands for others (`jnp.searchsorted`, `jnp.frexp`) is made of.
+    """Returns what an operation that stands for others is made of; None for one that is what it is.
 
-    It is traced here and now: its equations have no lines, and no name stack, of the user's (see `frames`).
+    Those are JAX 0.12's own (`jnp.searchsorted`, `jnp.frexp`), and a `while` under `vmap` (see `_together`). They are
+    traced here and now: what is not the user's function has no lines, and no name stack, of theirs (see `frames`).
     """
+    if equation.primitive.name == "while" and equation.params["cond_jaxpr"].out_avals[0].shape:
+        return _together(equation)
     if equation.primitive.name != "call_hi_primitive":
         return None
     operation = equation.params["_prim"]
@@ -120,6 +123,32 @@ def expanded(equation: Any) -> Any | None:
         return jax.tree.leaves(operation.expand(*jax.tree.unflatten(operation.in_tree, leaves)))
 
     return jax.make_jaxpr(run)(*operation.in_avals_flat)
+
+
+def _together(equation: Any) -> Any:
+    """Several loops that `vmap` made one: it turns as long as any of them does, and those that are done keep what is.
+
+    JAX leaves that to its lowering; the test tells of each loop by itself, along leading axes of all that is carried.
+    """
+    params = equation.params
+    test, body = (jaxpr_as_fun(params[name]) for name in ("cond_jaxpr", "body_jaxpr"))
+    tested, count = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+
+    def run(*given: Any) -> Any:
+        def going(carry: tuple[Any, ...]) -> Any:
+            return test(*given[:tested], *carry)[0]
+
+        def turn(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+            goes = going(carry)
+            made = body(*given[tested:count], *carry)
+            return tuple(
+                jax.numpy.where(goes.reshape(goes.shape + (1,) * (after.ndim - goes.ndim)), after, before)
+                for after, before in zip(made, carry, strict=True)
+            )
+
+        return jax.lax.while_loop(lambda carry: going(carry).any(), turn, tuple(given[count:]))
+
+    return jax.make_jaxpr(run)(*(v.aval for v in equation.invars))
 
 
 class Body(NamedTuple):

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax.numpy as jnp
-from jax import lax
+from jax import dtypes, lax
 
 from .rules import Factors
 from .rules.local import Device, Local
@@ -25,8 +25,13 @@ if TYPE_CHECKING:
 
 
 def grown(array: Any, shape: Sequence[int]) -> Any:
-    """Returns an array with zeros behind, up to a shape."""
+    """Returns an array with zeros behind, up to a shape; of keys with repetitions of the last one."""
     if tuple(array.shape) == tuple(shape):
+        return array
+    if jnp.issubdtype(array.dtype, dtypes.extended):
+        for axis, wanted in enumerate(shape):
+            places = jnp.minimum(jnp.arange(wanted), array.shape[axis] - 1)
+            array = jnp.take(array, places, axis=axis)
         return array
     return jnp.pad(array, [(0, wanted - size) for size, wanted in zip(array.shape, shape, strict=True)])
 

@@ -16,6 +16,7 @@ from typing import Any
 from .algebra import Algebra
 from .code import Operation
 from .rules import TRAITS, names_where
+from .rules.traits import IDEMPOTENT
 from .terms import Number, Shape, Term, Terms, places, squeezed
 
 Maker = Callable[[Algebra, Operation, list[Number]], Number | list[Number] | None]
@@ -149,7 +150,7 @@ def reduced(algebra: Algebra, name: str, number: Number, axes: tuple[int, ...], 
 def _reduced_constant(algebra: Algebra, name: str, number: Number, count: int, dtype: Any) -> Number | None:
     if name == "reduce_sum":
         return algebra.of("mul", number, algebra.constant(count, dtype), dtype=dtype)
-    return number if TRAITS[name].joins in ("max", "min", "and", "or") else None
+    return number if TRAITS[name].joins in IDEMPOTENT else None
 
 
 @made("dot_general")

@@ -33,7 +33,9 @@ MESHES = tuple(
 )
 
 
-def draw(program: Program, seed: int, count: int, meshes: Sequence[Mesh] = MESHES) -> Iterator[tuple[Mesh, Layout]]:
+def draw(
+    program: Program, seed: int, count: int, meshes: Sequence[Mesh] = MESHES, pad: bool = False
+) -> Iterator[tuple[Mesh, Layout]]:
     """Draws different legal layouts.
 
     Args:
@@ -41,6 +43,7 @@ def draw(program: Program, seed: int, count: int, meshes: Sequence[Mesh] = MESHE
         seed: equal seeds draw equal layouts.
         count: how many at most; fewer where a program has fewer.
         meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes.
+        pad: whether the layouts are for plans that pad dims which their axes do not divide.
 
     Yields:
         Meshes with layouts.
@@ -49,7 +52,7 @@ def draw(program: Program, seed: int, count: int, meshes: Sequence[Mesh] = MESHE
     seen = set()
     for _ in range(count * 20):
         mesh = chance.choice(meshes)
-        layout = _draw_layout(program, mesh, chance)
+        layout = _draw_layout(program, mesh, chance, pad)
         key = (mesh, str(layout))
         if key not in seen:
             seen.add(key)
@@ -58,25 +61,25 @@ def draw(program: Program, seed: int, count: int, meshes: Sequence[Mesh] = MESHE
             return
 
 
-def _draw_layout(program: Program, mesh: Mesh, chance: random.Random) -> Layout:
+def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool) -> Layout:
     rules: dict[str, Any] = {}
     dims = list(program.dims)
     chance.shuffle(dims)
     for dim in dims[: chance.randint(0, len(dims))]:
-        rules = _extended(program, mesh, rules, {dim: _axes(mesh, chance)})
+        rules = _extended(program, mesh, rules, {dim: _axes(mesh, chance)}, pad)
     globs = _globs(program)
     for glob in chance.sample(globs, min(len(globs), chance.randint(0, 2))):
         for _ in range(chance.randint(1, 2)):
             dim = chance.choice(list(program.dims))
             inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.15 else _axes(mesh, chance)}
-            rules = _extended(program, mesh, rules, {glob: inner})
+            rules = _extended(program, mesh, rules, {glob: inner}, pad)
     return Layout.of(rules)
 
 
-def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[str, Any], pad: bool) -> dict[str, Any]:
     """The rules with more of them, or as they were if that is not legal."""
     try:
-        resolve(program, mesh, rules | more)
+        resolve(program, mesh, rules | more, pad)
     except LayoutError:
         return rules
     return rules | more

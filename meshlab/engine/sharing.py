@@ -221,10 +221,10 @@ class Sharing:
         for value, inner in zip(operation.inputs[count:], body.inputs[count:], strict=True):
             repeated = self._repeated(operation, value, inner, known)
             first = slices.setdefault(value, inner)
-            if isinstance(repeated, Literal):
-                self.renamed[inner] = repeated
-            elif repeated is not None:
+            if isinstance(repeated, Operation):
                 made.append(repeated)
+            elif repeated is not None:
+                self.renamed[inner] = repeated
             elif first != inner and self._called(first) == self._called(inner):
                 self.renamed[inner] = first
             else:
@@ -235,8 +235,8 @@ class Sharing:
         body = Block(tuple(inside), (*made, *body.operations), body.outputs)
         return dataclasses.replace(operation, inputs=tuple(given), blocks=(body,))
 
-    def _repeated(self, operation: Operation, value: Input, inner: int, known: Known) -> Operation | Literal | None:
-        """What makes each slice of a value, if all are alike."""
+    def _repeated(self, operation: Operation, value: Input, inner: int, known: Known) -> Operation | Input | None:
+        """What each slice of a value is, or what makes it, if all are alike."""
         if not isinstance(value, int):
             return None
         number = self.terms.of[value]
@@ -251,6 +251,8 @@ class Sharing:
         for other in known.values.get(source, ()):
             if len(self.shapes[other]) == len(axes):
                 behind = [axis - 1 for axis in axes]
+                if self.shapes[other] == self.shapes[inner]:
+                    return other
                 return rewriting.repeat(operation, other, self.shapes[other], behind, self._made(inner))
         return None
 

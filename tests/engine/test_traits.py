@@ -109,12 +109,13 @@ def test_every_rule_has_traits_and_every_trait_is_told():
 
 # Sets of names that say how code takes apart the parameters of these primitives, and nothing that another could ask.
 TAKEN_APART = {
-    "algebra.py": set(_FOLDED),
-    "rearranging.py": {"cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"},
-    "folding.py": {"conv_general_dilated", "reduce_window_max", "reduce_window_min", "reduce_window_sum"},
-    "legality.py": {"rename", "reshape", "tag"},
-    "loops.py": {"ge", "gt", "le", "lt"},
-    "rolling.py": {"broadcast_in_dim", "concatenate", "pad", "slice", "split"},
+    # What terms are called in their normal form, where a square is a product.
+    "algebra.py": [set(_FOLDED), {"reshape", "slice", "transpose"}, {"abs", "exp", "iota"}],
+    "folding.py": [{"conv_general_dilated", "reduce_window_max", "reduce_window_min", "reduce_window_sum"}],
+    "legality.py": [{"rename", "reshape", "tag"}],
+    "loops.py": [{"ge", "gt", "le", "lt"}],
+    "rearranging.py": [{"cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"}],
+    "rolling.py": [{"broadcast_in_dim", "concatenate", "pad", "slice", "split"}],
 }
 
 
@@ -127,7 +128,7 @@ def test_no_table_of_primitives_stands_beside_the_traits():
             names = _strings(node)
             known = names & set(TRAITS)
             if len(known) >= 3 and 2 * len(known) > len(names):
-                assert known == TAKEN_APART.get(path.name), f"{path}: {known}"
+                assert known in TAKEN_APART.get(path.name, []), f"{path}: {known}"
 
 
 def _strings(node):
@@ -237,8 +238,8 @@ def test_planner_lets_through_only_what_is_linear(name):
             continue
         shapes = [v.aval.shape for v in equation.invars]
         results = tuple(v.aval.shape for v in equation.outvars)
-        for uniform, zeros in itertools.product((False, True), repeat=2):
-            known = [(flag,) * len(shapes) for flag in (zeros, uniform)]
-            factors = factors_of(operation(equation), Facts(tuple(shapes), results, *known))
+        for uniform, zero in itertools.product((False, True), repeat=2):
+            zeros, uniforms = (zero,) * len(shapes), (uniform,) * len(shapes)
+            factors = factors_of(operation(equation), Facts(tuple(shapes), results, zeros, uniforms))
             if factors.linear:
                 assert factors.through <= frozenset().union(*factors.linear)

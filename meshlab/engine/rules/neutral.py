@@ -16,10 +16,9 @@ import numpy as np
 
 from ..code import Literal, Operation
 from ..jax_compat import reducer
-from .traits import TRAITS
+from .traits import IDEMPOTENT, TRAITS
 
-# Reductions to which the same number may come once more, and those to which one number may.
-_IDEMPOTENT = ("max", "min", "and", "or")
+# Functions that join two numbers, with the one that may come once more; any may where they are idempotent.
 _NEUTRAL = {"add": 0, "mul": 1, "xor": 0}
 
 
@@ -51,4 +50,4 @@ def idle(operation: Operation) -> bool:
     if len(body.equations) != 1 or not isinstance(start, Literal) or set(body.equations[0].invars) != set(body.invars):
         return False
     name = body.equations[0].primitive.name
-    return name in _IDEMPOTENT or (name in _NEUTRAL and bool(np.all(start.value == _NEUTRAL[name])))
+    return name in IDEMPOTENT or (name in _NEUTRAL and bool(np.all(start.value == _NEUTRAL[name])))

@@ -32,6 +32,8 @@ Kind = Literal[
 KINDS: tuple[str, ...] = get_args(Kind)
 # What joins the elements along an axis.
 Join = Literal["sum", "product", "max", "min", "and", "or", "xor"]
+# What is joined so may come once more without a difference.
+IDEMPOTENT: frozenset[Join] = frozenset(("max", "min", "and", "or"))
 Groups = tuple[frozenset[int], ...]
 Linear = Callable[[Operation], Groups]
 # The operand that holds indices, and how many there are to choose from, from the operation and its operands' shapes.

@@ -1,0 +1,234 @@
+"""What is spelt in two ways is one value where XLA makes it one: in the plan, and in the compiled program."""
+
+import functools
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+
+import meshlab as ml
+
+X2 = ml.mesh(x=2)
+CLOSE_TO_THIRD = np.float32(1 / 3)
+
+# Each row: one value, written in several ways.
+FLOATS = [
+    # Squares, powers, roots
+    [jnp.square, lambda x: x * x, lambda x: x**2, lambda x: lax.pow(x, 2.0)],
+    [lambda x: x**3, lambda x: x * x * x, lambda x: x * (x * x), lambda x: lax.pow(x, 3.0)],
+    [lambda x: x**4, lambda x: jnp.square(jnp.square(x))],
+    [lambda x: x**-1, lambda x: 1 / x, lambda x: lax.pow(x, -1.0)],
+    [lambda x: x**-2, lambda x: 1 / (x * x)],
+    [lambda x: x**0 + x, lambda x: 1 + x],
+    [lax.rsqrt, lambda x: 1 / jnp.sqrt(x)],
+    [lambda x: 2 * lax.rsqrt(x), lambda x: 2 / jnp.sqrt(x)],
+    [lambda x: jnp.sqrt(x * x), jnp.abs, lambda x: jnp.abs(jnp.abs(x))],
+    [lambda x: jnp.abs(x * x), lambda x: jnp.abs(x) * jnp.abs(x), jnp.square],
+    # Numbers
+    [lambda x: x / 2, lambda x: x * 0.5, lambda x: (2 * x) / 4],
+    [lambda x: x / 3, lambda x: x * CLOSE_TO_THIRD, lambda x: x / jnp.full((8, 8), 3.0)],
+    [lambda x: x + 1 + 2, lambda x: x + 3, lambda x: x - 1 + 4],
+    [lambda x: x - 1, lambda x: x + -1],
+    [lambda x: x * 2 * 3, lambda x: x * 6],
+    [lambda x: 2 * x + 2 * jnp.sin(x), lambda x: 2 * (x + jnp.sin(x))],
+    [lambda x: x * lax.clamp(1.0, 0.0, 2.0), lambda x: x],
+    # Quotients, signs
+    [lambda x: (x / jnp.sin(x)) / jnp.cos(x), lambda x: x / (jnp.sin(x) * jnp.cos(x))],
+    [lambda x: x / (jnp.sin(x) / jnp.cos(x)), lambda x: x * jnp.cos(x) / jnp.sin(x)],
+    [lambda x: -x * -jnp.sin(x), lambda x: x * jnp.sin(x)],
+    [lambda x: jnp.negative(-x), lambda x: x],
+    # Exponentials
+    [jax.nn.sigmoid, lambda x: 1 / (1 + jnp.exp(-x))],
+    [lambda x: jnp.log(jnp.exp(x)), lambda x: x],
+    [lambda x: jnp.exp(x) * jnp.exp(x + 1), lambda x: jnp.exp(x + (x + 1))],
+    [lambda x: jnp.exp(x) / jnp.exp(jnp.sin(x)), lambda x: jnp.exp(x - jnp.sin(x))],
+    [lambda x: x / jnp.exp(x), lambda x: x * jnp.exp(-x)],
+    [lambda x: lax.pow(jnp.exp(x), 0.3), lambda x: jnp.exp(x * 0.3)],
+    [lambda x: jnp.log(jnp.sqrt(x)), lambda x: 0.5 * jnp.log(x)],
+    [lambda x: jnp.abs(jnp.exp(x)), jnp.exp],
+    [jnp.exp2, lambda x: jnp.exp(x * np.float32(np.log(2)))],
+    # Bounds, masks
+    [lambda x: jnp.clip(x, 0, 1), lambda x: lax.clamp(0.0, x, 1.0), lambda x: jnp.minimum(jnp.maximum(x, 0), 1)],
+    [lambda x: jnp.maximum(jnp.minimum(x, 1), 0), lambda x: jnp.clip(x, 0, 1)],
+    [lambda x: jnp.maximum(x, -jnp.inf), lambda x: x, lambda x: jnp.maximum(x, x)],
+    [lambda x: jnp.where(True, x, jnp.sin(x)), lambda x: jnp.where(jnp.ones((8, 8), bool), x, jnp.cos(x))],
+    [lambda x: jnp.where(~(x > 0), x, jnp.sin(x)), lambda x: jnp.where(x > 0, jnp.sin(x), x)],
+    [lambda x: jnp.where(x > 0, x, 0), lambda x: x * (x > 0)],
+    [lambda x: jnp.tril(x), lambda x: jnp.where(jnp.tri(8, dtype=bool), x, 0)],
+    # Moved and back
+    [lambda x: x[::-1][::-1], lambda x: jnp.roll(x, 8, 0), lambda x: jnp.flip(jnp.flip(x)), lambda x: x],
+    [lambda x: jnp.stack([x, x * 2])[0], lambda x: jnp.concatenate([x, x * 2])[:8], lambda x: x],
+    [lambda x: jnp.concatenate([x, x * 2])[2:5], lambda x: x[2:5], lambda x: lax.dynamic_slice(x, (2, 0), (3, 8))],
+    [lambda x: x[2:7][1:4], lambda x: x[3:6]],
+    [lambda x: jnp.pad(x, ((2, 2), (0, 0)))[2:10], lambda x: lax.dynamic_slice(x, (0, 0), (8, 8)), lambda x: x],
+    [lambda x: jnp.concatenate([x[:3], x[3:]]), lambda x: jnp.concatenate(jnp.split(x, 2)), lambda x: x],
+    [lambda x: lax.dynamic_update_slice(x, x * 2, (0, 0)), lambda x: x.at[:].set(x * 2), lambda x: x * 2],
+    [lambda x: jnp.tile(x, (1, 1)), lambda x: x.T.T, lambda x: x[None, :, None][0, :, 0], lambda x: x],
+    [lambda x: jnp.cumsum(x[:, None], 1)[:, 0], lambda x: jnp.sort(x[:, None], 1)[:, 0], lambda x: x],
+    # Other dtypes and back
+    [lambda x: jnp.real(lax.complex(x, jnp.sin(x))), lambda x: jnp.imag(lax.complex(jnp.sin(x), x)), lambda x: x],
+    [lambda x: lax.bitcast_convert_type(lax.bitcast_convert_type(x, jnp.int32), jnp.float32), lambda x: x],
+    [
+        lambda x: x.astype(jnp.bfloat16).astype(jnp.float32),
+        lambda x: x.astype(jnp.bfloat16).astype(jnp.float32).astype(jnp.bfloat16).astype(jnp.float32),
+    ],
+    # Sums
+    [lambda x: x - x.mean(0), lambda x: x - x.mean(0, keepdims=True), lambda x: x - x.sum(0) / 8],
+    [lambda x: x * x.var(0), lambda x: x * jnp.square(x - x.mean(0)).mean(0)],
+    [lambda x: x * (-x).sum(0), lambda x: x * -(x.sum(0))],
+    [lambda x: x / jnp.linalg.norm(x, axis=0), lambda x: x * lax.rsqrt(jnp.square(x).sum(0))],
+    [lambda x: x * jnp.einsum("ab,ab->a", x, x)[:, None], lambda x: x * jnp.square(x).sum(1)[:, None]],
+    [lambda x: x * jnp.exp(x[0])[None], lambda x: x * jnp.exp(jnp.broadcast_to(x[0], (8, 8)))],
+]
+INTEGERS = [
+    [lambda x: x * 0, lambda x: x - x, lambda x: x ^ x, lambda x: x & 0, jnp.zeros_like],
+    [lambda x: x | 0, lambda x: x & -1, lambda x: x],
+    [lambda x: jnp.greater_equal(x, x).astype(jnp.int32), jnp.ones_like],
+    [lambda x: x * 2 + x * 3, lambda x: x * 5],
+    [lambda x: x * (x + 7) + x * (x ^ 3), lambda x: x * ((x + 7) + (x ^ 3))],
+    [lambda x: jnp.abs(jnp.abs(x)), jnp.abs],
+]
+# Two that look alike to somebody, and are two to XLA.
+APART = [
+    (lambda x: x - x, jnp.zeros_like),
+    (lambda x: x * 0, jnp.zeros_like),
+    (lambda x: jnp.sqrt(x) * jnp.sqrt(x), lambda x: x),
+    (lambda x: (x + jnp.sin(x)) + jnp.cos(x), lambda x: x + (jnp.sin(x) + jnp.cos(x))),
+    (lambda x: jnp.where(x > 0, x, 0), jax.nn.relu),
+    (jnp.expm1, lambda x: jnp.exp(x) - 1),
+    (lambda x: x.astype(jnp.int32).astype(jnp.float32), lambda x: x),
+    (lambda x: jnp.concatenate([x, x * 2])[4:12], lambda x: x),
+    (lambda x: x[::-1], lambda x: x),
+    (lambda x: x[:, ::-1][::-1], lambda x: x[::-1]),
+    (lambda x: jnp.max(x, 0) + x, lambda x: jnp.min(x, 0) + x),
+]
+
+
+def traced(functions, dtype=jnp.float32):
+    """A program that sorts what each function makes of one argument."""
+    argument = ml.named(jax.ShapeDtypeStruct((8, 8), dtype), "a b")
+    return ml.trace(lambda x: tuple(jnp.sort(f(x), -1) for f in functions), argument)
+
+
+def agrees(program):
+    report = program.plan(X2, "b:x").check()
+    assert report.ok, report
+    assert not report.merged, report
+
+
+def are_one(rows, dtype=jnp.float32):
+    """Functions of a row make one value; and so many values do they make for XLA."""
+    program = traced([f for row in rows for f in row], dtype)
+    outputs = iter(program.code.block.outputs)
+    for number, row in enumerate(rows):
+        assert len({next(outputs) for _ in row}) == 1, number
+    agrees(program)
+
+
+@pytest.mark.parametrize("rows", [FLOATS[i : i + 9] for i in range(0, len(FLOATS), 9)])
+def test_spellings_of_one_value(rows):
+    are_one(rows)
+
+
+def test_spellings_of_one_integer():
+    are_one(INTEGERS, jnp.int32)
+
+
+@pytest.mark.parametrize("pair", APART)
+def test_what_only_looks_alike_stays_apart(pair):
+    program = traced(pair)
+    first, second = program.code.block.outputs
+    assert first != second
+
+
+def test_an_order_of_all_floats_is_no_comparison():
+    is_less = jnp.less
+    program = traced([lambda x: is_less(x, 0.0) * x, lambda x: (lax.lt_to_p.bind(x, jnp.zeros_like(x))) * x])
+    assert len(set(program.code.block.outputs)) == 2
+
+
+# Spellings in spellings
+
+UNARY = [row for row in FLOATS if len(row) > 1 and row[0] is not jnp.exp2]
+BINARY = [
+    [lambda x, y: x + y, lambda x, y: y + x],
+    [lambda x, y: x * y, lambda x, y: y * x, lambda x, y: -x * -y],
+    [lambda x, y: x / y],
+    [lambda x, y: x - y],
+    [lambda x, y: jnp.exp(x) * jnp.exp(y), lambda x, y: jnp.exp(x + y)],
+    [lambda x, y: jnp.where(x > y, x, y), lambda x, y: jnp.where(~(x > y), y, x)],
+    [lambda x, y: 2 * x + 2 * y, lambda x, y: 2 * (x + y)],
+]
+# Those whose results are of the argument's shape, and in whose middle XLA has no choice.
+PLAIN = UNARY[:8] + UNARY[10:14] + UNARY[18:24] + [[jnp.sin], [jnp.tanh], [jnp.negative]]
+
+
+def tree(chance, depth):
+    if depth == 0:
+        return None
+    if chance.random() < 0.35:
+        return chance.randrange(len(BINARY)), tree(chance, depth - 1), tree(chance, chance.randrange(depth))
+    return chance.randrange(len(PLAIN)), tree(chance, depth - 1)
+
+
+def spelt(chance, grown):
+    """A function that a tree stands for, each part of it in one of its spellings."""
+    if grown is None:
+        return lambda x: x
+    number, *parts = grown
+    inner = [spelt(chance, part) for part in parts]
+    outer = chance.choice((PLAIN if len(parts) == 1 else BINARY)[number])
+    return lambda x: outer(*(f(x) for f in inner))
+
+
+@functools.cache
+def drawn(seed):
+    chance = random.Random(seed)
+    grown = tree(chance, chance.randint(1, 4))
+    return [spelt(chance, grown) for _ in range(2)]
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 10))
+def test_spellings_drawn_at_random(seed):
+    agrees(traced([f for each in range(seed, seed + 10) for f in drawn(each)]))
+
+
+# Shapes
+
+
+def test_an_axis_of_size_1_is_no_other_value():
+    def fn(x):
+        m = x.mean(0)
+        return jnp.sort(m - 1), jnp.sort((x.sum(0, keepdims=True) / 8 - 1)[0]), (x.mean(0, keepdims=True) - 1).T
+
+    program = ml.trace(fn, ml.named(jax.ShapeDtypeStruct((8, 8), jnp.float32), "a b"))
+    assert program.code.block.outputs[0] == program.code.block.outputs[1]
+    agrees(program)
+
+
+def test_operands_that_are_repeated_in_different_ways_stay_apart():
+    def fn(x):
+        row, column = x[:1], x[:, :1]
+        return jnp.sort(jnp.exp(row) + column, -1), jnp.sort(jnp.exp(column) + row, -1), jnp.sort(row + row.T, -1)
+
+    program = ml.trace(fn, ml.named(jax.ShapeDtypeStruct((8, 8), jnp.float32), "a _"))
+    assert len(set(program.code.block.outputs)) == 3
+    assert program.plan(X2, "a:x").check().ok
+
+
+def test_what_is_equal_but_of_another_dtype_stays_apart():
+    program = traced([lambda x: x.astype(jnp.bfloat16) * 1, lambda x: x * 1])
+    assert len(set(program.code.block.outputs)) == 2
+
+
+def test_zeros_of_different_dims_stay_apart():
+    first, second = (ml.named(jax.ShapeDtypeStruct((8,), jnp.float32), name) for name in "ab")
+
+    def fn(x, y):
+        return jnp.zeros(8) + 0 * x.astype(jnp.int32), jnp.zeros(8) + 0 * y.astype(jnp.int32)
+
+    a, b = ml.trace(fn, first, second).code.block.outputs
+    assert a != b
