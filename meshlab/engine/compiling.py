@@ -63,7 +63,7 @@ def _on_key_data(function: Any, arguments: Sequence[jax.ShapeDtypeStruct]) -> tu
 
 
 def _is_key(array: Any) -> bool:
-    return jax.dtypes.issubdtype(array.dtype, jax.dtypes.prng_key)
+    return jax.numpy.issubdtype(array.dtype, jax.dtypes.prng_key)
 
 
 def _generator(key: jax.ShapeDtypeStruct) -> Any:

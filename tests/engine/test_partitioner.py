@@ -202,7 +202,7 @@ def test_numbers_of_64_bits_stay_so():
 
 
 def ending():
-    """A plan on which XLA's partitioner ends its process (jaxlib 0.10.2 and 0.12): a slice shares its operand's shards."""
+    """A plan on which XLA's partitioner ends its process (jaxlib 0.10.2 and 0.12): a slice and a running sum."""
     program = ml.trace(lambda e: (jnp.exp(e[:1]), jnp.cumsum(e)), ml.named(jax.ShapeDtypeStruct((8,), np.float32), "e"))
     return program.plan(ml.mesh(x=4, y=2), "e:x+y")
 
@@ -283,9 +283,9 @@ def test_what_is_no_limit_is_refused():
     with pytest.raises(CompilerError, match=r"timeout is a number of seconds above 0; plan\.xla was given True"):
         plan.xla(timeout=True)
     with pytest.raises(CompilerError, match=r"plan\.xla's progress"):
-        plan.xla(progress="print")
+        plan.xla(progress="print")  # pyright: ignore[reportArgumentType]
     with pytest.raises(CompilerError, match=r"plan\.xla was given cancel=3; it must be like a threading\.Event"):
-        plan.xla(cancel=3)
+        plan.xla(cancel=3)  # pyright: ignore[reportArgumentType]
 
 
 def test_calls_back_into_python_are_refused():
