@@ -165,7 +165,7 @@ def _all_finite(result: Any) -> bool:
 def _vacuous(plan: Plan, expected: Sequence[Any], data: str) -> tuple[str, ...]:
     """A note on the outputs without a single finite number, of which nothing could be compared but that."""
     empty = [
-        f"`{place}`"
+        place
         for place, result in zip(plan.program.outputs, expected, strict=True)
         if jax.numpy.issubdtype(result.dtype, jax.numpy.inexact) and result.size
         if not jax.numpy.isfinite(result).any()

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 from jax.experimental import topologies
+from jax.experimental.layout import Layout, with_layout_constraint
 from jax.extend.core import ClosedJaxpr, Primitive, jaxpr_as_fun
 from jax.interpreters import ad, batching, mlir
 from jax.interpreters.partial_eval import dce_jaxpr
@@ -325,6 +326,11 @@ PLAIN_GENERATOR = ("--xla_cpu_use_fusion_emitters=false",) if version("jaxlib").
 def is_threefry(dtype: Any) -> bool:
     """Says whether keys of a dtype are those of Threefry, JAX's default generator."""
     return str(dtype) == "key<fry>"
+
+
+def in_memory_order(array: Any) -> Any:
+    """Returns an array whose axes lie in memory in their own order, inside of what is compiled."""
+    return with_layout_constraint(array, Layout(tuple(range(array.ndim))))
 
 
 def absent_devices(platform: str, **described: Any) -> Sequence[Any]:

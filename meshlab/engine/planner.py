@@ -251,13 +251,14 @@ class Planner:
         return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in held}
 
     def held(self, operation: Operation) -> frozenset[int]:
-        """The factors that cannot be split because they are padded, and more than mapped or summed."""
+        """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
         padded, factors = self.sizes.padded, self.factors[operation]
-        if not padded:
-            return frozenset()
-        values = (*operation.inputs, *operation.outputs)
         form = LOCAL_FORMS.get(operation.name)
-        return frozenset(
+        single = self.single(operation) if form is not None and form.gathers else frozenset()
+        if not padded:
+            return single
+        values = (*operation.inputs, *operation.outputs)
+        return single.union(
             factor
             for value, axes in zip(values, (*factors.operands, *factors.results), strict=True)
             if isinstance(value, int)
@@ -265,6 +266,19 @@ class Planner:
             if size in padded
             and (factor in factors.limits or (factor in factors.exchanged and not (form and form.padded)))
         )
+
+    def single(self, operation: Operation) -> frozenset[int]:
+        """The exchanged factors whose parts would be one element, in which a gather of slices is one of the operand."""
+        factors, plain, found = self.factors[operation], self.rules.plain, set()
+        dims = dict(self.program.factor_dims[operation])
+        for value, axes in zip(operation.inputs, factors.operands, strict=True):
+            home = self.spec_of(value)
+            for axis, factor in enumerate(axes):
+                if factor in factors.exchanged and isinstance(value, int):
+                    splits = (plain.get(dims.get(factor, ""), ()), home.splits[axis] if home else ())
+                    counts = [math.prod(self.sizes[a] for a in axes) for axes in splits]
+                    found.update({factor} if max(counts) == self.shapes[value][axis] else ())
+        return frozenset(found)
 
     def outcome(self, operation: Operation) -> Compute:
         """What becomes of an operation in the specs that its operands now have; looked up if it was met before."""

@@ -14,6 +14,7 @@ import numpy as np
 from jax import lax
 
 from .code import Input, Literal, Operation
+from .jax_compat import opened
 
 Shape = tuple[int, ...]
 
@@ -69,5 +70,5 @@ def _instead(operation: Operation, equation: Any, inputs: Sequence[Input]) -> Op
 
 
 def _equation(function: Callable, *given: Any) -> Any:
-    (equation,) = jax.make_jaxpr(function)(*given).jaxpr.eqns
+    (equation,) = opened(jax.make_jaxpr(function)(*given)).equations
     return equation

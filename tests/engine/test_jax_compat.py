@@ -340,6 +340,12 @@ def test_the_generator_shows_in_the_dtype_of_keys(generator, known):
     assert not jax_compat.is_threefry(jnp.dtype("uint32"))
 
 
+def test_an_array_is_held_to_its_order_in_memory():
+    text = jax.jit(lambda x: jax_compat.in_memory_order(x.T)).lower(jnp.ones((3, 4))).as_text()
+    assert "LayoutConstraint" in text
+    assert np.array_equal(jax.jit(jax_compat.in_memory_order)(V), V)
+
+
 def test_devices_that_are_not_there_need_a_compiler():
     with pytest.raises(Exception, match=r"nowhere"):
         jax_compat.absent_devices("nowhere", topology_name="v5e:4x4")

@@ -38,7 +38,7 @@ def _cumulative(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)))
 
 
-@local_form(*_JOIN, told="{dims} is run through, and each part goes on from those before", padded=True)
+@local_form(*_JOIN, told="{dims} is run through, and each part goes on from those before", padded=True, gathers=True)
 def _go_on(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     axis, reverse = local.params["axis"], local.params["reverse"]
     split = local.split(axis)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jax.experimental.layout import Layout, with_layout_constraint
-
 from ..code import Operation
+from ..jax_compat import in_memory_order
 from .local import bound
 from .table import Factors, Facts, rule
 from .traits import FIRST, opaque
@@ -29,9 +28,5 @@ def _fft(operation: Operation, facts: Facts) -> Factors:
 
 @bound("fft")
 def _in_order(operation: Operation, operands: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    (operand,) = map(_ordered, operands)
-    return [_ordered(operation.equation.primitive.bind(operand, **params))]
-
-
-def _ordered(array: Any) -> Any:
-    return with_layout_constraint(array, Layout(tuple(range(array.ndim))))
+    (operand,) = map(in_memory_order, operands)
+    return [in_memory_order(operation.equation.primitive.bind(operand, **params))]

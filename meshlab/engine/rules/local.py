@@ -118,17 +118,25 @@ Form = Callable[[Device, Local, Sequence[Any]], Sequence[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class LocalForm:
-    """A local form; what it does while `{dims}` is split, for people; whether it may be used on padded axes."""
+    """How an operation runs whose axis is split.
+
+    Attributes:
+        run: the function of shards.
+        told: what it does while `{dims}` is split, for people.
+        padded: whether it may be used on padded axes.
+        gathers: whether it gathers one slice of each part: of parts of one element all that there is.
+    """
 
     run: Form
     told: str
     padded: bool
+    gathers: bool
 
 
 LOCAL_FORMS: dict[str, LocalForm] = {}
 
 
-def local_form(*names: str, told: str, padded: bool = False) -> Callable[[Form], Form]:
+def local_form(*names: str, told: str, padded: bool = False, gathers: bool = False) -> Callable[[Form], Form]:
     """Registers the local form of one or more primitives.
 
     The function takes the device, the operation with its specs, and the shards; it returns the results' shards.
@@ -137,10 +145,12 @@ def local_form(*names: str, told: str, padded: bool = False) -> Callable[[Form],
         *names: the primitives.
         told: what happens, for people: "{dims} is shifted".
         padded: whether it may be used where the split axis is padded: what is no part of the value is then neutral.
+        gathers: whether it gathers one slice of each part; where a part is one element the operand is gathered instead,
+            which others may want as well.
     """
 
     def register(function: Form) -> Form:
-        LOCAL_FORMS.update(dict.fromkeys(names, LocalForm(function, told, padded)))
+        LOCAL_FORMS.update(dict.fromkeys(names, LocalForm(function, told, padded, gathers)))
         return function
 
     return register

@@ -60,7 +60,7 @@ def _top_k(operation: Operation, facts: Facts) -> Factors:
     return Factors((tuple(range(rank)),), (axes, axes), exchanged=frozenset((along,)) - whole, whole=whole)
 
 
-@local_form("top_k", told="the greatest values over {dims} are looked for", padded=True)
+@local_form("top_k", told="the greatest values over {dims} are looked for", padded=True, gathers=True)
 def _top_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     """The k greatest of each device's k greatest, or of all that it has."""
     axis = local.params["axis"] % operands[0].ndim

@@ -61,9 +61,8 @@ def _joined(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (kept,), exchanged=gone)
 
 
-@local_form(
-    "reduce_prod", "reduce_and", "reduce_or", "reduce_xor", told="the elements of {dims} are joined", padded=True
-)
+@local_form("reduce_and", "reduce_or", told="the elements of {dims} are joined", padded=True)
+@local_form("reduce_prod", "reduce_xor", told="the elements of {dims} are joined", padded=True, gathers=True)
 def _join_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     """Of truth values the least is "and", the greatest "or"; anything else is gathered, and joined everywhere."""
     axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
