@@ -17,7 +17,6 @@ from .cost.meshes import collective_time as collective_time
 from .cost.meshes import lay as lay
 from .cost.meshes import mesh as mesh
 from .cost.sweep import sweep as sweep
-from .cost.targets import CompilerError as CompilerError
 from .engine.abstract import bf16 as bf16
 from .engine.abstract import bool_ as bool_
 from .engine.abstract import f16 as f16
@@ -32,6 +31,7 @@ from .engine.collective import Collective as Collective
 from .engine.devices import simulate as simulate
 from .engine.dims import Dim as Dim
 from .engine.dims import dims as dims
+from .engine.errors import CompilerError as CompilerError
 from .engine.errors import DimError as DimError
 from .engine.errors import LayoutError as LayoutError
 from .engine.errors import MeshError as MeshError

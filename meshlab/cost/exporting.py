@@ -12,11 +12,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import jax
-from jax import export
-from jax.sharding import AbstractMesh, AxisType
 
+from ..engine.compiling import written
 from ..engine.lower import lowered
-from ..engine.run import abstract_arguments
+from ..engine.run import abstract_arguments, abstract_mesh
 
 if TYPE_CHECKING:
     from ..engine.plan import Plan
@@ -29,14 +28,5 @@ def exported(plan: Plan, platform: str) -> bytes:
         plan: the plan.
         platform: "tpu" or "cuda".
     """
-    axes = mesh_axes(plan)
-    mesh = AbstractMesh(
-        tuple(size for _, size in axes), tuple(name for name, _ in axes), axis_types=(AxisType.Auto,) * len(axes)
-    )
-    function = jax.jit(lowered(plan, mesh), keep_unused=True)
-    return bytes(export.export(function, platforms=[platform])(*abstract_arguments(plan, mesh)).serialize())
-
-
-def mesh_axes(plan: Plan) -> tuple[tuple[str, int], ...]:
-    """The mesh's axes and sizes, major first; one of size 1 where there are none."""
-    return plan.mesh.shape or (("device", 1),)
+    mesh = abstract_mesh(plan)
+    return written(jax.jit(lowered(plan, mesh), keep_unused=True), abstract_arguments(plan, mesh), platform)

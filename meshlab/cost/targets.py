@@ -25,7 +25,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..engine.errors import MeshlabError, listed
+from ..engine.errors import CompilerError, listed
 from ..engine.mesh import Mesh
 from .hardware import Hardware, HardwareError, Torus, hardware
 from .topology import CHIP, HOST, Leg, Placement, check_shape, slice_shape
@@ -37,10 +37,6 @@ _TPUS = {"v2": ("v2", 2), "v3": ("v3", 2), "v4": ("v4", 2), "v5e": ("v5e", 1), "
 _GPUS = pathlib.Path(__file__).parent / "gpus.toml"
 # The extra that brings a compiler, and the module by which it is known to be there.
 _EXTRAS = {"tpu": ("tpu-compiler", "libtpu"), "cuda": ("gpu-compiler", "jax_plugins.xla_cuda12")}
-
-
-class CompilerError(MeshlabError):
-    """A compiler that is not there, or refuses, or takes too long."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -248,17 +244,16 @@ def folder_of_compilers() -> str | None:
 
 
 def check_installed(platform: str) -> None:
-    """Refuses a platform whose compiler is not installed, or what hands it the program is not.
+    """Refuses a platform whose compiler is not installed.
 
     Raises:
         CompilerError: with the command that installs it.
     """
     extra, module = _EXTRAS[platform]
-    missing = [name for name in (module, "flatbuffers") if not _found(name)]
-    if missing:
+    if not _found(module):
         what = {"tpu": "The TPU compiler", "cuda": "XLA's compiler for NVIDIA GPUs"}[platform]
         raise CompilerError(
-            f"{what} is not installed here ({listed(missing)} cannot be imported). It needs neither the hardware nor a"
+            f"{what} is not installed here (`{module}` cannot be imported). It needs neither the hardware nor a"
             f" driver, and runs on Linux: pip install 'meshlab[{extra}]'"
         )
 

@@ -122,15 +122,15 @@ def describe(found: Sequence[Any]) -> str:
     return f"{len(found)} {found[0].platform.upper()} device{plural} ({kind})"
 
 
-def compiler_options(found: Sequence[Any]) -> dict[str, Any]:
-    """Returns the options with which to compile for devices.
+def compiler_options(platform: str) -> dict[str, Any]:
+    """Returns the options with which to compile for devices of a platform.
 
     XLA for CPU ends the process when devices reach a collective more than 40 seconds apart, which simulated devices on
     few cores do; they are given ten minutes. It also takes out the barriers around recomputed pieces before it merges
     equal expressions, which would undo the recomputation, and is kept from it; then it must not make a function of its
     own of a small loop either, since its generator for those knows no barriers and ends the process.
     """
-    if found[0].platform != "cpu":
+    if platform != "cpu":
         return {}
     return {
         "xla_cpu_collective_call_terminate_timeout_seconds": 600,

@@ -35,6 +35,10 @@ class RunError(MeshlabError):
     """Arguments that do not fit the plan that is to run."""
 
 
+class CompilerError(MeshlabError):
+    """A compiler that is not there, or refuses, or ends its process, or takes too long."""
+
+
 class LayoutError(MeshlabError):
     """A layout that is refused; `problems` holds every reason, each with its fix.
 

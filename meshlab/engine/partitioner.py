@@ -22,12 +22,19 @@ and to time one against the other.
 it has no word, and for what the plan makes on the spot. "Stored" tells it what a person would write: arguments,
 outputs, and the tags that have rules. The program is the same one: its operations in normal form, on whole arrays, its
 recomputed pieces behind their barriers.
+
+There are programs in which that partitioner ends its process. So what XLA inserts is read from what it compiles for
+simulated CPU devices in a process of its own (`compiling.py`); only what it has compiled there is compiled here, where
+it is run, or where accelerators are attached.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+import pathlib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +45,9 @@ from jax.sharding import NamedSharding
 
 from .check import Totals, predicted_totals
 from .code import Block, Input, Literal, Operation
+from .compiling import written
 from .devices import compiler_options, devices
-from .errors import LayoutError, MeshlabError, closest, shown, some
+from .errors import CompilerError, LayoutError, MeshlabError, closest, shown, some
 from .hlo import HloCollective, read_collectives, totals
 from .hlo_groups import read_groups
 from .hlo_text import parse_module
@@ -47,8 +55,9 @@ from .jax_compat import REMAT, scan_options
 from .legality import uneven
 from .loops import carried
 from .lower import partition_spec
+from .process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
 from .relayout import wire_factor
-from .run import flat_arguments, jax_mesh, output_tree
+from .run import abstract_arguments, abstract_mesh, flat_arguments, jax_mesh, mesh_axes, output_tree
 from .trees import is_tensor
 
 if TYPE_CHECKING:
@@ -121,8 +130,8 @@ class Partitioned:
         planned_wire_bytes: what one device sends in one run of the plan, counted in the same way.
         inserted_wire_bytes: what one device sends in one run of XLA's program.
         constraints: what XLA was told: "all" or "stored".
-        compiled: XLA's executable; like that of `plan.compile()` it takes and returns flat arrays.
         plan: whose layout this is.
+        executable: compiles for this process, or returns what it has compiled.
         notes: what is worth saying beside.
     """
 
@@ -131,9 +140,14 @@ class Partitioned:
     planned_wire_bytes: float
     inserted_wire_bytes: float
     constraints: str
-    compiled: Any = dataclasses.field(repr=False)
-    plan: Plan = dataclasses.field(repr=False)
+    plan: Plan
+    executable: Callable[[], Any]
     notes: tuple[str, ...] = ()
+
+    @property
+    def compiled(self) -> Any:
+        """XLA's executable; like that of `plan.compile()` it takes and returns flat arrays."""
+        return self.executable()
 
     @property
     def equal(self) -> bool:
@@ -178,17 +192,28 @@ class Partitioned:
     __repr__ = __str__
 
 
-def partitioned(plan: Plan, constraints: str = "all") -> Partitioned:
+def partitioned(
+    plan: Plan,
+    constraints: str = "all",
+    timeout: float = 600,
+    progress: Callable[[Progress], Any] | None = None,
+    cancel: Cancel | None = None,
+) -> Partitioned:
     """Hands a plan's layout to XLA's own partitioner; see `Plan.xla`."""
     if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
         known = " and ".join(f'"{name}" ({what})' for name, what in CONSTRAINTS.items())
         near = closest(constraints, CONSTRAINTS)
         raise MeshlabError(f"xla() was asked for the constraints {shown(constraints)}; there are {known}.{near}")
+    count = plan.mesh.size
+    watch = Watch(f"{count} simulated CPU devices", "plan.xla(timeout={:g})", timeout, progress, cancel)
     _refuse_uneven(plan, "plan.xla()")
-    on = devices(plan.mesh.size)
-    executable = _compile(plan, on, constraints)
+    refuse_callbacks(plan.program.code, "plan.xla()")
+    on = devices(count)
+    text = _tried(plan, constraints, watch)
+    executable = functools.cache(functools.partial(_compile, plan, on, constraints))
+    if on[0].platform != "cpu":
+        text = executable().as_text()
     sizes = plan.mesh.axes
-    text = executable.as_text()
     found = read_collectives(text, sizes, unknown_trips=1)
     inserted = {(kind, axes or ("?",)): count for (kind, axes), count in totals(found).items()}
     planned, notes = predicted_totals(plan, on[0].platform)
@@ -197,9 +222,31 @@ def partitioned(plan: Plan, constraints: str = "all") -> Partitioned:
     if any(axes == ("?",) for _, axes in inserted):
         notes = (*notes, _UNKNOWN_GROUPS)
     sent = sum(n * wire_factor(kind, math.prod(sizes[a] for a in axes)) for (kind, axes), n in planned.items())
-    return Partitioned(
-        planned, inserted, sent, _sent(found, text, plan.mesh.size), constraints, executable, plan, notes
-    )
+    return Partitioned(planned, inserted, sent, _sent(found, text, count), constraints, plan, executable, notes)
+
+
+def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
+    """What XLA compiles for simulated CPU devices, as text, in a process of its own.
+
+    Raises:
+        CompilerError: XLA refuses the program, or ends its process; or it is time to stop.
+    """
+    count = plan.mesh.size
+    request = {"axes": mesh_axes(plan), "devices": count, "options": compiler_options("cpu")}
+    variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count)}
+    with Process(("-P", str(pathlib.Path(__file__).with_name("compiling.py"))), variables) as process:
+        watch.stage("exporting")
+        answer = process.answer(written(*_function(plan, abstract_mesh(plan), constraints), "cpu"), request, watch)
+    if isinstance(answer, str):
+        other = {"all": "stored", "stored": "all"}[constraints]
+        # What comes after an empty line are lines of our own code.
+        answer = re.split(r"\n\s*\n", answer)[0]
+        raise CompilerError(
+            f'plan.xla("{constraints}") hands the program to XLA\'s own partitioner, which fails on it: {answer}\n'
+            f"That is XLA's, and none of the plan's: plan.check() holds the plan against what XLA compiles without that"
+            f' partitioner. To see what the partitioner inserts try plan.xla("{other}"), or another layout.'
+        )
+    return answer[1]
 
 
 def _sent(found: Iterable[HloCollective], text: str, count: int) -> float:
@@ -215,20 +262,20 @@ def _sent(found: Iterable[HloCollective], text: str, count: int) -> float:
 
 
 def _compile(plan: Plan, on: Sequence[Any], constraints: str) -> Any:
-    mesh = jax_mesh(plan, on)
-    code = plan.program.code
+    function, arguments = _function(plan, jax_mesh(plan, on), constraints)
+    return function.lower(*arguments).compile(compiler_options=compiler_options(on[0].platform))
+
+
+def _function(plan: Plan, mesh: Any, constraints: str) -> tuple[Any, list[jax.ShapeDtypeStruct]]:
+    """The program on whole arrays, told how they lie on a mesh, which may be one without devices; and its arguments."""
 
     def sharding(spec: Spec) -> NamedSharding:
         return NamedSharding(mesh, partition_spec(spec))
 
-    arguments = [
-        jax.ShapeDtypeStruct(code.shapes[v], code.dtypes[v], sharding=sharding(plan.argument_specs[v]))
-        for v in (a.value for a in plan.program.arguments)
-    ]
     told = {v: sharding(s) for v, s in _told(plan, constraints).items() if not s.partial}
     outputs = tuple(map(sharding, plan.output_specs))
     function = jax.jit(_whole_function(plan, told), out_shardings=outputs, keep_unused=True)
-    return function.lower(*arguments).compile(compiler_options=compiler_options(on))
+    return function, abstract_arguments(plan, mesh)
 
 
 def _told(plan: Plan, constraints: str) -> Mapping[int, Spec]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -31,6 +31,7 @@ from .spec import Grid, Spec, local_shape, whole
 from .steps import Step
 
 if TYPE_CHECKING:
+    from .process import Cancel, Progress
     from .program import Program, Value
 
 
@@ -253,23 +254,36 @@ class Plan:
         """
         return partitioner.partition_specs(self)
 
-    def xla(self, constraints: str = "all") -> partitioner.Partitioned:
+    def xla(
+        self,
+        constraints: str = "all",
+        *,
+        timeout: float = 600,
+        progress: Callable[[Progress], Any] | None = None,
+        cancel: Cancel | None = None,
+    ) -> partitioner.Partitioned:
         """Hands the same layout to XLA's own partitioner, compiles what it makes of it, and reads its collectives.
+
+        There are programs in which that partitioner ends its process: it runs in one of its own.
 
         Args:
             constraints: what XLA is told: "all", the spec in which the plan makes each value (partial sums excepted,
                 of which XLA has no word), or "stored", arguments, outputs and tags with rules alone.
+            timeout: seconds after which XLA is ended.
+            progress: called with a `Progress` at each stage, and each second in between; `print` will do.
+            cancel: such as a `threading.Event`, asked several times a second; once it is set, XLA is ended.
 
         Returns:
             What XLA inserts beside what is planned; `.compiled` and `.run` are its program.
 
         Raises:
             MeshlabError: there are no such constraints.
+            CompilerError: XLA's partitioner fails on the program, takes too long, or was cancelled.
             LayoutError: an argument or output is padded: XLA's partitioner takes no shards of different sizes.
             MeshError: there are too few devices, and too many are asked for to simulate them.
             RunError: the compiled program holds a collective that cannot be read.
         """
-        return partitioner.partitioned(self, constraints)
+        return partitioner.partitioned(self, constraints, timeout, progress, cancel)
 
     def to_json(self) -> str:
         """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jax.sharding import NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 
 from .devices import compiler_options, devices
 from .errors import RunError, closest, shown, some
@@ -35,14 +35,21 @@ _MOST = 8
 _compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def jax_mesh(plan: Plan, on: Sequence[Any]) -> jax.sharding.Mesh:
+def mesh_axes(plan: Plan) -> tuple[tuple[str, int], ...]:
+    """The mesh's axes and sizes, major first; one of size 1 where there are none."""
+    return plan.mesh.shape or (("device", 1),)
+
+
+def jax_mesh(plan: Plan, on: Sequence[Any]) -> Mesh:
     """The plan's mesh over real devices."""
-    axes = plan.mesh.shape or (("device", 1),)
-    return jax.sharding.Mesh(
-        np.array(on).reshape(tuple(s for _, s in axes)),
-        tuple(n for n, _ in axes),
-        axis_types=(jax.sharding.AxisType.Auto,) * len(axes),
-    )
+    names, sizes = zip(*mesh_axes(plan), strict=True)
+    return Mesh(np.array(on).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
+
+
+def abstract_mesh(plan: Plan) -> AbstractMesh:
+    """The plan's mesh without devices."""
+    names, sizes = zip(*mesh_axes(plan), strict=True)
+    return AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
 
 
 def compiled(plan: Plan, donate: bool = False) -> Any:
@@ -58,7 +65,7 @@ def compiled(plan: Plan, donate: bool = False) -> Any:
 def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Any:
     mesh = jax_mesh(plan, on)
     function = jax.jit(lowered(plan, mesh), donate_argnums=donated(plan) if donate else (), keep_unused=True)
-    return function.lower(*abstract_arguments(plan, mesh)).compile(compiler_options=compiler_options(on))
+    return function.lower(*abstract_arguments(plan, mesh)).compile(compiler_options=compiler_options(on[0].platform))
 
 
 def donated(plan: Plan) -> tuple[int, ...]:

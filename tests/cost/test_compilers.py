@@ -305,6 +305,15 @@ def test_a_crash_of_the_compiler_is_told(monkeypatch, tmp_path, tpu):
         compile_for(small(), "v5e:2x2")
 
 
+def test_calls_back_into_python_are_refused(tpu):
+    def fn(x):
+        return jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct((4,), jnp.float32), x)
+
+    plan = ml.trace(fn, jax.ShapeDtypeStruct((4,), jnp.float32)).plan(ml.mesh(data=4))
+    with pytest.raises(CompilerError, match=r"ml\.compile_for compiles .* `pure_callback` at test_compilers\.py:\d+\."):
+        compile_for(plan, "v5e:2x2")
+
+
 def test_nothing_is_started_for_what_cannot_be(monkeypatch):
     monkeypatch.setattr(subprocess, "Popen", lambda *args, **options: pytest.fail("a compiler was started"))
     with pytest.raises(ml.MeshlabError, match="v5e:4x4 has 16 devices, and the plan's mesh 4"):

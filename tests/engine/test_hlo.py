@@ -174,7 +174,7 @@ def test_what_is_recomputed_behind_a_barrier_moves_again(kind):
         return first, KINDS[kind](jnp.sin(x), "x") * 2
 
     # Without the option XLA for CPU merges the two, and the memory that recomputation saves is lost.
-    options = compiler_options(jax.devices("cpu"))
+    options = compiler_options("cpu")
     found = read(twice, {"x": 8}, WIDE, WIDE, options=options)
     assert totals(found) == {(kind, ("x",)): 2 * 64 * 64 * 4}
 
