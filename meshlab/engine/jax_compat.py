@@ -112,7 +112,7 @@ def expanded(equation: Any) -> Any | None:
     """Returns what an operation that stands for others is made of; None for one that is what it is.
 
     Those are JAX 0.12's own (`jnp.searchsorted`, `jnp.frexp`), and a `while` under `vmap` (see `_together`). They are
-    traced here and now: what is not the user's function has no lines, and no name stack, of theirs (see `frames`).
+    traced here and now: what is not the user's function has no lines, and no name stack, of theirs (see `innermost`).
     """
     if equation.primitive.name == "while" and equation.params["cond_jaxpr"].out_avals[0].shape:
         return _together(equation)
@@ -262,8 +262,8 @@ class Frame(NamedTuple):
 _DEFINED = re.compile(r" at (?P<file>.+):(?P<line>\d+)$")
 
 
-def frames(equation: Any) -> Iterator[Frame]:
-    """Yields the frames of the traceback that JAX keeps with an equation, from the operation outwards.
+def _frames(equation: Any) -> Iterator[Any]:
+    """The frames of the traceback that JAX keeps with an equation, from the operation outwards.
 
     What is around `expanded` is not where the operation stands, and is left out.
     """
@@ -271,7 +271,20 @@ def frames(equation: Any) -> Iterator[Frame]:
     for frame in traceback.frames if traceback is not None else ():
         if frame.file_name == __file__ and frame.function_name.endswith(expanded.__name__):
             return
-        yield Frame(frame.file_name, frame.line_num, frame.function_name, frame.function_start_line)
+        yield frame
+
+
+def innermost(equation: Any, wanted: Callable[[str], bool]) -> Frame | None:
+    """Returns the innermost frame in a file that is wanted, of those that an equation was made under."""
+    found = next((frame for frame in _frames(equation) if wanted(frame.file_name)), None)
+    if found is None:
+        return None
+    return Frame(found.file_name, found.line_num, found.function_name, found.function_start_line)
+
+
+def was_made_in(equation: Any, file: str, line: int) -> bool:
+    """Says whether an equation was made under the function that begins at a line of a file."""
+    return any(f.function_start_line == line and f.file_name == file for f in _frames(equation))
 
 
 def is_backward(equation: Any) -> bool:

@@ -79,7 +79,8 @@ class Sharing:
 
     def _operations(self, operations: Sequence[Operation], known: Known, kept: list[Operation]):
         for found in operations:
-            operation = dataclasses.replace(found, inputs=tuple(map(self.read, found.inputs)))
+            inputs = tuple([self.read(value) for value in found.inputs])
+            operation = found if inputs == found.inputs else dataclasses.replace(found, inputs=inputs)
             if operation.blocks:
                 self._nested(operation, known, kept)
             else:
@@ -118,8 +119,11 @@ class Sharing:
 
         Where `unnamed`, an axis without a name is one with any name: slices and concatenations give no names.
         """
+        others = known.values.get(number)
+        if others is None:
+            return
         shape, called = squeezed(self.shapes[value]), self._called(value)
-        for other in known.values.get(number, ()):
+        for other in others:
             if squeezed(self.shapes[other]) == shape:
                 names = zip(called, self._called(other), strict=True)
                 if all(name == there or (unnamed and name is None) for name, there in names):
@@ -128,7 +132,8 @@ class Sharing:
     def _called(self, value: int) -> tuple[Any, ...]:
         if not self.names:
             return ()
-        return tuple([name for name, size in zip(self.names[value], self.shapes[value], strict=True) if size != 1])
+        names, shape = self.names[value], self.shapes[value]
+        return tuple([name for name, size in zip(names, shape, strict=True) if size != 1]) if 1 in shape else names
 
     def _of_less(self, operation: Operation, numbers: Sequence[Number], known: Known) -> Operation:
         """The operation, or one that makes the same of less."""

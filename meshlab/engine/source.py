@@ -20,7 +20,7 @@ import sys
 import sysconfig
 from typing import Any
 
-from .jax_compat import defined_at, frames, opened
+from .jax_compat import defined_at, innermost, opened, was_made_in
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _MODELS = os.path.join(_PACKAGE, "models") + os.sep
@@ -93,10 +93,12 @@ def _known_folders() -> list[str]:
 
 def source_of(equation: Any) -> Source | None:
     """Returns the user's line that a jaxpr equation comes from, or None where there is none."""
-    for frame in frames(equation):
-        if _rank(frame.file) == 0:
-            return Source(frame.file, frame.line, frame.function.rsplit(".", 1)[-1])
-    return None
+    frame = innermost(equation, _is_users)
+    return None if frame is None else Source(frame.file, frame.line, frame.function.rsplit(".", 1)[-1])
+
+
+def _is_users(file: str) -> bool:
+    return _rank(file) == 0
 
 
 def names_own_lines(jaxpr: Any) -> bool | None:
@@ -114,7 +116,7 @@ def names_own_lines(jaxpr: Any) -> bool | None:
     place = defined_at(jaxpr)
     if place is None:
         return None
-    return any((f.file, f.starts) == place for equation in opened(jaxpr).equations for f in frames(equation))
+    return any(was_made_in(equation, *place) for equation in opened(jaxpr).equations)
 
 
 def source_of_error(error: BaseException) -> Source | None:

@@ -99,11 +99,13 @@ class Terms:
 
 def squeezed(shape: Sequence[int]) -> Shape:
     """A shape without its axes of size 1."""
-    return tuple([size for size in shape if size != 1])
+    return tuple([size for size in shape if size != 1]) if 1 in shape else tuple(shape)
 
 
 def places(shape: Sequence[int]) -> list[int]:
     """For each axis of a shape, its place among those that are not of size 1; -1 for one that is."""
+    if 1 not in shape:
+        return list(range(len(shape)))
     found, count = [], 0
     for size in shape:
         found.append(-1 if size == 1 else count)

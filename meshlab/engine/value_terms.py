@@ -123,7 +123,10 @@ class ValueTerms:
         """The operands in the shape of the result; none where they do not have its axes."""
         aligned = []
         for number, variable in zip(given, operation.equation.invars, strict=True):
-            own = tuple(variable.aval.shape)
+            own = variable.aval.shape
+            if own == shape or self.terms[number].name == "const":
+                aligned.append(number)
+                continue
             if own and len(own) != len(shape):
                 return []
             where = places(shape)
@@ -134,6 +137,8 @@ class ValueTerms:
 
 def told_params(equation: Any) -> Hashable:
     """What tells an equation's parameters from others; None where they cannot be compared."""
+    if not equation.params:
+        return ()
     told = []
     for name, value in sorted(own_params(equation).items()):
         if name in _TOLD_ELSEWHERE or value is None:

@@ -269,18 +269,22 @@ def test_what_stands_for_other_operations_is_expanded():
 # Where an equation comes from
 
 
-def test_frames_lead_from_the_operation_outwards():
+def test_the_innermost_frame_that_is_wanted_is_found():
     def inner(x):
         return jnp.sin(x)  # this line
 
     def outer(x):
         return inner(x)
 
-    own = [f for f in jax_compat.frames(the("sin", outer, V)) if f.file == __file__]
-    assert [f.function.rsplit(".", 1)[-1] for f in own[:2]] == ["inner", "outer"]
+    equation = the("sin", outer, V)
+    own = jax_compat.innermost(equation, __file__.__eq__)
     lines, start = inspect.getsourcelines(inner)
-    assert own[0].starts == start
-    assert "this line" in lines[own[0].line - start]
+    assert own.function.rsplit(".", 1)[-1] == "inner"
+    assert own.starts == start
+    assert "this line" in lines[own.line - start]
+    assert jax_compat.innermost(equation, "nowhere".__eq__) is None
+    assert jax_compat.was_made_in(equation, __file__, inspect.getsourcelines(outer)[1])
+    assert not jax_compat.was_made_in(equation, __file__, 1)
 
 
 def test_the_backward_pass_is_told_from_the_forward_pass():

@@ -156,8 +156,10 @@ def _finished(factors: Factors, facts: Facts, linear: Groups) -> Factors:
 
     def strip(axes: tuple[AxisFactors, ...], shapes: tuple[Shape, ...]) -> tuple[AxisFactors, ...]:
         return tuple(
-            tuple(f if size != 1 else -1 for f, size in zip(a, shape, strict=True))
-            for a, shape in zip(axes, shapes, strict=True)
+            [
+                tuple([f if size != 1 else -1 for f, size in zip(a, shape, strict=True)]) if 1 in shape else a
+                for a, shape in zip(axes, shapes, strict=True)
+            ]
         )
 
     return dataclasses.replace(
