@@ -48,7 +48,8 @@ def test_every_spelling_of_a_shift_keeps_its_names_and_its_split(name):
         return SHIFTS[name](u), jax.grad(lambda u: (SHIFTS[name](u) ** 2 * jnp.cos(u)).sum())(u)
 
     program = ml.trace(fn, ml.named(grid(), "a b"))
-    assert {program.names[v] for v in program.code.block.outputs} == {("a", "b")}
+    outputs = [v for v in program.code.block.outputs if isinstance(v, int)]
+    assert {program.names[v] for v in outputs} == {("a", "b")}
     for mesh, layout in LAYOUTS:
         plan = program.plan(mesh, layout)
         report = plan.check(grid())

@@ -49,7 +49,7 @@ def _is_linear(operation: Operation) -> Groups:
 
 
 def _chosen(operation: Operation, operands: Sequence[Shape]) -> tuple[int, int]:
-    return 1, min(operands[0][d] for d in operation.params["dimension_numbers"].start_index_map)
+    return 1, min((operands[0][d] for d in operation.params["dimension_numbers"].start_index_map), default=1)
 
 
 @rule("gather", traits=gathering(linear=_is_linear, indexes=_chosen))
