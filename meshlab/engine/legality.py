@@ -1,7 +1,7 @@
 """Legality: what a layout may do, decided on dims alone, before anything is planned.
 
-1. Every dim, mesh axis and place that a layout names exists (unless its name ends in `?`; in a place `?` stands for one
-   character first).
+1. Every dim, mesh axis and place that a layout names exists. A dim or place whose name ends in `?` may be missing, and
+   its rule is left out; in a place `?` stands for one character first.
 2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored.
 3. The product of the axes that split a dim divides its size.
 4. The dim of a scan is computed step by step: splitting it needs a pipeline schedule.
@@ -211,7 +211,7 @@ def _known_rules(
             continue
         if dim not in program.dims and not optional:
             problems.append(_unknown_dim(program, dim, where))
-        if missing and not optional:
+        if dim in program.dims or not optional:  # the `?` of a dim that is there excuses no mesh axis
             for axis in missing:
                 fix = closest(axis, mesh.axes).strip() or f"Its axes are {listed(mesh.axes)}."
                 problems.append(Refusal("unknown_axis", f"{where}`{dim}:{axis}`: the mesh has no axis `{axis}`.", fix))
@@ -250,9 +250,11 @@ def _matched_places(
         found = program.matching(glob)
         known = _known_rules(program, mesh, rules, f"At `{glob}`: ", problems)
         if not found and not optional:
-            globs = [f"{p}/*" for p in program.parameters if p not in program.places]
+            empty = [p for p in program.parameters if not program.matching(f"{p}/*") and p not in program.places]
+            globs = [f"{p}/*" for p in program.parameters if p not in program.places and p not in empty]
             near = globs if "*" in glob else program.places
             fix = closest(glob, near).strip() or f"Its places are {some(program.places, 12)}."
+            fix = f"Argument `{owner}` holds no arrays." if (owner := glob.split("/")[0]) in empty else fix
             problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
         held = frozenset[str]().union(*{program.place_dims[p] for p in found})
         for dim in known:

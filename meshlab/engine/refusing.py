@@ -55,6 +55,11 @@ def is_leaf(leaf: Any) -> bool:
     return is_tensor(leaf) or is_array(leaf)
 
 
+def _is_shape(leaf: Any) -> bool:
+    """Says whether a leaf is a shape without data."""
+    return isinstance(getattr(leaf, "array", leaf), jax.ShapeDtypeStruct)
+
+
 def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
     """What a function raised while it was traced, in words.
 
@@ -100,12 +105,12 @@ def admitted(fn: Callable, names: Sequence[str], replaced: dict[str, int | None]
         before = _held(names, args)
         result = fn(*args)
         leaves = placed_leaves("out", result)
-        wrong = [(place, leaf) for place, leaf in leaves if not is_leaf(leaf)]
+        wrong = [(place, leaf) for place, leaf in leaves if not is_leaf(leaf) or _is_shape(leaf)]
         if wrong:
             found = "; ".join(f"{leaf!r} ({type(leaf).__name__}) at `{place}`" for place, leaf in wrong)
             code = getattr(fn, "__code__", None)
             where = f" ({Source(code.co_filename, code.co_firstlineno, called(fn))})" if code else ""
-            raise TraceError(f"`{called(fn)}`{where} returns {found}: return arrays alone.")
+            raise TraceError(f"`{called(fn)}`{where} returns {found}: return arrays alone, with data.")
         numbers = {place: i for i, place in enumerate(before)}
         known = {id(leaf) for _, leaf in leaves}
         after = {

@@ -65,8 +65,8 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)
     outputs = [place for place, _, _ in _leaves("out", shapes)]
-    if not leaves and not outputs:
-        raise TraceError(f"`{called(fn)}` takes no arrays and returns none: there is nothing to lay out.")
+    if not outputs:
+        raise TraceError(f"`{called(fn)}` returns nothing: end it with `return`, and what it computes.")
     _refuse_shared_places(code, names, [place for place, _, _ in leaves], outputs)
     owners = [name for name, found in by_parameter.items() for _ in found]
     dims = _named_places(naming, code, leaves, outputs)

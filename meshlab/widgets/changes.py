@@ -13,7 +13,7 @@ from typing import Any
 
 from ..cost.hardware import HardwareError
 from ..cost.meshes import slice_of
-from ..engine.errors import LayoutError, closest
+from ..engine.errors import LayoutError, closest, shown
 from ..engine.layout import Layout
 from .document import Document, ExplorerError, Machine
 from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
@@ -77,9 +77,16 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
         case Remove(dim, None):
             if dim not in program.dims:
                 raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims)}")
+            if dim not in {name.removesuffix("?") for name in layout.rules}:
+                raise LayoutError(f"`{dim}` has no rule to remove: nothing splits it but rules at places.")
             return layout.with_rule(dim, ())
         case Place() | Remove():
             return _layout_at(intent, layout, program)
+    if intent is None or isinstance(intent, str):
+        raise ExplorerError(
+            f"The Explorer was given {shown(intent)} for an intent; write explorer.place(dim, axes), or"
+            " explorer.apply(Place(dim, axes))."
+        )
     raise ExplorerError(f"{type(intent).__name__} does not change the document; `what_if` takes an intent that does.")
 
 
