@@ -56,7 +56,9 @@ def accuracy(what: str, machine: Hardware) -> dict:
         return {
             "measured": False,
             "where": DOCUMENT,
-            "text": NOT_YET if not section["told"] else _others(section, machine.name if not own else f"this {machine.name}"),
+            "text": NOT_YET
+            if not section["told"]
+            else _others(section, machine.name if not own else f"this {machine.name}"),
         }
     return {"measured": True, "where": f"{DOCUMENT}#{section['anchor']}", "text": found}
 

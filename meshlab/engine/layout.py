@@ -7,9 +7,9 @@
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
 the value there is stored, and replace the plain rules for the dims that they name; `None` leaves a dim unsplit there.
 Of several globs that match one place the last one counts. A dim whose name ends in `?` is optional: where the program
-has no such dim, the rule is left out instead of refused; the mesh must have its axes. In a place `?` is first of all the glob's own: one
-character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where it matches nothing
-so, `params/w` is meant, if there is one.
+has no such dim, the rule is left out instead of refused; the mesh must have its axes. In a place `?` is first of all
+the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where
+it matches nothing so, `params/w` is meant, if there is one.
 
 A layout knows no program. Whether it is legal for one is decided in `legality`.
 """
@@ -196,11 +196,17 @@ class _Reading:
         self.rules[name] = self._axes(value, f"{where}`{name}` is given {shown(value)}")
 
     def _axes(self, value: Any, given: str) -> Axes:
+        if isinstance(value, Mapping) and self.place:
+            name = given.split("`")[-2]
+            self.problems.append(f'{given}; a place is a path in one text: "{self.place}/{name}"')
+            return ()
         axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
         if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
             self.problems.append(f"{given}, which is no axis name, tuple of names or None")
         elif any(axis.endswith("?") for axis in axes):
-            self.problems.append(f"{given}; the `?` stands behind the dim that may be missing, and never behind an axis")
+            self.problems.append(
+                f"{given}; the `?` stands behind the dim that may be missing, and never behind an axis"
+            )
         elif not all(map(is_name, axes)):
             self.problems.append(f'{given}, which names no mesh axis; several are written "data+model"')
         else:

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from .code import Operation
 from .errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
-from .given import flag
 from .layout import Layout, LayoutLike
 from .mesh import Mesh
 from .outcome import fitting
@@ -82,23 +81,23 @@ class Rules:
         return {}
 
 
-def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False) -> Rules:
+def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Rules:
     """Checks a layout against a program and a mesh.
 
     Args:
         program: the program.
         mesh: the mesh.
         layout: the layout.
-        pad: whether a dim that its axes do not divide is padded, not refused.
+        pad: whether a dim that its axes do not divide is padded, not refused; None where whoever asks cannot have it
+            padded, and is not told to.
 
     Returns:
         Its `Rules`.
 
     Raises:
         LayoutError: it is not legal; all problems are listed.
-        MeshlabError: `mesh` is no mesh, or `pad` neither True nor False.
+        MeshlabError: `mesh` is no mesh.
     """
-    pad = flag("plan()", "pad", pad)
     layout = _asked("plan", mesh, layout)
     problems = _said_problems(program, layout)
     plain = _known_rules(program, mesh, layout.rules, "", problems)
@@ -290,7 +289,7 @@ def _different_stored(
 
 
 def _size_problems(
-    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, pad: bool = False
+    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, pad: bool | None = None
 ) -> list[Refusal]:
     """The dims whose axes do not divide them; those that padding mends are none where they are padded."""
     problems = []
@@ -300,7 +299,8 @@ def _size_problems(
             text = f"{where}`{dim}` has size 0: there is nothing to split."
             problems.append(Refusal("not_divisible", text, "Leave it whole."))
         elif size % count and not pad:
-            problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, "; or plan with pad=True"))
+            instead = "" if pad is None else "; or plan with pad=True"
+            problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, instead))
     return problems
 
 

@@ -20,7 +20,6 @@ from .dims import NAME_RULE, is_name, proper
 from .errors import MeshError, shown
 from .given import is_whole, whole_number
 
-
 # What 32 bits count, which is how JAX numbers devices.
 _MOST = 2**31 - 1
 

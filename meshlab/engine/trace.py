@@ -36,7 +36,7 @@ from .trees import is_tensor, placed_leaves
 Leaf = tuple[str, Any, tuple[AxisName, ...] | None]
 
 
-def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> Program:
+def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None, **keywords: Any) -> Program:
     """Traces a function into a program: its jaxpr, with a dim name on every axis of every value.
 
     Args:
@@ -45,6 +45,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         carry: which output is the next call's argument: `{"params": 1}` says that output 1 is the next `params`. Such
             outputs are stored as that argument is. By default an argument is carried where exactly one output has its
             tree, shapes, dtypes and dims.
+        **keywords: nothing: arguments are positional.
 
     Returns:
         The `Program`.
@@ -55,6 +56,12 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         DimError: a dim has two sizes.
     """
     function("ml.trace", fn, "ml.trace(step, params, x)", TraceError)
+    if keywords:
+        told = ", ".join(f"{name}={shown(value)}" for name, value in keywords.items())
+        near = closest(next(iter(keywords)), ["carry"])
+        raise TraceError(
+            f"ml.trace was given {told}; its arguments are positional: functools.partial binds others.{near}"
+        )
     names = _parameter_names(fn, len(args))
     by_parameter = {name: _leaves(name, arg) for name, arg in zip(names, args, strict=True)}
     leaves = [leaf for found in by_parameter.values() for leaf in found]
