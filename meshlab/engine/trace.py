@@ -121,7 +121,7 @@ def _refuse_shared_places(code: Code, names: list[str], arguments: list[str], ou
     """A place must say one thing: no parameter is called like an output, no tag like either, no key holds a `/`."""
     tags = {op.params["tag"] for op in walk(code.block) if op.name == "tag"}
     taken = [f"parameter `{n}`" for n in names if n == "out"]
-    taken += [f"tag `{t}`" for t in sorted(tags) if t in (*names, *outputs) or t == "out"]
+    taken += [f"tag `{t}`" for t in sorted(tags) if t in names or t == "out"]
     twice = [place for places in (arguments, outputs) for place, count in Counter(places).items() if count > 1]
     taken += [f"two arrays at `{place}` (a key that holds `/`)" for place in twice]
     if taken:

@@ -94,6 +94,10 @@ def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
     rules, place = layout.to_dict(), str(intent.at)
     if isinstance(intent, Remove) and place not in rules and not program.matching(place):
         raise LayoutError(f"There are no rules at `{place}`.{closest(place, [*layout.places, *program.places])}")
+    if isinstance(intent, Remove) and intent.dim not in rules.get(place, {}):
+        raise LayoutError(
+            f"`{intent.dim}` has no rule at `{place}` to remove.{closest(intent.dim, rules.get(place, {}))}"
+        )
     there = {name: axes for name, axes in rules.get(place, {}).items() if name != intent.dim}
     if isinstance(intent, Place):
         there[intent.dim] = intent.axes
