@@ -5,8 +5,8 @@
 
 The layouts of a program are spread over its loss and its steps of training; with `--each`, every one of these has so
 many. Each case is one line in the journal, so a sweep that was stopped goes on where it was. The table at the end says
-for each program how many layouts were checked, how many were only planned, and how many failed, with commit and
-versions; the exit status is the number of failures, at most 125.
+for each program how many layouts were checked, how many were only planned, in how many the compiler merged collectives,
+and how many failed, with commit and versions; the exit status is the number of failures, at most 125.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def check_case(program: Program, mesh: Mesh, layout: Layout, data: tuple | None)
     try:
         plan = program.plan(mesh, layout)
         report = None if data is None else plan.check(*data)
-        found = {"ok": report is None or report.ok, "report": str(report) if report and not report.ok else None}
+        unlike = report is not None and not report.ok
+        found = {"ok": not unlike, "report": str(report) if unlike else None}
+        found["merged"] = [str(one) for one in report.merged] if report else []
     except Exception as error:
         found = {"ok": False, "report": f"{type(error).__name__}: {error}"}
     return found | {"checked": data is not None, "seconds": round(time.perf_counter() - start, 3)}
@@ -120,20 +122,21 @@ def table(lines: list[dict[str, Any]]) -> str:
     """The results by program, with what they were found with."""
     every = Counter(line["program"] for line in lines)
     planned = Counter(line["program"] for line in lines if not line["checked"])
+    merged = Counter(line["program"] for line in lines if line.get("merged"))
     failed = Counter(line["program"] for line in lines if not line["ok"])
     seconds = Counter()
     for line in lines:
         seconds[line["program"]] += line["seconds"]
     rows = [
-        f"{name:24}{n - planned[name]:9,}{planned[name]:9,}{failed[name]:9,}{seconds[name] / n:12.2f}"
+        f"{name:24}{n - planned[name]:9,}{planned[name]:9,}{merged[name]:9,}{failed[name]:9,}{seconds[name] / n:12.2f}"
         for name, n in every.items()
     ]
-    total = f"{'all':24}{every.total() - planned.total():9,}{planned.total():9,}{failed.total():9,}"
+    counts = (every.total() - planned.total(), planned.total(), merged.total(), failed.total())
+    total = f"{'all':24}" + "".join(f"{count:9,}" for count in counts)
     found = (f"commit {_commit()}", f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}")
+    head = "".join(f"{name:>9}" for name in ("checked", "planned", "merged", "failed"))
     versions = " · ".join((*found, f"Python {platform.python_version()}"))
-    return "\n".join(
-        [f"{'program':24}{'checked':>9}{'planned':>9}{'failed':>9}{'s a case':>12}", *rows, total, versions]
-    )
+    return "\n".join([f"{'program':24}{head}{'s a case':>12}", *rows, total, versions])
 
 
 def _commit() -> str:

@@ -141,5 +141,5 @@ class Algebra:
             return not np.iscomplexobj(found) and bool(found >= 0)
         if term.name in ("broadcast", "reshape", "transpose", "slice"):
             return self.is_never_negative(term.inputs[0])
-        squared = term.name == "mul" and term.inputs[0] == term.inputs[1] and not term.dtype.startswith("complex")
+        squared = term.name == "mul" and term.inputs[0] == term.inputs[1] and "float" in term.dtype
         return squared or term.name in ("abs", "exp", "iota")

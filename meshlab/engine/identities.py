@@ -187,7 +187,7 @@ def _integer_pow(a: Algebra, inputs: list[Number], dtype: Any, params: dict) -> 
 def _pow(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
     exponent = a.number_of(y)
-    if exponent is not None and float(np.real(exponent)) in (-1, 0, 1, 2, 3):
+    if exponent is not None and exponent in (-1, 0, 1, 2, 3):
         return _integer_pow(a, [x], dtype, {"y": int(np.real(exponent))})
     if a.is_a(x, "exp"):
         return a.of("exp", a.of("mul", a.operand(x), y, dtype=dtype), dtype=dtype)

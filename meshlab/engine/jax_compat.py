@@ -14,7 +14,7 @@ No function here changes a jaxpr: equations keep the parameters that JAX gave th
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -262,29 +262,26 @@ class Frame(NamedTuple):
 _DEFINED = re.compile(r" at (?P<file>.+):(?P<line>\d+)$")
 
 
-def _frames(equation: Any) -> Iterator[Any]:
-    """The frames of the traceback that JAX keeps with an equation, from the operation outwards.
+def innermost(equation: Any, wanted: Callable[[str], bool]) -> Frame | None:
+    """Returns the innermost frame in a file that is wanted, of those that an equation was made under.
 
     What is around `expanded` is not where the operation stands, and is left out.
     """
     traceback = equation.source_info.traceback
     for frame in traceback.frames if traceback is not None else ():
-        if frame.file_name == __file__ and frame.function_name.endswith(expanded.__name__):
-            return
-        yield frame
-
-
-def innermost(equation: Any, wanted: Callable[[str], bool]) -> Frame | None:
-    """Returns the innermost frame in a file that is wanted, of those that an equation was made under."""
-    found = next((frame for frame in _frames(equation) if wanted(frame.file_name)), None)
-    if found is None:
-        return None
-    return Frame(found.file_name, found.line_num, found.function_name, found.function_start_line)
+        file = frame.file_name
+        if file == __file__ and frame.function_name.endswith(expanded.__name__):
+            return None
+        if wanted(file):
+            return Frame(file, frame.line_num, frame.function_name, frame.function_start_line)
+    return None
 
 
 def was_made_in(equation: Any, file: str, line: int) -> bool:
     """Says whether an equation was made under the function that begins at a line of a file."""
-    return any(f.function_start_line == line and f.file_name == file for f in _frames(equation))
+    traceback = equation.source_info.traceback
+    frames = traceback.frames if traceback is not None else ()
+    return any(f.function_start_line == line and f.file_name == file for f in frames)
 
 
 def is_backward(equation: Any) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 
 from .code import Block, Code, Literal, Operation
 from .jax_compat import REMAT, has_effects
-from .loops import LOOPS
+from .loops import LOOPS, carried
 from .rules import ELEMENTWISE
 from .sharing import Known, Sharing
 
@@ -31,11 +31,29 @@ def normalize(code: Code, names: Sequence[Any] = ()) -> Code:
             for different dims (zeros of one shape, say).
     """
     shared = Sharing(code, names).block(code.block, Known())
-    if not any(operation.blocks for operation in shared.operations):
-        return dataclasses.replace(code, block=_drop_dead(shared))
     hoisted, _ = _hoist(shared, set(shared.inputs))
-    # What came out of a loop may be what is in front of it already.
-    return dataclasses.replace(code, block=_drop_dead(Sharing(code, names).block(hoisted, Known())))
+    if _lengths(hoisted) != _lengths(shared) or _keeps_a_carry(hoisted):
+        # What came out of a loop may be what is in front of it already.
+        hoisted = Sharing(code, names).block(hoisted, Known())
+    return dataclasses.replace(code, block=_drop_dead(hoisted))
+
+
+def _lengths(block: Block) -> list[int]:
+    """How many operations a block has, and each block inside."""
+    inside = (inner for operation in block.operations for inner in operation.blocks)
+    return [len(block.operations), *(n for inner in inside for n in _lengths(inner))]
+
+
+def _keeps_a_carry(block: Block) -> bool:
+    """Whether some loop is seen by now to carry a value that it never changes."""
+    for operation in block.operations:
+        if operation.name in LOOPS:
+            body = operation.blocks[0]
+            if any(body.inputs[i] == body.outputs[i] for i in range(carried(operation))):
+                return True
+        if any(map(_keeps_a_carry, operation.blocks)):
+            return True
+    return False
 
 
 def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:

@@ -1,7 +1,8 @@
-"""Pauses: planning without garbage collection in the middle.
+"""Pauses: tracing and planning without garbage collection in the middle.
 
-A plan makes tens of thousands of objects that stay. Python would look for garbage among them again and again, and now
-and then among the millions of a traced program: a tenth of a second for nothing. So it looks when the plan is made.
+A program and a plan make tens of thousands of objects that stay. Python would look for garbage among them again and
+again, and now and then among the millions of a traced program: a tenth of a second for nothing. So it looks when they
+are made.
 """
 
 from __future__ import annotations

@@ -259,7 +259,7 @@ def _update(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Num
 @made("scatter")
 def _scatter(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     """The same where no axis is indexed."""
-    unindexed = _operand_shape(operation, 1)[-1:] == (0,)
+    unindexed = _operand_shape(operation, 1)[-1:] == (0,) and operation.params["update_jaxpr"] is None
     return inputs[2] if unindexed and _operand_shape(operation) == _operand_shape(operation, 2) else None
 
 

@@ -97,6 +97,7 @@ def source_of(equation: Any) -> Source | None:
     return None if frame is None else Source(frame.file, frame.line, frame.function.rsplit(".", 1)[-1])
 
 
+@functools.lru_cache(maxsize=4096)
 def _is_users(file: str) -> bool:
     return _rank(file) == 0
 

@@ -28,6 +28,7 @@ from .jax_compat import has_effects, needed, opened
 from .named import AxisName, NamedArray
 from .naming import Naming, name_axes
 from .normal import normalize
+from .pause import no_collection
 from .program import Argument, Carry, Program
 from .refusing import admitted, called, is_array, refuse_leaks, refuse_lost, told
 from .tensor import Tensor
@@ -62,6 +63,11 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None, **ke
         raise TraceError(
             f"ml.trace was given {told}; its arguments are positional: functools.partial binds others.{near}"
         )
+    with no_collection():
+        return _traced(fn, args, carry)
+
+
+def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None) -> Program:
     names = _parameter_names(fn, len(args))
     by_parameter = {name: _leaves(name, arg) for name, arg in zip(names, args, strict=True)}
     leaves = [leaf for found in by_parameter.values() for leaf in found]

@@ -15,8 +15,10 @@ from .rearranging import REARRANGING, ranges_of, repeated
 from .rules import ELEMENTWISE
 from .terms import Number, Terms, places, squeezed, text
 
-# Parameters that say what the name of the primitive or the result's type say as well.
-_TOLD_ELSEWHERE = frozenset("update_jaxpr update_consts weak_type sharding out_sharding".split())
+# Parameters that say what the result's type says as well; and what the names of scatters say, but for `scatter` itself,
+# which applies a function of the user's.
+_TOLD_ELSEWHERE = frozenset("weak_type sharding out_sharding".split())
+_TOLD_BY_NAME = frozenset("update_jaxpr update_consts".split())
 
 
 class ValueTerms:
@@ -140,8 +142,9 @@ def told_params(equation: Any) -> Hashable:
     if not equation.params:
         return ()
     told = []
+    elsewhere = _TOLD_ELSEWHERE if equation.primitive.name == "scatter" else _TOLD_ELSEWHERE | _TOLD_BY_NAME
     for name, value in sorted(own_params(equation).items()):
-        if name in _TOLD_ELSEWHERE or value is None:
+        if name in elsewhere or value is None:
             continue
         try:
             hash(value)

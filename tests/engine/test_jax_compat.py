@@ -278,6 +278,7 @@ def test_the_innermost_frame_that_is_wanted_is_found():
 
     equation = the("sin", outer, V)
     own = jax_compat.innermost(equation, __file__.__eq__)
+    assert own is not None
     lines, start = inspect.getsourcelines(inner)
     assert own.function.rsplit(".", 1)[-1] == "inner"
     assert own.starts == start

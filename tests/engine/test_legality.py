@@ -241,7 +241,8 @@ def test_a_dim_of_a_scan_that_is_stored_nowhere_is_told_no_place():
     A = ml.Dim("a", 4)
 
     def run(x):
-        steps = ml.tensor(jax.numpy.ones((8, 4)), "time", A)
+        # Ones would be no slices of anything.
+        steps = ml.tensor(jax.numpy.arange(32.0).reshape(8, 4), "time", A)
         return ml.scan(lambda c, step: (c + step, None), x, steps, "time")[0]
 
     assert problems("time:data", ml.trace(run, ml.f32[A]))["pipeline"].fix == ""

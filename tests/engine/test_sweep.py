@@ -34,6 +34,7 @@ def test_a_sample_of_the_sweep(name):
     for mesh, layout in drawn:
         report = program.plan(mesh, layout).check(*data)
         assert report.ok, f"{name}, {layout} on {mesh}:\n{report}"
+        assert not report.merged, f"{name}, {layout} on {mesh}:\n{report}"
     jax.clear_caches()
 
 
@@ -55,7 +56,7 @@ def test_of_all_models_some_are_checked_and_others_planned(tmp_path, capsys):
     assert Counter(line["model"] for line in lines) == dict.fromkeys(("mlp", "mlp_sgd", "mlp_adamw", "two_layer"), 2)
     assert all(line["ok"] for line in lines)
     totals = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all"))
-    assert totals.split() == ["all", "2", "6", "0"]
+    assert totals.split() == ["all", "2", "6", "0", "0"]
     # What is done is not done again.
     before = journal.read_text()
     assert verify.main(given) == 0

@@ -232,3 +232,23 @@ def test_zeros_of_different_dims_stay_apart():
 
     a, b = ml.trace(fn, first, second).code.block.outputs
     assert a != b
+
+
+def test_what_is_applied_to_elements_is_told_by_its_function():
+    program = traced(
+        [lambda x: x.at[2:4].apply(jnp.sin), lambda x: x.at[2:4].apply(jnp.cos), lambda x: x.at[:].apply(jnp.sin)]
+    )
+    assert len(set(program.code.block.outputs)) == 3
+    agrees(program)
+
+
+def test_a_complex_power_is_no_real_one():
+    argument = ml.named(jax.ShapeDtypeStruct((8,), jnp.complex64), "a")
+    program = ml.trace(lambda x: (lax.pow(x, jnp.complex64(2 + 1j)), x * x), argument)
+    assert len(set(program.code.block.outputs)) == 2
+    assert program.plan(X2, "a:x").check().ok
+
+
+def test_a_square_of_integers_may_be_below_zero():
+    program = traced([lambda x: jnp.abs(x * x), lambda x: x * x], jnp.int32)
+    assert len(set(program.code.block.outputs)) == 2

@@ -29,7 +29,8 @@ _WITH_UPDATES = linear_in({0, 2})
 
 
 def _chosen(operation: Operation, operands: Sequence[Shape]) -> tuple[int, int]:
-    return 1, min(operands[0][d] for d in operation.params["dimension_numbers"].scatter_dims_to_operand_dims)
+    along = operation.params["dimension_numbers"].scatter_dims_to_operand_dims
+    return 1, min((operands[0][d] for d in along), default=1)
 
 
 def _overwrites(operation: Operation) -> Groups:
