@@ -110,4 +110,13 @@ from .widgets.explorer import Explorer as Explorer
 from .widgets.explorer import explore as explore
 from .widgets.training import Training as Training
 
+
+def __getattr__(name: str):
+    """Tells which name was probably meant."""
+    alike = {"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "int16": "i16", "int8": "i8"}
+    alike |= {"uint32": "u32", "uint16": "u16", "uint8": "u8", "bool": "bool_"}
+    meant = f" Did you mean `{alike[name]}`?" if name in alike else ""
+    raise AttributeError(f"module 'meshlab' has no attribute {name!r}.{meant}", name=name)
+
+
 tested.warn()

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..engine.errors import MeshlabError
+from ..engine.errors import MeshlabError, shown
 
 # Seconds after which it is looked again whether to stop, while the solver works.
 _LOOK = 0.02
@@ -37,6 +37,10 @@ class Watch:
     """Watches whether a search is to stop; without `cancel` it never is."""
 
     cancel: Cancel | None = None
+
+    def __post_init__(self):
+        if self.cancel is not None and not callable(getattr(self.cancel, "is_set", None)):
+            raise MeshlabError(f"layout() was given cancel={shown(self.cancel)}; give a threading.Event, say, or None.")
 
     def check(self):
         """Raises `Cancelled` where it is time to stop."""

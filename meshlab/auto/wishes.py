@@ -74,10 +74,10 @@ def _pairs(program: Program, mesh: Mesh, name: str, layout: Layout, problems: li
     for written, axes in layout.rules.items():
         dim, optional = written.removesuffix("?"), written.endswith("?")
         unknown = [a for a in axes if a not in mesh.axes]
-        if not optional:
-            if dim not in program.dims:
-                hint = closest(dim, program.dims) or f" Its dims are {listed(program.dims)}."
-                problems.append(f"{name}: `{dim}` is no dim of this program.{hint}")
+        if dim not in program.dims and not optional:
+            hint = closest(dim, program.dims) or f" Its dims are {listed(program.dims)}."
+            problems.append(f"{name}: `{dim}` is no dim of this program.{hint}")
+        if dim in program.dims or not optional:
             for a in unknown:
                 hint = closest(a, mesh.axes) or f" Its axes are {listed(mesh.axes)}."
                 problems.append(f"{name}: the mesh has no axis `{a}`.{hint}")

@@ -21,6 +21,7 @@ from importlib import metadata
 from typing import Any
 
 from ..engine.errors import listed
+from .hardware import Hardware, known
 from .targets import folder_of_compilers
 
 FILE = pathlib.Path(__file__).with_suffix(".json")
@@ -36,24 +37,28 @@ def _sections(path: pathlib.Path) -> Mapping[str, Mapping[str, Any]]:
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
 
 
-def accuracy(what: str, machine: str, platform: str) -> dict:
+def accuracy(what: str, machine: Hardware) -> dict:
     """Returns what is known of the error of a kind of figure.
 
     Args:
         what: "time", "memory" or "collectives".
-        machine: the machine's name.
-        platform: "tpu", "gpu" or "cpu", for what is measured of a compiler.
+        machine: the machine. What was measured of its platform's compiler counts for each; what of the machine itself
+            for those that meshlab brings alone: one's own may have the name and other figures.
 
     Returns:
         The statement, whether there is one, and where all of it is told.
     """
     section = _sections(FILE).get(what, {"anchor": "", "told": {}})
-    found = next((section["told"][name] for name in (machine, platform) if name in section["told"]), None)
+    own = known().get(machine.name) != machine
+    names = (machine.platform,) if own else (machine.name, machine.platform)
+    found = next((section["told"][name] for name in names if name in section["told"]), None)
     if found is None:
         return {
             "measured": False,
             "where": DOCUMENT,
-            "text": NOT_YET if not section["told"] else _others(section, machine),
+            "text": NOT_YET
+            if not section["told"]
+            else _others(section, machine.name if not own else f"this {machine.name}"),
         }
     return {"measured": True, "where": f"{DOCUMENT}#{section['anchor']}", "text": found}
 

@@ -136,7 +136,7 @@ def no_rates(flops: Any) -> list[str]:
     """Returns what is wrong with FLOP/s by dtype."""
     if not isinstance(flops, Mapping):
         return [f'`flops` is {shown(flops)}, and is to give FLOP/s by dtype, {{"bf16": ml.Figure(4e14)}}']
-    found = []
+    found = [] if flops else ['`flops` is empty; give FLOP/s by dtype, {"bf16": 4e14}']
     for kind, rate in flops.items():
         if not isinstance(kind, str) or kind not in KINDS:
             found.append(f"`flops` has {kind!r}.{closest(kind, KINDS)} Dtypes are {listed(KINDS)}")

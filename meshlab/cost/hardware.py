@@ -68,7 +68,9 @@ class Efficiency:
     launch: Figure
 
     def __post_init__(self):
-        refuse("This efficiency", no_figures(self, ["products", "memory", "network"], ["launch"]))
+        shares = ["products", "memory", "network"]
+        above = [f"`{n}` is above 1" for n in shares if getattr(getattr(self, n), "value", 0) > 1]
+        refuse("This efficiency", [*no_figures(self, shares, ["launch"]), *above])
 
     @classmethod
     def of(cls, products: float = 1.0, memory: float = 1.0, network: float = 1.0, launch: float = 0.0) -> Efficiency:
@@ -126,6 +128,8 @@ class Hardware:
             for name in ("name", "title")
             if not isinstance(getattr(self, name), str) or not getattr(self, name)
         ]
+        if isinstance(self.name, str) and ":" in self.name:
+            problems.append("`name` has a `:`, behind which a mesh says the shape of its slice")
         if not isinstance(self.platform, str) or self.platform not in _PLATFORMS:
             near = closest(str(self.platform).lower(), _PLATFORMS)
             problems.append(f"`platform` is {self.platform!r}.{near} There are {listed(_PLATFORMS)}")

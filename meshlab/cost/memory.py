@@ -315,7 +315,7 @@ class Memory:
         if self.plan.mesh.on is None:
             return other
         machine = self.plan.mesh.on.hardware
-        off = accuracy(MEMORY, machine.name, machine.platform)["text"]
+        off = accuracy(MEMORY, machine)["text"]
         return [
             f"{'a device holds':<16} {self.limit_bytes:>15,} B: {'it fits' if self.fits else 'it does not fit'}",
             f"{'how far off':<16} {off}",

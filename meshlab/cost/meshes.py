@@ -10,6 +10,7 @@ ml.mesh("attached", data=8)                       the attached devices, as `mesh
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
 import re
@@ -60,8 +61,18 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int) -> Mesh:
         raise MeshError(
             f"ml.mesh() was given {on!r}; axes are keywords, and no text: ml.mesh({on.replace(' ', ', ')})."
         )
+    if isinstance(on, str | Hardware) and not axes and (size := _slice_size(on)) > 1:
+        raise MeshError(
+            f"ml.mesh() was given {shown(str(on))} and no axes; name them: ml.mesh({shown(on)}, data={size})."
+        )
     made = Mesh(tuple(axes.items()))
     return made if on is None else Mesh(made.shape, laid(on, made))
+
+
+def _slice_size(on: Any) -> int:
+    """How many devices the slice has that is written, 1 where none is."""
+    shape, count = machine_and_slice(on)[1:] if isinstance(on, str) and ":" in on else (None, 1)
+    return math.prod(shape or ()) * count
 
 
 def _unnamed(on: Any, unnamed: Sequence[Any]) -> str:
@@ -240,4 +251,7 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
         raise HardwareError(
             f"`nbytes` was given {shown(nbytes)}; it is the bytes of the full array, a finite number, 0 or more."
         )
+    if isinstance(axes, str) and "+" in axes:
+        told = ", ".join(f'"{axis}"' for axis in axes.split("+"))
+        raise HardwareError(f"A collective over {shown(axes)} was asked for; several axes are written ({told}).")
     return seconds(kind, nbytes, machine_of(mesh, "ml.collective_time"), over)

@@ -173,10 +173,14 @@ def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[A
     machines = on if isinstance(on, list | tuple) else [on]
     found: dict[str, tuple[Any, ...]] = {} if on is None else {ON: tuple(machines)}
     problems = [] if machines else ["`on` was given no machine"]
+    if any(machine in machines[:i] for i, machine in enumerate(machines)):
+        problems.append(f"`on` was given {shown(on)}, in which a machine stands twice")
     for name, sizes in varied.items():
         values = _array(sizes)
         if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or values.min() < 1:
             problems.append(f"`{name}` was given {shown(sizes)}")
+        elif len(set(values.tolist())) < len(values):
+            problems.append(f"`{name}` was given {shown(sizes)}, in which a size stands twice")
         elif name in plan.mesh.axes and plan.mesh.axes[name] == 1:
             problems.append(f"the mesh axis `{name}` has one device, so that nothing is split over it: plan it with 2")
         elif plan.program.dims.get(name) == 0:

@@ -22,9 +22,10 @@ import numpy as np
 
 from ..engine.explain import html_rows, text_rows
 from .accuracy import TIME, accuracy
+from .attention import attentions
 from .hardware import Hardware
 from .schedule import Spent, spend
-from .setting import Numbers, Setting
+from .setting import STORED, Numbers, Setting
 from .substitutes import substituted
 
 
@@ -109,9 +110,11 @@ class Time:
             found.append(("sending exposed", told(self.exposed)))
         if summed := self.substituted:
             found.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
+        if self.setting.options.attention != STORED and not attentions(self.setting.plan.program):
+            found.append(("attention", f"there is none in this program: {self.setting.options.attention} is as stored"))
         if self.recalled:
             found.append(("recalled, not verified", ", ".join(self.recalled)))
-        found.append(("how far off", accuracy(TIME, self.hardware.name, self.hardware.platform)["text"]))
+        found.append(("how far off", accuracy(TIME, self.hardware)["text"]))
         return found
 
     def to_dict(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 
 from . import axes
 from .dims import Dim
-from .errors import DimError
+from .errors import DimError, shown
 from .tensor import Tensor, short_name
 
 
@@ -30,6 +30,11 @@ class AbstractDtype:
 
     def __repr__(self) -> str:
         return short_name(self.dtype)
+
+    def __call__(self, *dims: Any) -> Any:
+        """Refuses dims in parentheses."""
+        written = ", ".join(dim.name.capitalize() if isinstance(dim, Dim) else shown(dim) for dim in dims)
+        raise DimError(f"{self}(...) was called; dims stand in brackets: ml.{self}[{written or 'Batch, Hidden'}].")
 
     def __getitem__(self, dims: Dim | tuple[Dim, ...]) -> Any:
         wanted = dims if isinstance(dims, tuple) else (dims,)

@@ -74,13 +74,18 @@ def find(what: str, dims: Dims, dim: Dim | str) -> int:
     """
     if not isinstance(dim, Dim | str):
         has = f"it has {listed(names(dims))}" if dims else "it has none"
-        raise DimError(f"{what} was given {shown(dim)} for a dim of {show(dims)}; dims are told by their names: {has}.")
+        raise DimError(
+            f"{what} was given {shown(dim)} for a dim of {show(dims)}; dims are told one by one, by their names: {has}."
+        )
     name = name_of(dim)
     for axis, candidate in enumerate(dims):
         if candidate.name == name:
             agree(what, [candidate], [dim] if isinstance(dim, Dim) else [])
             return axis
     near = closest(name, names(dims))
+    near = (
+        " Dims are given one by one: " + ", ".join(map(repr, parts)) + "." if len(parts := name.split()) > 1 else near
+    )
     raise DimError(f"{what} was asked for the dim `{name}` of {show(dims)}, which has no such dim.{near}")
 
 

@@ -19,6 +19,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+# So many places of one name are told.
+_PLACES = 3
+
 
 @dataclasses.dataclass(frozen=True)
 class Seed:
@@ -43,6 +46,8 @@ class Classes:
         self.hints: dict[int, list[int]] = {}
         # Where two names meet, by the pair of them; and the line that is being read.
         self.problems: dict[frozenset[str], str] = {}
+        # Where each name was given: the same one in several places.
+        self.wheres: dict[str, dict[str, None]] = {}
         self.line = ""
 
     def add(self, size: int, rows: set[int]) -> int:
@@ -72,6 +77,7 @@ class Classes:
 
     def name(self, node: int, seed: Seed):
         """Gives a class the user's name; two names of one class are a problem."""
+        self.wheres.setdefault(seed.name, {})[seed.where] = None
         known = self.given.setdefault(self.find(node), seed)
         self._meet(known, seed)
 
@@ -167,9 +173,14 @@ class Classes:
         self.hints.setdefault(self.find(node), []).append(other)
         self.hints.setdefault(self.find(other), []).append(node)
 
+    def _told(self, seed: Seed, known: Seed, other: Seed) -> str:
+        """Where a name was given: in all places, if the two that meet were given in one and this is elsewhere too."""
+        alike = known.where == other.where
+        return " and ".join(list(self.wheres.get(seed.name, [seed.where]))[:_PLACES]) if alike else seed.where
+
     def _meet(self, known: Seed, other: Seed):
         if known.name != other.name:
-            text = f"`{known.name}` (named at {known.where}) and `{other.name}` (named at {other.where})"
+            text = " and ".join(f"`{seed.name}` (named at {self._told(seed, known, other)})" for seed in (known, other))
             self.problems.setdefault(
                 frozenset((known.name, other.name)), text + (f", in {self.line}" if self.line else "")
             )

@@ -96,12 +96,14 @@ class Code:
         shapes: the shape of each value, by number.
         dtypes: the dtype of each value, by number.
         constants: arrays that the function closed over, by number.
+        unheard: what says in the function itself where values lie, with its line: layouts alone do.
     """
 
     block: Block
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[Any, ...]
     constants: dict[int, Any]
+    unheard: tuple[str, ...] = ()
 
     def shape_of(self, value: Input) -> tuple[int, ...]:
         """The shape of an input; literals are scalars."""

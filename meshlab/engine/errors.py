@@ -65,7 +65,12 @@ def listed(names: Iterable[str]) -> str:
 
 def some(names: Sequence[str], most: int = 8) -> str:
     """Returns the first of many names in backquotes, and how many more there are: "`a`, `b` and 80 more"."""
-    return listed(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return some_told([f"`{name}`" for name in names], most) or "none"
+
+
+def some_told(told: Sequence[str], most: int = 8) -> str:
+    """Returns the first of many texts, and how many more there are: "a, b and 80 more"."""
+    return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")
 
 
 def shown(value: Any) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .collective import Collective
-from .errors import MeshlabError
+from .errors import MeshlabError, some_told
 from .mesh import Mesh
 from .parts import counted
 from .steps import Compute
@@ -31,7 +31,8 @@ class Explanation:
 
     Attributes:
         rows: the collectives, in the order of the steps.
-        warnings: operations that run whole because no rule knows them.
+        warnings: what runs whole because no rule knows it, what the layout does not reach, what is padded, and what of
+            the function is not heard.
     """
 
     rows: tuple[Collective, ...]
@@ -65,8 +66,29 @@ def _told(c: Collective) -> str:
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:
-    """What the plan does that its user should know: what runs whole, and what a layout does not reach."""
-    return (*_without_rules(plan), *_not_reached(plan))
+    """What the plan does that its user should know: see `Explanation.warnings`."""
+    return (*_without_rules(plan), *_not_reached(plan), *_unheard(plan), *_padded(plan))
+
+
+def _unheard(plan: Plan) -> Iterator[str]:
+    """What the function itself says of where values lie."""
+    if told := plan.program.code.unheard:
+        yield f"⚠ A plan follows its layout alone, and not what the function says itself: {some_told(told)}."
+
+
+def _padded(plan: Plan) -> Iterator[str]:
+    """The dims that are padded."""
+    if sizes := padded_sizes(plan):
+        told = ", ".join(f"{dim} {plan.program.dims[dim]:,} → {size:,}" for dim, size in sizes.items())
+        yield f"padded: {told}, wherever split; results are exact."
+
+
+def padded_sizes(plan: Plan) -> dict[str, int]:
+    """What each dim that some rule splits unevenly is padded to."""
+    rules = [rule for own in (plan.rules.plain, *plan.rules.stored.values()) for rule in own.items()]
+    borne = {name for names in plan.program.names for name in names}
+    split = {dim for dim, axes in rules if axes and dim in borne}
+    return {d: plan.grid.padded[n] for d, n in plan.program.dims.items() if d in split and n in plan.grid.padded}
 
 
 def _without_rules(plan: Plan) -> tuple[str, ...]:
@@ -83,10 +105,15 @@ def _without_rules(plan: Plan) -> tuple[str, ...]:
 
 
 def _not_reached(plan: Plan) -> Iterator[str]:
-    """Merged axes of arguments of which a dim is split elsewhere, but is not the axis's major part."""
+    """Merged axes of arguments of which a dim is split elsewhere, but is not the axis's major part, or does not fit."""
     found: dict[tuple[str, str], list[str]] = {}
+    short: dict[str, str] = {}
+    plain = plan.rules.plain
     for argument in plan.program.arguments:
         for axis in plan.program.names[argument.value]:
+            major = (axis or "").split("*")[0]
+            if axis and axis != major and len(plain.get(axis, ())) < len(plain.get(major, ())):
+                short.setdefault(axis, argument.place)
             for dim in (axis or "").split("*")[1:]:
                 if plan.rules.plain.get(dim):
                     found.setdefault((dim, axis or ""), []).append(argument.place)
@@ -95,6 +122,13 @@ def _not_reached(plan: Plan) -> Iterator[str]:
         yield (
             f"⚠ `{dim}` does not split `{places[0]}`{more}: of the axis `{axis}` only the major part, `{major}`, can be"
             " split. Give each of its dims an axis, and merge them in the function."
+        )
+    for axis, place in short.items():
+        major = axis.split("*")[0]
+        yield (
+            f"⚠ `{major}` of {plan.program.dims[major]:,} does not split the axis `{axis}` of `{place}` over all of"
+            f" {' and '.join(f'`{a}`' for a in plain[major])}: the devices do not divide it, and what is merged is not"
+            " padded. Give each of its dims an axis, and merge them in the function."
         )
 
 
@@ -179,6 +213,7 @@ def to_json(plan: Plan) -> str:
             ],
             "wire_bytes": plan.wire_bytes,
             "memory": dict(plan.stored.parts),
+            "padded": padded_sizes(plan),
         }
         | predicted,
         indent=2,

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jax.extend.core import Literal as JaxLiteral
+from jax.sharding import Sharding
 
 from . import jax_compat
 from .code import Block, Code, Input, Literal, Operation, walk
@@ -35,6 +36,7 @@ class _Flattener:
         self.shapes: list[tuple[int, ...]] = []
         self.dtypes: list[Any] = []
         self.constants: dict[int, Any] = {}
+        self.unheard: dict[str, None] = {}
         self.backward = False
         # The line of the call or loop around, and whether the equations inside name lines of their own.
         self.around: Source | None = None
@@ -85,6 +87,8 @@ class _Flattener:
         name = equation.primitive.name
         source = (source_of(equation) if self.own else None) or self.around
         wrapped = jax_compat.call(equation)
+        if name == "sharding_constraint" or _is_placed(equation):
+            self.unheard[f"`{name}` at {source or 'an unknown line'}"] = None
         if wrapped is not None:
             return self.inlined(wrapped, inputs, made, source, jax_compat.is_kept(equation))
         expanded = jax_compat.expanded(equation)
@@ -132,6 +136,12 @@ class _Flattener:
         return Block(tuple(fresh), tuple(made), tuple(outputs))
 
 
+def _is_placed(equation: Any) -> bool:
+    """Whether a call says itself how its arguments or results lie: `jax.jit(f, in_shardings=...)`."""
+    given = (*equation.params.get("in_shardings", ()), *equation.params.get("out_shardings", ()))
+    return any(isinstance(one, Sharding) for one in given)
+
+
 def _branch(platforms: Sequence[tuple[str, ...] | None]) -> int:
     """The branch for the platform that programs run on; one that is for all platforms comes last."""
     here = {"gpu": {"gpu", "cuda", "rocm"}}.get(platform(), {platform()})
@@ -166,4 +176,5 @@ def flatten(closed: Any) -> Code:
         tuple(flattener.shapes),
         tuple(flattener.dtypes),
         flattener.constants,
+        tuple(flattener.unheard),
     )

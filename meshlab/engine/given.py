@@ -10,6 +10,7 @@ number is no number of anything here.
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 import operator
@@ -95,6 +96,25 @@ def function(what: str, value: Any, instead: str, error: type = MeshlabError) ->
     if not callable(value):
         raise error(f"{what} was given {shown(value)} for its function; write {instead}.")
     return value
+
+
+def takes(what: str, value: Any, count: int, instead: str, error: type = MeshlabError):
+    """Refuses a function that cannot be called with so many arguments.
+
+    Raises:
+        MeshlabError: it cannot.
+    """
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):  # of what is not written in Python nothing is known before the call
+        return
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        raise error(
+            f"{what} was given a function of {signature}, and calls it with {count} argument{'s' * (count != 1)}:"
+            f" {instead}."
+        ) from None
 
 
 def mapping(what: str, name: str, value: Any, instead: str, error: type = MeshlabError) -> Mapping[Any, Any]:

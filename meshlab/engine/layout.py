@@ -6,10 +6,10 @@
 
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
 the value there is stored, and replace the plain rules for the dims that they name; `None` leaves a dim unsplit there.
-Of several globs that match one place the last one counts. A name that ends in `?` is optional: where the program or the
-mesh has no such name, the rule is left out instead of refused. In a place `?` is first of all the glob's own: one
-character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where it matches nothing
-so, `params/w` is meant, if there is one.
+Of several globs that match one place the last one counts. A dim whose name ends in `?` is optional: where the program
+has no such dim, the rule is left out instead of refused; the mesh must have its axes. In a place `?` is first of all
+the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where
+it matches nothing so, `params/w` is meant, if there is one.
 
 A layout knows no program. Whether it is legal for one is decided in `legality`.
 """
@@ -39,7 +39,7 @@ class Layout:
     """Dims → mesh axes, with rules at places. Make one with `Layout.of`.
 
     Attributes:
-        dim_rules: (dim, axes) pairs, sorted by dim; a trailing `?` marks an optional name.
+        dim_rules: (dim, axes) pairs, sorted by dim; a trailing `?` marks a dim that may be missing.
         place_rules: (glob, rules) pairs in the order given.
         whole: dims that were named to lie whole: no rule comes of them, but their names are checked as others are.
         sizes: (place, dim, size) of those that were given as dims, of the program's size; the place is "" for rules
@@ -155,7 +155,7 @@ def _read_string(text: str) -> list[tuple[str, Any]]:
         dim, colon, axes = word.partition(":")
         names = tuple(axes.split("+"))
         if not (dim and colon and all(names)) or ":" in axes:
-            wrong.append(word[:80])
+            wrong.append(word[:80] + (" (write an ASCII `:`)" if "\uff1a" in word else ""))
         pairs.append((dim, names))
     _refuse(f"The layout {shown(text)} has parts that are no `dim:axis` pair", wrong, ", ")
     return pairs
@@ -196,9 +196,17 @@ class _Reading:
         self.rules[name] = self._axes(value, f"{where}`{name}` is given {shown(value)}")
 
     def _axes(self, value: Any, given: str) -> Axes:
+        if isinstance(value, Mapping) and self.place:
+            name = given.split("`")[-2]
+            self.problems.append(f'{given}; a place is a path in one text: "{self.place}/{name}"')
+            return ()
         axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
         if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
             self.problems.append(f"{given}, which is no axis name, tuple of names or None")
+        elif any(axis.endswith("?") for axis in axes):
+            self.problems.append(
+                f"{given}; the `?` stands behind the dim that may be missing, and never behind an axis"
+            )
         elif not all(map(is_name, axes)):
             self.problems.append(f'{given}, which names no mesh axis; several are written "data+model"')
         else:

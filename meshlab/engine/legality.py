@@ -1,7 +1,7 @@
 """Legality: what a layout may do, decided on dims alone, before anything is planned.
 
-1. Every dim, mesh axis and place that a layout names exists (unless its name ends in `?`; in a place `?` stands for one
-   character first).
+1. Every dim, mesh axis and place that a layout names exists. A dim or place whose name ends in `?` may be missing, and
+   its rule is left out; in a place `?` stands for one character first.
 2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored.
 3. The product of the axes that split a dim divides its size.
 4. The dim of a scan is computed step by step: splitting it needs a pipeline schedule.
@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from .code import Operation
 from .errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
-from .given import flag
 from .layout import Layout, LayoutLike
 from .mesh import Mesh
 from .outcome import fitting
@@ -82,23 +81,23 @@ class Rules:
         return {}
 
 
-def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False) -> Rules:
+def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Rules:
     """Checks a layout against a program and a mesh.
 
     Args:
         program: the program.
         mesh: the mesh.
         layout: the layout.
-        pad: whether a dim that its axes do not divide is padded, not refused.
+        pad: whether a dim that its axes do not divide is padded, not refused; None where whoever asks cannot have it
+            padded, and is not told to.
 
     Returns:
         Its `Rules`.
 
     Raises:
         LayoutError: it is not legal; all problems are listed.
-        MeshlabError: `mesh` is no mesh, or `pad` neither True nor False.
+        MeshlabError: `mesh` is no mesh.
     """
-    pad = flag("plan()", "pad", pad)
     layout = _asked("plan", mesh, layout)
     problems = _said_problems(program, layout)
     plain = _known_rules(program, mesh, layout.rules, "", problems)
@@ -211,7 +210,7 @@ def _known_rules(
             continue
         if dim not in program.dims and not optional:
             problems.append(_unknown_dim(program, dim, where))
-        if missing and not optional:
+        if dim in program.dims or not optional:  # the `?` of a dim that is there excuses no mesh axis
             for axis in missing:
                 fix = closest(axis, mesh.axes).strip() or f"Its axes are {listed(mesh.axes)}."
                 problems.append(Refusal("unknown_axis", f"{where}`{dim}:{axis}`: the mesh has no axis `{axis}`.", fix))
@@ -250,9 +249,11 @@ def _matched_places(
         found = program.matching(glob)
         known = _known_rules(program, mesh, rules, f"At `{glob}`: ", problems)
         if not found and not optional:
-            globs = [f"{p}/*" for p in program.parameters if p not in program.places]
+            empty = [p for p in program.parameters if not program.matching(f"{p}/*") and p not in program.places]
+            globs = [f"{p}/*" for p in program.parameters if p not in program.places and p not in empty]
             near = globs if "*" in glob else program.places
             fix = closest(glob, near).strip() or f"Its places are {some(program.places, 12)}."
+            fix = f"Argument `{owner}` holds no arrays." if (owner := glob.split("/")[0]) in empty else fix
             problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
         held = frozenset[str]().union(*{program.place_dims[p] for p in found})
         for dim in known:
@@ -288,7 +289,7 @@ def _different_stored(
 
 
 def _size_problems(
-    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, pad: bool = False
+    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, pad: bool | None = None
 ) -> list[Refusal]:
     """The dims whose axes do not divide them; those that padding mends are none where they are padded."""
     problems = []
@@ -298,7 +299,8 @@ def _size_problems(
             text = f"{where}`{dim}` has size 0: there is nothing to split."
             problems.append(Refusal("not_divisible", text, "Leave it whole."))
         elif size % count and not pad:
-            problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, "; or plan with pad=True"))
+            instead = "" if pad is None else "; or plan with pad=True"
+            problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, instead))
     return problems
 
 

@@ -20,6 +20,9 @@ from .dims import NAME_RULE, is_name, proper
 from .errors import MeshError, shown
 from .given import is_whole, whole_number
 
+# What 32 bits count, which is how JAX numbers devices.
+_MOST = 2**31 - 1
+
 
 @dataclasses.dataclass(frozen=True)
 class Mesh:
@@ -51,6 +54,8 @@ class Mesh:
                 problems.append(f"an axis was named {shown(name)}; {NAME_RULE}.{proper(name)}".rstrip("."))
             elif not is_whole(size) or operator.index(size) < 1:
                 problems.append(f"axis `{name}` was given the size {shown(size)}; a size is an integer, at least 1")
+        if not problems and math.prod(operator.index(size) for _, size in self.shape) > _MOST:
+            problems.append(f"it would have more than {_MOST:,} devices")
         names = [name for name, _ in self.shape if isinstance(name, str)]
         problems += [f"axis `{n}` stands twice" for n in dict.fromkeys(names) if names.count(n) > 1]
         if problems:

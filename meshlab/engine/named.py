@@ -220,7 +220,7 @@ def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisNa
     found = tuple(_axis(word, size, where, problems) for word, size in zip(words, shape, strict=True))
     flat = [n for name in found if name for n in str(name).split("*")]
     twice = sorted({n for n in flat if flat.count(n) > 1})
-    problems += [f"{where} has the dim `{n}` twice" for n in twice]
+    problems += [f'{where} has the dim `{n}` twice: of a square weight one axis goes without, "{n} _"' for n in twice]
     return found
 
 

@@ -113,8 +113,8 @@ class _Namer:
             raise TraceError(
                 "Two names meet on one axis: "
                 + "; ".join(self.classes.problems.values())
-                + '. Use one name for both; or tell them apart: x.rename(old="new") where one becomes the other, or in'
-                " ml.named `_` for the axis that is to go without a name."
+                + ". Use one name for both; or tell them apart: in ml.named `_` for the axis that goes without a name,"
+                ' or of tensors x.rename(old="new") where one becomes the other.'
             )
         names, majors = _spread(self.classes, self.nodes, self.code)
         cuts = {operation: frozenset(found) for operation, found in self.cuts.items()}

@@ -296,8 +296,8 @@ class Plan:
         return explain.html_table(self)
 
 
-def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False) -> Plan:
-    """Plans a program; see `Program.plan`.
+def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Plan:
+    """Plans a program; see `Program.plan`, and for `pad` `legality.resolve`.
 
     Raises:
         MeshlabError: `mesh` is no `Mesh`.

@@ -17,7 +17,7 @@ from . import exchange, legality, meeting, plan, renaming
 from .code import Code, Operation, use_counts, walk
 from .errors import MeshlabError, closest, shown, some
 from .free import free_values, repeated_values
-from .given import is_whole
+from .given import flag, is_whole
 from .layout import LayoutLike
 from .mesh import Mesh
 from .naming import Cuts, Names, facts_of
@@ -78,7 +78,7 @@ class Program:
         Raises:
             LayoutError: the layout is not legal; all problems are listed.
         """
-        return plan.make_plan(self, mesh, layout, pad)
+        return plan.make_plan(self, mesh, layout, flag("plan()", "pad", pad))
 
     def refusals(self, mesh: Mesh, layout: LayoutLike = None) -> dict[str, dict[str, legality.Refusal | None]]:
         """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing."""
@@ -302,7 +302,7 @@ class Program:
         """The user's dim whose split each axis of a value bears."""
         return tuple(self.dim_of(name) for name in self.names[value])
 
-    def rename(self, names: Mapping[str, str]) -> Program:
+    def rename(self, names: Mapping[str, str] | None = None, **keywords: str) -> Program:
         """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
 
         Several names may become one: `program.rename({"~seq": "kv", "~seq_2": "kv"})` makes the keys of two layers one
@@ -310,15 +310,16 @@ class Program:
 
         Args:
             names: new names by old ones: `{"~seq": "kv"}`.
+            keywords: nothing: names are given in a dict.
 
         Raises:
             DimError: there is no such name; or several are to be one that differ in size, or stand in one value.
         """
-        return renaming.renamed(self, names)
+        return renaming.renamed(self, names, keywords)
 
     @functools.cached_property
     def made_up(self) -> dict[str, int]:
-        """The names that nobody gave, `~seq` say, with their sizes: those that `rename` makes yours."""
+        """The names that nobody gave, `~seq` say, with their sizes above 1: those that `rename` makes yours."""
         return renaming.made_up(self)
 
     @functools.cached_property

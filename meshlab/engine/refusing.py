@@ -10,6 +10,7 @@ behind has no number here. What it was given it may not change: it gets a copy, 
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,14 @@ _FIXES = (
     (jax.errors.TracerArrayConversionError, "Use jax.numpy where NumPy computes with what is traced"),
     (jax.errors.ConcretizationTypeError, _SIZES),
 )
+# The same by what JAX says, where its error is one for several reasons.
+_TOLD = {
+    r"arose with the `(float|complex)` function|__format__|^int\(": "Values are not known while a function is traced:"
+    " return what is to be read, and read or print it around the step",
+    "unbound axis name": "Take the collective out: the plan puts collectives in, and the function says what is computed"
+    " on the whole arrays",
+    "keyword argument|keyword-only": "Arguments to ml.trace are positional: bind others by functools.partial",
+}
 
 
 def called(fn: Callable) -> str:
@@ -55,6 +64,11 @@ def is_leaf(leaf: Any) -> bool:
     return is_tensor(leaf) or is_array(leaf)
 
 
+def _is_shape(leaf: Any) -> bool:
+    """Says whether a leaf is a shape without data."""
+    return isinstance(getattr(leaf, "array", leaf), jax.ShapeDtypeStruct)
+
+
 def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
     """What a function raised while it was traced, in words.
 
@@ -64,7 +78,11 @@ def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
         numbers: the Python numbers among its arguments, by place.
     """
     source = source_of_error(error)
-    fix = next((f" {fix}." for kind, fix in _FIXES if isinstance(error, kind)), "")
+    # JAX asks for sizes by `int` itself; where the user's own line does it may be a value that is meant.
+    text = "int(" if source and re.search(r"\bint\(", source.code) else str(error)
+    fix = next((f" {fix}." for found, fix in _TOLD.items() if re.search(found, text)), "")
+    fix += f" {_SIZES}." if fix and text == "int(" else ""
+    fix = fix or next((f" {fix}." for kind, fix in _FIXES if isinstance(error, kind)), "")
     raised = f"{type(error).__name__}: {str(error).rstrip()}"
     static = "static arguments" in str(error)
     if static:
@@ -100,12 +118,12 @@ def admitted(fn: Callable, names: Sequence[str], replaced: dict[str, int | None]
         before = _held(names, args)
         result = fn(*args)
         leaves = placed_leaves("out", result)
-        wrong = [(place, leaf) for place, leaf in leaves if not is_leaf(leaf)]
+        wrong = [(place, leaf) for place, leaf in leaves if not is_leaf(leaf) or _is_shape(leaf)]
         if wrong:
             found = "; ".join(f"{leaf!r} ({type(leaf).__name__}) at `{place}`" for place, leaf in wrong)
             code = getattr(fn, "__code__", None)
             where = f" ({Source(code.co_filename, code.co_firstlineno, called(fn))})" if code else ""
-            raise TraceError(f"`{called(fn)}`{where} returns {found}: return arrays alone.")
+            raise TraceError(f"`{called(fn)}`{where} returns {found}: return arrays alone, with data.")
         numbers = {place: i for i, place in enumerate(before)}
         known = {id(leaf) for _, leaf in leaves}
         after = {

@@ -20,11 +20,16 @@ if TYPE_CHECKING:
 
 def made_up(program: Program) -> dict[str, int]:
     """The names that nobody gave, with their sizes, in order; see `Program.made_up`."""
-    return {name: size for name, size in _sizes(program).items() if name.startswith("~") and "*" not in name}
+    sizes = _sizes(program).items()
+    return {name: size for name, size in sizes if name.startswith("~") and "*" not in name and size > 1}
 
 
-def renamed(program: Program, names: Mapping[str, str]) -> Program:
+def renamed(program: Program, names: Mapping[str, str] | None, keywords: Mapping[str, str]) -> Program:
     """Returns a program with other names; see `Program.rename`."""
+    if keywords:
+        given = ", ".join(f"{old}={shown(new)}" for old, new in keywords.items())
+        write = ", ".join(f'"{old}": "{new}"' for old, new in keywords.items())
+        raise DimError(f"rename() was given {given}; a program's names are a dict: program.rename({{{write}}}).")
     names = _read(program, names)
     sizes = _sizes(program)
     known = {part for name in sizes for part in (name, *name.split("*"))}

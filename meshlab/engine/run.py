@@ -206,8 +206,8 @@ def _array(leaf: Any, program: Program, argument: Argument, template: Any) -> tu
     array: Any = _unwrap(leaf)
     shape, dtype = program.code.shapes[argument.value], program.code.dtypes[argument.value]
     traced = f"where an array of {dtype} and shape {shape} was traced"
-    if isinstance(array, bool | int | float | complex):
-        array = np.asarray(array)
+    is_number = isinstance(array, bool | int | float | complex)
+    array = np.asarray(array) if is_number else array
     if not hasattr(array, "dtype"):
         return array, f"`{place}` is {shown(array)} ({type(array).__name__}), {traced}"
     if isinstance(array, jax.ShapeDtypeStruct):
@@ -221,16 +221,34 @@ def _array(leaf: Any, program: Program, argument: Argument, template: Any) -> tu
     if tuple(array.shape) != shape:
         return array, f"`{place}` has shape {tuple(array.shape)}, where {shape} was traced"
     if array.dtype != dtype:
-        if isinstance(array, np.ndarray) and _casts(array.dtype, dtype):
-            return array.astype(dtype), None
+        if isinstance(array, np.ndarray) and _casts(array.dtype, dtype, is_number):
+            lost = _out_of_range(array, dtype)
+            return array.astype(dtype), f"`{place}` holds {lost:,}, which {dtype} cannot hold" if lost else None
         return array, f"`{place}` has dtype {array.dtype}, where {dtype} was traced"
     return array, None
 
 
-def _casts(given: Any, dtype: Any) -> bool:
-    """Whether numbers of a host become those of a dtype as JAX's own do: keys and texts never do."""
-    numbers = not jnp.issubdtype(dtype, jax.dtypes.extended) and given.kind in "biufcV"
-    return numbers and np.can_cast(given, np.dtype(dtype), "same_kind")
+def _casts(given: Any, dtype: Any, is_number: bool) -> bool:
+    """Whether numbers of a host become those of a dtype as JAX's own do: keys and texts never do.
+
+    Arrays change their width alone, of 64 bits to 32: integers stay integers. A Python number takes what dtype it can.
+    """
+    if jnp.issubdtype(dtype, jax.dtypes.extended) or given.kind not in "biufcV":
+        return False
+    alike = any(
+        jnp.issubdtype(given, kind) and jnp.issubdtype(dtype, kind)
+        for kind in (jnp.integer, jnp.floating, jnp.complexfloating)
+    )
+    return (is_number or alike) and np.can_cast(given, np.dtype(dtype), "same_kind")
+
+
+def _out_of_range(array: np.ndarray, dtype: Any) -> int | None:
+    """An integer that would come out as another one."""
+    if not array.size or not jnp.issubdtype(array.dtype, jnp.integer) or not jnp.issubdtype(dtype, jnp.integer):
+        return None
+    most, least = int(array.max()), int(array.min())
+    info = jnp.iinfo(dtype)
+    return most if most > info.max else least if least < info.min else None
 
 
 def _other_dims(leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:

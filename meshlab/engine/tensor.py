@@ -36,10 +36,11 @@ from .dims import Dim
 from .errors import DimError, shown
 from .given import known_dtype
 from .marks import mark_names, mark_rename
+from .positional import Positional
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Tensor:
+class Tensor(Positional):
     """An array whose axes are dims.
 
     Args:
@@ -97,17 +98,19 @@ class Tensor:
         """Returns the mean over the dims listed, or over all; it divides by the global size, however they are split."""
         return reduce("mean", jnp.mean, self, dims)
 
-    def rename(self, **names: Dim | str) -> Tensor:
+    def rename(self, *unnamed: Any, **names: Dim | str) -> Tensor:
         """Returns the same tensor with other names, `x.rename(seq="kv")`: the place where data may move.
 
         Args:
+            unnamed: nothing: a name that stands alone is refused.
             names: old=new; several at once are one relayout, so `x.rename(a="b", b="a")` swaps two names.
 
         Raises:
             DimError: no such dim, a new size, or a name that would stand twice.
         """
-        if not names:
-            raise DimError('rename was called without names; write x.rename(seq="kv").')
+        if unnamed or not names:
+            given = f"given {', '.join(map(shown, unnamed))}" if unnamed else "called without names"
+            raise DimError(f'rename was {given}; write x.rename(seq="kv").')
         after = list(self.dims)
         for old, new in names.items():
             axis = axes.find("rename", self.dims, old)
@@ -201,29 +204,6 @@ class Tensor:
 
     def __ge__(self, other):
         return _operate("greater_equal", jnp.greater_equal, self, other)
-
-    def __getitem__(self, index):
-        raise DimError(
-            f"A tensor of {axes.show(self.dims)} was indexed, but its axes have names, not positions. "
-            "Use ml.take, ml.split or ml.where, or index `.array`."
-        )
-
-    def __matmul__(self, other):
-        raise DimError("`@` does not say what is summed. Write ml.dot(x, w, Hidden) with the dims to sum over.")
-
-    __rmatmul__ = __matmul__
-
-    def __bool__(self):
-        raise DimError(
-            f"A tensor of {axes.show(self.dims)} has no single truth value. "
-            "Use ml.where to choose element by element; `x is None` to ask for None."
-        )
-
-    def __array__(self, dtype=None, copy=None):
-        raise DimError(
-            f"A tensor of {axes.show(self.dims)} was handed to NumPy or jax.numpy, which know no names. "
-            "Use meshlab's operation of that name, or pass `.array`."
-        )
 
 
 def _unchecked(array: Any, dims: Dims) -> Tensor:

@@ -37,7 +37,7 @@ from .trees import is_tensor, placed_leaves
 Leaf = tuple[str, Any, tuple[AxisName, ...] | None]
 
 
-def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> Program:
+def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None, **keywords: Any) -> Program:
     """Traces a function into a program: its jaxpr, with a dim name on every axis of every value.
 
     Args:
@@ -46,6 +46,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         carry: which output is the next call's argument: `{"params": 1}` says that output 1 is the next `params`. Such
             outputs are stored as that argument is. By default an argument is carried where exactly one output has its
             tree, shapes, dtypes and dims.
+        **keywords: nothing: arguments are positional.
 
     Returns:
         The `Program`.
@@ -56,6 +57,12 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None) -> P
         DimError: a dim has two sizes.
     """
     function("ml.trace", fn, "ml.trace(step, params, x)", TraceError)
+    if keywords:
+        told = ", ".join(f"{name}={shown(value)}" for name, value in keywords.items())
+        near = closest(next(iter(keywords)), ["carry"])
+        raise TraceError(
+            f"ml.trace was given {told}; its arguments are positional: functools.partial binds others.{near}"
+        )
     with no_collection():
         return _traced(fn, args, carry)
 
@@ -71,8 +78,8 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)
     outputs = [place for place, _, _ in _leaves("out", shapes)]
-    if not leaves and not outputs:
-        raise TraceError(f"`{called(fn)}` takes no arrays and returns none: there is nothing to lay out.")
+    if not outputs:
+        raise TraceError(f"`{called(fn)}` returns nothing: end it with `return`, and what it computes.")
     _refuse_shared_places(code, names, [place for place, _, _ in leaves], outputs)
     owners = [name for name, found in by_parameter.items() for _ in found]
     dims = _named_places(naming, code, leaves, outputs)
@@ -120,7 +127,7 @@ def _refuse_shared_places(code: Code, names: list[str], arguments: list[str], ou
     """A place must say one thing: no parameter is called like an output, no tag like either, no key holds a `/`."""
     tags = {op.params["tag"] for op in walk(code.block) if op.name == "tag"}
     taken = [f"parameter `{n}`" for n in names if n == "out"]
-    taken += [f"tag `{t}`" for t in sorted(tags) if t in (*names, *outputs) or t == "out"]
+    taken += [f"tag `{t}`" for t in sorted(tags) if t in names or t == "out"]
     twice = [place for places in (arguments, outputs) for place, count in Counter(places).items() if count > 1]
     taken += [f"two arrays at `{place}` (a key that holds `/`)" for place in twice]
     if taken:

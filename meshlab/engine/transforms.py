@@ -17,6 +17,7 @@ backward pass, and the rest is computed again. Gradients, `jax.jit` and optimize
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,7 @@ def scan(
         x, _ = ml.scan(ml.checkpoint(layer), x, params["layers"], Layers)
     """
     given.function("scan", function, "ml.scan(layer, carry, xs, Layers)", DimError)
+    given.takes("scan", function, 2, "the carry and one slice of xs: lambda carry, x: (carry, y)", DimError)
     given.flag("scan", "reverse", reverse, DimError)
     if not isinstance(unroll, bool):
         given.whole_number("scan", "unroll", unroll, 1, DimError)
@@ -104,6 +106,7 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
     name_of(dim, "vmap")
 
     def mapped(*args: Any) -> Any:
+        given.takes("vmap", function, len(args), "what the mapped function was called with", DimError)
         leaves, tree = jax.tree.flatten(args, is_leaf=_is_tensor)
         size = _resolve("vmap", dim, leaves)
         places = [place for place, leaf in enumerate(leaves) if _has(leaf, size)]
@@ -140,7 +143,14 @@ def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | No
     given.function("checkpoint", function, "ml.checkpoint(layer)", DimError)
     if policy is not None:
         given.function("checkpoint's policy", policy, "policy=jax.checkpoint_policies.dots_saveable", DimError)
-    return jax.checkpoint(function, policy=policy)
+
+    @functools.wraps(function)
+    def checked(*args: Any, **named: Any) -> Any:
+        made = function(*args, **named)
+        given.numeric("checkpoint's result", made)
+        return made
+
+    return jax.checkpoint(checked, policy=policy)
 
 
 def _is_tensor(x: Any) -> bool:
@@ -241,6 +251,13 @@ def _same_dims(path: str, before: Any, after: Any) -> Any:
         raise DimError(
             f"The function of scan was given a carry{path} of {wants} and returned {has}; "
             "the dims of a carry stay the same. Start with all the dims, or sum the new ones away."
+        )
+    array = getattr(before, "array", before)
+    old, new = getattr(array, "dtype", None), getattr(after, "dtype", None)
+    if None not in (old, new) and old != new and not getattr(array, "weak_type", False):
+        raise DimError(
+            f"The function of scan was given a carry{path} of {old} and returned {new}; the dtype of a carry stays the"
+            f" same. Start with {new}, or return it as it was: y.astype(jnp.{old})."
         )
     if not isinstance(after, Tensor):
         return after

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..cost.hardware import HardwareError
 from ..cost.meshes import slice_of
-from ..engine.errors import LayoutError, closest
+from ..engine.errors import LayoutError, closest, shown
 from ..engine.layout import Layout
 from .document import Document, ExplorerError, Machine
 from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
@@ -77,9 +77,16 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
         case Remove(dim, None):
             if dim not in program.dims:
                 raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims)}")
+            if dim not in {name.removesuffix("?") for name in layout.rules}:
+                raise LayoutError(f"`{dim}` has no rule to remove: nothing splits it but rules at places.")
             return layout.with_rule(dim, ())
         case Place() | Remove():
             return _layout_at(intent, layout, program)
+    if intent is None or isinstance(intent, str):
+        raise ExplorerError(
+            f"The Explorer was given {shown(intent)} for an intent; write explorer.place(dim, axes), or"
+            " explorer.apply(Place(dim, axes))."
+        )
     raise ExplorerError(f"{type(intent).__name__} does not change the document; `what_if` takes an intent that does.")
 
 
@@ -87,6 +94,10 @@ def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
     rules, place = layout.to_dict(), str(intent.at)
     if isinstance(intent, Remove) and place not in rules and not program.matching(place):
         raise LayoutError(f"There are no rules at `{place}`.{closest(place, [*layout.places, *program.places])}")
+    if isinstance(intent, Remove) and intent.dim not in rules.get(place, {}):
+        raise LayoutError(
+            f"`{intent.dim}` has no rule at `{place}` to remove.{closest(intent.dim, rules.get(place, {}))}"
+        )
     there = {name: axes for name, axes in rules.get(place, {}).items() if name != intent.dim}
     if isinstance(intent, Place):
         there[intent.dim] = intent.axes

@@ -33,6 +33,7 @@ from ..engine.given import function
 from ..engine.layout import Layout
 from ..engine.legality import resolve
 from ..engine.mesh import Mesh
+from ..engine.plan import make_plan
 from .changes import document_after, machine_refused, refused
 from .costing import EACH, EACH_HELD, PATIENCE, PATIENCE_HELD, Background, Costing, costs_of, held_of
 from .document import Document, ExplorerError, History, check_machines, check_opened, read_document
@@ -319,7 +320,7 @@ class Explorer(Showing, Gestures):
         """Returns the plan of a document."""
         with self.lock:
             if document not in self._plans:
-                plan = self.program.plan(laid(document.machine, document.mesh, self._own), document.layout)
+                plan = make_plan(self.program, laid(document.machine, document.mesh, self._own), document.layout)
                 while len(self._plans) >= KEPT_PLANS:
                     self._plans.pop(next(iter(self._plans)))
                 self._plans[document] = plan

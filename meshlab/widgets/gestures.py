@@ -62,7 +62,8 @@ class Gestures:
                 f"place() was given {shown(wrong[0])} for a mesh axis; write their names one by one:"
                 f' explorer.place("{name}", "data", "model").'
             )
-        return self.apply(Place(name, tuple(axes), at) if axes else Remove(name, at))
+        splits = axes or (at is None and name in self.program.dims)
+        return self.apply(Place(name, tuple(axes), at) if splits else Remove(name, at))
 
     def remove(self, dim: Dim | str, at: str | None = None) -> Outcome:
         """Takes a dim's rule out of the layout."""

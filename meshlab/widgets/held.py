@@ -45,7 +45,7 @@ def held_view(plan: Any, memory: Memory) -> dict:
         "timeline": timeline_view(memory.timeline),
         "source": machine.memory.source,
         "recalled": not machine.memory.verified,
-        "accuracy": accuracy(MEMORY, machine.name, machine.platform),
+        "accuracy": accuracy(MEMORY, machine),
     }
 
 

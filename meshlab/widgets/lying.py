@@ -61,7 +61,7 @@ def _chosen(mesh: Mesh, name: str, own: Own) -> dict:
         "kind": "nodes × devices" if isinstance(placement.hardware.network, Switch) else "slice",
         "axes": axes_view(mesh),
         "figures": figures_view(placement.hardware),
-        "accuracy": accuracy(COLLECTIVES, placement.hardware.name, placement.hardware.platform),
+        "accuracy": accuracy(COLLECTIVES, placement.hardware),
         "picture": picture_of(mesh),
     }
 

@@ -23,7 +23,7 @@ from ..cost.hardware import Hardware, HardwareError, Switch, hardware, known, re
 from ..cost.meshes import slice_of
 from ..cost.topology import Placement, Wish, as_called, place, slice_shape
 from ..engine.mesh import Mesh
-from .document import ExplorerError, Machine
+from .document import Machine
 
 Own = Mapping[str, Hardware]
 NONE: Own = MappingProxyType({})
@@ -33,11 +33,7 @@ LEAST_SLICE = 4
 
 
 def machine_on(mesh: Mesh) -> tuple[Machine | None, Own]:
-    """Returns what a mesh lies on, and the machine itself if it is none of those that have a name everywhere.
-
-    Raises:
-        ExplorerError: the machine's name cannot stand ahead of a slice's shape.
-    """
+    """Returns what a mesh lies on, and the machine itself if it is none of those that have a name everywhere."""
     if not isinstance(mesh.on, Placement):
         return None, NONE
     placement, found = mesh.on, mesh.on.hardware
@@ -45,8 +41,6 @@ def machine_on(mesh: Mesh) -> tuple[Machine | None, Own]:
     if is_measured(found):
         name = ATTACHED
     elif known().get(name) != found:
-        if ":" in name:
-            raise ExplorerError(f"The Explorer writes a machine as name:shape; `{name}` has a colon in it. Rename it.")
         own = {name: found}
     return written(name, placement), own
 

@@ -60,7 +60,7 @@ def time_view(costs: Costs, document: Document) -> dict:
         "substituted": substituted_told(time),
         "options": switches,
         "recalled": _recalled(parts),
-        "accuracy": accuracy(TIME, time.hardware.name, time.hardware.platform),
+        "accuracy": accuracy(TIME, time.hardware),
     }
 
 

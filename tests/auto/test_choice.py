@@ -87,7 +87,7 @@ def spent() -> float:
         ({"batch": None}, None),
         ({"batch": ()}, {"d_model": ("data", "model")}),
         (None, "batch:data+model"),
-        ("batch:data wood?:data", "heads?:iron wood?:model"),
+        ("batch:data wood?:data", "heads?:data wood?:iron"),
     ],
 )
 def test_what_is_pinned_and_forbidden(pin, forbid, objective):

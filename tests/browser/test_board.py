@@ -58,7 +58,7 @@ def test_a_refusal_is_painted_before_the_drop(open_board, explorer: Explorer) ->
     expect(board.zone("model")).to_contain_text("classes has size 10, which 4 (model) does not divide.")
     expect(board.zone("data")).to_contain_text("5 of 10 on each device")
     board.move_to("model")
-    expect(status(board)).to_contain_text("Sizes that fit: 8 or 12; or plan with pad=True.")
+    expect(status(board)).to_contain_text("Sizes that fit: 8 or 12.")
     board.blank.shot("refused")
     board.mouse.up()
     assert explorer.revision == 0

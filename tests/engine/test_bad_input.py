@@ -300,8 +300,10 @@ def test_what_is_no_function_is_told():
 
 
 def test_nothing_to_lay_out_is_told():
-    with pytest.raises(ml.TraceError, match="`<lambda>` takes no arrays and returns none: there is nothing to lay out"):
+    with pytest.raises(ml.TraceError, match="`<lambda>` returns nothing: end it with `return`"):
         ml.trace(lambda params: params, {})
+    with pytest.raises(ml.TraceError, match="`<lambda>` returns nothing: end it with `return`"):
+        ml.trace(lambda x: None, ml.f32[ml.Dim("batch", 8)])
 
 
 # Values of another trace

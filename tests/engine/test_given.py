@@ -1,5 +1,6 @@
 """What is handed in wrong is refused at the border, with the thing, what was found, and what to write instead."""
 
+import json
 import time
 from typing import Any
 
@@ -348,3 +349,129 @@ def test_what_was_given_is_told_in_one_short_line():
     assert shown(X) == "a tensor of [batch=8, embed=16]"
     assert shown(Unprintable()) == "a Unprintable"
     assert numbered(["a", "b", "c"], 2) == "  1. a\n  2. b\n  … and 1 more"
+
+
+# What was taken in silence, and what was told in words that were of no help
+
+
+def shape_of(x):
+    return ml.f32[Batch]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (
+            lambda: ml.trace(shape_of, X),
+            ml.TraceError,
+            r"`shape_of` .* returns f32\[batch=8\] .*return arrays alone, with",
+        ),
+        (
+            lambda: ml.trace(lambda x: x, X, k=3),
+            ml.TraceError,
+            "was given k=3; its arguments are positional: functools",
+        ),
+        (lambda: ml.trace(lambda x: x, X, cary={}), ml.TraceError, "Did you mean `carry`?"),
+        (lambda: ml.trace(lambda x: float(x.sum()), X), ml.TraceError, "Values are not known while .*: return what is"),
+        (lambda: ml.trace(lambda x: int(x.sum()), X), ml.TraceError, "Values are not known while .*: return what is"),
+        (lambda: ml.trace(lambda x: f"{x.sum():.1f}", X), ml.TraceError, "read or print it around the step"),
+        (lambda: ml.trace(lambda x: jax.lax.psum(x.array, "data"), X), ml.TraceError, "Take the collective out"),
+        (lambda: ml.trace(lambda x, *, k: x * k, X), ml.TraceError, "Arguments to ml.trace are positional"),
+        (lambda: ml.where(X, X, X), ml.DimError, "where was given a tensor of .*; the condition must be bool"),
+        (lambda: ml.tag(X, "out/0"), ml.DimError, "tag was given the name 'out/0'; `out/` is where outputs are"),
+        (lambda: ml.normalize(X, epsilon=-1), ml.DimError, "normalize was given the epsilon -1; it must be 0 or more"),
+        (lambda: ml.mesh(data=10**30), ml.MeshError, "it would have more than 2,147,483,647 devices"),
+        (lambda: ml.f32(Batch), ml.DimError, r"dims stand in brackets: ml.f32\[Batch\]"),
+        (lambda: ml.dropout(X, jax.random.key(0), 0.1), ml.DimError, "for a key; the first argument is a key"),
+        (lambda: ml.categorical(X, jax.random.key(0), Embed), ml.DimError, "for a key; the first argument is a key"),
+        (
+            lambda: ml.scan(lambda c: c, 0.0, X, "batch"),
+            ml.DimError,
+            r"a function of \(c\), and calls it with 2 arguments",
+        ),
+        (lambda: ml.vmap(lambda a, b: a, "batch")(X), ml.DimError, r"of \(a, b\), and calls it with 1 argument: what"),
+        (
+            lambda: ml.scan(lambda c, x: (c.astype(ml.bf16), None), X.sum("batch"), X, "batch"),
+            ml.DimError,
+            "carry of float32 and returned bfloat16; the dtype of a carry stays the same",
+        ),
+        (lambda: ml.checkpoint(lambda x: "a")(X), ml.DimError, "checkpoint's result was given 'a'"),
+        (lambda: X.rename({"a": "b"}), ml.DimError, r"rename was given {'a': 'b'}; write x.rename\(seq="),
+        (lambda: PROGRAM.rename(a="b"), ml.DimError, r'was given a=\'b\'; .*program.rename\({"a": "b"}\)'),
+        (lambda: X.sum("batch embed"), ml.DimError, "Dims are given one by one: 'batch', 'embed'"),
+        (lambda: X.sum(["batch", "embed"]), ml.DimError, "dims are told one by one, by their names"),
+        (lambda: ml.named(np.ones((4, 4)), "a a"), ml.DimError, 'of a square weight one axis goes without, "a _"'),
+        (lambda: PROGRAM.plan(MESH, {"params": {"w1": {"a": "b"}}}), ml.LayoutError, 'in one text: "params/w1"'),
+        (
+            lambda: PROGRAM.plan(MESH, "batch:data?"),
+            ml.LayoutError,
+            "the `[?]` stands behind the dim that may be missing",
+        ),
+        (lambda: PROGRAM.plan(MESH, "batch\uff1adata"), ml.LayoutError, "write an ASCII `:`"),
+        (lambda: PROGRAM.plan(MESH, "batch:data", pad=None), ml.MeshlabError, "pad=None; it must be True or False"),
+        (lambda: PLAN.run(REAL, ARRAY.astype(np.int32)), ml.RunError, "`x` has dtype int32, where float32 was traced"),
+        (lambda: float(X), ml.DimError, "is no single number. Sum its dims away"),
+        (lambda: len(X), ml.DimError, "has no length; ask a dim for its size: Batch.size"),
+        (lambda: X.reshape(3), ml.DimError, "no positions: `.reshape` is written ml.merge"),
+        (lambda: X.T, AttributeError, "no positions: `.T` is not needed"),
+        (
+            lambda: X.nothing,
+            AttributeError,
+            "A tensor has no attribute `nothing`; its array, without names, is `.array`",
+        ),
+        (lambda: ml.float32, AttributeError, "no attribute 'float32'. Did you mean `f32`?"),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_fix(call, error, told):
+    refused(call, error, told)
+
+
+def test_a_name_that_meets_another_is_told_with_all_places_where_it_was_given():
+    square = np.ones((8, 8), np.float32)
+    one, other = ml.named(square, "batch hidden"), ml.named(square, "hidden batch")
+    told = r"`batch` \(named at argument `a` and argument `b`\).*in ml.named `_` for the axis that goes without"
+    refused(lambda: ml.trace(lambda a, b: a + b, one, other), ml.TraceError, told)
+
+
+def test_integers_come_as_they_are_or_not_at_all():
+    plan = ml.trace(lambda x: x + 1, ml.i32[Batch]).plan(MESH, "batch:data")
+    assert plan.run(np.arange(8)).array.tolist() == list(range(1, 9))
+    refused(lambda: plan.run(np.full(8, 2**40)), ml.RunError, "`x` holds 1,099,511,627,776, which int32 cannot hold")
+    refused(lambda: plan.run(np.full(8, -(2**40))), ml.RunError, "`x` holds -1,099,511,627,776, which int32")
+
+
+def test_a_carry_that_began_as_a_number_takes_the_dtype_of_what_is_added():
+    assert ml.scan(lambda c, x: (c + x.sum(), None), 0.0, X.astype(ml.bf16), "batch")[0].dtype == jnp.bfloat16
+
+
+def test_what_is_padded_is_said():
+    plan = ml.trace(lambda x: x * 2, ml.f32[Batch]).plan(ml.mesh(data=3), "batch:data", pad=True)
+    told = "padded: batch 8 → 9, wherever split; results are exact."
+    assert plan.explain().warnings == (told,)
+    assert told in repr(plan)
+    assert json.loads(plan.to_json())["padded"] == {"batch": 9}
+    assert json.loads(PLAN.to_json())["padded"] == {}
+
+
+@pytest.mark.parametrize("devices", [3, 8])
+def test_a_merged_axis_that_is_not_padded_says_so(devices):
+    program = ml.trace(lambda a: jnp.sum(a, 1), ml.named(np.ones((8, 12), np.float32), "batch (heads=4 head)"))
+    (told,) = program.plan(ml.mesh(model=devices), "heads:model", pad=True).explain().warnings
+    assert told.startswith("⚠ `heads` of 4 does not split the axis `heads*head` of `a` over all of `model`")
+    assert program.plan(ml.mesh(model=2), "heads:model", pad=True).explain().warnings == ()
+
+
+def test_what_a_function_says_of_where_values_lie_is_not_followed_and_said():
+    here = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+
+    def placed(x):
+        y = jax.lax.with_sharding_constraint(x * 2, here)
+        return jax.jit(lambda z: z + 1, in_shardings=here)(y)
+
+    (told,) = ml.trace(placed, np.ones(8, np.float32)).plan(MESH).explain().warnings
+    assert told.startswith("⚠ A plan follows its layout alone, and not what the function says itself: `sharding_con")
+    assert "`jit` at test_given.py:" in told
+
+
+def test_a_made_up_name_of_one_or_none_is_nobodys():
+    assert [ml.trace(lambda a: a @ a.T, ml.named(np.ones((n, 3)), "seq b")).made_up for n in (0, 1)] == [{}, {}]

@@ -62,12 +62,26 @@ def test_a_dim_smaller_than_the_axis_fits_only_when_larger():
 
 
 def test_optional_names_may_be_missing():
-    rules = resolve(PROGRAM, MESH, "zebra?:data ffn?:zebra batch?:data")
+    rules = resolve(PROGRAM, MESH, "zebra?:data zebra_2?:zebra batch?:data")
     assert dict(rules.plain) == {"batch": ("data",)}
     assert resolve(PROGRAM, MESH, {"zebra/*?": {"embed": "data"}}).stored == {}
     assert resolve(PROGRAM, MESH, {"params/w9?": {"embed": "data"}}).stored == {}
     # Optional is only whether a name exists: what it says must still be legal.
     assert set(problems("batch?:model")) == {"not_divisible"}
+    # The `?` of a dim that is there excuses no mesh axis.
+    assert problems("ffn?:modle")["unknown_axis"].fix == "Did you mean `model`?"
+    assert set(problems({"params/*": {"ffn?": "modle"}})) == {"unknown_axis"}
+
+
+def test_a_place_under_an_argument_without_arrays_says_so():
+    program = ml.trace(lambda p, x: x * 2, {}, ml.f32[ml.Dim("batch", 8)])
+    assert problems({"p/*": {"batch": "data"}}, program)["unknown_place"].fix == "Argument `p` holds no arrays."
+
+
+def test_who_cannot_pad_is_not_told_to():
+    with pytest.raises(LayoutError, match=r"Sizes that fit: 4 or 8\.$"):
+        resolve(PROGRAM, MESH, "batch:model")
+    assert refusals(PROGRAM, MESH, None)["batch"]["model"].fix == "Sizes that fit: 4 or 8."
 
 
 def test_mesh_tensorflows_own_readme_command_is_refused_with_what_was_meant():

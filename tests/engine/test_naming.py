@@ -78,7 +78,8 @@ def test_two_names_that_meet_are_told_with_both_lines():
         return x.array + y.array
 
     with pytest.raises(
-        ml.TraceError, match=r"test_naming.py:\d+.*Use one name for both; or tell them apart: x.rename\(old=\"new\"\)"
+        ml.TraceError,
+        match=r"test_naming.py:\d+.*Use one name for both; or tell them apart: in ml.named `_`.* x.rename\(old=\"",
     ):
         ml.trace(marked, ml.f32[A])
 

@@ -111,3 +111,76 @@ def test_rules_that_are_not_there_are_not_removed():
     answer = ml.explore(PROGRAM, MESH).remove("batch", at="parms/*")
     assert not answer
     assert "There are no rules at `parms/*`." in answer.reason
+
+
+def own(name="h100", **more):
+    return ml.Hardware.of(name, **(FIGURES | more))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (lambda: own(flops={}), ml.HardwareError, r"`flops` is empty; give FLOP/s by dtype, {\"bf16\": 4e14}"),
+        (
+            lambda: own("my machine:1"),
+            ml.HardwareError,
+            "`name` has a `:`, behind which a mesh says the shape of its slice",
+        ),
+        (lambda: ml.Efficiency.of(products=1.2), ml.HardwareError, "This efficiency cannot be: `products` is above 1"),
+        (lambda: ml.sweep(ON_TPU, batch=[8, 8]), ml.HardwareError, r"\[8, 8\], in which a size stands twice"),
+        (lambda: ml.sweep(ON_TPU, on=["v5e", "v5e"]), ml.HardwareError, "in which a machine stands twice"),
+        (lambda: ml.mesh("v5e:4x4"), ml.MeshError, r"no axes; name them: ml.mesh\('v5e:4x4', data=16\)"),
+        (
+            lambda: ml.mesh(on=2),
+            ml.MeshError,
+            r"given 2 without a name. Each mesh axis has one: write ml.mesh\(data=2\)",
+        ),
+        (
+            lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, "data+model"),
+            ml.HardwareError,
+            r'several axes are written \("data", "model"\)',
+        ),
+        (lambda: ml.auto.layout(PROGRAM, MESH, cancel=True), ml.MeshlabError, "cancel=True; give a threading.Event"),
+        (
+            lambda: ml.auto.layout(PROGRAM, ml.mesh(data=3), pin="batch:data"),
+            ml.LayoutError,
+            r"Sizes that fit: 6 or 9\.$",
+        ),
+        (lambda: ml.explore(PROGRAM, MESH).apply("place batch"), ml.MeshlabError, r"write explorer.place\(dim, axes\)"),
+        (
+            lambda: ml.explore(PROGRAM, MESH).apply(None),
+            ml.MeshlabError,
+            r"given None for an intent; write explorer.place",
+        ),
+    ],
+)
+def test_what_is_wrong_is_told_with_the_fix(call, error, told):
+    refused(call, error, told)
+
+
+def test_a_rule_that_is_not_there_is_not_removed():
+    explorer = ml.explore(PROGRAM, MESH, "batch:data")
+    assert explorer.remove("embed").reason == "`embed` has no rule to remove: nothing splits it but rules at places."
+    explorer.place("embed", "model", at="params/*")
+    assert explorer.remove("batch", at="params/*").reason == "`batch` has no rule at `params/*` to remove."
+    assert explorer.remove("embed", at="params/*")
+    assert explorer.remove("batch")
+    assert explorer.place("batch")
+    assert explorer.place("batch", "data")
+
+
+def test_the_explorer_does_not_advise_to_pad():
+    assert ml.explore(PROGRAM, ml.mesh(data=3)).place("batch", "data").fix == "Sizes that fit: 6 or 9."
+
+
+def test_ones_own_machine_has_not_the_error_of_another_of_its_name():
+    plan = PROGRAM.plan(ml.mesh(own(flops={"f32": 1e14}), data=2), "batch:data")
+    assert dict(plan.time.rows())["how far off"].startswith("Not measured for this h100 yet")
+    there = PROGRAM.plan(ml.mesh("h100", data=2), "batch:data")
+    assert not dict(there.time.rows())["how far off"].startswith("Not measured")
+
+
+def test_attention_that_is_not_there_is_said():
+    rows = dict(ON_TPU.time.given(attention="flash").rows())
+    assert rows["attention"] == "there is none in this program: flash is as stored"
+    assert "attention" not in dict(ON_TPU.time.rows())

@@ -186,8 +186,6 @@ def test_a_machine_of_ones_own(explorer: Explorer, program) -> None:
         Explorer.from_json(explorer.to_json(), program)
     opened = explore(program, ml.mesh(mine, data=2, model=4))
     assert opened.document.machine == Machine("mine:2x4")
-    with pytest.raises(ExplorerError, match="`a:b` has a colon in it. Rename it"):
-        explore(program, ml.mesh(dataclasses.replace(mine, name="a:b"), data=2, model=4))
 
 
 def test_the_attached_devices_once_they_are_measured(program, home: Path) -> None:

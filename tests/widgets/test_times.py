@@ -314,7 +314,7 @@ def test_errors_are_those_that_were_measured(
 ) -> None:
     explorer.on("v5e")
     monkeypatch.setattr(accuracy_module, "FILE", tmp_path / "none.json")
-    assert accuracy("memory", "v5e", "tpu") == {"measured": False, "where": "docs/accuracy.md", "text": NOT_YET}
+    assert accuracy("memory", ml.hardware("v5e")) == {"measured": False, "where": "docs/accuracy.md", "text": NOT_YET}
     file = tmp_path / "accuracy.json"
     monkeypatch.setattr(accuracy_module, "FILE", file)
     sections = {

@@ -126,6 +126,10 @@ def tag(tree: Any, name: str) -> Any:
         raise DimError(
             f"tag was given the name {shown(name)}; a place is called by a word without `*`, `?` and `[`: 'residual'."
         )
+    if name.startswith("out/"):
+        raise DimError(
+            f"tag was given the name {shown(name)}; `out/` is where outputs are: give it another, 'residual'."
+        )
     numeric("tag", tree)
     return jax.tree.map(lambda array: mark_tag(jnp.asarray(array), name), tree)
 

@@ -22,6 +22,7 @@ import numpy as np
 from jax import lax
 
 from .. import tensor as named
+from ..errors import DimError, shown
 from ..given import number
 
 
@@ -97,6 +98,8 @@ def where(condition: Any, x: Any, y: Any) -> Any:
         x: a tensor or a number.
         y: a tensor or a number; the three broadcast by name.
     """
+    if jnp.result_type(named.operand("where", condition)[0]) != jnp.bool_:
+        raise DimError(f"where was given {shown(condition)}; the condition must be bool: ml.where(x > 0, x, 0.0), say.")
     return named.elementwise("where", _select, condition, x, y)
 
 

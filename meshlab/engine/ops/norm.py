@@ -70,7 +70,8 @@ def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsil
     """
     named.array_of("normalize", x)
     axes.find_all("normalize", x.dims, dims)
-    number("normalize", "epsilon", epsilon)
+    if isinstance(number("normalize", "epsilon", epsilon), int | float) and epsilon < 0:
+        raise DimError(f"normalize was given the epsilon {epsilon}; it must be 0 or more.")
     if moments is not None and dims:
         raise DimError("normalize was given dims and moments; with the moments given there is nothing to average over.")
     if moments is not None and (not isinstance(moments, tuple | list) or len(moments) != 2):

@@ -85,6 +85,7 @@ def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
     Raises:
         DimError: no key, `x` has no such dim, or a rate that leaves nothing.
     """
+    _keyed("dropout", key)
     named.array_of("dropout", x)
     if not isinstance(number("dropout", "rate", rate), Tracer) and not 0 <= rate < 1:
         raise DimError(f"dropout was given the rate {shown(rate)}; it is the share that is lost, from 0 to below 1.")
@@ -107,6 +108,7 @@ def categorical(key: Any, logits: Tensor, classes: Dim | str) -> Any:
     Raises:
         DimError: no key, or `logits` has no such dim.
     """
+    _keyed("categorical", key)
     named.array_of("categorical", logits)
     axes.find("categorical", logits.dims, classes)
     noise = jax.random.gumbel(key, _shape("categorical", key, logits.dims), logits.dtype)
@@ -123,11 +125,16 @@ def _floating(what: str, dtype: Any) -> Any:
 
 def _shape(what: str, key: Any, dims: tuple[Dim, ...]) -> tuple[int, ...]:
     """Returns the shape to draw, after a look at the key."""
+    _keyed(what, key)
+    for dim in dims:
+        sized(what, dim)
+    return axes.sizes(axes.distinct(f"The result of {what}", dims))
+
+
+def _keyed(what: str, key: Any):
+    """Refuses what is no key."""
     dtype = getattr(key, "dtype", None)
     # Before keys had a dtype of their own they were arrays of two or four words.
     is_key = dtype is not None and (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32)
     if not is_key or isinstance(key, Tensor):
         raise DimError(f"{what} was given {shown(key)} for a key; the first argument is a key, jax.random.key(0).")
-    for dim in dims:
-        sized(what, dim)
-    return axes.sizes(axes.distinct(f"The result of {what}", dims))

@@ -1,0 +1,78 @@
+"""What arrays do by position, or without names, and tensors refuse: each time with what to write instead.
+
+x[0]        A tensor of [batch=8] was indexed, but its axes have names, not positions. Use ml.take, …
+x.T         A tensor's axes have names, and no positions: `.T` is not needed: …
+"""
+
+from __future__ import annotations
+
+from . import axes
+from .errors import DimError
+
+
+class TensorAttributeError(DimError, AttributeError):
+    """What an array has and a tensor does not, since its axes have names."""
+
+
+# What to write instead of what arrays have.
+_INSTEAD = {
+    "T": "not needed: operations find axes by name, in whatever order",
+    "mT": "not needed: operations find axes by name, in whatever order",
+    "transpose": "not needed: operations find axes by name, in whatever order",
+    "reshape": "written ml.merge(x, (A, B), Both) and ml.unmerge(x, Both, (A, B))",
+    "ravel": "written ml.merge(x, (A, B), Both)",
+    "flatten": "written ml.merge(x, (A, B), Both)",
+    "squeeze": "not needed: a dim of size 1 is summed away, x.sum(One)",
+    "ndim": "len(x.dims)",
+    "size": "the product of x.shape",
+    "at": "written ml.where(mask, new, x)",
+    "dot": "written ml.dot(x, w, Hidden)",
+}
+
+
+class Positional:
+    """Base of tensors: the refusals alone."""
+
+    dims: axes.Dims
+
+    def __getitem__(self, index):
+        raise DimError(
+            f"A tensor of {axes.show(self.dims)} was indexed, but its axes have names, not positions. "
+            "Use ml.take, ml.split or ml.where, or index `.array`."
+        )
+
+    def __iter__(self):
+        return self[0]
+
+    def __matmul__(self, other):
+        raise DimError("`@` does not say what is summed. Write ml.dot(x, w, Hidden) with the dims to sum over.")
+
+    __rmatmul__ = __matmul__
+
+    def __len__(self):
+        raise DimError(f"A tensor of {axes.show(self.dims)} has no length; ask a dim for its size: Batch.size.")
+
+    def __float__(self):
+        raise DimError(
+            f"A tensor of {axes.show(self.dims)} is no single number. Sum its dims away, x.sum(), or read `.array`."
+        )
+
+    __int__ = __complex__ = __float__
+
+    def __getattr__(self, name: str):
+        # What arrays have and tensors do not; JAX and Python ask for names of their own, which are none of the user's.
+        if name in _INSTEAD:
+            raise TensorAttributeError(f"A tensor's axes have names, and no positions: `.{name}` is {_INSTEAD[name]}.")
+        raise AttributeError(f"A tensor has no attribute `{name}`; its array, without names, is `.array`.", name=name)
+
+    def __bool__(self):
+        raise DimError(
+            f"A tensor of {axes.show(self.dims)} has no single truth value. "
+            "Use ml.where to choose element by element; `x is None` to ask for None."
+        )
+
+    def __array__(self, dtype=None, copy=None):
+        raise DimError(
+            f"A tensor of {axes.show(self.dims)} was handed to NumPy or jax.numpy, which know no names. "
+            "Use meshlab's operation of that name, or pass `.array`."
+        )
