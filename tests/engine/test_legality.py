@@ -81,7 +81,9 @@ def test_a_place_under_an_argument_without_arrays_says_so():
 def test_who_cannot_pad_is_not_told_to():
     with pytest.raises(LayoutError, match=r"Sizes that fit: 4 or 8\.$"):
         resolve(PROGRAM, MESH, "batch:model")
-    assert refusals(PROGRAM, MESH, None)["batch"]["model"].fix  # pyright: ignore[reportOptionalMemberAccess] == "Sizes that fit: 4 or 8."
+    refused = refusals(PROGRAM, MESH, None)["batch"]["model"]
+    assert refused is not None
+    assert refused.fix == "Sizes that fit: 4 or 8."
 
 
 def test_mesh_tensorflows_own_readme_command_is_refused_with_what_was_meant():
