@@ -6,10 +6,10 @@ set -eu
 count=$1
 shift
 busy=""
-trap 'kill $busy 2>/dev/null || true' EXIT INT TERM
 for _ in $(seq "$count"); do
-    # Programs of their own: what this shell traps would keep its own parts from being ended.
     sh -c 'while :; do :; done' &
     busy="$busy $!"
 done
+# Not before: what has just been started would take over the trap, and not end.
+trap 'kill $busy 2>/dev/null || true' EXIT INT TERM
 "$@"
