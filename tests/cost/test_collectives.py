@@ -32,7 +32,7 @@ def test_the_time_to_begin_overlaps_on_a_torus_and_adds_up_behind_switches():
 )
 def test_a_byte_takes_as_long_as_the_hops_to_the_farthest_device(size, wraps, hops):
     torus = Torus.of(size, link=1e11, hop=1e-6, wraps=wraps)
-    machine = Hardware.of("m", flops={}, memory=1e9, bandwidth=1e9, network=torus)
+    machine = Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=torus)
     line = place(machine, (size,), mesh(x=size))
     for kind, times in (("all-gather", 1), ("all-to-all", 1), ("all-reduce", 2)):
         assert seconds(kind, 1.0, line, ("x",)) == pytest.approx(times * hops * 1e-6)
@@ -96,7 +96,7 @@ def test_one_device_sends_nothing_and_rings_are_no_slower_than_lines(kind):
     assert cost("v4", (4, 4, 4), {"x": 64, "y": 1}, kind, 1e9, ("y",)) == 0
     assert cost("h100", None, {"x": 8, "y": 1}, kind, 1e9, ("y",)) == 0
     ring, line = (
-        Hardware.of("m", flops={}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=1e10, wraps=w))
+        Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=1e10, wraps=w))
         for w in ("all", "none")
     )
     assert seconds(kind, 1e9, place(ring, (8,), mesh(x=8)), ("x",)) <= seconds(
@@ -106,7 +106,7 @@ def test_one_device_sends_nothing_and_rings_are_no_slower_than_lines(kind):
 
 def test_twice_the_link_is_half_the_time():
     slow, fast = (
-        Hardware.of("m", flops={}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=link, hop=0.0))
+        Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=link, hop=0.0))
         for link in (1e10, 2e10)
     )
     for kind in KINDS:
