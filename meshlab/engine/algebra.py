@@ -9,15 +9,17 @@ traced, and of what commutes the order is forgotten. `identities` has the laws o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
-from .identities import IDENTITIES
 from .rules import names_where
 from .terms import Number, Terms, is_float, text
 
+# How else an elementwise primitive may be written: takes the algebra, the numbers of its operands' terms, the result's
+# dtype and the primitive's parameters, and returns the number of the result's term, or None where it stands as written.
+Rule = Callable[["Algebra", list[Number], Any, dict[str, Any]], Number | None]
 COMMUTATIVE = names_where(lambda traits: traits.commutes)
 # Operators that are applied to numbers when a program is traced.
 _FOLDED: dict[str, Callable[..., Any]] = {
@@ -53,9 +55,11 @@ class Algebra:
 
     Attributes:
         terms: where they are numbered.
+        identities: how else they may be written, by the primitive's name.
     """
 
     terms: Terms
+    identities: Mapping[str, Rule]
 
     def apply(self, name: str, params: dict[str, Any], inputs: list[Number], dtype: Any, told: Hashable) -> Number:
         """The term of an elementwise primitive.
@@ -75,7 +79,7 @@ class Algebra:
         wrapped = self._inside(name, params, inputs, dtype, told)
         if wrapped is not None:
             return wrapped
-        rule = IDENTITIES.get(name)
+        rule = self.identities.get(name)
         found = rule(self, inputs, dtype, params) if rule else None
         return found if found is not None else self.make(name, inputs, dtype, told)
 

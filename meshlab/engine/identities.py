@@ -2,25 +2,21 @@
 
     x / 2 → x * 0.5      1 / sqrt(x) → rsqrt(x)      min(max(x, 0), 1) → clamp(0, x, 1)      select(true, x, y) → x
 
-Each function takes the algebra, the numbers of its operands' terms, the result's dtype and the primitive's parameters.
-It returns the number of the result's term, or None where the term stands as it is written. Which identities hold for
-floats is XLA's choice (`x - x` is no zero there, for x may be infinite), and so is that `x + x` and `2 * x` stay two.
+Each function is a `Rule` of `algebra`, which applies them. Which identities hold for floats is XLA's choice (`x - x` is
+no zero there, for x may be infinite), and so is that `x + x` and `2 * x` stay two.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
+from .algebra import Algebra, Rule
 from .terms import Number, is_float, text
 
-if TYPE_CHECKING:
-    from .algebra import Algebra
-
-Rule = Callable[["Algebra", list[Number], Any, dict[str, Any]], Number | None]
 IDENTITIES: dict[str, Rule] = {}
 
 

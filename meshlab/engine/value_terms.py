@@ -31,7 +31,7 @@ class ValueTerms:
     def __init__(self, code: Code):
         self.shapes, self.dtypes = code.shapes, code.dtypes
         self.terms = Terms()
-        self.algebra = Algebra(self.terms)
+        self.algebra = Algebra(self.terms, IDENTITIES)
         self.of: dict[int, Number] = {}
 
     def read(self, value: int) -> Number:

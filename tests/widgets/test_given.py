@@ -1,33 +1,9 @@
 """What is handed in wrong to costs and to the Explorer is refused at the border, and changes nothing."""
 
-from typing import Any
-
-import jax
 import numpy as np
 import pytest
 
-import meshlab
-
-# What is handed in here is wrong by its type, too.
-ml: Any = meshlab
-
-Batch, Embed, Hidden = ml.dims(batch=8, embed=16, hidden=32)
-PARAMS = {"w1": ml.f32[Embed, Hidden], "w2": ml.f32[Hidden, Embed]}
-
-
-def step(params, x):
-    y = ml.dot(ml.relu(ml.dot(x, params["w1"], Embed)), params["w2"], Hidden)
-    return y.mean(), jax.tree.map(lambda w: w * 0.9, params)
-
-
-PROGRAM = ml.trace(step, PARAMS, ml.f32[Batch, Embed])
-MESH = ml.mesh(data=2, model=2)
-
-
-def refused(call, error, told):
-    with pytest.raises(error, match=told):
-        call()
-
+from tests.given import MESH, PROGRAM, ml, refused
 
 ON_TPU = PROGRAM.plan(ml.mesh("v5e:2x2", data=2, model=2), "batch:data")
 SWITCH = ml.Switch.of(8, egress=2e11)
