@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import resource
 import tempfile
-import time
 
 import pytest
 
 import meshlab as ml
 from meshlab.auto import ilp, peak, traffic
 from meshlab.auto.brute import planned_layouts
-from tests.auto.programs import MODELS, recorded, traced
+from tests.auto.programs import MODELS, traced
 
 MESH = ml.mesh(data=2, model=2)
 
@@ -61,23 +59,6 @@ def test_a_mesh_that_nothing_fits_on(axes):
         assert str(choice).startswith("nothing split: ")
 
 
-@pytest.mark.parametrize("name", ["mlp_train", "two_layer", "block_train"])
-@pytest.mark.parametrize("objective", ["traffic", "memory"])
-@pytest.mark.parametrize("axes", [{"a": 4}, {"a": 2, "b": 2}, {"a": 4, "b": 2}], ids=str)
-def test_it_takes_less_than_a_second(name, objective, axes):
-    program = recorded(name)
-    ml.auto.layout(program, ml.mesh(**axes), objective=objective)
-    before = spent()
-    ml.auto.layout(program, ml.mesh(**axes), objective=objective)
-    assert spent() - before < 1
-
-
-def spent() -> float:
-    """Seconds of processors that this thread and the solvers that it has waited for took, whatever else was done."""
-    solvers = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.thread_time() + solvers.ru_utime + solvers.ru_stime
-
-
 @pytest.mark.parametrize("objective", ["traffic", "memory"])
 @pytest.mark.parametrize(
     ("pin", "forbid"),
@@ -118,7 +99,9 @@ def test_arguments_of_other_types():
 
 
 def test_wishes_that_cannot_be_are_refused_together():
-    with pytest.raises(ml.LayoutError) as error:
+    with pytest.raises(
+        ml.LayoutError, match=r"^layout\(\) cannot search with pin=\{'bach': .* and forbid='length"
+    ) as error:
         ml.auto.layout(
             traced("block"),
             MESH,

@@ -26,14 +26,14 @@ class After:
         return self.seen > self.looks
 
 
-@pytest.mark.parametrize(("objective", "least"), [("traffic", 8), ("memory", 3)])
-def test_it_stops_between_any_two_plans_and_programs(objective, least, monkeypatch):
+@pytest.mark.parametrize("objective", ["traffic", "memory"])
+def test_it_stops_between_any_two_plans_and_programs(objective, monkeypatch):
     # While the solver works it is looked at as often as that takes; here only before and after.
     monkeypatch.setattr("meshlab.auto.stopping._LOOK", 600)
     program, never = traced("block"), After(10**9)
     choice = ml.auto.layout(program, MESH, objective=objective, cancel=never)
     assert choice.layout == ml.auto.layout(program, MESH, objective=objective).layout
-    assert never.seen >= least
+    assert never.seen > 1  # before the solver's work, and after it
     for looks in itertools.chain(range(0, never.seen, max(1, never.seen // 6)), [never.seen - 1]):
         with pytest.raises(ml.auto.Cancelled, match="layout.. was cancelled before it had found the best layout"):
             ml.auto.layout(program, MESH, objective=objective, cancel=After(looks))
@@ -46,14 +46,14 @@ def test_it_does_not_wait_for_the_solver(monkeypatch):
     def held(problem, solver):
         solving.set()
         left.append(threading.current_thread())
-        gate.wait(60)
+        assert gate.wait(60)
         return solve(problem, solver)
 
     monkeypatch.setattr(pulp.LpProblem, "solve", held)
     threading.Thread(target=lambda: (solving.wait(60), cancel.set()), daemon=True).start()
     with pytest.raises(ml.auto.Cancelled):
         ml.auto.layout(traced("block"), MESH, cancel=cancel)
-    assert not gate.is_set()
+    assert [thread.is_alive() for thread in left] == [True]  # it is held still
     gate.set()
     for thread in left:  # what the solver says later disturbs nobody
         thread.join(60)

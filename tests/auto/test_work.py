@@ -49,7 +49,7 @@ def test_a_loop_counts_each_of_its_steps():
 
 
 def test_ragged_products_and_factorizations_are_work():
-    """Beside a plain product, which alone was counted once."""
+    """Beside a plain product, which is not all that multiplies."""
     M, K, N, G = ml.dims(m=64, k=32, n=16, g=4)
 
     def fn(x, w, sizes, a):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -13,7 +11,7 @@ from meshlab.widgets.palette import count_bytes
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
-from tests.widgets.gates import Gate, Gates
+from tests.widgets.gates import Gate, Gates, costs_of
 
 
 @pytest.fixture
@@ -87,8 +85,7 @@ def test_what_a_device_holds_follows_a_drop(open_board, explorer: Explorer, monk
     board = open_board()
     yours = panel(board).locator("[data-row='manual'] .mlb-bar-value")
     expect(yours).to_have_text(count_bytes(planned_peak(explorer.plan)))
-    gate, there = Gate(monkeypatch, explorer.holding), threading.Event()
-    explorer.subscribe(lambda what: there.set() if what == "costs" else None)
+    gate, there = Gate(monkeypatch, explorer.holding), costs_of(explorer)
     with board.next_revision():
         board.drag("hidden", "model")
     expect(yours).to_have_text("…")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -16,7 +15,7 @@ from meshlab.widgets.palette import count_bytes
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
-from tests.widgets.gates import Gate
+from tests.widgets.gates import Gate, costs_of
 from tests.widgets.test_machines import own
 
 
@@ -81,9 +80,7 @@ def test_the_last_costs_stay_until_the_new_ones_are_there(
     board = open_board()
     before = board.root.locator(".mlb-step-value").inner_text()
     monkeypatch.setattr(costing, "PREVIEW", 0.0)  # a drag that rests asks for a price
-    gate = Gate(monkeypatch, explorer.costing)
-    there = threading.Event()
-    explorer.subscribe(lambda what: there.set() if what == "costs" else None)
+    gate, there = Gate(monkeypatch, explorer.costing), costs_of(explorer)
     with board.next_revision():
         board.drag("batch", "data")
     expect(board.root).to_have_attribute("data-pending", "")

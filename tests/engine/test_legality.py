@@ -243,7 +243,7 @@ def test_a_dim_of_a_scan_that_is_stored_nowhere_is_told_no_place():
     A = ml.Dim("a", 4)
 
     def run(x):
-        # Ones would be no slices of anything.
+        # Ones would be constants, of which a scan takes no slices.
         steps = ml.tensor(jax.numpy.arange(32.0).reshape(8, 4), "time", A)
         return ml.scan(lambda c, step: (c + step, None), x, steps, "time")[0]
 

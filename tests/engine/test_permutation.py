@@ -1,7 +1,6 @@
 import itertools
 import math
 import random
-import time
 
 import numpy as np
 import pytest
@@ -70,9 +69,8 @@ def test_swapped_axes_are_crossed_both(size):
     assert crossed(Spec((("x",), ("y",))), Spec((("y",), ("x",))), mesh) == ("x", "y")
 
 
-def test_a_mesh_of_a_million_devices_takes_no_longer():
+def test_the_devices_of_a_mesh_are_not_gone_through():
+    """Of 2**60 that would not end."""
     start, result = Spec((("a", "b"), ("c",))), Spec((("c",), ("a", "b")))
-    mesh = (("a", 32), ("b", 32), ("c", 1024))
-    before = time.thread_time()  # of this thread alone, whatever else the machine does
+    mesh = (("a", 2**15), ("b", 2**15), ("c", 2**30))
     assert crossed(start, result, mesh) == crossed(start, result, (("a", 2), ("b", 2), ("c", 4)))
-    assert time.thread_time() - before < 0.5

@@ -9,10 +9,9 @@ from jax import lax
 import meshlab as ml
 from meshlab.engine.explain import warnings
 from meshlab.engine.sampling import draw
+from tests.engine.programs import X2Y2, X4
 
 NAMES = {"x": "rows embed", "w": "experts embed ffn", "sizes": "_"}
-RANDOM = np.random.default_rng(5)
-X2Y2, X4 = ml.mesh(x=2, y=2), ml.mesh(x=4)
 LAYOUTS = (
     "rows:x",
     "experts:x",
@@ -28,9 +27,10 @@ LAYOUTS = (
 
 
 def data(rows=16, embed=8, experts=4, ffn=12, sizes=(5, 0, 7, 4)):
+    random = np.random.default_rng(5)
     return (
-        RANDOM.normal(size=(rows, embed)).astype(np.float32),
-        RANDOM.normal(size=(experts, embed, ffn)).astype(np.float32),
+        random.normal(size=(rows, embed)).astype(np.float32),
+        random.normal(size=(experts, embed, ffn)).astype(np.float32),
         np.asarray(sizes, np.int32),
     )
 
@@ -91,7 +91,7 @@ def test_stacks_of_ragged_products():
     def fn(x, w, sizes):
         return jax.vmap(lax.ragged_dot)(x, w, sizes)
 
-    x, w = RANDOM.normal(size=(4, 16, 8)).astype(np.float32), RANDOM.normal(size=(4, 4, 8, 12)).astype(np.float32)
+    x, w = (np.random.default_rng(5).normal(size=s).astype(np.float32) for s in ((4, 16, 8), (4, 4, 8, 12)))
     sizes = np.asarray([[5, 0, 7, 4], [16, 0, 0, 0], [1, 2, 3, 4], [0, 8, 8, 0]], np.int32)
     named = (
         ml.named(x, "stack rows embed"),

@@ -10,8 +10,6 @@ import meshlab as ml
 from meshlab.engine.explain import warnings
 from tests.engine.programs import X2Y2, X4
 
-RANDOM = np.random.default_rng(6)
-
 
 @pytest.mark.parametrize(
     ("reduced", "sent"),
@@ -24,7 +22,7 @@ RANDOM = np.random.default_rng(6)
 )
 def test_reductions_by_a_function_of_ones_own(reduced, sent):
     """Kept dims stay split; reduced ones are joined where the start changes nothing if it comes again."""
-    x = RANDOM.integers(0, 2**31, (8, 16)).astype(np.uint32)
+    x = np.random.default_rng(6).integers(0, 2**31, (8, 16)).astype(np.uint32)
     program = ml.trace(lambda x: reduced(x.array), ml.u32[ml.dims(a=8, b=16)])
     kept, joined = program.plan(X4, "a:x"), program.plan(X4, "b:x")
     assert kept.check(x).ok

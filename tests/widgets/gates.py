@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections import defaultdict
 from typing import Any
 
 import pytest
@@ -49,8 +48,7 @@ class Gates:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(searches, "best", self.best)
-        self.waiting: dict[str, threading.Event] = defaultdict(threading.Event)
-        self.open: dict[str, threading.Event] = defaultdict(threading.Event)
+        self.waiting, self.open = ({objective: threading.Event() for objective in FINDS} for _ in range(2))
         self.threads: list[threading.Thread] = []
 
     def best(self, program: Any, mesh: Any, objective: str, cancel: Any) -> Found:
@@ -66,7 +64,16 @@ class Gates:
 
     def end(self, objective: str) -> None:
         """Lets the searches for an objective end, and waits until none goes on that was let."""
+        assert self.waiting[objective].wait(60)
         self.open[objective].set()
         for thread in self.threads:
             if objective in thread.name:
                 thread.join(60)
+                assert not thread.is_alive()
+
+
+def costs_of(explorer: Explorer) -> threading.Event:
+    """Is set when the explorer next has the costs of its plan."""
+    there = threading.Event()
+    explorer.subscribe(lambda what: there.set() if what == "costs" else None)
+    return there

@@ -18,7 +18,7 @@ from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.intents import Auto, Refused
 from meshlab.widgets.protocol import shared_state
 from tests.widgets import small
-from tests.widgets.gates import FINDS, Found, Gate, Gates
+from tests.widgets.gates import FINDS, Found, Gate, Gates, costs_of
 
 
 @pytest.fixture
@@ -159,13 +159,13 @@ def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pyte
     """Nothing is worked out for a drop but what takes no time; the rest follows without a new revision."""
     searching.auto("traffic")
     found = shown(searching)["rows"][1]
-    gate, there = Gate(monkeypatch, searching.holding), threading.Event()
+    gate = Gate(monkeypatch, searching.holding)
     searching.place("batch", "data")
     revision, view = searching.revision, shared_state(searching)["view"]
     yours, auto = view["comparison"]["rows"]
     assert (yours["layout"], yours["peak"], yours["bytes"]) == ("batch:data", None, searching.plan.wire_bytes)
     assert auto == found
-    searching.subscribe(lambda what: there.set() if what == "costs" else None)
+    there = costs_of(searching)
     gate.open.set()
     assert there.wait(60)
     assert searching.revision == revision

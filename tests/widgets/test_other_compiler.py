@@ -9,7 +9,8 @@ import pytest
 
 import meshlab as ml
 from benchmarks.accuracy import FILE
-from meshlab.cost.accuracy import installed, other_compiler
+from meshlab.cost import accuracy
+from meshlab.cost.accuracy import installed
 from meshlab.cost.memory import memory_of
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.held import held_view
@@ -17,27 +18,23 @@ from meshlab.widgets.snapshot_machine import held_html
 
 ROOT = Path(__file__).parents[2]
 COMPILERS_FILE = ROOT / "scripts" / "compilers.txt"
+MODELLED = json.loads(FILE.read_text(encoding="utf-8"))["modelled"]
 
 
 def test_the_compilers_that_are_followed_are_those_that_tests_install() -> None:
     """Peaks of other compilers would be held against a model of these: measure them (docs/accuracy.md) on a change."""
     lines = [*(ROOT / "constraints.txt").read_text().splitlines(), *COMPILERS_FILE.read_text().splitlines()]
     installed = {name: version for name, _, version in (line.partition("==") for line in lines)}
-    modelled = json.loads(FILE.read_text(encoding="utf-8"))["modelled"]
-    assert modelled == {name: installed[name] for name in ("jaxlib", "libtpu")}
+    assert {name: installed[name] for name in ("jaxlib", "libtpu")} == MODELLED
 
 
 @pytest.mark.parametrize(
     ("machine", "compiler", "told"),
     [
-        ("v5e", "0.0.50", "the passes of libtpu 0.0.42.1, for which their error was measured; 0.0.50 is"),
-        (
-            "h100",
-            "0.12.0.1",
-            "the passes of jaxlib 0.10.2, for which their error was measured; 0.12.0.1 is",
-        ),
-        ("v5e", "0.0.42.1", ""),
-        ("h100", "0.10.2", ""),
+        ("v5e", "0.0.1", f"the passes of libtpu {MODELLED['libtpu']}, for which their error was measured; 0.0.1 is"),
+        ("h100", "0.0.1", f"the passes of jaxlib {MODELLED['jaxlib']}, for which their error was measured; 0.0.1 is"),
+        ("v5e", MODELLED["libtpu"], ""),
+        ("h100", MODELLED["jaxlib"], ""),
     ],
 )
 def test_another_compiler_is_told_wherever_a_peak_is(
@@ -54,16 +51,18 @@ def test_another_compiler_is_told_wherever_a_peak_is(
 
 def test_attention_and_another_compiler_are_told_beside_each_other(explorer: Explorer) -> None:
     explorer.on("v5e")
-    memory = memory_of(explorer.plan, compiler="0.0.50").given(attention="flash")
+    memory = memory_of(explorer.plan, compiler="0.0.1").given(attention="flash")
     assert held_view(explorer.plan, memory)["note"].startswith("Without the scores of attention")
     assert memory.other_compiler in held_view(explorer.plan, memory)["note"]
 
 
-def test_without_a_machine_it_is_the_compiler_for_cpus() -> None:
+def test_without_a_machine_it_is_the_compiler_for_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = ml.trace(lambda x: x * 2, np.ones(8, np.float32)).plan(ml.mesh(x=2), {})
-    assert "compiler         Peaks follow the passes of jaxlib 0.10.2" in str(memory_of(plan, compiler="0.12.0.1"))
-    assert "jaxlib" not in str(memory_of(plan, compiler="0.10.2"))
-    assert memory_of(plan).other_compiler == other_compiler("cpu", installed("jaxlib"))
+    jaxlib = MODELLED["jaxlib"]
+    assert f"compiler         Peaks follow the passes of jaxlib {jaxlib}" in str(memory_of(plan, compiler="0.0.1"))
+    assert "jaxlib" not in str(memory_of(plan, compiler=jaxlib))
+    monkeypatch.setattr(accuracy, "installed", lambda package: f"another {package}")
+    assert "another jaxlib is installed" in memory_of(plan).other_compiler
 
 
 def test_a_compiler_that_is_not_installed_is_no_other() -> None:
