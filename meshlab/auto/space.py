@@ -48,12 +48,14 @@ class Space:
     def splits(self, dims: Iterable[str] | None = None, keep: Test | None = None) -> Iterator[Splits]:
         """Yields every legal layout of the dims (all, by default), the others left out, in documented order.
 
+        Each is part of some layout of the space: it may stand beside what every layout splits.
+
         Args:
             dims: the dims.
             keep: asked of every beginning of a layout and the dims that it is about; what it refuses is not continued.
         """
         wanted = frozenset(self.choices if dims is None else dims)
-        order = [d for d in self.choices if d in wanted]
+        order, pinned = [d for d in self.choices if d in wanted], self.pinned
 
         def extended(index: int, chosen: Splits) -> Iterator[Splits]:
             if keep is not None and not keep(chosen, frozenset(order[:index])):
@@ -64,7 +66,7 @@ class Space:
             for axis in self.choices[order[index]]:
                 if axis is None:
                     yield from extended(index + 1, chosen)
-                elif self.fits(order[index], axis, chosen):
+                elif self.fits(order[index], axis, chosen | pinned):
                     yield from extended(index + 1, chosen | {(order[index], axis)})
 
         yield from extended(0, frozenset())

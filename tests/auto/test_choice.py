@@ -79,6 +79,18 @@ def test_what_is_pinned_and_forbidden(pin, forbid, objective):
     assert choice.proof.layouts < ml.auto.layout(program, MESH, objective=objective).proof.layouts
 
 
+@pytest.mark.parametrize("name", ["mlp", "mlp_sgd", "two_layer"])
+def test_whatever_is_pinned_alone(name):
+    """What may not stand beside a pin is no part of any layout that is tried."""
+    program = traced(name)
+    refusals = program.refusals(MESH)
+    pins = [f"{dim}:data" for dim, axes in refusals.items() if axes["data"] is None]
+    assert len(pins) > 2
+    for pin in pins:
+        choice = ml.auto.layout(program, MESH, pin=pin)
+        assert choice.proof.value == pytest.approx(planned_layouts(program, MESH, "traffic", pin, None)[0].value), pin
+
+
 def test_a_pin_to_an_axis_of_one_device_is_kept():
     choice = ml.auto.layout(traced("two_layer"), ml.mesh(one=1, data=2), pin="hidden:one")
     assert str(choice.layout) == "hidden:one io:data"

@@ -212,7 +212,7 @@ def test_progress_is_told_stage_by_stage(tpu):
     compile_for(small(), "v5e:2x2", progress=told.append)
     stages = list(dict.fromkeys(p.stage for p in told))
     assert stages[:2] == ["exporting", "starting"]
-    assert set(stages[2:]) <= {"lowering", "compiling"}
+    assert set(stages[2:]) <= {"lowering", "compiling", "reading"}
     assert [p.seconds for p in told] == sorted(p.seconds for p in told)
     assert str(Progress("compiling", "v5e:2x2", 3.4)) == "compiling for v5e:2x2, 3 s"
 

@@ -39,8 +39,7 @@ def test_flips_and_their_gradients_are_the_same(mesh, layout):
     plan = ml.trace(flips, ml.named(grid(), "a b")).plan(mesh, layout)
     report = plan.check(grid())
     assert report.ok, report
-    # The last is of the loss.
-    assert {c.kind for c in plan.collectives} == {"collective-permute", "all-reduce"}
+    assert {c.kind for c in plan.collectives} == {"collective-permute"}
 
 
 def test_one_shard_is_sent():
