@@ -275,12 +275,15 @@ class _Namer:
 
     def hint(self, operation: Operation, factors: Factors):
         """Lets an axis that is made of another one, a slice, be called after it."""
+        if not factors.known:
+            return
+        shapes = self.code.shapes
         for result, made in zip(operation.outputs, factors.results, strict=True):
             for source, axes in zip(operation.inputs, factors.operands, strict=True):
-                if not isinstance(source, int) or len(axes) != len(made) or not factors.known:
+                if not isinstance(source, int) or len(axes) != len(made) or shapes[source] == shapes[result]:
                     continue
                 for i, (a, b) in enumerate(zip(axes, made, strict=True)):
-                    resized = self.code.shapes[source][i] != self.code.shapes[result][i]
+                    resized = shapes[source][i] != shapes[result][i]
                     if b >= 0 and resized and (a == b or {a, b} <= factors.whole):
                         self.classes.hint(self.nodes[result][i], self.nodes[source][i])
 
@@ -322,7 +325,6 @@ def _pieces(code: Code, operation: Operation) -> Iterator[tuple[int, int, int]]:
 def _marked(code: Code) -> Iterator[Seed]:
     """The names that marks give."""
     for operation in walk(code.block):
-        where = str(operation.source or "an unknown line")
         given = []
         if operation.name == "dim_names":
             given = [(operation.outputs[0], operation.params["names"])]
@@ -331,6 +333,7 @@ def _marked(code: Code) -> Iterator[Seed]:
                 (operation.inputs[0], operation.params["before"]),
                 (operation.outputs[0], operation.params["after"]),
             ]
+        where = str(operation.source or "an unknown line") if given else ""
         for value, names in given:
             yield from (Seed(value, i, name, where) for i, name in enumerate(names) if name is not None)
 

@@ -55,11 +55,17 @@ class Source:
         return _target(self.code)
 
     def __str__(self):
-        folder, file = os.path.split(self.file)
-        if os.path.basename(folder).startswith("ipykernel_"):
-            # A notebook's cell has a made-up file name, which tells nobody anything.
-            file = "cell" if self.function.startswith("<") else self.function
-        return f"{file}:{self.line}"
+        return f"{_place(self.file, self.function)}:{self.line}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(path: str, function: str) -> str:
+    """What a function's file is called."""
+    folder, file = os.path.split(path)
+    if os.path.basename(folder).startswith("ipykernel_"):
+        # A notebook's cell has a made-up file name, which tells nobody anything.
+        return "cell" if function.startswith("<") else function
+    return file
 
 
 @functools.lru_cache(maxsize=4096)
