@@ -107,7 +107,7 @@ def test_rules_that_are_not_there_are_not_removed():
     assert ml.explore(PROGRAM, MESH).remove("batch", at="q").reason == "There are no rules at `q`. No place has any."
     explorer = ml.explore(PROGRAM, MESH, {"params/*": {"embed": "model"}})
     assert explorer.remove("batch", at="q").reason == "There are no rules at `q`. There are rules at `params/*`."
-    assert explorer.remove("embed", at="parms/*").reason.endswith("`parms/*`. Did you mean `params/*`?")
+    assert "`parms/*`. Did you mean `params/*`" in explorer.remove("embed", at="parms/*").reason
     assert explorer.remove("q").reason == "There is no dim `q`. There are `embed`, `hidden`, `batch`."
     assert explorer.remove("bach").reason == "There is no dim `bach`. Did you mean `batch`?"
 
