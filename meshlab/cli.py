@@ -28,6 +28,9 @@ from typing import Any
 from meshlab.version import __version__
 
 DEFAULTS = Path(__file__).parent / "jupyter"
+# The exit status where something typed cannot be, argparse's own; 1 is all else.
+WRONG = 2
+MOST_PORTS = 65535
 
 MISSING = """meshlab lab needs {missing}, which this Python does not have ({python}).
 Install the notebook side with:
@@ -60,7 +63,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     lab.add_argument("notebook", nargs="?", default="00_start", help="the notebook to open (default: %(default)s)")
     lab.add_argument("--no-browser", action="store_true", help="start the server and print its address, open nothing")
-    lab.add_argument("--port", type=int, help="the server's port (default: JupyterLab's choice)")
+    lab.add_argument("--port", type=int, help="the server's port; 0 is any free one (default: JupyterLab's choice)")
     lab.add_argument(
         "--folder", type=Path, default=Path("meshlab-notebooks"), help="where your copies lie (default: %(default)s)"
     )
@@ -95,12 +98,14 @@ def open_lab(options: argparse.Namespace, others: Sequence[str]) -> int:
 
     from meshlab import workbooks  # noqa: PLC0415 - needs jupytext, whose absence was just answered for
 
+    if options.port is not None and not 0 <= options.port <= MOST_PORTS:
+        return _fail(f"There is no port {options.port}: --port takes 1 to {MOST_PORTS}, or 0 for any free one.", WRONG)
     try:
         notebook = workbooks.pick(options.notebook)
         for note in workbooks.refresh(options.folder):
             print(note)
     except workbooks.WorkbookError as error:
-        return _fail(str(error))
+        return _fail(str(error), WRONG)
     command = lab_command(options.folder, notebook, port=options.port, browser=not options.no_browser, others=others)
     try:
         return subprocess.call(command, env=lab_environment())
@@ -117,7 +122,7 @@ def measure_devices(options: argparse.Namespace, others: Sequence[str]) -> int:
     """
     if others:
         return _fail(
-            f"meshlab calibrate does not know {' '.join(others)}; `meshlab calibrate --help` lists its options."
+            f"meshlab calibrate does not know {' '.join(others)}; `meshlab calibrate --help` lists its options.", WRONG
         )
     import jax  # noqa: PLC0415 - the notebooks open without it
 
@@ -126,16 +131,17 @@ def measure_devices(options: argparse.Namespace, others: Sequence[str]) -> int:
     from .engine.errors import MeshlabError  # noqa: PLC0415
 
     try:
-        if options.simulate:
+        if options.simulate is not None:
             simulate(options.simulate)
         devices = jax.devices()[: options.simulate]
+        calibrate.destination(devices[0].device_kind, options.output)
         print(f"{devices[0].device_kind}, {len(devices)} device{'s' * (len(devices) != 1)}")
         found = calibrate.calibrate(
             devices, largest=calibrate.QUICK if options.quick else None, progress=lambda s: print(f"  {s}", flush=True)
         )
         path = calibrate.save(found, devices[0].device_kind, options.output)
     except MeshlabError as error:
-        return _fail(str(error))
+        return _fail(str(error), WRONG)
     except KeyboardInterrupt:
         return _fail("Stopped; nothing was written.")
     print(f"{found}\nWritten to {path}.")
@@ -175,9 +181,9 @@ def _is_root() -> bool:
     return hasattr(os, "geteuid") and os.geteuid() == 0
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, status: int = 1) -> int:
     print(message, file=sys.stderr)
-    return 1
+    return status
 
 
 if __name__ == "__main__":

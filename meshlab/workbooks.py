@@ -57,9 +57,18 @@ def refresh(folder: Path) -> list[str]:
 
     Args:
         folder: the reader's folder; made if it is not there.
+
+    Raises:
+        WorkbookError: no copy can be kept there, or one of them is no notebook.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    notes = [(name, _refresh_one(source, folder / f"{name}.ipynb")) for name, source in sources().items()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        notes = [(name, _refresh_one(source, folder / f"{name}.ipynb")) for name, source in sources().items()]
+    except OSError as error:
+        raise WorkbookError(
+            f"The notebooks cannot be kept in {folder} ({error}). Give a folder in which you may write:"
+            " --folder meshlab-notebooks."
+        ) from None
     return [f"{folder / name}.ipynb: {note}" for name, note in notes if note]
 
 

@@ -88,9 +88,55 @@ def test_lab_without_jupyterlab_says_how_to_get_it(called, monkeypatch, capsys):
 
 
 def test_lab_with_an_unknown_notebook_lists_those_there_are(called, tmp_path, capsys):
-    assert cli.main(["lab", "start", "--folder", str(tmp_path)]) == 1
+    assert cli.main(["lab", "start", "--folder", str(tmp_path)]) == 2
     assert "There is no notebook `start`. Did you mean `00_start`?" in capsys.readouterr().err
     assert called == []
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "99999"])
+def test_lab_refuses_ports_that_cannot_be(called, tmp_path, capsys, port):
+    assert cli.main(["lab", f"--port={port}", "--folder", str(tmp_path / "mine")]) == 2
+    assert capsys.readouterr().err == f"There is no port {port}: --port takes 1 to 65535, or 0 for any free one.\n"
+    assert called == []
+    assert not list(tmp_path.iterdir())
+    assert cli.main(["lab", "--port=0", "--folder", str(tmp_path / "mine")]) == 0
+    assert "--port=0" in called[0]
+
+
+def test_lab_refuses_a_folder_that_can_hold_no_copies(called, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    (tmp_path / "mine" / "00_start.ipynb").mkdir(parents=True)
+    for folder in (tmp_path / "file", tmp_path / "file" / "mine", tmp_path / "mine"):
+        assert cli.main(["lab", "--folder", str(folder)]) == 2
+        message = capsys.readouterr().err
+        assert message.startswith(f"The notebooks cannot be kept in {folder} (")
+        assert message.endswith(" Give a folder in which you may write: --folder meshlab-notebooks.\n")
+    assert called == []
+
+
+@pytest.mark.parametrize("count", ["0", "-3"])
+def test_calibrate_refuses_numbers_of_devices_that_cannot_be(capsys, count):
+    assert cli.main(["calibrate", "--simulate", count]) == 2
+    told = f"A number of devices was expected, an integer of at least 1; got {count}.\n"
+    assert capsys.readouterr() == ("", told)
+
+
+def test_calibrate_refuses_what_it_cannot_write_before_it_measures(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr("meshlab.cost.calibrate.calibrate", lambda *args, **options: pytest.fail("it measures"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    for output, told in (
+        (
+            str(tmp_path),
+            f"{tmp_path}, which is a folder. Give the name of a file: --output {tmp_path / 'machine.toml'}.",
+        ),
+        ("", "., which is a folder. Give the name of a file: --output machine.toml."),
+        (os.devnull, f"{os.devnull}, which is no file. Give the name of a file: --output machine.toml."),
+        ("file/x.toml", "file/x.toml ("),
+    ):
+        assert cli.main(["calibrate", "--quick", "--simulate", "1", "--output", output]) == 2
+        assert capsys.readouterr().err.startswith(f"The figures cannot be written to {told}")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_interrupting_is_not_an_error_of_ours(monkeypatch, tmp_path):

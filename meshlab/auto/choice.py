@@ -177,15 +177,17 @@ def layout(
 def _check(program: Program, mesh: Mesh, objective: str):
     if not isinstance(program, Program):
         raise MeshlabError(
-            f"layout() was given {shown(program)} for its program; write layout(ml.trace(fn, ...), mesh)."
+            f"ml.auto.layout() was given {shown(program)} for its program; write"
+            " ml.auto.layout(ml.trace(fn, ...), mesh)."
         )
     if not isinstance(mesh, Mesh):
         raise MeshlabError(
-            f"layout() was given {shown(mesh)} for its mesh; write layout(program, ml.mesh(data=2, model=2))."
+            f"ml.auto.layout() was given {shown(mesh)} for its mesh; write"
+            " ml.auto.layout(program, ml.mesh(data=2, model=2))."
         )
     if objective not in OBJECTIVES:
         raise MeshlabError(
-            f"layout() was asked for the objective {shown(objective)}; it has {listed(OBJECTIVES)}."
+            f"ml.auto.layout() was asked for the objective {shown(objective)}; it has {listed(OBJECTIVES)}."
             f"{closest(objective, OBJECTIVES)}"
         )
 
@@ -213,13 +215,14 @@ def _confirmed(plan: Plan, objective: str, found: Solution) -> float:
         work = work_of(plan)
         if found.most_work is not None and work > found.most_work * (1 + _AGREE):
             raise MeshlabError(
-                f"layout() chose {str(plan.layout)!r} for its work of at most {found.most_work:,.0f} products on a "
-                f"device, but its plan does {work:,.0f}. This is a fault of meshlab: please report it with the model."
+                f"ml.auto.layout() chose {str(plan.layout)!r} for its work of at most {found.most_work:,.0f} products"
+                f" on a device, but its plan does {work:,.0f}. This is a fault of meshlab: please report it with the"
+                " model."
             )
     if not math.isclose(value, found.value, rel_tol=_AGREE, abs_tol=_AGREE):
         raise MeshlabError(
-            f"layout() chose {str(plan.layout)!r} for its {objective} of {found.value:,.0f} bytes, but its plan has "
-            f"{value:,.0f}. This is a fault of meshlab: please report it with the model."
+            f"ml.auto.layout() chose {str(plan.layout)!r} for its {objective} of {found.value:,.0f} bytes, but its plan"
+            f" has {value:,.0f}. This is a fault of meshlab: please report it with the model."
         )
     return value
 

@@ -40,12 +40,14 @@ class Watch:
 
     def __post_init__(self):
         if self.cancel is not None and not callable(getattr(self.cancel, "is_set", None)):
-            raise MeshlabError(f"layout() was given cancel={shown(self.cancel)}; give a threading.Event, say, or None.")
+            raise MeshlabError(
+                f"ml.auto.layout() was given cancel={shown(self.cancel)}; give a threading.Event, say, or None."
+            )
 
     def check(self):
         """Raises `Cancelled` where it is time to stop."""
         if self.cancel is not None and self.cancel.is_set():
-            raise Cancelled("layout() was cancelled before it had found the best layout.")
+            raise Cancelled("ml.auto.layout() was cancelled before it had found the best layout.")
 
     def through(self, work: Callable[[], Any]) -> None:
         """Does some work, or leaves it to itself where the search is cancelled meanwhile.

@@ -50,21 +50,26 @@ def read_wishes(program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLik
     problems += [f"pin: `{d}` is no dim of this program.{closest(d, program.dims)}" for d in whole - set(program.dims)]
     dims = [d for d, _ in pinned]
     problems += [
-        f"pin: `{d}` is put on several axes; the search puts a dim on one"
+        f'pin: `{d}` is put on several axes; the search puts a dim on one: write pin="{d}:{axes[0]}"'
         for d in dict.fromkeys(dims)
-        if dims.count(d) > 1
+        if len(axes := [a for dim, a in pinned if dim == d]) > 1
     ]
     problems += [f"`{d}:{a}` is both pinned and forbidden" for d, a in pinned if (d, a) in forbidden]
     if problems:
         lines = numbered(list(dict.fromkeys(problems)))
-        raise LayoutError(f"layout() cannot search with pin={shown(pin)} and forbid={shown(forbid)}:\n{lines}")
+        raise LayoutError(f"ml.auto.layout() cannot search with pin={shown(pin)} and forbid={shown(forbid)}:\n{lines}")
     resolve(program, mesh, dict(pinned))
     return Wishes(frozenset(pinned), frozenset(forbidden), whole)
 
 
 def _pairs(program: Program, mesh: Mesh, name: str, layout: Layout, problems: list[str]) -> list[tuple[str, str]]:
     """The (dim, axis) pairs of a wish; those with unknown names are problems."""
-    problems += [f"{name}: {glob!r} is a place; rules at places are not part of the search" for glob in layout.places]
+    after = "; to pin it, plan with {**choice.layout.to_dict(), " if name == "pin" else ""
+    problems += [
+        f"{name}: {glob!r} is a place; rules at places are not part of the search: leave it out"
+        + (after and f"{after}{glob!r}: {shown(dict(rules))}}}")
+        for glob, rules in layout.places.items()
+    ]
     problems += [
         f"{name}: `{dim}` has size {program.dims[dim]:,} in this program, and was given as a dim of size {size:,}"
         for place, dim, size in layout.sizes

@@ -104,6 +104,43 @@ def disturbed(samples: Iterable[Sample]) -> tuple[str, ...]:
     return tuple(kind for kind, found in spreads.items() if statistics.median(found) > MOST_SPREAD)
 
 
+def destination(kind: str, path: pathlib.Path | None = None) -> pathlib.Path:
+    """Returns where a measured machine is written, after an attempt: what cannot be written need not be measured.
+
+    Args:
+        kind: of the devices, as JAX names it.
+        path: another place than that where `ml.mesh("attached", …)` looks for it.
+
+    Raises:
+        HardwareError: there is something else than a file, or none can be written there.
+    """
+    where = path or file_of(kind)
+    try:
+        if where.exists() and not where.is_file():
+            raise HardwareError(
+                f"The figures cannot be written to {where}, which is {'a folder' if where.is_dir() else 'no file'}."
+                f" Give the name of a file: --output {where / 'machine.toml' if where.is_dir() else 'machine.toml'}."
+            )
+        where.parent.mkdir(parents=True, exist_ok=True)
+        partial = _partial(where)
+        partial.touch()
+        partial.unlink()
+    except OSError as error:
+        raise _unwritten(where, error) from None
+    return where
+
+
+def _partial(where: pathlib.Path) -> pathlib.Path:
+    """Where a file is written first: whole or not at all, since half a machine would be read as one without figures."""
+    return where.with_name(f"{where.name}.part")
+
+
+def _unwritten(where: pathlib.Path, error: OSError) -> HardwareError:
+    return HardwareError(
+        f"The figures cannot be written to {where} ({error}). Give a file that you may write: --output machine.toml."
+    )
+
+
 def save(calibration: Calibration, kind: str, path: pathlib.Path | None = None) -> pathlib.Path:
     """Writes a measured machine where `ml.mesh("attached", …)` looks for it.
 
@@ -114,13 +151,20 @@ def save(calibration: Calibration, kind: str, path: pathlib.Path | None = None) 
 
     Returns:
         Where it was written.
+
+    Raises:
+        HardwareError: nothing can be written there.
     """
-    where = path or file_of(kind)
-    where.parent.mkdir(parents=True, exist_ok=True)
-    # Whole or not at all: a half-written machine would be read as one that lacks figures.
-    partial = where.with_suffix(".part")
-    partial.write_text(to_toml(dataclasses.replace(calibration.machine, errors=calibration.errors)))
-    partial.replace(where)
+    where = destination(kind, path)
+    partial = _partial(where)
+    try:
+        partial.write_text(
+            to_toml(dataclasses.replace(calibration.machine, errors=calibration.errors)), encoding="utf-8"
+        )
+        partial.replace(where)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise _unwritten(where, error) from None
     return where
 
 

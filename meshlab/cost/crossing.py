@@ -21,7 +21,7 @@ from ..engine.plan import Plan
 from .hardware import HardwareError
 from .meshes import check_plan, machine_of
 from .setting import Options, Setting, together
-from .sweep import FIGURES, check_exchanges, check_names
+from .sweep import FIGURES, check_exchanges
 from .time import time_of
 
 # So many sizes are looked at for a change, and then so often halved: down to neighbouring floats.
@@ -60,12 +60,36 @@ def crossover(
         raise HardwareError(
             f"A crossover was looked for between {shown(low)} and {shown(high)}; give numbers, 0 < low < high."
         )
+    _check_dim(one, other, name)
     chosen = Options().given(**options)
 
     def sign(sizes: np.ndarray) -> np.ndarray:
         return np.sign(seconds_at(one, name, sizes, of, chosen) - seconds_at(other, name, sizes, of, chosen))
 
     return _zeros(sign, np.geomspace(low, high, _LOOKED_AT))
+
+
+def _check_dim(one: Plan, other: Plan, name: Any):
+    """Refuses what is no dim of both plans, or is one of no elements.
+
+    Raises:
+        HardwareError: it is; the nearest dims are told.
+    """
+    if not isinstance(name, str):
+        raise HardwareError(f'{shown(name)} was given for a dim; give its name, such as "batch".')
+    dims, others = one.program.dims, other.program.dims
+    known = [dim for dim in dims if dim in others]
+    if name not in known:
+        is_axis = any(name in plan.mesh.axes and name not in plan.program.dims for plan in (one, other))
+        lacks = "the second plan" if name in dims else "the first plan" if name in others else "either plan"
+        told = f"`{name}` is a mesh axis" if is_axis else f"There is no dim `{name}` in the program of {lacks}"
+        raise HardwareError(
+            f"{told}; a crossover is looked for along a dim.{closest(name, known)} There are {listed(known)}."
+        )
+    if not dims[name] or not others[name]:
+        raise HardwareError(
+            f"`{name}` has size 0 in this program, so that nothing tells what follows it: trace it with 1."
+        )
 
 
 def _zeros(sign: Callable[[np.ndarray], np.ndarray], sizes: np.ndarray) -> tuple[float, ...]:
@@ -91,16 +115,9 @@ def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Optio
     """Returns a figure of a plan's time at many sizes of one dim.
 
     Raises:
-        HardwareError: there is no such dim, it has size 0, or the plan's mesh lies on no machine.
+        HardwareError: what is exchanged at other sizes is not known, or the plan's mesh lies on no machine.
     """
-    check_names(plan, [name])
     check_exchanges(plan, [name])
-    if name not in plan.program.dims:
-        raise HardwareError(f"`{name}` is a mesh axis; a crossover is looked for along a dim.")
-    if not plan.program.dims[name]:
-        raise HardwareError(
-            f"`{name}` has size 0 in this program, so that nothing tells what follows it: trace it with 1."
-        )
     placement = machine_of(plan.mesh, "ml.crossover")
     setting = Setting(plan, together(plan.program, {name: sizes}), plan.grid, (placement,), options=options)
     return np.broadcast_to(getattr(time_of(setting), of), sizes.shape)

@@ -1,7 +1,7 @@
 """Figures: numbers about machines, each with its source, and what cannot be one.
 
     Figure(8.19e11, "Google's documentation of v5e")        bytes/s, looked up
-    Figure(-1)                                              HardwareError: A figure is a finite number, …
+    Figure(-1)                                              HardwareError: A figure is a finite number …
 
 Whoever makes a machine of their own hands in numbers; what is wrong with them is told there, all at once, and not as a
 negative time or a division by zero three modules on.
@@ -15,6 +15,8 @@ import numbers
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+import numpy as np
 
 from ..engine.errors import MeshlabError, closest, listed, shown
 
@@ -47,8 +49,7 @@ class Figure:
 
     def __post_init__(self):
         value = self.value
-        is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-        if not is_number or not math.isfinite(value) or value < 0:
+        if not _is_figure(value):
             raise HardwareError(
                 f"A figure is a finite number of bytes, bytes/s, FLOP/s or seconds, not below zero; {shown(value)} was"
                 f" given ({self.source})."
@@ -64,28 +65,37 @@ class Figure:
         return f"{self.value:g} ({'' if self.verified else 'recalled, not looked up in its source: '}{self.source})"
 
 
-def figure(what: str, value: Any) -> Figure:
-    """Returns a number that was given by hand as a figure; a figure as it is.
-
-    Args:
-        what: what it is a figure of, to say so where it is none.
-        value: the number.
-
-    Raises:
-        HardwareError: it is no number, not finite, or below zero.
-    """
+def _is_figure(value: Any) -> bool:
+    """Whether something is a finite number, and not below zero."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
     try:
-        return value if isinstance(value, Figure) else Figure(value)
-    except HardwareError:
-        raise HardwareError(
-            f"`{what}` was given {shown(value)}. Give a finite number of bytes, bytes/s, FLOP/s or seconds, not below"
-            " zero."
-        ) from None
+        return 0 <= float(value) < math.inf
+    except OverflowError:  # an integer that no float can hold
+        return False
+
+
+def figure(value: Any) -> Any:
+    """Returns a number that was given by hand as a figure.
+
+    What can be none is returned as it is: what it was to be a figure of tells so, with all else that is wrong.
+    """
+    return Figure(value) if _is_figure(value) else value
+
+
+def called(dtype: Any) -> str:
+    """Returns a dtype's own name: "bfloat16" for jnp.bfloat16; for what is none, what it is."""
+    if isinstance(dtype, str):
+        return dtype
+    try:
+        return shown(dtype) if dtype is None else str(np.dtype(dtype))
+    except TypeError:
+        return shown(dtype)
 
 
 def kind_of(dtype: Any) -> str:
     """Returns how machines call a dtype whose products they compute: "bf16" for bfloat16, "fp8" for float8_e4m3fn."""
-    name = str(dtype)
+    name = called(dtype)
     narrow = re.match(r"float([468])_", name)
     return f"fp{narrow[1]}" if narrow else _KINDS.get(name, name)
 
@@ -112,11 +122,17 @@ def no_figures(owner: Any, above_zero: Iterable[str], others: Iterable[str] = ()
     found, divisors = [], tuple(above_zero)
     for name in (*divisors, *others):
         value = getattr(owner, name)
+        least = "above zero" if name in divisors else "not below zero"
         if not isinstance(value, Figure):
-            found.append(f"`{name}` is {shown(value)}, and is to be an ml.Figure")
+            found.append(f"`{name}` is {shown(value)}, and is to be {_instead(value, least)}")
         elif name in divisors and not value.value:
-            found.append(f"`{name}` is 0")
+            found.append(f"`{name}` is 0, and is to be above zero")
     return found
+
+
+def _instead(value: Any, least: str) -> str:
+    """What is to be given where no figure was."""
+    return "an ml.Figure" if _is_figure(value) else f"a finite number of bytes, bytes/s, FLOP/s or seconds, {least}"
 
 
 def no_counts(owner: Any, *names: str) -> list[str]:
@@ -141,7 +157,7 @@ def no_rates(flops: Any) -> list[str]:
         if not isinstance(kind, str) or kind not in KINDS:
             found.append(f"`flops` has {kind!r}.{closest(kind, KINDS)} Dtypes are {listed(KINDS)}")
         if not isinstance(rate, Figure):
-            found.append(f"`flops` has {rate!r} for {kind!r}, and is to have an ml.Figure")
+            found.append(f"`flops` has {shown(rate)} for {kind!r}, and is to have {_instead(rate, 'above zero')}")
         elif not rate.value:
             found.append(f"`flops` has 0 for {kind!r}; leave it out if the machine computes no such products")
     return found

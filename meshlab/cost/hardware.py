@@ -24,7 +24,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..engine.errors import closest, listed, shown
-from .figures import Figure, HardwareError, figure, kind_of, no_counts, no_figures, no_rates, refuse
+from .figures import KINDS, Figure, HardwareError, called, figure, kind_of, no_counts, no_figures, no_rates, refuse
 from .networks import Outside, Switch, Torus
 
 _FOLDER = pathlib.Path(__file__).parent / "machines"
@@ -69,8 +69,9 @@ class Efficiency:
 
     def __post_init__(self):
         shares = ["products", "memory", "network"]
-        above = [f"`{n}` is above 1" for n in shares if getattr(getattr(self, n), "value", 0) > 1]
-        refuse("This efficiency", [*no_figures(self, shares, ["launch"]), *above])
+        above = [(n, found) for n in shares if (found := getattr(getattr(self, n), "value", 0)) > 1]
+        told = [f"`{n}` is {found:g}, and is to be a share of the figures: 0 < {n} ≤ 1" for n, found in above]
+        refuse("This efficiency", [*no_figures(self, shares, ["launch"]), *told])
 
     @classmethod
     def of(cls, products: float = 1.0, memory: float = 1.0, network: float = 1.0, launch: float = 0.0) -> Efficiency:
@@ -80,7 +81,7 @@ class Efficiency:
             HardwareError: one of them is no number, or none that can be.
         """
         given = {"products": products, "memory": memory, "network": network, "launch": launch}
-        return cls(**{name: figure(name, value) for name, value in given.items()})
+        return cls(**{name: figure(value) for name, value in given.items()})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,7 +171,8 @@ class Hardware:
             more: further attributes.
 
         Raises:
-            HardwareError: one of them is no number, or there is no such attribute.
+            HardwareError: one of them is no number, or none that can be, or there is no such attribute; all of it is
+                told.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         unknown = [key for key in more if key not in known]
@@ -178,12 +180,10 @@ class Hardware:
             raise HardwareError(
                 f"A machine has no {listed(unknown)}.{closest(unknown[0], known)} It has {listed(known)}."
             )
-        refuse(f"The machine {name!r}", [] if isinstance(flops, Mapping) else no_rates(flops))
-        rates = {kind_of(kind): figure(f"flops[{kind!r}]", rate) for kind, rate in flops.items()}
+        is_given = isinstance(flops, Mapping)
+        rates: Any = {kind_of(kind): figure(rate) for kind, rate in flops.items()} if is_given else flops
         given = {"title": name, "platform": "gpu", "network": network} | more
-        return cls(
-            name, flops=rates, memory=figure("memory", memory), bandwidth=figure("bandwidth", bandwidth), **given
-        )
+        return cls(name, flops=rates, memory=figure(memory), bandwidth=figure(bandwidth), **given)
 
     @property
     def memory_bytes(self) -> float:
@@ -210,9 +210,11 @@ class Hardware:
         for candidate in alike:
             if candidate in self.flops:
                 return self.flops[candidate]
+        give = f'Give one: dataclasses.replace(machine, flops={{**machine.flops, "{alike[0]}": ml.Figure(...)}})'
+        none = f"Machines have figures for {listed(KINDS)} alone"
         raise HardwareError(
-            f"{self.title} has no figure for products in {dtype}; it has {listed(self.flops)}. Give one:"
-            f' dataclasses.replace(machine, flops={{**machine.flops, "{kind}": Figure(...)}}).'
+            f"{self.title} has no figure for products in {called(dtype)}; it has {listed(self.flops)}."
+            f"{'' if kind in KINDS else closest(dtype, KINDS)} {give if kind in KINDS else none}."
         )
 
     def flops_per_second(self, dtype: Any) -> float:
@@ -298,9 +300,11 @@ def read(path: pathlib.Path) -> Hardware:
         HardwareError: there is no such file, it is no TOML, or something is missing, unknown or cannot be.
     """
     try:
-        return _machine(path.stem, tomllib.loads(path.read_text()))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # no file, no text, no TOML
         raise HardwareError(f"The machine in {path} cannot be read: {error}.") from None
+    try:
+        return _machine(path.stem, data)
     except (HardwareError, TypeError, AttributeError) as error:  # a table where a number is due, and the like
         raise HardwareError(f"The machine in {path} cannot be used: {error}") from None
     except KeyError as error:

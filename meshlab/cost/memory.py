@@ -28,6 +28,7 @@ import jax
 import numpy as np
 
 from ..engine.code import Literal, item_bytes, nbytes
+from ..engine.errors import shown
 from ..engine.pause import no_collection
 from ..engine.spec import Spec, local_shape
 from ..engine.steps import Move, Part, Step
@@ -35,6 +36,7 @@ from .accuracy import MEMORY, accuracy, other_compiler
 from .attention import Scores, attentions, is_score
 from .backends import BACKENDS, Backend, tiled_bytes
 from .building import built
+from .hardware import HardwareError
 from .liveness import Held, live
 from .meshes import machine_of
 from .nodes import Buffer
@@ -168,7 +170,15 @@ class Memory:
         """Returns the bytes at the worst moment at other sizes than the plan's own: an array, one for each point.
 
         Which buffer lies in which other's space is as at the plan's own sizes, and so is the share of gaps.
+
+        Raises:
+            HardwareError: what is given is no setting.
         """
+        if not isinstance(setting, Setting):
+            raise HardwareError(
+                f"plan.memory.at() was given {shown(setting)}, and takes a setting; the memory at other sizes is"
+                " ml.sweep(plan, batch=[8, 16]).peak_bytes."
+            )
 
         def nbytes(buffer: Buffer) -> Numbers:
             value, _ = buffer.key

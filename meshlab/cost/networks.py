@@ -61,7 +61,7 @@ class Torus:
         Raises:
             HardwareError: one of them is no number, or none that can be.
         """
-        return cls(limits, wraps, figure("link", link), figure("hop", hop))
+        return cls(limits, wraps, figure(link), figure(hop))
 
     @property
     def largest(self) -> int:
@@ -109,7 +109,7 @@ class Switch:
         Raises:
             HardwareError: one of them is no number, or none that can be.
         """
-        return cls(domain, figure("egress", egress), figure("base", base), figure("step", step))
+        return cls(domain, figure(egress), figure(base), figure(step))
 
 
 @dataclasses.dataclass(frozen=True)

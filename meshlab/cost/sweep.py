@@ -217,9 +217,6 @@ def check_names(plan: Plan, varied: Collection[str]):
     Raises:
         HardwareError: there are some; the nearest names are told.
     """
-    wrong = [name for name in varied if not isinstance(name, str)]
-    if wrong:
-        raise HardwareError(f'{shown(wrong[0])} was given for a dim; give its name, such as "batch".')
     empty = [name for name in varied if plan.program.dims.get(name) == 0]
     if empty:
         raise HardwareError(

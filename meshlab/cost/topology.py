@@ -99,7 +99,15 @@ class Placement:
         return (f"{self.count}*" if self.count > 1 else "") + "x".join(map(str, self.shape))
 
     def told(self, axis: str) -> str:
-        """How one mesh axis lies, in words."""
+        """How one mesh axis lies, in words.
+
+        Raises:
+            HardwareError: there is no such mesh axis.
+        """
+        if axis not in self.axes:
+            raise HardwareError(
+                f"There is no mesh axis {shown(axis)}.{closest(axis, self.axes)} There are {listed(self.axes)}."
+            )
         if isinstance(self.hardware.network, Switch):
             part = self.nodes[axis]
             within = f"{part.inside} in a node" if part.inside > 1 else ""

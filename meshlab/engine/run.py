@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # How many differences are listed.
 _MOST = 8
+_NUMBERS = bool | int | float | complex
 _compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -137,6 +138,30 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
     return arrays
 
 
+def misfits(program: Program, values: Mapping[str, Any]) -> list[str]:
+    """What is wrong with values of some of a program's parameters, by name; no data is moved.
+
+    Raises:
+        TraceError: a value is no tree.
+    """
+    problems = []
+    for name, wanted in zip(program.parameters, program.structure.children(), strict=True):
+        if name not in values:
+            continue
+        given = [place for place, _ in placed_leaves(name, values[name])]
+        leaves, structure = jax.tree.flatten(values[name], is_leaf=is_tensor)
+        arguments = [
+            pair for pair in zip(program.arguments, program.templates, strict=True) if pair[0].parameter == name
+        ]
+        if structure != wanted:
+            told = _other_places(given, [argument.place for argument, _ in arguments], wanted, structure)
+            problems.append(f"the program {told.removesuffix('.')}")
+            continue
+        found = (_misfit(_unnamed(leaf), leaf, program, *pair) for leaf, pair in zip(leaves, arguments, strict=True))
+        problems += [problem for problem in found if problem]
+    return problems
+
+
 def _refuse_tracers(program: Program, args: Sequence[Any]):
     names = (*program.parameters, *(f"arg{i}" for i in range(len(program.parameters), len(args))))
     placed = (leaf for name, arg in zip(names, args, strict=False) for leaf in placed_leaves(name, arg))
@@ -156,15 +181,20 @@ def _difference(program: Program, args: Sequence[Any], structure: Any) -> str:
         return f"The plan takes {len(wanted)} arguments ({', '.join(wanted)}) and was given {len(args)}."
     given = [place for name, arg in zip(wanted, args, strict=True) for place, _ in placed_leaves(name, arg)]
     expected = [a.place for a in program.arguments]
+    return f"The plan {_other_places(given, expected, program.structure, structure)}"
+
+
+def _other_places(given: Sequence[str], expected: Sequence[str], wanted: Any, structure: Any) -> str:
+    """What is missing among places, and what is too much, or how their trees differ."""
     missing, extra = [p for p in expected if p not in given], [p for p in given if p not in expected]
     if not missing and not extra:
-        return f"The plan {_other_trees(program.structure, structure)}."
+        return f"{_other_trees(wanted, structure)}."
     said = [f"is missing {some(missing, _MOST)}"] if missing else []
     said += [f"does not know {some(extra, _MOST)}"] if extra else []
     lists = [place for place in missing if f"{place}/0" in given or f"{place}/0/0" in given]
     fix = f" {some(lists)} came as lists: give arrays, np.asarray(...)." if lists else ""
     near = closest(extra[0], missing) if len(missing) == len(extra) == 1 and not lists else ""
-    return f"The plan {' and '.join(said)}.{fix}{near}"
+    return f"{' and '.join(said)}.{fix}{near}"
 
 
 def _other_trees(wanted: Any, given: Any) -> str:
@@ -202,30 +232,40 @@ def _(leaf: Tensor | NamedArray) -> Any:
 
 def _array(leaf: Any, program: Program, argument: Argument, template: Any) -> tuple[Any, str | None]:
     """The array of a leaf, and what is wrong with it."""
-    place: str = argument.place
+    array, dtype = _unnamed(leaf), program.code.dtypes[argument.value]
+    problem = _misfit(array, leaf, program, argument, template)
+    return (array if problem or array.dtype == dtype else array.astype(dtype)), problem
+
+
+def _unnamed(leaf: Any) -> Any:
+    """The array of a leaf; one of a number too."""
     array: Any = _unwrap(leaf)
+    return np.asarray(array) if isinstance(array, _NUMBERS) else array
+
+
+def _misfit(array: Any, leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:
+    """What is wrong with the array of a leaf."""
+    place: str = argument.place
     shape, dtype = program.code.shapes[argument.value], program.code.dtypes[argument.value]
     traced = f"where an array of {dtype} and shape {shape} was traced"
-    is_number = isinstance(array, bool | int | float | complex)
-    array = np.asarray(array) if is_number else array
     if not hasattr(array, "dtype"):
-        return array, f"`{place}` is {shown(array)} ({type(array).__name__}), {traced}"
+        return f"`{place}` is {shown(array)} ({type(array).__name__}), {traced}"
     if isinstance(array, jax.ShapeDtypeStruct):
-        return array, f"`{place}` is abstract; running needs data"
+        return f"`{place}` is abstract; running needs data"
     if isinstance(array, np.ma.MaskedArray):
-        return array, f"`{place}` is a masked array, which JAX does not know: give array.filled(value)"
+        return f"`{place}` is a masked array, which JAX does not know: give array.filled(value)"
     if isinstance(array, jax.Array) and array.is_deleted():
-        return array, f"`{place}` is deleted: an earlier call took its memory (donate=True). Give what it returned"
+        return f"`{place}` is deleted: an earlier call took its memory (donate=True). Give what it returned"
     if problem := _other_dims(leaf, program, argument, template):
-        return array, problem
+        return problem
     if tuple(array.shape) != shape:
-        return array, f"`{place}` has shape {tuple(array.shape)}, where {shape} was traced"
+        return f"`{place}` has shape {tuple(array.shape)}, where {shape} was traced"
     if array.dtype != dtype:
-        if isinstance(array, np.ndarray) and _casts(array.dtype, dtype, is_number):
+        if isinstance(array, np.ndarray) and _casts(array.dtype, dtype, isinstance(_unwrap(leaf), _NUMBERS)):
             lost = _out_of_range(array, dtype)
-            return array.astype(dtype), f"`{place}` holds {lost:,}, which {dtype} cannot hold" if lost else None
-        return array, f"`{place}` has dtype {array.dtype}, where {dtype} was traced"
-    return array, None
+            return f"`{place}` holds {lost:,}, which {dtype} cannot hold" if lost else None
+        return f"`{place}` has dtype {array.dtype}, where {dtype} was traced"
+    return None
 
 
 def _casts(given: Any, dtype: Any, is_number: bool) -> bool:

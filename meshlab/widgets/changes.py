@@ -13,7 +13,7 @@ from typing import Any
 
 from ..cost.hardware import HardwareError
 from ..cost.meshes import slice_of
-from ..engine.errors import LayoutError, closest, shown
+from ..engine.errors import LayoutError, closest, shown, some
 from ..engine.layout import Layout
 from .document import Document, ExplorerError, Machine
 from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
@@ -76,7 +76,8 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
             return layout.with_rule(dim, axes)
         case Remove(dim, None):
             if dim not in program.dims:
-                raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims)}")
+                there = f" There are {some(tuple(program.dims))}."
+                raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims) or there}")
             if dim not in {name.removesuffix("?") for name in layout.rules}:
                 raise LayoutError(f"`{dim}` has no rule to remove: nothing splits it but rules at places.")
             return layout.with_rule(dim, ())
@@ -93,7 +94,10 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
 def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
     rules, place = layout.to_dict(), str(intent.at)
     if isinstance(intent, Remove) and place not in rules and not program.matching(place):
-        raise LayoutError(f"There are no rules at `{place}`.{closest(place, [*layout.places, *program.places])}")
+        there = f" There are rules at {some(tuple(layout.places))}." if layout.places else " No place has any."
+        raise LayoutError(
+            f"There are no rules at `{place}`.{closest(place, [*layout.places, *program.places]) or there}"
+        )
     if isinstance(intent, Remove) and intent.dim not in rules.get(place, {}):
         raise LayoutError(
             f"`{intent.dim}` has no rule at `{place}` to remove.{closest(intent.dim, rules.get(place, {}))}"

@@ -22,7 +22,8 @@ from typing import Any
 from ..cost.hardware import Hardware
 from ..cost.setting import Options
 from ..cost.topology import ACROSS, INSIDE, Wish
-from ..engine.errors import MeshlabError, shown
+from ..engine.errors import MeshlabError, closest, listed, shown
+from ..engine.given import is_whole, mapping, whole_number
 from ..engine.layout import Layout
 from ..engine.mesh import Mesh
 from ..engine.program import Program
@@ -30,6 +31,10 @@ from ..engine.program import Program
 SCHEMA = 2
 KNOWN = (1, SCHEMA)
 USUAL = Options()
+# What a document has: of schema 1 too, only since schema 2, and among the options.
+_KEPT = {"dims", "mesh", "layout"}
+_LAID = {"along", "machine", "options"}
+_ASSUMED = ("attention", "prefetch")
 
 
 class ExplorerError(MeshlabError):
@@ -103,6 +108,19 @@ def check_opened(program: Any, *meshes: Any):
             )
 
 
+def check_document(document: Any):
+    """Refuses what is no document.
+
+    Raises:
+        ExplorerError: it is none.
+    """
+    if not isinstance(document, Document):
+        raise ExplorerError(
+            f"plan_at() was given {shown(document)}, and takes a document: explorer.document, or one of"
+            " explorer.history."
+        )
+
+
 def check_machines(machines: Any):
     """Refuses machines of one's own that are none.
 
@@ -132,35 +150,50 @@ def read_document(text: str) -> Document:
     """
     try:
         data = json.loads(text)
-    except (json.JSONDecodeError, TypeError) as error:
-        raise ExplorerError(f"This is not an Explorer's document: it is not JSON ({error}).") from None
+    except (ValueError, TypeError, RecursionError) as error:  # brackets in brackets end the reader's patience
+        raise ExplorerError(
+            f"This is not an Explorer's document: it is not JSON ({error}). Use what `explorer.to_json()` gave."
+        ) from None
     if not isinstance(data, dict) or "schema" not in data:
         raise ExplorerError(
             "This is not an Explorer's document: it has no `schema`. Use what `explorer.to_json()` gave."
         )
-    if data["schema"] not in KNOWN:
+    if not is_whole(data["schema"]) or data["schema"] not in KNOWN:
         raise ExplorerError(
-            f"This document has schema {data['schema']!r}; this version of meshlab reads schema 1 and {SCHEMA}. "
+            f"This document has schema {shown(data['schema'])}; this version of meshlab reads schema 1 and {SCHEMA}. "
             "Open it with the version that wrote it, or load its layout alone with `explorer.load(layout)`."
         )
-    missing = sorted({"dims", "mesh", "layout"} - data.keys())
+    missing = sorted((_KEPT if data["schema"] == 1 else {*_KEPT, *_LAID}) - data.keys())
     if missing:
-        raise ExplorerError(f"This document of the Explorer lacks {', '.join(missing)}; was it cut short?")
+        raise ExplorerError(
+            f"This document of the Explorer lacks {', '.join(missing)}; was it cut short?"
+            " Use what `explorer.to_json()` gave."
+        )
     try:
-        dims = tuple((str(name), int(size)) for name, size in data["dims"].items())
-        mesh = tuple((str(name), int(size)) for name, size in data["mesh"])
+        dims = tuple((str(name), _size(name, size)) for name, size in data["dims"].items())
+        mesh = tuple((str(name), _size(name, size)) for name, size in data["mesh"])
     except (AttributeError, TypeError, ValueError) as error:
         raise ExplorerError(f"The dims or the mesh of this document cannot be read ({error}).") from None
     return Document(dims, mesh, Layout.of(data["layout"]), *_read_machine(data))
 
 
+def _size(name: Any, size: Any) -> int:
+    return whole_number("It", f"size of `{name}`", size, least=0)
+
+
 def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
-    on, options = data.get("machine"), data.get("options", {})
+    on = data.get("machine")
     try:
+        options = mapping("It", "options", data.get("options", {}), '{"attention": "stored", "prefetch": false}')
+        along = read_wishes(mapping("It", "along", data.get("along", {}), '{"model": 0}'))
         if on is not None and not isinstance(on, str):
             raise TypeError(f"the machine is {on!r}, and is to be a name and a slice, as in `v5e:4x4`")
-        machine = Machine(on, read_wishes(data.get("along", {}))) if on else None
-        return machine, Options(attention=options.get("attention", "stored"), prefetch=bool(options.get("prefetch")))
+        unknown = [name for name in options if name not in _ASSUMED]
+        if unknown:
+            raise ValueError(
+                f"there is no option {listed(unknown)}.{closest(unknown[0], _ASSUMED)} There are {listed(_ASSUMED)}"
+            )
+        return Machine(on, along) if on else None, USUAL.given(**options)
     except (AttributeError, TypeError, ValueError) as error:
         raise ExplorerError(f"The machine or the options of this document cannot be read ({error}).") from None
 

@@ -36,7 +36,7 @@ from ..engine.mesh import Mesh
 from ..engine.plan import make_plan
 from .changes import document_after, machine_refused, refused
 from .costing import EACH, EACH_HELD, PATIENCE, PATIENCE_HELD, Background, Costing, costs_of, held_of
-from .document import Document, ExplorerError, History, check_machines, check_opened, read_document
+from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, read_document
 from .gestures import Gestures
 from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
 from .machines import Own, laid, machine_on
@@ -317,7 +317,12 @@ class Explorer(Showing, Gestures):
     # Within
 
     def plan_at(self, document: Document) -> Any:
-        """Returns the plan of a document."""
+        """Returns the plan of a document.
+
+        Raises:
+            ExplorerError: what is given is no document.
+        """
+        check_document(document)
         with self.lock:
             if document not in self._plans:
                 plan = make_plan(self.program, laid(document.machine, document.mesh, self._own), document.layout)

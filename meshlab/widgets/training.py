@@ -15,8 +15,9 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from ..engine.errors import closest, listed, shown
-from ..engine.given import is_whole, mapping
+from ..engine.errors import closest, listed, numbered, shown
+from ..engine.given import is_whole, mapping, takes
+from ..engine.run import misfits
 from .document import ExplorerError
 
 
@@ -32,7 +33,7 @@ class Training:
         steps: how many steps a run takes, unless it is told otherwise.
 
     Raises:
-        ExplorerError: `steps` is below 1, or `batches` cannot be called.
+        ExplorerError: `steps` is below 1, or `batches` cannot be called without arguments.
 
     Example:
         >>> Training({"params": params, "images": images, "labels": labels}, steps=20)  # every step on the same data
@@ -51,18 +52,35 @@ class Training:
                 f"Training was given batches of type {type(self.batches).__name__}, which is used up by one run; "
                 "hand in a function that makes them: batches=lambda: iter(...)."
             )
+        if self.batches is not None:
+            takes("Training", self.batches, 0, "write batches=lambda: iter(...)", ExplorerError)
 
     def feeds(self) -> Iterator[Mapping[str, Any]]:
-        """Yields the changing arguments of each step, without end."""
+        """Yields the changing arguments of each step, without end.
+
+        Raises:
+            ExplorerError: `batches` gives none, or something else than dicts.
+        """
         if self.batches is None:
             while True:
                 yield {}
         while True:
-            before = None
-            for before in self.batches():
+            before, made = None, self.batches()
+            if not hasattr(made, "__iter__") and not hasattr(made, "__getitem__"):
+                raise _no_batches(made)
+            for before in made:
+                if not hasattr(before, "keys"):
+                    raise _no_batches(before)
                 yield before
             if before is None:
                 raise ExplorerError("Training's batches() gave no batch at all; it must give at least one.")
+
+
+def _no_batches(found: Any) -> ExplorerError:
+    return ExplorerError(
+        f"Training's batches() gave {shown(found)}; batches() must give dicts by argument name:"
+        ' batches=lambda: ({"images": x} for x in data).'
+    )
 
 
 def check_training(training: Training, program: Any) -> None:
@@ -73,7 +91,8 @@ def check_training(training: Training, program: Any) -> None:
         program: the program.
 
     Raises:
-        ExplorerError: a name is not an argument of the program, or a carried argument has no value to start from.
+        ExplorerError: a name is not an argument of the program, a carried argument has no value to start from, or a
+            value is not like what was traced.
     """
     if not isinstance(training, Training):
         raise ExplorerError(
@@ -90,3 +109,8 @@ def check_training(training: Training, program: Any) -> None:
     missing = [name for name in arguments if name in needed and name not in training.start]
     if missing:
         raise ExplorerError(f"Training lacks a value to start from for {listed(missing)}; add it to `start`.")
+    if problems := misfits(program, training.start):
+        raise ExplorerError(
+            "Training's `start` does not fit the program; give arrays like those that were traced, or trace the program"
+            f" for these:\n{numbered(problems)}"
+        )

@@ -104,15 +104,17 @@ def test_unknown_objective():
 
 
 def test_arguments_of_other_types():
-    with pytest.raises(ml.MeshlabError, match="for its program; write layout"):
+    with pytest.raises(
+        ml.MeshlabError, match=r"^ml.auto.layout\(\) was given .* for its program; write ml.auto.layout\("
+    ):
         ml.auto.layout(MESH, traced("block"))  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ml.MeshlabError, match="for its mesh; write layout"):
+    with pytest.raises(ml.MeshlabError, match=r"for its mesh; write ml.auto.layout\(program"):
         ml.auto.layout(traced("block"), {"data": 2})  # pyright: ignore[reportArgumentType]
 
 
 def test_wishes_that_cannot_be_are_refused_together():
     with pytest.raises(
-        ml.LayoutError, match=r"^layout\(\) cannot search with pin=\{'bach': .* and forbid='length"
+        ml.LayoutError, match=r"^ml.auto.layout\(\) cannot search with pin=\{'bach': .* and forbid='length"
     ) as error:
         ml.auto.layout(
             traced("block"),
@@ -130,9 +132,10 @@ def test_wishes_that_cannot_be_are_refused_together():
     for problem in (
         "pin: `bach` is no dim of this program. Did you mean `batch`?",
         "pin: the mesh has no axis `modal`. Did you mean `model`?",
-        "pin: `length` is put on several axes; the search puts a dim on one",
+        'pin: `length` is put on several axes; the search puts a dim on one: write pin="length:data"',
         "pin: `kv` is no dim of this program. Did you mean `d_kv`?",
-        "pin: 'params/*' is a place; rules at places are not part of the search",
+        "pin: 'params/*' is a place; rules at places are not part of the search: leave it out; to pin it, plan with"
+        " {**choice.layout.to_dict(), 'params/*': {'d_ff': ('data',)}}",
         "forbid: `d_kw` is no dim of this program. Did you mean `d_kv`?",
         "forbid: `sky` is no dim of this program. Its dims are `d_model`, ",
         "forbid: the mesh has no axis `north`. Its axes are `data`, `model`.",

@@ -253,10 +253,20 @@ def test_simulated_devices_are_measured_and_plans_on_them_have_times(monkeypatch
 def test_nothing_to_measure_and_unknown_words_are_told(capsys):
     with pytest.raises(ml.HardwareError, match=r"There are no devices to measure."):
         calibrate([])
-    assert cli.main(["calibrate", "now"]) == 1
+    assert cli.main(["calibrate", "now"]) == 2
     assert "meshlab calibrate does not know now; `meshlab calibrate --help`" in capsys.readouterr().err
-    assert cli.main(["calibrate", "--simulate", "1000"]) == 1
+    assert cli.main(["calibrate", "--simulate", "1000"]) == 2
     assert "64" in capsys.readouterr().err
+
+
+def test_what_cannot_be_written_leaves_nothing_behind(monkeypatch, tmp_path):
+    def full(path, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(tmp_path), "replace", full)
+    with pytest.raises(ml.HardwareError, match=r"cannot be written to .*mine.toml .*No space left .* Give a file that"):
+        save(calibrated(tuple(perfect())), "cpu", tmp_path / "mine.toml")
+    assert not list(tmp_path.iterdir())
 
 
 def test_stopping_writes_nothing(monkeypatch, tmp_path, capsys):

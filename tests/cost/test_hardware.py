@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from meshlab.cost.hardware import (
@@ -128,9 +130,19 @@ def own(**given: Any):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: own(memory="64GB"), r"`memory` was given '64GB'. Give a finite number of bytes, bytes/s, FLOP/s or s"),
-        (lambda: own(bandwidth=float("nan")), r"`bandwidth` was given nan. Give a finite number"),
-        (lambda: own(flops={"bf16": -1.0}), r"`flops\['bf16'\]` was given -1.0. Give a finite number"),
+        (
+            lambda: own(memory="64GB"),
+            r"`memory` is '64GB', and is to be a finite number of bytes, bytes/s, FLOP/s or s",
+        ),
+        (lambda: own(bandwidth=float("nan")), r"`bandwidth` is nan, and is to be a finite number"),
+        (
+            lambda: own(flops={"bf16": -1.0}),
+            r"`flops` has -1.0 for 'bf16', and is to have a finite number .*, above zero",
+        ),
+        (
+            lambda: own(flops={"bf16": "4e14"}, memory="64GB", bandwidth=-1, network="switch"),
+            r"'4e14' for 'bf16'.*; `memory` is '64GB'.*; `bandwidth` is -1, .* above zero; `network` is 'switch'",
+        ),
         (lambda: own(flops={"fp32": 1e14}), r"The machine 'mine' cannot be: `flops` has 'fp32'. Did you mean `f32`"),
         (lambda: own(flops=1e14), r"`flops` is 100000000000000.0, and is to give FLOP/s by dtype"),
         (lambda: own(flops={"f32": 0}), r"`flops` has 0 for 'f32'; leave it out"),
@@ -158,10 +170,17 @@ def own(**given: Any):
         ),
         (lambda: Torus.of(link=1e9), r"This torus cannot be: `limits` is \(\), and is to be the longest of each axis"),
         (lambda: Torus.of(4, 0, link=1e9), r"`limits` is \(4, 0\)"),
-        (lambda: Torus.of(4, link=0, wraps="cube"), r"`link` is 0; `wraps` is 'cube'. Did you mean `cubes`\?"),
+        (
+            lambda: Torus.of(4, link=0, wraps="cube"),
+            r"`link` is 0, and is to be above zero; `wraps` is 'cube'. Did you",
+        ),
         (lambda: Switch.of(0, 1e9), r"This switch cannot be: `domain` is 0, and is to be a positive integer"),
-        (lambda: Switch.of(8, -1), r"`egress` was given -1"),
-        (lambda: Efficiency.of(products=0), r"This efficiency cannot be: `products` is 0"),
+        (lambda: Switch.of(8, -1), r"`egress` is -1, and is to be a finite number of bytes, .* or seconds, above zero"),
+        (lambda: Switch.of(8, 1e9, base=-1), r"`base` is -1, and is to be a finite number .*, not below zero"),
+        (lambda: Switch.of(8, egress=0), r"This switch cannot be: `egress` is 0, and is to be above zero"),
+        (lambda: Efficiency.of(products=0), r"This efficiency cannot be: `products` is 0, and is to be above zero"),
+        (lambda: Efficiency.of(memory=1.5), r"`memory` is 1.5, and is to be a share of the figures: 0 < memory ≤ 1"),
+        (lambda: Figure(10**400), r"A figure is a finite number"),
         (lambda: Outside(Figure(0.0), Figure(1e-6)), r"This network between nodes cannot be: `link` is 0"),
     ],
 )
@@ -193,6 +212,31 @@ def test_a_file_that_is_no_machine_is_told(before, after, said, tmp_path):
     path.write_text(text.replace(before, after))
     with pytest.raises(HardwareError, match=said):
         read(path)
+
+
+@pytest.mark.parametrize("damaged", [b"\xff\xfe\x00", b"a = " + b"1" * 5000, b"a = " + b"[" * 10000, b"a = "])
+def test_a_file_that_is_no_text_or_no_toml_is_told(damaged, tmp_path):
+    path = tmp_path / "cpu.toml"
+    path.write_bytes(damaged)
+    with pytest.raises(HardwareError, match=r"The machine in .*cpu.toml cannot be read: "):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "said"),
+    [
+        (jnp.int32, r"in int32; it has `bf16`, `int8`. Machines have figures for `bf16`, `f16`, .*, `int4` alone"),
+        (np.complex64, r"in complex64; it has"),
+        (None, r"in None; it has"),
+        (3, r"in 3; it has"),
+        ("bf17", r"in bf17; it has `bf16`, `int8`. Did you mean `bf16`\? Machines have"),
+        ("float64", r'machine.flops, "f64": ml.Figure\(...\)}\)'),
+    ],
+)
+def test_a_dtype_without_a_figure_is_told(dtype, said):
+    with pytest.raises(HardwareError, match=said):
+        hardware("v5e").rate(dtype)
+    assert hardware("v5e").rate(jnp.bfloat16) == hardware("v5e").rate("bf16")
 
 
 def test_products_of_16_bits_are_computed_in_32_on_cpus():

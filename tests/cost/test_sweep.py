@@ -326,7 +326,14 @@ def test_what_could_be_either_is_not_varied():
             lambda: ml.crossover(PLAN, PLAN, "data", 4, 8),
             r"`data` is a mesh axis; a crossover is looked for",
         ),
-        (lambda: ml.crossover(PLAN, PLAN, "bath", 4, 8), r"no dim and no mesh axis `bath`. Did you mean `batch`"),
+        (
+            lambda: ml.crossover(PLAN, NOTHING, "batch", 4, 8),
+            r"no dim `batch` in the program of the second plan; .* There are none",
+        ),
+        (
+            lambda: ml.crossover(PLAN, PLAN, "bath", 4, 8),
+            r"no dim `bath` in the program of either plan; .* Did you mean `batch`",
+        ),
     ],
 )
 def test_what_cannot_be_varied_is_told(make, said):

@@ -44,7 +44,11 @@ def test_unknown_schema_is_refused() -> None:
         ("batch:data", "not an Explorer's document: it is not JSON"),
         ("[1]", "it has no `schema`"),
         ('{"layout": {}}', "it has no `schema`"),
-        ('{"schema": 1, "layout": {}}', "lacks dims, mesh; was it cut short"),
+        ('{"schema": 1, "layout": {}}', "lacks dims, mesh; was it cut short.* Use what `explorer.to_json"),
+        ('{"schema": 1, "dims": {"a": 3.0}, "mesh": [], "layout": {}}', "the size of `a` 3.0; it must be an integer"),
+        ('{"dims": {}', r"it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave"),
+        ("[" * 100_000, r"it is not JSON \(.*\). Use what"),
+        ("1" * 5_000, r"it is not JSON \(.*\). Use what"),
         ('{"schema": 1, "dims": 3, "mesh": [], "layout": {}}', "cannot be read"),
         ('{"schema": 1, "dims": {"a": 3}, "mesh": ["data"], "layout": {}}', "cannot be read"),
     ],
@@ -52,6 +56,32 @@ def test_unknown_schema_is_refused() -> None:
 def test_other_text_is_refused(text: str, match: str) -> None:
     with pytest.raises(ExplorerError, match=match):
         read_document(text)
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        ({"schema": True}, "has schema True; this version"),
+        ({"options": {"x": 1}}, "there is no option `x`. There are `attention`, `prefetch`"),
+        ({"options": {"prefech": True}}, "there is no option `prefech`. Did you mean `prefetch`"),
+        ({"options": {"prefetch": "no"}}, "`prefetch` was given 'no'; give True or False"),
+        ({"options": []}, r"given options=\[\]; it must be a dict"),
+        ({"along": 3}, "given along=3; it must be a dict"),
+        ({"along": None}, "given along=None; it must be a dict"),
+    ],
+)
+def test_documents_that_were_changed_are_refused(changed: dict, match: str) -> None:
+    with pytest.raises(ExplorerError, match=match):
+        read_document(json.dumps(json.loads(document().to_json()) | changed))
+
+
+@pytest.mark.parametrize("key", ["options", "along", "machine"])
+def test_only_documents_of_schema_1_know_no_machine(key: str) -> None:
+    data = json.loads(document().to_json())
+    del data[key]
+    with pytest.raises(ExplorerError, match=f"lacks {key}; was it cut short"):
+        read_document(json.dumps(data))
+    assert read_document(json.dumps(data | {"schema": 1})) == document()
 
 
 def test_history_goes_back_and_forth() -> None:

@@ -75,7 +75,24 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             lambda: ml.explore(PROGRAM, MESH).subscribe(3),
             r"subscribe\(\) was given 3 for its function; write explorer.subs",
         ),
-        (lambda: ml.Explorer.from_json(None, PROGRAM), "This is not an Explorer's document: it is not JSON"),
+        (
+            lambda: ml.Explorer.from_json(None, PROGRAM),
+            r"This is not an Explorer's document: it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave",
+        ),
+        (lambda: ml.explore(PROGRAM, MESH).plan_at(3), r"plan_at\(\) was given 3, and takes a document: explorer.doc"),
+        (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) was given 3, and takes a setting; .* is ml.sweep\(plan"),
+        (
+            lambda: ON_TPU.mesh.on.told("dta"),
+            "There is no mesh axis 'dta'. Did you mean `data`.* There are `data`, `mo",
+        ),
+        (
+            lambda: ml.Training({}, batches=lambda x: 3),
+            r"a function of \(x\), and calls it with 0 arguments: write bat",
+        ),
+        (
+            lambda: ml.auto.layout(PROGRAM, MESH, pin="batch:data+model"),
+            r'the search puts a dim on one: write pin="batch:data"$',
+        ),
         (lambda: ml.Explorer.from_json("{}", PROGRAM, machines=["v5e"]), "was given 'v5e' for a machine"),
     ],
 )
@@ -86,7 +103,13 @@ def test_what_costs_and_the_explorer_refuse(call, told):
 def test_rules_that_are_not_there_are_not_removed():
     answer = ml.explore(PROGRAM, MESH).remove("batch", at="parms/*")
     assert not answer
-    assert "There are no rules at `parms/*`." in answer.reason
+    assert "There are no rules at `parms/*`. Did you mean " in answer.reason
+    assert ml.explore(PROGRAM, MESH).remove("batch", at="q").reason == "There are no rules at `q`. No place has any."
+    explorer = ml.explore(PROGRAM, MESH, {"params/*": {"embed": "model"}})
+    assert explorer.remove("batch", at="q").reason == "There are no rules at `q`. There are rules at `params/*`."
+    assert "`parms/*`. Did you mean `params/*`" in explorer.remove("embed", at="parms/*").reason
+    assert explorer.remove("q").reason == "There is no dim `q`. There are `embed`, `hidden`, `batch`."
+    assert explorer.remove("bach").reason == "There is no dim `bach`. Did you mean `batch`?"
 
 
 def own(name="h100", **more):
@@ -102,7 +125,7 @@ def own(name="h100", **more):
             ml.HardwareError,
             "`name` has a `:`, behind which a mesh says the shape of its slice",
         ),
-        (lambda: ml.Efficiency.of(products=1.2), ml.HardwareError, "This efficiency cannot be: `products` is above 1"),
+        (lambda: ml.Efficiency.of(products=1.2), ml.HardwareError, "This efficiency cannot be: `products` is 1.2, and"),
         (lambda: ml.sweep(ON_TPU, batch=[8, 8]), ml.HardwareError, r"\[8, 8\], in which a size stands twice"),
         (lambda: ml.sweep(ON_TPU, on=["v5e", "v5e"]), ml.HardwareError, "in which a machine stands twice"),
         (lambda: ml.mesh("v5e:4x4"), ml.MeshError, r"no axes; name them: ml.mesh\('v5e:4x4', data=16\)"),

@@ -148,6 +148,14 @@ def test_batches_that_are_empty(program, mesh) -> None:
     assert "gave no batch at all" in explorer.run().wait(60).error
 
 
+@pytest.mark.parametrize("batches", [lambda: 3, lambda: [3], lambda: None])
+def test_batches_that_are_no_dicts(program, mesh, batches) -> None:
+    explorer = explore(program, mesh, run=Training({"params": small.params()}, batches))
+    error = explorer.run().wait(60).error
+    assert error.startswith("ExplorerError: Training's batches() gave ")
+    assert "batches() must give dicts by argument name: batches=lambda: (" in error
+
+
 def test_nothing_to_train_on(program, mesh) -> None:
     explorer = explore(program, mesh)
     with pytest.raises(ExplorerError, match=r"has no data to train on. Open it with ml.explore\(program, mesh, run="):
@@ -170,6 +178,29 @@ def test_a_training_that_does_not_fit(program, mesh) -> None:
         Training({}, steps=0)
     with pytest.raises(ExplorerError, match="given batches of type generator, which is used up by one run"):
         Training({}, small.batches())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        (
+            {"w1": np.zeros((16, 4, 4), np.float32)},
+            r"`params/w1` has shape \(16, 4, 4\), where \(4, 4, 16\) was traced",
+        ),
+        ({"w1": np.zeros((4, 4, 16), np.int32)}, "`params/w1` has dtype int32, where float32 was traced"),
+        ({"w1": "s", "w2": 3}, r"1. `params/w1` is 's' \(str\), .*\n  2. `params/w2` has shape \(\), where"),
+        ({"w3": 0}, "the program does not know `params/w3`"),
+    ],
+)
+def test_a_start_that_is_not_like_what_was_traced(program, mesh, changed: dict, told: str) -> None:
+    training = Training({"params": {**small.params(), **changed}}, small.batches)
+    with pytest.raises(ExplorerError, match=rf"`start` does not fit the program; give arrays .*:\n.*{told}"):
+        explore(program, mesh, run=training)
+
+
+def test_a_start_of_wider_numbers_is_legal(program, mesh) -> None:
+    params = {name: np.asarray(each.array, np.float64) for name, each in small.params().items()}
+    assert explore(program, mesh, run=Training({"params": params}, small.batches)).run(1).wait(60).phase == "done"
 
 
 def test_a_run_tells_what_it_is(explorer: Explorer) -> None:
