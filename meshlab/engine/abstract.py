@@ -18,8 +18,9 @@ import jax.numpy as jnp
 
 from . import axes
 from .dims import Dim
+from .dtypes import short_name
 from .errors import DimError, shown
-from .tensor import Tensor, short_name
+from .tensor import Tensor
 
 
 class AbstractDtype:

@@ -21,6 +21,10 @@ _NAME = re.compile(r"(?!_\Z)[A-Za-z_][A-Za-z0-9_]*\Z")
 NAME_RULE = "a name is ASCII letters, digits and `_`, with no digit in front (and `_` alone names nothing)"
 
 
+# What XLA counts with.
+_MOST = 2**63 - 1
+
+
 def is_name(text: Any) -> bool:
     """Says whether something can name a dim or a mesh axis."""
     return isinstance(text, str) and bool(_NAME.match(text))
@@ -38,7 +42,7 @@ class Dim:
 
     Args:
         name: ASCII letters, digits and underscores, so that it can stand in a layout string.
-        size: at least 1.
+        size: at least 1, and of 64 bits.
 
     Raises:
         DimError: the name or the size cannot be used.
@@ -55,6 +59,8 @@ class Dim:
         size = operator.index(self.size)
         if size < 1:
             raise DimError(f"Dim `{self.name}` was given the size {size}; a size is at least 1.")
+        if size > _MOST:
+            raise DimError(f"Dim `{self.name}` was given the size {shown(size)}; a size is at most {_MOST:,}.")
         object.__setattr__(self, "size", size)
 
     def __str__(self):
@@ -78,12 +84,12 @@ def dims(*unnamed: Any, **sizes: int) -> tuple[Dim, ...]:
         >>> dims(batch=100, hidden=1024)
         (Dim(name='batch', size=100), Dim(name='hidden', size=1024))
     """
-    if unnamed:
-        given = ", ".join(map(shown, unnamed))
-        raise DimError(f"dims() was given {given} without a name; write dims(batch=100, hidden=1024).")
-    if not sizes:
+    if not sizes and not unnamed:
         raise DimError("dims() was called without sizes; write dims(batch=100, hidden=1024).")
     made, problems = [], []
+    if unnamed:
+        given = ", ".join(map(shown, unnamed))
+        problems.append(f"dims() was given {given} without a name; write dims(batch=100, hidden=1024).")
     for name, size in sizes.items():
         try:
             made.append(Dim(name, size))

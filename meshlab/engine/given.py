@@ -82,7 +82,7 @@ def number(what: str, name: str, value: Any, error: type = DimError) -> Any:
     """
     is_scalar = hasattr(value, "dtype") and hasattr(value, "shape") and not value.shape
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not (is_scalar or is_number) or (is_number and math.isnan(value)):
+    if not (is_scalar or is_number) or (is_number and not isinstance(value, int) and math.isnan(value)):
         raise error(f"{what} was given the {name} {shown(value)}; it must be a number.")
     return value
 

@@ -62,6 +62,20 @@ class NamedArray:
         return self.array.dtype
 
 
+def _wrong(sizes: Sequence[int | None], whole: int) -> str | None:
+    """Why parts of these sizes, as far as they are known, are no axis of size `whole`; None where they may be."""
+    known = math.prod(size or 1 for size in sizes)
+    if None not in sizes:
+        return None if known == whole else f"{' × '.join(map(str, sizes))} is {known}, not {whole}"
+    return f"{known} does not divide {whole}" if whole % known else None
+
+
+def _parted(merged: Merged, sizes: Sequence[int | None], whole: int, where: str) -> str:
+    """What is known of a merged axis, before what is wrong with that: "`heads*head` is heads=8 × head=? and …"."""
+    told = " × ".join(f"{part}={size or '?'}" for (part, _), size in zip(merged.parts, sizes, strict=True))
+    return f"`{merged}` is {told} and has size {whole} at {where}: "
+
+
 class Sizes:
     """The size of each dim's name, as far as it is known by now; what does not agree is told at the end."""
 
@@ -88,16 +102,10 @@ class Sizes:
         """The dims that an axis of size `whole` merges, with their sizes; one that is not known follows from it."""
         sizes = [self.known.get(part) for part, _ in merged.parts]
         rest = whole // math.prod(size or 1 for size in sizes)
-        if sizes.count(None) > 1 or math.prod(size or rest for size in sizes) != whole:
-            told = " × ".join(f"{part}={size or '?'}" for (part, _), size in zip(merged.parts, sizes, strict=True))
-            known = math.prod(size or 1 for size in sizes)
-            if None not in sizes:
-                fix = f"{' × '.join(map(str, sizes))} is {known}, not {whole}"
-            elif whole % known:
-                fix = f"{known} does not divide {whole}"
-            else:
-                fix = "write what is not known with its size, (heads=8 head)"
-            self.problems[str(merged), whole] = f"`{merged}` is {told} and has size {whole} at {where}: {fix}"
+        wrong = _wrong(sizes, whole)
+        if sizes.count(None) > 1 or wrong:
+            fix = wrong or "write what is not known with its size, (heads=8 head)"
+            self.problems[str(merged), whole] = _parted(merged, sizes, whole, where) + fix
             return []
         found = [(part, size or rest) for (part, _), size in zip(merged.parts, sizes, strict=True)]
         for part, size in found:
@@ -215,7 +223,9 @@ def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisNa
         words = ["_"] * (len(shape) - len(words) + 1) + words[1:]
     if len(words) != len(shape):
         counted = f"{len(words)} name" + ("s" if len(words) != 1 else "")
-        problems.append(f"{where} has shape {shape}, for which {shown(text)} has {counted}")
+        apart = " ".join(text.replace(",", " ").split()) if isinstance(text, str) and "," in text else ""
+        fix = f'; names stand apart by spaces alone: "{apart}"' if apart else ""
+        problems.append(f"{where} has shape {shape}, for which {shown(text)} has {counted}{fix}")
         return (None,) * len(shape)
     found = tuple(_axis(word, size, where, problems) for word, size in zip(words, shape, strict=True))
     flat = [n for name in found if name for n in str(name).split("*")]
@@ -248,4 +258,7 @@ def _axis(word: Any, size: int, where: str, problems: list[str]) -> AxisName:
         return None
     pairs = tuple((part[1], int(part[2]) if part[2] else None) for part in parts if part)
     problems += [f"{where} is given {name}=0 in {word!r}; a size is at least 1" for name, given in pairs if given == 0]
+    sizes = [given for _, given in pairs]
+    if merged and 0 not in sizes and (wrong := _wrong(sizes, size)):
+        problems.append(_parted(Merged(pairs), sizes, size, where) + wrong)
     return Merged(pairs) if merged else pairs[0][0]

@@ -6,8 +6,11 @@ x.T         A tensor's axes have names, and no positions: `.T` is not needed: â€
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from . import axes
-from .errors import DimError
+from .errors import DimError, shown
 
 
 class TensorAttributeError(DimError, AttributeError):
@@ -69,6 +72,21 @@ class Positional:
         raise DimError(
             f"A tensor of {axes.show(self.dims)} has no single truth value. "
             "Use ml.where to choose element by element; `x is None` to ask for None."
+        )
+
+    def refuse_unnamed(self, what: str, given: Mapping[str, Any]):
+        """Refuses what arrays take, `x.sum(axis=0)`; NumPy's own function of that name calls it with nothing but None.
+
+        Raises:
+            DimError: always.
+        """
+        if all(value is None for value in given.values()):
+            self.__array__()
+        told = ", ".join(f"{name}={shown(value)}" for name, value in given.items() if value is not None)
+        dims = f'"{self.dims[0].name}"' if self.dims else ""
+        raise DimError(
+            f"{what} was given {told}, but the axes of {axes.show(self.dims)} have names, not positions. Name the dims"
+            f" alone: x.{what}({dims})."
         )
 
     def __array__(self, dtype=None, copy=None):

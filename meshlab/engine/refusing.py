@@ -22,6 +22,7 @@ from jax.extend.core import Var
 from .errors import TraceError, listed, some
 from .jax_compat import Opened, call, opened
 from .source import Source, source_of, source_of_error
+from .tensor import misfit
 from .trees import is_tensor, placed_leaves
 
 _SIZES = "The sizes of all arrays must be known before: give size=, or mask by jnp.where"
@@ -121,9 +122,8 @@ def admitted(fn: Callable, names: Sequence[str], replaced: dict[str, int | None]
         wrong = [(place, leaf) for place, leaf in leaves if not is_leaf(leaf) or _is_shape(leaf)]
         if wrong:
             found = "; ".join(f"{leaf!r} ({type(leaf).__name__}) at `{place}`" for place, leaf in wrong)
-            code = getattr(fn, "__code__", None)
-            where = f" ({Source(code.co_filename, code.co_firstlineno, called(fn))})" if code else ""
-            raise TraceError(f"`{called(fn)}`{where} returns {found}: return arrays alone, with data.")
+            raise TraceError(f"{_located(fn)} returns {found}: return arrays alone, with data.")
+        _refuse_misfits(fn, leaves, [leaf for _, leaf in placed_leaves("", args)])
         numbers = {place: i for i, place in enumerate(before)}
         known = {id(leaf) for _, leaf in leaves}
         after = {
@@ -135,6 +135,30 @@ def admitted(fn: Callable, names: Sequence[str], replaced: dict[str, int | None]
         return result, list(after.values())
 
     return checked
+
+
+def _located(fn: Callable) -> str:
+    """The name of a function, and where it is written."""
+    code = getattr(fn, "__code__", None)
+    return f"`{called(fn)}`" + (f" ({Source(code.co_filename, code.co_firstlineno, called(fn))})" if code else "")
+
+
+def _refuse_misfits(fn: Callable, leaves: Sequence[tuple[str, Any]], given: Sequence[Any]):
+    """Refuses to return tensors with an axis for each dim, and one of another size than its dim.
+
+    Some optimizers keep something smaller in a weight's place, of fewer axes or a single element: the rules name that.
+    What an argument holds may come back.
+
+    Raises:
+        TraceError: there is one.
+    """
+    held = {(leaf.dims, leaf.array.shape) for leaf in given if is_tensor(leaf)}
+    for place, leaf in leaves:
+        shape = tuple(leaf.array.shape) if is_tensor(leaf) else ()
+        if not shape or len(shape) != len(leaf.dims) or (leaf.dims, shape) in held:
+            continue
+        if any(size not in (1, dim.size) for size, dim in zip(shape, leaf.dims, strict=True)):
+            raise TraceError(f"{_located(fn)} returns at `{place}` {misfit(leaf)}")
 
 
 def _held(names: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from jax.core import Tracer
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 
 from .devices import compiler_options, devices
+from .dtypes import beyond
 from .errors import RunError, closest, shown, some
 from .given import flag
 from .lower import lowered, partition_spec
@@ -262,7 +263,7 @@ def _misfit(array: Any, leaf: Any, program: Program, argument: Argument, templat
         return f"`{place}` has shape {tuple(array.shape)}, where {shape} was traced"
     if array.dtype != dtype:
         if isinstance(array, np.ndarray) and _casts(array.dtype, dtype, isinstance(_unwrap(leaf), _NUMBERS)):
-            lost = _out_of_range(array, dtype)
+            lost = beyond(array, dtype)
             return f"`{place}` holds {lost:,}, which {dtype} cannot hold" if lost else None
         return f"`{place}` has dtype {array.dtype}, where {dtype} was traced"
     return None
@@ -280,15 +281,6 @@ def _casts(given: Any, dtype: Any, is_number: bool) -> bool:
         for kind in (jnp.integer, jnp.floating, jnp.complexfloating)
     )
     return (is_number or alike) and np.can_cast(given, np.dtype(dtype), "same_kind")
-
-
-def _out_of_range(array: np.ndarray, dtype: Any) -> int | None:
-    """An integer that would come out as another one."""
-    if not array.size or not jnp.issubdtype(array.dtype, jnp.integer) or not jnp.issubdtype(dtype, jnp.integer):
-        return None
-    most, least = int(array.max()), int(array.min())
-    info = jnp.iinfo(dtype)
-    return most if most > info.max else least if least < info.min else None
 
 
 def _other_dims(leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:

@@ -21,7 +21,7 @@ placeholders into trees), so a tensor that does not fit its dims is found at its
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -33,8 +33,9 @@ from jax.core import Tracer
 from . import axes
 from .axes import Dims
 from .dims import Dim
+from .dtypes import applied, beyond, short_name
 from .errors import DimError, shown
-from .given import known_dtype
+from .given import is_whole, known_dtype
 from .marks import mark_names, mark_rename
 from .positional import Positional
 
@@ -53,8 +54,8 @@ class Tensor(Positional):
 
     array: Any
     dims: Dims
-    # NumPy then leaves `scalar * tensor` to the tensor.
-    __array_ufunc__ = None
+    # NumPy then leaves `scalar * tensor` to the tensor; its functions ask for `__array__`, which refuses.
+    __array_priority__ = 1000
     # `==` compares elements, so there is nothing that a hash could agree with.
     __hash__ = None  # pyright: ignore[reportAssignmentType, reportIncompatibleMethodOverride]
 
@@ -80,23 +81,25 @@ class Tensor(Positional):
         head = f"{short_name(getattr(self.array, 'dtype', 'Tensor'))}{axes.show(self.dims)}"
         if isinstance(self.array, Tracer) or not isinstance(self.array, jax.Array | np.ndarray):
             return head
+        if jnp.issubdtype(self.array.dtype, jax.dtypes.extended):  # keys are no numbers, and not told
+            return head
         return f"{head}({np.array2string(np.asarray(self.array), threshold=20, precision=4)})"
 
-    def sum(self, *dims: Dim | str) -> Any:
+    def sum(self, *dims: Dim | str, **unnamed: Any) -> Any:
         """Returns the sum over the dims listed, or over all."""
-        return reduce("sum", jnp.sum, self, dims)
+        return reduce("sum", jnp.sum, self, dims, unnamed)
 
-    def max(self, *dims: Dim | str) -> Any:
+    def max(self, *dims: Dim | str, **unnamed: Any) -> Any:
         """Returns the maximum over the dims listed, or over all."""
-        return reduce("max", jnp.max, self, dims)
+        return reduce("max", jnp.max, self, dims, unnamed)
 
-    def min(self, *dims: Dim | str) -> Any:
+    def min(self, *dims: Dim | str, **unnamed: Any) -> Any:
         """Returns the minimum over the dims listed, or over all."""
-        return reduce("min", jnp.min, self, dims)
+        return reduce("min", jnp.min, self, dims, unnamed)
 
-    def mean(self, *dims: Dim | str) -> Any:
+    def mean(self, *dims: Dim | str, **unnamed: Any) -> Any:
         """Returns the mean over the dims listed, or over all; it divides by the global size, however they are split."""
-        return reduce("mean", jnp.mean, self, dims)
+        return reduce("mean", jnp.mean, self, dims, unnamed)
 
     def rename(self, *unnamed: Any, **names: Dim | str) -> Tensor:
         """Returns the same tensor with other names, `x.rename(seq="kv")`: the place where data may move.
@@ -125,7 +128,8 @@ class Tensor(Positional):
 
     def astype(self, dtype: Any) -> Tensor:
         """Returns the tensor in another dtype: `x.astype(ml.bf16)` or `x.astype(jnp.bfloat16)`."""
-        return result(lax.convert_element_type(array_of("astype", self), known_dtype(dtype)), self.dims)
+        array = array_of("astype", self)
+        return result(applied("astype", lax.convert_element_type, (array, known_dtype(dtype)), (self,)), self.dims)
 
     def __add__(self, other):
         return _operate("add", jnp.add, self, other)
@@ -233,7 +237,7 @@ def tensor(array: Any, *dims: Dim | str) -> Any:
         A `Tensor`, or, without dims, a scalar `jax.Array`.
 
     Raises:
-        DimError: the array does not fit the dims.
+        DimError: the array does not fit the dims, is of no numbers, or of integers that are too large.
 
     Example:
         >>> tensor([[1, 2, 3], [4, 5, 6]], "batch", Dim("hidden", 3))
@@ -254,11 +258,14 @@ def tensor(array: Any, *dims: Dim | str) -> Any:
     return Tensor(array, named) if dims else jnp.asarray(array)
 
 
+_AS_FLOATS = "give floats, np.asarray(numbers, np.float32), say"
+
+
 def _on_host(given: Any) -> np.ndarray:
     """Returns numbers as a NumPy array; its 64-bit defaults become what JAX would make of them.
 
     Raises:
-        DimError: they are no numbers, or lists of several lengths.
+        DimError: they are no numbers, lists of several lengths, or integers that are too large.
     """
     if isinstance(given, jax.ShapeDtypeStruct):
         raise DimError(f"tensor was given {given}, a shape without data; it is written ml.f32[Batch, Hidden].")
@@ -266,12 +273,18 @@ def _on_host(given: Any) -> np.ndarray:
         array = None if isinstance(given, Dim) else np.asarray(given)
     except (ValueError, TypeError):  # lists of several lengths
         array = None
+    # Integers of more than 64 bits are objects to NumPy.
+    if array is not None and array.dtype == object and any(is_whole(x) and abs(x) >= 2**63 for x in array.flat):
+        raise DimError(f"tensor was given {shown(given)}, with an integer that is too large; {_AS_FLOATS}.")
     if array is None or not any(jnp.issubdtype(array.dtype, kind) for kind in (jnp.number, jnp.bool_)):
         raise DimError(
             f"tensor was given {shown(given)}; its array must be numbers, or lists of numbers that are equally long:"
             " ml.tensor([[1, 2], [3, 4]], Batch, Hidden)."
         )
-    return array.astype(jax.dtypes.canonicalize_dtype(array.dtype), copy=False)
+    dtype = jax.dtypes.canonicalize_dtype(array.dtype)
+    if array.dtype != dtype and (lost := beyond(array, dtype)) is not None:
+        raise DimError(f"tensor was given {lost:,}, which {dtype} cannot hold; {_AS_FLOATS}.")
+    return array.astype(dtype, copy=False)
 
 
 def array_of(what: str, x: Any) -> Any:
@@ -288,14 +301,18 @@ def array_of(what: str, x: Any) -> Any:
         raise DimError(
             f"{what} was given {x!r}, which is a shape without data. Pass it to ml.trace, or make it with ml.tensor."
         )
-    shape = getattr(x.array, "shape", None)
-    if shape != x.shape:
-        raise DimError(
-            f"{what} was given a tensor of {axes.show(x.dims)} whose array has the shape {shape}. "
-            "A raw JAX transform has changed the axes of the array and not the dims: "
-            "use ml.scan, ml.vmap or ml.checkpoint, which change both."
-        )
+    if getattr(x.array, "shape", None) != x.shape:
+        raise DimError(f"{what} was given {misfit(x)}")
     return x.array
+
+
+def misfit(x: Tensor) -> str:
+    """Returns what is wrong with a tensor that does not fit its dims, and what to do, for a message."""
+    return (
+        f"a tensor of {axes.show(x.dims)} whose array has the shape {getattr(x.array, 'shape', None)}. "
+        "A raw JAX transform has changed the axes of the array and not the dims: "
+        "use ml.scan, ml.vmap or ml.checkpoint, which change both."
+    )
 
 
 def operand(what: str, x: Any) -> tuple[Any, Dims]:
@@ -349,17 +366,26 @@ def elementwise(what: str, function: Callable[..., Any], *operands: Any) -> Any:
     """Applies a function of arrays of one shape, after broadcasting by name.
 
     Raises:
-        DimError: an operand has no names, or two differ in a dim's size.
+        DimError: an operand has no names, two differ in a dim's size, or the function does not take their dtypes.
     """
     arrays, dims = zip(*(operand(what, x) for x in operands), strict=True)
     union = axes.union(what, *dims)
-    return result(function(*(expand(array, has, union) for array, has in zip(arrays, dims, strict=True))), union)
+    alike = [expand(array, has, union) for array, has in zip(arrays, dims, strict=True)]
+    return result(applied(what, function, alike, operands), union)
 
 
-def reduce(what: str, function: Callable[..., Any], x: Tensor, dims: tuple[Dim | str, ...]) -> Any:
-    """Applies a reduction over the dims listed, or over all."""
+def reduce(
+    what: str, function: Callable[..., Any], x: Tensor, dims: tuple[Dim | str, ...], unnamed: Mapping[str, Any]
+) -> Any:
+    """Applies a reduction over the dims listed, or over all.
+
+    Raises:
+        DimError: `x` has no such dim, or the function does not take its dtype; or what arrays take came: `unnamed`.
+    """
+    if unnamed:
+        x.refuse_unnamed(what, unnamed)
     array, gone = array_of(what, x), axes.find_all(what, x.dims, dims)
-    return result(function(array, axis=gone), axes.without(x.dims, gone))
+    return result(applied(what, function, (array,), (x,), axis=gone), axes.without(x.dims, gone))
 
 
 def _operate(what: str, function: Callable[..., Any], left: Any, right: Any) -> Any:
@@ -368,12 +394,3 @@ def _operate(what: str, function: Callable[..., Any], left: Any, right: Any) -> 
         if not (isinstance(x, Tensor | bool | int | float) or hasattr(x, "dtype")):
             return NotImplemented
     return elementwise(what, function, left, right)
-
-
-_SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}
-
-
-def short_name(dtype: Any) -> str:
-    """Returns how meshlab calls a dtype: `f32`, `bf16`, `i32`, `bool`."""
-    word = str(dtype).rstrip("0123456789")
-    return f"{_SHORT.get(word, word)}{str(dtype)[len(word) :]}"

@@ -30,6 +30,7 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.named(ARRAY, "heads) b"), r"is given 'heads\)', which is neither a name"),
         (lambda: ml.named(ARRAY, "(heads=0 head) b"), r"is given heads=0 in '\(heads=0 head\)'; a size is at least 1"),
         (lambda: ml.named(ARRAY, "a, b"), "given 'a,', which is neither a name.*; names stand apart by spaces alone"),
+        (lambda: ml.named(ARRAY, "a,b"), "'a,b' has 1 name; names stand apart by spaces alone: \"a b\""),
         (lambda: ml.named(ARRAY, (Embed, Batch)), "given the dim embed=16 for an axis of size 8"),
         (lambda: ml.named(ARRAY, ("a", 3)), "given 3 for a name; give a dim, its name, or None"),
         (lambda: ml.named(ARRAY, None), r"no names were given; write ml.named\(array, \"batch embed\"\)"),

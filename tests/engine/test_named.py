@@ -79,12 +79,20 @@ def test_what_does_not_fit_is_told_all_at_once():
 
 
 def test_a_merged_axis_that_cannot_be_is_told_why():
-    with pytest.raises(
-        ml.DimError, match=r"`a\*b` is a=4 × b=\? and has size 6 at argument `x`: 4 does not divide 6\."
+    for text, told in (
+        ("(a=4 b)", r"`a\*b` is a=4 × b=\? and has size 6 at the array: 4 does not divide 6\."),
+        ("(a=4 b c)", r"`a\*b\*c` is a=4 × b=\? × c=\? and has size 6 at the array: 4 does not divide 6\."),
+        ("(a=2 b=4)", r"`a\*b` is a=2 × b=4 and has size 6 at the array: 2 × 4 is 8, not 6\."),
     ):
-        ml.trace(lambda x: x, ml.named(jnp.ones(6), "(a=4 b)"))
-    with pytest.raises(ml.DimError, match=r"`a\*b` is a=2 × b=4 and has size 6 at argument `x`: 2 × 4 is 8, not 6\."):
-        ml.trace(lambda x: x, ml.named(jnp.ones(6), "(a=2 b=4)"))
+        with pytest.raises(ml.DimError, match=rf"^named\(\) cannot be: {told}"):
+            ml.named(jnp.ones(6), text)
+    for other, told in (
+        ("a", r"`a\*b` is a=4 × b=\? and has size 6 at argument `x`: 4 does not divide 6\."),
+        ("(a=4 b=2)", r"`a\*b` is a=4 × b=2 and has size 6 at argument `x`: 4 × 2 is 8, not 6\."),
+    ):
+        given = ml.named(jnp.ones(6), "(a b)"), ml.named(jnp.ones(4 if other == "a" else 8), other)
+        with pytest.raises(ml.DimError, match=told):
+            ml.trace(lambda x, y: (x, y), *given)
 
 
 def test_names_that_are_no_text_are_told():

@@ -22,6 +22,7 @@ from jax import lax
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
+from ..dtypes import promoted
 from ..errors import DimError, shown
 from ..given import flag, numeric, several, whole_number
 from ..marks import mark_tag
@@ -67,7 +68,7 @@ def concat(parts: Sequence[Tensor], part: Dim | str | Sequence[Dim | str], dim: 
         dim: what the result calls it; its size is that of all the parts together.
 
     Returns:
-        The dims of the first tensor with `dim` for `part`.
+        The dims of the first tensor with `dim` for `part`, of the dtype that all have together.
 
     Raises:
         DimError: no parts, parts of different dims, or a size that is not their sum.
@@ -78,6 +79,8 @@ def concat(parts: Sequence[Tensor], part: Dim | str | Sequence[Dim | str], dim: 
     parts = several("concat", parts, "ml.concat((x, y), part, dim)")
     sized("concat", dim)
     arrays, first = [named.array_of("concat", x) for x in parts], parts[0].dims
+    if len({array.dtype for array in arrays}) > 1:
+        arrays = promoted("concat", arrays)
     along: list[Any] = list(part) if isinstance(part, tuple | list) else [part] * len(parts)
     if len(along) != len(parts):
         raise DimError(

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -25,7 +24,9 @@ from .. import axes
 from .. import tensor as named
 from ..axes import Dims
 from ..dims import Dim
-from ..errors import DimError
+from ..dtypes import promoted
+from ..errors import DimError, shown
+from ..given import is_whole
 
 _Operand = tuple[Any, Dims]
 
@@ -34,13 +35,15 @@ def dot(*operands: Any) -> Any:
     """Multiplies tensors and sums over the dims listed.
 
     Args:
-        operands: first the tensors, then the dims to sum over, or their names: `dot(x, w, Embed)`.
+        operands: first the tensors, then the dims to sum over, or their names: `dot(x, w, Embed)`. Numbers may stand
+            among the tensors.
 
     Returns:
         A tensor of all the dims that are not listed, in the order of their first appearance; a scalar if none is left.
 
     Raises:
-        DimError: no tensor, a tensor after a dim, a dim listed twice or that no tensor has, or one of two sizes.
+        DimError: no tensor, a tensor after a dim, the number of an axis for a dim, a dim listed twice or that no tensor
+            has, or one of two sizes.
 
     Example:
         scores = ml.dot(q, k, HeadSize)     # q: [batch, seq, heads, size], k: [batch, kv, heads, size]
@@ -67,6 +70,11 @@ def _sort_operands(operands: tuple[Any, ...]) -> tuple[list[Any], list[Dim | str
         raise DimError("dot was given a tensor after a dim; write dot(x, w, Embed): first the tensors, then the dims.")
     if not tensors:
         raise DimError("dot was given no tensor; write dot(x, w, Embed): first the tensors, then the dims.")
+    if not summed and is_whole(tensors[-1]) and not hasattr(tensors[-1], "shape"):
+        raise DimError(
+            f"dot was given {shown(tensors[-1])} last; axes have names, not positions. Name the dims to sum over,"
+            " dot(x, w, Embed); a number that multiplies stands in front, or is written x * 2."
+        )
     return tensors, summed
 
 
@@ -87,7 +95,7 @@ def _sum_lonely(operand: _Operand, others: list[_Operand], consumed: set[Dim]) -
 def _multiply(left: _Operand, right: _Operand, later: list[_Operand], consumed: set[Dim]) -> _Operand:
     """Multiplies two tensors, and sums the dims that are to go and that no later tensor has."""
     (a, a_dims), (b, b_dims) = left, right
-    a, b = _promote(a, b)
+    a, b = promoted("dot", (a, b))
     kept = {dim for _, has in later for dim in has}
     shared = tuple(dim for dim in a_dims if dim in b_dims)
     summed = tuple(dim for dim in shared if dim in consumed and dim not in kept)
@@ -100,12 +108,6 @@ def _multiply(left: _Operand, right: _Operand, later: list[_Operand], consumed: 
     contracting = _axes(a_dims, summed), _axes(b_dims, summed)
     riding = _axes(a_dims, batch), _axes(b_dims, batch)
     return lax.dot_general(a, b, (contracting, riding)), batch + a_free + b_free
-
-
-def _promote(a: Any, b: Any) -> tuple[jax.Array, jax.Array]:
-    """Brings both to the dtype that their product has."""
-    dtype = jnp.result_type(a, b)
-    return jnp.asarray(a, dtype), jnp.asarray(b, dtype)
 
 
 def _axes(dims: Dims, wanted: Dims) -> tuple[int, ...]:

@@ -37,6 +37,16 @@ def _unary(name: str, function: Callable[[Any], Any], summary: str) -> Callable[
     return apply
 
 
+def _of_floats(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Makes a function of floats alone take integers and booleans, as those of `jax.numpy` do."""
+
+    def apply(x: Any) -> Any:
+        floating = jnp.issubdtype(jnp.result_type(x), jnp.inexact)
+        return function(x if floating else lax.convert_element_type(x, float))
+
+    return apply
+
+
 abs = _unary("abs", jnp.abs, "Returns the magnitude of each element.")
 cos = _unary("cos", jnp.cos, "Returns the cosine of each element.")
 elu = _unary("elu", jax.nn.elu, "Returns each element where it is above 0, and exp(x) - 1 elsewhere.")
@@ -44,11 +54,11 @@ exp = _unary("exp", jnp.exp, "Returns e to the power of each element.")
 gelu = _unary("gelu", jax.nn.gelu, "Returns the Gaussian error linear unit of each element, by its tanh form.")
 log = _unary("log", jnp.log, "Returns the natural logarithm of each element.")
 relu = _unary("relu", jax.nn.relu, "Returns the larger of each element and 0.")
-rsqrt = _unary("rsqrt", lax.rsqrt, "Returns one over the square root of each element.")
+rsqrt = _unary("rsqrt", _of_floats(lax.rsqrt), "Returns one over the square root of each element.")
 selu = _unary("selu", jax.nn.selu, "Returns the scaled exponential linear unit of each element.")
-sigmoid = _unary("sigmoid", lax.logistic, "Returns 1 / (1 + exp(-x)) of each element.")
+sigmoid = _unary("sigmoid", _of_floats(lax.logistic), "Returns 1 / (1 + exp(-x)) of each element.")
 sign = _unary("sign", jnp.sign, "Returns -1, 0 or 1, the sign of each element.")
-silu = _unary("silu", lambda x: x * lax.logistic(x), "Returns x * sigmoid(x) of each element.")
+silu = _unary("silu", _of_floats(lambda x: x * lax.logistic(x)), "Returns x * sigmoid(x) of each element.")
 sin = _unary("sin", jnp.sin, "Returns the sine of each element.")
 softplus = _unary("softplus", jax.nn.softplus, "Returns log(1 + exp(x)) of each element, without overflow.")
 sqrt = _unary("sqrt", jnp.sqrt, "Returns the square root of each element.")

@@ -21,6 +21,7 @@ from jax import lax
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
+from ..dtypes import applied, short_name
 from ..errors import DimError, shown
 from ..given import known_dtype
 from ..tensor import Tensor
@@ -37,10 +38,18 @@ def arange(dim: Dim, dtype: Any = jnp.int32) -> Tensor:
         [dim].
 
     Raises:
-        DimError: `dim` is not a `Dim`.
+        DimError: `dim` is not a `Dim`, or the dtype does not hold all of its positions.
     """
     sized("arange", dim)
-    return named.result(lax.iota(dtype_of(dtype), dim.size), (dim,))
+    found = dtype_of(dtype)
+    if found == jnp.bool_:
+        raise DimError("arange was given the dtype bool, which does not count: leave it out, or give ml.i32, say.")
+    if jnp.issubdtype(found, jnp.integer) and dim.size - 1 > jnp.iinfo(found).max:
+        raise DimError(
+            f"arange was given {dim} and the dtype {found}, which counts to {jnp.iinfo(found).max:,}: give a larger one"
+            " (ml.i32, ml.u32), or floats."
+        )
+    return named.result(lax.iota(found, dim.size), (dim,))
 
 
 def one_hot(ids: Any, dim: Dim, dtype: Any = jnp.float32) -> Tensor:
@@ -60,6 +69,8 @@ def one_hot(ids: Any, dim: Dim, dtype: Any = jnp.float32) -> Tensor:
     sized("one_hot", dim)
     array, dims = _integers("one_hot", ids)
     wanted = axes.distinct("The result of one_hot", (*dims, dim))
+    if dim.size - 1 > jnp.iinfo(array.dtype).max:  # positions are counted in the dtype of the ids
+        array = lax.convert_element_type(array, jnp.int32)
     positions = lax.broadcasted_iota(array.dtype, axes.sizes(wanted), len(dims))
     spread = lax.broadcast_in_dim(array, axes.sizes(wanted), tuple(range(len(dims))))
     return named.result(lax.convert_element_type(lax.eq(spread, positions), dtype_of(dtype)), wanted)
@@ -111,11 +122,9 @@ def sized(what: str, dim: Any) -> None:
 def _integers(what: str, ids: Any) -> tuple[Any, axes.Dims]:
     """Returns the array and the dims of a tensor of integers, or of an integer."""
     array, dims = named.operand(what, ids)
-    array = jnp.asarray(array)
+    array = applied(what, jnp.asarray, (array,), (ids,))
     if not jnp.issubdtype(array.dtype, jnp.integer):
-        raise DimError(
-            f"{what} was given {named.short_name(array.dtype)}{axes.show(dims)} to count with; it takes integers."
-        )
+        raise DimError(f"{what} was given {short_name(array.dtype)}{axes.show(dims)} to count with; it takes integers.")
     return array, dims
 
 

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
+from ..dtypes import floats
 from ..errors import DimError, shown
 from ..given import number
 from ..tensor import Tensor
@@ -66,9 +67,10 @@ def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsil
         The dims and the dtype of `x`.
 
     Raises:
-        DimError: `x` has no such dim, or both dims and moments are given.
+        DimError: `x` has no such dim, is not of floats, or both dims and moments are given.
     """
     named.array_of("normalize", x)
+    floats("normalize", x)
     axes.find_all("normalize", x.dims, dims)
     if isinstance(number("normalize", "epsilon", epsilon), int | float) and epsilon < 0:
         raise DimError(f"normalize was given the epsilon {epsilon}; it must be 0 or more.")
@@ -79,7 +81,7 @@ def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsil
     mean, variance = _averages(x, dims) if moments is None else moments
     for name, moment in (("mean", mean), ("variance", variance)):
         named.operand(f"the {name} of normalize", moment)
-    return _in((_wide(x) - mean) * rsqrt(variance + epsilon), x.dtype)
+    return _in((_wide(x) - mean) * rsqrt(named.elementwise("normalize", jnp.add, variance, epsilon)), x.dtype)
 
 
 def _averages(x: Tensor, dims: tuple[Dim | str, ...]) -> Moments:

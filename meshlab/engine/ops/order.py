@@ -18,6 +18,7 @@ from jax import lax
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
+from ..dtypes import applied, numbers, ordered
 from ..errors import DimError
 from ..tensor import Tensor
 from .index import sized
@@ -34,10 +35,11 @@ def cumsum(x: Tensor, dim: Dim | str) -> Tensor:
         The dims of `x`.
 
     Raises:
-        DimError: `x` has no such dim.
+        DimError: `x` has no such dim, or no numbers.
     """
     array = named.array_of("cumsum", x)
     axis = axes.find("cumsum", x.dims, dim)
+    numbers("cumsum", x)
     return named.result(lax.cumsum(array, axis), x.dims)
 
 
@@ -56,7 +58,7 @@ def sort(x: Tensor, dim: Dim | str) -> Tensor:
     """
     array = named.array_of("sort", x)
     axis = axes.find("sort", x.dims, dim)
-    return named.result(lax.sort(array, dimension=axis), x.dims)
+    return named.result(applied("sort", lax.sort, (array,), (x,), dimension=axis), x.dims)
 
 
 def argmax(x: Tensor, dim: Dim | str) -> Any:
@@ -70,10 +72,11 @@ def argmax(x: Tensor, dim: Dim | str) -> Any:
         32-bit integers of the other dims of `x`.
 
     Raises:
-        DimError: `x` has no such dim.
+        DimError: `x` has no such dim, or is of complex numbers.
     """
     array = named.array_of("argmax", x)
     axis = axes.find("argmax", x.dims, dim)
+    ordered("argmax", x)
     return named.result(lax.argmax(array, axis, jnp.int32), axes.without(x.dims, [axis]))
 
 
@@ -89,10 +92,11 @@ def top_k(x: Tensor, dim: Dim | str, best: Dim) -> tuple[Tensor, Tensor]:
         The values, largest first, and their 32-bit positions: the dims of `x` with `best` for `dim`.
 
     Raises:
-        DimError: `x` has no such dim, or fewer elements along it than wanted.
+        DimError: `x` has no such dim, fewer elements along it than wanted, or is of complex numbers.
     """
     array = named.array_of("top_k", x)
     axis = axes.find("top_k", x.dims, dim)
+    ordered("top_k", x)
     sized("top_k", best)
     if best.size > x.shape[axis]:
         raise DimError(f"top_k was asked for {best} of {x.dims[axis]}; there are not so many.")

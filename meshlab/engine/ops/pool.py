@@ -23,6 +23,7 @@ from jax import lax
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
+from ..dtypes import numbers
 from ..errors import DimError
 from ..tensor import Tensor
 from .index import sized
@@ -51,7 +52,8 @@ def max_pool(
         The dims of `x`, with `out` for those that change.
 
     Raises:
-        DimError: `x` has no such dim, the window does not fit, or a new size has no name.
+        DimError: `x` has no such dim or no numbers, a window does not fit or lies in the padding alone, or a new size
+            has no name.
     """
     slid = _slid(x, window, Slide("max_pool", window if stride is None else stride, padding=padding, out=out))
     least = -jnp.inf if jnp.issubdtype(x.dtype, jnp.inexact) else jnp.iinfo(x.dtype).min
@@ -79,7 +81,8 @@ def mean_pool(
         The dims of `x`, with `out` for those that change.
 
     Raises:
-        DimError: `x` has no such dim, the window does not fit, or a new size has no name.
+        DimError: `x` has no such dim or no numbers, a window does not fit or lies in the padding alone, or a new size
+            has no name.
     """
     slid = _slid(x, window, Slide("mean_pool", window if stride is None else stride, padding=padding, out=out))
     total = _reduce("mean_pool", x, 0, lax.add, slid) * (1 / math.prod(s.span for s in slid if not any(s.padding)))
@@ -126,8 +129,16 @@ def _slid(x: Tensor, window: Sizes, slide: Slide) -> tuple[Window, ...]:
     named.array_of(slide.what, x)
     if not isinstance(window, Mapping) or not window:
         raise DimError(f"{slide.what} was given {window!r} for its windows; say their sizes: {{Height: 2, Width: 2}}.")
+    numbers(slide.what, x)
     found = axes.find_all(slide.what, x.dims, tuple(window))
-    return windows(slide, [(x.dims[axis], size) for axis, size in zip(found, window.values(), strict=True)])
+    slid = windows(slide, [(x.dims[axis], size) for axis, size in zip(found, window.values(), strict=True)])
+    for one in slid:
+        if one.padding[0] >= one.span or (one.out.size - 1) * one.stride - one.padding[0] >= one.dim.size:
+            raise DimError(
+                f"{slide.what} was asked to slide a window over {one.span} positions of {one.dim}, padded by"
+                f" {one.padding}: some windows would lie in the padding alone. Pad by less than the window."
+            )
+    return slid
 
 
 def _reduce(what: str, x: Tensor, start: Any, join: Callable[[Any, Any], Any], slid: tuple[Window, ...]) -> Tensor:

@@ -11,6 +11,7 @@ layout. Keys are JAX's own, to be split with `jax.random.split`; there is no sta
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import jax
@@ -20,6 +21,7 @@ from jax.core import Tracer
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
+from ..dtypes import floats
 from ..errors import DimError, shown
 from ..given import number
 from ..tensor import Tensor
@@ -40,7 +42,7 @@ def normal(key: Any, *dims: Dim, dtype: Any = jnp.float32) -> Any:
         [dims]; a scalar without any.
 
     Raises:
-        DimError: no key, or a dim without a size.
+        DimError: no key or several, or a dim without a size.
     """
     shape = _shape("normal", key, dims)
     return named.result(jax.random.normal(key, shape, _floating("normal", dtype)), dims)
@@ -60,14 +62,15 @@ def uniform(key: Any, *dims: Dim, low: float = 0.0, high: float = 1.0, dtype: An
         [dims]; a scalar without any.
 
     Raises:
-        DimError: no key, or a dim without a size.
+        DimError: no key or several, a dim without a size, or an interval that is not finite.
     """
     shape = _shape("uniform", key, dims)
     number("uniform", "low", low)
     number("uniform", "high", high)
-    if isinstance(low, int | float) and isinstance(high, int | float) and low > high:
-        raise DimError(f"uniform was given low={low} and high={high}; low must be below high.")
-    return named.result(jax.random.uniform(key, shape, _floating("uniform", dtype), low, high), dims)
+    found = _floating("uniform", dtype, jnp.floating)
+    if isinstance(low, numbers.Real) and isinstance(high, numbers.Real):
+        _interval(low, high, found)
+    return named.result(jax.random.uniform(key, shape, found, low, high), dims)
 
 
 def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
@@ -83,7 +86,7 @@ def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
         The dims of `x`.
 
     Raises:
-        DimError: no key, `x` has no such dim, or a rate that leaves nothing.
+        DimError: no key or several, `x` has no such dim, or a rate that leaves nothing.
     """
     _keyed("dropout", key)
     named.array_of("dropout", x)
@@ -106,19 +109,32 @@ def categorical(key: Any, logits: Tensor, classes: Dim | str) -> Any:
         32-bit integers of the other dims of `logits`.
 
     Raises:
-        DimError: no key, or `logits` has no such dim.
+        DimError: no key or several, or `logits` has no such dim or no floats.
     """
     _keyed("categorical", key)
     named.array_of("categorical", logits)
+    floats("categorical", logits, jnp.floating)
     axes.find("categorical", logits.dims, classes)
     noise = jax.random.gumbel(key, _shape("categorical", key, logits.dims), logits.dtype)
     return argmax(logits + named.result(noise, logits.dims), classes)
 
 
-def _floating(what: str, dtype: Any) -> Any:
+def _interval(low: Any, high: Any, dtype: Any):
+    """Refuses the ends of what is no interval, or one that is longer than any number."""
+    if low > high:
+        raise DimError(f"uniform was given low={shown(low)} and high={shown(high)}; low must be below high.")
+    most = float(jnp.finfo(dtype).max)
+    if not (-most <= low and high <= most and float(high) - float(low) <= most):
+        raise DimError(
+            f"uniform was given low={shown(low)} and high={shown(high)}; both must be finite, and no further apart than"
+            f" {dtype} holds: {most:.3g}."
+        )
+
+
+def _floating(what: str, dtype: Any, kind: Any = jnp.inexact) -> Any:
     """Returns a dtype of floats."""
     found = dtype_of(dtype)
-    if not jnp.issubdtype(found, jnp.inexact):
+    if not jnp.issubdtype(found, kind):
         raise DimError(f"{what} was given the dtype {found}; it draws floats: give ml.f32, for example.")
     return found
 
@@ -132,9 +148,16 @@ def _shape(what: str, key: Any, dims: tuple[Dim, ...]) -> tuple[int, ...]:
 
 
 def _keyed(what: str, key: Any):
-    """Refuses what is no key."""
-    dtype = getattr(key, "dtype", None)
+    """Refuses what is no key, or several."""
+    dtype, shape = getattr(key, "dtype", None), getattr(key, "shape", ())
+    new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     # Before keys had a dtype of their own they were arrays of two or four words.
-    is_key = dtype is not None and (jnp.issubdtype(dtype, jax.dtypes.prng_key) or dtype == jnp.uint32)
-    if not is_key or isinstance(key, Tensor):
+    old = dtype == jnp.uint32 and not isinstance(key, Tensor) and shape[-1:] in ((2,), (4,))
+    if (new and shape) or (old and len(shape) > 1):
+        raise DimError(
+            f"{what} was given keys of shape {tuple(shape if new else shape[:-1])}, and draws with one. Name their"
+            f' axis, keys = ml.tensor(keys, "draw"), and draw with each of them: '
+            f'ml.vmap(lambda key: ml.{what}(key, …), "draw")(keys).'
+        )
+    if not (new or old):
         raise DimError(f"{what} was given {shown(key)} for a key; the first argument is a key, jax.random.key(0).")

@@ -19,6 +19,7 @@ from jax import lax
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
+from ..dtypes import numbers, short_name
 from ..errors import DimError
 from ..tensor import Tensor
 from .arrange import stop_gradient
@@ -36,9 +37,10 @@ def softmax(x: Tensor, *dims: Dim | str) -> Tensor:
         The dims of `x`.
 
     Raises:
-        DimError: `x` has no such dim.
+        DimError: `x` has no such dim, or no numbers.
     """
     named.array_of("softmax", x)
+    numbers("softmax", x)
     axes.find_all("softmax", x.dims, dims)
     weights = exp(x - stop_gradient(x).max(*dims))
     return weights / weights.sum(*dims)
@@ -55,9 +57,10 @@ def log_softmax(x: Tensor, *dims: Dim | str) -> Tensor:
         The dims of `x`.
 
     Raises:
-        DimError: `x` has no such dim.
+        DimError: `x` has no such dim, or no numbers.
     """
     named.array_of("log_softmax", x)
+    numbers("log_softmax", x)
     axes.find_all("log_softmax", x.dims, dims)
     shifted = x - stop_gradient(x).max(*dims)
     return shifted - log(exp(shifted).sum(*dims))
@@ -74,9 +77,10 @@ def logsumexp(x: Tensor, *dims: Dim | str) -> Any:
         The other dims of `x`.
 
     Raises:
-        DimError: `x` has no such dim.
+        DimError: `x` has no such dim, or no numbers.
     """
     named.array_of("logsumexp", x)
+    numbers("logsumexp", x)
     axes.find_all("logsumexp", x.dims, dims)
     largest = stop_gradient(x).max(*dims)
     return largest + log(exp(x - largest).sum(*dims))
@@ -97,12 +101,14 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
         The dims of `logits` without `classes`.
 
     Raises:
-        DimError: `logits` has no such dim, `labels` has it or a dim that `logits` lacks, or holds no integers.
+        DimError: `logits` has no such dim or no numbers, `labels` has it or a dim that `logits` lacks, or holds no
+            integers.
 
     Example:
         loss = ml.cross_entropy(logits, labels, Classes).mean()
     """
     named.array_of("cross_entropy", logits)
+    numbers("cross_entropy", logits)
     axis = axes.find("cross_entropy", logits.dims, classes)
     classes = logits.dims[axis]
     label_array, label_dims = named.operand("cross_entropy", labels)
@@ -115,7 +121,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
     dtype = jnp.result_type(label_array)
     if not jnp.issubdtype(dtype, jnp.integer):
         raise DimError(
-            f"cross_entropy was given labels of {named.short_name(dtype)}{axes.show(label_dims)}; "
+            f"cross_entropy was given labels of {short_name(dtype)}{axes.show(label_dims)}; "
             "they are integers, the position of the right class."
         )
     position = named.result(lax.broadcasted_iota(jnp.int32, logits.shape, axis), logits.dims)

@@ -24,6 +24,7 @@ from jax import lax
 from .. import axes
 from .. import tensor as named
 from ..dims import Dim
+from ..dtypes import applied, holding, promoted
 from ..errors import DimError
 from ..given import number, several, whole_number
 from ..tensor import Tensor
@@ -75,7 +76,7 @@ def pad(x: Tensor, dim: Dim | str, padded: Dim, *, before: int = 0, value: Any =
         The dims of `x` with `padded` for `dim`.
 
     Raises:
-        DimError: `x` has no such dim, or it does not fit.
+        DimError: `x` has no such dim, it does not fit, or the dtype of `x` does not hold the value.
     """
     array = named.array_of("pad", x)
     axis = axes.find("pad", x.dims, dim)
@@ -84,9 +85,10 @@ def pad(x: Tensor, dim: Dim | str, padded: Dim, *, before: int = 0, value: Any =
     behind = padded.size - x.shape[axis] - before
     if behind < 0:
         raise DimError(f"pad was asked to make {padded} of {x.dims[axis]} with {before} positions before it: too few.")
-    number("pad", "value", value)
+    holding("pad", "value", number("pad", "value", value), x.dtype)
     config = [(before, behind, 0) if place == axis else (0, 0, 0) for place in range(len(x.dims))]
-    longer = lax.pad(jnp.asarray(array), jnp.asarray(value, x.dtype), config)
+    filling = applied("pad", jnp.asarray, (value, x.dtype), (x,))
+    longer = lax.pad(jnp.asarray(array), filling, config)
     return resized("pad", longer, x.dims, (*x.dims[:axis], padded, *x.dims[axis + 1 :]))
 
 
@@ -116,8 +118,8 @@ def stack(parts: Sequence[Any], dim: Dim | str) -> Tensor:
     if made.size != len(parts):
         raise DimError(f"stack was asked to make {made} of {len(parts)} tensors; the size is how many there are.")
     wanted = axes.distinct("The result of stack", (made, *dims))
-    dtype = jnp.result_type(*(array for array, _ in operands))
-    arrays = [named.expand(jnp.asarray(array, dtype), has, dims) for array, has in operands]
+    alike = promoted("stack", [array for array, _ in operands])
+    arrays = [named.expand(array, has, dims) for array, (_, has) in zip(alike, operands, strict=True)]
     return named.result(lax.concatenate([lax.expand_dims(array, (0,)) for array in arrays], 0), wanted)
 
 
