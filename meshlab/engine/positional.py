@@ -7,7 +7,7 @@ x.T         A tensor's axes have names, and no positions: `.T` is not needed: â€
 from __future__ import annotations
 
 from . import axes
-from .errors import DimError
+from .errors import DimError, brief
 
 
 class TensorAttributeError(DimError, AttributeError):
@@ -63,7 +63,8 @@ class Positional:
         # What arrays have and tensors do not; JAX and Python ask for names of their own, which are none of the user's.
         if name in _INSTEAD:
             raise TensorAttributeError(f"A tensor's axes have names, and no positions: `.{name}` is {_INSTEAD[name]}.")
-        raise AttributeError(f"A tensor has no attribute `{name}`; its array, without names, is `.array`.", name=name)
+        told = brief(f"A tensor has no attribute `{name}`; its array, without names, is `.array`.")
+        raise AttributeError(told, name=name)
 
     def __bool__(self):
         raise DimError(

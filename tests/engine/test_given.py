@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from meshlab.engine import given
-from meshlab.engine.errors import numbered, shown
+from meshlab.engine.errors import brief, numbered, shown
 from tests.given import ARRAY, MESH, PARAMS, PROGRAM, Batch, Embed, X, gone, ml, refused, step
 
 OTHER = ml.trace(lambda y: y * 2, ml.f32[ml.Dim("heads", 4)])
@@ -207,6 +207,43 @@ def test_what_was_given_is_told_in_one_short_line():
     assert shown(X) == "a tensor of [batch=8, embed=16]"
     assert shown(Unprintable()) == "a Unprintable"
     assert numbered(["a", "b", "c"], 2) == "  1. a\n  2. b\n  … and 1 more"
+
+
+LONG, SPACED = "z" * 100_000, "a b" * 50_000
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: ml.mesh(LONG, data=2), r"no machine `z{119} …`\."),
+        (lambda: ml.mesh("v5e:" + "4x" * 50_000, data=2), r"in `v5e:[4x]+ …` is no slice's shape"),
+        (lambda: ml.mesh(**{SPACED: 3}), r"named 'a ba.* Write `a_ba.* …`"),
+        (lambda: ml.Dim(SPACED, 3), r"Write `a_ba.* …`"),
+        (lambda: ml.hardware(list(range(100_000))), r"no machine `\[0, 1, .* …`"),
+        (lambda: PROGRAM.find(SPACED), r"no value at `a ba.* …`\. Its places"),
+        (lambda: PROGRAM.rename({LONG: SPACED}), r"`z{119} …` is no name .* `a ba.* …`: a name is ASCII"),
+        (lambda: PROGRAM.plan(MESH, {LONG: {SPACED: "data"}}), r"At `z{119} …`: `a ba"),
+        (lambda: PROGRAM.plan(MESH, {"batch": LONG}), r"no axis `z{119} …`"),
+        (lambda: ml.trace(step, PARAMS, X, carry={SPACED: 0}), r"`a ba.* …` is no argument"),
+        (lambda: ml.dot(X, LONG), r"dim `z{119} …` of \[batch=8, embed=16\]"),
+        (lambda: ml.named(ARRAY, {LONG: "a b"}), r"`z{119} …` matches no path"),
+        (lambda: ml.mesh(**{f"k{i}": 0 for i in range(50_000)}), r"characters are left out here.*`k49999` was given"),
+    ],
+)
+def test_what_is_long_is_told_shortly(call, told):
+    with pytest.raises(ml.MeshlabError, match=f"(?s){told}") as caught:
+        call()
+    assert len(str(caught.value)) < 10_100
+
+
+def test_what_is_shortened_is_names_alone():
+    path = "/home/" + "folder/" * 30 + "file.toml"
+    good = f"There's no {path}: `{'x' * 298}` isn't it. {'Prose goes on, and so does it. ' * 30}\n| a | b |\n'c'" * 3
+    assert brief(good) == good
+    assert brief(brief(f"`{LONG}`, '{SPACED}'")) == brief(f"`{LONG}`, '{SPACED}'")
+    assert brief(f'"{LONG}') == f'"{"z" * 120} …'
+    assert ml.MeshlabError().args == ()
+    refused(lambda: getattr(X, LONG), AttributeError, "no attribute `z{119} …`; its array")
 
 
 # What was taken in silence, and what was told in words that were of no help
