@@ -218,12 +218,16 @@ def _array(leaf: Any, program: Program, argument: Argument, template: Any) -> tu
         return array, f"`{place}` is deleted: an earlier call took its memory (donate=True). Give what it returned"
     if problem := _other_dims(leaf, program, argument, template):
         return array, problem
+    if array.dtype != dtype and _is_key(dtype) and not _is_key(array.dtype):
+        return array, f"`{place}` is {shown(array)}, and no typed key: give {_key_of(shape)}"
     if tuple(array.shape) != shape:
         return array, f"`{place}` has shape {tuple(array.shape)}, where {shape} was traced"
     if array.dtype != dtype:
         if isinstance(array, np.ndarray) and _casts(array.dtype, dtype, is_number):
-            lost = _out_of_range(array, dtype)
-            return array.astype(dtype), f"`{place}` holds {lost:,}, which {dtype} cannot hold" if lost else None
+            with np.errstate(over="ignore"):  # said below, in words
+                cast = array.astype(dtype)
+            lost = _out_of_range(array, cast)
+            return cast, f"`{place}` holds {lost:,}, which {dtype} cannot hold" if lost is not None else None
         return array, f"`{place}` has dtype {array.dtype}, where {dtype} was traced"
     return array, None
 
@@ -242,13 +246,27 @@ def _casts(given: Any, dtype: Any, is_number: bool) -> bool:
     return (is_number or alike) and np.can_cast(given, np.dtype(dtype), "same_kind")
 
 
-def _out_of_range(array: np.ndarray, dtype: Any) -> int | None:
-    """An integer that would come out as another one."""
-    if not array.size or not jnp.issubdtype(array.dtype, jnp.integer) or not jnp.issubdtype(dtype, jnp.integer):
+def _out_of_range(array: np.ndarray, cast: np.ndarray) -> Any:
+    """An integer that came out as another one, or a number that came out infinite, in a narrower dtype; or None."""
+    if not array.size or np.can_cast(array.dtype, cast.dtype, "safe"):
+        return None
+    if jnp.issubdtype(cast.dtype, jnp.inexact):
+        lost = None if np.isfinite(cast).all() else array[np.isfinite(array) & ~np.isfinite(cast)]
+        return lost[0].item() if lost is not None and lost.size else None
+    if not jnp.issubdtype(array.dtype, jnp.integer):
         return None
     most, least = int(array.max()), int(array.min())
-    info = jnp.iinfo(dtype)
+    info = jnp.iinfo(cast.dtype)
     return most if most > info.max else least if least < info.min else None
+
+
+def _is_key(dtype: Any) -> bool:
+    return jnp.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def _key_of(shape: tuple[int, ...]) -> str:
+    """How keys of a shape are written."""
+    return f"jax.random.split(jax.random.key(0), {shape})" if shape else "jax.random.key(0)"
 
 
 def _other_dims(leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:
