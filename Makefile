@@ -80,7 +80,7 @@ compilers: $(VENV)/.dev $(VENV)/.compilers ## What TPU and GPU compilers make of
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.substitutes --compile --write docs/accuracy.md
 	@MESHLAB_COMPILERS=$(VENV)/compilers $(BIN)/python -m benchmarks.peaks --compile --write docs/accuracy.md
 
-busy: system $(VENV)/.compilers ## All tests beside eight busy processes, which take most of the time
+busy: js system $(VENV)/.compilers ## All tests beside eight busy processes, which take most of the time
 	@sh scripts/busy.sh 8 $(PYTEST) -n $(WORKERS) --dist loadgroup $(TESTS)
 
 bench: system ## Benchmarks: trace, plan, re-plan, drop to redrawn chart

@@ -281,8 +281,8 @@ def hardware(name: str | Hardware) -> Hardware:
     found = _spellings().get(str(name).lower())
     if found is None:
         raise HardwareError(
-            f"There is no machine `{name}`.{closest(str(name).lower(), _spellings())} There are {listed(machines)};"
-            " one's own is made by ml.Hardware.of(...)."
+            f"There is no machine `{name}`.{closest(str(name).lower(), (*_spellings(), 'attached'))} There are"
+            f" {listed(machines)}; in ml.mesh `attached` is what is here, and one's own is made by ml.Hardware.of(...)."
         )
     return machines[found]
 

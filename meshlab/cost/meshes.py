@@ -15,12 +15,12 @@ import numbers
 import operator
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..engine.errors import MeshError, listed, shown
+from ..engine.errors import MeshError, MeshlabError, listed, numbered, shown
 from ..engine.given import is_whole
 from ..engine.mesh import Mesh
 from ..engine.plan import Plan
@@ -55,18 +55,41 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int) -> Mesh:
         >>> mesh("v5e:4x4", data=4, model=4)
         mesh(data=4, model=4) on Google TPU v5e, 4x4
     """
-    if unnamed or not (axes or on is None or isinstance(on, str | Hardware)):
-        raise MeshError(_unnamed(on, unnamed))
-    if isinstance(on, str) and "=" in on:
+    is_machine = isinstance(on, str | Hardware)
+    if not unnamed and isinstance(on, str) and "=" in on:
         raise MeshError(
-            f"ml.mesh() was given {on!r}; axes are keywords, and no text: ml.mesh({on.replace(' ', ', ')})."
+            f"ml.mesh() was given {shown(on)}; axes are keywords, and no text: ml.mesh({on.replace(' ', ', ')})."
         )
-    if isinstance(on, str | Hardware) and not axes and (size := _slice_size(on)) > 1:
+    refusals: list[MeshlabError] = []
+    if unnamed or not (axes or on is None or is_machine):
+        refusals.append(MeshError(_unnamed(on, unnamed)))
+    made = _tried(refusals, lambda: Mesh(tuple(axes.items())))
+    if axes or is_machine:
+        _tried(refusals, lambda: _known_machine(on))
+    if len(refusals) > 1:
+        raise type(refusals[0])(f"ml.mesh() was given several things that cannot be:\n{numbered(refusals)}")
+    if refusals:
+        raise refusals[0]
+    if is_machine and not axes and (size := _slice_size(on)) > 1:
         raise MeshError(
             f"ml.mesh() was given {shown(str(on))} and no axes; name them: ml.mesh({shown(on)}, data={size})."
         )
-    made = Mesh(tuple(axes.items()))
     return made if on is None else Mesh(made.shape, laid(on, made))
+
+
+def _tried(refusals: list[MeshlabError], make: Callable[[], Any]) -> Any:
+    """What is made, or None where it is refused; takes note of that."""
+    try:
+        return make()
+    except MeshlabError as refusal:
+        refusals.append(refusal)
+        return None
+
+
+def _known_machine(on: Any):
+    """Refuses a machine that is not known, or a slice that is none; the attached devices are not asked for."""
+    if on is not None and not isinstance(on, Hardware) and (name := slice_of(on)[0]) != ATTACHED:
+        hardware(name)
 
 
 def _slice_size(on: Any) -> int:
@@ -100,7 +123,8 @@ def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
         mesh: the mesh.
         on: the machine, as in `mesh`; None for that on which the mesh lies.
         along: for mesh axes, the axis of the slice on which they are to lie, or several, major first (`model=0`,
-            `data=(1, 2)`); behind switches "inside" a node or "across" nodes. All others are derived.
+            `data=(1, 2)`); behind switches "inside" a node, wholly, or "across" nodes, over as many as there are for
+            it. All others are derived.
 
     Raises:
         HardwareError: what is given is no mesh or lies on no machine, there is no such machine or slice, or the mesh
@@ -210,9 +234,10 @@ def slice_of(on: Any) -> tuple[str, tuple[int, ...] | None, int]:
         return name, None, 1
     found = _SHAPE.match(text)
     if found is None:
+        long = " A number in it has more than nine digits." if re.search("[0-9]{10}", text) else ""
         raise HardwareError(
-            f"`{text}` in `{on}` is no slice's shape. Write sizes with an x between them, and several slices ahead of"
-            " it: `v5e:4x4`, `v5e:2*16x16`, `h100:4x8`."
+            f"`{text}` in `{on}` is no slice's shape.{long} Write sizes with an x between them, and several slices"
+            " ahead of it: `v5e:4x4`, `v5e:2*16x16`, `h100:4x8`."
         )
     count, sizes = found.groups()
     return name, tuple(map(int, sizes.split("x"))), int(count or 1)

@@ -231,7 +231,7 @@ def place(
         mesh: the mesh.
         count: how many slices there are.
         wishes: for mesh axes that are to lie otherwise than derived: the axis of the slice, or several, major first;
-            behind switches "inside" a node or "across" nodes.
+            behind switches "inside" a node or "across" nodes, over as many as there are for it.
 
     Raises:
         HardwareError: there is no such slice, the mesh does not fit it, or a wish cannot be had.
@@ -289,8 +289,23 @@ def _over_nodes(domain: int, mesh: Mesh, wishes: Mapping[str, Wish]) -> dict[str
                 f" behind it leave of one, {room} devices. Give the axes sizes that divide a node, those inside last."
             )
         found[name] = Nodes(inside, size // inside)
+        _check_nodes(name, wishes.get(name), found[name], domain)
         room //= inside
     return {name: found[name] for name, _ in mesh.shape}
+
+
+def _check_nodes(name: str, wish: Wish | None, part: Nodes, domain: int):
+    """Refuses what was to lie inside a node and does not fit there, or across nodes and lies in one."""
+    size, told = part.inside * part.nodes, None
+    if wish == INSIDE and part.nodes > 1:
+        told = f'"{INSIDE}" a node, and one of {domain} has room for {part.inside} of it'
+    elif wish == ACROSS and part.nodes == 1 < size:
+        told = f'"{ACROSS}" nodes, and one node of {domain} is all that is left for it'
+    if told:
+        raise HardwareError(
+            f"This mesh cannot lie so: `{name}` of {size:,} was to lie {told}. Leave that out, or give the mesh other"
+            " sizes or nodes."
+        )
 
 
 def _over_slices(mesh: Mesh, count: int) -> dict[str, int]:

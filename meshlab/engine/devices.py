@@ -57,7 +57,7 @@ def simulate(n: int = 8) -> None:
         >>> len(jax.devices("cpu")) >= 8
         True
     """
-    count = _check_limit(_check_count(n), "ml.simulate")
+    count = _check_limit(_check_count(n, "ml.simulate"), "ml.simulate")
     jax.config.update("jax_platforms", "cpu")
     if _started():
         if len(_cpu_devices()) >= count:
@@ -82,7 +82,7 @@ def devices(n: int) -> list[Any]:
     Raises:
         MeshError: `n` is not a positive integer, or more than 64 and not attached.
     """
-    count = _check_count(n)
+    count = _check_count(n, "devices()")
     if not _started() and count <= LIMIT:
         # Whatever else is attached, the CPU back end that starts now will have enough devices.
         jax.config.update("jax_num_cpu_devices", max(count, _configured()))
@@ -138,9 +138,12 @@ def compiler_options(platform: str) -> dict[str, Any]:
     }
 
 
-def _check_count(n: int) -> int:
+def _check_count(n: int, asking: str) -> int:
     if not is_whole(n) or operator.index(n) < 1:
-        raise MeshError(f"A number of devices was expected, an integer of at least 1; got {shown(n)}.")
+        raise MeshError(
+            f"{asking} was given {shown(n)} for a number of devices; it must be an integer of at least 1, and at most"
+            f" {LIMIT} are simulated: ml.simulate(8)."
+        )
     return operator.index(n)
 
 

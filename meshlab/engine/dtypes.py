@@ -96,9 +96,19 @@ def holding(what: str, name: str, value: Any, dtype: Any) -> None:
         )
 
 
-def beyond(array: np.ndarray, dtype: Any) -> int | None:
-    """Returns an integer of an array that another dtype would make another one of; None where there is none."""
-    if not array.size or not jnp.issubdtype(array.dtype, jnp.integer) or not jnp.issubdtype(dtype, jnp.integer):
+def beyond(array: np.ndarray, dtype: Any) -> Any:
+    """Returns a number that another dtype would make another one of: a large integer, or one that becomes infinite.
+
+    None where there is none.
+    """
+    if not array.size or np.can_cast(array.dtype, dtype, "safe"):
+        return None
+    if jnp.issubdtype(dtype, jnp.inexact):
+        with np.errstate(over="ignore"):
+            infinite = ~np.isfinite(array.astype(dtype))
+        lost = array[np.isfinite(array) & infinite] if infinite.any() else None
+        return None if lost is None or not lost.size else lost[0].item()
+    if not jnp.issubdtype(array.dtype, jnp.integer):
         return None
     most, least = int(array.max()), int(array.min())
     info = jnp.iinfo(dtype)

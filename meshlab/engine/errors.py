@@ -2,21 +2,32 @@
 
 One base, so that `except meshlab.MeshlabError` catches everything that meshlab refuses; it is a `ValueError`, since
 each of them says that something that was handed in cannot be used as it is. A message says what was asked, what was
-found, where, and what to do; `closest` finds the name that was probably meant.
+found, where, and what to do; `closest` finds the name that was probably meant. However long what was handed in is, a
+message stays readable: `brief` shortens every one of them.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 # A name is compared with known ones as far as here, and a thing that was given is told as far as there.
 _COMPARED, _SHOWN = 200, 120
+# No path, place or line of code is longer than the first of these, and no message with all its problems than the
+# second, of which the beginning and the end are kept.
+_LONG, _MESSAGE, _END = 300, 10_000, 1_000
+# What stands in backquotes or quotes on one line, or without a space; an apostrophe is no quote, and neither is the
+# beginning of a text that was shortened before.
+_PIECE = re.compile(r"`[^`\n]*`|(?<!\w)'[^'\n…]*'(?!\w)|(?<!\w)\"[^\"\n…]*\"(?!\w)|[^\s`'\"]+")
 
 
 class MeshlabError(ValueError):
     """Base of every error that meshlab raises on purpose."""
+
+    def __init__(self, *told: Any):
+        super().__init__(*(brief(text) if isinstance(text, str) else text for text in told))
 
 
 class DimError(MeshlabError):
@@ -49,6 +60,29 @@ class LayoutError(MeshlabError):
     def __init__(self, message: str, problems: tuple = ()):
         super().__init__(message)
         self.problems = problems
+
+
+def brief(message: str) -> str:
+    """Returns a message with what is too long in it shortened: names, texts, and the whole where there is no end to it.
+
+    Example:
+        >>> brief("There is no dim `" + "a" * 1_000 + "`.") == "There is no dim `" + "a" * 119 + " …`."
+        True
+    """
+    if len(message) <= _LONG:
+        return message
+    short = _PIECE.sub(_brief_piece, message)
+    if len(short) <= _MESSAGE:
+        return short
+    left = len(short) - _MESSAGE
+    return f"{short[: _MESSAGE - _END]} … ({left:,} characters are left out here) … {short[-_END:]}"
+
+
+def _brief_piece(found: re.Match[str]) -> str:
+    piece = found[0]
+    if len(piece) <= _LONG:
+        return piece
+    return f"{piece[:_SHOWN]} …" + (piece[0] if piece[0] in "`'\"" else "")
 
 
 def closest(name: Any, known: Iterable[str]) -> str:

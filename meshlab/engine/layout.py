@@ -18,12 +18,14 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from .dims import Dim, is_name
 from .errors import LayoutError, shown
+from .given import is_whole
 from .spec import Axes
 
 Rules = tuple[tuple[str, Axes], ...]
@@ -31,6 +33,7 @@ Rules = tuple[tuple[str, Axes], ...]
 _SEPARATORS = re.compile(r"[\s,;]+")
 # So many problems of one text are told.
 _MOST = 20
+_MAKE = 'Make layouts with ml.Layout.of({"batch": "data"}).'
 _HELP = 'Write "batch:data hidden:model", "vocab:data+model" for several axes, or a dict.'
 
 
@@ -46,7 +49,7 @@ class Layout:
             that are plain.
 
     Raises:
-        LayoutError: the rules are no such pairs.
+        LayoutError: these are no such pairs, names and sizes, or a dim stands twice.
     """
 
     dim_rules: Rules = ()
@@ -59,7 +62,18 @@ class Layout:
         pairs = isinstance(places, tuple) and all(_is_pair(p) and isinstance(p[0], str) for p in places)
         if not _are_rules(self.dim_rules) or not pairs or not all(_are_rules(rules) for _, rules in places):
             given = f"dim_rules={shown(self.dim_rules)} and place_rules={shown(places)}"
-            raise LayoutError(f'Layout was given {given}. Make layouts with ml.Layout.of({{"batch": "data"}}). {_HELP}')
+            raise LayoutError(f"Layout was given {given}. {_MAKE} {_HELP}")
+        if not _are_names(self.whole) or not _are_sizes(self.sizes):
+            given = f"whole={shown(self.whole)} and sizes={shown(self.sizes)}"
+            raise LayoutError(
+                f"Layout was given {given}; they are names of dims, and (place, dim, size) of each: they come of"
+                f" Layout.of. {_MAKE}"
+            )
+        twice = _twice([dim.removesuffix("?") for dim, _ in self.dim_rules])
+        twice += [
+            f"at `{glob}`, {told}" for glob, rules in places for told in _twice([d.removesuffix("?") for d, _ in rules])
+        ]
+        _refuse("Layout was given rules that cannot be", twice)
 
     @staticmethod
     def of(given: LayoutLike) -> Layout:
@@ -161,6 +175,29 @@ def _read_string(text: str) -> list[tuple[str, Any]]:
     return pairs
 
 
+def _are_names(whole: Any) -> bool:
+    return isinstance(whole, tuple | list) and all(isinstance(name, str) for name in whole)
+
+
+def _are_sizes(sizes: Any) -> bool:
+    """Whether something is (place, dim, size) triples."""
+    return isinstance(sizes, tuple | list) and all(
+        isinstance(size, tuple | list) and len(size) == 3 and _are_names(size[:2]) and is_whole(size[2])
+        for size in sizes
+    )
+
+
+def _twice(dims: list[str]) -> list[str]:
+    """Says of dims that stand twice how one on several axes is written."""
+    if len(set(dims)) == len(dims):
+        return []
+    return [_stands_twice(dim, dim) for dim, count in Counter(dims).items() if count > 1]
+
+
+def _stands_twice(told: str, dim: str) -> str:
+    return f"`{told}` stands twice; a dim on several axes is written `{dim}:data+model`"
+
+
 class _Reading:
     """What is found while rules are read, at one place or plain.
 
@@ -186,9 +223,7 @@ class _Reading:
             self.problems.append(f"{where}{shown(dim)} is {'not a dim' if self.place else 'neither a dim nor a place'}")
             return
         if name.removesuffix("?") in self._names:
-            self.problems.append(
-                f"{where}`{name}` stands twice; a dim on several axes is written `{name.removesuffix('?')}:data+model`"
-            )
+            self.problems.append(where + _stands_twice(name, name.removesuffix("?")))
             return
         self._names.add(name.removesuffix("?"))
         if isinstance(dim, Dim):

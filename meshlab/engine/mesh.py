@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import operator
+from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -33,7 +34,8 @@ class Mesh:
         on: how the mesh lies on a machine, for whoever predicts times; None where no machine is meant.
 
     Raises:
-        MeshError: an axis has no usable name or size, or a name stands twice.
+        MeshError: an axis has no usable name or size, or a name stands twice; or `on` says of no machine how the mesh
+            lies there.
     """
 
     shape: tuple[tuple[str, int], ...]
@@ -56,10 +58,14 @@ class Mesh:
                 problems.append(f"axis `{name}` was given the size {shown(size)}; a size is an integer, at least 1")
         if not problems and math.prod(operator.index(size) for _, size in self.shape) > _MOST:
             problems.append(f"it would have more than {_MOST:,} devices")
-        names = [name for name, _ in self.shape if isinstance(name, str)]
-        problems += [f"axis `{n}` stands twice" for n in dict.fromkeys(names) if names.count(n) > 1]
+        names = Counter(name for name, _ in self.shape if isinstance(name, str))
+        problems += [f"axis `{name}` stands twice" for name, count in names.items() if count > 1]
+        write = "data=2, model=4" if problems or not self.shape else ", ".join(f"{n}={size}" for n, size in self.shape)
+        if self.on is not None and not hasattr(self.on, "hardware"):
+            problems.append(f"it was given on={shown(self.on)}, which does not say how it lies on a machine")
+            write = f"{shown(self.on if isinstance(self.on, str) else 'v5e')}, {write}"
         if problems:
-            raise MeshError("This mesh cannot be: " + "; ".join(problems) + ". Write ml.mesh(data=2, model=4).")
+            raise MeshError("This mesh cannot be: " + "; ".join(problems) + f". Write ml.mesh({write}).")
         object.__setattr__(self, "shape", tuple((n, operator.index(s)) for n, s in self.shape))
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import axes
-from .errors import DimError, shown
+from .errors import DimError, brief, shown
 
 
 class TensorAttributeError(DimError, AttributeError):
@@ -66,7 +66,8 @@ class Positional:
         # What arrays have and tensors do not; JAX and Python ask for names of their own, which are none of the user's.
         if name in _INSTEAD:
             raise TensorAttributeError(f"A tensor's axes have names, and no positions: `.{name}` is {_INSTEAD[name]}.")
-        raise AttributeError(f"A tensor has no attribute `{name}`; its array, without names, is `.array`.", name=name)
+        told = brief(f"A tensor has no attribute `{name}`; its array, without names, is `.array`.")
+        raise AttributeError(told, name=name)
 
     def __bool__(self):
         raise DimError(

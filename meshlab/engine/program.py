@@ -143,11 +143,7 @@ class Program:
         Raises:
             MeshlabError: there is no such number.
         """
-        if not is_whole(number) or not 0 <= number < len(self.code.shapes):
-            raise MeshlabError(
-                f"There is no value {shown(number)}: they are numbered 0 to {len(self.code.shapes) - 1}. By its place"
-                " a value is program.place('out'), say."
-            )
+        self._check_number(number)
         place = self.stored_at.get(number)
         outer = self.outermost(number)
         maker = self.makers.get(outer)
@@ -159,6 +155,14 @@ class Program:
         return Value(
             number, self.names[number], code.shapes[number], code.dtypes[number], maker and maker.source, label, place
         )
+
+    def _check_number(self, number: Any):
+        if not is_whole(number) or not 0 <= number < len(self.code.shapes):
+            place = next(iter(self.places_values), "out")
+            raise MeshlabError(
+                f"There is no value {shown(number)}: they are numbered 0 to {len(self.code.shapes) - 1}. By its place"
+                f" a value is program.place('{place}'), say."
+            )
 
     def outermost(self, number: int) -> int:
         """For what comes into a block, the value outside that it is (a slice of); any other value itself."""
@@ -299,7 +303,13 @@ class Program:
         return self.majors[name][0] if name in self.majors else None
 
     def dims_of(self, value: int) -> tuple[str | None, ...]:
-        """The user's dim whose split each axis of a value bears."""
+        """The user's dim whose split each axis of a value bears.
+
+        Raises:
+            MeshlabError: there is no such value.
+        """
+        if type(value) is not int or not 0 <= value < len(self.names):
+            self._check_number(value)
         return tuple(self.dim_of(name) for name in self.names[value])
 
     def rename(self, names: Mapping[str, str] | None = None, **keywords: str) -> Program:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -103,15 +103,26 @@ def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
     return f"`{name}` could not be traced: {raised}{where}{fix}"
 
 
-def admitted(fn: Callable, names: Sequence[str], replaced: dict[str, int | None]) -> Callable:
+class Change(NamedTuple):
+    """What a function did at a place of its arguments.
+
+    Attributes:
+        number: of the leaf that was there; None where there was none.
+        gone: whether it was taken out, and nothing put in its place.
+    """
+
+    number: int | None
+    gone: bool = False
+
+
+def admitted(fn: Callable, names: Sequence[str], changes: dict[str, Change]) -> Callable:
     """The same function, that refuses to return what is no array.
 
     Args:
         fn: the function.
         names: of its parameters.
-        replaced: is filled with the places at which its arguments hold another array in the end, each with the number
-            of the leaf that it held, if there was one. The function returns these arrays as well, behind its results:
-            `refuse_lost` judges them.
+        changes: is filled with the places at which its arguments hold another array in the end, or none. The function
+            returns these arrays, and what was taken out, as well, behind its results: `refuse_lost` judges them.
     """
 
     @functools.wraps(fn)
@@ -124,15 +135,7 @@ def admitted(fn: Callable, names: Sequence[str], replaced: dict[str, int | None]
             found = "; ".join(f"{leaf!r} ({type(leaf).__name__}) at `{place}`" for place, leaf in wrong)
             raise TraceError(f"{_located(fn)} returns {found}: return arrays alone, with data.")
         _refuse_misfits(fn, leaves, [leaf for _, leaf in placed_leaves("", args)])
-        numbers = {place: i for i, place in enumerate(before)}
-        known = {id(leaf) for _, leaf in leaves}
-        after = {
-            place: leaf
-            for place, leaf in _held(names, args).items()
-            if leaf is not before.get(place) and id(leaf) not in known and is_leaf(leaf)
-        }
-        replaced.update((place, numbers.get(place)) for place in after)
-        return result, list(after.values())
+        return result, _changed(names, args, result, before, changes)
 
     return checked
 
@@ -166,33 +169,80 @@ def _held(names: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
     return {place: leaf for name, arg in zip(names, args, strict=True) for place, leaf in placed_leaves(name, arg)}
 
 
-def refuse_lost(name: str, closed: Any, replaced: Mapping[str, int | None]):
+def _changed(
+    names: Sequence[str], args: Sequence[Any], result: Any, before: Mapping[str, Any], changes: dict[str, Change]
+) -> list[Any]:
+    """What the arguments hold now and did not before, or held and do not any more; fills in what was done there."""
+    after, arrays = _held(names, args), []
+    known = {id(leaf) for _, leaf in placed_leaves("out", result)}
+    for number, (place, leaf) in enumerate(before.items()):
+        now = after.get(place, leaf)
+        if now is not leaf and id(now) not in known and is_leaf(now):
+            changes[place] = Change(number)
+            arrays.append(now)
+    if before.keys() == after.keys():
+        return arrays
+    numbers, kept = {place: number for number, place in enumerate(before)}, _returned(names, args, result)
+    for place, held in {**after, **before}.items():
+        if (place in before) != (place in after) and is_leaf(held) and not place.startswith(kept):
+            changes[place] = Change(numbers.get(place), place in before)
+            arrays.append(held)
+    return arrays
+
+
+def _returned(names: Sequence[str], args: Sequence[Any], result: Any) -> tuple[str, ...]:
+    """How the places begin of those lists and dicts of the arguments that a function returns as they are."""
+    nodes: dict[int, Any] = {}
+
+    def is_noted(node: Any) -> bool:
+        # A tuple never changes, and one that is empty stands in many places, as `None` does.
+        if not isinstance(node, tuple | None):
+            nodes[id(node)] = node
+        return is_tensor(node)
+
+    placed_leaves("out", result, is_noted)
+    return tuple(
+        f"{place}/"
+        for name, arg in zip(names, args, strict=True)
+        for place, node in placed_leaves(name, arg, lambda node: id(node) in nodes or is_tensor(node))
+        if id(node) in nodes and not is_leaf(node)
+    )
+
+
+def refuse_lost(name: str, closed: Any, changes: Mapping[str, Change]):
     """Refuses updates that would be lost.
 
     Args:
         name: of the function.
-        closed: its jaxpr, with outputs behind its results: what its arguments hold in the end, where that was replaced.
-        replaced: the places of those, as `admitted` finds them.
+        closed: its jaxpr, with outputs behind its results: what its arguments hold in the end, where that was changed.
+        changes: the places of those, as `admitted` finds them.
 
     Raises:
-        TraceError: one of them is neither what the argument was nor a result, so that an update would be lost.
+        TraceError: one of them is neither what the argument was nor a result, so that an update would be lost; one of
+            the arguments was put at another place too, or taken out and not used.
     """
-    if not replaced:
+    if not changes:
         return
     jaxpr, origin_of = opened(closed), _Seen().origin
-    count = len(jaxpr.outvars) - len(replaced)
+    count = len(jaxpr.outvars) - len(changes)
     results = {origin_of(jaxpr, variable) for variable in jaxpr.outvars[:count]}
-    lost = []
-    for variable, (place, number) in zip(jaxpr.outvars[count:], replaced.items(), strict=True):
+    read = {id(v) for e in jaxpr.equations for v in e.invars} | {id(v) for v in jaxpr.outvars[:count]}
+    given, lost = {(variable,) for variable in jaxpr.invars}, []
+    for variable, (place, change) in zip(jaxpr.outvars[count:], changes.items(), strict=True):
         origin = origin_of(jaxpr, variable)
-        if origin not in results and (number is None or origin != (jaxpr.invars[number],)):
-            lost.append(place)
+        if change.gone:
+            kept = id(variable) in read
+        elif change.number is None:
+            kept = origin in results and origin not in given
+        else:
+            kept = origin in results or origin == (jaxpr.invars[change.number],)
+        lost += [] if kept else [place]
     if lost:
         raise TraceError(
             f"`{name}` changes what it is given and does not return it, at {some(lost)}. meshlab traces pure"
-            " functions, of which such changes are lost: return what changed. Of a Flax NNX module that is its state:"
-            " graph, state = nnx.split(model) before; inside, model = nnx.merge(graph, state) and, after the update,"
-            " return nnx.state(model)."
+            " functions, of which such changes are lost: return what changed, or change a copy, dict(params) or"
+            " list(params), say. Of a Flax NNX module it is the state: graph, state = nnx.split(model) before; inside,"
+            " model = nnx.merge(graph, state) and, after the update, return nnx.state(model)."
         )
 
 

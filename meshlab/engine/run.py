@@ -259,12 +259,14 @@ def _misfit(array: Any, leaf: Any, program: Program, argument: Argument, templat
         return f"`{place}` is deleted: an earlier call took its memory (donate=True). Give what it returned"
     if problem := _other_dims(leaf, program, argument, template):
         return problem
+    if array.dtype != dtype and _is_key(dtype) and not _is_key(array.dtype):
+        return f"`{place}` is {shown(array)}, and no typed key: give {_key_of(shape)}"
     if tuple(array.shape) != shape:
         return f"`{place}` has shape {tuple(array.shape)}, where {shape} was traced"
     if array.dtype != dtype:
         if isinstance(array, np.ndarray) and _casts(array.dtype, dtype, isinstance(_unwrap(leaf), _NUMBERS)):
             lost = beyond(array, dtype)
-            return f"`{place}` holds {lost:,}, which {dtype} cannot hold" if lost else None
+            return None if lost is None else f"`{place}` holds {lost:,}, which {dtype} cannot hold"
         return f"`{place}` has dtype {array.dtype}, where {dtype} was traced"
     return None
 
@@ -281,6 +283,15 @@ def _casts(given: Any, dtype: Any, is_number: bool) -> bool:
         for kind in (jnp.integer, jnp.floating, jnp.complexfloating)
     )
     return (is_number or alike) and np.can_cast(given, np.dtype(dtype), "same_kind")
+
+
+def _is_key(dtype: Any) -> bool:
+    return jnp.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def _key_of(shape: tuple[int, ...]) -> str:
+    """How keys of a shape are written."""
+    return f"jax.random.split(jax.random.key(0), {shape})" if shape else "jax.random.key(0)"
 
 
 def _other_dims(leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:

@@ -30,7 +30,7 @@ from .naming import Naming, name_axes
 from .normal import normalize
 from .pause import no_collection
 from .program import Argument, Carry, Program
-from .refusing import admitted, called, is_array, refuse_leaks, refuse_lost, told
+from .refusing import Change, admitted, called, is_array, refuse_leaks, refuse_lost, told
 from .tensor import Tensor
 from .trees import is_tensor, placed_leaves
 
@@ -104,18 +104,18 @@ def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -
     """The jaxpr of a function of the leaves' arrays, rid of what its outputs do not need, and the tree of these."""
     # Under its own name and those of its parameters, so that JAX's own messages speak of them.
     arguments = jax.tree.unflatten(structure, [_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves])
-    replaced: dict[str, int | None] = {}
+    changes: dict[str, Change] = {}
     try:
-        closed, (shapes, _) = jax.make_jaxpr(admitted(fn, names, replaced), return_shape=True)(*arguments)
+        closed, (shapes, _) = jax.make_jaxpr(admitted(fn, names, changes), return_shape=True)(*arguments)
     except MeshlabError:
         raise
     except Exception as error:
         numbers = {place: leaf for place, leaf, _ in leaves if isinstance(leaf, bool | int | float | complex)}
         raise TraceError(told(called(fn), error, numbers)) from error
     refuse_leaks(called(fn), closed)
-    refuse_lost(called(fn), closed, replaced)
-    results = len(opened(closed).outvars) - len(replaced)
-    return needed(closed, [True] * results + [False] * len(replaced)), shapes
+    refuse_lost(called(fn), closed, changes)
+    results = len(opened(closed).outvars) - len(changes)
+    return needed(closed, [True] * results + [False] * len(changes)), shapes
 
 
 def _like(leaf: Any, array: Any) -> Any:

@@ -124,6 +124,24 @@ def test_slices_are_found_on_the_largest_machines_at_once():
         (lambda: ml.lay("v5e", data=0), r"ml.lay was given 'v5e', and needs a mesh: ml.mesh"),  # type: ignore[arg-type]
         (lambda: ml.mesh("v5e:0*4x4", data=16), r"no slice 0\*4x4 for this mesh: it has 0 devices"),
         (lambda: ml.mesh("v5e:" + "9" * 5000, data=16), r"is no slice's shape"),
+        (lambda: ml.mesh("v5e:" + "9" * 20 + "x4", data=4), r"A number in it has more than nine digits. Write sizes"),
+        (
+            lambda: ml.mesh("atached", data=8),
+            r"`atached`. Did you mean `attached`\? There are .* `attached` is what",
+        ),
+        (lambda: ml.mesh(3, data=8), r"^A mesh was to lie on 3. Give a machine's name"),  # type: ignore[arg-type]
+        (
+            lambda: ml.lay(ml.mesh("h100:1x8", data=8), data="across"),
+            r"cannot lie so: `data` of 8 was to lie \"across\" nodes, and one node of 8 is all",
+        ),
+        (
+            lambda: ml.lay(ml.mesh("h100:2x8", data=16), data="inside"),
+            r"cannot lie so: `data` of 16 was to lie \"inside\" a node, and one of 8 has room for 8",
+        ),
+        (
+            lambda: ml.lay(ml.mesh("h100:2x8", data=4, model=4), data="inside", model="inside"),
+            r"`data` of 4 was to lie \"inside\" a node, and one of 8 has room for 2",
+        ),
         (lambda: ml.mesh("v3", data=3), r"\(2,048 devices, 2 to a chip\). .* ahead of the shape: `v3:2\*4x4`"),
         (lambda: ml.mesh("h100", data=12), r"12 devices are no whole number of nodes of 8 .* machine: `h100:3x4`"),
         (lambda: ml.mesh("h100", data=4, model=12), r"48 devices|does not fill nodes of 8"),
@@ -143,6 +161,29 @@ def test_slices_are_found_on_the_largest_machines_at_once():
 def test_what_cannot_be_is_told(make, said):
     with pytest.raises(ml.HardwareError, match=said):
         make()
+
+
+@pytest.mark.parametrize(
+    ("given", "axes", "said"),
+    [
+        ((3,), {"data": 0}, r"things that cannot be:\n  1\. .*the size 0.*\n  2\. A mesh was to lie on 3"),
+        (
+            ("nosuch", 3),
+            {"data": 0},
+            r"  1\. .*given 3 without.*\n  2\. .*the size 0.*\n  3\. .*machine `nosuch`",
+        ),
+        (("v5e:4,4",), {"a b": 2}, r"  1\. .*named 'a b'.*\n  2\. `4,4` in `v5e:4,4` is no slice's shape"),
+    ],
+)
+def test_all_that_is_wrong_with_a_mesh_is_told_at_once(given, axes, said):
+    with pytest.raises(ml.MeshError, match=said):
+        ml.mesh(*given, **axes)
+
+
+def test_what_cannot_be_had_wholly_goes_over_what_nodes_there_are():
+    mesh = ml.mesh("h100:2x8", data=4, model=4, one=1)
+    assert ml.lay(mesh, data="across", one="across").on.nodes["data"] == Nodes(2, 2)
+    assert ml.lay(mesh, data="inside", one="inside").on.nodes["data"] == Nodes(4, 1)
 
 
 class Accelerator:

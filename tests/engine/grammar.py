@@ -57,13 +57,16 @@ def _scan(x, y, n):
 
 
 def _merge(x, _, n):
-    """Merges two dims that lie side by side, as a raw reshape does, and takes them apart again."""
+    """Merges two dims that lie side by side, as a raw reshape does, and takes them apart again.
+
+    What is made of other dims is another dim, and has another name.
+    """
     if len(x.dims) < 2:
         return x
     at = n % (len(x.dims) - 1)
     first, second = x.dims[at : at + 2]
-    flat = ml.tanh(ml.merge(x, (first, second), "flat"))
-    return ml.unmerge(flat, "flat", (first, second))
+    both = f"{first.name}_{second.name}"
+    return ml.unmerge(ml.tanh(ml.merge(x, (first, second), both)), both, (first, second))
 
 
 def _swap_halves(x, _, n):

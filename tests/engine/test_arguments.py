@@ -49,6 +49,60 @@ def test_what_changes_its_arguments_is_refused_with_their_places():
     assert ml.trace(lambda params: params.pop("w") * 2.0, {"w": X}).outputs == ("out",)
 
 
+def changed(how, returned):
+    """A function that changes its argument as `how` does, and returns what `returned` finds in it."""
+
+    def fn(p):
+        how(p)
+        return returned(p)
+
+    return fn
+
+
+@pytest.mark.parametrize(
+    ("how", "returned", "place"),
+    [
+        (lambda p: p.update(new=p["w"]), lambda p: p["w"], "p/new"),
+        (lambda p: p.update(new=3), lambda p: p["w"], "p/new"),
+        (lambda p: p.pop("w"), lambda p: p["rows"][0], "p/w"),
+        (lambda p: p.clear(), lambda p: jnp.float32(1), "p/rows/0`, `p/w"),
+        (lambda p: p["rows"].append(p["rows"][0]), lambda p: p["rows"][0], "p/rows/1"),
+        (lambda p: p["rows"].append(p["w"]), lambda p: (p["w"], *p["rows"]), "p/rows/1"),
+    ],
+)
+def test_what_is_added_to_its_arguments_or_taken_out_is_refused(how, returned, place):
+    assert f"at `{place}`. " in refused(changed(how, returned), {"w": X, "rows": [X]})
+
+
+@pytest.mark.parametrize(
+    ("how", "returned"),
+    [
+        (lambda p: p.update(new=p["w"]), lambda p: p),
+        (lambda p: p.pop("w"), lambda p: {"rest": p}),
+        (lambda p: p["rows"].append(p["w"]), lambda p: (p["rows"], p["w"])),
+        (lambda p: p.update(new=p["w"] * 2.0), lambda p: p["new"]),
+        (lambda p: dict(p).pop("w"), lambda p: p["w"]),
+    ],
+)
+def test_what_is_added_or_taken_out_and_returned_is_not_lost(how, returned):
+    assert ml.trace(changed(how, returned), {"w": X, "rows": [X]}).outputs
+
+
+def test_a_tree_without_an_end_is_refused():
+    ring, deep = [], []
+    ring.append({"again": (ring,)})
+    for _ in range(5_000):
+        deep = [deep]
+    program = ml.trace(lambda x: x, X)
+    for tree in (ring, deep):
+        assert "`x` has no end: it holds itself, or trees in trees" in refused(lambda x: x, tree)
+        assert "`out` has no end" in refused(lambda x, tree=tree: tree, X)
+        with pytest.raises(ml.TraceError, match="`x` has no end"):
+            program.plan(ml.mesh(data=2)).run(tree)
+    twice = [X]
+    assert ml.trace(lambda x: x, [twice, twice]).outputs == ("out/0/0", "out/1/0")
+
+
 def test_what_is_changed_and_returned_is_not_lost():
     def step(params, x):
         loss = updates(params, x)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from meshlab.engine import given
-from meshlab.engine.errors import numbered, shown
+from meshlab.engine.errors import brief, numbered, shown
 from tests.given import ARRAY, MESH, PARAMS, PROGRAM, Batch, Embed, X, gone, ml, refused, step
 
 OTHER = ml.trace(lambda y: y * 2, ml.f32[ml.Dim("heads", 4)])
@@ -123,6 +123,11 @@ def test_long_layouts_are_read_in_linear_time():
         (lambda: ml.Layout(dim_rules={"batch": "data"}), r"Make layouts with ml.Layout.of\(\{\"batch\": \"data\"\}\)"),
         (lambda: ml.Layout((("batch", "data"),)), "Layout was given dim_rules="),
         (lambda: ml.Layout((), (("params/*", {"embed": "data"}),)), "and place_rules="),
+        (lambda: ml.Layout(whole=3), r"given whole=3 and sizes=\(\); they are names of dims.* ml.Layout.of"),
+        (lambda: ml.Layout(whole="batch"), "given whole='batch' and"),
+        (lambda: ml.Layout(sizes=((3, "batch", 8),)), r"sizes=\(\(3, 'batch', 8\),\); they are names"),
+        (lambda: ml.Layout((("a", ("x",)), ("a?", ("y",)))), r"`a` stands twice; .* `a:data\+model`"),
+        (lambda: ml.Layout((), (("x", (("a", ()), ("a", ("x",)))),)), "at `x`, `a` stands twice"),
         (lambda: ml.Layout().with_rule(3, ("data",)), "3 is neither a dim nor a place"),
         (lambda: ml.Layout().with_rule("batch", 3), "`batch` is given 3, which is no axis name"),
         (lambda: ml.Layout().with_rule("params/*", {"a": "b"}), r"with_rule\(\) was given 'params/\*' on"),
@@ -155,8 +160,9 @@ def test_layouts_that_are_made_wrong(call, told):
             r"rename\(\) keeps sizes: batch=9 was given, and `batch` has size 8",
         ),
         (lambda: PROGRAM.place(3), "There is no value at 3. Its places are `params/w1`"),
-        (lambda: PROGRAM.value("x"), r"There is no value 'x': they are numbered 0 to .*program.place\('out'\)"),
+        (lambda: PROGRAM.value("x"), r"There is no value 'x': they are numbered 0 to .*program.place\('out/0'\)"),
         (lambda: PROGRAM.value(10**6), "There is no value 1000000: they are numbered 0 to"),
+        *((lambda n=n: PROGRAM.dims_of(n), f"There is no value {n!r}: they are") for n in ("x", 10**6, -1, None, True)),
         (lambda: PROGRAM.matching(None), r"None is no glob over places; write program.matching\('params/\*'\)"),
         (lambda: PLAN.spec(3), "3 is no value of this program: give a place, such as `params/w1`"),
         (lambda: PLAN.spec(OTHER.values[0]), "`y` of shape .* is a value of another program"),
@@ -207,6 +213,43 @@ def test_what_was_given_is_told_in_one_short_line():
     assert shown(X) == "a tensor of [batch=8, embed=16]"
     assert shown(Unprintable()) == "a Unprintable"
     assert numbered(["a", "b", "c"], 2) == "  1. a\n  2. b\n  … and 1 more"
+
+
+LONG, SPACED = "z" * 100_000, "a b" * 50_000
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: ml.mesh(LONG, data=2), r"no machine `z{119} …`\."),
+        (lambda: ml.mesh("v5e:" + "4x" * 50_000, data=2), r"in `v5e:[4x]+ …` is no slice's shape"),
+        (lambda: ml.mesh(**{SPACED: 3}), r"named 'a ba.* Write `a_ba.* …`"),
+        (lambda: ml.Dim(SPACED, 3), r"Write `a_ba.* …`"),
+        (lambda: ml.hardware(list(range(100_000))), r"no machine `\[0, 1, .* …`"),
+        (lambda: PROGRAM.find(SPACED), r"no value at `a ba.* …`\. Its places"),
+        (lambda: PROGRAM.rename({LONG: SPACED}), r"`z{119} …` is no name .* `a ba.* …`: a name is ASCII"),
+        (lambda: PROGRAM.plan(MESH, {LONG: {SPACED: "data"}}), r"At `z{119} …`: `a ba"),
+        (lambda: PROGRAM.plan(MESH, {"batch": LONG}), r"no axis `z{119} …`"),
+        (lambda: ml.trace(step, PARAMS, X, carry={SPACED: 0}), r"`a ba.* …` is no argument"),
+        (lambda: ml.dot(X, LONG), r"dim `z{119} …` of \[batch=8, embed=16\]"),
+        (lambda: ml.named(ARRAY, {LONG: "a b"}), r"`z{119} …` matches no path"),
+        (lambda: ml.mesh(**{f"k{i}": 0 for i in range(50_000)}), r"characters are left out here.*`k49999` was given"),
+    ],
+)
+def test_what_is_long_is_told_shortly(call, told):
+    with pytest.raises(ml.MeshlabError, match=f"(?s){told}") as caught:
+        call()
+    assert len(str(caught.value)) < 10_100
+
+
+def test_what_is_shortened_is_names_alone():
+    path = "/home/" + "folder/" * 30 + "file.toml"
+    good = f"There's no {path}: `{'x' * 298}` isn't it. {'Prose goes on, and so does it. ' * 30}\n| a | b |\n'c'" * 3
+    assert brief(good) == good
+    assert brief(brief(f"`{LONG}`, '{SPACED}'")) == brief(f"`{LONG}`, '{SPACED}'")
+    assert brief(f'"{LONG}') == f'"{"z" * 120} …'
+    assert ml.MeshlabError().args == ()
+    refused(lambda: getattr(X, LONG), AttributeError, "no attribute `z{119} …`; its array")
 
 
 # What was taken in silence, and what was told in words that were of no help
@@ -278,6 +321,10 @@ def shape_of(x):
             "A tensor has no attribute `nothing`; its array, without names, is `.array`",
         ),
         (lambda: ml.float32, AttributeError, "no attribute 'float32'. Did you mean `f32`?"),
+        (lambda: ml.sweeep, AttributeError, "no attribute 'sweeep'. Did you mean `sweep`?"),
+        (lambda: ml.F32, AttributeError, r"no attribute 'F32'. Did you mean `f32`\?$"),
+        (lambda: ml.layout, AttributeError, "Did you mean `Layout` or `auto.layout`?"),
+        (lambda: ml.zeros, AttributeError, r"Write ml.tensor\(jnp.zeros\(\(2, 3\)\), \"a\", \"b\"\)"),
     ],
 )
 def test_what_is_wrong_is_told_with_the_fix(call, error, told):

@@ -21,6 +21,14 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.mesh(**{"größe": 2}), "an axis was named 'größe'; a name is ASCII letters"),
         (lambda: ml.mesh(**{"a b": 2}), "Write `a_b`"),
         (lambda: ml.Mesh("data"), "A mesh was given 'data' for its axes, and not pairs of a name and a size"),
+        (
+            lambda: ml.Mesh((("data", 2),), on="v5e"),
+            r"given on='v5e', which does not .* ml.mesh\('v5e', data=2\)",
+        ),
+        (
+            lambda: ml.Mesh((("data", 0),), on=3),
+            r"the size 0; .* on=3, which .* ml.mesh\('v5e', data=2, model=4\)",
+        ),
         (lambda: ml.Mesh((("data",),)), "and not pairs of a name and a size"),
         (lambda: ml.dims(100), r"dims\(\) was given 100 without a name; write dims\(batch=100"),
         (lambda: ml.dims(a=0, b=True), "Dim `a` was given the size 0.* Dim `b` was given the size True"),

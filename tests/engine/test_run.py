@@ -135,3 +135,39 @@ def test_static_data_that_differ_are_told():
         plan.run([Layer(jnp.ones(8), train=False)])
     with pytest.raises(RunError, match=r"in trees of other types: `list` was traced, and `tuple` is given\. Give run"):
         plan.run((Layer(jnp.ones(8), train=True),))
+
+
+@pytest.mark.parametrize(
+    ("traced", "given", "told"),
+    [
+        (jnp.float32, np.full(8, 1e300), r"`x` holds 1e\+300, which float32 cannot hold"),
+        (jnp.float32, np.array([np.inf, np.nan, 1, -1e39] * 2), r"`x` holds -1e\+39, which float32"),
+        (jnp.float16, np.full(8, 1e6, np.float32), r"`x` holds 1,000,000\.0, which float16"),
+        (jnp.bfloat16, np.full(8, 3.4e38), r"`x` holds 3\.4e\+38, which bfloat16"),
+        (jnp.complex64, np.full(8, 1e300j), r"`x` holds 1e\+300j, which complex64"),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_finite_numbers_stay_finite_or_are_refused(traced, given, told):
+    plan = ml.trace(lambda x: x, ml.named(jax.ShapeDtypeStruct((8,), traced), "a")).plan(X4, "a:x")
+    with pytest.raises(RunError, match=told):
+        plan.run(given)
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_is_infinite_or_no_number_is_given_as_it_is():
+    plan = ml.trace(lambda x: x, ml.f32[A]).plan(X4, "a:x")
+    given = np.array([np.inf, -np.inf, np.nan, 1e-300, 3.4e38, 0, 1, 2])
+    np.testing.assert_array_equal(plan.run(given).array, given.astype(np.float32))
+    scalar = ml.trace(lambda x: x, 1.0).plan(X4)
+    assert scalar.run(2) == 2.0
+    with pytest.raises(RunError, match=r"`x` holds 1e\+300, which float32 cannot hold"):
+        scalar.run(1e300)
+
+
+def test_a_key_of_the_old_style_is_told_from_a_typed_one():
+    one, two = jax.random.key(0), jax.random.split(jax.random.key(0))
+    for key, write in ((one, r"jax\.random\.key\(0\)"), (two, r"jax\.random\.split\(jax\.random\.key\(0\), \(2,\)\)")):
+        plan = ml.trace(lambda key: jax.random.bits(key.ravel()[0], (8,)), key).plan(X4)
+        with pytest.raises(RunError, match=f"of shape .2,. and dtype uint32, and no typed key: give {write}\\."):
+            plan.run(jax.random.PRNGKey(0))
