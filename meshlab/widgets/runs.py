@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ..engine.errors import listed, shown
+from ..engine.errors import shown
 from ..engine.given import is_whole
 from .document import Document, ExplorerError
 from .intents import Refused
-from .training import Training
+from .training import Training, check_batch
 
 REPORT_SECONDS = 0.1  # Jupyter drops messages beyond 1000 a second; the eye needs ten
 
@@ -122,10 +122,9 @@ class Run:
         feeds = training.feeds()
         reported = 0.0
         while self.taken < self.steps and not self._stop.is_set():
-            values.update(next(feeds))
-            missing = [name for name in arguments if name not in values]
-            if missing:
-                raise ExplorerError(f"A batch came without {listed(missing)}; each gives what `start` does not.")
+            batch = next(feeds)
+            check_batch(batch, training, plan.program)
+            values.update(batch)
             outputs = plan.run(*(values[name] for name in arguments))
             outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
             values.update({name: outputs[index] for name, index in carry.items()})

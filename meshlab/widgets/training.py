@@ -12,10 +12,10 @@ losses of two layouts be compared.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..engine.errors import closest, listed, numbered, shown
+from ..engine.errors import closest, listed, numbered, shown, some
 from ..engine.given import is_whole, mapping, takes
 from ..engine.run import misfits
 from .document import ExplorerError
@@ -28,8 +28,8 @@ class Training:
     Args:
         start: values of the program's arguments at the first step, by argument name; those that the program carries
             are replaced by its own outputs afterwards.
-        batches: makes a fresh iterable of the arguments that change with each step, by argument name; it is called
-            again whenever it is used up.
+        batches: makes a fresh iterable of the arguments that change with each step, by argument name: all that `start`
+            does not give, and none that the program carries. It is called again whenever it is used up.
         steps: how many steps a run takes, unless it is told otherwise.
 
     Raises:
@@ -99,12 +99,9 @@ def check_training(training: Training, program: Any) -> None:
             f"run was given {shown(training)}; it must be a training: run=ml.Training({{'params': params}}, batches)."
         )
     arguments = program.parameters
-    for name in training.start:
-        if name not in arguments:
-            raise ExplorerError(
-                f"Training starts from `{name}`, which is no argument of this program (it has {listed(arguments)})."
-                f"{closest(name, arguments)}"
-            )
+    unknown = [name for name in training.start if name not in arguments]
+    if unknown:
+        raise ExplorerError(f"Training starts from {_no_arguments(unknown, arguments)}")
     needed = set(program.carry) if training.batches else set(arguments)
     missing = [name for name in arguments if name in needed and name not in training.start]
     if missing:
@@ -114,3 +111,38 @@ def check_training(training: Training, program: Any) -> None:
             "Training's `start` does not fit the program; give arrays like those that were traced, or trace the program"
             f" for these:\n{numbered(problems)}"
         )
+
+
+def check_batch(batch: Mapping[str, Any], training: Training, program: Any) -> None:
+    """Refuses a batch that is not of those arguments of the program that change with each step.
+
+    Args:
+        batch: the batch, by argument name.
+        training: the training that it is of.
+        program: the program.
+
+    Raises:
+        ExplorerError: a name is not an argument of the program, or of one that it carries, or an argument is neither
+            in the batch nor in what the training starts from.
+    """
+    arguments, names = program.parameters, batch.keys()
+    unknown = [name for name in names if name not in arguments]
+    carried = [name for name in names if name in program.carry]
+    missing = [name for name in arguments if name not in names and name not in training.start]
+    problems = []
+    if unknown:
+        problems.append(f"A batch came with {_no_arguments(unknown, arguments)}")
+    if carried:
+        problems.append(
+            f"A batch came with {listed(carried)}: {listed(carried)} {'is' if len(carried) == 1 else 'are'} carried,"
+            f" from one step to the next; leave {'it' if len(carried) == 1 else 'them'} out of the batches."
+        )
+    if missing:
+        problems.append(f"A batch came without {listed(missing)}; each gives what `start` does not.")
+    if problems:
+        raise ExplorerError(" ".join(problems))
+
+
+def _no_arguments(unknown: Sequence[Any], arguments: Sequence[str]) -> str:
+    which = "which is no argument" if len(unknown) == 1 else "which are no arguments"
+    return f"{some(unknown)}, {which} of this program (it has {listed(arguments)}).{closest(unknown[0], arguments)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import re
 import threading
 import types
 import weakref
@@ -138,9 +139,31 @@ def test_what_goes_wrong_is_shown(program, mesh) -> None:
     assert job_view(explorer)["current"]["error"] == run.error
 
 
-def test_a_batch_that_lacks_an_argument(program, mesh) -> None:
-    explorer = explore(program, mesh, run=Training({"params": small.params()}, lambda: [{"images": 0}]))
-    assert "A batch came without `labels`" in explorer.run().wait(60).error
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"labels": None}, "A batch came without `labels`; each gives what `start` does not."),
+        ({"image": 0}, "A batch came with `image`, which is no argument of this program .* Did you mean `images`"),
+        ({"image": 0, 3: 0}, "A batch came with `image`, `3`, which are no arguments of this program"),
+        ({"params": 0}, "A batch came with `params`: `params` is carried, .*; leave it out of the batches."),
+        ({"params": 0, "foo": 0}, "with `foo`, which is no argument .* `params` is carried"),
+    ],
+)
+def test_a_batch_of_other_arguments(program, mesh, wrong: dict, told: str) -> None:
+    """What is misspelt is no reason to train on what `start` has, or on the batch before."""
+    first = next(small.batches())
+    second = {name: value for name, value in (first | wrong).items() if value is not None}
+    run = explore(program, mesh, run=Training({"params": small.params()}, lambda: [first, second])).run().wait(60)
+    assert (run.phase, run.taken) == ("failed", 1)
+    assert re.search(told, run.error)
+
+
+def test_a_batch_may_replace_what_is_not_carried(program, mesh) -> None:
+    start = {"params": small.params(), **next(small.batches())}
+    labels = {"labels": np.zeros(8, np.int32)}
+    losses = explore(program, mesh, run=Training(start, lambda: [labels])).run(2).wait(60).losses
+    whole = explore(program, mesh, run=Training(start | labels)).run(2).wait(60).losses
+    assert losses == whole
 
 
 def test_batches_that_are_empty(program, mesh) -> None:
@@ -170,6 +193,8 @@ def test_bad_steps(explorer: Explorer) -> None:
 def test_a_training_that_does_not_fit(program, mesh) -> None:
     with pytest.raises(ExplorerError, match=r"starts from `parms`, which is no argument .* Did you mean `params`"):
         explore(program, mesh, run=Training({"parms": 0}))
+    with pytest.raises(ExplorerError, match="starts from `a`, `b`, which are no arguments of this program"):
+        explore(program, mesh, run=Training({"a": 0, "b": 0}))
     with pytest.raises(ExplorerError, match="lacks a value to start from for `params`"):
         explore(program, mesh, run=Training({}, small.batches))
     with pytest.raises(ExplorerError, match="lacks a value to start from for `images`, `labels`"):
