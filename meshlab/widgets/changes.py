@@ -8,12 +8,13 @@ what they say into an answer.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from typing import Any
 
-from ..cost.hardware import HardwareError
+from ..cost.hardware import Hardware, HardwareError
 from ..cost.meshes import slice_of
-from ..engine.errors import LayoutError, closest, shown, some
+from ..engine.errors import LayoutError, closest, listed, shown, some
 from ..engine.layout import Layout
 from .document import Document, ExplorerError, Machine
 from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
@@ -36,22 +37,53 @@ def document_after(intent: Intent, document: Document, initial: Layout, program:
         ExplorerError: the intent does not change the document.
     """
     match intent:
-        case On(None):
+        case On(None, along):
+            _check_released(along)
             return dataclasses.replace(document, machine=None)
         case On(on, along):
-            return dataclasses.replace(document, machine=as_written(Machine(str(on), along), document.mesh, own))
+            if isinstance(on, Hardware):
+                raise HardwareError(f"On was given {on} itself, and takes a name; write explorer.on(machine).")
+            slice_of(on)  # refuses what is no text
+            machine = Machine(on, tuple(_wishes(along).items()))
+            return dataclasses.replace(document, machine=as_written(machine, document.mesh, own))
         case Lay(along):
             machine = document.machine
             if machine is None:
                 raise HardwareError('The mesh lies on no machine yet; explorer.on("v5e") lays it on one.')
-            wishes = {name: wish for name, wish in (dict(machine.along) | dict(along)).items() if wish is not None}
-            wanted = dataclasses.replace(machine, along=tuple(sorted(wishes.items())))
+            asked, axes = _wishes(along), dict(document.mesh)
+            unknown = [name for name, wish in asked.items() if wish is None and name not in axes]
+            if unknown:
+                raise HardwareError(
+                    f"The mesh has no axis {listed(unknown)}.{closest(unknown[0], axes)} It has {listed(axes)}."
+                )
+            wishes = {name: wish for name, wish in (dict(machine.along) | asked).items() if wish is not None}
+            wanted = dataclasses.replace(machine, along=tuple(wishes.items()))
             return dataclasses.replace(document, machine=as_written(wanted, document.mesh, own))
         case Assume(attention, prefetch):
             asked = {"attention": attention, "prefetch": prefetch}
             given = {name: value for name, value in asked.items() if value is not None}
             return dataclasses.replace(document, options=dataclasses.replace(document.options, **given))
     return dataclasses.replace(document, layout=layout_after(intent, document.layout, initial, program))
+
+
+def _wishes(along: Any) -> dict[str, Any]:
+    """Returns what is wished of mesh axes, by name."""
+    try:
+        return dict(along)
+    except (TypeError, ValueError):
+        raise HardwareError(
+            f"Mesh axes were to lie along {shown(along)}; give pairs of a mesh axis and how it is to lie:"
+            ' (("model", 0),).'
+        ) from None
+
+
+def _check_released(along: Any):
+    """Refuses wishes of how a mesh is to lie that is to lie on no machine."""
+    if wishes := _wishes(along):
+        raise HardwareError(
+            f"It was said how {listed(wishes)} {'is' if len(wishes) == 1 else 'are'} to lie, and on no machine. Name"
+            ' one, as in explorer.on("v5e", model=0), or write explorer.on(None).'
+        )
 
 
 def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) -> Layout:
@@ -71,7 +103,7 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
         case Reset():
             return initial
         case Load(wanted):
-            return wanted
+            return Layout.of(wanted)
         case Place(dim, axes, None):
             return layout.with_rule(dim, axes)
         case Remove(dim, None):
@@ -83,12 +115,21 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
             return layout.with_rule(dim, ())
         case Place() | Remove():
             return _layout_at(intent, layout, program)
-    if intent is None or isinstance(intent, str):
-        raise ExplorerError(
-            f"The Explorer was given {shown(intent)} for an intent; write explorer.place(dim, axes), or"
-            " explorer.apply(Place(dim, axes))."
-        )
+    if not isinstance(intent, Intent):
+        raise ExplorerError(_no_intent(intent))
     raise ExplorerError(f"{type(intent).__name__} does not change the document; `what_if` takes an intent that does.")
+
+
+def _no_intent(found: Any) -> str:
+    """Says of what is no intent how one is written."""
+    if isinstance(found, type) and issubclass(found, Intent):
+        needed = [field.name for field in dataclasses.fields(found) if field.default is dataclasses.MISSING]
+        write = f"explorer.apply({found.__name__}({', '.join(needed)}))"
+        return f"explorer.apply() was given the class {found.__name__} for an intent; write {write}."
+    return (
+        f"The Explorer was given {shown(found)} for an intent; write explorer.place(dim, axes), or"
+        " explorer.apply(Place(dim, axes))."
+    )
 
 
 def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
@@ -121,26 +162,34 @@ def refused(error: LayoutError) -> Refused:
 def machine_refused(error: HardwareError, intent: Intent, document: Document, own: Own) -> Refused:
     """Makes an answer of a machine's refusal, with what would fit."""
     fix = ""
-    if isinstance(intent, On) and intent.machine:
-        fix = _slice_that_fits(intent.machine, document, own)
+    if isinstance(intent, On) and isinstance(intent.machine, str):
+        fix = _slice_that_fits(intent, document, own)
     elif isinstance(intent, Lay) and document.machine:
         fix = _wishes_that_fit(intent, document, own)
     return Refused(str(error), fix, "machine")
 
 
-def _slice_that_fits(on: str, document: Document, own: Own) -> str:
+def _slice_that_fits(intent: On, document: Document, own: Own) -> str:
+    """Names the first slice of the machine on which the mesh can lie as it was asked to."""
     try:
-        name, _ = named(slice_of(on)[0], own)
-        shapes = fit(name, document.mesh, own, most=1)
+        name, _ = named(slice_of(intent.machine)[0], own)
+        wishes = tuple(_wishes(intent.along).items())
+        for shape in fit(name, document.mesh, own):
+            with contextlib.suppress(HardwareError):
+                laid(Machine(f"{name}:{shape}", wishes), document.mesh, own)
+                return f"Take `{name}:{shape}`."
     except HardwareError:
         return ""
-    return f"Take `{name}:{shapes[0]}`." if shapes else ""
+    return ""
 
 
 def _wishes_that_fit(intent: Lay, document: Document, own: Own) -> str:
     mesh = laid(document.machine, document.mesh, own)
-    changes = {name: None for name in mesh.on.wishes} | dict(intent.along)
-    if lies(mesh, changes) is None:
+    try:
+        changes = {name: None for name in mesh.on.wishes} | _wishes(intent.along)
+    except HardwareError:
+        return ""
+    if not changes.keys() <= mesh.axes.keys() or lies(mesh, changes) is None:
         return ""
     asked = ", ".join(f"{name}={wish!r}" for name, wish in changes.items())
     return f"Release the other axes: `explorer.lay({asked})`."

@@ -216,8 +216,8 @@ class Explorer(Showing, Gestures):
                 refusal = self._runs.cancel()
                 return Accepted(self._revision, self.plan) if refusal is None else refusal
             if isinstance(intent, Auto):
-                self._searches.start(intent.objective)
-                return Accepted(self._revision)
+                refusal = self._searches.start(intent.objective)
+                return Accepted(self._revision) if refusal is None else refusal
             if isinstance(intent, CancelAuto):
                 refusal = self._searches.cancel()
                 return Accepted(self._revision, self.plan) if refusal is None else refusal

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..engine.errors import closest, listed, shown
 from .compare import found_row
 from .intents import Refused
 
@@ -76,11 +77,17 @@ class Searches:
                 self.last.stop.set()
             return self._show(Search(objective, self._mesh()))
 
-    def start(self, objective: str) -> None:
-        """Searches in the background."""
+    def start(self, objective: str) -> Refused | None:
+        """Searches in the background; returns why there is nothing to search for."""
+        from ..auto.choice import OBJECTIVES  # noqa: PLC0415  as `best`
+
+        if not isinstance(objective, str) or objective not in OBJECTIVES:
+            reason = f"A search for {shown(objective)} was asked for.{closest(objective, OBJECTIVES)}"
+            return Refused(reason, f"Ask for one of {listed(OBJECTIVES)}.", "unknown_objective")
         search = self.begin(objective)
         name = f"meshlab-auto-{objective}"
         threading.Thread(target=self._quietly, args=(search,), name=name, daemon=True).start()
+        return None
 
     def find(self, search: Search) -> Any:
         """Searches, and shows what was found if it is still wanted.

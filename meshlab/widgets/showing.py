@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ..engine.given import flag
 from ..engine.pause import no_collection
 from .board import board_view, job_view
 from .costing import Costing, Costs
-from .document import Document
+from .document import Document, ExplorerError
 from .searches import Search
 
 
@@ -38,7 +39,11 @@ class Showing:
 
         Args:
             wait: whether for costs that take long to work out; without, they are left out, and follow.
+
+        Raises:
+            ExplorerError: `wait` is neither True nor False.
         """
+        wait = flag("view()", "wait", wait, ExplorerError)
         if wait and self.document.machine:
             self.costing.of(self.document)
         if wait and self.comparison and self.comparison.choice:

@@ -1,10 +1,13 @@
 """What is handed in wrong to costs and to the Explorer is refused at the border, and changes nothing."""
 
+import re
+
 import numpy as np
 import pytest
 
 from tests.given import MESH, PROGRAM, ml, refused
 
+intents = ml.widgets.intents
 ON_TPU = PROGRAM.plan(ml.mesh("v5e:2x2", data=2, model=2), "batch:data")
 SWITCH = ml.Switch.of(8, egress=2e11)
 FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network": SWITCH}
@@ -100,6 +103,43 @@ def test_what_costs_and_the_explorer_refuse(call, told):
     refused(call, ml.MeshlabError, told)
 
 
+@pytest.mark.parametrize(
+    ("intent", "reason", "fix"),
+    [
+        (intents.Auto("time"), r"A search for 'time' was asked for\.$", "Ask for one of `traffic`, `memory`."),
+        (intents.Auto("trafic"), r"A search for 'trafic' was asked for. Did you mean `traffic`\?$", "Ask for one of "),
+        (intents.Auto(3), "A search for 3 was asked for", "Ask for one of `traffic`, `memory`."),
+        (intents.On(None, (("model", 0),)), r"said how `model` is to lie, and on no machine. Name one, as in expl", ""),
+        (intents.On("v5e", 5), r'to lie along 5; give pairs of a mesh axis .*: \(\("model", 0\),\)', ""),
+        (intents.On("v5e", (("a",),)), r"to lie along \(\('a',\),\); give pairs", ""),
+        (intents.On(3), "A mesh was to lie on 3. Give a machine's name, such as `v5e:4x4`, or a Hardware", ""),
+        (intents.On(ml.Hardware.of("mine", **FIGURES)), "On was given mine itself, .* explorer.on", ""),
+        (intents.On("v5e", (("tensor", 0),)), "the mesh has no axis `tensor`; it has `data`, `model`", ""),
+        (intents.On("v5e:2x2", (("data", 0), ("model", 0))), "finds no room along axis `0` of the slice 2x2", ""),
+        (intents.On("v5e:2x2", (("data", 1), ("model", 1))), "finds no room along axis `1`", "Take `v5e:1x4`."),
+        (intents.Lay((("modell", None),)), "no axis `modell`. Did you mean `model`. It has `data`, `model`", ""),
+        (intents.Lay((("modell", 0),)), r"no axis `modell` \(Did you mean `model`\?\); it has `data`, `model`", ""),
+        (intents.Lay(5), "Mesh axes were to lie along 5; give pairs", ""),
+    ],
+)
+def test_intents_that_cannot_be_are_answered(intent, reason, fix):
+    explorer = ml.explore(PROGRAM, ON_TPU.mesh)
+    answer = explorer.apply(intent)
+    assert not answer
+    assert re.search(reason, answer.reason)
+    assert answer.fix == fix or (fix and answer.fix.startswith(fix))
+    assert (explorer.revision, explorer.comparison) == (0, None)
+
+
+def test_what_an_intent_says_in_another_spelling_is_read():
+    explorer = ml.explore(PROGRAM, ON_TPU.mesh)
+    assert explorer.apply(intents.Load("batch:data"))
+    assert explorer.place("hidden", "model")
+    assert str(explorer.layout) == "batch:data hidden:model"
+    assert explorer.apply(intents.Lay({"model": 0}))
+    assert explorer.document.machine.along == (("model", 0),)
+
+
 def test_rules_that_are_not_there_are_not_removed():
     answer = ml.explore(PROGRAM, MESH).remove("batch", at="parms/*")
     assert not answer
@@ -146,6 +186,17 @@ def own(name="h100", **more):
             r"Sizes that fit: 6 or 9\.$",
         ),
         (lambda: ml.explore(PROGRAM, MESH).apply("place batch"), ml.MeshlabError, r"write explorer.place\(dim, axes\)"),
+        (
+            lambda: ml.explore(PROGRAM, MESH).apply(intents.Place),
+            ml.MeshlabError,
+            r"apply\(\) was given the class Place for an intent; write explorer.apply\(Place\(dim, axes\)\)\.$",
+        ),
+        (lambda: ml.explore(PROGRAM, MESH).what_if(3), ml.MeshlabError, "was given 3 for an intent; write explorer.pl"),
+        (
+            lambda: ml.explore(PROGRAM, MESH).view(wait="no"),
+            ml.MeshlabError,
+            r"view\(\) was given wait='no'; it must be True or False",
+        ),
         (
             lambda: ml.explore(PROGRAM, MESH).apply(None),
             ml.MeshlabError,

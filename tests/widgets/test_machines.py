@@ -98,7 +98,7 @@ def test_a_large_mesh_is_told_to_take_several_slices(program) -> None:
 def test_a_mesh_that_no_slice_of_a_machine_takes(program) -> None:
     opened = explore(program, ml.mesh(data=7919))
     assert isinstance(opened.on("v5e"), Refused)
-    assert "There is no machine `3`" in str(opened.on(3))  # type: ignore[arg-type]
+    assert "was to lie on 3. Give a machine's name" in str(opened.on(3))  # type: ignore[arg-type]
     assert fit("v5e", (("data", 7919),)) == ()
     offers = {offer["name"]: offer for group in opened.view()["machine"]["groups"] for offer in group["machines"]}
     assert offers["v5e"] == {
