@@ -44,7 +44,7 @@ def document_after(intent: Intent, document: Document, initial: Layout, program:
             if isinstance(on, Hardware):
                 raise HardwareError(f"On was given {on} itself, and takes a name; write explorer.on(machine).")
             slice_of(on)  # refuses what is no text
-            machine = Machine(on, tuple(_wishes(along).items()))
+            machine = Machine(str(on), tuple(_wishes(along).items()))
             return dataclasses.replace(document, machine=as_written(machine, document.mesh, own))
         case Lay(along):
             machine = document.machine

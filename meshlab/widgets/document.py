@@ -22,12 +22,13 @@ from typing import Any
 from ..cost.hardware import Hardware
 from ..cost.setting import Options
 from ..cost.topology import ACROSS, INSIDE, Wish
-from ..engine.errors import MeshlabError, closest, listed, shown
+from ..engine.errors import MeshlabError, closest, listed, numbered, shown
 from ..engine.given import is_whole, mapping, whole_number
 from ..engine.layout import Layout
 from ..engine.mesh import Mesh
 from ..engine.program import Program
 
+Sizes = tuple[tuple[str, int], ...]
 SCHEMA = 2
 KNOWN = (1, SCHEMA)
 USUAL = Options()
@@ -66,8 +67,8 @@ class Document:
         options: what a plan does not say of how it will run.
     """
 
-    dims: tuple[tuple[str, int], ...]
-    mesh: tuple[tuple[str, int], ...]
+    dims: Sizes
+    mesh: Sizes
     layout: Layout
     machine: Machine | None = None
     options: Options = USUAL
@@ -90,22 +91,41 @@ class Document:
         return json.dumps(self.to_dict())
 
 
-def check_opened(program: Any, *meshes: Any):
+def check_opened(program: Any, mesh: Any):
     """Refuses to open what is no program, or no mesh.
 
     Raises:
         ExplorerError: one of them is something else.
     """
-    if not isinstance(program, Program):
-        turned = " The program comes first." if any(isinstance(mesh, Program) for mesh in meshes) else ""
+    turned = " The program comes first." if isinstance(mesh, Program) else ""
+    _check_program("explore()", program, f"ml.explore(ml.trace(fn, ...), mesh).{turned}")
+    if not isinstance(mesh, Mesh):
         raise ExplorerError(
-            f"explore() was given {shown(program)} for its program; write ml.explore(ml.trace(fn, ...), mesh).{turned}"
+            f"explore() was given {shown(mesh)} for its mesh; write ml.explore(program, ml.mesh(data=2))."
         )
-    for mesh in meshes:
-        if not isinstance(mesh, Mesh):
-            raise ExplorerError(
-                f"explore() was given {shown(mesh)} for its mesh; write ml.explore(program, ml.mesh(data=2))."
-            )
+
+
+def document_of(text: str, program: Any) -> Document:
+    """Reads a document that was written for a program.
+
+    Raises:
+        ExplorerError: the text is no document, what is given is no program, or it has other dims.
+    """
+    turned = " The text comes first." if isinstance(text, Program) else ""
+    _check_program("Explorer.from_json()", program, f"Explorer.from_json(text, ml.trace(fn, ...)).{turned}")
+    document = read_document(text)
+    if dict(document.dims) != dict(program.dims):
+        raise ExplorerError(
+            f"This document is of a program with the dims {dict(document.dims)}; the program that was given has"
+            f" {dict(program.dims)}. Open it with the program that it was written for, or take its layout over:"
+            " explorer.load(layout)."
+        )
+    return document
+
+
+def _check_program(what: str, program: Any, instead: str):
+    if not isinstance(program, Program):
+        raise ExplorerError(f"{what} was given {shown(program)} for its program; write {instead}")
 
 
 def check_document(document: Any):
@@ -169,16 +189,31 @@ def read_document(text: str) -> Document:
             f"This document of the Explorer lacks {', '.join(missing)}; was it cut short?"
             " Use what `explorer.to_json()` gave."
         )
-    try:
-        dims = tuple((str(name), _size(name, size)) for name, size in data["dims"].items())
-        mesh = tuple((str(name), _size(name, size)) for name, size in data["mesh"])
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ExplorerError(f"The dims or the mesh of this document cannot be read ({error}).") from None
-    return Document(dims, mesh, Layout.of(data["layout"]), *_read_machine(data))
+    return Document(*_read_sizes(data["dims"], data["mesh"]), Layout.of(data["layout"]), *_read_machine(data))
 
 
-def _size(name: Any, size: Any) -> int:
-    return whole_number("It", f"size of `{name}`", size, least=0)
+def _read_sizes(dims: Any, mesh: Any) -> tuple[Sizes, Sizes]:
+    """Returns the sizes of a document's dims and of its mesh axes; all that is wrong with them is told."""
+    problems = []
+    if not isinstance(dims, Mapping):
+        problems.append(f'`dims` is {shown(dims)}, and is to be sizes by name: {{"batch": 8}}')
+    if not isinstance(mesh, list):
+        problems.append(f'`mesh` is {shown(mesh)}, and is to be a list of names and sizes: [["data", 2]]')
+    found = {"dims": [*dims.items()] if isinstance(dims, Mapping) else [], "mesh": []}
+    for number, axis in enumerate(mesh if isinstance(mesh, list) else (), 1):
+        if isinstance(axis, list) and len(axis) == 2 and isinstance(axis[0], str):
+            found["mesh"].append(axis)
+        else:
+            problems.append(f'entry {number} of `mesh` is {shown(axis)}, and is to be a name and a size: ["data", 2]')
+    for where, sizes in found.items():
+        for name, size in sizes:
+            try:
+                whole_number(f"`{where}`", f"size of `{name}`", size, least=1)
+            except MeshlabError as error:
+                problems.append(str(error).removesuffix("."))
+    if problems:
+        raise ExplorerError(f"The dims or the mesh of this document cannot be read:\n{numbered(problems)}")
+    return tuple((name, size) for name, size in found["dims"]), tuple((name, size) for name, size in found["mesh"])
 
 
 def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:

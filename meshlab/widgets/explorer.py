@@ -36,7 +36,7 @@ from ..engine.mesh import Mesh
 from ..engine.plan import make_plan
 from .changes import document_after, machine_refused, refused
 from .costing import EACH, EACH_HELD, PATIENCE, PATIENCE_HELD, Background, Costing, costs_of, held_of
-from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, read_document
+from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
 from .gestures import Gestures
 from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
 from .machines import Own, laid, machine_on
@@ -282,17 +282,11 @@ class Explorer(Showing, Gestures):
             machines: machines of one's own, of which the document knows the name only.
 
         Raises:
-            ExplorerError: the text is no such document, or it is of a program with other dims.
+            ExplorerError: the text is no such document, `program` is no program, or has other dims than the document.
             HardwareError: its machine is not known here.
         """
-        check_opened(program)
         check_machines(machines)
-        document = read_document(text)
-        if dict(document.dims) != dict(program.dims):
-            raise ExplorerError(
-                f"This document is of a program with the dims {dict(document.dims)}; "
-                f"the program that was given has {dict(program.dims)}."
-            )
+        document = document_of(text, program)
         own = {machine.name: machine for machine in machines}
         made = cls(program, laid(document.machine, document.mesh, own), document.layout, run)
         made._own.update(own)

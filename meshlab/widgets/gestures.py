@@ -77,7 +77,8 @@ class Gestures:
         size = self.program.dims.get(name)
         if isinstance(dim, Dim) and size not in (None, dim.size):
             raise ExplorerError(
-                f"`{name}` has size {size:,} in this program, and was given as a dim of size {dim.size:,}."
+                f"`{name}` has size {size:,} in this program, and was given as a dim of size {dim.size:,}. Name it"
+                f' "{name}", or trace the program at that size.'
             )
         return name
 

@@ -49,8 +49,10 @@ def test_unknown_schema_is_refused() -> None:
         ('{"dims": {}', r"it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave"),
         ("[" * 100_000, r"it is not JSON \(.*\). Use what"),
         ("1" * 5_000, r"it is not JSON \(.*\). Use what"),
-        ('{"schema": 1, "dims": 3, "mesh": [], "layout": {}}', "cannot be read"),
-        ('{"schema": 1, "dims": {"a": 3}, "mesh": ["data"], "layout": {}}', "cannot be read"),
+        (
+            '{"schema": 1, "dims": 3, "mesh": 4, "layout": {}}',
+            r"1. `dims` is 3, and .*\n  2. `mesh` is 4, and",
+        ),
     ],
 )
 def test_other_text_is_refused(text: str, match: str) -> None:
@@ -62,6 +64,18 @@ def test_other_text_is_refused(text: str, match: str) -> None:
     ("changed", "match"),
     [
         ({"schema": True}, "has schema True; this version"),
+        (
+            {"mesh": {"data": -1}},
+            r"1. `mesh` is {'data': -1}, and is to be a list of names and sizes: ",
+        ),
+        (
+            {"mesh": [["data", 2], ["data", 2, 3]]},
+            r"entry 2 of `mesh` is \['data', 2, 3\], .* a name and a size: ",
+        ),
+        ({"mesh": ["data", [3, 2]]}, r"1. entry 1 of `mesh` is 'data', .*\n  2. entry 2 of `mesh` is \[3, 2\], and is"),
+        ({"mesh": [["data", 2], ["model", "2"]]}, "`mesh` was given the size of `model` '2'; .* integer of at least 1"),
+        ({"dims": ["batch"]}, r"1. `dims` is \['batch'\], and is to be sizes by name: {\"batch\": 8}$"),
+        ({"dims": {"batch": 0}}, "`dims` was given the size of `batch` 0; it must be an integer of at least 1"),
         ({"options": {"x": 1}}, "there is no option `x`. There are `attention`, `prefetch`"),
         ({"options": {"prefech": True}}, "there is no option `prefech`. Did you mean `prefetch`"),
         ({"options": {"prefetch": "no"}}, "`prefetch` was given 'no'; give True or False"),
@@ -105,6 +119,8 @@ def test_an_explorer_is_opened_from_its_json(explorer: Explorer) -> None:
 def test_json_of_another_program_is_refused(explorer: Explorer) -> None:
     text = document("hidden:model").to_json()
     with pytest.raises(
-        ExplorerError, match=r"of a program with the dims .*'hidden': 16.* the program that was given has"
+        ExplorerError,
+        match=r"of a program with the dims .*'hidden': 16.* the program that was given has"
+        r" .* Open it with the program that it was written for, or take its layout over: explorer.load\(layout\)",
     ):
         Explorer.from_json(text, explorer.program)

@@ -70,7 +70,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         (lambda: ml.explore(PROGRAM, MESH).place("batch", "data", at=3), "meant for the place 3; places are texts"),
         (
             lambda: ml.explore(PROGRAM, MESH).remove(ml.Dim("batch", 9)),
-            "`batch` has size 8 .* and was given as a dim of size 9",
+            '`batch` has size 8 .* as a dim of size 9. Name it "batch", or trace the program at that size',
         ),
         (lambda: ml.explore(PROGRAM, MESH).select(3), r"select\(\) was given 3; it takes a place"),
         (lambda: ml.explore(PROGRAM, MESH).known(3), "was given 3 for a machine; .* ml.Hardware.of"),
@@ -78,6 +78,11 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             lambda: ml.explore(PROGRAM, MESH).subscribe(3),
             r"subscribe\(\) was given 3 for its function; write explorer.subs",
         ),
+        (
+            lambda: ml.Explorer.from_json("{}", max),
+            r"^Explorer.from_json\(\) was given <built-in .* for its program; write Explorer.from_json\(text, ml.tr",
+        ),
+        (lambda: ml.Explorer.from_json(PROGRAM, "{}"), r"was given '\{\}' for its program; .* The text comes first"),
         (
             lambda: ml.Explorer.from_json(None, PROGRAM),
             r"This is not an Explorer's document: it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave",
