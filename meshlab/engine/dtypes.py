@@ -21,6 +21,7 @@ from .errors import DimError, MeshlabError, shown
 
 _SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}
 _INTEGER_OPERATIONS = ("invert", "and", "or")
+_BOOL = np.dtype(bool)
 _KEYS = "keys are no numbers: draw with each of them, under ml.vmap"
 
 
@@ -81,7 +82,7 @@ def holding(what: str, name: str, value: Any, dtype: Any) -> None:
     given, whole = jnp.result_type(value), jnp.issubdtype(dtype, jnp.integer)
     if jnp.issubdtype(dtype, jnp.complexfloating) or jnp.issubdtype(dtype, jax.dtypes.extended):
         return
-    least, most = _range(dtype) if whole else (0, 1)
+    least, most = _range(dtype) or (0, 1)
     holds = f"integers from {least:,} to {most:,}"
     if jnp.issubdtype(given, jnp.complexfloating) or jnp.issubdtype(dtype, jnp.floating):
         holds = "no complex numbers"
@@ -103,10 +104,11 @@ def fitting(what: str, operands: Sequence[Any]) -> None:
     Raises:
         DimError: there is one.
     """
-    others = {x.dtype for x in operands if hasattr(x, "dtype")} - {np.dtype(bool)}
-    if len(others) != 1 or not jnp.issubdtype(dtype := others.pop(), jnp.integer):
+    others = {x.dtype for x in operands if hasattr(x, "dtype")} - {_BOOL}
+    dtype = others.pop() if len(others) == 1 else None
+    if dtype is None or (held := _range(dtype)) is None:
         return
-    least, most = _range(dtype)
+    least, most = held
     # An exponent stays what it is, whatever it is the power of.
     for x in operands[:1] if what == "power" else operands:
         if type(x) is int and not least <= x <= most:
@@ -114,8 +116,10 @@ def fitting(what: str, operands: Sequence[Any]) -> None:
 
 
 @functools.cache
-def _range(dtype: Any) -> tuple[int, int]:
-    """Returns the least and the largest integer of a dtype."""
+def _range(dtype: Any) -> tuple[int, int] | None:
+    """Returns the least and the largest integer of a dtype; None of one that is not of integers."""
+    if not jnp.issubdtype(dtype, jnp.integer):
+        return None
     info = jnp.iinfo(dtype)
     return int(info.min), int(info.max)
 
