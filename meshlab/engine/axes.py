@@ -83,9 +83,8 @@ def find(what: str, dims: Dims, dim: Dim | str) -> int:
             agree(what, [candidate], [dim] if isinstance(dim, Dim) else [])
             return axis
     near = closest(name, names(dims))
-    near = (
-        " Dims are given one by one: " + ", ".join(map(repr, parts)) + "." if len(parts := name.split()) > 1 else near
-    )
+    if len(parts := name.replace(",", " ").split()) > 1:
+        near = " Dims are given one by one: " + ", ".join(map(repr, parts)) + "."
     raise DimError(f"{what} was asked for the dim `{name}` of {show(dims)}, which has no such dim.{near}")
 
 

@@ -52,6 +52,9 @@ class Dim:
     size: int
 
     def __post_init__(self):
+        if is_whole(self.name) and is_name(self.size):
+            told = f"{shown(self.name)}, {shown(self.size)}"
+            raise DimError(f"A dim was given {told}; the name comes first: ml.Dim({shown(self.size)}, {self.name}).")
         if not is_name(self.name):
             raise DimError(f"A dim was named {shown(self.name)}; {NAME_RULE}.{proper(self.name)}")
         if not is_whole(self.size):

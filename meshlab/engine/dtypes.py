@@ -2,12 +2,13 @@
 
     subtract was given bool[q=2] and bool[q=2]; it takes numbers: x.astype(ml.i32), say.
 
-What is known beforehand is asked beforehand (`taking`, `holding`). Of the rest JAX is asked, by computing (`applied`):
-its own refusal speaks of primitives that the user never called, and stays the cause.
+What is known beforehand is asked beforehand (`taking`, `holding`, `fitting`). Of the rest JAX is asked, by computing
+(`applied`): its own refusal speaks of primitives that the user never called, and stays the cause.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from .errors import DimError, MeshlabError, shown
 
 _SHORT = {"float": "f", "bfloat": "bf", "int": "i", "uint": "u"}
 _INTEGER_OPERATIONS = ("invert", "and", "or")
+_BOOL = np.dtype(bool)
 _KEYS = "keys are no numbers: draw with each of them, under ml.vmap"
 
 
@@ -80,7 +82,7 @@ def holding(what: str, name: str, value: Any, dtype: Any) -> None:
     given, whole = jnp.result_type(value), jnp.issubdtype(dtype, jnp.integer)
     if jnp.issubdtype(dtype, jnp.complexfloating) or jnp.issubdtype(dtype, jax.dtypes.extended):
         return
-    least, most = (int(jnp.iinfo(dtype).min), int(jnp.iinfo(dtype).max)) if whole else (0, 1)
+    least, most = _range(dtype) or (0, 1)
     holds = f"integers from {least:,} to {most:,}"
     if jnp.issubdtype(given, jnp.complexfloating) or jnp.issubdtype(dtype, jnp.floating):
         holds = "no complex numbers"
@@ -94,6 +96,32 @@ def holding(what: str, name: str, value: Any, dtype: Any) -> None:
             f"{what} was given the {name} {written(value)} for {short_name(dtype)}, which holds {holds}: give one that"
             " it holds, or convert x first, x.astype(ml.f32), say."
         )
+
+
+def fitting(what: str, operands: Sequence[Any]) -> None:
+    """Refuses a Python integer among integers that do not hold it: JAX would make another one of it, in silence.
+
+    Raises:
+        DimError: there is one.
+    """
+    others = {x.dtype for x in operands if hasattr(x, "dtype")} - {_BOOL}
+    dtype = others.pop() if len(others) == 1 else None
+    if dtype is None or (held := _range(dtype)) is None:
+        return
+    least, most = held
+    # An exponent stays what it is, whatever it is the power of.
+    for x in operands[:1] if what == "power" else operands:
+        if type(x) is int and not least <= x <= most:
+            holding(what, "number", x, dtype)
+
+
+@functools.cache
+def _range(dtype: Any) -> tuple[int, int] | None:
+    """Returns the least and the largest integer of a dtype; None of one that is not of integers."""
+    if not jnp.issubdtype(dtype, jnp.integer):
+        return None
+    info = jnp.iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
 def beyond(array: np.ndarray, dtype: Any) -> Any:

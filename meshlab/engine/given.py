@@ -147,9 +147,12 @@ def known_dtype(dtype: Any) -> Any:
     Raises:
         DimError: it is none.
     """
-    given = getattr(dtype, "dtype", dtype)
+    # The classes of NumPy have an attribute of that name that is no dtype.
+    given = found if isinstance(found := getattr(dtype, "dtype", None), np.dtype) else dtype
+    # Arrays and shapes have a dtype, and are none.
+    is_array = given is found and hasattr(dtype, "shape")
     try:
-        found = None if given is None else jnp.dtype(given)
+        found = None if given is None or is_array else jnp.dtype(given)
     except TypeError:
         found = None
     if found is None or not any(jnp.issubdtype(found, kind) for kind in (jnp.number, jnp.bool_)):

@@ -62,6 +62,20 @@ class NamedArray:
         return self.array.dtype
 
 
+def _refuse(*_operands: Any):
+    """Refuses arithmetic.
+
+    Raises:
+        DimError: always.
+    """
+    raise DimError("A named array is for ml.trace, and is no number: compute with it inside of the traced function.")
+
+
+_PAIRED = "add sub mul truediv floordiv mod pow matmul and or".split()
+for _sign in (*_PAIRED, *(f"r{sign}" for sign in _PAIRED), "lt", "le", "gt", "ge", "neg", "abs", "invert"):
+    setattr(NamedArray, f"__{_sign}__", _refuse)
+
+
 def _wrong(sizes: Sequence[int | None], whole: int) -> str | None:
     """Why parts of these sizes, as far as they are known, are no axis of size `whole`; None where they may be."""
     known = math.prod(size or 1 for size in sizes)
@@ -139,7 +153,7 @@ def named(tree: Any, names: Any) -> Any:
             array or has names already; all are told at once.
 
     Example:
-        ml.trace(step, ml.named(params, {"*/kernel": "embed ffn"}), ml.named(images, "batch ... channel"))
+        ml.trace(step, ml.named(params, {"*/kernel": "embed ffn"}), ml.named(images, "... channel"))
     """
     leaves = [(place.removeprefix("/"), leaf) for place, leaf in placed_leaves("", tree)]
     problems = _unnameable(leaves, names)
@@ -188,8 +202,11 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
     try:
         return jax.tree.structure(tree, is_leaf=is_tensor).flatten_up_to(names)
     except ValueError as error:
-        fix = ' A tuple or a text names the axes of one array: ("batch", "embed").' if isinstance(names, list) else ""
-        problems.append(f"the names have another tree than the arrays ({error}){fix}".rstrip("."))
+        axes = ' A tuple or a text names the axes of one array: ("batch", "embed").' if isinstance(names, list) else ""
+        globs = next((f' Write names by glob, {{"{p}": "{_example(leaf)}"}}' for p, leaf in leaves if p), "")
+        problems.append(
+            f"the names have another tree than the arrays ({str(error).rstrip('.')}).{axes}{globs}".rstrip(".")
+        )
         return [None] * len(leaves)
 
 
@@ -215,7 +232,7 @@ def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisNa
     if not isinstance(text, str | tuple):
         problems.append(
             f"{where} is given {shown(text)} ({type(text).__name__}); names are a text with one for each axis, "
-            f'"{" ".join(["batch", "seq", "embed"][: len(shape)] if len(shape) < 4 else ["batch", "..."])}", say'
+            f'"{_example(leaf)}", say'
         )
         return (None,) * len(shape)
     words = list(text) if isinstance(text, tuple) else _WORDS.findall(text)
@@ -223,15 +240,34 @@ def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisNa
         words = ["_"] * (len(shape) - len(words) + 1) + words[1:]
     if len(words) != len(shape):
         counted = f"{len(words)} name" + ("s" if len(words) != 1 else "")
-        apart = " ".join(text.replace(",", " ").split()) if isinstance(text, str) and "," in text else ""
-        fix = f'; names stand apart by spaces alone: "{apart}"' if apart else ""
-        problems.append(f"{where} has shape {shape}, for which {shown(text)} has {counted}{fix}")
+        problems.append(f"{where} has shape {shape}, for which {shown(text)} has {counted}{_misread(text, words)}")
         return (None,) * len(shape)
     found = tuple(_axis(word, size, where, problems) for word, size in zip(words, shape, strict=True))
     flat = [n for name in found if name for n in str(name).split("*")]
     twice = sorted({n for n in flat if flat.count(n) > 1})
     problems += [f'{where} has the dim `{n}` twice: of a square weight one axis goes without, "{n} _"' for n in twice]
     return found
+
+
+def _example(leaf: Any) -> str:
+    """Names for the axes of an array, such as a message may propose."""
+    rank = len(getattr(leaf, "shape", ()))
+    return " ".join(["batch", "seq", "embed"][:rank] if rank < 4 else ["...", "batch"])
+
+
+def _misread(text: Any, words: Sequence[Any]) -> str:
+    """What in a text made of it another number of names than was probably meant, for the end of a message."""
+    if not isinstance(text, str):
+        return ""
+    fixes = []
+    if "," in text:
+        apart = " ".join(text.replace(",", " ").split())
+        fixes.append(f'; names stand apart by spaces alone: "{apart}"')
+    if any(word.count("(") != word.count(")") for word in words):
+        fixes.append('; a bracket is open: one axis of two dims is "(heads head)"')
+    if "..." in words[1:]:
+        fixes.append("; `...` stands in front alone")
+    return "".join(fixes)
 
 
 def _axis(word: Any, size: int, where: str, problems: list[str]) -> AxisName:

@@ -33,7 +33,7 @@ from jax.core import Tracer
 from . import axes
 from .axes import Dims
 from .dims import Dim
-from .dtypes import applied, beyond, short_name
+from .dtypes import applied, beyond, fitting, short_name
 from .errors import DimError, shown
 from .given import is_whole, known_dtype
 from .marks import mark_names, mark_rename
@@ -294,9 +294,7 @@ def array_of(what: str, x: Any) -> Any:
         DimError: it is no tensor, has no data, or does not fit its dims.
     """
     if not isinstance(x, Tensor):
-        raise DimError(
-            f"{what} was given {_kind(x)}; it takes a tensor. Name the axes: ml.tensor(array, Batch, Hidden)."
-        )
+        raise DimError(f"{_given(what, x)}; it takes a tensor. Name the axes: ml.tensor(array, Batch, Hidden).")
     if isinstance(x.array, jax.ShapeDtypeStruct):
         raise DimError(
             f"{what} was given {x!r}, which is a shape without data. Pass it to ml.trace, or make it with ml.tensor."
@@ -315,8 +313,8 @@ def misfit(x: Tensor) -> str:
     )
 
 
-def operand(what: str, x: Any) -> tuple[Any, Dims]:
-    """Returns the array and the dims of a tensor or a scalar.
+def operand(what: str, x: Any, name: str = "") -> tuple[Any, Dims]:
+    """Returns the array and the dims of a tensor or a scalar, which is told by its argument's name, if there is one.
 
     Raises:
         DimError: `x` is an array whose axes have no names, or not a number at all.
@@ -324,19 +322,20 @@ def operand(what: str, x: Any) -> tuple[Any, Dims]:
     if isinstance(x, Tensor):
         return array_of(what, x), x.dims
     if not (isinstance(x, bool | int | float | np.generic) or hasattr(x, "dtype")):
-        raise DimError(f"{what} was given {_kind(x)}; it takes tensors and numbers.")
+        fix = " Name the axes: ml.tensor(array, Batch, Hidden)." if isinstance(x, list | tuple) else ""
+        raise DimError(f"{_given(what, x, name)}; it takes tensors and numbers.{fix}")
     if np.shape(x):
-        raise DimError(
-            f"{what} was given {_kind(x)}. Name its axes: ml.tensor(array, Batch, Hidden). Only numbers go without."
-        )
+        told = _given(what, x, name)
+        raise DimError(f"{told}. Name its axes: ml.tensor(array, Batch, Hidden). Only numbers go without.")
     return x, ()
 
 
-def _kind(x: Any) -> str:
-    """Returns what a value without names is, for a message."""
+def _given(what: str, x: Any, name: str = "") -> str:
+    """Returns what a value without names is, and for which argument it came, for the beginning of a message."""
+    place = f" for `{name}`" if name else ""
     if hasattr(x, "dtype") and hasattr(x, "shape"):
-        return f"an array of shape {tuple(x.shape)} without names"
-    return f"{shown(x)}, a {type(x).__name__}"
+        return f"{what} was given an array of shape {tuple(x.shape)} without names{place}"
+    return f"{what} was given {shown(x)}, a {type(x).__name__}{place}"
 
 
 def result(array: Any, dims: Dims) -> Any:
@@ -366,9 +365,12 @@ def elementwise(what: str, function: Callable[..., Any], *operands: Any) -> Any:
     """Applies a function of arrays of one shape, after broadcasting by name.
 
     Raises:
-        DimError: an operand has no names, two differ in a dim's size, or the function does not take their dtypes.
+        DimError: an operand has no names, two differ in a dim's size, the function does not take their dtypes, or these
+            do not hold an integer.
     """
     arrays, dims = zip(*(operand(what, x) for x in operands), strict=True)
+    if int in map(type, operands):
+        fitting(what, operands)
     union = axes.union(what, *dims)
     alike = [expand(array, has, union) for array, has in zip(arrays, dims, strict=True)]
     return result(applied(what, function, alike, operands), union)

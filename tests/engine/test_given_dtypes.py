@@ -13,6 +13,7 @@ INTEGERS = ml.tensor([1, 2], "q")
 FLOATS = ml.tensor([1.0, 2.0], "q")
 BOOLEANS = ml.tensor([True, False], "q")
 COMPLEX = ml.tensor([1j, 2], "q")
+BYTES, SMALL = INTEGERS.astype(ml.u8), INTEGERS.astype(ml.i8)
 KEY, KEYS = jax.random.key(0), jax.random.split(jax.random.key(0), 2)
 NAMED_KEYS = ml.tensor(KEYS, "draw")
 A, B, R, LONG = ml.dims(a=8, b=1, r=3, long=300)
@@ -128,12 +129,20 @@ def test_ids_of_few_bits_count_along_a_long_dim():
             lambda: jax.jit(lambda v: padded(INTEGERS, v))(1.5),
             "^pad was given the value f32 for i32, which holds integ",
         ),
-        (lambda: INTEGERS + 2**40, r"^add was given i32\[q=2\] and 1099511627776; an integer there is too large"),
+        (lambda: INTEGERS + 2**40, "^add was given the number 1099511627776 for i32, which holds integers from -2,14"),
+        (lambda: BOOLEANS + 2**40, r"^add was given bool\[q=2\] and 1099511627776; an integer there is too large"),
+        (lambda: ml.maximum(BYTES, -1), "^maximum was given the number -1 for u8, which holds integers from 0 to 255:"),
+        (lambda: ml.minimum(SMALL, 200), "^minimum was given the number 200 for i8, which holds integers from -128 to"),
+        (lambda: BYTES > -1, "^greater was given the number -1 for u8"),
+        (lambda: SMALL + 300, "^add was given the number 300 for i8"),
+        (lambda: 200 * SMALL, "^multiply was given the number 200 for i8"),
+        (lambda: 300**SMALL, "^power was given the number 300 for i8"),
+        (lambda: ml.where(BOOLEANS, SMALL, 300), "^where was given the number 300 for i8"),
         (
             lambda: FLOATS + 2**80,
             r"^add was given f32\[q=2\] and 1208925.*; .* has to be as large is a float, float\(n\)",
         ),
-        (lambda: ml.where(BOOLEANS, INTEGERS, 2**40), r"^where was given bool\[q=2\] and .*; an integer there is too"),
+        (lambda: ml.where(BOOLEANS, INTEGERS, 2**40), "^where was given the number 1099511627776 for i32, which hold"),
         (lambda: ml.stack((2**40, 3), "z"), "^stack was given 1099511627776; an integer there is too large"),
         (lambda: ml.dot(2**40, INTEGERS, "q"), "^dot was given 1099511627776; an integer there is too large"),
         (lambda: ml.one_hot(2**40, A), "^one_hot was given 1099511627776; an integer there is too large"),
@@ -180,6 +189,10 @@ def test_numbers_that_fit_are_taken():
     assert ml.dot(FLOATS, 2.0).array.tolist() == ml.dot(2, FLOATS).array.tolist() == [2, 4]
     assert ml.mean_pool(IMAGE, {"h": 2}, padding=(1, 1), out={"h": "i"}).array.tolist() == [[1] * 4] * 3
     assert ml.tensor(np.array([2**31 - 1]), "a").array.tolist() == [2**31 - 1]
+    assert (SMALL + 125).array.tolist() == [126, 127]
+    assert (SMALL**200).array.tolist() == [1, 0]
+    assert (BOOLEANS + 300).array.tolist() == [301, 300]
+    assert ml.where(BOOLEANS, 300, SMALL.astype(ml.f32)).array.tolist() == [300, 2]
 
 
 # Keys
@@ -207,6 +220,7 @@ def test_numbers_that_fit_are_taken():
         (lambda: NAMED_KEYS + 1, r"^add was given key<fry>\[draw=2\] and 1; keys are no numbers: .* under ml.vmap"),
         (lambda: NAMED_KEYS.astype(ml.f32), r"^astype was given key<fry>\[draw=2\]; keys are no numbers"),
         (lambda: ml.cumsum(NAMED_KEYS, "draw"), r"^cumsum was given key<fry>\[draw=2\]; keys are no numbers"),
+        (lambda: ml.dot(NAMED_KEYS, NAMED_KEYS, "draw"), r"^dot was given key<fry>\[draw=2\]; keys are no numbers"),
         (lambda: ml.stack((NAMED_KEYS, 1), "z"), "stack was given tensors of different dims"),
     ],
 )

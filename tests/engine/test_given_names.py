@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
@@ -32,6 +33,7 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.Mesh((("data",),)), "and not pairs of a name and a size"),
         (lambda: ml.dims(100), r"dims\(\) was given 100 without a name; write dims\(batch=100"),
         (lambda: ml.dims(a=0, b=True), "Dim `a` was given the size 0.* Dim `b` was given the size True"),
+        (lambda: ml.Dim(3, "batch"), r"A dim was given 3, 'batch'; the name comes first: ml.Dim\('batch', 3\)"),
         (lambda: ml.Dim("größe", 2), "A dim was named 'größe'; a name is ASCII letters, digits and `_`"),
         (lambda: ml.named(ARRAY, "größe b"), "given 'größe', which is neither a name.*; a name is ASCII letters"),
         (lambda: ml.named(ARRAY, "(heads b"), r"is given '\(heads', which is neither a name"),
@@ -47,6 +49,20 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
             lambda: ml.named({"w": ARRAY}, ["a", "b"]),
             "have another tree than the arrays.* A tuple or a text names the axes",
         ),
+        (
+            lambda: ml.named({"w": ARRAY}, 5),
+            r'another tree than the arrays \(Expected dict, got 5\). Write names by glob, {"w": "batch seq"}',
+        ),
+        (lambda: ml.named({"w": ARRAY}, (Batch, Embed)), 'Write names by glob, {"w": "batch seq"}'),
+        (
+            lambda: ml.named(ARRAY, "embed ... (ffn"),
+            r'has 3 names; a bracket is open: .* "\(heads head\)"; `...` stands in front alone',
+        ),
+        (lambda: ml.named(jnp.ones((2, 2, 2, 2)), 3), '"... batch", say'),
+        (lambda: ml.named(ARRAY, "a b") + 1, "A named array is for ml.trace, .* inside of the traced function"),
+        (lambda: 1 - ml.named(ARRAY, "a b"), "A named array is for ml.trace"),
+        (lambda: -ml.named(ARRAY, "a b"), "A named array is for ml.trace"),
+        (lambda: ARRAY > ml.named(ARRAY, "a b"), "A named array is for ml.trace"),
         (lambda: ml.named({"w": ARRAY}, {3: "a b"}), "3 is no path; names are given by globs over paths, as texts"),
         (lambda: ml.named({"w": "text"}, {"w": ""}), r"`w` is 'text' \(str\), which is no array"),
         (lambda: ml.named(X, "a b"), "the array has names already: batch embed"),
@@ -89,6 +105,21 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: X.sum(0), r"sum was given 0 for a dim of \[batch=8, embed=16\]; .* names: it has `batch`, `embed`"),
         (lambda: X.astype("float33"), "'float33' is no dtype. Did you mean `float32`"),
         (lambda: ml.arange(Batch, None), "None is no dtype"),
+        (lambda: ml.arange(Batch, X), r"^a tensor of \[batch=8, embed=16\] is no dtype. Give ml.f32"),
+        (lambda: X.astype(ml.f32[Batch]), r"^a tensor of \[batch=8\] is no dtype"),
+        (lambda: X.astype(ARRAY), r"^an array of shape \(8, 16\) and dtype float32 is no dtype"),
+        (lambda: ml.dot(X, X, [Batch]), r"^dot was given \[Dim.*\], a list; .* one by one: ml.dot\(x, w, Batch\)"),
+        (lambda: ml.dot([X, X], Batch), r"^dot was given \[a tensor of .*\], a list; tensors and dims are told one by"),
+        (lambda: X.sum("batch,embed"), "Dims are given one by one: 'batch', 'embed'"),
+        (
+            lambda: ml.cross_entropy(X, [1] * 8, Embed),
+            r"^cross_entropy was given \[1, .*\], a list for `labels`; .* Name the axes: ml.tensor\(",
+        ),
+        (lambda: ml.take(X, [1, 2], Batch), r"^take was given \[1, 2\], a list for `ids`; .* Name the axes: ml.tensor"),
+        (
+            lambda: ml.take(X, ARRAY, Batch),
+            r"^take was given an array of shape \(8, 16\) without names for `ids`. Name",
+        ),
         (lambda: ml.leaky_relu(X, "a"), "leaky_relu was given the slope 'a'; it must be a number"),
         (lambda: ml.merge(X, None, "m"), "merge was given None; it makes one dim of several"),
         (lambda: ml.unmerge(X, "embed", 3), "unmerge was given 3; it makes several dims of one"),
@@ -103,6 +134,7 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: ml.shift(X, "embed", 1, wrap="yes"), "shift was given wrap='yes'; it must be True or False"),
         (lambda: ml.pad(X, "embed", ml.Dim("p", 20), value="a"), "pad was given the value 'a'; it must be a number"),
         (lambda: ml.tag(X, "a*"), r"tag was given the name 'a\*'; a place is called by a word without"),
+        (lambda: ml.tag("residual", X), r"^tag was given 'residual' first; .* comes last: ml.tag\(x, 'residual'\)"),
         (lambda: ml.tag("text", "name"), "tag was given 'text'; it takes trees of tensors, arrays and numbers"),
         (lambda: ml.stop_gradient("a"), "stop_gradient was given 'a'; it takes trees"),
         (
@@ -127,3 +159,10 @@ def test_names_may_be_left_out_of_a_tuple():
 )
 def test_operations_name_the_users_own_call(call, told):
     refused(call, ml.DimError, told)
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.dtype("float16"), jnp.float16, ml.f16, "float16", X.astype("f2").dtype]
+)
+def test_dtypes_may_be_written_in_many_ways(dtype):
+    assert X.astype(dtype).dtype == jnp.float16

@@ -123,8 +123,10 @@ def tag(tree: Any, name: str) -> Any:
             `{"residual": {"seq": "model"}}`.
 
     Raises:
-        DimError: the name is not a string, or is empty.
+        DimError: the name is not a string, is empty, or stands first.
     """
+    if isinstance(tree, str) and not isinstance(name, str):
+        raise DimError(f"tag was given {shown(tree)} first; the name comes last: ml.tag(x, {shown(tree)}).")
     if not isinstance(name, str) or not name.strip() or any(sign in name for sign in "*?["):
         raise DimError(
             f"tag was given the name {shown(name)}; a place is called by a word without `*`, `?` and `[`: 'residual'."

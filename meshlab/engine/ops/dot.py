@@ -24,7 +24,7 @@ from .. import axes
 from .. import tensor as named
 from ..axes import Dims
 from ..dims import Dim
-from ..dtypes import promoted
+from ..dtypes import promoted, taking
 from ..errors import DimError, shown
 from ..given import is_whole
 
@@ -42,8 +42,8 @@ def dot(*operands: Any) -> Any:
         A tensor of all the dims that are not listed, in the order of their first appearance; a scalar if none is left.
 
     Raises:
-        DimError: no tensor, a tensor after a dim, the number of an axis for a dim, a dim listed twice or that no tensor
-            has, or one of two sizes.
+        DimError: no tensor, a tensor after a dim, a list of either, keys, the number of an axis for a dim, a dim listed
+            twice or that no tensor has, or one of two sizes.
 
     Example:
         scores = ml.dot(q, k, HeadSize)     # q: [batch, seq, heads, size], k: [batch, kv, heads, size]
@@ -51,6 +51,9 @@ def dot(*operands: Any) -> Any:
     """
     tensors, summed = _sort_operands(operands)
     pairs = [named.operand("dot", x) for x in tensors]
+    for x in tensors:
+        if hasattr(x, "dtype"):
+            taking("dot", x, (jnp.number, jnp.bool_), "it takes numbers")
     union = _union([dims for _, dims in pairs])
     gone = axes.find_all("dot", union, summed) if summed else ()
     consumed = {union[axis] for axis in gone}
@@ -64,6 +67,10 @@ def dot(*operands: Any) -> Any:
 
 def _sort_operands(operands: tuple[Any, ...]) -> tuple[list[Any], list[Dim | str]]:
     """Parts tensors from dims, which come after them."""
+    for x in operands:
+        if isinstance(x, list | tuple) and any(isinstance(one, Dim | str | named.Tensor) for one in x):
+            listed = f"[{', '.join(map(shown, x))}], a {type(x).__name__}"
+            raise DimError(f"dot was given {listed}; tensors and dims are told one by one: ml.dot(x, w, Batch).")
     summed = [x for x in operands if isinstance(x, Dim | str)]
     tensors = list(operands[: len(operands) - len(summed)])
     if any(isinstance(x, Dim | str) for x in tensors):

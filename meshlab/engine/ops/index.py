@@ -121,7 +121,7 @@ def sized(what: str, dim: Any) -> None:
 
 def _integers(what: str, ids: Any) -> tuple[Any, axes.Dims]:
     """Returns the array and the dims of a tensor of integers, or of an integer."""
-    array, dims = named.operand(what, ids)
+    array, dims = named.operand(what, ids, "ids")
     array = applied(what, jnp.asarray, (array,), (ids,))
     if not jnp.issubdtype(array.dtype, jnp.integer):
         raise DimError(f"{what} was given {short_name(array.dtype)}{axes.show(dims)} to count with; it takes integers.")

@@ -111,7 +111,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
     numbers("cross_entropy", logits)
     axis = axes.find("cross_entropy", logits.dims, classes)
     classes = logits.dims[axis]
-    label_array, label_dims = named.operand("cross_entropy", labels)
+    label_array, label_dims = named.operand("cross_entropy", labels, "labels")
     extra = [dim for dim in label_dims if dim == classes or dim not in logits.dims]
     if extra:
         raise DimError(
