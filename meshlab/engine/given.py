@@ -14,7 +14,7 @@ import inspect
 import math
 import numbers
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -160,12 +160,29 @@ def known_dtype(dtype: Any) -> Any:
     return found
 
 
+def flat(what: str, tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
+    """Returns the leaves of a tree, and its structure.
+
+    Raises:
+        DimError: JAX finds no order in it.
+    """
+    try:
+        return jax.tree.flatten(tree, is_leaf=is_leaf)
+    except ValueError as error:
+        raise DimError(disordered(what, error)) from error
+
+
+def disordered(what: str, error: ValueError) -> str:
+    """Returns what is told of a tree whose keys do not compare."""
+    return f"{what} has a dict whose keys have no order ({error}): use texts alone, or integers alone."
+
+
 def numeric(what: str, tree: Any) -> None:
     """Refuses a tree of which a leaf is no array and no number.
 
     Raises:
-        DimError: there is such a leaf.
+        DimError: there is such a leaf, or a dict whose keys have no order.
     """
-    for leaf in jax.tree.leaves(tree):
+    for leaf in flat(what, tree)[0]:
         if not (isinstance(leaf, bool | int | float | complex) or hasattr(leaf, "dtype")):
             raise DimError(f"{what} was given {shown(leaf)}; it takes trees of tensors, arrays and numbers.")

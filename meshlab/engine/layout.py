@@ -7,7 +7,8 @@
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
 the value there is stored, and replace the plain rules for the dims that they name; `None` leaves a dim unsplit there.
 Of several globs that match one place the last one counts. A dim whose name ends in `?` is optional: where the program
-has no such dim, the rule is left out instead of refused; the mesh must have its axes. In a place `?` is first of all
+has no such dim, the rule is left out instead of refused, axes and all, so that one layout serves several programs and
+their meshes (`ensemble?:ensemble`); where it has the dim, the mesh must have the axes. In a place `?` is first of all
 the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where
 it matches nothing so, `params/w` is meant, if there is one.
 
@@ -87,6 +88,10 @@ class Layout:
         if isinstance(given, Layout):
             return given
         if isinstance(given, str):
+            if given.lstrip().startswith("{"):
+                raise LayoutError(
+                    f"The layout {shown(given)} is JSON, or a dict in a text: give json.loads(text). {_HELP}"
+                )
             return _from_pairs(_read_string(given))
         if isinstance(given, Mapping):
             return _from_pairs(list(given.items()))

@@ -213,7 +213,7 @@ class Plan:
             The function's own output tree.
 
         Raises:
-            RunError: an argument does not fit.
+            RunError: an argument does not fit, or one that may be overwritten is the same array as another.
         """
         return run.run(self, args, donate)
 

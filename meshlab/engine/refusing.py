@@ -99,7 +99,9 @@ def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
         fix += f" Every argument is traced as data. If {listed(parameters)} {it}: functools.partial({bound}), say."
     elif static:
         fix += " Every argument of ml.trace is traced as data: close over what jit holds static, by functools.partial."
-    where = f"\nIt was raised at {source}: `{source.code}`." if source else ""
+    # What was made by `exec` has no file to read the line from.
+    line = f": `{source.code}`" if source and source.code else ""
+    where = f"\nIt was raised at {source}{line}." if source else ""
     return f"`{name}` could not be traced: {raised}{where}{fix}"
 
 

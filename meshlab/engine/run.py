@@ -101,7 +101,44 @@ def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
         )
         for array, a in zip(arrays, plan.program.arguments, strict=True)
     ]
+    if donate:
+        _refuse_shared(plan, arrays, placed)
     return output_tree(plan, executable(*placed))
+
+
+def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
+    """Refuses to give up the memory of an array that is another argument too: XLA ends the process then.
+
+    Args:
+        plan: the plan.
+        arrays: the arrays of the arguments.
+        placed: the same as the plan stores them: those that had to be moved are copies, and share nothing.
+
+    Raises:
+        RunError: there are such arrays; all are listed.
+    """
+    holders: dict[int, list[int]] = {}
+    for position, array in enumerate(arrays):
+        if isinstance(array, jax.Array):
+            holders.setdefault(id(array), []).append(position)
+    given_up, problems = frozenset(donated(plan)), []
+    for positions in holders.values():
+        shared = [i for i in positions if _lies_there(arrays[i], placed[i])] if len(positions) > 1 else []
+        if len(shared) > 1 and not given_up.isdisjoint(shared):
+            *most, last = (plan.program.arguments[i].place for i in shared)
+            twice = "twice" if given_up.issuperset(shared) else "where it is read as well"
+            problems.append(
+                f"{some(most, _MOST)} and `{last}` are the same array, whose memory cannot be given up {twice}"
+            )
+    if problems:
+        raise RunError(f"{'; '.join(problems)}: copy one (jnp.copy) or run without donate=True.")
+
+
+def _lies_there(array: Any, placed: Any) -> bool:
+    """Whether an array lies already as it is to be placed, and was not copied."""
+    return placed is array or (
+        placed.shape == array.shape and array.sharding.is_equivalent_to(placed.sharding, array.ndim)
+    )
 
 
 def output_tree(plan: Plan, arrays: Sequence[Any]) -> Any:

@@ -107,15 +107,28 @@ def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -
     changes: dict[str, Change] = {}
     try:
         closed, (shapes, _) = jax.make_jaxpr(admitted(fn, names, changes), return_shape=True)(*arguments)
-    except MeshlabError:
-        raise
+    except MeshlabError as error:
+        if not (meant := _meant_shapes(names, structure, leaves)):
+            raise
+        raise type(error)(f"{error}{meant}") from error
     except Exception as error:
         numbers = {place: leaf for place, leaf, _ in leaves if isinstance(leaf, bool | int | float | complex)}
-        raise TraceError(told(called(fn), error, numbers)) from error
+        raise TraceError(told(called(fn), error, numbers) + _meant_shapes(names, structure, leaves)) from error
     refuse_leaks(called(fn), closed)
     refuse_lost(called(fn), closed, changes)
     results = len(opened(closed).outvars) - len(changes)
     return needed(closed, [True] * results + [False] * len(changes)), shapes
+
+
+def _meant_shapes(names: list[str], structure: Any, leaves: list[Leaf]) -> str:
+    """What is told, where tracing failed, of arguments that are sizes alone: they are traced as so many numbers."""
+    args = jax.tree.unflatten(structure, [leaf for _, leaf, _ in leaves])
+    meant = [
+        f"`{name}` was given as {shown(arg)}: if an array of that shape is meant, it is written ml.f32[Batch, …]."
+        for name, arg in zip(names, args, strict=True)
+        if isinstance(arg, tuple | list) and arg and all(type(size) is int and size > 0 for size in arg)
+    ]
+    return "".join(f" {told}" for told in meant)
 
 
 def _like(leaf: Any, array: Any) -> Any:
@@ -165,9 +178,11 @@ def _parameter_names(fn: Callable, count: int) -> list[str]:
         p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
     ]
     if count < len(required) or (count > len(positional) and rest is None):
+        keywords = [p.name for p in parameters if p.kind == p.KEYWORD_ONLY and p.default is p.empty]
+        bound = f" {listed(keywords)} {'is' if len(keywords) == 1 else 'are'} keyword-only: bind by functools.partial."
         raise TraceError(
             f"`{called(fn)}` takes ({', '.join(positional)}) but {count} arguments were given to ml.trace: "
-            "give one tree of tensors for each parameter."
+            f"give one tree of tensors for each parameter.{bound if keywords else ''}"
         )
     return positional[:count] + [f"{rest}{i}" for i in range(count - len(positional))]
 

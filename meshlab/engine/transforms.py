@@ -57,7 +57,8 @@ def scan(
         The last carry, and the ys with `dim` in front.
 
     Raises:
-        DimError: something in `xs` lacks `dim`, the carry came back different, or a `y` has `dim` already.
+        DimError: something in `xs` lacks `dim`, the carry came back different, a `y` has `dim` already, or the keys of
+            a dict have no order.
 
     Example:
         x, _ = ml.scan(ml.checkpoint(layer), x, params["layers"], Layers)
@@ -97,7 +98,8 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
         A function of the same arguments, whose tensors may have `dim` anywhere; its results have `dim` in front.
 
     Raises:
-        DimError: when called, if no argument has `dim`, or a result of `function` has it already.
+        DimError: when called, if no argument has `dim`, a result of `function` has it already, or the keys of a dict
+            have no order.
 
     Example:
         norms = ml.vmap(lambda g: ml.sqrt((g * g).sum()), Batch)(gradients)    # [batch]
@@ -107,7 +109,7 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
 
     def mapped(*args: Any) -> Any:
         given.takes("vmap", function, len(args), "what the mapped function was called with", DimError)
-        leaves, tree = jax.tree.flatten(args, is_leaf=_is_tensor)
+        leaves, tree = given.flat("vmap's argument", args, _is_tensor)
         size = _resolve("vmap", dim, leaves)
         places = [place for place, leaf in enumerate(leaves) if _has(leaf, size)]
         if not places:
@@ -139,6 +141,9 @@ def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | No
 
     Returns:
         A function of the same arguments and results.
+
+    Raises:
+        DimError: when called, if an argument or a result is no tree of tensors, numbers and arrays.
     """
     given.function("checkpoint", function, "ml.checkpoint(layer)", DimError)
     if policy is not None:
@@ -150,7 +155,17 @@ def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | No
         given.numeric("checkpoint's result", made)
         return made
 
-    return jax.checkpoint(checked, policy=policy)
+    kept = jax.checkpoint(checked, policy=policy)
+
+    @functools.wraps(function)
+    def checkpointed(*args: Any, **named: Any) -> Any:
+        for number, value in enumerate(args):
+            given.numeric(f"checkpoint's argument {number}", value)
+        for name, value in named.items():
+            given.numeric(f"checkpoint's argument `{name}`", value)
+        return kept(*args, **named)
+
+    return checkpointed
 
 
 def _is_tensor(x: Any) -> bool:
@@ -179,7 +194,9 @@ def _resolve(what: str, dim: Dim | str, leaves: list[Any]) -> Dim:
     if isinstance(dim, Dim):
         found.insert(0, dim)
     if not found:
-        raise DimError(f"{what} was asked to go along `{name}`, and nothing that it was given has this dim.")
+        told = f"{what} was asked to go along `{name}`, and nothing that it was given has this dim."
+        fix = f' Without xs a dim with its size is given: ml.Dim("{name}", 12), say.' if not leaves else ""
+        raise DimError(told + (fix if what == "scan" else ""))
     axes.agree(what, found)
     return found[0]
 

@@ -14,6 +14,7 @@ from typing import Any
 import jax
 
 from .errors import TraceError
+from .given import disordered
 from .tensor import Tensor
 
 # What JAX walks by its type, and can be made to hold itself.
@@ -70,9 +71,7 @@ def placed_leaves(name: str, tree: Any, is_leaf: Callable[[Any], bool] = is_tens
     try:
         leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_leaf)
     except ValueError as error:  # keys that do not compare
-        raise TraceError(
-            f"{called} has a dict whose keys have no order ({error}): use texts alone, or integers alone."
-        ) from error
+        raise TraceError(disordered(called, error)) from error
     except RecursionError:  # through nodes of types of their own
         raise TraceError(endless) from None
     for path, leaf in leaves:

@@ -89,6 +89,7 @@ def test_what_may_run_runs():
         (" ".join(["batch:data"] * 3), "`batch` stands twice; a dim on several axes is written"),
         (ARRAY, r"A layout was given as ndarray: an array of shape \(8, 16\)"),
         (PLAN, "A layout was given as Plan: mesh"),
+        (' {"batch": "data"}', r"The layout ' \{\"batch\": \"data\"\}' is JSON, .*: give json.loads\(text\)"),
     ],
 )
 def test_layouts_that_name_what_is_not_there(layout, told):

@@ -57,6 +57,41 @@ def test_what_is_donated_is_used_up():
     np.testing.assert_array_equal(made["w"].array, W * 2)
 
 
+@pytest.mark.parametrize(
+    ("carry", "order", "told"),
+    [
+        ({"p": 0, "e": 1, "v": 2}, "aab", "^`p` and `e` are the same array, whose memory cannot be given up twice: "),
+        ({"p": 0, "e": 1}, "aaa", "^`p`, `e` and `v` are the same array, .* given up where it is read as well: copy"),
+        ({"p": 0}, "aba", r"`p` and `v` are the same array, .*: copy one \(jnp.copy\) or run without donate=True"),
+    ],
+)
+@pytest.mark.parametrize("split", ["a:x", None])
+def test_no_array_is_donated_twice(carry, order, told, split):
+    plan = ml.trace(lambda p, e, v: (p * 2, p + e, v * 3), ml.f32[A], ml.f32[A], ml.f32[A], carry=carry).plan(X4, split)
+    ones = np.ones(8, np.float32)
+    first = dict(zip("abc", plan.run(ones, ones, ones), strict=True))
+    args = [first[letter] for letter in order]
+    with pytest.raises(RunError, match=told):
+        plan.run(*args, donate=True)
+    assert not any(arg.array.is_deleted() for arg in args)
+    plan.run(*args)
+
+
+def test_every_array_that_is_donated_twice_is_told():
+    plan = ml.trace(lambda p, e: (jax.tree.map(jnp.add, p, e), p), [ml.f32[A]] * 2, [ml.f32[A]] * 2, carry={"p": 0})
+    plan = plan.plan(X4, "a:x")
+    (one, two), _ = plan.run([np.ones(8)] * 2, [np.ones(8)] * 2)
+    with pytest.raises(RunError, match=r"`p/0` and `e/0` are the same.*; `p/1` and `e/1` are the same"):
+        plan.run([one, two], [one, two], donate=True)
+
+
+def test_what_is_copied_may_be_donated_twice():
+    plan = ml.trace(lambda p, e: (p * 2, p + e), ml.f32[A], ml.f32[A], carry={"p": 0, "e": 1}).plan(X4, "a:x")
+    for array in (np.ones(8, np.float32), jnp.ones(8)):
+        np.testing.assert_array_equal(plan.run(array, array, donate=True)[1].array, 2)
+        np.testing.assert_array_equal(array, 1)
+
+
 def test_a_plan_is_compiled_once():
     assert PLAN.compile() is PLAN.compile()
 

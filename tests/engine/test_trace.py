@@ -1,5 +1,6 @@
 """Tracing finds places and carries, on shapes alone, and says what it cannot trace."""
 
+import inspect
 from typing import Any, NamedTuple
 
 import jax
@@ -150,3 +151,37 @@ def test_places_are_not_shared():
 
 def test_a_program_without_names_says_so():
     assert repr(ml.trace(lambda x: x * 2.0, np.ones(3, np.float32))).endswith(": 1 operations over no named dims)")
+
+
+@pytest.mark.parametrize(
+    ("fn", "error"), [(lambda w, images: ml.dot(images, w, A), ml.DimError), (lambda w, images: jnp.sin(images), None)]
+)
+@pytest.mark.parametrize("shape", [(8, 4, 4), [8, 4, 4]])
+def test_sizes_that_are_meant_as_a_shape_are_told(fn, error, shape):
+    told = r"`images` was given as .8, 4, 4.: if an array of that shape is meant, it is written ml.f32\[Batch"
+    with pytest.raises(error or ml.TraceError, match=told):
+        ml.trace(fn, ml.f32[A, B], shape)
+
+
+def test_a_tuple_of_numbers_is_a_tree():
+    assert ml.trace(lambda x, n: x * n[0] + n[1], ml.f32[A], (8, 4)).parameters == ("x", "n")
+
+
+@pytest.mark.parametrize(
+    ("fn", "told"),
+    [
+        (lambda *, a: a, r"takes \(\) but 1 arguments were given.* `a` is keyword-only: bind by functools.partial"),
+        (lambda x, *, a, b: a, r"but 2 arguments were given .* `a`, `b` are keyword-only: bind by functools.partial"),
+    ],
+)
+def test_parameters_that_are_keywords_alone_are_told(fn, told):
+    args = [ml.f32[A]] * (2 if "x" in inspect.signature(fn).parameters else 1)
+    with pytest.raises(ml.TraceError, match=told):
+        ml.trace(fn, *args)
+
+
+def test_a_line_that_cannot_be_read_is_left_out():
+    made = {}
+    exec(compile("def f(a):\n    return a if a else -a", "<text>", "exec"), made)
+    with pytest.raises(ml.TraceError, match=r"It was raised at <text>:2\. What depends on data"):
+        ml.trace(made["f"], ml.f32[()])

@@ -146,7 +146,13 @@ def test_checkpoint_takes_a_policy():
         ),
         (X, {"w": 1.0}, Layers, r"first axis of xs\['w'\], an array of shape \(\) without names, is not that"),
         (X, {"w": jnp.ones((2, 3))}, Layers, r"an array of shape \(2, 3\) without names"),
-        (X, None, "layers", "scan was asked to go along `layers`, and nothing that it was given has this dim"),
+        (
+            X,
+            None,
+            "layers",
+            r"nothing that it .* Without xs a dim with its size is given: ml.Dim\(\"layers\", 12\)",
+        ),
+        (X, X, "layers", "scan was asked to go along `layers`, and nothing that it was given has this dim.$"),
         (X, draw(Layers), ml.Dim("layers", 4), "scan met two sizes of the dim `layers`: layers=4 and layers=3"),
     ],
 )
@@ -203,3 +209,38 @@ def test_vmap_refuses_what_it_cannot_go_along():
         ml.DimError, match=r"vmap goes along `batch`, and the function returned \[batch=2\], which has it"
     ):
         ml.vmap(lambda x: draw(Batch), Batch)(X)
+
+
+MIXED = {1: X, "a": X}
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: ml.tag(MIXED, "r"), "tag has"),
+        (lambda: ml.stop_gradient(MIXED), "stop_gradient has"),
+        (lambda: ml.checkpoint(lambda p: p["a"])(MIXED), "checkpoint's argument 0 has"),
+        (lambda: ml.checkpoint(lambda p: p["a"])(p=MIXED), "checkpoint's argument `p` has"),
+        (lambda: ml.checkpoint(lambda p: MIXED)(X), "checkpoint's result has"),
+        (lambda: ml.scan(lambda c, s: (c, s), 0.0, MIXED, "batch"), "scan's xs has"),
+        (lambda: ml.scan(lambda c, s: (c, s), MIXED, X, "batch"), "scan's carry has"),
+        (lambda: ml.scan(lambda c, s: (c, MIXED), 0.0, X, "batch"), "scan's result has"),
+        (lambda: ml.vmap(lambda p: p["a"], "batch")(MIXED), "vmap's argument has"),
+        (lambda: ml.vmap(lambda x: {1: x, "a": x}, "batch")(X), "vmap's result has"),
+    ],
+)
+def test_keys_of_two_kinds_are_refused(call, told):
+    with pytest.raises(ml.DimError, match=f"^{told} a dict whose keys have no order .*: use texts alone, or integers"):
+        call()
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "told"),
+    [
+        ((3,), {"foo": "x"}, "checkpoint's argument `foo` was given 'x'; it takes trees of tensors"),
+        ((3, "x"), {}, "checkpoint's argument 1 was given 'x'; it takes trees of tensors"),
+    ],
+)
+def test_checkpoint_names_what_is_no_array(args, named, told):
+    with pytest.raises(ml.DimError, match=told):
+        ml.checkpoint(lambda *args, **named: args[0])(*args, **named)
