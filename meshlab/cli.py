@@ -46,14 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: the words after `meshlab`; the process's own when `None`.
     """
-    options, others = _parser().parse_known_args(arguments)
+    parser = _parser()
+    options, others = parser.parse_known_args(arguments)
+    if "run" not in options:
+        parser.error(_without_verb(others))
     return options.run(options, others)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="meshlab", description="Plan how a JAX model lies on a mesh of devices.")
     parser.add_argument("--version", action="version", version=f"meshlab {__version__}")
-    verbs = parser.add_subparsers(required=True, metavar="VERB")
+    verbs = parser.add_subparsers(metavar="VERB")
     lab = verbs.add_parser(
         "lab",
         help="open the notebooks in JupyterLab",
@@ -70,6 +73,16 @@ def _parser() -> argparse.ArgumentParser:
     lab.set_defaults(run=open_lab)
     _calibrate_parser(verbs)
     return parser
+
+
+def _without_verb(others: Sequence[str]) -> str:
+    """Says what is missing where no verb was found: the verb, or an option that was meant."""
+    from .engine.errors import closest, listed  # noqa: PLC0415 - only to say this
+
+    if not others:
+        return "the following arguments are required: VERB"
+    hint = closest(others[0], ("--version", "--help"))
+    return f"there is no option {listed(others)}.{hint} `meshlab --help` lists what there is."
 
 
 def _calibrate_parser(verbs: Any):
@@ -127,9 +140,15 @@ def measure_devices(options: argparse.Namespace, others: Sequence[str]) -> int:
     import jax  # noqa: PLC0415 - the notebooks open without it
 
     from .cost import calibrate  # noqa: PLC0415
-    from .engine.devices import simulate  # noqa: PLC0415
+    from .engine.devices import LIMIT, simulate  # noqa: PLC0415
     from .engine.errors import MeshlabError  # noqa: PLC0415
 
+    if options.simulate is not None and not 1 <= options.simulate <= LIMIT:
+        return _fail(
+            f"--simulate was given {options.simulate}; it takes a number of devices, at least 1, and at most"
+            f" {LIMIT} can be simulated: --simulate 8.",
+            WRONG,
+        )
     try:
         if options.simulate is not None:
             simulate(options.simulate)

@@ -114,12 +114,12 @@ def test_lab_refuses_a_folder_that_can_hold_no_copies(called, tmp_path, capsys):
     assert called == []
 
 
-@pytest.mark.parametrize("count", ["0", "-3"])
+@pytest.mark.parametrize("count", ["0", "-3", "100"])
 def test_calibrate_refuses_numbers_of_devices_that_cannot_be(capsys, count):
     assert cli.main(["calibrate", "--simulate", count]) == 2
     out, told = capsys.readouterr()
     assert out == ""
-    assert told.startswith(f"ml.simulate was given {count} for a number of devices; it must be an integer of at least")
+    assert told.startswith(f"--simulate was given {count}; it takes a number of devices, at least 1, and at most 64")
     assert told.count("\n") == 1
 
 
@@ -158,4 +158,10 @@ def test_version(capsys):
 def test_without_a_verb_it_says_which_there_are(capsys):
     with pytest.raises(SystemExit, match="2"):
         cli.main([])
-    assert "VERB" in capsys.readouterr().err
+    assert "the following arguments are required: VERB" in capsys.readouterr().err
+
+
+def test_an_option_that_is_none_is_told_with_the_closest(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["--verison"])
+    assert "there is no option `--verison`. Did you mean `--version`?" in capsys.readouterr().err

@@ -10,12 +10,14 @@ Both are written as layouts are. Rules at places are not chosen, so they can be 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from ..engine.errors import LayoutError, closest, listed, numbered, shown
 from ..engine.layout import Layout, LayoutLike
 from ..engine.legality import resolve
 from ..engine.mesh import Mesh
 from ..engine.program import Program
+from ..engine.spec import Axes
 from .space import Splits
 
 
@@ -42,7 +44,7 @@ def read_wishes(program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLik
             contradict each other; all problems are listed.
     """
     problems: list[str] = []
-    wanted, unwanted = Layout.of(pin), Layout.of(forbid)
+    wanted, unwanted = _layout("pin", pin, problems), _layout("forbid", forbid, problems)
     whole = frozenset(dim.removesuffix("?") for dim in wanted.whole if dim in program.dims or not dim.endswith("?"))
     pinned = _pairs(program, mesh, "pin", wanted, problems)
     forbidden = _pairs(program, mesh, "forbid", unwanted, problems)
@@ -55,21 +57,47 @@ def read_wishes(program: Program, mesh: Mesh, pin: LayoutLike, forbid: LayoutLik
         if len(axes := [a for dim, a in pinned if dim == d]) > 1
     ]
     problems += [f"`{d}:{a}` is both pinned and forbidden" for d, a in pinned if (d, a) in forbidden]
+    refusals: tuple = ()
+    if not problems:
+        try:
+            resolve(program, mesh, dict(pinned))
+        except LayoutError as error:
+            refusals, problems = error.problems, [f"pin: {refusal}" for refusal in error.problems or (error,)]
     if problems:
         lines = numbered(list(dict.fromkeys(problems)))
-        raise LayoutError(f"ml.auto.layout() cannot search with pin={shown(pin)} and forbid={shown(forbid)}:\n{lines}")
-    resolve(program, mesh, dict(pinned))
+        given = f"pin={shown(pin)} and forbid={shown(forbid)}"
+        raise LayoutError(f"ml.auto.layout() cannot search with {given}:\n{lines}", refusals)
     return Wishes(frozenset(pinned), frozenset(forbidden), whole)
+
+
+def _layout(name: str, given: LayoutLike, problems: list[str]) -> Layout:
+    """A wish as a layout; what cannot be read is a problem, and nothing is wished."""
+    try:
+        return Layout.of(given)
+    except LayoutError as error:
+        problems.append(f"{name}: {error}")
+        return Layout()
+
+
+def _place_problem(program: Program, mesh: Mesh, name: str, glob: str, rules: Mapping[str, Axes]) -> str:
+    """Why rules at a place are no wish, and what to write instead."""
+    if glob in program.dims and glob not in program.places:
+        known = [axis for axes in rules.values() for axis in axes if axis in mesh.axes] or list(mesh.axes)
+        example = "".join(f": {glob!r}: {axis!r}" for axis in known[:1])
+        return f"{name}: `{glob}` is a dim, and takes an axis{example}"
+    told = f"{name}: {glob!r} is a place; rules at places are not part of the search: leave it out"
+    if name != "pin":
+        return told
+    try:
+        resolve(program, mesh, {glob: dict(rules)})
+    except LayoutError:  # it could not be planned with either
+        return told
+    return f"{told}; to pin it, plan with {{**choice.layout.to_dict(), {glob!r}: {shown(dict(rules))}}}"
 
 
 def _pairs(program: Program, mesh: Mesh, name: str, layout: Layout, problems: list[str]) -> list[tuple[str, str]]:
     """The (dim, axis) pairs of a wish; those with unknown names are problems."""
-    after = "; to pin it, plan with {**choice.layout.to_dict(), " if name == "pin" else ""
-    problems += [
-        f"{name}: {glob!r} is a place; rules at places are not part of the search: leave it out"
-        + (after and f"{after}{glob!r}: {shown(dict(rules))}}}")
-        for glob, rules in layout.places.items()
-    ]
+    problems += [_place_problem(program, mesh, name, glob, rules) for glob, rules in layout.places.items()]
     problems += [
         f"{name}: `{dim}` has size {program.dims[dim]:,} in this program, and was given as a dim of size {size:,}"
         for place, dim, size in layout.sizes

@@ -56,7 +56,8 @@ def crossover(
     if not isinstance(of, str) or of not in FIGURES:
         raise HardwareError(f"A time has no figure {shown(of)}.{closest(of, FIGURES)} There are {listed(FIGURES)}.")
     ends = [isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (low, high)]
-    if not all(ends) or not 0 < low < high <= sys.float_info.max:
+    # A fraction may be too small for a float.
+    if not all(ends) or not 0 < low < high <= sys.float_info.max or not float(low):
         raise HardwareError(
             f"A crossover was looked for between {shown(low)} and {shown(high)}; give numbers, 0 < low < high."
         )
@@ -66,7 +67,7 @@ def crossover(
     def sign(sizes: np.ndarray) -> np.ndarray:
         return np.sign(seconds_at(one, name, sizes, of, chosen) - seconds_at(other, name, sizes, of, chosen))
 
-    return _zeros(sign, np.geomspace(low, high, _LOOKED_AT))
+    return _zeros(sign, np.geomspace(float(low), float(high), _LOOKED_AT))
 
 
 def _check_dim(one: Plan, other: Plan, name: Any):

@@ -138,12 +138,15 @@ class Memory:
         Raises:
             HardwareError: the mesh lies on no machine.
         """
-        return int(machine_of(self.plan.mesh, "plan.memory.limit_bytes").hardware.memory_bytes)
+        return self._limit("limit_bytes")
 
     @property
     def fits(self) -> bool:
         """Whether the memory of one device suffices for the worst moment; see `limit_bytes`."""
-        return self.peak_bytes <= self.limit_bytes
+        return self.peak_bytes <= self._limit("fits")
+
+    def _limit(self, asked: str) -> int:
+        return int(machine_of(self.plan.mesh, f"plan.memory.{asked}").hardware.memory_bytes)
 
     @property
     def gap_bytes(self) -> int:

@@ -27,7 +27,7 @@ from ..engine.plan import Plan
 from .attached import ATTACHED, attached
 from .collectives import seconds
 from .hardware import Hardware, HardwareError, hardware
-from .topology import Placement, Wish, place
+from .topology import Placement, Wish, check_shape, devices_of, place
 
 _SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
 
@@ -193,7 +193,31 @@ def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement
         HardwareError: there is no such machine or slice, or the mesh cannot lie so.
     """
     machine, shape, count = machine_and_slice(on, mesh.size)
-    return place(machine, shape, mesh, count=count, wishes=along or {})
+    try:
+        return place(machine, shape, mesh, count=count, wishes=along or {})
+    except HardwareError as error:
+        if shape is None:
+            raise
+        fitting = _fitting(slice_of(on)[0], machine, mesh, along or {}) + _sizes_for(machine, shape, count, mesh)
+        raise HardwareError(f"{error}{' Take ' * bool(fitting)}{', or '.join(fitting)}{'.' * bool(fitting)}") from None
+
+
+def _fitting(name: str, machine: Hardware, mesh: Mesh, along: dict[str, Wish]) -> list[str]:
+    """The slice that would fit a mesh, if there is one."""
+    try:
+        return [f"`{name}:{place(machine, None, mesh, wishes=along).slice}`"]
+    except HardwareError:
+        return []
+
+
+def _sizes_for(machine: Hardware, shape: Sequence[int], count: int, mesh: Mesh) -> list[str]:
+    """How a mesh would fit a slice that has another number of devices, if there is such a slice."""
+    there = devices_of(machine, shape, count)
+    try:
+        check_shape(machine, shape, there, count)
+    except HardwareError:
+        return []
+    return [f"mesh sizes whose product is {there:,}"] if there != mesh.size else []
 
 
 def machine_and_slice(on: Any, devices: int | None = None) -> tuple[Hardware, tuple[int, ...] | None, int]:

@@ -14,15 +14,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..engine.errors import closest, listed, shown
+from ..engine.errors import numbered
 from ..engine.exchange import exchanges_of
 from ..engine.explain import html_rows, text_rows
-from ..engine.given import is_whole
 from ..engine.mesh import Mesh
 from ..engine.parts import counted
 from ..engine.plan import Plan
@@ -35,10 +34,11 @@ from .schedule import links_of
 from .setting import Options, Setting, together
 from .time import Time, time_of, told
 from .topology import Placement, place
+from .varied import ON, values_of
 
-ON = "on"
 # So many reasons are told in words.
 _SHOWN = 4
+_UNEVEN = "is not divided by"
 FIGURES = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
 
 
@@ -118,12 +118,12 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
 
     Raises:
         HardwareError: what is given is no plan; there is no such machine, dim, mesh axis or option; sizes are not
-            positive integers; or the plan cannot be had at any of the points.
+            positive integers; there are more than ten million points; or the plan cannot be had at any of them.
     """
     check_plan(plan, "ml.sweep")
     known = [field.name for field in dataclasses.fields(Options)]
     options = Options(**{name: varied.pop(name) for name in known if name in varied})
-    axes = _values(plan, on, varied)
+    axes = values_of(plan, on, varied)
     check_exchanges(plan, [name for name in axes if name != ON])
     points = list(itertools.product(*axes.values()))
     shape = tuple(map(len, axes.values()))
@@ -151,7 +151,7 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
         peak[group] = memories[setting.platform].at(setting)
         limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
     if len(reasons) == len(points):
-        raise HardwareError(f"The plan cannot be had at any of these points: {next(iter(reasons.values()))}")
+        raise HardwareError(f"The plan cannot be had at any of these points:{_told(reasons.values())}")
     return Sweep(
         plan,
         axes,
@@ -167,68 +167,14 @@ def _plain(value: Any) -> Any:
     return value.name if isinstance(value, Hardware) else value
 
 
-def _values(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """What each thing that is varied takes."""
-    check_names(plan, varied)
-    machines = on if isinstance(on, list | tuple) else [on]
-    found: dict[str, tuple[Any, ...]] = {} if on is None else {ON: tuple(machines)}
-    problems = [] if machines else ["`on` was given no machine"]
-    if any(machine in machines[:i] for i, machine in enumerate(machines)):
-        problems.append(f"`on` was given {shown(on)}, in which a machine stands twice")
-    for name, sizes in varied.items():
-        values = _array(sizes)
-        if values.ndim != 1 or not len(values) or values.dtype.kind not in "iu" or values.min() < 1:
-            problems.append(f"`{name}` was given {shown(sizes)}")
-        elif len(set(values.tolist())) < len(values):
-            problems.append(f"`{name}` was given {shown(sizes)}, in which a size stands twice")
-        elif name in plan.mesh.axes and plan.mesh.axes[name] == 1:
-            problems.append(f"the mesh axis `{name}` has one device, so that nothing is split over it: plan it with 2")
-        elif plan.program.dims.get(name) == 0:
-            problems.append(
-                f"`{name}` has size 0 in this program, so that nothing tells what follows it: trace it with 1"
-            )
-        same = [other for other in found if name != other and name in together(plan.program, {other: 0})]
-        if same:
-            problems.append(
-                f"`{name}` is as long as {listed(same)}, which is renamed to it or from it: vary one of them"
-            )
-        found[name] = tuple(values.tolist())
-    if problems:
-        raise HardwareError(
-            f"This cannot be varied: {'; '.join(problems)}. Give positive integers, batch=[8, 16, 32], and machines,"
-            f' {ON}=["v5e", "h100"].'
-        )
-    return found
-
-
-def _array(sizes: Any) -> np.ndarray:
-    """What was given for sizes, as an array; of no integers, if it is none."""
-    if isinstance(sizes, range | list | tuple) and not all(map(is_whole, sizes)):
-        return np.empty(0)
-    try:
-        return np.atleast_1d(np.asarray(sizes))
-    except (ValueError, TypeError):  # no array can be made of it
-        return np.empty(0)
-
-
-def check_names(plan: Plan, varied: Collection[str]):
-    """Refuses names that are no dims of a plan and no axes of its mesh, and dims of no elements.
-
-    Raises:
-        HardwareError: there are some; the nearest names are told.
-    """
-    empty = [name for name in varied if plan.program.dims.get(name) == 0]
-    if empty:
-        raise HardwareError(
-            f"{listed(empty)} has size 0 in this program, and nothing is a multiple of it: trace it with 1."
-        )
-    known = (*plan.program.dims, *plan.mesh.axes)
-    unknown = [str(name) for name in varied if name not in known]
-    if unknown:
-        raise HardwareError(
-            f"There is no dim and no mesh axis {listed(unknown)}.{closest(unknown[0], known)} There are"
-            f" {listed(known)}."
-        )
+def _told(reasons: Iterable[str]) -> str:
+    """Why no point is possible, each reason once, and what to do."""
+    why = list(dict.fromkeys(reasons))
+    told = f" {why[0]}" if len(why) == 1 else f"\n{numbered(why, _SHOWN)}"
+    if not any(_UNEVEN in reason for reason in why):
+        return told
+    fix = "Give sizes that divide, or sweep a plan that was made with pad=True at one of these points."
+    return f"{told}{' ' if len(why) == 1 else chr(10)}{fix}"
 
 
 def check_exchanges(plan: Plan, varied: Sequence[str]):
@@ -273,7 +219,7 @@ def _placed(
         found = known[key]
         sizes = {**plan.program.dims, **{dim: values[name] for dim, name in follows.items()}}
         uneven = [
-            f"`{dim}` of {sizes[dim]} is not divided by {math.prod(mesh.axes[a] for a in split)} ({'+'.join(split)})"
+            f"`{dim}` of {sizes[dim]} {_UNEVEN} {math.prod(mesh.axes[a] for a in split)} ({'+'.join(split)})"
             for dim, split in sorted(rules)
             if sizes[dim] % math.prod(mesh.axes[a] for a in split)
         ]

@@ -185,6 +185,11 @@ def _divisors(number: int, limit: int) -> list[int]:
     return sorted({n for one in small for n in (one, number // one) if n <= limit})
 
 
+def devices_of(machine: Hardware, shape: Sequence[int], count: int = 1) -> int:
+    """Returns how many devices slices of a shape have."""
+    return math.prod(shape) * count * (machine.devices_per_chip if isinstance(machine.network, Torus) else 1)
+
+
 def check_shape(machine: Hardware, shape: Sequence[int], devices: int, count: int = 1) -> tuple[int, ...]:
     """Returns a slice's shape if there is such a slice and the mesh fills it, or all of several.
 
@@ -200,15 +205,17 @@ def check_shape(machine: Hardware, shape: Sequence[int], devices: int, count: in
             problems += [
                 f"axis {axis} is {size} long, and at most {limit} are there"
                 for axis, (size, limit) in enumerate(zip(shape, network.limits, strict=True))
-                if not 1 <= size <= limit
+                if size > limit
             ]
     else:
         found = (math.prod(shape[:-1]) * count, shape[-1])
         if shape[-1] > network.domain:
             problems.append(f"a node has {network.domain} devices, not {shape[-1]}")
-    there = math.prod(shape) * count * (machine.devices_per_chip if isinstance(network, Torus) else 1)
+    there = devices_of(machine, shape, count)
+    if not there:
+        problems.append("sizes, and the number of slices, are at least 1")
     # One device of a chip may be used alone.
-    if there != devices and not (devices == count == math.prod(shape) == 1):
+    elif there != devices and not (devices == count == math.prod(shape) == 1):
         problems.append(f"it has {there:,} devices, and the mesh {devices:,}")
     if problems:
         raise HardwareError(f"{machine} has no slice {text} for this mesh: {'; '.join(problems)}.")

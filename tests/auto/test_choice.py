@@ -147,13 +147,22 @@ def test_wishes_that_cannot_be_are_refused_together():
 @pytest.mark.parametrize(
     ("pin", "reason"),
     [
-        ("batch:data length:data", "cannot both be on `data`"),
+        ("batch:data length:data", r"with pin='batch:data length:data' and .*:\n  1. pin: .* cannot both be on `data`"),
         ("heads:eight", "`heads` has size 4, which 8 .* does not divide"),
+        (3, r"cannot search with pin=3 and forbid=None:\n  1. pin: A layout was given as int: 3. Write"),
+        ({"batch": {"x": "data"}}, r"1. pin: `batch` is a dim, and takes an axis: 'batch': 'data'$"),
+        ({"batch": {"x": "north"}}, r"1. pin: `batch` is a dim, and takes an axis: 'batch': 'data'$"),
+        ({"params/*": {"x": "data"}}, r"1. pin: 'params/\*' is a place; .* leave it out$"),
     ],
 )
 def test_pins_that_no_legal_layout_has(pin, reason):
     with pytest.raises(ml.LayoutError, match=reason):
         ml.auto.layout(traced("block"), ml.mesh(data=2, eight=8), pin=pin)
+
+
+def test_what_is_no_wish_is_told_of_both():
+    with pytest.raises(ml.LayoutError, match=r"1. pin: A layout was given as set: .*\n  2. forbid: .* given as list"):
+        ml.auto.layout(traced("block"), MESH, pin={"batch"}, forbid=["batch"])  # type: ignore[arg-type]
 
 
 def test_a_scanned_dim_cannot_be_pinned():

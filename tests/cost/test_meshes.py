@@ -122,7 +122,15 @@ def test_slices_are_found_on_the_largest_machines_at_once():
         (lambda: ml.lay(ml.mesh("v5e", data=8), data="0"), r"`data` was to lie along '0'; a slice"),
         (lambda: ml.lay(ml.mesh("v5e", data=8), data=()), r"`data` was to lie along \(\); a slice"),
         (lambda: ml.lay("v5e", data=0), r"ml.lay was given 'v5e', and needs a mesh: ml.mesh"),  # type: ignore[arg-type]
-        (lambda: ml.mesh("v5e:0*4x4", data=16), r"no slice 0\*4x4 for this mesh: it has 0 devices"),
+        (
+            lambda: ml.mesh("v5e:0*4x4", data=16),
+            r"no slice 0\*4x4 for this mesh: sizes, .* at least 1. Take `v5e:4x4`.$",
+        ),
+        (lambda: ml.mesh("v5e:0x4", data=4), r"no slice 0x4 for this mesh: sizes, .* are at least 1. Take `v5e:2x2`.$"),
+        (lambda: ml.mesh("v5e:4x4", data=4), r"the mesh 4. Take `v5e:2x2`, or mesh sizes whose product is 16.$"),
+        (lambda: ml.lay(ml.mesh(data=2), "v5e:4x4"), r"the mesh 2. Take `v5e:1x2`, or mesh sizes whose product is 16"),
+        (lambda: ml.mesh("v5e:4x4", data=319), r"the mesh 319. Take mesh sizes whose product is 16.$"),
+        (lambda: ml.mesh("v5e:4x32", data=319), r"devices, and the mesh 319.$"),
         (lambda: ml.mesh("v5e:" + "9" * 5000, data=16), r"is no slice's shape"),
         (lambda: ml.mesh("v5e:" + "9" * 20 + "x4", data=4), r"A number in it has more than nine digits. Write sizes"),
         (

@@ -1,6 +1,7 @@
 """What if: a plan at other sizes costs what the plan costs that is made for them."""
 
 import dataclasses
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -283,6 +284,11 @@ def test_what_could_be_either_is_not_varied():
         ml.crossover(plan, plan, "width", 8, 16)
 
 
+@pytest.mark.parametrize("high", [10**30, Fraction(10**30)])
+def test_a_crossover_is_looked_for_up_to_any_number(high):
+    assert ml.crossover(PLAN, PLAN, "batch", 1, high) == ml.crossover(PLAN, PLAN, "batch", 1, 1e30)
+
+
 @pytest.mark.parametrize(
     ("make", "said"),
     [
@@ -304,7 +310,19 @@ def test_what_could_be_either_is_not_varied():
         (lambda: ml.sweep(PLAN, attention="none"), r"There is no attention 'none'"),
         (
             lambda: ml.sweep(PLAN, batch=[1, 2]),
-            r"The plan cannot be had at any of these points: `batch` of 1 is not",
+            r"any of these points:\n  1. `batch` of 1 is not .*\n  2. `batch` of 2 .*\nGive sizes",
+        ),
+        (
+            lambda: ml.sweep(PLAN, batch=7),
+            r"points: `batch` of 7 is not divided by 4 \(data\). Give sizes that",
+        ),
+        (
+            lambda: ml.sweep(PLAN, batch=10**20),
+            r"was given 1\d+, and a size is at most 9,223,372,036,854,775,807",
+        ),
+        (
+            lambda: ml.sweep(PLAN, on=["v5e", "h100"], batch=range(1, 10**30), data=np.arange(1, 9)),
+            r"\(2 of `on` × 9+[,9]+ of `batch` × 8 of `data`\), and takes at most 10,000,000: each needs",
         ),
         (lambda: ml.sweep(program().plan(ml.mesh(data=4), FSDP), batch=8), r"ml.sweep needs a machine, and the mesh"),
         (
@@ -313,6 +331,7 @@ def test_what_could_be_either_is_not_varied():
         ),
         (lambda: ml.crossover(PLAN, PLAN, "batch", 8, 4), r"looked for between 8 and 4; give numbers, 0 < low < high"),
         (lambda: ml.crossover(PLAN, PLAN, "batch", 1, float("inf")), r"between 1 and inf; give numbers"),
+        (lambda: ml.crossover(PLAN, PLAN, "batch", Fraction(1, 10**400), 8), r"between Fraction.*; give numbers, 0 <"),  # type: ignore[arg-type]
         (lambda: ml.crossover(PLAN, PLAN, "batch", "1", 8), r"between '1' and 8; give numbers"),  # type: ignore[arg-type]
         (
             lambda: ml.crossover(PLAN, PLAN, "batch", 4, 8, prefech=True),
