@@ -71,9 +71,10 @@ def _refuse(*_operands: Any):
     raise DimError("A named array is for ml.trace, and is no number: compute with it inside of the traced function.")
 
 
-_PAIRED = "add sub mul truediv floordiv mod pow matmul and or".split()
-for _sign in (*_PAIRED, *(f"r{sign}" for sign in _PAIRED), "lt", "le", "gt", "ge", "neg", "abs", "invert"):
-    setattr(NamedArray, f"__{_sign}__", _refuse)
+_PAIRED = "__add__ __sub__ __mul__ __truediv__ __floordiv__ __mod__ __pow__ __matmul__ __and__ __or__".split()
+_REFLECTED = [name.replace("__", "__r", 1) for name in _PAIRED]
+for _name in (*_PAIRED, *_REFLECTED, *"__lt__ __le__ __gt__ __ge__ __neg__ __abs__ __invert__".split()):
+    setattr(NamedArray, _name, _refuse)
 
 
 def _wrong(sizes: Sequence[int | None], whole: int) -> str | None:
