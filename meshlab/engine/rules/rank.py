@@ -6,7 +6,8 @@ What a collective makes of NaN is the backend's affair: a CPU's all-reduce of ma
 which are as wide: read as an integer, a float that is not negative has its rank already, and of negative ones all bits
 but the sign are turned round. NaN stands above all for a maximum, below all for a minimum: it wins, as in JAX.
 
-Whatever asks for an extreme of one array sends the same ranks, so they are sent once.
+Whatever asks for an extreme of one array sends the same ranks, so they are sent once. All of it is written in `lax`:
+functions of `jax.numpy` are traced as calls, which takes several times as long, while somebody waits for a plan.
 """
 
 from __future__ import annotations
@@ -37,23 +38,25 @@ def to_rank(value: Any, kind: str) -> Any:
     if not jnp.issubdtype(value.dtype, jnp.floating):
         return value
     # Both zeros are equal, and so is what the backend takes for zero: denormal numbers, on a CPU.
-    value = jnp.where(value == 0, jnp.zeros_like(value), value).astype(_sent(value.dtype))
+    zero = lax.full_like(value, 0)
+    value = lax.convert_element_type(lax.select(lax.eq(value, zero), zero, value), _sent(value.dtype))
     bits = lax.bitcast_convert_type(value, _integer(value.dtype))
     limits = jnp.iinfo(bits.dtype)
-    beyond = limits.max if kind == "max" else limits.min
-    return jnp.where(jnp.isnan(value), beyond, _turned(bits)).astype(bits.dtype)
+    beyond = lax.full_like(bits, limits.max if kind == "max" else limits.min)
+    return lax.select(lax.ne(value, value), beyond, _turned(bits))
 
 
 def from_rank(rank: Any, dtype: Any) -> Any:
     """Returns the floats of some ranks; of the least and of the greatest rank NaN."""
     if not jnp.issubdtype(dtype, jnp.floating):
         return rank
-    return lax.bitcast_convert_type(_turned(rank), _sent(dtype)).astype(dtype)
+    return lax.convert_element_type(lax.bitcast_convert_type(_turned(rank), _sent(dtype)), dtype)
 
 
 def _turned(bits: Any) -> Any:
     """Bits of floats as ranks, and ranks as bits: of negative ones all but the sign is turned round."""
-    return jnp.where(bits < 0, bits ^ jnp.iinfo(bits.dtype).max, bits)
+    turned = lax.bitwise_xor(bits, lax.full_like(bits, jnp.iinfo(bits.dtype).max))
+    return lax.select(lax.lt(bits, lax.full_like(bits, 0)), turned, bits)
 
 
 def _sent(dtype: Any) -> Any:
