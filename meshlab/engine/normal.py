@@ -30,18 +30,12 @@ def normalize(code: Code, names: Sequence[Any] = ()) -> Code:
         names: the names of each value's axes, by number: what is equal but for its names stays apart, since it is made
             for different dims (zeros of one shape, say).
     """
-    shared = Sharing(code, names).block(code.block, Known())
-    hoisted, _ = _hoist(shared, set(shared.inputs))
-    if _lengths(hoisted) != _lengths(shared) or _keeps_a_carry(hoisted):
-        # What came out of a loop may be what is in front of it already.
+    sharing = Sharing(code, names)
+    hoisted, moved = _hoist(sharing.block(code.block, Known()), set(code.block.inputs))
+    if (moved and sharing.is_there_twice(hoisted, moved, Known())) or _keeps_a_carry(hoisted):
+        # What came out of a loop may be what is beside it already.
         hoisted = Sharing(code, names).block(hoisted, Known())
     return dataclasses.replace(code, block=_drop_dead(hoisted))
-
-
-def _lengths(block: Block) -> list[int]:
-    """How many operations a block has, and each block inside."""
-    inside = (inner for operation in block.operations for inner in operation.blocks)
-    return [len(block.operations), *(n for inner in inside for n in _lengths(inner))]
 
 
 def _keeps_a_carry(block: Block) -> bool:
@@ -57,8 +51,13 @@ def _keeps_a_carry(block: Block) -> bool:
 
 
 def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:
-    """Moves what does not change inside a loop in front of it; `outside` are the values known around the block."""
+    """Moves what does not change inside a loop in front of it; `outside` are the values known around the block.
+
+    Returns:
+        The block, and the values that moved, inside it too.
+    """
     known = set(outside)
+    moved: set[int] = set()
     kept = []
     for operation in block.operations:
         known.update(operation.outputs)
@@ -66,14 +65,17 @@ def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:
         around = set() if operation.name in REMAT else known
         blocks = []
         for inside in operation.blocks:
-            settled, _ = _hoist(inside, around | set(inside.inputs))
+            settled, inner = _hoist(inside, around | set(inside.inputs))
+            moved |= inner
             if looped:
                 invariant, settled = _split_invariant(settled, known)
                 kept += invariant
-                known.update(o for op in invariant for o in op.outputs)
+                freed = [o for op in invariant for o in op.outputs]
+                known.update(freed)
+                moved.update(freed)
             blocks.append(settled)
         kept.append(dataclasses.replace(operation, blocks=tuple(blocks)))
-    return Block(block.inputs, tuple(kept), block.outputs), known
+    return Block(block.inputs, tuple(kept), block.outputs), moved
 
 
 def _split_invariant(body: Block, outside: set[int]) -> tuple[list[Operation], Block]:

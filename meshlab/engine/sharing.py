@@ -9,7 +9,7 @@ are never merged with those outside: that they run again is their purpose.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ class Known:
 
 
 class Sharing:
-    """Takes what need not be computed out of blocks. Used once.
+    """Takes what need not be computed out of blocks.
 
     Args:
         code: whose blocks they are.
@@ -76,6 +76,21 @@ class Sharing:
         kept: list[Operation] = []
         self._operations(block.operations, known, kept)
         return Block(block.inputs, tuple(kept), tuple(map(self.read, block.outputs)))
+
+    def is_there_twice(self, block: Block, moved: Set[int], known: Known) -> bool:
+        """Whether a value that moved stands beside one of its term by now, in a block that was shared before."""
+        known = known.inside()
+        for operation in block.operations:
+            for value in operation.outputs:
+                number = self.terms.of[value]
+                others = self._alike(value, number, known, unnamed=True)
+                if any(value in moved or other in moved for other in others):
+                    return True
+                known.add(number, value)
+            around = Known() if operation.name in REMAT else known
+            if any(self.is_there_twice(inside, moved, around) for inside in operation.blocks):
+                return True
+        return False
 
     def _operations(self, operations: Sequence[Operation], known: Known, kept: list[Operation]):
         for found in operations:

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import meshlab as ml
 from meshlab.engine.code import walk
@@ -75,6 +76,30 @@ def test_loops_in_loops_hand_out_all_the_way():
         return jax.lax.scan(lambda c, _: (inner(c), None), x, None, length=3)[0]
 
     assert operations(fn, X, X) == ["exp", "scan"]
+
+
+def _scaled(w):
+    """A loop that scales by what does not change inside."""
+    return lambda x: jax.lax.scan(lambda c, _: (c * jnp.sin(w), None), x, None, length=3)[0]
+
+
+@pytest.mark.parametrize(
+    ("fn", "left"),
+    [
+        (lambda x, w: _scaled(w)(x) + jnp.sin(w), ["sin", "scan", "add"]),
+        (lambda x, w: _scaled(w)(_scaled(w)(x)), ["sin", "scan", "scan"]),
+        (lambda x, w: _scaled(w)(x) + jnp.sin(w.reshape(2, 12)).reshape(4, 6), ["sin", "scan", "add"]),
+        (
+            lambda x, w: jax.lax.scan(lambda c, _: (_scaled(w)(c) + jnp.sin(w), None), x, None, length=2)[0],
+            ["sin", "scan"],
+        ),
+        # Equal loops are one when what they read is one.
+        (lambda x, w: _scaled(jnp.exp(w))(x) + _scaled(jnp.exp(w))(x), ["exp", "sin", "scan", "add"]),
+    ],
+    ids=["after it", "in two loops", "in another shape", "in a loop around it", "in front of both"],
+)
+def test_what_moves_out_of_a_loop_is_one_with_its_equals(fn, left):
+    assert [name for name in operations(fn, X, X) if name != "reshape"] == left
 
 
 def test_what_is_recomputed_is_not_merged_with_the_first_computation():
