@@ -10,7 +10,6 @@ operation's first result.
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,18 +31,13 @@ if TYPE_CHECKING:
 
 # What takes a part of an array, or joins some: of one array whole, XLA takes it away (`AlgebraicSimplifier`).
 _PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part))
-_forms: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def exchanged(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """Adds the nodes of a step in its local form to a block that is being built."""
     program, grid = scope.builder.program, scope.builder.grid
-    known = _forms.setdefault(program, {})
-    key = (step.operation, step.operands, step.results, grid.key)
-    if key not in known:
-        known[key] = traced(step, program, grid)
     walk = _Walk(scope, made[0])
-    results = walk.run(known[key], [r for r in operands if r is not None])
+    results = walk.run(traced(step, program, grid), [r for r in operands if r is not None])
     for target, number in zip(made, results, strict=True):
         node = scope.graph.nodes[number]
         if node.kind == "source" or node.buffer is None or node.shape != scope.builder.shape(target):

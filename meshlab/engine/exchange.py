@@ -28,6 +28,7 @@ from .outline import Copy
 from .parts import counted
 from .rules.local import LOCAL_FORMS, Local
 from .rules.traits import TRAITS
+from .sharing import form_key
 from .spec import Axes, Grid, Spec, local_shape
 from .steps import Compute, Move, Nested, Part, Step
 
@@ -230,16 +231,25 @@ def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[O
     return walk.found
 
 
-def traced(step: Compute, program: Program, sizes: Mapping[str, int]) -> Any:
+def traced(step: Compute, program: Program, sizes: Grid) -> Any:
     """Returns the jaxpr of a step's local form, of the shards of those operands that are values.
 
     What it asks of other devices are equations of the primitive `asked`, whose parameter `kind` says what: a
-    collective, or "index", the number of the part that the device holds.
+    collective, or "index", the number of the part that the device holds. Operations alike have one form.
     """
-    code = program.code
-    used = [program.uses[output] > 0 for output in step.operation.outputs]
+    operation, code = step.operation, program.code
+    used = tuple([program.uses[output] > 0 for output in operation.outputs])
+    shapes = tuple([code.shape_of(value) for value in operation.inputs])
+    dtypes = tuple([code.dtypes[value] for value in operation.inputs if not isinstance(value, Literal)])
+    key = (form_key(operation), shapes, dtypes, used, step.operands, step.results, sizes.key)
+    if key not in program.forms:
+        program.forms[key] = _traced(step, program, sizes, used)
+    return program.forms[key]
+
+
+def _traced(step: Compute, program: Program, sizes: Mapping[str, int], used: Sequence[bool]) -> Any:
+    code, inputs = program.code, step.operation.inputs
     recorder, local = _Recorder(sizes), local_of(step, code)
-    inputs = step.operation.inputs
     given = [i for i, value in enumerate(inputs) if not isinstance(value, Literal)]
     shapes = [local_shape(local.operand_shapes[i], local.operands[i], sizes) for i in given]
     dtypes = [code.dtypes[value] for value in inputs if not isinstance(value, Literal)]
@@ -253,7 +263,7 @@ def traced(step: Compute, program: Program, sizes: Mapping[str, int]) -> Any:
     return needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
 
 
-def _recorded(step: Compute, program: Program, sizes: Mapping[str, int]) -> tuple[Exchange, ...]:
+def _recorded(step: Compute, program: Program, sizes: Grid) -> tuple[Exchange, ...]:
     roots, inputs = program.roots, step.operation.inputs
     closed = traced(step, program, sizes)
     # Whichever operand of its operation a shard is, it is the same shard.
@@ -290,7 +300,7 @@ class _Trace:
     def made(self, atom: Any, slots: dict[int, int], known: dict[Any, str]) -> str:
         """How a value is made: its shards are told by the order in which they are met, which is kept in `slots`."""
         if isinstance(atom, JaxLiteral):
-            return repr(atom.val)
+            return f"{atom.aval} {np.asarray(atom.val).tobytes()}"
         if atom in self.operands:
             return f"shard {slots.setdefault(self.operands[atom], len(slots))}"
         if atom in self.constants:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from .code import Block, Input, Literal, Operation
 from .loops import LOOPS, carried, turns
 from .rules import Factors
-from .sharing import key_of
+from .sharing import form_key
 
 if TYPE_CHECKING:
     from .program import Program
@@ -84,7 +84,7 @@ class Kinds:
             told = tuple(operation.params.values())
         elif factors.exchanged:
             # What a local form sends depends on all parameters and literals.
-            told = key_of(operation, {v: i for i, v in enumerate(operation.reads)}, ()) or operation
+            told = form_key(operation)
         return (_factors_key(factors), program.factor_dims[operation], told)
 
 

@@ -6,7 +6,7 @@ through, and so is not split where it is computed with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from .code import Operation, walk
@@ -35,17 +35,23 @@ def scanned_dims(program: Program) -> dict[str, Operation]:
 def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
     """For each pair of dims that meet in one operation or one stored value, the first such."""
     found: dict[frozenset[str], Operation | str] = {}
+    # Most operations are over names that met before.
+    met: set[tuple[tuple[str | None, int], ...]] = set()
 
     def meet(axes: Iterable[tuple[str | None, int]], where: Operation | str):
         """Notes the pairs of dims among (name, factor) pairs: those of one factor are split alike, and do not meet."""
-        known = list(dict.fromkeys((d, factor) for n, factor in axes if (d := program.dim_of(n))))
+        together = tuple(axes)
+        if together in met:
+            return
+        met.add(together)
+        known = list(dict.fromkeys((d, factor) for n, factor in together if (d := program.dim_of(n))))
         for i, (a, factor) in enumerate(known):
             for b, other in known[i + 1 :]:
                 if a != b and factor != other:
                     found.setdefault(frozenset((a, b)), where)
 
-    def apart(names: Iterable[str | None]) -> Iterable[tuple[str | None, int]]:
-        return ((name, axis) for axis, name in enumerate(names))
+    def apart(names: Sequence[str | None]) -> Iterable[tuple[str | None, int]]:
+        return zip(names, range(len(names)), strict=True)
 
     for operation, factors in program.factors.items():
         inputs = [program.names[v] if isinstance(v, int) else () for v in operation.inputs]
@@ -54,8 +60,8 @@ def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
             meet(apart(names), operation)
         if operation.name not in _RELAYOUTS and factors.known:
             pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
-            named = ((n, f) for names, axes in pairs for n, f in zip(names, axes, strict=True))
-            meet([(n, f) for n, f in named if f not in factors.whole], operation)
+            named = (zip(names, axes, strict=True) for names, axes in pairs)
+            meet([(n, f) for pair in named for n, f in pair if f not in factors.whole], operation)
     for argument in program.arguments:
         meet(apart(program.names[argument.value]), argument.place)
     return found

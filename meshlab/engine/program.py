@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import functools
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Any
 
 from . import exchange, legality, meeting, plan, renaming
@@ -386,6 +386,11 @@ class Program:
     @functools.cached_property
     def exchanges(self) -> exchange.Memo:
         """The collectives of local forms that were counted before."""
+        return {}
+
+    @functools.cached_property
+    def forms(self) -> dict[Hashable, Any]:
+        """The local forms that were traced before."""
         return {}
 
     def __repr__(self):

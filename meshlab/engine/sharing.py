@@ -9,7 +9,7 @@ are never merged with those outside: that they run again is their purpose.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -329,6 +329,11 @@ def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any])
     blocks = tuple(_block_key(block, inner, names) for block in operation.blocks)
     called = tuple(names[o] for o in operation.outputs) if names else ()
     return None if params is None or None in blocks else (operation.name, inputs, params, blocks, called)
+
+
+def form_key(operation: Operation) -> Hashable:
+    """What the local form of an operation depends on but for shapes and specs: parameters, literals, equal operands."""
+    return key_of(operation, {value: i for i, value in enumerate(operation.reads)}, ()) or operation
 
 
 def _block_key(block: Block, inner: Mapping[int, int], names: Sequence[Any]):
