@@ -62,10 +62,10 @@ def facts_of(
 ) -> Facts:
     """Collects what a rule may know of an operation."""
     return Facts(
-        tuple(code.shape_of(i) for i in operation.inputs),
-        tuple(code.shapes[o] for o in operation.outputs),
-        tuple(i in zeros if isinstance(i, int) else i.is_zero for i in operation.inputs),
-        tuple(not isinstance(i, int) or not code.shapes[i] or i in uniform for i in operation.inputs),
+        tuple([code.shape_of(i) for i in operation.inputs]),
+        tuple([code.shapes[o] for o in operation.outputs]),
+        tuple([i in zeros if isinstance(i, int) else i.is_zero for i in operation.inputs]),
+        tuple([not isinstance(i, int) or not code.shapes[i] or i in uniform for i in operation.inputs]),
         operation in little,
     )
 

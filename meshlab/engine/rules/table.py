@@ -155,6 +155,8 @@ def _finished(factors: Factors, facts: Facts, linear: Groups) -> Factors:
     """Takes the factors off axes of size 1, and adds in which operands the operation is linear."""
 
     def strip(axes: tuple[AxisFactors, ...], shapes: tuple[Shape, ...]) -> tuple[AxisFactors, ...]:
+        if not any([1 in shape for shape in shapes]):
+            return axes
         return tuple(
             [
                 tuple([f if size != 1 else -1 for f, size in zip(a, shape, strict=True)]) if 1 in shape else a
