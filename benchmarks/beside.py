@@ -14,7 +14,7 @@ from typing import Any
 import meshlab as ml
 from benchmarks.planning import Subject, subjects
 from benchmarks.timing import Sample, timed
-from meshlab.widgets.protocol import shared_state
+from meshlab.widgets.notebook.protocol import shared_state
 
 DROPS = 12
 # Of the median of a drop, what is taken for noise.

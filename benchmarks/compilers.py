@@ -22,7 +22,7 @@ from typing import Any
 import meshlab as ml
 from benchmarks.pages import Section
 from benchmarks.subjects import Subject, subjects
-from meshlab.cost.differences import RULES
+from meshlab.cost.compilers.differences import RULES
 
 MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v7x:2x2x1", "h100:1x1x8")
 

@@ -12,8 +12,9 @@ import jax
 
 import meshlab as ml
 from benchmarks.timing import Sample, timed
-from meshlab.models import llama, training
-from meshlab.models.initial import shapes
+from meshlab.models.language import llama
+from meshlab.models.parts import training
+from meshlab.models.parts.initial import shapes
 
 PROMISE = 1.0
 TIMES = 5

@@ -30,11 +30,11 @@ import numpy as np
 
 import meshlab as ml
 from benchmarks.pages import Section
-from meshlab.engine.layout import Layout
-from meshlab.engine.mesh import Mesh
-from meshlab.engine.plan import Plan
-from meshlab.engine.program import Program
-from meshlab.engine.sampling import draw
+from meshlab.engine.plans.data import Plan
+from meshlab.engine.programs.data import Program
+from meshlab.engine.specs.layout import Layout
+from meshlab.engine.specs.mesh import Mesh
+from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.zoo import Model, models
 
 SEED, LAYOUTS, DEVICES = 4, 20, 8

@@ -32,7 +32,7 @@ from benchmarks.subjects import Subject, subjects
 JOURNAL = pathlib.Path(__file__).with_name("peaks.jsonl")
 SECTION = Section("peaks")
 MACHINES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v7x:2x2x1", "h100:1x1x8")
-# Slices of twice as many devices, on which the TPU compiler sums gradients whole (`meshlab.cost.substitutes`).
+# Slices of twice as many devices, on which the TPU compiler sums gradients whole (`cost/machines/xla_substitutes.py`).
 WHOLE = ("v5e:4x4", "v5p:2x2x4", "v6e:4x4")
 # A slice on which the arguments that the next call gets anew may be overwritten.
 DONATED = "v5e:2x4, donated"

@@ -17,8 +17,10 @@ import jax
 
 import meshlab as ml
 from benchmarks.timing import Sample, timed
-from meshlab.models import llama, mlp, training, transformer
-from meshlab.models.initial import shapes
+from meshlab.models.basic import mlp
+from meshlab.models.language import llama, transformer
+from meshlab.models.parts import training
+from meshlab.models.parts.initial import shapes
 
 LAYERS = transformer.Config(
     batch=64, seq=2048, vocab=32768, embed=4096, heads=8, group=4, head=128, ffn=16384, layers=32

@@ -22,13 +22,14 @@ from typing import Any
 import jax
 
 import meshlab as ml
-from meshlab.cost.hardware import Figure, Hardware, hardware
-from meshlab.cost.setting import Options, Setting, together
-from meshlab.cost.time import Time, time_of
-from meshlab.cost.topology import Placement, place
-from meshlab.engine.mesh import Mesh
-from meshlab.models import gpt2, llama, training
-from meshlab.models.initial import shapes
+from meshlab.cost.machines.hardware import Figure, Hardware, hardware
+from meshlab.cost.machines.placement import Placement, place
+from meshlab.cost.step_time.time import Time, time_of
+from meshlab.cost.workload.setting import Options, Setting, together
+from meshlab.engine.specs.mesh import Mesh
+from meshlab.models.language import gpt2, llama
+from meshlab.models.parts import training
+from meshlab.models.parts.initial import shapes
 
 DATA = pathlib.Path(__file__).with_suffix(".toml")
 FAMILIES = {"llama": llama, "gpt2": gpt2}

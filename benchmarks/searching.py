@@ -8,8 +8,8 @@ import jax
 
 import meshlab as ml
 from benchmarks.timing import Sample, timed
-from meshlab.models import mesh_tf
-from meshlab.models.initial import shapes
+from meshlab.models.basic import mesh_tf
+from meshlab.models.parts.initial import shapes
 
 SEARCH_SECONDS = 1.0
 MESHES = {"a": 4}, {"a": 2, "b": 2}, {"a": 4, "b": 2}

@@ -14,10 +14,13 @@ from typing import Any
 import jax
 
 import meshlab as ml
-from meshlab.engine.program import Program
-from meshlab.engine.sampling import draw
-from meshlab.models import convnet, gpt2, llama, mlp, moe, training, transformer, vit
-from meshlab.models.initial import shapes
+from meshlab.engine.programs.data import Program
+from meshlab.engine.verifying.random_layouts import draw
+from meshlab.models.basic import mlp
+from meshlab.models.language import gpt2, llama, moe, transformer
+from meshlab.models.parts import training
+from meshlab.models.parts.initial import shapes
+from meshlab.models.vision import convnet, vit
 
 DRAWN = 2
 EIGHT, TWO_FOUR, FOUR_TWO = ml.mesh(data=8), ml.mesh(data=2, model=4), ml.mesh(data=4, model=2)

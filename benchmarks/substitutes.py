@@ -3,9 +3,9 @@
     python -m benchmarks.substitutes --compile --write docs/accuracy.md
 
 A reduce-scatter and two all-gathers, a small and a large one, are compiled for slices of many shapes, among all
-devices and among half of them, and what is compiled is held against `meshlab.cost.substitutes`. What was compiled is
-a line of `substitutes.jsonl` beside this, so that what was stopped goes on where it was. Compiling takes about ten
-minutes.
+devices and among half of them, and what is compiled is held against `meshlab.cost.machines.xla_substitutes`. What was
+compiled is a line of `substitutes.jsonl` beside this, so that what was stopped goes on where it was. Compiling takes
+about ten minutes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 import meshlab as ml
 from benchmarks.compilers import read
 from benchmarks.pages import Section
-from meshlab.cost.differences import GATHERED_BY_ADDING, SUMMED_WHOLE
-from meshlab.cost.meshes import machine_of
-from meshlab.cost.substitutes import most_summed
+from meshlab.cost.compilers.differences import GATHERED_BY_ADDING, SUMMED_WHOLE
+from meshlab.cost.machines.meshes import machine_of
+from meshlab.cost.machines.xla_substitutes import most_summed
 
 JOURNAL = pathlib.Path(__file__).with_name("substitutes.jsonl")
 SECTION = Section("substitutes")

@@ -139,7 +139,7 @@ def measure_devices(options: argparse.Namespace, others: Sequence[str]) -> int:
         )
     import jax  # noqa: PLC0415 - the notebooks open without it
 
-    from .cost import calibrate  # noqa: PLC0415
+    from .cost.machines import calibrate  # noqa: PLC0415
     from .engine.devices import LIMIT, simulate  # noqa: PLC0415
     from .engine.errors import MeshlabError  # noqa: PLC0415
 

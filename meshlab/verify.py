@@ -28,10 +28,10 @@ import jax
 import jaxlib.version
 
 from .engine.devices import QUICK_COMPILES, simulate
-from .engine.layout import Layout
-from .engine.mesh import Mesh
-from .engine.program import Program
-from .engine.sampling import draw
+from .engine.programs.data import Program
+from .engine.specs.layout import Layout
+from .engine.specs.mesh import Mesh
+from .engine.verifying.random_layouts import draw
 from .models.imported import imported_models
 from .models.zoo import Model, models
 

@@ -17,7 +17,7 @@
 import jax
 
 import meshlab as ml
-from meshlab.models import digits
+from meshlab.models.vision import digits
 
 ml.simulate(8)
 
@@ -240,4 +240,5 @@ choice.compare("batch:data hidden:model")
 # - A layout may say how tensors are *stored*, at a **place**: with `{"batch": "data", "params/*": {"hidden":
 #   "data"}}` each device keeps a slice of the weights and gathers them when it computes. That is fully sharded data
 #   parallelism. Plan it, and see which collectives take the place of the all-reduce.
-# - `meshlab.models.transformer` is a language model in the same words; `docs/architecture.md` says how it all works.
+# - `meshlab.models.language.transformer` is a language model in the same words; `docs/architecture.md` says how it all
+#   works.

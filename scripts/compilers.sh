@@ -2,7 +2,7 @@
 # Installs the TPU and GPU compilers into a folder of their own: compilers.sh <python> <folder>
 #
 # Beside JAX they would be tried by JAX at its first use in every process, and log that there is no such device. Here
-# only the process that compiles finds them (MESHLAB_COMPILERS, see meshlab/cost/targets.py). There are none but for
+# only the process that compiles finds them (MESHLAB_COMPILERS, see meshlab/cost/compilers/targets.py). There are none but for
 # Linux on x86-64; elsewhere the tests that need them are skipped, and say so.
 set -eu
 if [ "$(uname -s)-$(uname -m)" != Linux-x86_64 ]; then

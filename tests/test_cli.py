@@ -124,7 +124,9 @@ def test_calibrate_refuses_numbers_of_devices_that_cannot_be(capsys, count):
 
 
 def test_calibrate_refuses_what_it_cannot_write_before_it_measures(monkeypatch, tmp_path, capsys):
-    monkeypatch.setattr("meshlab.cost.calibrate.calibrate", lambda *args, **options: pytest.fail("it measures"))
+    monkeypatch.setattr(
+        "meshlab.cost.machines.calibrate.calibrate", lambda *args, **options: pytest.fail("it measures")
+    )
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     for output, told in (

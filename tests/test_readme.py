@@ -10,7 +10,7 @@ import jax
 import pytest
 
 import meshlab as ml
-from meshlab.models import mlp
+from meshlab.models.basic import mlp
 from meshlab.models.zoo import draw
 
 ROOT = Path(__file__).parents[1]

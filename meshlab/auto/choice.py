@@ -18,15 +18,15 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..engine.errors import MeshlabError, closest, listed, shown
-from ..engine.layout import Layout, LayoutLike
-from ..engine.mesh import Mesh
-from ..engine.plan import Plan
-from ..engine.program import Program
-from .ledger import ledger_of, planned_peak
+from ..engine.plans.data import Plan
+from ..engine.programs.data import Program
+from ..engine.specs.layout import Layout, LayoutLike
+from ..engine.specs.mesh import Mesh
+from .constraints import read_wishes
+from .mesh_tf_ledger import ledger_of, planned_peak
 from .solution import Solution
 from .space import Space, space_of
 from .stopping import Cancel, Watch
-from .wishes import read_wishes
 from .work import SLACK, work_of
 
 if TYPE_CHECKING:
@@ -194,8 +194,8 @@ def _check(program: Program, mesh: Mesh, objective: str):
 
 def _solved(program: Program, mesh: Mesh, space: Space, objective: str, watch: Watch) -> Solution:
     # Loading the solver takes a quarter of a second, which whoever imports meshlab need not wait for.
-    from .peak import least_peak  # noqa: PLC0415
-    from .traffic import least_traffic  # noqa: PLC0415
+    from .least_live_bytes import least_peak  # noqa: PLC0415
+    from .least_traffic import least_traffic  # noqa: PLC0415
 
     if objective == "traffic":
         return least_traffic(program, mesh, space, watch)

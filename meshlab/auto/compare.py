@@ -18,9 +18,9 @@ import html
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..engine.layout import LayoutLike
-from ..engine.plan import Plan
-from .ledger import planned_peak
+from ..engine.plans.data import Plan
+from ..engine.specs.layout import LayoutLike
+from .mesh_tf_ledger import planned_peak
 from .work import share_of
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from ..engine.program import Program
+from ..engine.programs.data import Program
 
 Splits = frozenset[tuple[str, str]]
 Pair = frozenset[str]

@@ -19,15 +19,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..engine.code import Block, Operation
-from ..engine.loops import LOOPS, turns
-from ..engine.parts import counted
-from ..engine.plan import Plan
-from ..engine.program import Program
+from ..engine.code.loops import LOOPS, turns
+from ..engine.code.operations import Block, Operation
+from ..engine.planning.shared_steps import counted
+from ..engine.planning.steps import Compute
+from ..engine.plans.data import Plan
+from ..engine.programs.data import Program
 from ..engine.rules import TRAITS
 from ..engine.rules.matmuls import Multiplies
-from ..engine.spec import Spec, local_shape
-from ..engine.steps import Compute
+from ..engine.specs.spec import Spec, local_shape
 from .space import Space, Splits
 from .tables import Dims, Table
 

@@ -1,9 +1,9 @@
 """What a plan will cost: machines as data, collectives, compute and memory. It knows the engine, and nothing above."""
 
-from ..engine.estimates import enter
-from .memory import memory_of
-from .setting import own
-from .time import time_of
+from ..engine.plans.estimates import enter
+from .peak_memory.memory import memory_of
+from .step_time.time import time_of
+from .workload.setting import own
 
 enter("memory", memory_of)
 enter("time", lambda plan: time_of(own(plan)))

@@ -26,8 +26,8 @@ from typing import Any
 import jax
 from jax.extend import backend
 
+from .argument_checks import is_whole
 from .errors import MeshError, shown
-from .given import is_whole
 from .jax_compat import PLAIN_GENERATOR, setting
 
 # Collectives among 320 and more simulated devices were seen to deadlock, after which XLA ends the process.

@@ -21,31 +21,16 @@ import numpy as np
 
 import meshlab as ml
 
-from . import (
-    convnet,
-    decoding,
-    diffusion,
-    digits,
-    gemma,
-    gpt2,
-    llama,
-    mesh_tf,
-    mlp,
-    moe,
-    resnet,
-    state_space,
-    t5,
-    training,
-    transformer,
-    unet3d,
-    vit,
-)
-from .initial import shapes
+from .basic import mesh_tf, mlp
+from .language import decoding, gemma, gpt2, llama, moe, state_space, t5, transformer
+from .parts import training
+from .parts.initial import shapes
+from .vision import convnet, diffusion, digits, resnet, unet3d, vit
 
 if TYPE_CHECKING:
     import optax
 
-    from ..engine.program import Program
+    from ..engine.programs.data import Program
 
 Loss = training.Loss
 

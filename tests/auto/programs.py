@@ -8,8 +8,9 @@ from typing import Any
 import jax
 
 import meshlab as ml
-from meshlab.models import mesh_tf, mlp, zoo
-from meshlab.models.initial import shapes
+from meshlab.models import zoo
+from meshlab.models.basic import mesh_tf, mlp
+from meshlab.models.parts.initial import shapes
 
 # Those of the zoo with so few dims that all their layouts can be gone through.
 _FEW_DIMS = (

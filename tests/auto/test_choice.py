@@ -9,8 +9,8 @@ import tempfile
 import pytest
 
 import meshlab as ml
-from meshlab.auto import ilp, peak, traffic
-from meshlab.auto.brute import planned_layouts
+from meshlab.auto import ilp, least_live_bytes, least_traffic
+from meshlab.auto.brute_force import planned_layouts
 from tests.auto.programs import MODELS, traced
 
 MESH = ml.mesh(data=2, model=2)
@@ -188,16 +188,18 @@ def wrong(find, **changes):
 
 
 def test_what_the_plan_does_not_confirm_is_not_returned(monkeypatch):
-    monkeypatch.setattr(traffic, "least_traffic", wrong(traffic.least_traffic, value=lambda s: s.value - 4))
+    monkeypatch.setattr(least_traffic, "least_traffic", wrong(least_traffic.least_traffic, value=lambda s: s.value - 4))
     with pytest.raises(ml.MeshlabError, match="for its traffic of 28,672 bytes, but its plan has 28,676"):
         ml.auto.layout(traced("block"), MESH)
-    monkeypatch.setattr(peak, "least_peak", wrong(peak.least_peak, value=lambda s: s.value + 4))
+    monkeypatch.setattr(least_live_bytes, "least_peak", wrong(least_live_bytes.least_peak, value=lambda s: s.value + 4))
     with pytest.raises(ml.MeshlabError, match="for its memory of .* bytes, but its plan has"):
         ml.auto.layout(traced("block"), MESH, objective="memory")
 
 
 def test_work_that_the_plan_does_not_confirm_is_not_returned(monkeypatch):
-    monkeypatch.setattr(traffic, "least_traffic", wrong(traffic.least_traffic, most_work=lambda s: s.most_work / 2))
+    monkeypatch.setattr(
+        least_traffic, "least_traffic", wrong(least_traffic.least_traffic, most_work=lambda s: s.most_work / 2)
+    )
     with pytest.raises(ml.MeshlabError, match="products on a device, but its plan does"):
         ml.auto.layout(traced("block"), MESH)
 

@@ -8,15 +8,15 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 import meshlab as ml
-from meshlab.cost.time import told
-from meshlab.widgets import costing
-from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.palette import count_bytes
+from meshlab.cost.step_time.time import told
+from meshlab.widgets.render.palette import count_bytes
+from meshlab.widgets.state import costing
+from meshlab.widgets.state.explorer_state import Explorer, explore
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
 from tests.widgets.gates import Gate, costs_of
-from tests.widgets.test_machines import own
+from tests.widgets.state.test_machines import own
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import expect
 
 import meshlab as ml
-from meshlab.engine.trace import trace
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.engine.api.trace import trace
+from meshlab.widgets.state.explorer_state import Explorer, explore
 from tests.browser.blank import BlankBoard
 from tests.widgets import small
 

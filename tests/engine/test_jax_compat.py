@@ -18,7 +18,7 @@ from jax import lax
 
 import meshlab
 from meshlab.engine import jax_compat
-from meshlab.engine.code import walk
+from meshlab.engine.code.operations import walk
 from meshlab.engine.devices import QUICK_COMPILES
 from meshlab.engine.jax_compat import opened
 from meshlab.engine.rules.table import RULES

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import meshlab as ml
-from meshlab.models import training, weights
-from meshlab.models.initial import shapes
+from meshlab.models.parts import training, weights
+from meshlab.models.parts.initial import shapes
 from meshlab.models.zoo import draw
 
 MESH = ml.mesh(data=2, model=2)

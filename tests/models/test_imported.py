@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.engine.sampling import draw
+from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.imported import Config, imported_models, linen_encoder
 from tests.models import plain
 

@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.models import digits, initial, mesh_tf, mlp, training, transformer, zoo
+from meshlab.models import zoo
+from meshlab.models.basic import mesh_tf, mlp
+from meshlab.models.language import transformer
+from meshlab.models.parts import initial, training
+from meshlab.models.vision import digits
 from tests.models import plain
 
 MODELS = {model.name: model for model in zoo.models()}

@@ -13,15 +13,15 @@ import jax
 import jax.numpy as jnp
 
 import meshlab as ml
-from meshlab.cost.flops import product_of
-from meshlab.cost.hardware import Figure, Torus, hardware
-from meshlab.cost.setting import Options, Setting
-from meshlab.cost.time import time_of
-from meshlab.cost.topology import place
-from meshlab.engine.parts import counted
-from meshlab.engine.steps import Compute
-from meshlab.models import mlp
-from meshlab.models.initial import shapes
+from meshlab.cost.machines.hardware import Figure, Torus, hardware
+from meshlab.cost.machines.placement import place
+from meshlab.cost.step_time.flops import product_of
+from meshlab.cost.step_time.time import time_of
+from meshlab.cost.workload.setting import Options, Setting
+from meshlab.engine.planning.shared_steps import counted
+from meshlab.engine.planning.steps import Compute
+from meshlab.models.basic import mlp
+from meshlab.models.parts.initial import shapes
 
 ONE = ml.mesh(x=1)
 # Large enough that what a text leaves out beside it, for it is "much less", is beyond the fourth digit.

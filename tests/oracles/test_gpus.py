@@ -9,9 +9,9 @@ import math
 import pytest
 
 import meshlab as ml
-from meshlab.cost.collectives import seconds
-from meshlab.cost.hardware import hardware
-from meshlab.cost.topology import place
+from meshlab.cost.machines.collective_time import seconds
+from meshlab.cost.machines.hardware import hardware
+from meshlab.cost.machines.placement import place
 from tests.oracles.programs import block, communication_seconds, compute_seconds, crossing, machine
 from tests.oracles.test_transformers import DAY, operations_of_a_token
 

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.cost.hardware import hardware
-from meshlab.models import decoding, llama, transformer
-from meshlab.models.initial import shapes
+from meshlab.cost.machines.hardware import hardware
+from meshlab.models.language import decoding, llama, transformer
+from meshlab.models.parts.initial import shapes
 from tests.oracles.programs import ONE, compute_seconds, in_dtype, machine, memory_seconds, parameters
 
 LLAMA3_70B = llama.Config.llama3_70b(batch=1, seq=1)

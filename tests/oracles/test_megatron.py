@@ -12,8 +12,8 @@ import pytest
 
 import meshlab as ml
 from benchmarks import published
-from meshlab.models import gpt2
-from meshlab.models.initial import shapes
+from meshlab.models.language import gpt2
+from meshlab.models.parts.initial import shapes
 from tests.oracles import gpt
 from tests.oracles.programs import ONE, flops, parameters
 

@@ -8,8 +8,8 @@ that its automatic layouts look for (MT-06) in tests/auto.
 import pytest
 
 import meshlab as ml
-from meshlab.models import mesh_tf
-from meshlab.models.initial import shapes
+from meshlab.models.basic import mesh_tf
+from meshlab.models.parts.initial import shapes
 from tests.oracles.programs import flops
 
 P = 4

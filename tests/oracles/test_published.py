@@ -12,8 +12,8 @@ import jax
 import pytest
 
 from benchmarks import published
-from meshlab.engine.mesh import Mesh
-from meshlab.models.initial import shapes
+from meshlab.engine.specs.mesh import Mesh
+from meshlab.models.parts.initial import shapes
 
 RUNS = published.runs()
 JUDGED = [run for run in RUNS if not run.aside]

@@ -7,7 +7,7 @@ where a chapter takes another figure than our machine has, the machine is given 
 import pytest
 
 import meshlab as ml
-from meshlab.cost.hardware import hardware
+from meshlab.cost.machines.hardware import hardware
 from tests.oracles.programs import (
     HUGE,
     ONE,

@@ -9,10 +9,10 @@ import dataclasses
 import pytest
 
 import meshlab as ml
-from meshlab.cost.collectives import seconds
-from meshlab.cost.hardware import hardware
-from meshlab.cost.topology import place
-from meshlab.engine.mesh import Mesh
+from meshlab.cost.machines.collective_time import seconds
+from meshlab.cost.machines.hardware import hardware
+from meshlab.cost.machines.placement import place
+from meshlab.engine.specs.mesh import Mesh
 from tests.oracles.programs import communication_seconds, compute_seconds, crossing, machine, product, rounded, torus
 
 CUBE = ml.mesh(x=4, y=4, z=4)

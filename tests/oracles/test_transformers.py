@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.cost.hardware import hardware
-from meshlab.models import decoding, llama
-from meshlab.models.initial import shapes
+from meshlab.cost.machines.hardware import hardware
+from meshlab.models.language import decoding, llama
+from meshlab.models.parts.initial import shapes
 from tests.oracles.programs import (
     ONE,
     block,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from meshlab.engine.mesh import Mesh
-from meshlab.engine.program import Program
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.engine.programs.data import Program
+from meshlab.engine.specs.mesh import Mesh
+from meshlab.widgets.state.explorer_state import Explorer, explore
 from tests.widgets import small
 
 

@@ -11,11 +11,11 @@ import jax
 import numpy as np
 
 import meshlab as ml
-from meshlab.cost.meshes import mesh as make_mesh
-from meshlab.engine.mesh import Mesh
-from meshlab.engine.program import Program
-from meshlab.engine.trace import trace
-from meshlab.widgets.training import Training
+from meshlab.cost.machines.meshes import mesh as make_mesh
+from meshlab.engine.api.trace import trace
+from meshlab.engine.programs.data import Program
+from meshlab.engine.specs.mesh import Mesh
+from meshlab.widgets.state.training import Training
 
 Batch, Rows, Cols, Hidden, Classes = ml.dims(batch=8, rows=4, cols=4, hidden=16, classes=10)
 

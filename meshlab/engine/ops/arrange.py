@@ -19,15 +19,15 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from .. import axes
-from .. import tensor as named
-from ..dims import Dim
-from ..dtypes import promoted
+from ..argument_checks import flag, numeric, several, whole_number
 from ..errors import DimError, shown
-from ..given import flag, numeric, several, whole_number
-from ..marks import mark_tag
-from ..shifting import shift_p
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dims import Dim
+from ..tensors.dtypes import promoted
+from ..tensors.marks import mark_tag
+from ..tensors.shift import shift_p
+from ..tensors.tensor import Tensor
 from .index import sized
 from .resized import resized
 
@@ -47,7 +47,7 @@ def split(x: Tensor, dim: Dim | str, part: Dim) -> tuple[Any, ...]:
         DimError: `x` has no such dim, or the sizes do not divide.
     """
     array = named.array_of("split", x)
-    axis = axes.find("split", x.dims, dim)
+    axis = dim_lists.find("split", x.dims, dim)
     sized("split", part)
     whole = x.dims[axis]
     if whole.size % part.size:
@@ -86,21 +86,22 @@ def concat(parts: Sequence[Tensor], part: Dim | str | Sequence[Dim | str], dim: 
         raise DimError(
             f"concat was given {len(parts)} tensors and {len(along)} dims to join along; it takes one for each."
         )
-    found = [x.dims[axes.find("concat", x.dims, one)] for x, one in zip(parts, along, strict=True)]
+    found = [x.dims[dim_lists.find("concat", x.dims, one)] for x, one in zip(parts, along, strict=True)]
     for position, x in enumerate(parts):
         if set(x.dims) - {found[position]} != set(first) - {found[0]}:
             raise DimError(
-                f"concat was given parts of different dims: part 0 has {axes.show(first)}, "
-                f"part {position} {axes.show(x.dims)}. All have the same dims, but for the one they are joined along."
+                f"concat was given parts of different dims: part 0 has {dim_lists.show(first)}, "
+                f"part {position} {dim_lists.show(x.dims)}. All have the same dims, but for the one they are joined "
+                "along."
             )
     size = sum(one.size for one in found)
     if size != dim.size:
-        whole = f"{len(parts)} times {found[0]}" if len(set(found)) == 1 else axes.show(found)
+        whole = f"{len(parts)} times {found[0]}" if len(set(found)) == 1 else dim_lists.show(found)
         raise DimError(f"concat was asked to join {whole} into {dim}; together they have the size {size}.")
     axis = first.index(found[0])
     orders = [(*first[:axis], one, *first[axis + 1 :]) for one in found]
     arrays = [named.expand(array, x.dims, order) for array, x, order in zip(arrays, parts, orders, strict=True)]
-    dims = axes.distinct("The result of concat", (*first[:axis], dim, *first[axis + 1 :]))
+    dims = dim_lists.distinct("The result of concat", (*first[:axis], dim, *first[axis + 1 :]))
     return named.result(lax.concatenate(arrays, axis), dims)
 
 
@@ -157,6 +158,6 @@ def shift(x: Tensor, dim: Dim | str, offset: int, *, wrap: bool = False) -> Tens
         DimError: `x` has no such dim, or the offset is no integer.
     """
     array = named.array_of("shift", x)
-    axis = axes.find("shift", x.dims, dim)
+    axis = dim_lists.find("shift", x.dims, dim)
     offset, wrap = whole_number("shift", "offset", offset, error=DimError), flag("shift", "wrap", wrap, DimError)
     return named.result(shift_p.bind(array, axis=axis, offset=offset, wrap=wrap), x.dims)

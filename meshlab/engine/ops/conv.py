@@ -30,12 +30,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 from jax import lax
 
-from .. import axes
-from .. import tensor as named
-from ..axes import Dims
-from ..dims import Dim
 from ..errors import DimError
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dim_lists import Dims
+from ..tensors.dims import Dim
+from ..tensors.tensor import Tensor
 from .resized import resized
 from .windows import Named, Sizes, Slide, Window, become, windows, windows_back
 
@@ -153,17 +153,19 @@ def _roles(what: str, x: Tensor, w: Tensor, window: Named, summed: tuple[Dim | s
             f"{what} was given {window!r} for its windows; say which dim of w slides along which of x: "
             "{Height: Tall, Width: Wide}."
         )
-    axes.agree(what, x.dims, w.dims)
-    slid = tuple(x.dims[axis] for axis in axes.find_all(what, x.dims, tuple(window)))
-    along = tuple(w.dims[axis] for axis in axes.find_all(what, w.dims, tuple(window.values())))
-    gone = tuple(x.dims[axis] for axis in (axes.find_all(what, x.dims, summed) if summed else ()))
+    dim_lists.agree(what, x.dims, w.dims)
+    slid = tuple(x.dims[axis] for axis in dim_lists.find_all(what, x.dims, tuple(window)))
+    along = tuple(w.dims[axis] for axis in dim_lists.find_all(what, w.dims, tuple(window.values())))
+    gone = tuple(x.dims[axis] for axis in (dim_lists.find_all(what, x.dims, summed) if summed else ()))
     for dim in gone:
-        axes.find(what, w.dims, dim)
+        dim_lists.find(what, w.dims, dim)
     both = [dim for dim in (*slid, *along) if dim in x.dims and dim in w.dims]
     if both:
         raise DimError(
-            f"{what} was asked to slide {axes.show(along)} along {axes.show(slid)}, but {axes.show(both)} is in both "
-            f"x {axes.show(x.dims)} and w {axes.show(w.dims)}. Rename it in one of them."
+            f"{what} was asked to slide {dim_lists.show(along)} along "
+            f"{dim_lists.show(slid)}, but {dim_lists.show(both)} is in both "
+            f"x {dim_lists.show(x.dims)} and w {dim_lists.show(w.dims)}. Rename it in "
+            "one of them."
         )
     shared = tuple(dim for dim in x.dims if dim in w.dims and dim not in gone)
     batch = tuple(dim for dim in x.dims if dim not in (*slid, *gone, *shared))
@@ -198,12 +200,12 @@ def _convolve(
         jnp.asarray(right, dtype),
         rhs_dilation=[window.dilation for window in slid],
         dimension_numbers=lax.ConvDimensionNumbers(left_spec, right_spec, _places(order)),
-        feature_group_count=math.prod(axes.sizes(roles.shared)),
+        feature_group_count=math.prod(dim_lists.sizes(roles.shared)),
         **lax_options,
     )
     parted = tuple(dim for group in order for dim in groups[group])
-    if array.shape != axes.sizes(parted):
-        array = lax.reshape(array, axes.sizes(parted))
+    if array.shape != dim_lists.sizes(parted):
+        array = lax.reshape(array, dim_lists.sizes(parted))
     return resized(what, named.expand(array, parted, wanted), before, wanted)
 
 
@@ -226,5 +228,5 @@ def _merged(x: Tensor, groups: Sequence[Dims]) -> tuple[Any, tuple[int, ...]]:
     """Returns an array with one axis for each group of dims, and which axis each group has."""
     order = _order(x.dims, groups)
     array = named.expand(x.array, x.dims, tuple(dim for group in order for dim in groups[group]))
-    shape = tuple(math.prod(axes.sizes(groups[group])) for group in order)
+    shape = tuple(math.prod(dim_lists.sizes(groups[group])) for group in order)
     return (array if array.shape == shape else lax.reshape(array, shape)), _places(order)

@@ -20,13 +20,13 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from .. import axes
-from .. import tensor as named
-from ..axes import Dims
-from ..dims import Dim
-from ..dtypes import promoted, taking
+from ..argument_checks import is_whole
 from ..errors import DimError, shown
-from ..given import is_whole
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dim_lists import Dims
+from ..tensors.dims import Dim
+from ..tensors.dtypes import promoted, taking
 
 _Operand = tuple[Any, Dims]
 
@@ -55,13 +55,13 @@ def dot(*operands: Any) -> Any:
         if hasattr(x, "dtype"):
             taking("dot", x, (jnp.number, jnp.bool_), "it takes numbers")
     union = _union([dims for _, dims in pairs])
-    gone = axes.find_all("dot", union, summed) if summed else ()
+    gone = dim_lists.find_all("dot", union, summed) if summed else ()
     consumed = {union[axis] for axis in gone}
     array, dims = _sum_lonely(pairs[0], pairs[1:], consumed)
     for position, pair in enumerate(pairs[1:], start=2):
         later = pairs[position:]
         array, dims = _multiply((array, dims), _sum_lonely(pair, [(array, dims), *later], consumed), later, consumed)
-    wanted = axes.without(union, gone)
+    wanted = dim_lists.without(union, gone)
     return named.result(named.expand(array, dims, wanted), wanted)
 
 
@@ -87,7 +87,7 @@ def _sort_operands(operands: tuple[Any, ...]) -> tuple[list[Any], list[Dim | str
 
 def _union(groups: list[Dims]) -> Dims:
     """Returns all the dims, in the order of their first appearance."""
-    axes.agree("dot", *groups)
+    dim_lists.agree("dot", *groups)
     return tuple(dict.fromkeys(dim for dims in groups for dim in dims))
 
 
@@ -96,7 +96,7 @@ def _sum_lonely(operand: _Operand, others: list[_Operand], consumed: set[Dim]) -
     array, dims = operand
     shared = {dim for _, has in others for dim in has}
     gone = tuple(axis for axis, dim in enumerate(dims) if dim in consumed and dim not in shared)
-    return (jnp.sum(array, axis=gone), axes.without(dims, gone)) if gone else operand
+    return (jnp.sum(array, axis=gone), dim_lists.without(dims, gone)) if gone else operand
 
 
 def _multiply(left: _Operand, right: _Operand, later: list[_Operand], consumed: set[Dim]) -> _Operand:
@@ -110,7 +110,7 @@ def _multiply(left: _Operand, right: _Operand, later: list[_Operand], consumed: 
     a_free = tuple(dim for dim in a_dims if dim not in shared)
     b_free = tuple(dim for dim in b_dims if dim not in shared)
     if not summed and not (a_free and b_free):
-        union = axes.union("dot", a_dims, b_dims)
+        union = dim_lists.union("dot", a_dims, b_dims)
         return jnp.multiply(named.expand(a, a_dims, union), named.expand(b, b_dims, union)), union
     contracting = _axes(a_dims, summed), _axes(b_dims, summed)
     riding = _axes(a_dims, batch), _axes(b_dims, batch)

@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import tensor as named
+from ..argument_checks import number
 from ..errors import DimError, shown
-from ..given import number
+from ..tensors import tensor as named
 
 
 def _unary(name: str, function: Callable[[Any], Any], summary: str) -> Callable[[Any], Any]:

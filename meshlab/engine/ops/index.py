@@ -18,13 +18,13 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from .. import axes
-from .. import tensor as named
-from ..dims import Dim
-from ..dtypes import applied, short_name
+from ..argument_checks import known_dtype
 from ..errors import DimError, shown
-from ..given import known_dtype
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dims import Dim
+from ..tensors.dtypes import applied, short_name
+from ..tensors.tensor import Tensor
 
 
 def arange(dim: Dim, dtype: Any = jnp.int32) -> Tensor:
@@ -68,11 +68,11 @@ def one_hot(ids: Any, dim: Dim, dtype: Any = jnp.float32) -> Tensor:
     """
     sized("one_hot", dim)
     array, dims = _integers("one_hot", ids)
-    wanted = axes.distinct("The result of one_hot", (*dims, dim))
+    wanted = dim_lists.distinct("The result of one_hot", (*dims, dim))
     if dim.size - 1 > jnp.iinfo(array.dtype).max:  # positions are counted in the dtype of the ids
         array = lax.convert_element_type(array, jnp.int32)
-    positions = lax.broadcasted_iota(array.dtype, axes.sizes(wanted), len(dims))
-    spread = lax.broadcast_in_dim(array, axes.sizes(wanted), tuple(range(len(dims))))
+    positions = lax.broadcasted_iota(array.dtype, dim_lists.sizes(wanted), len(dims))
+    spread = lax.broadcast_in_dim(array, dim_lists.sizes(wanted), tuple(range(len(dims))))
     return named.result(lax.convert_element_type(lax.eq(spread, positions), dtype_of(dtype)), wanted)
 
 
@@ -94,15 +94,15 @@ def take(table: Tensor, ids: Any, dim: Dim | str) -> Any:
         x = ml.take(table, tokens, Vocab)     # table: [vocab, embed], tokens: [batch, seq] -> [batch, seq, embed]
     """
     array = named.array_of("take", table)
-    axis = axes.find("take", table.dims, dim)
+    axis = dim_lists.find("take", table.dims, dim)
     indices, dims = _integers("take", ids)
-    shared = [dim for dim in dims if dim.name in axes.names(table.dims)]
+    shared = [dim for dim in dims if dim.name in dim_lists.names(table.dims)]
     if shared:
         raise DimError(
-            f"take was given a table of {axes.show(table.dims)} and ids of {axes.show(dims)}, which share "
-            f"{axes.show(shared)}. Rename one, take under ml.vmap, or use ml.one_hot and ml.dot."
+            f"take was given a table of {dim_lists.show(table.dims)} and ids of {dim_lists.show(dims)}, which share "
+            f"{dim_lists.show(shared)}. Rename one, take under ml.vmap, or use ml.one_hot and ml.dot."
         )
-    rest = axes.without(table.dims, [axis])
+    rest = dim_lists.without(table.dims, [axis])
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(range(len(dims), len(dims) + len(rest))),
         collapsed_slice_dims=(axis,),
@@ -119,12 +119,14 @@ def sized(what: str, dim: Any) -> None:
         raise DimError(f"{what} was given {shown(dim)}; it needs a dim with a size, such as ml.Dim('seq', 128).")
 
 
-def _integers(what: str, ids: Any) -> tuple[Any, axes.Dims]:
+def _integers(what: str, ids: Any) -> tuple[Any, dim_lists.Dims]:
     """Returns the array and the dims of a tensor of integers, or of an integer."""
     array, dims = named.operand(what, ids, "ids")
     array = applied(what, jnp.asarray, (array,), (ids,))
     if not jnp.issubdtype(array.dtype, jnp.integer):
-        raise DimError(f"{what} was given {short_name(array.dtype)}{axes.show(dims)} to count with; it takes integers.")
+        raise DimError(
+            f"{what} was given {short_name(array.dtype)}{dim_lists.show(dims)} to count with; it takes integers."
+        )
     return array, dims
 
 

@@ -20,13 +20,13 @@ from typing import Any
 
 from jax import lax
 
-from .. import axes
-from .. import tensor as named
-from ..axes import Dims
-from ..dims import Dim
 from ..errors import DimError, shown
-from ..marks import mark_rename
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dim_lists import Dims
+from ..tensors.dims import Dim
+from ..tensors.marks import mark_rename
+from ..tensors.tensor import Tensor
 from .index import sized
 
 
@@ -49,16 +49,18 @@ def merge(x: Tensor, dims: Sequence[Dim | str], merged: Dim | str) -> Tensor:
         raise DimError(
             f"merge was given {shown(dims)}; it makes one dim of several: ml.merge(x, (Rows, Cols), 'place')."
         )
-    parts = tuple(x.dims[axis] for axis in axes.find_all("merge", x.dims, dims))
-    size = math.prod(axes.sizes(parts))
+    parts = tuple(x.dims[axis] for axis in dim_lists.find_all("merge", x.dims, dims))
+    size = math.prod(dim_lists.sizes(parts))
     made = merged if isinstance(merged, Dim) else Dim(merged, size)
     if made.size != size:
-        raise DimError(f"merge was asked to make {made} of {axes.show(parts)}, which have {size} positions together.")
+        raise DimError(
+            f"merge was asked to make {made} of {dim_lists.show(parts)}, which have {size} positions together."
+        )
     place = sum(dim not in parts for dim in x.dims[: x.dims.index(parts[0])])
     rest = tuple(dim for dim in x.dims if dim not in parts)
     array = named.expand(array, x.dims, (*rest[:place], *parts, *rest[place:]))
-    wanted = axes.distinct("The result of merge", (*rest[:place], made, *rest[place:]))
-    return _result(lax.reshape(array, axes.sizes(wanted)), wanted, {place: _only(parts)})
+    wanted = dim_lists.distinct("The result of merge", (*rest[:place], made, *rest[place:]))
+    return _result(lax.reshape(array, dim_lists.sizes(wanted)), wanted, {place: _only(parts)})
 
 
 def unmerge(x: Tensor, dim: Dim | str, dims: Sequence[Dim]) -> Tensor:
@@ -76,21 +78,21 @@ def unmerge(x: Tensor, dim: Dim | str, dims: Sequence[Dim]) -> Tensor:
         DimError: fewer than two dims, one without a size, a dim that `x` lacks, or another size.
     """
     array = named.array_of("unmerge", x)
-    axis = axes.find("unmerge", x.dims, dim)
+    axis = dim_lists.find("unmerge", x.dims, dim)
     if not isinstance(dims, tuple | list) or len(dims) < 2:
         raise DimError(
             f"unmerge was given {shown(dims)}; it makes several dims of one: ml.unmerge(x, Place, (Rows, Cols))."
         )
     for part in dims:
         sized("unmerge", part)
-    if math.prod(axes.sizes(dims)) != x.shape[axis]:
+    if math.prod(dim_lists.sizes(dims)) != x.shape[axis]:
         raise DimError(
-            f"unmerge was asked to make {axes.show(dims)} of {x.dims[axis]}; "
-            f"together they have {math.prod(axes.sizes(dims))} positions."
+            f"unmerge was asked to make {dim_lists.show(dims)} of {x.dims[axis]}; "
+            f"together they have {math.prod(dim_lists.sizes(dims))} positions."
         )
-    wanted = axes.distinct("The result of unmerge", (*x.dims[:axis], *dims, *x.dims[axis + 1 :]))
+    wanted = dim_lists.distinct("The result of unmerge", (*x.dims[:axis], *dims, *x.dims[axis + 1 :]))
     whole = {axis + place: x.dims[axis] for place, part in enumerate(dims) if part == _only(dims)}
-    return _result(lax.reshape(array, axes.sizes(wanted)), wanted, whole)
+    return _result(lax.reshape(array, dim_lists.sizes(wanted)), wanted, whole)
 
 
 def _only(dims: Sequence[Dim]) -> Dim | None:
@@ -103,5 +105,5 @@ def _result(array: Any, wanted: Dims, same: Mapping[int, Dim | None]) -> Tensor:
     """Names the result; axes that are still what they were have been renamed."""
     before = tuple(same.get(axis) or dim for axis, dim in enumerate(wanted))
     if before != wanted:
-        array = mark_rename(array, axes.names(before), axes.names(wanted))
+        array = mark_rename(array, dim_lists.names(before), dim_lists.names(wanted))
     return named.result(array, wanted)

@@ -24,13 +24,13 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from .. import axes
-from .. import tensor as named
-from ..dims import Dim
-from ..dtypes import floats
+from ..argument_checks import number
 from ..errors import DimError, shown
-from ..given import number
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dims import Dim
+from ..tensors.dtypes import floats
+from ..tensors.tensor import Tensor
 from .elementwise import rsqrt, square
 
 Moments = tuple[Any, Any]
@@ -50,7 +50,7 @@ def moments(x: Tensor, *dims: Dim | str) -> Moments:
         DimError: `x` has no such dim.
     """
     named.array_of("moments", x)
-    axes.find_all("moments", x.dims, dims)
+    dim_lists.find_all("moments", x.dims, dims)
     return _averages(x, dims)
 
 
@@ -71,7 +71,7 @@ def normalize(x: Tensor, *dims: Dim | str, moments: Moments | None = None, epsil
     """
     named.array_of("normalize", x)
     floats("normalize", x)
-    axes.find_all("normalize", x.dims, dims)
+    dim_lists.find_all("normalize", x.dims, dims)
     if isinstance(number("normalize", "epsilon", epsilon), int | float) and epsilon < 0:
         raise DimError(f"normalize was given the epsilon {epsilon}; it must be 0 or more.")
     if moments is not None and dims:

@@ -15,12 +15,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from .. import axes
-from .. import tensor as named
-from ..dims import Dim
-from ..dtypes import applied, numbers, ordered
 from ..errors import DimError
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dims import Dim
+from ..tensors.dtypes import applied, numbers, ordered
+from ..tensors.tensor import Tensor
 from .index import sized
 
 
@@ -38,7 +38,7 @@ def cumsum(x: Tensor, dim: Dim | str) -> Tensor:
         DimError: `x` has no such dim, or no numbers.
     """
     array = named.array_of("cumsum", x)
-    axis = axes.find("cumsum", x.dims, dim)
+    axis = dim_lists.find("cumsum", x.dims, dim)
     numbers("cumsum", x)
     return named.result(lax.cumsum(array, axis), x.dims)
 
@@ -57,7 +57,7 @@ def sort(x: Tensor, dim: Dim | str) -> Tensor:
         DimError: `x` has no such dim.
     """
     array = named.array_of("sort", x)
-    axis = axes.find("sort", x.dims, dim)
+    axis = dim_lists.find("sort", x.dims, dim)
     return named.result(applied("sort", lax.sort, (array,), (x,), dimension=axis), x.dims)
 
 
@@ -75,9 +75,9 @@ def argmax(x: Tensor, dim: Dim | str) -> Any:
         DimError: `x` has no such dim, or is of complex numbers.
     """
     array = named.array_of("argmax", x)
-    axis = axes.find("argmax", x.dims, dim)
+    axis = dim_lists.find("argmax", x.dims, dim)
     ordered("argmax", x)
-    return named.result(lax.argmax(array, axis, jnp.int32), axes.without(x.dims, [axis]))
+    return named.result(lax.argmax(array, axis, jnp.int32), dim_lists.without(x.dims, [axis]))
 
 
 def top_k(x: Tensor, dim: Dim | str, best: Dim) -> tuple[Tensor, Tensor]:
@@ -95,11 +95,11 @@ def top_k(x: Tensor, dim: Dim | str, best: Dim) -> tuple[Tensor, Tensor]:
         DimError: `x` has no such dim, fewer elements along it than wanted, or is of complex numbers.
     """
     array = named.array_of("top_k", x)
-    axis = axes.find("top_k", x.dims, dim)
+    axis = dim_lists.find("top_k", x.dims, dim)
     ordered("top_k", x)
     sized("top_k", best)
     if best.size > x.shape[axis]:
         raise DimError(f"top_k was asked for {best} of {x.dims[axis]}; there are not so many.")
-    dims = axes.distinct("The result of top_k", (*x.dims[:axis], best, *x.dims[axis + 1 :]))
+    dims = dim_lists.distinct("The result of top_k", (*x.dims[:axis], best, *x.dims[axis + 1 :]))
     values, positions = lax.top_k(array, best.size, axis=axis)
     return named.result(values, dims), named.result(positions, dims)

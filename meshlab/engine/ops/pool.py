@@ -20,12 +20,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from .. import axes
-from .. import tensor as named
-from ..dims import Dim
-from ..dtypes import numbers
 from ..errors import DimError
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dims import Dim
+from ..tensors.dtypes import numbers
+from ..tensors.tensor import Tensor
 from .index import sized
 from .resized import resized
 from .windows import Named, Sizes, Slide, Window, become, windows
@@ -108,7 +108,7 @@ def upsample(x: Tensor, sizes: Mapping[Any, Dim]) -> Tensor:
     if not isinstance(sizes, Mapping) or not sizes:
         raise DimError(f"upsample was given {sizes!r}; say what each dim becomes: {{Height2: Height, Width2: Width}}.")
     after = list(x.dims)
-    for axis, new in zip(axes.find_all("upsample", x.dims, tuple(sizes)), sizes.values(), strict=True):
+    for axis, new in zip(dim_lists.find_all("upsample", x.dims, tuple(sizes)), sizes.values(), strict=True):
         sized("upsample", new)
         if new.size % x.shape[axis]:
             raise DimError(
@@ -121,7 +121,7 @@ def upsample(x: Tensor, sizes: Mapping[Any, Dim]) -> Tensor:
         places.append(len(spread))
         spread += [size, new.size // size] if new.size > size else [size]
     repeated = lax.broadcast_in_dim(array, spread, places)
-    return resized("upsample", lax.reshape(repeated, axes.sizes(after)), x.dims, tuple(after))
+    return resized("upsample", lax.reshape(repeated, dim_lists.sizes(after)), x.dims, tuple(after))
 
 
 def _slid(x: Tensor, window: Sizes, slide: Slide) -> tuple[Window, ...]:
@@ -130,7 +130,7 @@ def _slid(x: Tensor, window: Sizes, slide: Slide) -> tuple[Window, ...]:
     if not isinstance(window, Mapping) or not window:
         raise DimError(f"{slide.what} was given {window!r} for its windows; say their sizes: {{Height: 2, Width: 2}}.")
     numbers(slide.what, x)
-    found = axes.find_all(slide.what, x.dims, tuple(window))
+    found = dim_lists.find_all(slide.what, x.dims, tuple(window))
     slid = windows(slide, [(x.dims[axis], size) for axis, size in zip(found, window.values(), strict=True)])
     for one in slid:
         if one.padding[0] >= one.span or (one.out.size - 1) * one.stride - one.padding[0] >= one.dim.size:

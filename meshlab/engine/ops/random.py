@@ -18,13 +18,13 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from .. import axes
-from .. import tensor as named
-from ..dims import Dim
-from ..dtypes import floats
+from ..argument_checks import number
 from ..errors import DimError, shown
-from ..given import number
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dims import Dim
+from ..tensors.dtypes import floats
+from ..tensors.tensor import Tensor
 from .elementwise import where
 from .index import dtype_of, sized
 from .order import argmax
@@ -92,7 +92,7 @@ def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
     named.array_of("dropout", x)
     if not isinstance(number("dropout", "rate", rate), Tracer) and not 0 <= rate < 1:
         raise DimError(f"dropout was given the rate {shown(rate)}; it is the share that is lost, from 0 to below 1.")
-    dims = axes.without(x.dims, axes.find_all("dropout", x.dims, shared) if shared else ())
+    dims = dim_lists.without(x.dims, dim_lists.find_all("dropout", x.dims, shared) if shared else ())
     kept = named.result(jax.random.bernoulli(key, 1.0 - rate, _shape("dropout", key, dims)), dims)
     return where(kept, x * (1 / (1 - rate)), 0.0)
 
@@ -114,7 +114,7 @@ def categorical(key: Any, logits: Tensor, classes: Dim | str) -> Any:
     _keyed("categorical", key)
     named.array_of("categorical", logits)
     floats("categorical", logits, jnp.floating)
-    axes.find("categorical", logits.dims, classes)
+    dim_lists.find("categorical", logits.dims, classes)
     noise = jax.random.gumbel(key, _shape("categorical", key, logits.dims), logits.dtype)
     return argmax(logits + named.result(noise, logits.dims), classes)
 
@@ -144,7 +144,7 @@ def _shape(what: str, key: Any, dims: tuple[Dim, ...]) -> tuple[int, ...]:
     _keyed(what, key)
     for dim in dims:
         sized(what, dim)
-    return axes.sizes(axes.distinct(f"The result of {what}", dims))
+    return dim_lists.sizes(dim_lists.distinct(f"The result of {what}", dims))
 
 
 def _keyed(what: str, key: Any):

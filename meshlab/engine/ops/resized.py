@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import axes
-from .. import tensor as named
-from ..axes import Dims
-from ..marks import mark_rename
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dim_lists import Dims
+from ..tensors.marks import mark_rename
 
 
 def resized(what: str, array: Any, before: Dims, after: Dims) -> Any:
@@ -30,9 +30,9 @@ def resized(what: str, array: Any, before: Dims, after: Dims) -> Any:
         DimError: a name would stand twice, or has two sizes.
     """
     for old, new in zip(before, after, strict=True):
-        axes.agree(what, [old], [new])
-    axes.distinct(f"The result of {what}", after)
+        dim_lists.agree(what, [old], [new])
+    dim_lists.distinct(f"The result of {what}", after)
     same = tuple(old if old.size == new.size else new for old, new in zip(before, after, strict=True))
     if same != after:
-        array = mark_rename(array, axes.names(same), axes.names(after))
+        array = mark_rename(array, dim_lists.names(same), dim_lists.names(after))
     return named.result(array, after)

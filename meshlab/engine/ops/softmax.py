@@ -16,12 +16,12 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from .. import axes
-from .. import tensor as named
-from ..dims import Dim
-from ..dtypes import numbers, short_name
 from ..errors import DimError
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dims import Dim
+from ..tensors.dtypes import numbers, short_name
+from ..tensors.tensor import Tensor
 from .arrange import stop_gradient
 from .elementwise import exp, log, where
 
@@ -41,7 +41,7 @@ def softmax(x: Tensor, *dims: Dim | str) -> Tensor:
     """
     named.array_of("softmax", x)
     numbers("softmax", x)
-    axes.find_all("softmax", x.dims, dims)
+    dim_lists.find_all("softmax", x.dims, dims)
     weights = exp(x - stop_gradient(x).max(*dims))
     return weights / weights.sum(*dims)
 
@@ -61,7 +61,7 @@ def log_softmax(x: Tensor, *dims: Dim | str) -> Tensor:
     """
     named.array_of("log_softmax", x)
     numbers("log_softmax", x)
-    axes.find_all("log_softmax", x.dims, dims)
+    dim_lists.find_all("log_softmax", x.dims, dims)
     shifted = x - stop_gradient(x).max(*dims)
     return shifted - log(exp(shifted).sum(*dims))
 
@@ -81,7 +81,7 @@ def logsumexp(x: Tensor, *dims: Dim | str) -> Any:
     """
     named.array_of("logsumexp", x)
     numbers("logsumexp", x)
-    axes.find_all("logsumexp", x.dims, dims)
+    dim_lists.find_all("logsumexp", x.dims, dims)
     largest = stop_gradient(x).max(*dims)
     return largest + log(exp(x - largest).sum(*dims))
 
@@ -109,19 +109,20 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
     """
     named.array_of("cross_entropy", logits)
     numbers("cross_entropy", logits)
-    axis = axes.find("cross_entropy", logits.dims, classes)
+    axis = dim_lists.find("cross_entropy", logits.dims, classes)
     classes = logits.dims[axis]
     label_array, label_dims = named.operand("cross_entropy", labels, "labels")
     extra = [dim for dim in label_dims if dim == classes or dim not in logits.dims]
     if extra:
         raise DimError(
-            f"cross_entropy was given labels of {axes.show(label_dims)} for logits of {axes.show(logits.dims)}: "
-            f"labels have the dims of logits without `{classes.name}`, so not {axes.show(extra)}."
+            f"cross_entropy was given labels of {dim_lists.show(label_dims)} for logits of "
+            f"{dim_lists.show(logits.dims)}: labels have the dims of logits without `{classes.name}`, so not "
+            f"{dim_lists.show(extra)}."
         )
     dtype = jnp.result_type(label_array)
     if not jnp.issubdtype(dtype, jnp.integer):
         raise DimError(
-            f"cross_entropy was given labels of {short_name(dtype)}{axes.show(label_dims)}; "
+            f"cross_entropy was given labels of {short_name(dtype)}{dim_lists.show(label_dims)}; "
             "they are integers, the position of the right class."
         )
     position = named.result(lax.broadcasted_iota(jnp.int32, logits.shape, axis), logits.dims)

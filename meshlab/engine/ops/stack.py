@@ -21,13 +21,13 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from .. import axes
-from .. import tensor as named
-from ..dims import Dim
-from ..dtypes import applied, holding, promoted
+from ..argument_checks import number, several, whole_number
 from ..errors import DimError
-from ..given import number, several, whole_number
-from ..tensor import Tensor
+from ..tensors import dim_lists
+from ..tensors import tensor as named
+from ..tensors.dims import Dim
+from ..tensors.dtypes import applied, holding, promoted
+from ..tensors.tensor import Tensor
 from .index import sized
 from .resized import resized
 
@@ -49,7 +49,7 @@ def slice(x: Tensor, dim: Dim | str, part: Dim, *, start: int = 0, step: int = 1
         DimError: `x` has no such dim, or not so many positions.
     """
     array = named.array_of("slice", x)
-    axis = axes.find("slice", x.dims, dim)
+    axis = dim_lists.find("slice", x.dims, dim)
     sized("slice", part)
     first, step = whole_number("slice", "start", start, 0, DimError), whole_number("slice", "step", step, 1, DimError)
     last = first + (part.size - 1) * step
@@ -79,7 +79,7 @@ def pad(x: Tensor, dim: Dim | str, padded: Dim, *, before: int = 0, value: Any =
         DimError: `x` has no such dim, it does not fit, or the dtype of `x` does not hold the value.
     """
     array = named.array_of("pad", x)
-    axis = axes.find("pad", x.dims, dim)
+    axis = dim_lists.find("pad", x.dims, dim)
     sized("pad", padded)
     before = whole_number("pad", "number of positions before", before, 0, DimError)
     behind = padded.size - x.shape[axis] - before
@@ -111,13 +111,13 @@ def stack(parts: Sequence[Any], dim: Dim | str) -> Tensor:
     for position, (_, has) in enumerate(operands):
         if set(has) != set(dims):
             raise DimError(
-                f"stack was given tensors of different dims: number 0 has {axes.show(dims)}, "
-                f"number {position} {axes.show(has)}. All have the same dims."
+                f"stack was given tensors of different dims: number 0 has {dim_lists.show(dims)}, "
+                f"number {position} {dim_lists.show(has)}. All have the same dims."
             )
     made = dim if isinstance(dim, Dim) else Dim(dim, len(parts))
     if made.size != len(parts):
         raise DimError(f"stack was asked to make {made} of {len(parts)} tensors; the size is how many there are.")
-    wanted = axes.distinct("The result of stack", (made, *dims))
+    wanted = dim_lists.distinct("The result of stack", (made, *dims))
     alike = promoted("stack", [array for array, _ in operands])
     arrays = [named.expand(array, has, dims) for array, (_, has) in zip(alike, operands, strict=True)]
     return named.result(lax.concatenate([lax.expand_dims(array, (0,)) for array in arrays], 0), wanted)
@@ -137,8 +137,8 @@ def unstack(x: Tensor, dim: Dim | str) -> tuple[Any, ...]:
         DimError: `x` has no such dim.
     """
     array = named.array_of("unstack", x)
-    axis = axes.find("unstack", x.dims, dim)
-    rest = axes.without(x.dims, [axis])
+    axis = dim_lists.find("unstack", x.dims, dim)
+    rest = dim_lists.without(x.dims, [axis])
     return tuple(
         named.result(lax.index_in_dim(array, position, axis, keepdims=False), rest) for position in range(x.shape[axis])
     )

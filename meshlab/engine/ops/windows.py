@@ -3,7 +3,7 @@
 Convolutions and pooling ask the same of each dim that a window slides along. `Slide` is what the caller said, and
 `windows` answers with one `Window` for each dim:
 
-    >>> from meshlab.engine.dims import Dim
+    >>> from meshlab.engine.tensors.dims import Dim
     >>> slide = Slide("max_pool", stride=2, out={"height": "height_2"})
     >>> found = windows(slide, [(Dim("height", 8), 2)])
     >>> str(found[0].out), found[0].padding
@@ -20,11 +20,11 @@ import operator
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from .. import axes
-from ..axes import Dims
-from ..dims import Dim
+from ..argument_checks import is_whole, mapping
 from ..errors import DimError, shown
-from ..given import is_whole, mapping
+from ..tensors import dim_lists
+from ..tensors.dim_lists import Dims
+from ..tensors.dims import Dim
 
 # Keys are dims or their names.
 Sizes = Mapping[Any, int]
@@ -145,7 +145,7 @@ def _told(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> Iterator[_Told]:
     if slide.out is not None:
         mapping(slide.what, "out", slide.out, '{"height": "height_2"}', DimError)
     for key in slide.out or {}:
-        axes.find(f"out of {slide.what}", dims, key)
+        dim_lists.find(f"out of {slide.what}", dims, key)
     strides, dilations = _each(slide, "stride", 1, dims), _each(slide, "dilation", 1, dims)
     for (dim, size), stride, dilation, padding in zip(
         sizes, strides, dilations, _each(slide, "padding", "VALID", dims), strict=True
@@ -160,7 +160,7 @@ def _each(slide: Slide, option: str, default: Any, dims: Dims) -> list[Any]:
     value = getattr(slide, option)
     if not isinstance(value, Mapping):
         return [value] * len(dims)
-    given = {axes.find(f"{option} of {slide.what}", dims, key): one for key, one in value.items()}
+    given = {dim_lists.find(f"{option} of {slide.what}", dims, key): one for key, one in value.items()}
     return [given.get(position, default) for position in range(len(dims))]
 
 
@@ -215,7 +215,7 @@ def _called(slide: Slide, dim: Dim, size: int) -> Dim:
             f'out={{"{dim.name}": ml.Dim("{dim.name}_{size}", {size})}}.'
         )
     made = asked if isinstance(asked, Dim) else Dim(asked, size)
-    axes.agree(slide.what, [dim], [made])
+    dim_lists.agree(slide.what, [dim], [made])
     if made.size != size:
         raise DimError(f"{slide.what} was asked to make {made} of {dim}, but makes {size} positions of it.")
     return made

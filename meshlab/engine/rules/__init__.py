@@ -18,7 +18,7 @@ from . import shift as shift
 from . import special as special
 from . import stacking as stacking
 from . import windows as windows
-from .local import LOCAL_FORMS as LOCAL_FORMS
+from .local_forms import LOCAL_FORMS as LOCAL_FORMS
 from .table import Factors as Factors
 from .table import Facts as Facts
 from .table import factors_of as factors_of

@@ -23,9 +23,9 @@ from typing import Any
 
 from jax.lax import ConvDimensionNumbers
 
-from ..code import Operation
+from ..code.operations import Operation
 from .halo import Slide
-from .local import Device, Local, local_form
+from .local_forms import Device, Local, local_form
 from .matmuls import of_convolution
 from .table import AxisFactors, Factors, Facts, Shape, local_params, rule
 from .traits import multiplying

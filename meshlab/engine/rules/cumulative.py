@@ -14,8 +14,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ..code import Operation
-from .local import Device, Local, local_form
+from ..code.operations import Operation
+from .local_forms import Device, Local, local_form
 from .table import Factors, Facts, rule
 from .traits import FIRST, NOWHERE, opaque
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
-from ..code import Operation
+from ..code.operations import Operation
 from .table import Factors, Facts, rule, run_whole
 from .traits import FIRST, NOWHERE, Groups, Linear, Traits, bitcasting, elementwise, linear_in, opaque, together
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..code import Operation
+from ..code.operations import Operation
 from ..jax_compat import in_memory_order
-from .local import bound
+from .local_forms import bound
 from .table import Factors, Facts, rule
 from .traits import FIRST, opaque
 

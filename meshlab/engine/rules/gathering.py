@@ -18,9 +18,9 @@ from typing import Any
 import jax.numpy as jnp
 from jax import dtypes, lax
 
-from ..code import Operation
+from ..code.operations import Operation
 from .indices import Own, Windows, own_windows, window_factors
-from .local import Device, Local, local_form
+from .local_forms import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, Groups, gathering
 

@@ -24,8 +24,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ..spec import Axes
-from .local import Device
+from ..specs.spec import Axes
+from .local_forms import Device
 
 Pair = tuple[int, int]
 

@@ -17,10 +17,10 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ..code import Operation
+from ..code.operations import Operation
 from .gathering import addable, combined
 from .indices import signed
-from .local import Device, Local, local_form
+from .local_forms import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, constant, linear_in, moving, updating
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from .local import Device, Local
+from .local_forms import Device, Local
 from .table import AxisFactors, Shape
 
 

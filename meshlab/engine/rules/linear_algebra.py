@@ -9,7 +9,7 @@ factorizations are matrix multiplications for the most part, and are priced so (
 
 from __future__ import annotations
 
-from ..code import Operation
+from ..code.operations import Operation
 from . import matmuls
 from .table import Factors, Facts, rule, without_rule
 from .traits import NOWHERE, Traits, linear_in, opaque

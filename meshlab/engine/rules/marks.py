@@ -6,7 +6,7 @@ split, and where the two differ data moves.
 
 from __future__ import annotations
 
-from ..code import Operation
+from ..code.operations import Operation
 from .table import Factors, Facts, rule
 from .traits import marking
 

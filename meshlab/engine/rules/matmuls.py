@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..code import Operation
+from ..code.operations import Operation
 
 Sizes = Sequence[Any]
 

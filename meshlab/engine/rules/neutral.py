@@ -14,7 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..code import Literal, Operation
+from ..code.operations import Literal, Operation
 from ..jax_compat import reducer
 from .traits import IDEMPOTENT, TRAITS
 

@@ -18,8 +18,8 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ..code import Operation
-from .local import Device, Local, local_form
+from ..code.operations import Operation
+from .local_forms import Device, Local, local_form
 from .matmuls import of_ragged_dot
 from .table import NONE, AxisFactors, Factors, Facts, rule, run_whole
 from .traits import linear_in, opaque

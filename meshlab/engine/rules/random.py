@@ -20,10 +20,10 @@ import jax.numpy as jnp
 from jax import dtypes, lax
 from jax.extend.random import threefry2x32_p
 
-from ..code import Operation
+from ..code.operations import Operation
 from ..jax_compat import is_threefry, setting
-from ..spec import local_shape
-from .local import Device, Local, local_form
+from ..specs.spec import local_shape
+from .local_forms import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, rule, run_whole
 from .traits import NOWHERE, opaque
 

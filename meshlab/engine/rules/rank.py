@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from ..spec import Axes
-from .local import Device
+from ..specs.spec import Axes
+from .local_forms import Device
 
 
 def extreme(device: Device, value: Any, axes: Axes, kind: str) -> Any:

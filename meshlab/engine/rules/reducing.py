@@ -13,8 +13,8 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..code import Operation
-from .local import Device, Local, bind, local_form
+from ..code.operations import Operation
+from .local_forms import Device, Local, bind, local_form
 from .matmuls import of_dot
 from .neutral import idle
 from .rank import extreme

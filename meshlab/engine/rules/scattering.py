@@ -17,9 +17,9 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ..code import Operation
+from ..code.operations import Operation
 from .indices import Windows, own_windows, window_factors
-from .local import Device, Local, bind, local_form
+from .local_forms import Device, Local, bind, local_form
 from .table import NONE, Factors, Facts, Shape, rule
 from .traits import FIRST, NOWHERE, Groups, Linear, Traits, linear_in, scattering
 

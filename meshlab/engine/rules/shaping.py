@@ -14,10 +14,10 @@ from typing import Any
 import jax.numpy as jnp
 from jax import lax
 
-from ..code import Literal, Operation
+from ..code.operations import Literal, Operation
 from .gathering import addable, combined
 from .halo import Slide
-from .local import Device, Local, local_form
+from .local_forms import Device, Local, local_form
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, bitcasting, broadcasting, concatenating, linear_in, moving, opaque
 

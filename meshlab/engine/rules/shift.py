@@ -14,8 +14,8 @@ from typing import Any
 
 from jax import lax
 
-from ..code import Operation
-from .local import Device, Local, local_form
+from ..code.operations import Operation
+from .local_forms import Device, Local, local_form
 from .table import NONE, Factors, Facts, rule
 from .traits import FIRST, opaque
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..code import Operation
+from ..code.operations import Operation
 from .table import Factors, Facts, rule
 from .traits import NOWHERE, opaque
 

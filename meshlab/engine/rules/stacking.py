@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..code import Operation
+from ..code.operations import Operation
 from .table import Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, opaque, together
 

@@ -23,7 +23,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from ..code import Operation
+from ..code.operations import Operation
 from .traits import NOWHERE, TRAITS, Groups, Traits
 
 Shape = tuple[int, ...]

@@ -22,7 +22,7 @@ import dataclasses
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal, get_args
 
-from ..code import Operation
+from ..code.operations import Operation
 from .matmuls import Multiplies
 
 Kind = Literal[

@@ -21,9 +21,9 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ..code import Operation
+from ..code.operations import Operation
 from .halo import Pair, Slide
-from .local import Device, Local, local_form
+from .local_forms import Device, Local, local_form
 from .neutral import idle
 from .rank import extreme
 from .table import NONE, Factors, Facts, Shape, local_params, rule

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The page's side of the protocol (see meshlab/widgets/protocol.py). The page never writes shared state: it sends
+ * The page's side of the protocol (see meshlab/widgets/notebook/protocol.py). The page never writes shared state: it sends
  * intents and waits for their answers. Where none comes within two seconds the board turns read-only, so that it does
  * not look alive without a kernel; the next word from Python opens it again.
  */

@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The data that Python sends, as meshlab/widgets/view.py and protocol.py make it. Nothing is computed here: this file
+ * The data that Python sends, as meshlab/widgets/views/plan.py and protocol.py make it. Nothing is computed here: this file
  * holds types only, so that the checker sees a misspelt field.
  *
  * @typedef {{name: string, size: number, axes: string[], local: number}} Chip

@@ -1,0 +1,32 @@
+"""A plan as bytes that another process can compile, for a platform that is not attached.
+
+    data = exported(plan, "tpu")        # StableHLO and shardings, as `jax.export` writes them
+
+The plan is lowered as it is for running, over a mesh without devices, so that the program, its shardings and the one
+`shard_map` around it are the very same; what is decided per platform is decided for the one that is named. Which
+arguments may be overwritten is not part of it: `donated` tells.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+
+from ...engine.running.compile_worker import written
+from ...engine.running.lower import lowered
+from ...engine.running.run import abstract_arguments, abstract_mesh
+
+if TYPE_CHECKING:
+    from ...engine.plans.data import Plan
+
+
+def exported(plan: Plan, platform: str) -> bytes:
+    """Returns a plan's lowered program.
+
+    Args:
+        plan: the plan.
+        platform: "tpu" or "cuda".
+    """
+    mesh = abstract_mesh(plan)
+    return written(jax.jit(lowered(plan, mesh), keep_unused=True), abstract_arguments(plan, mesh), platform)

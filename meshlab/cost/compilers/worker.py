@@ -1,0 +1,85 @@
+"""The process in which a compiler for absent hardware runs: `python -m meshlab.cost.compilers.worker FOLDER`.
+
+libtpu and the CUDA plugin stay out of the notebook's process. A folder is all that the two processes share, and
+`meshlab.engine.running.compile_worker` tells what is in it:
+
+    request.json    platform, topology, options, mesh axes, which arguments are donated     from `compilers.py`
+    answer.json     bytes, seconds, versions                                                from here
+"""
+
+from __future__ import annotations
+
+import pathlib
+import sys
+import time
+from importlib import metadata
+from typing import Any
+
+import jax
+
+from ...engine.jax_compat import absent_devices
+from ...engine.running.compile_worker import main, read, write
+
+
+def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
+    write(folder / "stage", "lowering")
+    begun = time.perf_counter()
+    known = {request["named"]: request["topology"], **request["options"]}
+    found = absent_devices(request["platform"], **known)
+    devices = _ordered(found, request["order"])
+    lowered = read((folder / "program.bin").read_bytes(), devices, request["axes"], request["donated"])
+    write(folder / "stage", "compiling")
+    lowering, begun = time.perf_counter() - begun, time.perf_counter()
+    compiled, options = _compiled(lowered)
+    compiling = time.perf_counter() - begun
+    write(folder / "stage", "reading")
+    write(folder / "program.hlo", compiled.as_text() or "")
+    return {
+        "memory": _memory(compiled.memory_analysis()),
+        "compiler_options": options,
+        "lowering_seconds": lowering,
+        "compiling_seconds": compiling,
+        "device_kind": devices[0].device_kind,
+        "standing": [_standing(device) for device in devices] if request["platform"] == "tpu" else None,
+        "versions": _versions(request["platform"]),
+    }
+
+
+def _compiled(lowered: Any) -> tuple[Any, dict[str, Any]]:
+    """Compiles; returns with which options."""
+    try:
+        return lowered.compile(), {}
+    except jax.errors.JaxRuntimeError as error:
+        # XLA chooses the tiles of Triton's products by trying them on the GPU. Without one it takes its first choice,
+        # which may not do; then its other products have to.
+        if "output tile sizes" not in str(error):
+            raise
+        options = {"xla_gpu_enable_triton_gemm": False}
+        return lowered.compile(compiler_options=options), options
+
+
+def _ordered(devices: Any, order: list[list[int]] | None) -> list[Any]:
+    """A topology's devices, by where they stand; without an order as they are listed."""
+    if order is None:
+        return list(devices)
+    standing = {_standing(device): device for device in devices}
+    return [standing[tuple(where)] for where in order]
+
+
+def _standing(device: Any) -> tuple[int, ...]:
+    """Where a TPU stands: its chip's coordinates, and which of the chip's devices it is."""
+    return (*device.coords, device.core_on_chip)
+
+
+def _memory(analysis: Any) -> dict[str, int]:
+    sizes = ("argument_size", "output_size", "alias_size", "peak_memory")
+    return {name: int(getattr(analysis, f"{name}_in_bytes")) for name in sizes}
+
+
+def _versions(platform: str) -> dict[str, str]:
+    packages = ["jax", "jaxlib", "libtpu" if platform == "tpu" else "jax-cuda12-pjrt"]
+    return {name: metadata.version(name) for name in packages}
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]), _compile))

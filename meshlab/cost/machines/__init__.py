@@ -1,0 +1,1 @@
+"""Machines: TOML and measurements come in; out go figures, placements and seconds of collectives."""

@@ -1,0 +1,238 @@
+"""Seconds of one collective: alpha-beta costs on rings, tori, switches and nodes.
+
+    seconds("all-gather", nbytes, placement, ("model",))
+
+`nbytes` is V, the bytes of the full array, unsplit along the axes that the collective runs over; what else splits it
+has been divided out. With n devices:
+
+| | torus, L bytes/s a link | behind one switch, w bytes/s a device |
+|---|---|---|
+| all-gather, reduce-scatter | V (n-1)/n over 2L a ring, L a line, of all rings at once | V (n-1)/n / w |
+| all-reduce | both | both |
+| all-to-all | V/4 over the links of the narrowest cut | V (n-1)/n² / w |
+| collective-permute | V/n / L | V/n / w |
+
+Time to begin: on a torus hops, which overlap with sending (the greater of both counts); behind switches NCCL's, which
+do not (both count). Over several nodes or slices the slower of the two networks counts, each with what it carries.
+Where a chip has several devices they share its links, unless the collective runs over all of them.
+
+Sources: How to Scale Your Model, "Sharded matrices" (rings, several axes at once, all-to-all a quarter of an all-gather
+on a bidirectional ring) and "How to Think About GPUs" (switches, nodes): https://jax-ml.github.io/scaling-book/. Its
+text leaves out (n-1)/n on rings: `book=True` does so too. Alpha: NCCL's tuning.cc for rings in a node; between nodes
+log2 of them, as in its trees (all-reduce) and PAT (all-gather, reduce-scatter; NCCL 2.23).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...engine.errors import closest, listed
+from .hardware import HardwareError, Switch, Torus
+from .placement import CHIP, Leg, Nodes, Placement
+
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+
+
+@dataclasses.dataclass(frozen=True)
+class Rate:
+    """What a collective takes, whatever its size.
+
+    Attributes:
+        begin: seconds before anything arrives.
+        each: seconds for each byte of the full array.
+        overlaps: whether both pass at once, so that the greater counts, not the sum.
+    """
+
+    begin: Any = 0.0
+    each: Any = 0.0
+    overlaps: Any = False
+
+    def seconds(self, nbytes: Any) -> Any:
+        """Returns the seconds for a full array of `nbytes`; sizes and rates may be arrays, one for each point."""
+        sending = nbytes * self.each
+        if isinstance(sending, np.ndarray):
+            both = np.where(self.overlaps, np.maximum(sending, self.begin), sending + self.begin)
+            return np.where(sending > 0, both, 0.0)
+        if not sending:
+            return 0.0
+        return max(sending, self.begin) if self.overlaps else sending + self.begin
+
+
+def seconds(kind: str, nbytes: float, placement: Placement, axes: Sequence[str], *, book: bool = False) -> float:
+    """Returns the seconds that one collective takes.
+
+    Args:
+        kind: one of `KINDS`.
+        nbytes: bytes of the full array, unsplit along `axes`.
+        placement: how the mesh lies on a machine.
+        axes: the mesh axes that it runs over, major first.
+        book: whether rings cost V/W, as the scaling book has it, not V/W (n-1)/n.
+
+    Raises:
+        HardwareError: there is no such kind or axis, an axis comes twice, the bytes are less than none, or the machine
+            has no figure for a network that is crossed.
+    """
+    found = rate(kind, placement, axes, book=book)
+    if not nbytes >= 0:
+        raise HardwareError(f"An array of {nbytes:,} bytes was to be sent; give the bytes of the full array.")
+    return found.seconds(nbytes)
+
+
+def rate(kind: str, placement: Placement, axes: Sequence[str], *, book: bool = False) -> Rate:
+    """Returns what a collective takes, whatever its size; see `seconds`.
+
+    Raises:
+        HardwareError: there is no such kind or axis, an axis comes twice, or the machine has no figure for a network
+            that is crossed.
+    """
+    if kind not in KINDS:
+        raise HardwareError(f"There is no collective `{kind}`.{closest(str(kind), KINDS)} There are {listed(KINDS)}.")
+    unknown = [axis for axis in axes if axis not in placement.axes]
+    if unknown:
+        raise HardwareError(
+            f"The mesh has no axis {listed(map(str, unknown))}.{closest(str(unknown[0]), placement.axes)} Its axes are"
+            f" {listed(placement.axes)}."
+        )
+    if len(set(axes)) < len(axes):
+        raise HardwareError(
+            f"A collective was to run over {listed(axes)}, one of them twice. Name each mesh axis once."
+        )
+    if isinstance(placement.hardware.network, Torus):
+        return _on_torus(kind, placement, axes, book)
+    return _behind_switches(kind, placement, [placement.nodes[axis] for axis in axes], book)
+
+
+def _outside(placement: Placement, count: int, what: str) -> tuple[float, float]:
+    """Bytes/s of one device to other nodes or slices, and seconds to begin with so many of them."""
+    outside = placement.hardware.outside
+    if outside is None:
+        raise HardwareError(
+            f"{placement.hardware} has no figure for the network between {what}, and this collective crosses"
+            f" {count:,} of them. Give it one: dataclasses.replace(machine, outside=Outside(Figure(...), Figure(...)))."
+        )
+    shared = placement.hardware.devices_per_chip if isinstance(placement.hardware.network, Torus) else 1
+    return outside.link.value / shared, math.ceil(math.log2(count)) * outside.latency.value
+
+
+# On a torus
+
+
+def _on_torus(kind: str, placement: Placement, axes: Sequence[str], book: bool) -> Rate:
+    torus, machine = placement.hardware.network, placement.hardware
+    assert isinstance(torus, Torus)
+    every = [leg for axis in axes for leg in placement.legs[axis]]
+    legs = [leg for leg in every if leg.along != CHIP and leg.size > 1]
+    cores = math.prod(leg.size for leg in every if leg.along == CHIP)
+    slices = math.prod(placement.slices[axis] for axis in axes)
+    chips = math.prod(leg.size for leg in legs)
+    n = chips * cores * slices
+    if n == 1:
+        return Rate()
+    # Devices of a chip that are not in one collective run theirs over the same links.
+    link = torus.link.value * machine.efficiency.network.value * cores / machine.devices_per_chip
+    ways = {"all-to-all": _exchange, "collective-permute": _permute}.get(kind, _gather)
+    each = [ways(link, legs, chips, n, book)] if legs else []
+    hops = (0 if not legs else 1) if kind == "collective-permute" else sum(map(_hops, legs))
+    begin = hops * torus.hop.value
+    if cores > 1:
+        each.append(_shared(kind, cores, n, book) / _chip_link(placement))
+    if slices > 1:
+        outside, wait = _outside(placement, slices, "slices")
+        each.append(_shared(kind, slices, n, book) / outside)
+        begin += wait
+    twice = 2 if kind == "all-reduce" else 1
+    return Rate(twice * begin, twice * max(each), overlaps=True)
+
+
+def _chip_link(placement: Placement) -> float:
+    torus = placement.hardware.network
+    assert isinstance(torus, Torus)
+    if torus.chip is None:
+        raise HardwareError(
+            f"{placement.hardware} has no figure for what the devices of one chip send each other. Give it one:"
+            " dataclasses.replace(machine.network, chip=Figure(...))."
+        )
+    return torus.chip.value
+
+
+def _shared(kind: str, parts: int, n: int, book: bool) -> float:
+    """What one device takes in from the others of a few, all of whose like share the load, for each byte of the array.
+
+    Of a gathered array every device fetches a part from abroad, and the others where it is get it from them.
+    """
+    if kind == "collective-permute":
+        return 1 / n
+    if kind == "all-to-all":
+        return (1 - 1 / parts) / n
+    return (1.0 if book else 1 - 1 / parts) / (n // parts)
+
+
+def _hops(leg: Leg) -> int:
+    """Hops to the farthest device of a stretch."""
+    return leg.stride * (leg.size // 2 if leg.ring else leg.size - 1)
+
+
+def _gather(link: float, legs: Sequence[Leg], chips: int, _n: int, book: bool) -> float:
+    """All stretches send at once, each a part of the array."""
+    together = sum(link * (2 if leg.ring else 1) / leg.stride for leg in legs)
+    return (1 if book else (chips - 1) / chips) / together
+
+
+def _exchange(link: float, legs: Sequence[Leg], chips: int, n: int, _book: bool) -> float:
+    """Half of the array lies on either side of a cut, and half of that has to cross it, one way and the other.
+
+    Over several slices it is only what stays in the slice.
+    """
+    within = chips / n
+    return within * max(1 / 4 / (chips / leg.size * (2 if leg.ring else 1) * link / leg.stride) for leg in legs)
+
+
+def _permute(link: float, legs: Sequence[Leg], _chips: int, n: int, _book: bool) -> float:
+    """Every device sends what it has to its neighbour."""
+    return 1 / n / link * max(leg.stride for leg in legs)
+
+
+# Behind switches
+
+
+def _behind_switches(kind: str, placement: Placement, over: Sequence[Nodes], book: bool) -> Rate:
+    switch = placement.hardware.network
+    assert isinstance(switch, Switch)
+    inside, nodes = (math.prod(getattr(axis, part) for axis in over) for part in ("inside", "nodes"))
+    if inside * nodes == 1:
+        return Rate()
+    steps, link = (inside - 1) * switch.step.value, math.inf
+    if nodes > 1:
+        link, wait = _outside(placement, nodes, "nodes")
+        steps += wait
+    twice = 2 if kind == "all-reduce" else 1
+    begin = switch.base.value + twice * steps
+    egress = switch.egress.value * placement.hardware.efficiency.network.value
+    n = inside * nodes
+    if kind == "all-to-all":
+        # Nothing is gained by way of a neighbour: of what a device has each of the others gets a part.
+        return Rate(begin, max((inside - 1) / n / egress, (n - inside) / n / link) / n)
+    if kind == "collective-permute":
+        return Rate(begin, 1 / n / (egress if nodes == 1 else link))
+    ways = (_nodewise(inside, nodes, group, book) for group in range(1, inside + 1) if inside % group == 0)
+    once = min(before / egress + max(within / egress, across / link) for before, within, across in ways)
+    return Rate(begin, once * twice)
+
+
+def _nodewise(inside: int, nodes: int, group: int, book: bool) -> tuple[float, float, float]:
+    """What one device takes in of a gathered array, if groups in each node share what comes from outside.
+
+    First those of different groups gather what the node's devices have of a group's part; then every device gets its
+    share from the other nodes, and that of the others in its group from them, both at once.
+    """
+
+    def gathered(size: float, parts: int) -> float:
+        return 0.0 if parts == 1 else size * (1 if book else (parts - 1) / parts)
+
+    before = gathered(1 / (group * nodes), inside // group)
+    return before, gathered(1.0, group), gathered(1 / group, nodes)

@@ -1,0 +1,356 @@
+"""Machines as data: what a device computes, holds and sends, each figure with its source.
+
+    v5e = hardware("v5e")
+    v5e.flops_per_second("bfloat16")        # 1.97e14
+    v5e.memory_bytes                        # 1.6e10
+    v5e.figures["memory.bandwidth"]         # 810e9 bytes/s (How to Scale Your Model, …)
+
+The machines that are known lie beside this as TOML, one file each (`machines/`). One's own takes a few lines:
+
+    mine = Hardware.of("mine", flops={"bf16": 4e14}, memory=64e9, bandwidth=2e12, network=Switch.of(8, 2e11))
+
+A figure that was recalled and not looked up again says so wherever it is shown. A figure that nobody gave is missing,
+and asking for it is an error: there are no defaults.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import pathlib
+import tomllib
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ...engine.errors import closest, listed, shown
+from .figures import KINDS, Figure, HardwareError, called, figure, kind_of, no_counts, no_figures, no_rates, refuse
+from .networks import Outside, Switch, Torus
+
+_FOLDER = pathlib.Path(__file__).parent / "data"
+# Where a machine has no figure of its own for a dtype, that of another that it computes alike.
+_ALIKE = {"f16": ("bf16",), "bf16": ("f16",), "fp8": ("bf16",), "fp6": ("fp8", "bf16"), "fp4": ("fp8", "bf16")}
+_ALIKE |= {"int4": ("int8",)}
+_PLATFORMS = ("tpu", "gpu", "cpu")
+# What a file about a machine may have.
+_NUMBERS = ("tile", "devices_per_chip", "chips_per_host", "errors")
+_FLAGS = ("sums_whole", "gathers_by_adding")
+_WRITTEN = (
+    "title",
+    "platform",
+    "also",
+    "sources",
+    "flops",
+    "memory",
+    "torus",
+    "switch",
+    "outside",
+    "host",
+    "efficiency",
+)
+_WRITTEN += _NUMBERS
+
+
+@dataclasses.dataclass(frozen=True)
+class Efficiency:
+    """What of its figures a machine reaches: one number for each, for all programs and layouts.
+
+    Attributes:
+        products: of its FLOP/s, in large products whose dims fill the compute units.
+        memory: of the bandwidth of its memory, reading and writing much.
+        network: of the bandwidth between devices of a node or a slice, sending much.
+        launch: seconds that each kernel takes to begin.
+    """
+
+    products: Figure
+    memory: Figure
+    network: Figure
+    launch: Figure
+
+    def __post_init__(self):
+        shares = ["products", "memory", "network"]
+        above = [(n, found) for n in shares if (found := getattr(getattr(self, n), "value", 0)) > 1]
+        told = [f"`{n}` is {found:g}, and is to be a share of the figures: 0 < {n} ≤ 1" for n, found in above]
+        refuse("This efficiency", [*no_figures(self, shares, ["launch"]), *told])
+
+    @classmethod
+    def of(cls, products: float = 1.0, memory: float = 1.0, network: float = 1.0, launch: float = 0.0) -> Efficiency:
+        """Makes it from plain numbers; without any, all that the figures promise.
+
+        Raises:
+            HardwareError: one of them is no number, or none that can be.
+        """
+        given = {"products": products, "memory": memory, "network": network, "launch": launch}
+        return cls(**{name: figure(value) for name, value in given.items()})
+
+
+@dataclasses.dataclass(frozen=True)
+class Hardware:
+    """A machine.
+
+    Attributes:
+        name: as in `ml.mesh(on=name)`.
+        title: its full name.
+        platform: "tpu", "gpu" or "cpu".
+        flops: FLOP/s of one chip for dense products, by dtype: `bf16`, `f16`, `f32`, `fp8`, `int8`, …
+        memory: bytes that one chip holds.
+        bandwidth: bytes/s between its memory and its compute units.
+        network: of the devices of a node or a slice.
+        efficiency: what of all this it reaches.
+        outside: between nodes or slices, if it is known.
+        host: bytes/s between a device and its host, if they are known.
+        tile: the least size of a product's dim that fills the compute units.
+        devices_per_chip: what JAX lists for one chip.
+        chips_per_host: how many chips one host has.
+        errors: of a measured machine, how far its predictions were off: the median relative error by kind.
+
+    Raises:
+        HardwareError: something is missing, of another kind, or not finite and above zero; all of it is told.
+    """
+
+    name: str
+    title: str
+    platform: str
+    flops: Mapping[str, Figure]
+    memory: Figure
+    bandwidth: Figure
+    network: Torus | Switch
+    efficiency: Efficiency = dataclasses.field(default_factory=Efficiency.of)
+    outside: Outside | None = None
+    host: Figure | None = None
+    tile: int = 128
+    devices_per_chip: int = 1
+    chips_per_host: int = 8
+    errors: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        problems = [
+            f"`{name}` is {shown(getattr(self, name))}, and is to be a name"
+            for name in ("name", "title")
+            if not isinstance(getattr(self, name), str) or not getattr(self, name)
+        ]
+        if isinstance(self.name, str) and ":" in self.name:
+            problems.append("`name` has a `:`, behind which a mesh says the shape of its slice")
+        if not isinstance(self.platform, str) or self.platform not in _PLATFORMS:
+            near = closest(str(self.platform).lower(), _PLATFORMS)
+            problems.append(f"`platform` is {self.platform!r}.{near} There are {listed(_PLATFORMS)}")
+        problems += no_rates(self.flops)
+        problems += no_figures(self, ["memory", "bandwidth", *(["host"] if self.host is not None else [])])
+        if not isinstance(self.network, Torus | Switch):
+            problems.append(f"`network` is {shown(self.network)}, and is to be an ml.Torus or an ml.Switch")
+        if not isinstance(self.efficiency, Efficiency):
+            problems.append(f"`efficiency` is {shown(self.efficiency)}, and is to be an ml.Efficiency")
+        if not isinstance(self.outside, Outside | None):
+            problems.append(f"`outside` is {shown(self.outside)}, and is to be an ml.Outside")
+        if not isinstance(self.errors, Mapping) or not all(isinstance(e, int | float) for e in self.errors.values()):
+            problems.append(
+                f'`errors` is {shown(self.errors)}, and is to give relative errors by kind, {{"time": 0.1}}'
+            )
+        problems += no_counts(self, "tile", "devices_per_chip", "chips_per_host")
+        refuse(f"The machine {self.name!r}", problems)
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        *,
+        flops: Mapping[str, float],
+        memory: float,
+        bandwidth: float,
+        network: Torus | Switch,
+        **more: Any,
+    ) -> Hardware:
+        """Makes a machine of one's own from plain numbers.
+
+        Args:
+            name: what it is called.
+            flops: FLOP/s of one device by dtype: `{"bf16": 4e14}`.
+            memory: bytes of one device.
+            bandwidth: bytes/s of its memory.
+            network: `Torus.of(...)` or `Switch.of(...)`.
+            more: further attributes.
+
+        Raises:
+            HardwareError: one of them is no number, or none that can be, or there is no such attribute; all of it is
+                told.
+        """
+        known = [field.name for field in dataclasses.fields(cls)]
+        unknown = [key for key in more if key not in known]
+        if unknown:
+            raise HardwareError(
+                f"A machine has no {listed(unknown)}.{closest(unknown[0], known)} It has {listed(known)}."
+            )
+        is_given = isinstance(flops, Mapping)
+        rates: Any = {kind_of(kind): figure(rate) for kind, rate in flops.items()} if is_given else flops
+        given = {"title": name, "platform": "gpu", "network": network} | more
+        return cls(name, flops=rates, memory=figure(memory), bandwidth=figure(bandwidth), **given)
+
+    @property
+    def memory_bytes(self) -> float:
+        """Bytes that one device holds."""
+        return self.memory.value / self.devices_per_chip
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Bytes/s between one device's memory and its compute units."""
+        return self.bandwidth.value / self.devices_per_chip
+
+    def rate(self, dtype: Any) -> Figure:
+        """Returns the FLOP/s of one chip for dense products in a dtype.
+
+        On TPUs a product of 32-bit floats is computed in one pass of 16 bits, JAX's default precision; on CPUs one of
+        16 bits is computed in 32.
+
+        Raises:
+            HardwareError: there is no figure for the dtype.
+        """
+        kind = kind_of(dtype)
+        alike = ("bf16",) if kind == "f32" and self.platform == "tpu" else (kind, *_ALIKE.get(kind, ()))
+        alike += ("f32",) if kind in ("bf16", "f16") and self.platform == "cpu" else ()
+        for candidate in alike:
+            if candidate in self.flops:
+                return self.flops[candidate]
+        give = f'Give one: dataclasses.replace(machine, flops={{**machine.flops, "{alike[0]}": ml.Figure(...)}})'
+        none = f"Machines have figures for {listed(KINDS)} alone"
+        raise HardwareError(
+            f"{self.title} has no figure for products in {called(dtype)}; it has {listed(self.flops)}."
+            f"{'' if kind in KINDS else closest(dtype, KINDS)} {give if kind in KINDS else none}."
+        )
+
+    def flops_per_second(self, dtype: Any) -> float:
+        """Returns the FLOP/s of one device for dense products in a dtype; see `rate`."""
+        return self.rate(dtype).value / self.devices_per_chip
+
+    @property
+    def ideal(self) -> Hardware:
+        """The same machine as the books count it: it reaches all of its figures, and nothing takes time to begin.
+
+        Each collective is what it is called, whatever a compiler makes of it.
+        """
+        none, network = Figure(0.0), self.network
+        if isinstance(network, Torus):
+            network = dataclasses.replace(network, hop=none, sums_whole=False, gathers_by_adding=False)
+        else:
+            network = dataclasses.replace(network, base=none, step=none)
+        outside = self.outside and dataclasses.replace(self.outside, latency=none)
+        return dataclasses.replace(self, network=network, outside=outside, efficiency=Efficiency.of())
+
+    @property
+    def figures(self) -> Mapping[str, Figure]:
+        """Every figure by name, with its source."""
+        return MappingProxyType(dict(_figures("", self)))
+
+    @property
+    def recalled(self) -> tuple[str, ...]:
+        """The names of figures that were recalled, not verified."""
+        return tuple(name for name, figure in self.figures.items() if not figure.verified)
+
+    def __str__(self):
+        return self.title
+
+
+def _figures(prefix: str, node: Any) -> Iterator[tuple[str, Figure]]:
+    for field in dataclasses.fields(node):
+        value, name = getattr(node, field.name), f"{prefix}{field.name}"
+        if isinstance(value, Figure):
+            yield name, value
+        elif isinstance(value, Mapping) and field.name == "flops":
+            yield from ((f"{name}.{key}", figure) for key, figure in value.items())
+        elif dataclasses.is_dataclass(value):
+            yield from _figures(f"{name}.", value)
+
+
+# Reading
+
+
+@functools.cache
+def known() -> Mapping[str, Hardware]:
+    """Returns the machines that are known, by name."""
+    return MappingProxyType({path.stem: read(path) for path in sorted(_FOLDER.glob("*.toml"))})
+
+
+def hardware(name: str | Hardware) -> Hardware:
+    """Returns a machine by its name; one that is given is returned.
+
+    Raises:
+        HardwareError: there is no such machine; the nearest names are told.
+    """
+    if isinstance(name, Hardware):
+        return name
+    machines = known()
+    found = _spellings().get(str(name).lower())
+    if found is None:
+        raise HardwareError(
+            f"There is no machine `{name}`.{closest(str(name).lower(), (*_spellings(), 'attached'))} There are"
+            f" {listed(machines)}; in ml.mesh `attached` is what is here, and one's own is made by ml.Hardware.of(...)."
+        )
+    return machines[found]
+
+
+@functools.cache
+def _spellings() -> Mapping[str, str]:
+    files = {path.stem: tomllib.loads(path.read_text()) for path in _FOLDER.glob("*.toml")}
+    return {spelling: name for name, data in files.items() for spelling in (name, *data["also"])}
+
+
+def read(path: pathlib.Path) -> Hardware:
+    """Reads a machine from TOML; each figure is written `[value, source]`, or `[value, source, "recalled"]`.
+
+    Raises:
+        HardwareError: there is no such file, it is no TOML, or something is missing, unknown or cannot be.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # no file, no text, no TOML
+        raise HardwareError(f"The machine in {path} cannot be read: {error}.") from None
+    try:
+        return _machine(path.stem, data)
+    except (HardwareError, TypeError, AttributeError) as error:  # a table where a number is due, and the like
+        raise HardwareError(f"The machine in {path} cannot be used: {error}") from None
+    except KeyError as error:
+        raise HardwareError(
+            f"The machine in {path} lacks {error}. Compare it with what `meshlab calibrate` writes, or with those of"
+            " meshlab/cost/machines."
+        ) from None
+
+
+def _machine(name: str, data: dict[str, Any]) -> Hardware:
+    unknown = [key for key in data if key not in _WRITTEN]
+    if unknown:
+        raise HardwareError(
+            f"There is nothing called {listed(unknown)}.{closest(unknown[0], _WRITTEN)} There are {listed(_WRITTEN)}."
+        )
+    sources = data["sources"]
+
+    def figure(entry: Any) -> Figure:
+        if not isinstance(entry, list) or not 2 <= len(entry) <= 3 or entry[2:] not in ([], ["recalled"]):
+            raise HardwareError(
+                f'A figure is written [value, "source"], or [value, "source", "recalled"]; not {entry}.'
+            )
+        return Figure(entry[0], sources[entry[1]], not entry[2:])
+
+    if "torus" in data:
+        torus = data["torus"]
+        chip, specified = (figure(torus[name]) if name in torus else None for name in ("chip", "specified"))
+        link, hop = figure(torus["link"]), figure(torus["hop"])
+        flags = {name: torus[name] for name in _FLAGS if name in torus}
+        network = Torus(tuple(torus["limits"]), torus["wraps"], link, hop, chip, specified, **flags)
+    else:
+        switch = data["switch"]
+        figures = (figure(switch[name]) for name in ("egress", "base", "step"))
+        network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
+    outside = data.get("outside")
+    reached = data["efficiency"]
+    return Hardware(
+        name,
+        data["title"],
+        data["platform"],
+        {kind: figure(entry) for kind, entry in data["flops"].items()},
+        figure(data["memory"]["bytes"]),
+        figure(data["memory"]["bandwidth"]),
+        network,
+        Efficiency(*(figure(reached[field.name]) for field in dataclasses.fields(Efficiency))),
+        Outside(figure(outside["link"]), figure(outside["latency"])) if outside else None,
+        figure(data["host"]["link"]) if "host" in data else None,
+        **{key: data[key] for key in _NUMBERS if key in data},
+    )

@@ -1,0 +1,306 @@
+"""Meshes on machines: what a mesh lies on is written as a name, and a slice's shape where it matters.
+
+ml.mesh(data=2, model=4)                          no machine: traffic, but no times
+ml.mesh("v5e", data=4, model=4)                   a slice of 16 chips, as even as it can be
+ml.mesh("v5p:4x4x8", data=8, model=16)            a slice of this shape
+ml.mesh("v5e:2*16x16", data=32, model=16)         two slices, joined by the data-centre network
+ml.mesh("h100:4x8", data=4, model=8)              four nodes of eight
+ml.mesh("attached", data=8)                       the attached devices, as `meshlab calibrate` measured them
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...engine.argument_checks import is_whole
+from ...engine.errors import MeshError, MeshlabError, listed, numbered, shown
+from ...engine.plans.data import Plan
+from ...engine.specs.mesh import Mesh
+from .attached import ATTACHED, attached
+from .collective_time import seconds
+from .hardware import Hardware, HardwareError, hardware
+from .placement import Placement, Wish, check_shape, devices_of, place
+
+_SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
+
+
+def mesh(on: Any = None, *unnamed: Any, **axes: int) -> Mesh:
+    """Makes a mesh from axis sizes, major first.
+
+    Args:
+        on: the machine that it lies on: `name` or `name:shape`, as in "v5e", "v5e:4x4", "v5e:2*16x16" (two slices),
+            "h100:4x8" (nodes by devices); "attached", the devices here as they were measured; or a `Hardware`. None:
+            no machine, and no times.
+        unnamed: nothing: a size without a name is refused.
+        axes: name=size of each mesh axis; without any, one device.
+
+    Returns:
+        The `Mesh`.
+
+    Raises:
+        MeshError: a size is not a positive integer, or has no name.
+        HardwareError: there is no such machine or slice, or the mesh does not fit it.
+
+    Example:
+        >>> str(mesh(data=2, model=4))
+        'data=2 × model=4'
+        >>> mesh("v5e:4x4", data=4, model=4)
+        mesh(data=4, model=4) on Google TPU v5e, 4x4
+    """
+    is_machine = isinstance(on, str | Hardware)
+    if not unnamed and isinstance(on, str) and "=" in on:
+        raise MeshError(
+            f"ml.mesh() was given {shown(on)}; axes are keywords, and no text: ml.mesh({on.replace(' ', ', ')})."
+        )
+    refusals: list[MeshlabError] = []
+    if unnamed or not (axes or on is None or is_machine):
+        refusals.append(MeshError(_unnamed(on, unnamed)))
+    made = _tried(refusals, lambda: Mesh(tuple(axes.items())))
+    if axes or is_machine:
+        _tried(refusals, lambda: _known_machine(on))
+    if len(refusals) > 1:
+        raise type(refusals[0])(f"ml.mesh() was given several things that cannot be:\n{numbered(refusals)}")
+    if refusals:
+        raise refusals[0]
+    if is_machine and not axes and (size := _slice_size(on)) > 1:
+        raise MeshError(
+            f"ml.mesh() was given {shown(str(on))} and no axes; name them: ml.mesh({shown(on)}, data={size})."
+        )
+    return made if on is None else Mesh(made.shape, laid(on, made))
+
+
+def _tried(refusals: list[MeshlabError], make: Callable[[], Any]) -> Any:
+    """What is made, or None where it is refused; takes note of that."""
+    try:
+        return make()
+    except MeshlabError as refusal:
+        refusals.append(refusal)
+        return None
+
+
+def _known_machine(on: Any):
+    """Refuses a machine that is not known, or a slice that is none; the attached devices are not asked for."""
+    if on is not None and not isinstance(on, Hardware) and (name := slice_of(on)[0]) != ATTACHED:
+        hardware(name)
+
+
+def _slice_size(on: Any) -> int:
+    """How many devices the slice has that is written, 1 where none is."""
+    shape, count = machine_and_slice(on)[1:] if isinstance(on, str) and ":" in on else (None, 1)
+    return math.prod(shape or ()) * count
+
+
+def _unnamed(on: Any, unnamed: Sequence[Any]) -> str:
+    """Says how a mesh is written whose axes were given without their names."""
+    machine = isinstance(on, str | Hardware)
+    given = [*unnamed] if machine or on is None else [on, *unnamed]
+    sizes = list(given[0]) if len(given) == 1 and isinstance(given[0], tuple | list) else given
+    told, first = ", ".join(map(shown, given)), f'"{on}", ' if machine else ""
+    if len(given) == 1 and isinstance(given[0], Mesh):
+        return f"ml.mesh() was given the mesh {given[0]}, which is one already; ml.lay(mesh, ...) lays it on a machine."
+    if len(given) == 1 and isinstance(given[0], Mapping):
+        return f"ml.mesh() was given the dict {told}; write its axes as keywords: ml.mesh(**{told})."
+    named = ("data", "model", "expert") if len(sizes) <= 3 and all(map(is_whole, sizes)) else ()
+    write = ", ".join(f"{name}={size}" for name, size in zip(named, sizes, strict=False)) or "data=2, model=4"
+    return (
+        f"ml.mesh() was given {told} without a name. Each mesh axis has one: write ml.mesh({first}{write}). In front"
+        ' may stand a machine: ml.mesh("v5e:4x4", data=4, model=4).'
+    )
+
+
+def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
+    """Returns the same mesh, lying otherwise on its machine or lying on another.
+
+    Args:
+        mesh: the mesh.
+        on: the machine, as in `mesh`; None for that on which the mesh lies.
+        along: for mesh axes, the axis of the slice on which they are to lie, or several, major first (`model=0`,
+            `data=(1, 2)`); behind switches "inside" a node, wholly, or "across" nodes, over as many as there are for
+            it. All others are derived.
+
+    Raises:
+        HardwareError: what is given is no mesh or lies on no machine, there is no such machine or slice, or the mesh
+            cannot lie so.
+
+    Example:
+        >>> lay(mesh("v5e:4x4", data=4, model=4), model=0).on.told("model")
+        '4 along axis 0, a line'
+    """
+    _check_mesh(mesh, "ml.lay")
+    along = {name: operator.index(wish) if isinstance(wish, np.integer) else wish for name, wish in along.items()}
+    if on is not None:
+        return Mesh(mesh.shape, laid(on, mesh, along))
+    if not isinstance(mesh.on, Placement):
+        raise HardwareError(f'The mesh {mesh} lies on no machine. Write ml.mesh("v5e", {_sizes(mesh)}).')
+    old = mesh.on
+    return Mesh(mesh.shape, place(old.hardware, old.shape, mesh, count=old.count, wishes=along))
+
+
+def machine_of(mesh: Mesh, wanted: str) -> Placement:
+    """Returns how a mesh lies on its machine.
+
+    Args:
+        mesh: the mesh.
+        wanted: what it is needed for, to say so where there is none.
+
+    Raises:
+        HardwareError: what is given is no mesh, or lies on no machine.
+    """
+    _check_mesh(mesh, wanted)
+    if isinstance(mesh.on, Placement):
+        return mesh.on
+    raise HardwareError(
+        f"{wanted} needs a machine, and the mesh {mesh} lies on none. Write"
+        f' ml.mesh("v5e", {_sizes(mesh)}), with the name of a machine, or `"attached"`.'
+    )
+
+
+def _check_mesh(mesh: Any, wanted: str):
+    if not isinstance(mesh, Mesh):
+        raise HardwareError(f'{wanted} was given {shown(mesh)}, and needs a mesh: ml.mesh("v5e:4x4", data=4, model=4).')
+
+
+def check_plan(plan: Any, wanted: str):
+    """Refuses what is no plan.
+
+    Args:
+        plan: what was given.
+        wanted: what it is needed for.
+
+    Raises:
+        HardwareError: it is none.
+    """
+    if not isinstance(plan, Plan):
+        raise HardwareError(f"{wanted} was given {shown(plan)}, and needs a plan: program.plan(mesh, layout).")
+
+
+def _sizes(mesh: Mesh) -> str:
+    return ", ".join(f"{name}={size}" for name, size in mesh.shape)
+
+
+def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement:
+    """Returns how a mesh lies on a machine; see `lay`.
+
+    Raises:
+        HardwareError: there is no such machine or slice, or the mesh cannot lie so.
+    """
+    machine, shape, count = machine_and_slice(on, mesh.size)
+    try:
+        return place(machine, shape, mesh, count=count, wishes=along or {})
+    except HardwareError as error:
+        if shape is None:
+            raise
+        fitting = _fitting(slice_of(on)[0], machine, mesh, along or {}) + _sizes_for(machine, shape, count, mesh)
+        raise HardwareError(f"{error}{' Take ' * bool(fitting)}{', or '.join(fitting)}{'.' * bool(fitting)}") from None
+
+
+def _fitting(name: str, machine: Hardware, mesh: Mesh, along: dict[str, Wish]) -> list[str]:
+    """The slice that would fit a mesh, if there is one."""
+    try:
+        return [f"`{name}:{place(machine, None, mesh, wishes=along).slice}`"]
+    except HardwareError:
+        return []
+
+
+def _sizes_for(machine: Hardware, shape: Sequence[int], count: int, mesh: Mesh) -> list[str]:
+    """How a mesh would fit a slice that has another number of devices, if there is such a slice."""
+    there = devices_of(machine, shape, count)
+    try:
+        check_shape(machine, shape, there, count)
+    except HardwareError:
+        return []
+    return [f"mesh sizes whose product is {there:,}"] if there != mesh.size else []
+
+
+def machine_and_slice(on: Any, devices: int | None = None) -> tuple[Hardware, tuple[int, ...] | None, int]:
+    """Returns a machine, the shape of a slice if it is given, and how many slices; see `slice_of`.
+
+    Args:
+        on: a name, with a shape or without, "attached", or a `Hardware`.
+        devices: how many the mesh has, if that is known.
+
+    Raises:
+        HardwareError: there is no such machine, or the shape is none.
+    """
+    if isinstance(on, Hardware):
+        return on, None, 1
+    name, shape, count = slice_of(on)
+    return attached(devices) if name == ATTACHED else hardware(name), shape, count
+
+
+def slice_of(on: Any) -> tuple[str, tuple[int, ...] | None, int]:
+    """Takes what a mesh lies on apart: the machine's name, the shape of a slice if it is given, and how many slices.
+
+    Args:
+        on: `name` or `name:shape`.
+
+    Raises:
+        HardwareError: the shape is none, or what is given is no text.
+
+    Example:
+        >>> slice_of("v5e:2*16x16")
+        ('v5e', (16, 16), 2)
+    """
+    if not isinstance(on, str):
+        raise HardwareError(
+            f"A mesh was to lie on {shown(on)}. Give a machine's name, such as `v5e:4x4`, or a Hardware."
+        )
+    name, colon, text = on.partition(":")
+    if not colon:
+        return name, None, 1
+    found = _SHAPE.match(text)
+    if found is None:
+        long = " A number in it has more than nine digits." if re.search("[0-9]{10}", text) else ""
+        raise HardwareError(
+            f"`{text}` in `{on}` is no slice's shape.{long} Write sizes with an x between them, and several slices"
+            " ahead of it: `v5e:4x4`, `v5e:2*16x16`, `h100:4x8`."
+        )
+    count, sizes = found.groups()
+    return name, tuple(map(int, sizes.split("x"))), int(count or 1)
+
+
+def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[str]) -> float:
+    """Returns the seconds that one collective takes; the very function that plans use.
+
+    It is costed as what it is called. Where the TPU compiler sends an all-reduce instead, `plan.time` counts that, and
+    says so.
+
+    Args:
+        kind: "all-reduce", "all-gather", "reduce-scatter", "all-to-all" or "collective-permute".
+        nbytes: bytes of the full array, unsplit along `axes`.
+        mesh: a mesh on a machine.
+        axes: the mesh axis, or several, major first.
+
+    Raises:
+        HardwareError: the mesh lies on no machine, there is no such kind or axis, an axis is named twice, `nbytes` is
+            no number of bytes, or the machine has no figure for a network that is crossed.
+
+    Example:
+        >>> round(collective_time("all-gather", 2 * 4096 * 8192, mesh("v5p:4x4x4", data=16, model=4), "model") * 1e6, 1)
+        279.6
+    """
+    over = (axes,) if isinstance(axes, str) else tuple(axes) if isinstance(axes, tuple | list) else ()
+    if not over or not all(isinstance(axis, str) for axis in over):
+        raise HardwareError(
+            f"A collective over {shown(axes)} was asked for; give the name of a mesh axis, or several:"
+            ' ("data", "model").'
+        )
+    if len(set(over)) < len(over):
+        raise HardwareError(f"A collective over {listed(over)} was asked for; each mesh axis counts once.")
+    is_number = isinstance(nbytes, numbers.Real) and not isinstance(nbytes, bool)
+    if not is_number or not 0 <= nbytes <= sys.float_info.max:
+        raise HardwareError(
+            f"`nbytes` was given {shown(nbytes)}; it is the bytes of the full array, a finite number, 0 or more."
+        )
+    if isinstance(axes, str) and "+" in axes:
+        told = ", ".join(f'"{axis}"' for axis in axes.split("+"))
+        raise HardwareError(f"A collective over {shown(axes)} was asked for; several axes are written ({told}).")
+    return seconds(kind, nbytes, machine_of(mesh, "ml.collective_time"), over)

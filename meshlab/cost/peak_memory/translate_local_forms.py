@@ -1,0 +1,149 @@
+"""Operations in their local form: the equations of the form become nodes, one by one.
+
+    reduce_max, split           fold → collective
+    convolution, rows split     slices of the edges → collectives → join → opaque
+
+The form is traced on shards, so its arrays have no value in the program: each is told as so many times as large as the
+operation's first result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jax.extend.core import Literal
+
+from ...engine.code.operations import item_bytes
+from ...engine.jax_compat import call, opened
+from ...engine.planning.steps import Compute
+from ...engine.plans.local_collectives import traced
+from ...engine.rules import names_where
+from ..step_time.fusion import EXPENSIVE
+from ..workload.dataflow import Key
+from .graph import Buffer, Node
+from .primitive_kinds import KINDS, ascends, orders
+
+if TYPE_CHECKING:
+    from .build import Scope
+
+# What takes a part of an array, or joins some: of one array whole, XLA takes it away (`AlgebraicSimplifier`).
+_PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part))
+
+
+def exchanged(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
+    """Adds the nodes of a step in its local form to a block that is being built."""
+    program, grid = scope.builder.program, scope.builder.grid
+    walk = _Walk(scope, made[0])
+    results = walk.run(traced(step, program, grid), [r for r in operands if r is not None])
+    for target, number in zip(made, results, strict=True):
+        node = scope.graph.nodes[number]
+        if node.kind == "source" or node.buffer is None or node.shape != scope.builder.shape(target):
+            number = scope.node("view", (number,), target)  # noqa: PLW2901
+        elif node.buffer.key[0] == made[0][0]:
+            node.buffer = Buffer(target)
+        scope.env[target] = number
+
+
+class _Walk:
+    """Walks through the equations of one local form."""
+
+    def __init__(self, scope: Scope, base: Key):
+        self.scope, self.base = scope, base
+        shape, dtype = scope.builder.shape(base), scope.builder.code.dtypes[base[0]]
+        self.bytes = max(1, math.prod(shape) * item_bytes(dtype))
+
+    def run(self, closed: Any, reads: Sequence[int]) -> list[int]:
+        """Adds the equations of a jaxpr; returns the nodes of its results."""
+        jaxpr = opened(closed)
+        known: dict[Any, int] = dict(zip(jaxpr.invars, reads, strict=True))
+        for variable, _ in jaxpr.constants:
+            known[variable] = self.add("source", (), variable.aval)
+        for equation in jaxpr.equations:
+            self.equation(equation, known)
+        return [self.read(atom, known) for atom in jaxpr.outvars]
+
+    def read(self, atom: Any, known: Mapping[Any, int]) -> int:
+        """The node of what an equation reads; a number is one of its own."""
+        return self.add("fill", (), atom.aval) if isinstance(atom, Literal) else known[atom]
+
+    def add(self, kind: str, reads: Sequence[int], aval: Any, **told: bool) -> int:
+        """Adds a node for an array of the form."""
+        factor = math.prod(aval.shape) * item_bytes(aval.dtype) / self.bytes
+        node = Node(kind, reads, Buffer(self.base, factor), tuple(aval.shape), self.scope.step, **told)
+        node.dtype = aval.dtype
+        return self.scope.graph.add(node)
+
+    def equation(self, equation: Any, known: dict[Any, int]):
+        """Adds one equation."""
+        name, params = equation.primitive.name, equation.params
+        inner = call(equation)
+        if inner is not None:
+            reads = [self.read(atom, known) for atom in equation.invars]
+            known.update(zip(equation.outvars, self.run(inner, reads), strict=True))
+            return
+        reads = [known[atom] for atom in equation.invars if not isinstance(atom, Literal)]
+        if len(equation.outvars) > 1:
+            main = self.scope.graph.add(Node("opaque", reads, None, (), self.scope.step))
+            for place, variable in enumerate(equation.outvars):
+                known[variable] = self.add("part", (main,), variable.aval)
+                self.scope.graph.nodes[known[variable]].place = place
+            return
+        (variable,) = equation.outvars
+        if name == "asked":
+            known[variable] = self.asked(params, reads, variable.aval)
+        elif name == "conv_general_dilated":
+            known[variable] = self.convolution(params["dimension_numbers"], reads, variable.aval)
+        else:
+            known[variable] = self.plain(equation, reads, variable.aval)
+
+    def plain(self, equation: Any, reads: Sequence[int], aval: Any) -> int:
+        """An equation that is one node."""
+        name, nodes = equation.primitive.name, self.scope.graph.nodes
+        if name in _PARTS and reads and nodes[reads[0]].shape == aval.shape:
+            return reads[0]
+        kind = self.scope.builder.backend.product if name == "dot_general" else KINDS.get(name, "opaque")
+        if kind == "map" and not reads:
+            kind = "fill"
+        if kind == "spread" and not reads:
+            kind = "fill"
+        if kind == "spread" and math.prod(nodes[reads[0]].shape) == math.prod(aval.shape):
+            kind = "view"
+        if kind == "map" and aval.shape:
+            reads = [r if nodes[r].shape else self.add("spread", (r,), aval, reused=True) for r in reads]
+        costly = name in EXPENSIVE or kind == "fold"
+        number = self.add(kind, reads, aval, expensive=costly, reused=kind == "spread")
+        node = nodes[number]
+        node.op = name
+        if kind in ("map", "fill"):
+            literals = (atom for atom in equation.invars if isinstance(atom, Literal))
+            node.literals = tuple(np.asarray(atom.val).item() for atom in literals)
+        return number
+
+    def asked(self, params: Mapping[str, Any], reads: Sequence[int], aval: Any) -> int:
+        """A collective, or the number of a part."""
+        if params["kind"] == "index":
+            return self.add("fill", (), aval)
+        number = self.add("collective", reads, aval)
+        self.scope.graph.nodes[number].op = params["kind"]
+        if params["kind"] == "all-reduce":
+            kind = (tuple(sorted(params["axes"])), f"reduce_{params['operation']}", str(aval.dtype))
+            self.scope.reductions.append((kind, number))
+        return number
+
+    def convolution(self, numbers: Any, reads: Sequence[int], aval: Any) -> int:
+        """A convolution, of operands in its order."""
+        turned = []
+        for read, order in zip(reads, orders(numbers), strict=False):
+            node = self.scope.graph.nodes[read]
+            if ascends(order, node.shape) or node.buffer is None or not self.scope.builder.backend.reorders:
+                turned.append(read)
+            else:
+                copy = Node("permute", (read,), node.buffer, node.shape, self.scope.step)
+                copy.dtype = node.dtype
+                turned.append(self.scope.graph.add(copy))
+        result = self.add(self.scope.builder.backend.product, turned, aval)
+        in_order = ascends(orders(numbers)[2], aval.shape) or not self.scope.builder.backend.reorders
+        return result if in_order else self.add("permute", (result,), aval)

@@ -1,0 +1,91 @@
+"""The floating-point operations of one device: those of products.
+
+    dot_general [batch/2, embed] x [embed, ffn/4] → [batch/2, ffn/4]        2 · batch/2 · ffn/4 · embed
+
+A product's multiplications and additions count as two operations, as in machines' figures (Chowdhery et al. 2022, PaLM,
+appendix B); those of complex numbers as eight, four multiplications and four additions of their parts. How many
+products a primitive computes is one of its traits (`engine/rules/matmuls`): exact for contractions and convolutions, to
+the leading order for factorizations. What is no product runs on the vector units, whose time is the memory's: it is not
+counted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from ...engine.code.operations import Code, Literal, Operation
+from ...engine.planning.steps import Compute
+from ...engine.rules import TRAITS
+
+if TYPE_CHECKING:
+    from ..workload.setting import Numbers, Setting
+
+
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """A product of matrices on one device: [rows, inner] x [inner, columns], so often.
+
+    Attributes:
+        rows: of the first operand and of the result.
+        columns: of the second operand and of the result.
+        inner: what is summed.
+        times: how many such products: the dims that ride along.
+        dtype: of the operands, the wider one; of complex numbers, that of their parts.
+    """
+
+    rows: Numbers
+    columns: Numbers
+    inner: Numbers
+    times: Numbers
+    dtype: Any
+
+    @property
+    def flops(self) -> Numbers:
+        """Multiplications and additions."""
+        return 2.0 * self.rows * self.columns * self.inner * self.times
+
+
+def multiplied(operation: Operation, code: Code) -> tuple[Any, int] | None:
+    """Returns of what dtype the products of an operation are, if the matrix units compute them, and how many there are.
+
+    Those are products of floats, or of integers of a byte or less. One of complex numbers is four of their parts; one
+    of truth values, of wide integers, or of no elements is none.
+    """
+    traits = TRAITS.get(operation.name)
+    if traits is None or traits.multiplies is None:
+        return None
+    operands = [code.dtypes[value] for value in operation.inputs[:2] if isinstance(value, int)]
+    dtype = jnp.promote_types(operands[0], operands[-1])
+    is_narrow = jnp.issubdtype(dtype, np.integer) and np.dtype(dtype).itemsize == 1
+    is_empty = any(0 in code.shape_of(value) for value in (*operation.inputs[:2], *operation.outputs))
+    if is_empty or not (is_narrow or jnp.issubdtype(dtype, np.inexact)):
+        return None
+    return (jnp.finfo(dtype).dtype, 4) if jnp.issubdtype(dtype, np.complexfloating) else (dtype, 1)
+
+
+def product_of(step: Compute, setting: Setting) -> Product | None:
+    """Returns the product that a step computes, if it is one that the matrix units compute; see `multiplied`."""
+    operation = step.operation
+    found = multiplied(operation, setting.plan.program.code)
+    if found is None:
+        return None
+    dtype, each = found
+    count = TRAITS[operation.name].multiplies
+    assert count is not None
+    *operands, result = shapes(step, setting)
+    rows, columns, inner, times = count(operation, operands, result)
+    return Product(rows, columns, inner, times * each, dtype)
+
+
+def shapes(step: Compute, setting: Setting) -> list[tuple[Numbers, ...]]:
+    """The shapes of what a step reads, and of the first that it makes, on one device; literals are scalars."""
+    operation = step.operation
+    read = [
+        () if isinstance(value, Literal) or spec is None else setting.local((value, spec))
+        for value, spec in zip(operation.inputs, step.operands, strict=True)
+    ]
+    return [*read, setting.local((operation.outputs[0], step.results[0]))]

@@ -1,0 +1,174 @@
+"""How long a plan takes on the machine that its mesh lies on.
+
+    plan = program.plan(ml.mesh("v5e:4x4", data=16), "batch:data")
+    plan.time               lower 3.1 ms, estimate 3.4 ms, upper 4.0 ms: limited by products
+    plan.time.exposed       what is sent and not hidden behind anything that is computed
+
+Three figures, for how much of what is sent can be hidden is not known beforehand. The lower bound has everything
+overlap: the kernels, and the collectives of each link, whichever takes longest. The upper bound has nothing overlap.
+The estimate has each collective overlap with what does not wait for it (`schedule`). The lower bound is at least half
+of the upper one where there is one link (How to Scale Your Model, "All About Rooflines").
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...engine.plans.explain import html_rows, text_rows
+from ..machines.accuracy import TIME, accuracy
+from ..machines.hardware import Hardware
+from ..machines.xla_substitutes import substituted
+from ..workload.attention import attentions
+from ..workload.setting import STORED, Numbers, Setting
+from .schedule import Spent, spend
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Time:
+    """Predicted seconds of one run of a plan; arrays where a plan was costed at many points.
+
+    Attributes:
+        lower: everything that can overlap does.
+        estimate: collectives overlap with what does not wait for them.
+        upper: nothing overlaps.
+        compute: of all kernels on one device.
+        products: of those kernels that wait for the matrix units.
+        memory: of those that wait for memory, or for their launch.
+        communication: of all collectives, by the mesh axes that they run over (`"data"`, `"data+model"`).
+        exposed: of the estimate, what is not computed meanwhile.
+        flops: operations of products on one device.
+        memory_bytes: read from and written to memory, on one device.
+        setting: the sizes and the machine.
+        spent: step by step.
+    """
+
+    lower: Numbers
+    estimate: Numbers
+    upper: Numbers
+    compute: Numbers
+    products: Numbers
+    memory: Numbers
+    communication: Mapping[str, Numbers]
+    exposed: Numbers
+    flops: Numbers
+    memory_bytes: Numbers
+    setting: Setting = dataclasses.field(repr=False)
+    spent: Spent = dataclasses.field(repr=False)
+
+    @property
+    def hardware(self) -> Hardware:
+        """The machine."""
+        return self.setting.placements[0].hardware
+
+    @property
+    def limited_by(self) -> str:
+        """What takes longest: "products", "memory", or "communication over" some mesh axes."""
+        parts = {"products": self.products, "memory": self.memory}
+        parts |= {f"communication over {axes}": seconds for axes, seconds in self.communication.items()}
+        return max(parts, key=lambda name: float(parts[name]))
+
+    def given(self, **options: Any) -> Time:
+        """Returns the same under other assumptions; see `Options`: `plan.time.given(attention="flash", prefetch=True)`.
+
+        Raises:
+            HardwareError: there is no such option, or it cannot be so.
+        """
+        changed = self.setting.options.given(**options)
+        return time_of(dataclasses.replace(self.setting, options=changed, _known={}))
+
+    @property
+    def recalled(self) -> tuple[str, ...]:
+        """The names of the machine's figures that were recalled, not verified."""
+        return self.hardware.recalled
+
+    @property
+    def substituted(self) -> Mapping[str, int]:
+        """The collectives for which the machine's compiler sends all-reduces, with how many: see `substitutes`."""
+        if self.setting.many or self.setting.options.book or not self.setting.is_own:
+            return {}
+        return substituted(self.setting.plan, self.setting.placements[0])
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What is predicted, by name, in words; of its parts those that take any time, or all where none does."""
+        if self.setting.many:
+            return [("machines", ", ".join(map(str, self.setting.placements))), ("points", f"{np.size(self.upper):,}")]
+        sent = [(f"sending over {axes}", seconds) for axes, seconds in self.communication.items()]
+        parts = [("products", self.products), ("memory", self.memory), *sent]
+        found = [
+            ("machine", str(self.setting.placements[0])),
+            ("estimate of a step", f"{told(self.estimate)} ({told(self.lower)} to {told(self.upper)})"),
+            ("limited by", self.limited_by),
+            *((name, told(seconds)) for name, seconds in [part for part in parts if part[1]] or parts),
+        ]
+        if any(seconds for _, seconds in sent):
+            found.append(("sending exposed", told(self.exposed)))
+        if summed := self.substituted:
+            found.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
+        if self.setting.options.attention != STORED and not attentions(self.setting.plan.program):
+            found.append(("attention", f"there is none in this program: {self.setting.options.attention} is as stored"))
+        if self.recalled:
+            found.append(("recalled, not verified", ", ".join(self.recalled)))
+        found.append(("how far off", accuracy(TIME, self.hardware)["text"]))
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the figures as plain data, seconds by name, with the machine."""
+        names = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
+        return {
+            "machine": str(self.setting.placements[0]),
+            **{name: getattr(self, name) for name in names},
+            "communication": dict(self.communication),
+            "limited_by": self.limited_by,
+            "substituted": dict(self.substituted),
+            "recalled": list(self.recalled),
+        }
+
+    def _repr_html_(self) -> str:
+        return html_rows(self.rows())
+
+    def __str__(self):
+        return text_rows(self.rows())
+
+    __repr__ = __str__
+
+
+def told(seconds: float) -> str:
+    """Seconds in words: `3.42 ms`."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.2g} µs" if seconds else "0 s"
+
+
+def time_of(setting: Setting) -> Time:
+    """Costs a plan at a setting.
+
+    Raises:
+        HardwareError: the machine lacks a figure that is needed.
+    """
+    spent = spend(setting)
+    later, earlier = (np.maximum, np.minimum) if setting.many else (max, min)
+    busiest = functools.reduce(later, spent.busy.values(), 0.0)
+    # The three are sums of the same seconds in other orders: what is rounded must not put one before the other.
+    upper = spent.compute + sum(spent.sent.values())
+    estimate = earlier(spent.elapsed, upper)
+    return Time(
+        lower=earlier(later(spent.compute, busiest), estimate),
+        estimate=estimate,
+        upper=upper,
+        compute=spent.compute,
+        products=spent.products,
+        memory=spent.memory,
+        communication=MappingProxyType({"+".join(axes): seconds for axes, seconds in spent.sent.items()}),
+        exposed=later(estimate - spent.compute, 0.0),
+        flops=spent.flops,
+        memory_bytes=spent.nbytes,
+        setting=setting,
+        spent=spent,
+    )

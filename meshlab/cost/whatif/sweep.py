@@ -1,0 +1,306 @@
+"""What if: one plan on other machines, meshes, batches and sequences, all points at once.
+
+    found = ml.sweep(plan, on=["v5e", "v5p", "h100"], batch=[8, 16, 32, 64], data=[8, 16, 32])
+    found.estimate                      seconds, an array of 3 x 4 x 3 points; nan where there can be no such plan
+    found.fits                          whether each fits in the memory of a device
+    found.columns()                     the same as columns of a table, one row for each point, ready to plot
+
+The steps of a plan are taken as they are; only sizes and machines change. (Planned anew at another size, a plan may
+choose another chain of collectives for a relayout; all else stays.)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...engine.errors import numbered
+from ...engine.planning.shared_steps import counted
+from ...engine.planning.steps import Compute
+from ...engine.plans.data import Plan
+from ...engine.plans.explain import html_rows, text_rows
+from ...engine.plans.local_collectives import exchanges_of
+from ...engine.specs.mesh import Mesh
+from ..machines.hardware import Hardware, HardwareError
+from ..machines.meshes import check_plan, machine_and_slice, machine_of
+from ..machines.placement import Placement, place
+from ..peak_memory.memory import Memory, memory_of
+from ..step_time.schedule import links_of
+from ..step_time.time import Time, time_of, told
+from ..workload.local_payloads import follows
+from ..workload.setting import Options, Setting, together
+from .variations import ON, values_of
+
+# So many reasons are told in words.
+_SHOWN = 4
+_UNEVEN = "is not divided by"
+FIGURES = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sweep:
+    """A plan at many points. Every array has one axis for each thing that was varied, in the order of the arguments.
+
+    Attributes:
+        plan: the plan.
+        varied: what was varied: "on", dims and mesh axes, with the values that each takes.
+        figures: seconds by name, as in `Time`, with `flops` and `memory_bytes`; nan where a point is not possible.
+        communication: seconds of collectives by the mesh axes that they run over.
+        peak_bytes: of one device, at the worst moment; see `plan.memory`. Which buffer lies in which other's space is
+            as at the plan's own sizes.
+        limit_bytes: what one device holds.
+        reasons: for points that are not possible, by position, why.
+    """
+
+    plan: Plan
+    varied: Mapping[str, tuple[Any, ...]]
+    figures: Mapping[str, np.ndarray]
+    communication: Mapping[str, np.ndarray]
+    peak_bytes: np.ndarray
+    limit_bytes: np.ndarray
+    reasons: Mapping[tuple[int, ...], str]
+
+    @property
+    def estimate(self) -> np.ndarray:
+        """Seconds of a step; nan where a point is not possible."""
+        return self.figures["estimate"]
+
+    @property
+    def fits(self) -> np.ndarray:
+        """Whether the memory of a device suffices; no where a point is not possible."""
+        return self.peak_bytes <= self.limit_bytes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each thing takes."""
+        return tuple(map(len, self.varied.values()))
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Returns a table, one row for each point: what was varied, then every figure."""
+        grids = np.meshgrid(*(np.array(list(map(_plain, values))) for values in self.varied.values()), indexing="ij")
+        found = {name: grid.ravel() for name, grid in zip(self.varied, grids, strict=True)}
+        found |= {name: values.ravel() for name, values in self.figures.items()}
+        found |= {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
+        return found | {"peak_bytes": self.peak_bytes.ravel(), "fits": self.fits.ravel()}
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What was varied and what was found, by name, in words."""
+        possible = self.estimate[~np.isnan(self.estimate)]
+        found = [(name, ", ".join(str(_plain(value)) for value in values)) for name, values in self.varied.items()]
+        found.append(("points", f"{self.estimate.size:,}, of which {possible.size:,} are possible"))
+        found.append(("estimate of a step", f"{told(possible.min())} to {told(possible.max())}"))
+        found.append(("peak of a device", f"{np.nanmin(self.peak_bytes):,.0f} to {np.nanmax(self.peak_bytes):,.0f} B"))
+        found.append(("fit in memory", f"{self.fits.sum():,}"))
+        why = list(dict.fromkeys(self.reasons.values()))
+        found += [("not possible", reason) for reason in why[:_SHOWN]]
+        return found + ([("", f"and {len(why) - _SHOWN:,} more reasons")] if len(why) > _SHOWN else [])
+
+    def _repr_html_(self) -> str:
+        return html_rows(self.rows())
+
+    def __repr__(self):
+        return text_rows(self.rows())
+
+
+def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
+    """Costs a plan at many points at once.
+
+    Args:
+        plan: the plan; mesh axes that are varied have more than one device in it.
+        on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that on which the plan's mesh lies, in as
+            many slices and as it was wished to lie; a slice's shape is derived anew where mesh axes are varied.
+        varied: sizes of dims and mesh axes by name, one or several each; options as in `Time.given`.
+
+    Raises:
+        HardwareError: what is given is no plan; there is no such machine, dim, mesh axis or option; sizes are not
+            positive integers; there are more than ten million points; or the plan cannot be had at any of them.
+    """
+    check_plan(plan, "ml.sweep")
+    known = [field.name for field in dataclasses.fields(Options)]
+    options = Options(**{name: varied.pop(name) for name in known if name in varied})
+    axes = values_of(plan, on, varied)
+    check_exchanges(plan, [name for name in axes if name != ON])
+    points = list(itertools.product(*axes.values()))
+    shape = tuple(map(len, axes.values()))
+    placements, reasons = _placed(plan, axes, points)
+    figures = {name: np.full(len(points), np.nan) for name in FIGURES}
+    sent: dict[str, np.ndarray] = {}
+    peak, limit = np.full(len(points), np.nan), np.full(len(points), np.nan)
+    memories: dict[str, Memory] = {}
+    blocks: dict[Any, Any] = {}
+    groups = _alike(plan, placements)
+    while groups:
+        group = groups.pop()
+        setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group])
+        setting = dataclasses.replace(setting, options=options, blocks=blocks, _known={})
+        try:
+            time = time_of(setting)
+        except HardwareError as error:  # a figure is missing, of one of these machines or slices
+            apart = _by_placement(group, placements)
+            groups += apart if len(apart) > 1 else []
+            reasons |= dict.fromkeys(group, str(error)) if len(apart) == 1 else {}
+            continue
+        _enter(time, group, figures, sent, len(points))
+        if setting.platform not in memories:
+            memories[setting.platform] = memory_of(plan, setting.platform)
+        peak[group] = memories[setting.platform].at(setting)
+        limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
+    if len(reasons) == len(points):
+        raise HardwareError(f"The plan cannot be had at any of these points:{_told(reasons.values())}")
+    return Sweep(
+        plan,
+        axes,
+        {name: values.reshape(shape) for name, values in figures.items()},
+        {name: values.reshape(shape) for name, values in sent.items()},
+        peak.reshape(shape),
+        limit.reshape(shape),
+        {tuple(map(int, np.unravel_index(i, shape))): reasons[i] for i in sorted(reasons)},
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value.name if isinstance(value, Hardware) else value
+
+
+def _told(reasons: Iterable[str]) -> str:
+    """Why no point is possible, each reason once, and what to do."""
+    why = list(dict.fromkeys(reasons))
+    told = f" {why[0]}" if len(why) == 1 else f"\n{numbered(why, _SHOWN)}"
+    if not any(_UNEVEN in reason for reason in why):
+        return told
+    fix = "Give sizes that divide, or sweep a plan that was made with pad=True at one of these points."
+    return f"{told}{' ' if len(why) == 1 else chr(10)}{fix}"
+
+
+def check_exchanges(plan: Plan, varied: Sequence[str]):
+    """Refuses sizes at which it is not known what a local form exchanges: it was run on shapes at others.
+
+    Raises:
+        HardwareError: there are some; the operation and its source are told.
+    """
+    involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
+    sent = exchanges_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
+    for step, _ in counted(plan.planned.steps):
+        if not isinstance(step, Compute):
+            continue
+        for exchange in sent.get(step.operation, ()):
+            if (name := follows(step, exchange, plan, involved)) is not None:
+                raise HardwareError(
+                    f"`{name}` cannot be varied: what devices exchange for the {step.operation.name} at"
+                    f" {step.operation.source} is known at this size alone. Trace and plan the program at the others."
+                )
+
+
+def _placed(
+    plan: Plan, axes: Mapping[str, tuple[Any, ...]], points: Sequence[tuple[Any, ...]]
+) -> tuple[list[Placement | None], dict[int, str]]:
+    """For each point how its mesh lies on its machine, or why the plan cannot be had there."""
+    machines, count = axes.get(ON, (None,)), plan.mesh.size
+    if any(machine is None for machine in machines):
+        machine_of(plan.mesh, "ml.sweep")
+    slices = [None if machine is None else machine_and_slice(machine, count) for machine in machines]
+    known: dict[Any, Placement | str] = {}
+    placements: list[Placement | None] = []
+    reasons: dict[int, str] = {}
+    rules = {(dim, split) for dim, split in _splits(plan)}
+    follows = {dim: name for name in axes for dim in together(plan.program, {name: 0})}
+    for i, point in enumerate(points):
+        values = dict(zip(axes, point, strict=True))
+        mesh = Mesh(tuple((name, values.get(name, size)) for name, size in plan.mesh.shape))
+        at = i * len(slices) // len(points)  # the machine varies slowest
+        key = (at, mesh.shape)
+        if key not in known:
+            known[key] = _try(plan, mesh, slices[at])
+        found = known[key]
+        sizes = {**plan.program.dims, **{dim: values[name] for dim, name in follows.items()}}
+        uneven = [
+            f"`{dim}` of {sizes[dim]} {_UNEVEN} {math.prod(mesh.axes[a] for a in split)} ({'+'.join(split)})"
+            for dim, split in sorted(rules)
+            if sizes[dim] % math.prod(mesh.axes[a] for a in split)
+        ]
+        if isinstance(found, str) or uneven:
+            reasons[i] = found if isinstance(found, str) else "; ".join(uneven) + "."
+            placements.append(None)
+        else:
+            placements.append(found)
+    return placements, reasons
+
+
+def _try(plan: Plan, mesh: Mesh, slice_: tuple[Hardware, tuple[int, ...] | None, int] | None) -> Placement | str:
+    """How a mesh lies on a machine, the plan's own for None, or why it cannot."""
+    try:
+        if slice_ is not None:
+            machine, shape, count = slice_
+            return place(machine, shape, mesh, count=count)
+        own = machine_of(plan.mesh, "ml.sweep")
+        if mesh.shape == plan.mesh.shape:
+            return own
+        return place(own.hardware, None, mesh, count=own.count, wishes=own.wishes)
+    except HardwareError as error:
+        return str(error)
+
+
+def _splits(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
+    """The dims that the layout splits and the plan does not pad, each with the mesh axes that do, anywhere."""
+    layouts = (plan.layout.rules, *plan.layout.places.values())
+    found = []
+    for rules in layouts:
+        for name, axes in rules.items():
+            dim, split = name.removesuffix("?"), tuple(axes or ())
+            is_split = split and all(axis in plan.mesh.axes for axis in split)
+            if is_split and dim in plan.program.dims and plan.program.dims[dim] not in plan.grid.padded:
+                found.append((dim, split))
+    return found
+
+
+def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]]:
+    """The possible points in groups of one platform, whose mesh axes keep the same links busy."""
+    groups: dict[Any, list[int]] = {}
+    seen: dict[int, Any] = {}
+    for i, placement in enumerate(placements):
+        if placement is not None:
+            if id(placement) not in seen:
+                links = [links_of(placement, axis) for axis in plan.mesh.axes]
+                seen[id(placement)] = placement.hardware.platform, *links
+            groups.setdefault(seen[id(placement)], []).append(i)
+    return list(groups.values())
+
+
+def _by_placement(group: Sequence[int], placements: Sequence[Placement | None]) -> list[list[int]]:
+    """Points apart by how the mesh lies at each."""
+    found: dict[int, list[int]] = {}
+    for i in group:
+        found.setdefault(id(placements[i]), []).append(i)
+    return list(found.values())
+
+
+def _setting(
+    plan: Plan,
+    axes: Mapping[str, tuple[Any, ...]],
+    points: Sequence[tuple[Any, ...]],
+    placements: Sequence[Placement | None],
+) -> Setting:
+    values = {name: np.array([point[i] for point in points]) for i, name in enumerate(axes) if name != ON}
+    numbers: dict[int, int] = {}
+    kept = []
+    for placement in placements:
+        assert placement is not None
+        if id(placement) not in numbers:
+            numbers[id(placement)] = len(kept)
+            kept.append(placement)
+    which = np.array([numbers[id(placement)] for placement in placements])
+    grid = {name: values.get(name, size) for name, size in plan.mesh.shape}
+    dims = {name: sizes.astype(float) for name, sizes in together(plan.program, values).items()}
+    return Setting(plan, dims, grid, tuple(kept), which)
+
+
+def _enter(time: Time, group: Sequence[int], figures: dict[str, np.ndarray], sent: dict[str, np.ndarray], count: int):
+    for name, values in figures.items():
+        values[group] = getattr(time, name)
+    for axes, seconds in time.communication.items():
+        sent.setdefault(axes, np.full(count, np.nan))[group] = seconds

@@ -1,0 +1,139 @@
+"""What steps read and make: values by number and spec, as they lie on one device.
+
+    mul  [data, model] → [data, model]         reads (3, [data, model]), (5, [data, model]); makes (7, [data, model])
+    all-gather over model  of 7                reads (7, [data, model]);                     makes (7, [data, ·])
+
+A rename or a tag is the same array under another name, so keys bear the number of the value that it is of
+(`Program.roots`). A step with blocks also reads what its blocks read from around them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ...engine.code.operations import Input
+from ...engine.planning.steps import Compute, Fill, Inside, Move, Nested, Part, Step
+from ...engine.specs.spec import Spec
+
+if TYPE_CHECKING:
+    from ...engine.code.operations import Block
+
+Key = tuple[int, Spec]
+Roots = Mapping[int, int]
+
+_SCALAR = Spec(())
+
+
+def keys(values: Sequence[Input], specs: Sequence[Spec | None], roots: Roots) -> tuple[Key, ...]:
+    """The keys of values in specs; literals, and what is not read, have none."""
+    return tuple(
+        [
+            (roots.get(value, value), spec)
+            for value, spec in zip(values, specs, strict=True)
+            if spec is not None and isinstance(value, int)
+        ]
+    )
+
+
+def reads(step: Step, roots: Roots) -> tuple[Key, ...]:
+    """What a step reads, in order; one key may come twice.
+
+    Args:
+        step: of a plan, parts written out (`Plan.steps`).
+        roots: the values that renames and tags are of, by number (`Program.roots`).
+    """
+    if isinstance(step, Compute):
+        return keys(step.operation.inputs, step.operands, roots)
+    if isinstance(step, Move):
+        return ((roots.get(step.value, step.value), step.start),)
+    if isinstance(step, Fill):
+        inputs = step.operation.inputs
+        return keys(inputs, (_SCALAR,) * len(inputs), roots)
+    assert not isinstance(step, Part), "parts are read written out: plan.steps"
+    return (*keys(step.operation.inputs, step.operands, roots), *outside(step, roots))
+
+
+def makes(step: Step, roots: Roots) -> tuple[Key, ...]:
+    """What a step makes, in order; see `reads`."""
+    if isinstance(step, Move):
+        return ((roots.get(step.value, step.value), step.hop.result),)
+    if isinstance(step, Fill):
+        return ((step.operation.outputs[0], step.spec),)
+    assert not isinstance(step, Part), "parts are read written out: plan.steps"
+    return keys(step.operation.outputs, step.results, roots)
+
+
+def entering(block: Block, inside: Inside, roots: Roots) -> tuple[Key, ...]:
+    """The inputs of a block inside a step."""
+    return keys(block.inputs, inside.inputs, roots)
+
+
+def leaving(block: Block, inside: Inside, roots: Roots) -> tuple[Key, ...]:
+    """What a block inside a step returns; literals have no key."""
+    return keys(block.outputs, inside.outputs, roots)
+
+
+def outside(step: Nested, roots: Roots) -> tuple[Key, ...]:
+    """What the blocks of a step read that is made around them, each once."""
+    found: dict[Key, None] = {}
+    for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
+        made = set(entering(block, inside, roots))
+        for within in inside.steps:
+            found.update(dict.fromkeys(key for key in reads(within, roots) if key not in made))
+            made.update(makes(within, roots))
+        found.update(dict.fromkeys(key for key in leaving(block, inside, roots) if key not in made))
+    return tuple(found)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Flow:
+    """One block of steps with its keys numbered, so that what follows works on integers.
+
+    Attributes:
+        steps: the steps.
+        keys: every key that is read, made or returned, by number.
+        numbers: the number of each key.
+        reads: for each step the numbers of the keys that it reads.
+        makes: for each step the numbers of those that it makes.
+        outputs: the numbers of what the block returns.
+        maker: for each key the position of the step that makes it; -1 for what is made around the block.
+        users: for each key the positions of the steps that read it, in order, each once.
+    """
+
+    steps: Sequence[Step]
+    keys: tuple[Key, ...]
+    numbers: Mapping[Key, int]
+    reads: Sequence[tuple[int, ...]]
+    makes: Sequence[tuple[int, ...]]
+    outputs: tuple[int, ...]
+    maker: Sequence[int]
+    users: Sequence[Sequence[int]]
+
+
+def flow(steps: Sequence[Step], outputs: Sequence[Key], roots: Roots) -> Flow:
+    """Numbers the keys of one block of steps.
+
+    Args:
+        steps: of one block, parts written out.
+        outputs: what the block returns.
+        roots: the values that renames and tags are of, by number.
+    """
+    numbers: dict[Key, int] = {}
+    number = numbers.setdefault
+    read, made = [], []
+    for step in steps:
+        read.append(tuple([number(key, len(numbers)) for key in reads(step, roots)]))
+        made.append(tuple([number(key, len(numbers)) for key in makes(step, roots)]))
+    returned = tuple([number(key, len(numbers)) for key in outputs])
+    maker = [-1] * len(numbers)
+    users: list[list[int]] = [[] for _ in numbers]
+    for position in range(len(steps)):
+        for key in read[position]:
+            if not users[key] or users[key][-1] != position:
+                users[key].append(position)
+        for key in made[position]:
+            if maker[key] < 0:
+                maker[key] = position
+    return Flow(steps, tuple(numbers), numbers, read, made, returned, maker, users)

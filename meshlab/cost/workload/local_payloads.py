@@ -1,0 +1,71 @@
+"""How large an exchange of a local form is at other sizes than the plan's own.
+
+    halo of [batch, width, channels], split along width               [batch, 1, channels]: a column, whatever the width
+    largest of each device, of [batch, vocab] split along vocab       [batch]
+
+An exchange is known from running the local form on shapes, at the plan's own sizes. Each of its axes that is as long as
+that of what the step reads or makes is taken to be the same axis, and follows it; all others keep their size. Where an
+axis is both, as long as a shard and along what is exchanged, nobody can tell, and other sizes are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ...engine.planning.steps import Compute
+from ...engine.plans.local_collectives import Exchange
+from ...engine.specs.spec import Spec, local_shape
+from .setting import Numbers, Setting
+
+if TYPE_CHECKING:
+    from ...engine.plans.data import Plan
+
+# The value and spec that an exchange is shaped like, and those of its axes that are axes of the exchange.
+_Likeness = tuple[int, Spec, tuple[int, ...]]
+
+
+def payload(step: Compute, exchange: Exchange, setting: Setting) -> Numbers:
+    """Returns the bytes of an exchange's operand on one device."""
+    own = exchange.payload_bytes
+    alike = None if setting.is_own else likeness(step, exchange, setting.plan)
+    if alike is None:
+        return own
+    value, spec, axes = alike
+    sizes = setting.local((value, spec))
+    return own * math.prod(sizes[axis] / exchange.shape[axis] for axis in axes)
+
+
+def follows(step: Compute, exchange: Exchange, plan: Plan, names: Mapping[str, str]) -> str | None:
+    """Returns the name of a changed size that an exchange may follow in a way that is not known; None where it is."""
+    if likeness(step, exchange, plan) is not None:
+        return None
+    for value, spec in _shards(step, exchange.reads):
+        parts = [part for name in plan.program.names[value] if name for part in name.split("*")]
+        for name in (*(part.lstrip("~").split(".")[0] for part in parts), *spec.axes):
+            if name in names:
+                return names[name]
+    return None
+
+
+def likeness(step: Compute, exchange: Exchange, plan: Plan) -> _Likeness | None:
+    """What an exchange is shaped like; None where that cannot be told."""
+    found: list[_Likeness] = []
+    for value, spec in _shards(step, exchange.reads):
+        local = local_shape(plan.program.code.shapes[value], spec, plan.grid)
+        if len(local) != len(exchange.shape):
+            continue
+        same = tuple(axis for axis, (one, other) in enumerate(zip(local, exchange.shape, strict=True)) if one == other)
+        if any(set(spec.splits[axis]) & set(exchange.axes) for axis in same if local[axis] > 1):
+            return None
+        found.append((value, spec, same))
+    return max(found, key=lambda alike: len(alike[2]), default=None)
+
+
+def _shards(step: Compute, reads: Sequence[int]) -> Iterator[tuple[int, Spec]]:
+    """What an exchange may be shaped like: the operands that it is made of, and the results."""
+    given = [(step.operation.inputs[position], step.operands[position]) for position in reads]
+    for value, spec in (*given, *zip(step.operation.outputs, step.results, strict=True)):
+        if isinstance(value, int) and spec is not None:
+            yield value, spec

@@ -1,0 +1,268 @@
+"""Tracing: from a function and the shapes of its arguments to a `Program`.
+
+    program = ml.trace(step, params, ml.f32[Batch, Rows, Cols], ml.i32[Batch])
+
+The function is traced as a whole, after differentiation, optimizer and all, on shapes alone: nothing is computed, no
+memory is taken, and a model of 405 billion parameters is traced on a laptop.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..argument_checks import function, is_whole, mapping
+from ..code.operations import Code, walk
+from ..errors import MeshlabError, TraceError, closest, listed, shown
+from ..gc_pause import no_collection
+from ..jax_compat import has_effects, needed, opened
+from ..passes.flatten import flatten
+from ..passes.fold import folded
+from ..passes.normalize import normalize
+from ..passes.split_constants import apart
+from ..programs.data import Argument, Carry, Program
+from ..programs.naming import Naming, name_axes
+from ..tensors.abstract import AbstractDtype
+from ..tensors.dims import Dim
+from ..tensors.named_arrays import AxisName, NamedArray
+from ..tensors.tensor import Tensor
+from ..tensors.trace_errors import Change, admitted, called, is_array, refuse_leaks, refuse_lost, told
+from ..tensors.trees import is_tensor, placed_leaves
+
+Leaf = tuple[str, Any, tuple[AxisName, ...] | None]
+
+
+def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None, **keywords: Any) -> Program:
+    """Traces a function into a program: its jaxpr, with a dim name on every axis of every value.
+
+    Args:
+        fn: a plain function of named tensors (and JAX arrays), returning any tree of them.
+        *args: for each parameter of `fn` a tree of tensors, abstract (`ml.f32[Batch, Hidden]`) or concrete.
+        carry: which output is the next call's argument: `{"params": 1}` says that output 1 is the next `params`. Such
+            outputs are stored as that argument is. By default an argument is carried where exactly one output has its
+            tree, shapes, dtypes and dims.
+        **keywords: nothing: arguments are positional.
+
+    Returns:
+        The `Program`.
+
+    Raises:
+        TraceError: the function cannot be traced, or changes its arguments; a leaf is no array, names meet, or `carry`
+            names what is not there.
+        DimError: a dim has two sizes.
+    """
+    function("ml.trace", fn, "ml.trace(step, params, x)", TraceError)
+    if keywords:
+        told = ", ".join(f"{name}={shown(value)}" for name, value in keywords.items())
+        near = closest(next(iter(keywords)), ["carry"])
+        raise TraceError(
+            f"ml.trace was given {told}; its arguments are positional: functools.partial binds others.{near}"
+        )
+    with no_collection():
+        return _traced(fn, args, carry)
+
+
+def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None) -> Program:
+    names = _parameter_names(fn, len(args))
+    by_parameter = {name: _leaves(name, arg) for name, arg in zip(names, args, strict=True)}
+    leaves = [leaf for found in by_parameter.values() for leaf in found]
+    structure = jax.tree.structure(args, is_leaf=is_tensor)
+    closed, shapes = _jaxpr(fn, names, structure, leaves)
+    code = apart(folded(flatten(closed)))
+    _refuse_what_cannot_be_split(fn, code)
+    given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
+    naming = name_axes(code, given)
+    outputs = [place for place, _, _ in _leaves("out", shapes)]
+    if not outputs:
+        raise TraceError(f"`{called(fn)}` returns nothing: end it with `return`, and what it computes.")
+    _refuse_shared_places(code, names, [place for place, _, _ in leaves], outputs)
+    owners = [name for name, found in by_parameter.items() for _ in found]
+    dims = _named_places(naming, code, leaves, outputs)
+    return Program(
+        fn=fn,
+        code=normalize(code, [tuple(n if n in naming.dims else None for n in axes) for axes in naming.names]),
+        names=naming.names,
+        dims=naming.dims,
+        majors=naming.majors,
+        cuts=naming.cuts,
+        parameters=tuple(names),
+        arguments=tuple(Argument(leaves[i][0], i, owner) for i, owner in enumerate(owners)),
+        outputs=tuple(outputs),
+        carries=_carries(fn, dict(zip(names, args, strict=True)), shapes, carry, dims),
+        structure=structure,
+        templates=tuple(_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves),
+        out_shapes=shapes,
+    )
+
+
+def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -> tuple[Any, Any]:
+    """The jaxpr of a function of the leaves' arrays, rid of what its outputs do not need, and the tree of these."""
+    # Under its own name and those of its parameters, so that JAX's own messages speak of them.
+    arguments = jax.tree.unflatten(structure, [_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves])
+    changes: dict[str, Change] = {}
+    try:
+        closed, (shapes, _) = jax.make_jaxpr(admitted(fn, names, changes), return_shape=True)(*arguments)
+    except MeshlabError as error:
+        if not (meant := _meant_shapes(names, structure, leaves)):
+            raise
+        raise type(error)(f"{error}{meant}") from error
+    except Exception as error:
+        numbers = {place: leaf for place, leaf, _ in leaves if isinstance(leaf, bool | int | float | complex)}
+        raise TraceError(told(called(fn), error, numbers) + _meant_shapes(names, structure, leaves)) from error
+    refuse_leaks(called(fn), closed)
+    refuse_lost(called(fn), closed, changes)
+    results = len(opened(closed).outvars) - len(changes)
+    return needed(closed, [True] * results + [False] * len(changes)), shapes
+
+
+def _meant_shapes(names: list[str], structure: Any, leaves: list[Leaf]) -> str:
+    """What is told, where tracing failed, of arguments that are sizes alone: they are traced as so many numbers."""
+    args = jax.tree.unflatten(structure, [leaf for _, leaf, _ in leaves])
+    meant = [
+        f"`{name}` was given as {shown(arg)}: if an array of that shape is meant, it is written ml.f32[Batch, …]."
+        for name, arg in zip(names, args, strict=True)
+        if isinstance(arg, tuple | list) and arg and all(type(size) is int and size > 0 for size in arg)
+    ]
+    return "".join(f" {told}" for told in meant)
+
+
+def _like(leaf: Any, array: Any) -> Any:
+    """An array in the place of a leaf: in a tensor of the same dims, if the leaf is one."""
+    return jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
+
+
+def _refuse_shared_places(code: Code, names: list[str], arguments: list[str], outputs: list[str]):
+    """A place must say one thing: no parameter is called like an output, no tag like either, no key holds a `/`."""
+    tags = {op.params["tag"] for op in walk(code.block) if op.name == "tag"}
+    taken = [f"parameter `{n}`" for n in names if n == "out"]
+    taken += [f"tag `{t}`" for t in sorted(tags) if t in names or t == "out"]
+    twice = [place for places in (arguments, outputs) for place, count in Counter(places).items() if count > 1]
+    taken += [f"two arrays at `{place}` (a key that holds `/`)" for place in twice]
+    if taken:
+        raise TraceError(
+            f"{' and '.join(taken)} would share a place with another value: layouts address parameters by name, outputs"
+            " as `out/...` and tags by tag. Give it another name."
+        )
+
+
+# What a function that is to be laid out may not do: it would happen on every device, or is laid out already.
+_BY_HAND = ("shard_map", "reshard", "xla_pmap", "custom_partitioning")
+
+
+def _refuse_what_cannot_be_split(fn: Callable, code: Code):
+    """A program computes results and does nothing beside, and says nowhere by hand which device computes what."""
+    problems = []
+    for operation in walk(code.block):
+        where = f"`{operation.name}` at {operation.source or 'an unknown line'}"
+        if operation.name in _BY_HAND:
+            problems.append(f"{where} says by hand what each device does; give the function without it to ml.trace")
+        elif has_effects(operation.equation) and not operation.blocks:
+            problems.append(f"{where} has an effect besides its results, such as printing; do that around the step")
+    if problems:
+        raise TraceError(f"`{called(fn)}` cannot be laid out: " + "; ".join(dict.fromkeys(problems)) + ".")
+
+
+def _parameter_names(fn: Callable, count: int) -> list[str]:
+    try:
+        parameters = list(inspect.signature(fn).parameters.values())
+    except (TypeError, ValueError):
+        return [f"arg{i}" for i in range(count)]
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    rest = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), None)
+    required = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+    ]
+    if count < len(required) or (count > len(positional) and rest is None):
+        keywords = [p.name for p in parameters if p.kind == p.KEYWORD_ONLY and p.default is p.empty]
+        bound = f" {listed(keywords)} {'is' if len(keywords) == 1 else 'are'} keyword-only: bind by functools.partial."
+        raise TraceError(
+            f"`{called(fn)}` takes ({', '.join(positional)}) but {count} arguments were given to ml.trace: "
+            f"give one tree of tensors for each parameter.{bound if keywords else ''}"
+        )
+    return positional[:count] + [f"{rest}{i}" for i in range(count - len(positional))]
+
+
+def _leaves(name: str, tree: Any) -> list[Leaf]:
+    """The leaves of one argument: (place, leaf, names); a Tensor is one leaf.
+
+    A Tensor whose array does not fit its dims (some optimizers reshape what they keep) is named by the rules instead.
+    """
+    found, wrong = [], []
+    for place, leaf in placed_leaves(name, tree):
+        if isinstance(leaf, Tensor):
+            shape = tuple(leaf.array.shape)
+            fits = shape == tuple(d.size for d in leaf.dims)
+            found.append((place, leaf, tuple(d.name for d in leaf.dims) if fits else None))
+        elif isinstance(leaf, NamedArray):
+            found.append((place, leaf.array, leaf.names))
+        elif is_array(leaf):
+            found.append((place, leaf, None))
+        else:
+            shape = isinstance(leaf, Dim | AbstractDtype)
+            fix = "; a shape is written ml.f32[Batch, Embed]" if shape else ""
+            wrong.append(f"`{place}` is {shown(leaf)} ({type(leaf).__name__}){fix}")
+    if wrong:
+        raise TraceError(
+            f"ml.trace needs tensors or arrays, but {'; '.join(wrong)}. Close over what is no array, or take it out."
+        )
+    return found
+
+
+def _abstract(leaf: Any) -> Any:
+    array = leaf.array if isinstance(leaf, Tensor) else leaf
+    if isinstance(array, bool | int | float | complex):
+        return jax.ShapeDtypeStruct((), jax.dtypes.result_type(array))
+    return jax.ShapeDtypeStruct(np.shape(array) if not hasattr(array, "shape") else array.shape, array.dtype)
+
+
+def _named_places(naming: Naming, code: Code, leaves: list[Leaf], outputs: list[str]) -> dict[str, tuple]:
+    """For each place of an argument or output the dims of its axes; None for an axis that no layout can address."""
+    arguments = zip((place for place, _, _ in leaves), code.block.inputs, strict=False)
+    values = (*arguments, *zip(outputs, code.block.outputs, strict=True))
+    known = {*naming.dims, *naming.majors}
+    return {
+        place: tuple(n if n in known else None for n in naming.names[value]) if isinstance(value, int) else ()
+        for place, value in values
+    }
+
+
+def _signature(place: str, tree: Any, dims: Mapping[str, tuple]) -> tuple:
+    """What an argument has in common with the output that is its next value: tree, shapes, dtypes and dims."""
+    leaves, structure = jax.tree.flatten(tree)
+    abstract = [_abstract(leaf) for leaf in leaves]
+    return structure, tuple((a.shape, a.dtype) for a in abstract), tuple(dims[p] for p, _ in placed_leaves(place, tree))
+
+
+def _carries(
+    fn: Callable, args: Mapping[str, Any], shapes: Any, carry: Mapping[str, int] | None, dims: Mapping[str, tuple]
+) -> tuple[Carry, ...]:
+    """Which outputs are the next call's arguments: as said, or where exactly one output fits."""
+    single = not (isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields"))
+    outputs = [shapes] if single else list(shapes)
+    places = ["out"] if single else [f"out/{i}" for i in range(len(outputs))]
+    made = [_signature(place, output, dims) for place, output in zip(places, outputs, strict=True)]
+    given = {name: _signature(name, arg, dims) for name, arg in args.items()}
+    if carry is None:
+        fitting = {name: [i for i, s in enumerate(made) if s == given[name]] for name in args}
+        rivals = Counter(given.values())
+        certain = [n for n in args if len(fitting[n]) == 1 and rivals[given[n]] == 1]
+        return tuple(Carry(name, fitting[name][0], places[fitting[name][0]]) for name in certain)
+    problems = []
+    for name, index in mapping("ml.trace", "carry", carry, 'carry={"params": 1}', TraceError).items():
+        if name not in args:
+            near = closest(name, args) or f" It has {listed(args)}."
+            problems.append(f"`{name}` is no argument of `{called(fn)}`.{near}")
+        elif not is_whole(index):
+            problems.append(f"`{name}` is to come from {shown(index)}; give the number of an output.")
+        elif not 0 <= index < len(outputs):
+            problems.append(f"`{name}` is to come from output {index}, but the outputs are 0 to {len(outputs) - 1}.")
+        elif made[index][:2] != given[name][:2]:
+            problems.append(f"output {index} has another tree, other shapes or dtypes than argument `{name}`.")
+    if problems:
+        raise TraceError("`carry` cannot be: " + " ".join(problems))
+    return tuple(Carry(name, index, places[index]) for name, index in carry.items())

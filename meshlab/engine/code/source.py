@@ -1,0 +1,138 @@
+"""Where an operation comes from: the user's own file and line.
+
+JAX keeps a traceback with every equation, through differentiation too, from the operation out to the function that was
+traced. The user's line is the innermost frame that lies neither in meshlab's engine, nor in Python's own modules, nor
+in an installed library: for `optax` inside a step it is the line of the step.
+
+The jaxpr of a function under `jit` is kept for the next call. Its equations name lines of that function and of what it
+calls, which are right for every caller, unless JAX traced it while it differentiated something else: then they name the
+lines of whoever was differentiated first. `names_own_lines` tells them apart.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import linecache
+import os
+import pathlib
+import sys
+import sysconfig
+from typing import Any
+
+from ..jax_compat import defined_at, innermost, opened, was_made_in
+
+_PACKAGE = str(pathlib.Path(os.path.abspath(__file__)).parents[2])
+_MODELS = os.path.join(_PACKAGE, "models") + os.sep
+_LIBRARIES = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
+# Libraries wherever they lie: one may be installed from a checkout.
+_KNOWN = ("jax", "jaxlib", "flax", "optax", "equinox")
+_PYTHON = tuple({sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "platstdlib")})
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """A line of the user's code.
+
+    Attributes:
+        file: the path of the file.
+        line: the number of the line.
+        function: the name of the function that it is in.
+    """
+
+    file: str
+    line: int
+    function: str
+
+    @property
+    def code(self) -> str:
+        """The line's text, or "" where it cannot be read."""
+        return linecache.getline(self.file, self.line).strip()
+
+    @property
+    def target(self) -> str | None:
+        """The name that the line assigns to, where it is one plain assignment."""
+        return _target(self.code)
+
+    def __str__(self):
+        return f"{_place(self.file, self.function)}:{self.line}"
+
+
+@functools.lru_cache(maxsize=4096)
+def _place(path: str, function: str) -> str:
+    """What a function's file is called."""
+    folder, file = os.path.split(path)
+    if os.path.basename(folder).startswith("ipykernel_"):
+        # A notebook's cell has a made-up file name, which tells nobody anything.
+        return "cell" if function.startswith("<") else function
+    return file
+
+
+@functools.lru_cache(maxsize=4096)
+def _target(code: str) -> str | None:
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return None
+    if len(tree.body) == 1 and isinstance(tree.body[0], ast.Assign) and isinstance(tree.body[0].targets[0], ast.Name):
+        return tree.body[0].targets[0].id
+    return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _rank(file: str) -> int:
+    """0: the user's own, 1: an installed library or a module of Python, 2: meshlab's engine or Python's launchers."""
+    if file.startswith(_MODELS):
+        return 0
+    if file.startswith(_PACKAGE + os.sep) or file.startswith("<frozen"):
+        return 2
+    if any(folder in file for folder in _LIBRARIES) or file.startswith((*_PYTHON, *_known_folders())):
+        return 1
+    return 0
+
+
+def _known_folders() -> list[str]:
+    """Where the well known libraries lie, of those that are imported."""
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in _KNOWN]
+    return [os.path.dirname(file) + os.sep for file in files if file]
+
+
+def source_of(equation: Any) -> Source | None:
+    """Returns the user's line that a jaxpr equation comes from, or None where there is none."""
+    frame = innermost(equation, _is_users)
+    return None if frame is None else Source(frame.file, frame.line, frame.function.rsplit(".", 1)[-1])
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_users(file: str) -> bool:
+    return _rank(file) == 0
+
+
+def names_own_lines(jaxpr: Any) -> bool | None:
+    """Says whether the equations of a jaxpr name lines of the function that it is the trace of.
+
+    Such a function's frame is in their tracebacks. Where it is in none of them, they were made under the traceback of
+    something else, and kept.
+
+    Args:
+        jaxpr: of a call, or of a loop's body.
+
+    Returns:
+        Whether the lines are its own, or None where JAX does not know the function's own line.
+    """
+    place = defined_at(jaxpr)
+    if place is None:
+        return None
+    return any(was_made_in(equation, *place) for equation in opened(jaxpr).equations)
+
+
+def source_of_error(error: BaseException) -> Source | None:
+    """Returns the innermost of the user's lines that an error came through, or None where there is none."""
+    found, traceback = None, error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if _rank(code.co_filename) == 0:
+            found = Source(code.co_filename, traceback.tb_lineno, code.co_name)
+        traceback = traceback.tb_next
+    return found

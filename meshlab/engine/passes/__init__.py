@@ -1,0 +1,1 @@
+"""Passes: code comes in, code goes out: flattened, folded, with common subexpressions shared, in normal form."""

@@ -1,0 +1,216 @@
+"""Planning blocks: loops, branches, and pieces that are recomputed behind a barrier.
+
+A loop's carry must have one spec, going in and coming out. It starts from the spec of what comes in (zeros from the one
+in which the result is wanted), is joined with what the body makes of it (an axis stays split only as far as both are),
+and the body is planned anew until nothing changes. A carry that starts from zero may be partial: so gradients
+accumulate over steps and are reduced once. Whether partial sums gather in it is found by planning the body once as if
+it were still zero.
+
+What decides over a turn or a branch is whole, so that all devices decide alike. The branches of a `cond` return their
+results in one spec, the one for which they send least: what is whole in one is cut, rather than gathered in another.
+What they read from outside is moved in front of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..code.loops import LOOPS, carried, turns
+from ..code.operations import Block, Input, Operation
+from ..specs.reshard import Chain, hops, price, resolution
+from ..specs.spec import Axes, Spec, split_count, whole
+from .scope import Scope
+from .steps import Cause, Inside, Nested
+
+if TYPE_CHECKING:
+    from .planner import Planner
+
+
+def _before(planner: Planner, value: Input, keep_partial: bool = False) -> Spec:
+    """The spec in which a block reads a value; a partial sum is resolved first unless it may be kept."""
+    spec = planner.natural(value)
+    if spec.partial and isinstance(value, int) and not keep_partial:
+        spec = planner.resolve(value)
+    return spec
+
+
+def _start(planner: Planner, value: Input, inner: int) -> Spec:
+    """The spec from which a carry starts: what can be made in any spec, zeros say, as it is wanted in the end."""
+    spec = _before(planner, value)
+    want = planner.wants.get(inner)
+    if planner.spec_of(value) is not None or not isinstance(value, int) or want is None:
+        return spec
+    return want.resolved() if split_count(want, planner.sizes) > split_count(spec, planner.sizes) else spec
+
+
+def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause: Cause) -> tuple[Spec | None, ...]:
+    """Makes values available in the specs in which a block reads or returns them."""
+    for value, spec in zip(values, specs, strict=True):
+        planner.obtain(value, spec, cause)
+    return tuple(s if isinstance(v, int) else None for v, s in zip(values, specs, strict=True))
+
+
+def plan_nested(planner: Planner, scope: Scope, operation: Operation):
+    """Plans an operation with blocks inside."""
+    if operation.name in LOOPS:
+        step = _loop(planner, operation)
+    elif operation.name == "cond":
+        step = _branches(planner, operation)
+    else:
+        step = _barrier(planner, operation)
+    scope.steps.append(step)
+    for value, spec in zip(operation.outputs, step.results, strict=True):
+        planner.arrive(scope, value, spec)
+
+
+def _enter(planner: Planner, block: Block, specs: list[Spec]) -> Scope:
+    """Plans what a block computes from inputs in given specs."""
+    inside = Scope(len(planner.chain))
+    for value, spec in zip(block.inputs, specs, strict=True):
+        planner.arrive(inside, value, spec)
+    planner.run(inside, block)
+    return inside
+
+
+def _barrier(planner: Planner, operation: Operation) -> Nested:
+    """A recomputed piece: nothing is shared with what is outside, since that it runs again is its purpose."""
+    (body,) = operation.blocks
+    keep = [planner.uses[i] == 1 for i in body.inputs]
+    specs = [_before(planner, v, k) for v, k in zip(operation.inputs, keep, strict=True)]
+    operands = _read(planner, operation.inputs, specs, Cause("operand", operation))
+    inside = _enter(planner, body, specs)
+    made = [planner.natural(v) for v in body.outputs]
+    returned = _read(planner, body.outputs, made, Cause("carry", operation))
+    return Nested(operation, operands, tuple(made), (Inside(tuple(specs), returned, tuple(inside.steps)),))
+
+
+def _branches(planner: Planner, operation: Operation) -> Nested:
+    """Branches: each is planned by itself, and returns what it makes in a spec that all can have."""
+    operands = _read(planner, operation.inputs, [whole(0)], Cause("operand", operation))
+    scopes = [_enter(planner, branch, []) for branch in operation.blocks]
+    results = [_returned(planner, vs) for vs in zip(*(branch.outputs for branch in operation.blocks), strict=True)]
+    blocks = []
+    for branch in operation.blocks:
+        for value, spec in zip(branch.outputs, results, strict=True):
+            home = planner.spec_of(value)
+            summed = home is not None and home.partial != spec.partial
+            planner.obtain(value, spec, Cause("sum" if summed else "branch", operation))
+        blocks.append(tuple(s if isinstance(v, int) else None for v, s in zip(branch.outputs, results, strict=True)))
+    insides = tuple(Inside((), returned, tuple(s.steps)) for s, returned in zip(scopes, blocks, strict=True))
+    return Nested(operation, operands, tuple(results), insides)
+
+
+def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
+    """The spec in which all branches return one result: the one for which least is sent, there and then behind it."""
+    made = [(v, home) for v in values if isinstance(v, int) and (home := planner.spec_of(v)) is not None]
+    if not made:
+        return planner.natural(values[0]).resolved()
+    homes = [home for _, home in made]
+    alike = len(homes) == len(values) and len({home.partial for home in homes}) == 1
+    partial = homes[0].partial if alike else ()
+    resolved = homes if alike else [resolution(home, planner.wants.get(v)) for v, home in made]
+    found = dict.fromkeys((_most_split(resolved, partial), *resolved))
+
+    want = next((planner.wants[v] for v, _ in made if v in planner.wants), None)
+
+    def sent(start: Spec, target: Spec) -> float:
+        return price(Chain(start, hops(start, target, planner.sizes)), planner.sizes)
+
+    def cost(spec: Spec) -> tuple[float, float, int]:
+        inside = sum(sent(home, spec) for home in homes)
+        return inside, sent(spec, want) if want is not None else 0.0, -split_count(spec, planner.sizes)
+
+    return min(found, key=cost)
+
+
+def _most_split(specs: list[Spec], partial: Axes) -> Spec:
+    """The spec that all can be cut to; an axis that some split otherwise than others is whole."""
+    used, splits = set(partial), []
+    for alternatives in zip(*(spec.splits for spec in specs), strict=True):
+        longest = max(alternatives, key=len)
+        fits = used.isdisjoint(longest) and all(longest[: len(split)] == split for split in alternatives)
+        splits.append(longest if fits else ())
+        used.update(splits[-1])
+    return Spec(tuple(splits), partial)
+
+
+def _loop(planner: Planner, operation: Operation) -> Nested:
+    """A loop: looks for the carry's fixpoint, then plans the body for good."""
+    body, count = operation.blocks[0], carried(operation)
+    starts = [_start(planner, v, inner) for v, inner in zip(operation.inputs[:count], body.inputs, strict=False)]
+    stacked = [_before(planner, v) for v in operation.inputs[count:]]
+    stacked = [Spec(((), *s.splits[1:])) for s in stacked]
+    zero = [planner.is_zero(v) and planner.uses[i] == 1 for v, i in zip(operation.inputs, body.inputs, strict=False)]
+    saved, hoped = _save(planner), planner.hoped
+    hoping = any(zero[:count])
+    while True:
+        inner = [*starts, *(Spec(s.splits[1:]) for s in stacked)]
+        tried = zip(body.inputs, starts, zero, strict=False)
+        planner.hoped = hoped.union(v for v, s, z in tried if hoping and z and not s.partial)
+        inside, made = _plan_body(planner, operation, inner)
+        planner.hoped = hoped
+        joined = [
+            _join(start, after, may) for start, after, may in zip(starts, made[:count], zero[:count], strict=True)
+        ]
+        if joined == starts and not hoping:
+            break
+        hoping = hoping and joined != starts
+        # A carry that did not stay as partial as it came in is not tried as a partial sum again.
+        zero = [z and (not s.partial or s.partial == j.partial) for z, s, j in zip(zero, starts, joined, strict=False)]
+        starts = [j if z else j.resolved() for z, j in zip(zero, joined, strict=False)]
+        _restore(planner, saved)
+    operands = _read(planner, operation.inputs, [*starts, *stacked], Cause("operand", operation))
+    returned = _read(planner, body.outputs, [*starts, *made[count:]], Cause("carry", operation))
+    blocks = (Inside(tuple(inner), returned, tuple(inside.steps)), *_test(planner, operation, starts))
+    results = (*starts, *(Spec(((), *s.splits), s.partial) for s in made[count:]))
+    return Nested(operation, operands, results, blocks, turns(operation) or 1)
+
+
+def _test(planner: Planner, operation: Operation, starts: list[Spec]) -> tuple[Inside, ...]:
+    """The test of a `while`, for carries in given specs."""
+    if operation.name != "while":
+        return ()
+    test = operation.blocks[1]
+    inside = _enter(planner, test, starts)
+    returned = _read(planner, test.outputs, [whole(0)], Cause("operand", operation))
+    return (Inside(tuple(starts), returned, tuple(inside.steps)),)
+
+
+def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tuple[Scope, list[Spec]]:
+    """Plans a loop's body for carries and slices in given specs; returns its scope and its outputs' specs."""
+    body, count = operation.blocks[0], carried(operation)
+    inside = _enter(planner, body, inner)
+    made = []
+    for position, value in enumerate(body.outputs):
+        spec = planner.natural(value)
+        if position >= count and spec.partial and isinstance(value, int):
+            # What is stacked stays partial until after the loop, unless it is wanted split: then it is reduced and
+            # scattered step by step, so that the whole stack is never held.
+            target = resolution(spec, planner.wants.get(value))
+            if split_count(target, planner.sizes) > split_count(spec, planner.sizes):
+                spec = planner.resolve(value, Cause("sum", operation))
+        made.append(spec)
+    return inside, made
+
+
+def _join(start: Spec, after: Spec, may_be_partial: bool) -> Spec:
+    """The spec that both sides of a carry can have: each axis as far as both split it."""
+    splits = []
+    for a, b in zip(start.splits, after.splits, strict=True):
+        shared = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+        splits.append(a[:shared])
+    return Spec(tuple(splits), after.partial if may_be_partial else ())
+
+
+def _save(planner: Planner):
+    """What must be put back before a body is planned again: homes, and what has been moved in the blocks around."""
+    scopes = [(s, len(s.steps), dict(s.available)) for s in planner.chain]
+    return dict(planner.home), scopes
+
+
+def _restore(planner: Planner, saved):
+    home, scopes = saved
+    planner.home = dict(home)
+    for scope, count, available in scopes:
+        del scope.steps[count:]
+        scope.available = dict(available)

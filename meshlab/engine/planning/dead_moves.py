@@ -1,0 +1,96 @@
+"""Pruning: moves that nothing reads are taken out of a plan.
+
+A value may be stored at a tag in one spec while all that read it want another, which is still at hand: then the first
+move is dead. XLA would drop it, so the plan must not count it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from ..code.operations import Input
+from ..specs.spec import Spec
+from .steps import Compute, Fill, Nested, Part, Step
+
+# The specs in which each value is read.
+Reads = dict[int, frozenset[Spec]]
+_NOWHERE: frozenset[Spec] = frozenset()
+
+
+def prune(
+    steps: Sequence[Step], outputs: Iterable[tuple[Input, Spec | None]], roots: Mapping[int, int]
+) -> tuple[Step, ...]:
+    """Returns the steps that something reads.
+
+    Args:
+        steps: of a whole plan.
+        outputs: the values that it returns, with their specs.
+        roots: for values that are the array of another, which one.
+    """
+    pruner, read = _Pruner(roots), Reads()
+    pruner.note(read, outputs)
+    return pruner.pruned(steps, read)
+
+
+class _Pruner:
+    """Prunes one plan; parts whose borders are read alike are pruned once."""
+
+    def __init__(self, roots: Mapping[int, int]):
+        self.roots = roots
+        self.known: dict[tuple, tuple[tuple[Step, ...], list[tuple[int, frozenset[Spec]]]]] = {}
+
+    def note(self, read: Reads, values: Iterable[tuple[Input, Spec | None]]):
+        """Notes that values are read in specs."""
+        for value, spec in values:
+            if isinstance(value, int) and spec is not None:
+                root = self.roots.get(value, value)
+                specs = read.get(root, _NOWHERE)
+                if spec not in specs:
+                    read[root] = specs | {spec}
+
+    def pruned(self, steps: Sequence[Step], read: Reads) -> tuple[Step, ...]:
+        """The steps that are read; what they read themselves is added to `read`."""
+        kept: list[Step] = []
+        for step in reversed(steps):
+            if isinstance(step, Compute):
+                self.note(read, zip(step.operation.inputs, step.operands, strict=True))
+            elif isinstance(step, Fill):
+                if step.spec not in read.get(step.operation.outputs[0], _NOWHERE):
+                    continue
+                self.note(read, ((v, Spec(())) for v in step.operation.inputs))
+            elif isinstance(step, Nested):
+                step = self.nested(step, read)  # noqa: PLW2901 - the step, its blocks pruned
+            elif isinstance(step, Part):
+                step = self.part(step, read)  # noqa: PLW2901 - the part, its steps pruned
+            else:
+                if step.hop.result not in read.get(step.value, _NOWHERE):
+                    continue
+                self.note(read, ((step.value, step.start),))
+            kept.append(step)
+        return tuple(reversed(kept))
+
+    def nested(self, step: Nested, read: Reads) -> Nested:
+        """A nested step: what its blocks return is read in them, what they read besides is read around them."""
+        blocks = []
+        for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
+            within = Reads()
+            self.note(within, zip(block.outputs, inside.outputs, strict=True))
+            blocks.append(dataclasses.replace(inside, steps=self.pruned(inside.steps, within)))
+            for value, specs in within.items():
+                read[value] = read.get(value, _NOWHERE) | specs
+        self.note(read, zip(step.operation.inputs, step.operands, strict=True))
+        return dataclasses.replace(step, blocks=tuple(blocks))
+
+    def part(self, part: Part, read: Reads) -> Part:
+        """A part, pruned in the numbers of the first copy."""
+        border, model = part.copy.border, part.copy.model.border
+        key = (id(part.steps), *map(read.get, border))
+        if key not in self.known:
+            within = {v: specs for v, specs in zip(model, key[1:], strict=True) if specs}
+            kept = self.pruned(part.steps, within)
+            more = [(i, within[v]) for i, v in enumerate(model) if v in within and within[v] is not key[1 + i]]
+            self.known[key] = kept, more
+        kept, more = self.known[key]
+        read.update([(border[i], specs) for i, specs in more])
+        return Part(part.copy, kept)

@@ -1,0 +1,392 @@
+"""Legality: what a layout may do, decided on dims alone, before anything is planned.
+
+1. Every dim, mesh axis and place that a layout names exists. A dim or place whose name ends in `?` may be missing, and
+   its rule is left out; in a place `?` stands for one character first.
+2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored.
+3. The product of the axes that split a dim divides its size.
+4. The dim of a scan is computed step by step: splitting it needs a pipeline schedule.
+
+All problems of a layout are found and raised at once. The same tests answer for every dim and mesh axis whether the dim
+may go there, fast enough to colour the zones of a drag before it begins.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..code.operations import Operation
+from ..code.source import Source
+from ..errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
+from ..specs.layout import Layout, LayoutLike
+from ..specs.mesh import Mesh
+from ..specs.spec import Axes, Spec
+from .operation_specs import fitting
+
+if TYPE_CHECKING:
+    from ..programs.data import Program
+
+
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """Why something is not legal.
+
+    Attributes:
+        code: "unknown_dim", "unknown_axis", "unknown_place", "unused_dim", "repeated_axis", "not_divisible",
+            "another_size", "conflict" or "pipeline".
+        text: the reason.
+        fix: what would be legal.
+        source: the user's line that it is about, if there is one.
+    """
+
+    code: str
+    text: str
+    fix: str
+    source: Source | None = None
+
+    def __str__(self):
+        return f"{self.text} {self.fix}".strip()
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """A legal layout for one program and mesh; mesh axes of size 1 are left out.
+
+    Attributes:
+        plain: mesh axes by dim.
+        stored: for each place with rules of its own, the axes by dim that replace the plain ones.
+        padded: for sizes that the axes do not divide, what they are padded to; empty unless padding was asked for.
+    """
+
+    plain: Mapping[str, Axes]
+    stored: Mapping[str, Mapping[str, Axes]]
+    padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
+
+    def spec(self, names: tuple[str | None, ...], place: str | None = None) -> Spec:
+        """How a value with these dim names is computed or, at a place, stored."""
+        own = self.stored.get(place, {}) if place else {}
+        key = (names, id(own) if own else 0)
+        known = self._specs.get(key)
+        if known is None:
+            known = self._specs[key] = Spec(tuple(own.get(n, self.plain.get(n, ())) if n else () for n in names))
+        return known
+
+    @functools.cached_property
+    def _specs(self) -> dict[tuple, Spec]:
+        return {}
+
+
+def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Rules:
+    """Checks a layout against a program and a mesh.
+
+    Args:
+        program: the program.
+        mesh: the mesh.
+        layout: the layout.
+        pad: whether a dim that its axes do not divide is padded, not refused; None where whoever asks cannot have it
+            padded, and is not told to.
+
+    Returns:
+        Its `Rules`.
+
+    Raises:
+        LayoutError: it is not legal; all problems are listed.
+        MeshlabError: `mesh` is no mesh.
+    """
+    layout = _asked("plan", mesh, layout)
+    problems = _said_problems(program, layout)
+    plain = _known_rules(program, mesh, layout.rules, "", problems)
+    matched = _matched_places(program, mesh, layout, problems)
+    problems += _size_problems(program, mesh, plain, "", pad)
+    problems += _conflicts(program, plain)
+    problems += _scanned(program, plain)
+    for place, own, _ in _different_stored(program, matched):
+        problems += _size_problems(program, mesh, own, f"At `{place}`: ", pad)
+        problems += _stored_problems(program, plain, place, own)
+    carried = _with_carries(program, matched)
+    for place, own, _ in _different_stored(program, {p: r for p, r in carried.items() if p not in matched}):
+        problems += _carried_problems(program, plain, place, own)
+    matched = carried
+    _refuse(mesh, layout, problems)
+
+    def real(rules: Mapping[str, Axes]) -> dict[str, Axes]:
+        split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
+        majors = program.majors.items()
+        return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
+
+    padded = _padding(program, mesh, (plain, *matched.values())) if pad else {}
+    stored = {key: real(own) for key, own in {id(own): own for own in matched.values()}.items()}
+    return Rules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
+
+
+def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
+    """Returns the layout, if it is one and the mesh is one."""
+    if not isinstance(mesh, Mesh):
+        turned = " The mesh comes first." if isinstance(layout, Mesh) else ""
+        raise MeshlabError(
+            f"{what}() was given {shown(mesh)} for its mesh; write program.{what}(ml.mesh(data=2), layout).{turned}"
+        )
+    return Layout.of(layout)
+
+
+def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
+    """Refuses a layout that has problems."""
+    unique = tuple(dict.fromkeys(problems))
+    if unique:
+        count = f"{len(unique):,} problems" if len(unique) > 1 else "one problem"
+        raise LayoutError(
+            f"The layout {shown(str(layout))} on the mesh {mesh} has {count}:\n{numbered(unique)}", unique
+        )
+
+
+def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
+    """What each size is padded to that some rule splits unevenly: a multiple of all numbers of parts that it has."""
+    counts: dict[int, set[int]] = {}
+    for own in rules:
+        for dim, axes in own.items():
+            counts.setdefault(program.dims[dim], set()).add(math.prod(mesh.axes[a] for a in axes))
+    uneven = {size: math.lcm(*found) for size, found in counts.items() if any(size % n for n in found)}
+    return {size: -(-size // least) * least for size, least in uneven.items()}
+
+
+def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict[str, Refusal | None]]:
+    """For every dim and mesh axis: what would be refused if the dim were moved there, or None.
+
+    Raises:
+        LayoutError: the layout itself names what is not there.
+        MeshlabError: `mesh` is no mesh.
+    """
+    layout = _asked("refusals", mesh, layout)
+    problems = _said_problems(program, layout)
+    plain = _known_rules(program, mesh, layout.rules, "", problems)
+    stored = _different_stored(program, _with_carries(program, _matched_places(program, mesh, layout, problems)))
+    _refuse(mesh, layout, problems)
+    table: dict[str, dict[str, Refusal | None]] = {}
+    for dim in program.dims:
+        table[dim] = {}
+        # Where a place has a rule of its own for the dim, the plain one does not count.
+        places = [(place, own) for place, own, names in stored if dim in names and dim not in own]
+        for axis in mesh.axes:
+            moved = plain | {dim: (axis,)}
+            found = [
+                *_size_problems(program, mesh, {dim: (axis,)}, ""),
+                *_scanned(program, {dim: (axis,)}),
+                *_conflicts(program, moved, about=dim),
+                *(p for place, own in places for p in _stored_problems(program, moved, place, own)),
+            ]
+            table[dim][axis] = found[0] if found else None
+    return table
+
+
+def _said_problems(program: Program, layout: Layout) -> list[Refusal]:
+    """What is wrong with dims that are named and get no axes, and with sizes that are named."""
+    unknown = (dim for dim in layout.whole if not dim.endswith("?") and dim not in program.dims)
+    problems = [_unknown_dim(program, dim, "") for dim in unknown]
+    for place, dim, size in layout.sizes:
+        found = program.dims.get(dim, size)
+        if found != size:
+            where = f"At `{place}`: " if place else ""
+            text = f"{where}`{dim}` has size {found:,} in this program, and was given as a dim of size {size:,}."
+            problems.append(Refusal("another_size", text, f'Name it "{dim}", or trace the program at that size.'))
+    return problems
+
+
+def _known_rules(
+    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, problems: list[Refusal]
+) -> dict[str, Axes]:
+    """The rules whose names exist; the others are problems, or left out where they are optional."""
+    known: dict[str, Axes] = {}
+    for written, axes in rules.items():
+        dim, optional = written.removesuffix("?"), written.endswith("?")
+        missing = [a for a in axes if a not in mesh.axes]
+        if missing and dim in mesh.axes and dim not in program.dims and all(a in program.dims for a in axes):
+            text = f"{where}`{dim}:{'+'.join(axes)}` has the mesh axis in front."
+            problems.append(Refusal("unknown_dim", text, f"Write `{axes[0]}:{dim}`: the dim first."))
+            continue
+        if dim not in program.dims and not optional:
+            problems.append(_unknown_dim(program, dim, where))
+        if dim in program.dims or not optional:  # the `?` of a dim that is there excuses no mesh axis
+            for axis in missing:
+                fix = closest(axis, mesh.axes).strip() or f"Its axes are {listed(mesh.axes)}."
+                problems.append(Refusal("unknown_axis", f"{where}`{dim}:{axis}`: the mesh has no axis `{axis}`.", fix))
+        if len(set(axes)) < len(axes):
+            text = f"{where}`{dim}:{'+'.join(axes)}` names one axis twice."
+            problems.append(Refusal("repeated_axis", text, "Name each axis once."))
+        elif dim in program.dims and not missing:
+            known[dim] = axes
+    return known
+
+
+def _unknown_dim(program: Program, dim: str, where: str) -> Refusal:
+    if dim in program.made_up:
+        text = f"{where}`{dim}` is a name that meshlab made up, which layouts cannot address."
+        new = re.sub(r"\W", "", dim) or "kv"
+        new = f"{new}_2" if new in program.dims or not new.isidentifier() else new
+        return Refusal("unknown_dim", text, f'Give it one of yours: program.rename({{"{dim}": "{new}"}}).')
+    if dim in program.places:
+        fix = f'It is a place, whose rules are a dict: {{"{dim}": {{"embed": "data"}}}}, say.'
+    else:
+        near = closest(dim, (*program.dims, *{place.split("/")[0] + "/*" for place in program.places if "/" in place}))
+        fix = near.strip() or f"Its dims are {listed(program.dims)}."
+    return Refusal("unknown_dim", f"{where}`{dim}` is no dim of this program.", fix)
+
+
+def _matched_places(
+    program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]
+) -> dict[str, dict[str, Axes]]:
+    """The rules of each place that some glob matches; of several globs the last one counts."""
+    matched: dict[str, dict[str, Axes]] = {}
+    for written, rules in layout.places.items():
+        # `?` stands for one character, as everywhere in globs; only what matches nothing so may be meant as optional.
+        glob, optional = written, written.endswith("?")
+        if optional and not program.matching(glob):
+            glob = written.removesuffix("?")
+        found = program.matching(glob)
+        known = _known_rules(program, mesh, rules, f"At `{glob}`: ", problems)
+        if not found and not optional:
+            empty = [p for p in program.parameters if not program.matching(f"{p}/*") and p not in program.places]
+            globs = [f"{p}/*" for p in program.parameters if p not in program.places and p not in empty]
+            near = globs if "*" in glob else program.places
+            fix = closest(glob, near).strip() or f"Its places are {some(program.places, 12)}."
+            fix = f"Argument `{owner}` holds no arrays." if (owner := glob.split("/")[0]) in empty else fix
+            problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
+        held = frozenset[str]().union(*{program.place_dims[p] for p in found})
+        for dim in known:
+            if found and dim not in held:
+                text = f"At `{glob}`: no value there has the dim `{dim}`."
+                problems.append(Refusal("unused_dim", text, f"They have {listed(sorted(held))}."))
+        for place in found:
+            matched[place] = known
+    return matched
+
+
+def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict[str, dict[str, Axes]]:
+    """An output that is the next call's argument has that argument's rules, unless it has its own."""
+    carried = {}
+    for carry in program.carries:
+        for place in program.outputs:
+            if place == carry.place or place.startswith(carry.place + "/"):
+                source = carry.parameter + place[len(carry.place) :]
+                if source in matched:
+                    carried[place] = matched[source]
+    return carried | matched
+
+
+def _different_stored(
+    program: Program, matched: Mapping[str, Mapping[str, Axes]]
+) -> list[tuple[str, Mapping[str, Axes], frozenset[str]]]:
+    """Of the places with rules of their own, one for each different set of rules and dims, with those dims."""
+    found = {}
+    for place, own in matched.items():
+        names = program.place_dims[place]
+        found.setdefault((id(own), names), (place, own, names))
+    return list(found.values())
+
+
+def _size_problems(
+    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, pad: bool | None = None
+) -> list[Refusal]:
+    """The dims whose axes do not divide them; those that padding mends are none where they are padded."""
+    problems = []
+    for dim, axes in rules.items():
+        size, count = program.dims[dim], math.prod(mesh.axes[a] for a in axes)
+        if size == 0 and count > 1:
+            text = f"{where}`{dim}` has size 0: there is nothing to split."
+            problems.append(Refusal("not_divisible", text, "Leave it whole."))
+        elif size % count and not pad:
+            instead = "" if pad is None else "; or plan with pad=True"
+            problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, instead))
+    return problems
+
+
+def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Refusal:
+    """The refusal of a dim whose size its axes do not divide, with the sizes that they would."""
+    count = math.prod(mesh.axes[a] for a in axes)
+    down, up = size // count * count, -(-size // count) * count
+    fitting = f"{down} or {up}" if down else str(up)
+    text = f"{dim} has size {size}, which {count} ({'+'.join(f'`{a}`' for a in axes)}) does not divide."
+    return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{instead}.")
+
+
+def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
+    return [
+        Refusal(
+            "pipeline",
+            f"`{dim}` is the dim of a scan, whose steps run one after another: splitting it needs a pipeline schedule.",
+            _stored_instead(program, dim, axes[0]),
+            scan.source,
+        )
+        for dim, axes in rules.items()
+        if axes and (scan := program.scanned.get(dim))
+    ]
+
+
+def _stored_instead(program: Program, dim: str, axis: str) -> str:
+    """What to write for a dim that may only be stored split: where it is stored first, and its like."""
+    places = [place for place in program.places if dim in program.place_dims[place]]
+    if not places:
+        return ""
+    alike = [place for place in places if place.split("/")[0] == places[0].split("/")[0]]
+    glob = os.path.commonpath(alike) + "/*" if len(alike) > 1 else places[0]
+    return f'To store it split, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
+
+
+def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = None) -> list[Refusal]:
+    """Pairs of dims that share an axis and meet in one operation or value."""
+    problems = []
+    names = list(rules)
+    for i, a in enumerate(names):
+        for b in names[i + 1 :]:
+            if about is not None and about not in (a, b):
+                continue
+            shared = [x for x in rules[a] if x in rules[b]]
+            meeting = program.meetings.get(frozenset((a, b))) if shared else None
+            if meeting is not None:
+                problems.append(_conflict(a, b, shared[0], meeting))
+    return problems
+
+
+def _conflict(a: str, b: str, axis: str, meeting: Operation | str) -> Refusal:
+    if isinstance(meeting, str):
+        where, source = f"`{meeting}`", None
+    else:
+        source = meeting.source
+        where = f"`{meeting.name}` at {source}" if source else f"`{meeting.name}`"
+    text = f"`{a}` and `{b}` cannot both be on `{axis}`: they meet in {where}."
+    return Refusal("conflict", text, "Put one of them on another axis, or leave it whole.", source)
+
+
+def _stored_problems(program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]) -> list[Refusal]:
+    problems = []
+    rules = dict(plain) | dict(own)
+    values = [op.outputs[0] for op in program.tags.get(place, ())] or [program.places_values.get(place)]
+    for value in values:
+        names = [n for n in (program.dims_of(value) if value is not None else ()) if n in rules]
+        for i, a in enumerate(names):
+            for b in names[i + 1 :]:
+                shared = [x for x in rules[a] if x in rules[b]]
+                if shared and (a in own or b in own):
+                    text = f"At `{place}`: `{a}` and `{b}` are both on `{shared[0]}`."
+                    problems.append(Refusal("conflict", text, "An axis splits one dim of a value."))
+    return problems
+
+
+def _carried_problems(
+    program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]
+) -> list[Refusal]:
+    """What is wrong with an output under the rules of the argument that it is the next value of."""
+    carry = next(c for c in program.carries if place == c.place or place.startswith(c.place + "/"))
+    source = carry.parameter + place[len(carry.place) :]
+    return [
+        dataclasses.replace(
+            problem,
+            text=f"{problem.text} It is the next `{source}`, and has its rules.",
+            fix=f"Give `{place}` rules of its own, or trace with a `carry` that leaves `{carry.parameter}` out.",
+        )
+        for problem in _stored_problems(program, plain, place, own)
+    ]

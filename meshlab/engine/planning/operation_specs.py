@@ -1,0 +1,128 @@
+"""The outcome of one operation: in which specs it reads its operands, and what it makes.
+
+Three rules, and nothing else decides it:
+
+1. It is computed under the plain rules on its dims; factors that cannot be split are whole.
+2. A split that an operand has and the plain rules do not ask for survives elementwise and reducing operations, while
+   its mesh axis splits nothing else there; contractions, gathers and scatters drop it (the operand is gathered first).
+   Of operands that differ in size the largest have a say: a bias stored split is gathered, not what it is added to.
+   Where the result is wanted split all have.
+3. A summed factor that is split leaves a partial sum; a partial operand that may go through (`settle` in the planner
+   decides) makes the result partial.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ..rules import Factors
+from ..specs.spec import Axes, Spec
+
+
+class Outcome(NamedTuple):
+    """What becomes of one operation.
+
+    Attributes:
+        operands: the spec in which each input is read.
+        results: the specs of the results.
+        exchanged: whether the operation's local form is needed.
+    """
+
+    operands: tuple[Spec, ...]
+    results: tuple[Spec, ...]
+    exchanged: bool
+
+
+def outcome_of(
+    factors: Factors,
+    asked: dict[int, Axes],
+    operands: Sequence[Spec | None],
+    zeros: Sequence[bool],
+    *,
+    sizes: Mapping[str, int],
+    held: frozenset[int] = frozenset(),
+    small: frozenset[int] = frozenset(),
+) -> Outcome:
+    """Works out one operation.
+
+    Args:
+        factors: how its axes belong together.
+        asked: what the plain rules ask of each factor.
+        operands: the specs that the operands have; None for a value that can be made in any spec.
+        zeros: which operands are zero everywhere; those may be read as partial for free.
+        sizes: the mesh axes' sizes.
+        held: factors in which no split survives: those of a rename whose two sides differ, and padded ones that an
+            operation does more with than map or sum.
+        small: the operands whose splits do not survive, because another one is larger.
+
+    Returns:
+        The `Outcome`.
+    """
+    partial = {a for spec in operands if spec is not None for a in spec.partial}
+    splits = _once_each(factors, {f: axes for f, axes in asked.items() if axes and f not in factors.whole})
+    heard = [None if position in small else spec for position, spec in enumerate(operands)]
+    _survivors(factors, heard, splits, partial, held)
+    for factor, limit in factors.limits.items():
+        if factor in splits:
+            splits[factor] = fitting(splits[factor], limit, sizes)
+    summed = {a for f in factors.summed for a in splits.get(f, ())}
+    after = tuple(sorted(partial | summed))
+
+    def spec(axes: tuple[int, ...], over: Axes) -> Spec:
+        return Spec(tuple(splits.get(f, ()) if f >= 0 else () for f in axes), over)
+
+    read = tuple(
+        spec(axes, after if zero else have.partial if have is not None else ())
+        for axes, have, zero in zip(factors.operands, operands, zeros, strict=True)
+    )
+    exchanged = any(splits.get(f) for f in factors.exchanged)
+    return Outcome(read, tuple(spec(axes, after) for axes in factors.results), exchanged)
+
+
+def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:
+    """The first of some mesh axes, as long as the number of parts divides `limit`."""
+    count = 1
+    for position, axis in enumerate(axes):
+        count *= sizes[axis]
+        if limit % count:
+            return axes[:position]
+    return axes
+
+
+def _once_each(factors: Factors, splits: Mapping[int, Axes]) -> dict[int, Axes]:
+    """What is asked, each mesh axis for one factor only: where one name is asked for twice, for that of the result.
+
+    `x[order]` of two values of one dim asks so: what is looked up along, and what it is looked up for.
+    """
+    made = {f for axes in factors.results for f in axes}
+    used: set[str] = set()
+    found: dict[int, Axes] = {}
+    for factor in sorted(splits, key=lambda f: f not in made):
+        found[factor] = tuple(itertools.takewhile(lambda a: a not in used, splits[factor]))
+        used.update(found[factor])
+    return found
+
+
+def _survivors(
+    factors: Factors,
+    operands: Sequence[Spec | None],
+    splits: dict[int, Axes],
+    partial: set[str],
+    held: frozenset[int],
+):
+    """Adds the splits that operands bring along."""
+    used = {a for axes in splits.values() for a in axes} | partial
+    for have, axes in zip(operands, factors.operands, strict=True):
+        if have is None:
+            continue
+        for factor, split in zip(axes, have.splits, strict=True):
+            plain = splits.get(factor, ())
+            dropped = factor < 0 or factor in factors.whole or factor in held or not factors.survives(factor)
+            if dropped or len(split) <= len(plain):
+                continue
+            more = set(split).difference(plain)
+            if set(plain) <= set(split) and not used.intersection(more):
+                splits[factor] = split
+                used.update(more)

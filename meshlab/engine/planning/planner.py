@@ -1,0 +1,377 @@
+"""The planner: from a program and legal rules to the steps that each device runs.
+
+It walks the operations in order and keeps, for every value, its **home** spec (the one that it was made in, or was
+resolved to) and all specs in which it is on the devices by now. An operation's outcome is looked up or worked out
+(`outcome`), what it needs is moved there (`relayout`), and what it makes has a home.
+
+A relayout is emitted in the block where the value was made, not where it is needed: so what does not change inside a
+loop is moved once, in front of it, as XLA would do anyway. A value that was moved once stays available.
+
+A partial sum with a single use may stay partial through linear operations; before anything else, and before several
+uses, it is resolved, once, to its wanted spec.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ..code.operations import Block, Input, Operation
+from ..programs.outline import Copy, Outline
+from ..rules import LOCAL_FORMS
+from ..specs.reshard import Chain, hops, price, resolution
+from ..specs.spec import Axes, Grid, Spec, whole
+from . import blocks, copies
+from .dead_moves import prune
+from .legality import Rules
+from .operation_specs import Outcome, outcome_of
+from .scope import Scope
+from .steps import Cause, Compute, Fill, Move, Step
+from .wanted_specs import wanted_specs
+
+if TYPE_CHECKING:
+    from ..programs.data import Program
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """What becomes of a program.
+
+    Attributes:
+        steps: what each device runs, copies as parts.
+        outside: the homes of values, of copies those of their borders.
+        inside: for each copy the homes inside, in the numbers of the first copy.
+    """
+
+    steps: tuple[Step, ...]
+    outside: Mapping[int, Spec]
+    inside: Mapping[Copy, Mapping[int, Spec]]
+
+    def homes(self) -> dict[int, Spec]:
+        """Returns every value's home."""
+        inside = {copy.values[v]: spec for copy, homes in self.inside.items() for v, spec in homes.items()}
+        return inside | dict(self.outside)
+
+
+def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) -> Planned:
+    """Returns the steps of a program under legal rules, and every value's home spec.
+
+    Args:
+        program: the program.
+        rules: made by `legality.resolve`.
+        sizes: the mesh axes' sizes.
+        outline: the program's, or an empty one, to plan every operation for itself; the plan is the same.
+    """
+    planner = Planner(program, rules, sizes, outline)
+    block = program.code.block
+    scope = Scope()
+    placed = {a.value: a.place for a in program.arguments}
+    for value in block.inputs:
+        spec = rules.spec(program.names[value], placed[value]) if value in placed else whole(len(program.names[value]))
+        planner.arrive(scope, value, spec)
+    planner.run(scope, block)
+    outputs: list[tuple[Input, Spec | None]] = []
+    for value, place in zip(block.outputs, program.outputs, strict=True):
+        stored = rules.spec(program.names[value], place) if isinstance(value, int) else whole(0)
+        planner.obtain(value, stored, Cause("stored", place=place))
+        outputs.append((value, stored))
+    return Planned(prune(scope.steps, outputs, program.roots), planner.home, planner.inside)
+
+
+class Planner:
+    """The state of one planning: homes, scopes and wants. Used once."""
+
+    def __init__(self, program: Program, rules: Rules, sizes: Grid, outline: Outline):
+        self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
+        self.names, self.shapes = program.names, program.code.shapes
+        self.uses, self.factors, self.memo = program.uses, program.factors, program.memo
+        self.zeros = program.uniform[1]
+        self.roots, self.free = program.roots, program.free
+        self.wanted = wanted_specs(program, rules, sizes, outline)
+        self.wants = self.wanted.specs
+        self.home: dict[int, Spec] = {}
+        self.scope_of: dict[int, Scope] = {}
+        self.fills: dict[int, Operation] = {}
+        # Carries of loops that are tried as zeros, to see whether partial sums gather in them.
+        self.hoped: frozenset[int] = frozenset()
+        self.chain: list[Scope] = []
+        # What became of copies: by the state of their border, and the homes inside each.
+        self.transcripts: dict[tuple, copies.Transcript] = {}
+        self.inside: dict[Copy, dict[int, Spec]] = {}
+
+    # Blocks
+
+    def run(self, scope: Scope, block: Block):
+        """Plans the operations of a block into a scope."""
+        self.chain.append(scope)
+        for item in self.outline.get(block, block.operations):
+            if isinstance(item, Copy):
+                copies.plan_copy(self, item)
+            else:
+                self.plan(scope, item)
+        self.chain.pop()
+
+    def plan(self, scope: Scope, operation: Operation):
+        """Plans one operation."""
+        if operation.blocks:
+            blocks.plan_nested(self, scope, operation)
+        else:
+            self.operation(scope, operation)
+
+    def arrive(self, scope: Scope, value: int, spec: Spec):
+        """Takes note of a value that was made in a spec; resolves a partial sum that has several uses."""
+        self.home[value] = spec
+        if value not in self.roots:
+            self.scope_of[value] = scope
+            scope.available[value] = (spec,)
+        if spec.partial and self.uses[value] != 1:
+            self.resolve(value)
+
+    # Values
+
+    def spec_of(self, value: Input) -> Spec | None:
+        """The home of an input; None for literals and for values that can be made in any spec."""
+        return self.home.get(value) if isinstance(value, int) else None
+
+    def natural(self, value: Input) -> Spec:
+        """The home of an input or, where it has none, what it repeats or the plain rules ask for."""
+        if not isinstance(value, int):
+            return whole(0)
+        return self.home.get(value) or self.repeating(value) or self.rules.spec(self.names[value])
+
+    def repeating(self, value: Input) -> Spec | None:
+        """The spec of a value that repeats another one, if it is made where that lies; None for all others."""
+        if not isinstance(value, int) or value not in self.program.repeated or value not in self.fills:
+            return None
+        return self.outcome(self.fills[value]).results[0]
+
+    def is_zero(self, value: Input) -> bool:
+        """Whether an input is known to be zero everywhere: then it is a partial sum of itself."""
+        return value in self.zeros or value in self.hoped if isinstance(value, int) else value.is_zero
+
+    def resolve(self, value: int, cause: Cause | None = None) -> Spec:
+        """Resolves a partial sum to its wanted spec, for good."""
+        target = resolution(self.home[value], self.wants.get(value))
+        self.obtain(value, target, cause or Cause("sum"))
+        self.home[value] = target
+        return target
+
+    def obtain(self, value: Input, target: Spec, cause: Cause):
+        """Makes a value available in a spec: with nothing, by a fill, or by moves from the cheapest spec at hand."""
+        if not isinstance(value, int):
+            return
+        if value in self.hoped:
+            return
+        root = self.roots.get(value, value)
+        scope = self.scope_of[root]
+        available = scope.available.get(root, ())
+        if target in available:
+            return
+        fill = self.fills.get(root)
+        if fill is not None:
+            self.make(scope, fill, target, cause)
+            return
+        chain = min(
+            (
+                Chain(spec, hops(spec, target, self.sizes))
+                for spec in available
+                if set(target.partial) <= set(spec.partial)
+            ),
+            key=lambda found: price(found, self.sizes),
+        )
+        spec = chain.start
+        for hop in chain.hops:
+            if hop.result not in available:
+                scope.steps.append(Move(root, spec, hop, cause, value, chain))
+                available = (*available, hop.result)
+            spec = hop.result
+        scope.available[root] = available
+
+    # Operations
+
+    def operation(self, scope: Scope, operation: Operation):
+        """Plans one operation that is no block."""
+        name = operation.name
+        if operation.outputs[0] in self.free:
+            self.fill(scope, operation)
+        elif name == "tag" and operation.params["tag"] in self.rules.stored:
+            stored = self.rules.spec(self.names[operation.outputs[0]], operation.params["tag"])
+            cause = Cause("stored", operation, operation.params["tag"])
+            self.obtain(operation.inputs[0], stored, cause)
+            self.arrive(scope, operation.outputs[0], stored)
+        elif name == "rename":
+            self.rename(scope, operation)
+        else:
+            self.settle(operation)
+            self.emit(scope, self.outcome(operation), Cause("operand", operation))
+
+    def fill(self, scope: Scope, operation: Operation):
+        """A value that costs nothing to make: it has no home, and every use has it made as it needs it."""
+        for value in operation.reads:
+            if value not in self.fills:
+                if self.home[value].partial:
+                    self.resolve(value)
+                self.obtain(value, self.home[value], Cause("operand", operation))
+        value = operation.outputs[0]
+        self.fills[value] = operation
+        self.scope_of[value] = scope
+
+    def make(self, scope: Scope, operation: Operation, target: Spec, cause: Cause):
+        """Makes a value that costs nothing in a spec, and what it is made of as that asks for."""
+        factors, value = self.factors[operation], operation.outputs[0]
+        if all(v not in self.fills for v in operation.reads) and value not in self.program.repeated:
+            scope.steps.append(Fill(operation, target))
+        else:
+            split_of = dict(zip(factors.results[0], target.splits, strict=True))
+            outcome = Outcome(
+                tuple(Spec(tuple(split_of.get(f, ()) for f in axes)) for axes in factors.operands), (target,), False
+            )
+            for operand, spec in zip(operation.inputs, outcome.operands, strict=True):
+                self.obtain(operand, spec, cause)
+            scope.steps.append(self.computed(operation, outcome))
+        scope.available[value] = (*scope.available.get(value, ()), target)
+
+    def emit(self, scope: Scope, step: Compute, cause: Cause):
+        """Moves the operands to where they are needed, and computes."""
+        operation, home = step.operation, self.home
+        for value, spec in zip(operation.inputs, step.operands, strict=True):
+            if spec is not None and isinstance(value, int) and home.get(value) != spec:
+                self.obtain(value, spec, cause)
+        if operation.outputs[0] not in self.roots:
+            scope.steps.append(step)
+        for value, spec in zip(operation.outputs, step.results, strict=True):
+            self.arrive(scope, value, spec)
+
+    def asked(self, operation: Operation) -> dict[int, Axes]:
+        """What the plain rules ask of each factor."""
+        plain = self.rules.plain
+        held = self.held(operation)
+        return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in held}
+
+    def held(self, operation: Operation) -> frozenset[int]:
+        """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
+        padded, factors = self.sizes.padded, self.factors[operation]
+        form = LOCAL_FORMS.get(operation.name)
+        single = self.single(operation) if form is not None and form.gathers else frozenset()
+        if not padded:
+            return single
+        values = (*operation.inputs, *operation.outputs)
+        return single.union(
+            factor
+            for value, axes in zip(values, (*factors.operands, *factors.results), strict=True)
+            if isinstance(value, int)
+            for factor, size in zip(axes, self.shapes[value], strict=True)
+            if size in padded
+            and (factor in factors.limits or (factor in factors.exchanged and not (form and form.padded)))
+        )
+
+    def single(self, operation: Operation) -> frozenset[int]:
+        """The exchanged factors whose parts would be one element, in which a gather of slices is one of the operand."""
+        factors, plain, found = self.factors[operation], self.rules.plain, set()
+        dims = dict(self.program.factor_dims[operation])
+        for value, axes in zip(operation.inputs, factors.operands, strict=True):
+            home = self.spec_of(value)
+            for axis, factor in enumerate(axes):
+                if factor in factors.exchanged and isinstance(value, int):
+                    splits = (plain.get(dims.get(factor, ""), ()), home.splits[axis] if home else ())
+                    counts = [math.prod(self.sizes[a] for a in axes) for axes in splits]
+                    found.update({factor} if max(counts) == self.shapes[value][axis] else ())
+        return frozenset(found)
+
+    def outcome(self, operation: Operation) -> Compute:
+        """What becomes of an operation in the specs that its operands now have; looked up if it was met before."""
+        asked = self.asked(operation)
+        operands = tuple([self.spec_of(v) for v in operation.inputs])
+        # What repeats a small value has no say beside a large one: better to move the small one. But where the result
+        # is wanted split, each split that it has anyway is welcome.
+        want = self.wants.get(operation.outputs[0])
+        welcome = want is not None and any(want.splits)
+        if welcome or not any(operands):
+            operands = tuple([self.spec_of(v) or self.repeating(v) for v in operation.inputs])
+        key = (
+            operation,
+            operands,
+            welcome,
+            tuple(asked.items()),
+            self.hoped.intersection(operation.reads),
+            self.sizes.key,
+        )
+        found = self.memo.get(key)
+        if found is None:
+            zeros, held = [self.is_zero(v) for v in operation.inputs], self.held(operation)
+            factors = self.factors[operation]
+            small = frozenset() if welcome else self.small(operation, operands)
+            outcome = outcome_of(factors, asked, operands, zeros, sizes=self.sizes, held=held, small=small)
+            found = self.computed(operation, outcome)
+            self.memo[key] = found
+        return found
+
+    def small(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
+        """The operands that are smaller than the largest of those that lie somewhere."""
+        elements = [math.prod(self.program.code.shape_of(v)) for v in operation.inputs]
+        largest = max((n for n, spec in zip(elements, operands, strict=True) if spec is not None), default=0)
+        return frozenset(position for position, n in enumerate(elements) if n < largest)
+
+    def computed(self, operation: Operation, outcome: Outcome) -> Compute:
+        """The step of an operation with a known outcome."""
+        read = tuple(s if isinstance(v, int) else None for v, s in zip(operation.inputs, outcome.operands, strict=True))
+        return Compute(operation, read, outcome.results, outcome.exchanged, self.factors[operation].known)
+
+    def settle(self, operation: Operation):
+        """Resolves the partial operands that the operation cannot let through."""
+        home = self.home
+        partial = [i for i, v in enumerate(operation.inputs) if isinstance(v, int) and v in home and home[v].partial]
+        if not partial:
+            return
+        keep = self.common(operation, partial)
+        for i in partial:
+            value = operation.inputs[i]
+            assert isinstance(value, int)
+            # The same value may stand in two places, and be resolved already.
+            if not set(self.home[value].partial) <= set(keep):
+                self.reduce_to(value, keep, Cause("sum", operation))
+
+    def common(self, operation: Operation, partial: list[int]) -> Axes:
+        """The axes over which an operation's operands may stay partial."""
+        others = self.factors[operation].with_others(partial)
+        if others is None or not all(self.is_zero(operation.inputs[i]) for i in others):
+            return ()
+        specs = [self.spec_of(v) for v in operation.inputs]
+        over = set.intersection(*(set(s.partial) for i in partial if (s := specs[i]) is not None))
+        asked = {a for axes in self.asked(operation).values() for a in axes}
+        return () if over & asked else tuple(sorted(over))
+
+    def reduce_to(self, value: int, keep: Axes, cause: Cause):
+        """Resolves a partial sum but for the axes to keep."""
+        if not keep:
+            self.resolve(value, cause)
+            return
+        spec = self.home[value]
+        target = Spec(spec.splits, tuple(a for a in spec.partial if a in keep))
+        self.obtain(value, target, cause)
+        self.home[value] = target
+
+    def rename(self, scope: Scope, operation: Operation):
+        """A rename: the operand is moved to where the new names lie; it is let through if nothing has to move."""
+        before, after = operation.params["before"], operation.params["after"]
+        moved = frozenset(i + len(before) for i in range(len(before)) if before[i] != after[i])
+        value = operation.inputs[0]
+        assert isinstance(value, int)
+        outcome = self.renamed(operation, value, moved)
+        spec = self.home.get(value)
+        if spec is not None and spec.partial:
+            needed = outcome.operands[0]
+            taken = not set(needed.axes).isdisjoint(spec.partial)
+            if taken or any(hop.kind != "slice" for hop in hops(spec, needed, self.sizes)):
+                self.resolve(value, Cause("sum", operation))
+                outcome = self.renamed(operation, value, moved)
+        self.emit(scope, self.computed(operation, outcome), Cause("operand", operation))
+
+    def renamed(self, operation: Operation, value: int, moved: frozenset[int]) -> Outcome:
+        """The outcome of a rename, its operand's factors taken for the result's: new names, new splits."""
+        factors = self.factors[operation]
+        asked = self.asked(operation)
+        same = type(factors)((factors.results[0],), factors.results)
+        return outcome_of(same, asked, (self.home.get(value),), (value in self.zeros,), sizes=self.sizes, held=moved)

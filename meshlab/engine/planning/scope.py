@@ -1,0 +1,19 @@
+"""Scopes: what a plan has made so far in one block."""
+
+from __future__ import annotations
+
+from ..specs.spec import Spec
+from .steps import Step
+
+
+class Scope:
+    """The steps of one block, and the specs in which its values are available.
+
+    Attributes:
+        depth: in how many blocks it lies.
+    """
+
+    def __init__(self, depth: int = 0):
+        self.depth = depth
+        self.steps: list[Step] = []
+        self.available: dict[int, tuple[Spec, ...]] = {}

@@ -1,0 +1,158 @@
+"""The steps of a plan: the exact program that each device runs.
+
+    Compute   one operation on local shards
+    Fill      a constant, or an index along an axis, made on the spot in whatever spec is asked for
+    Move      one hop of a relayout: a slice or a collective
+    Nested    a loop, branches, or a piece that is recomputed behind a barrier, with the steps of its blocks
+    Part      what becomes of one copy of a repeated stretch; copies planned alike share their steps (`parts`)
+
+Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
+that it reads. The same list is counted, drawn and run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..code.operations import Operation
+from ..programs.outline import Copy
+from ..specs.reshard import Chain, Hop
+from ..specs.spec import Spec
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """Why a value is moved.
+
+    Attributes:
+        kind: "operand" (an operation needs it so), "sum" (a partial sum is resolved), "stored" (a place asks for it),
+            "carry" (a loop hands it on) or "branch" (all branches return it alike).
+        operation: the operation that needs it, or made it.
+        place: the place, for "stored".
+    """
+
+    kind: str
+    operation: Operation | None = None
+    place: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Compute:
+    """One operation on local shards.
+
+    Attributes:
+        operation: what runs.
+        operands: the spec in which it reads each input; None for a literal.
+        results: the specs of what it makes.
+        exchanged: whether it runs in its local form, in which devices exchange what they need.
+        known: whether a rule planned it; if not, it runs whole on every device.
+    """
+
+    operation: Operation
+    operands: tuple[Spec | None, ...]
+    results: tuple[Spec, ...]
+    exchanged: bool = False
+    known: bool = True
+
+    def __str__(self):
+        read = ", ".join(str(spec) for spec in self.operands if spec is not None)
+        then = ", with what the others hold" if self.exchanged else ""
+        return f"{self.operation.name}  {read} → {', '.join(map(str, self.results))}{then}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Fill:
+    """A broadcast scalar or an iota, made in a spec."""
+
+    operation: Operation
+    spec: Spec
+
+    def __str__(self):
+        return f"{self.operation.name}  made as {self.spec}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """One hop of a relayout of a value.
+
+    Attributes:
+        value: whose array is moved.
+        start: the spec before.
+        hop: the move.
+        cause: why.
+        name: the value under the name that it is asked for by: a rename is the same array with other dims.
+        chain: the whole relayout that this is one hop of.
+    """
+
+    value: int
+    start: Spec
+    hop: Hop
+    cause: Cause
+    name: int
+    chain: Chain
+
+    def __str__(self):
+        return f"{self.hop.kind} over {'+'.join(self.hop.axes)}  {self.start} → {self.hop.result}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Inside:
+    """One block of a nested step.
+
+    Attributes:
+        inputs: the specs of the block's inputs.
+        outputs: the specs in which it returns its outputs; None for a literal.
+        steps: what runs in it.
+    """
+
+    inputs: tuple[Spec, ...]
+    outputs: tuple[Spec | None, ...]
+    steps: tuple[Step, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Nested:
+    """An operation with blocks inside: a `scan` or `while`, a `cond`, or a piece that is recomputed.
+
+    Attributes:
+        operation: what it is.
+        operands: the specs in which its inputs are read; None for a literal.
+        results: the specs of what it makes.
+        blocks: its blocks, in the order of the operation's.
+        times: how often the first block runs; 1 for a `while` whose number of turns is not known.
+    """
+
+    operation: Operation
+    operands: tuple[Spec | None, ...]
+    results: tuple[Spec, ...]
+    blocks: tuple[Inside, ...]
+    times: int = 1
+
+    def __str__(self):
+        name = self.operation.name
+        heads = {
+            "scan": [f"scan × {self.times}"],
+            "while": ["while, each turn", "while, each test"],
+            "cond": [f"cond, branch {i}" for i in range(len(self.blocks))],
+        }.get(name, ["recomputed, behind a barrier"])
+        told = [
+            "\n    ".join([head, *"\n".join(map(str, block.steps)).splitlines()])
+            for head, block in zip(heads, self.blocks, strict=True)
+        ]
+        return "\n".join(told)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """The steps of one copy of a repeated stretch.
+
+    Attributes:
+        copy: which one.
+        steps: its steps, in the numbers of the first copy.
+    """
+
+    copy: Copy
+    steps: tuple[Step, ...]
+
+
+Step = Compute | Fill | Move | Nested | Part

@@ -1,0 +1,307 @@
+"""Collectives: what a plan's moves cost, where they come from, and what would remove them.
+
+Every collective has a cause in the user's own code: an axis that is summed while it is split, an operation that needs
+whole what is stored split, a place that wants it otherwise. Partial sums travel through linear operations before they
+are resolved, so the cause is looked for where the sum was made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..code.operations import nbytes
+from ..code.source import Source
+from ..planning.shared_steps import stand_ins, tell
+from ..planning.steps import Cause, Compute, Move
+from ..programs.outline import Copy
+from ..rules import LOCAL_FORMS
+from ..specs.reshard import Hop, gathered_first, price, sent_shape, wire_bytes
+from ..specs.spec import Axes, Spec
+from .local_collectives import exchanges_of
+from .partial_sums import Origins, Split
+
+if TYPE_CHECKING:
+    from .data import Plan
+
+_WAYS = {
+    "carried": "; the sum is carried through the loop and added up once behind it",
+    "stacked": "; the sums of all turns are stacked and added up once behind it",
+    "next": "; the sum is carried into the next turn and added up there",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Collective:
+    """One collective of a plan.
+
+    Attributes:
+        kind: all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute.
+        axes: the mesh axes, major first.
+        payload_bytes: bytes of its operand on one device, one execution.
+        wire_bytes: bytes that one device sends, one execution (ring).
+        times: executions in one run of the plan.
+        dtype: of its operand.
+        shape: of its operand on one device.
+        value: a short name of what is moved.
+        dims: the dims of what is moved.
+        source: the user's line that causes it.
+        because: why it is there.
+        remedy: what would remove it.
+        chain: for a move between two specs that takes more than a gather: the whole chain, and what the plain
+            alternative would send.
+    """
+
+    kind: str
+    axes: Axes
+    payload_bytes: int
+    wire_bytes: float
+    times: int
+    dtype: str
+    shape: tuple[int, ...]
+    value: str
+    dims: tuple[str, ...]
+    source: Source | None
+    because: str
+    remedy: str
+    chain: str = ""
+
+
+def collectives_of(plan: Plan) -> tuple[Collective, ...]:
+    """Lists the collectives of a plan's steps."""
+    story = _Story(plan)
+    found = []
+    for step, times, copies in story.steps:
+        if isinstance(step, Move) and step.hop.kind != "slice":
+            row = story.move(step, times)
+            found.append(story.for_all(row, step, copies) if len(copies) > 1 else row)
+        elif isinstance(step, Compute) and step.exchanged:
+            found += story.exchanged(step)
+    return tuple(found)
+
+
+def _quoted(names) -> str:
+    return " and ".join(f"`{n}`" for n in names)
+
+
+def _joined(places: Sequence[str]) -> str:
+    """The glob of several places: `params/layers/*/query`."""
+    if len({place.count("/") for place in places}) > 1:
+        return places[0]
+    parts = zip(*(place.split("/") for place in places), strict=True)
+    return "/".join(part[0] if len(set(part)) == 1 else "*" for part in parts)
+
+
+class _Story:
+    """Tells of each move where it comes from."""
+
+    def __init__(self, plan: Plan):
+        self.plan, self.program = plan, plan.program
+        self.steps = tuple(tell(plan.planned.steps))
+        exchanging = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
+        self.exchanges = exchanges_of(plan.planned.steps, plan.program, plan.grid) if exchanging else {}
+        steps = (step for step, *_ in self.steps)
+        self.origins = Origins(plan.program, steps, stand_ins(plan.planned.steps))
+
+    def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
+        code = self.program.code
+        sent = sent_shape(code.shapes[number], spec, hop, self.plan.grid)
+        payload = nbytes(math.prod(sent), code.dtypes[number])
+        shown = self.program.value(number)
+        facts: dict[str, Any] = {
+            "kind": hop.kind,
+            "axes": hop.axes,
+            "payload_bytes": payload,
+            "wire_bytes": wire_bytes(hop.kind, payload, hop.axes, self.plan.grid),
+            "times": times,
+            "dtype": str(code.dtypes[number]),
+            "shape": tuple(sent),
+            "value": shown.label,
+            "dims": tuple(d or "1" for d in shown.dims),
+            "chain": "",
+        }
+        return Collective(**(facts | told))
+
+    def move(self, step: Move, times: int) -> Collective:
+        if step.hop.kind in ("all-reduce", "reduce-scatter"):
+            told = self.summed(step)
+        else:
+            told = self.relaid(step)
+        return self.record(step.hop, step.name, step.start, times, **told)
+
+    def for_all(self, row: Collective, step: Move, copies: Sequence[Copy]) -> Collective:
+        """A row that is told for several copies: where their places differ there is a `*`."""
+        stored = self.origins.stored(step.value)
+        for value in dict.fromkeys((step.name, self.program.outermost(step.value), stored)):
+            if value is None:
+                continue
+            model = copies[0].models.get(value)
+            alike = [self.program.stored_at.get(copy.values[model]) for copy in copies] if model is not None else [None]
+            places = [place for place in alike if place is not None]
+            if len(places) == len(copies):
+                texts = (text.replace(places[0], _joined(places)) for text in (row.value, row.because, row.remedy))
+                row = dataclasses.replace(row, **dict(zip(("value", "because", "remedy"), texts, strict=True)))
+        return row
+
+    def summed(self, step: Move) -> dict[str, Any]:
+        """The story of a partial sum: the operation that made it, and the dims that it adds up."""
+        origins, maker = self.origins.of_sum(step.value, step.hop.axes)
+        if not origins:
+            because = f"A partial sum over {_quoted(step.hop.axes)} is added up."
+            return {"source": maker.source if maker else None, "because": because, "remedy": ""}
+        operation, way = origins[0].operation, origins[0].way
+        source, pairs = operation.source, [pair for origin in reversed(origins) for pair in origin.dims]
+        where = " in the backward pass" if operation.backward else ""
+        if way.loop is not None:
+            where += f" inside the loop at {way.loop.source}" if way.loop.source else " inside a loop"
+        be = "are" if len(pairs) > 1 else "is"
+        verb = {"gather": "looked up", "dynamic_slice": "sliced"}.get(operation.name, "summed")
+        because = f"{_quoted(dim for dim, _ in pairs)} {be} {verb}{where} while {_split(pairs)}"
+        if way.loop is not None:
+            because += _WAYS[way.how]
+        if step.hop.kind == "reduce-scatter":
+            because += "; what it adds up to is stored split, so each device keeps its part"
+        label = self.program.value(step.name)
+        value = label.place or (source and source.target) or self.program.value(operation.outputs[0]).label
+        if operation.backward and not label.place:
+            parameter = self.parameter(label.dims)
+            value = f"gradient of {parameter}" if parameter else value
+        return {
+            "source": source,
+            "because": because + ".",
+            "remedy": f"{_take_off(pairs)}: then every device adds up the whole sum itself.",
+            "value": value,
+        }
+
+    def parameter(self, dims: tuple[str | None, ...]) -> str | None:
+        """The one value that a step hands on with these dims (best in this order), apart from the dim of a scan.
+
+        Optimizers keep more of the same dims; the first argument that is handed on counts.
+        """
+        wanted = tuple(d for d in dims if d not in self.program.scanned)
+        for places in self.program.handed_on:
+            alike = places.get(wanted) or places.get(frozenset(wanted))
+            if alike:
+                return alike[0] if len(alike) == 1 else None
+        return None
+
+    def relaid(self, step: Move) -> dict[str, Any]:
+        """The story of a gather or an exchange: who needs the value otherwise than it lies."""
+        shown = self.program.value(step.name)
+        moved = self.moved_axis(step)
+        dim, axes = self.origins.dim(shown.dims[moved]), _quoted(step.start.splits[moved] or step.hop.axes)
+        cause = step.cause
+        source = cause.operation.source if cause.operation else shown.source
+        if cause.kind == "stored":
+            target = self.plan.rules.spec(shown.dims, cause.place).splits[moved]
+            how = f"split over {_quoted(target)}" if target else "whole"
+            because = f"`{cause.place}` is stored with `{dim}` {how}, but it is made split over {axes}."
+            so = "as it is made" if target else "split"
+            remedy = f'Store it {so}: {{"{cause.place}": {{"{dim}": "{"+".join(step.chain.start.splits[moved])}"}}}}.'
+        elif cause.kind == "carry":
+            because = f"The loop hands it on with `{dim}` whole, but it is made split over {axes}."
+            remedy = f"Store the loop's first value split as well, or take `{dim}` off {axes}."
+        elif cause.kind == "branch":
+            target = step.chain.hops[-1].result.splits[moved]
+            how = f"split over {_quoted(target)}" if target else "whole"
+            because = f"The branches return it with `{dim}` {how}, but one makes it split over {axes}."
+            remedy = f"Let all branches leave `{dim}` split alike, or take `{dim}` off {axes}."
+        else:
+            because, remedy = self.needed(cause, dim, axes, step)
+        told = {"source": source, "because": because, "remedy": remedy, "chain": self.chain(step)}
+        place = self.stored(step, dim) if cause.kind == "operand" else None
+        return told | ({"value": place} if place is not None else {})
+
+    @staticmethod
+    def moved_axis(step: Move) -> int:
+        """The axis of the value that lies otherwise than it is needed."""
+        hop = step.hop
+        if hop.kind == "collective-permute":
+            pairs = zip(step.start.splits, hop.result.splits, strict=True)
+            return next(i for i, (before, after) in enumerate(pairs) if before != after)
+        return hop.other if hop.kind == "all-to-all" else hop.axis
+
+    def chain(self, step: Move) -> str:
+        """The relayout that a move is part of, with the price of the plain alternative."""
+        plain = gathered_first(step.chain)
+        if plain is None:
+            return ""
+        code, sizes = self.program.code, self.plan.mesh.axes
+        whole = nbytes(math.prod(code.shapes[step.value]), code.dtypes[step.value])
+        told = [f"{hop.kind} over {_quoted(hop.axes)}" for hop in step.chain.hops if hop.kind != "slice"]
+        return (
+            f"{', then '.join(told)}: {whole * price(step.chain, sizes):,.0f} B sent; gathering first would send "
+            f"{whole * price(plain, sizes):,.0f} B"
+        )
+
+    def needed(self, cause: Cause, dim: str, axes: str, step: Move) -> tuple[str, str]:
+        operation = cause.operation
+        name = operation.name if operation else "an operation"
+        where = " in the backward pass" if operation and operation.backward else ""
+        if step.hop.kind == "collective-permute":
+            target = _quoted(step.hop.result.splits[self.moved_axis(step)])
+            return (
+                f"`{name}`{where} needs `{dim}` split over {target}, but it lies split over {axes}.",
+                f"Put `{dim}` on {target} where it is made as well.",
+            )
+        if step.hop.kind == "all-to-all":
+            now = self.origins.dim(self.program.value(step.name).dims[step.hop.axis])
+            return (
+                f"`{name}`{where} needs `{now}` split over {axes}, but it lies with `{dim}` split over it.",
+                f"Put the two on the same axes: `{dim}` and `{now}` change places here.",
+            )
+        place = self.stored(step, dim)
+        if place is not None:
+            return (
+                f"`{place}` is stored with `{dim}` split over {axes}; `{name}`{where} computes with it whole.",
+                f"Store `{place}` whole (more memory), or compute with `{dim}` split over {axes} as well.",
+            )
+        return (
+            f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}.",
+            f"Take `{dim}` off {axes}.",
+        )
+
+    def stored(self, step: Move, dim: str) -> str | None:
+        """The place where a dim of what is moved is stored split, whatever form it has been brought into since."""
+        value = self.origins.stored(step.value)
+        place = self.program.stored_at.get(value) if value is not None else None
+        return place if place is not None and dim in self.plan.rules.stored.get(place, {}) else None
+
+    def exchanged(self, step: Compute) -> list[Collective]:
+        """The collectives inside an operation whose axis is split."""
+        operation, plan = step.operation, self.plan
+        shown = self.program.value(operation.outputs[0])
+        rows = []
+        for sent, times in self.exchanges[step.operation].items():
+            pairs = self.origins.exchanged(step, sent.axes)
+            told = LOCAL_FORMS[operation.name].told.format(dims=_quoted(dim for dim, _ in pairs))
+            be = "they are" if len(pairs) > 1 else "it is"
+            row = Collective(
+                kind=sent.kind,
+                axes=sent.axes,
+                payload_bytes=sent.payload_bytes,
+                wire_bytes=wire_bytes(sent.kind, sent.payload_bytes, sent.axes, plan.mesh.axes),
+                times=times,
+                dtype=str(sent.dtype),
+                shape=sent.shape,
+                value=shown.label,
+                dims=tuple(d or "1" for d in shown.dims),
+                source=operation.source,
+                because=f"{told[:1].upper()}{told[1:]} while {be} {_split(pairs)}.",
+                remedy=f"{_take_off(pairs)}.",
+            )
+            rows.append(row)
+        return rows
+
+
+def _split(pairs: Sequence[Split]) -> str:
+    """How dims are split: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`" for several."""
+    if len(pairs) == 1:
+        return f"split over {_quoted(pairs[0][1])}"
+    return "split: " + ", ".join(f"`{dim}` over {_quoted(axes)}" for dim, axes in pairs)
+
+
+def _take_off(pairs: Sequence[Split]) -> str:
+    return "Take " + " and ".join(f"`{dim}` off {_quoted(axes)}" for dim, axes in pairs)

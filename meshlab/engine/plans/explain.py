@@ -1,0 +1,220 @@
+"""Telling what a plan does: the explanation, the table, the JSON.
+
+plan.explain()
+
+all-reduce over model · logits [batch classes] · 4,000 B payload, 6,000 B sent · readme.py:7
+because  `hidden` is summed while split over `model`.
+remedy   Take `hidden` off `model`: then every device adds up the whole sum itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import json
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import MeshlabError, some_told
+from ..planning.shared_steps import counted
+from ..planning.steps import Compute
+from ..specs.mesh import Mesh
+from .collectives import Collective
+
+if TYPE_CHECKING:
+    from .data import Plan
+
+
+@dataclasses.dataclass(frozen=True)
+class Explanation:
+    """Every collective of a plan with its cause; prints as text.
+
+    Attributes:
+        rows: the collectives, in the order of the steps.
+        warnings: what runs whole because no rule knows it, what the layout does not reach, what is padded, and what of
+            the function is not heard.
+    """
+
+    rows: tuple[Collective, ...]
+    warnings: tuple[str, ...]
+
+    def __str__(self):
+        if not self.rows:
+            return "\n".join(["No device sends anything: the plan has no collectives.", *self.warnings])
+        return "\n".join([*map(_told, self.rows), *self.warnings])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        told = "".join(map(_told_html, self.rows)) or "<p>No device sends anything: the plan has no collectives.</p>"
+        return told + "".join(f"<p>{html.escape(w)}</p>" for w in self.warnings)
+
+
+def _told_html(c: Collective) -> str:
+    head, *lines = (html.escape(line.strip()) for line in _told(c).splitlines())
+    return f"<p><b>{head}</b><br>{'<br>'.join(lines)}</p>"
+
+
+def _told(c: Collective) -> str:
+    times = f" × {c.times}" if c.times > 1 else ""
+    head = (
+        f"{c.kind} over {' and '.join(c.axes)} · {c.value} [{' '.join(c.dims)}] · "
+        f"{c.payload_bytes:,} B payload, {c.wire_bytes:,.0f} B sent{times} · {c.source or 'no source line'}"
+    )
+    told = (("because", c.because), ("remedy", c.remedy), ("chain", c.chain))
+    return "\n".join([head, *(f"  {word:<7}  {text}" for word, text in told if text)])
+
+
+def warnings(plan: Plan) -> tuple[str, ...]:
+    """What the plan does that its user should know: see `Explanation.warnings`."""
+    return (*_without_rules(plan), *_not_reached(plan), *_unheard(plan), *_padded(plan))
+
+
+def _unheard(plan: Plan) -> Iterator[str]:
+    """What the function itself says of where values lie."""
+    if told := plan.program.code.unheard:
+        yield f"⚠ A plan follows its layout alone, and not what the function says itself: {some_told(told)}."
+
+
+def _padded(plan: Plan) -> Iterator[str]:
+    """The dims that are padded."""
+    if sizes := padded_sizes(plan):
+        told = ", ".join(f"{dim} {plan.program.dims[dim]:,} → {size:,}" for dim, size in sizes.items())
+        yield f"padded: {told}, wherever split; results are exact."
+
+
+def padded_sizes(plan: Plan) -> dict[str, int]:
+    """What each dim that some rule splits unevenly is padded to."""
+    rules = [rule for own in (plan.rules.plain, *plan.rules.stored.values()) for rule in own.items()]
+    borne = {name for names in plan.program.names for name in names}
+    split = {dim for dim, axes in rules if axes and dim in borne}
+    return {d: plan.grid.padded[n] for d, n in plan.program.dims.items() if d in split and n in plan.grid.padded}
+
+
+def _without_rules(plan: Plan) -> tuple[str, ...]:
+    """Operations that run whole on every device."""
+    found = {
+        (step.operation.name, str(step.operation.source or "an unknown line"))
+        for step, _ in counted(plan.planned.steps)
+        if isinstance(step, Compute) and not step.known
+    }
+    return tuple(
+        f"⚠ `{name}` at {where} has no rule: its operands are gathered and it runs whole on every device."
+        for name, where in sorted(found)
+    )
+
+
+def _not_reached(plan: Plan) -> Iterator[str]:
+    """Merged axes of arguments of which a dim is split elsewhere, but is not the axis's major part, or does not fit."""
+    found: dict[tuple[str, str], list[str]] = {}
+    short: dict[str, str] = {}
+    plain = plan.rules.plain
+    for argument in plan.program.arguments:
+        for axis in plan.program.names[argument.value]:
+            major = (axis or "").split("*")[0]
+            if axis and axis != major and len(plain.get(axis, ())) < len(plain.get(major, ())):
+                short.setdefault(axis, argument.place)
+            for dim in (axis or "").split("*")[1:]:
+                if plan.rules.plain.get(dim):
+                    found.setdefault((dim, axis or ""), []).append(argument.place)
+    for (dim, axis), places in found.items():
+        more, major = f" and {len(places) - 1} more" if len(places) > 1 else "", axis.split("*")[0]
+        yield (
+            f"⚠ `{dim}` does not split `{places[0]}`{more}: of the axis `{axis}` only the major part, `{major}`, can be"
+            " split. Give each of its dims an axis, and merge them in the function."
+        )
+    for axis, place in short.items():
+        major = axis.split("*")[0]
+        yield (
+            f"⚠ `{major}` of {plan.program.dims[major]:,} does not split the axis `{axis}` of `{place}` over all of"
+            f" {' and '.join(f'`{a}`' for a in plain[major])}: the devices do not divide it, and what is merged is not"
+            " padded. Give each of its dims an axis, and merge them in the function."
+        )
+
+
+def explain(plan: Plan) -> Explanation:
+    """Every collective of a plan with its cause."""
+    return Explanation(plan.collectives, warnings(plan))
+
+
+def rows(plan: Plan) -> list[tuple[str, str]]:
+    """The plan's table: what is known exactly, by name; then what is predicted, where the mesh lies on a machine."""
+    stored = plan.stored
+    found = [
+        ("mesh", str(Mesh(plan.mesh.shape))),  # its machine is told with the times
+        ("layout", str(plan.layout) or "nothing is split"),
+        ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
+        ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
+    ]
+    by_axis: dict[str, float] = {}
+    order = list(plan.mesh.axes)
+    for c in sorted(plan.collectives, key=lambda c: [order.index(a) for a in c.axes]):
+        key = "+".join(c.axes)
+        by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
+    found += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
+    found.append(("arguments a device", f"{stored.argument_bytes:,} B"))
+    found.append(("outputs a device", f"{stored.output_bytes:,} B"))
+    found.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
+    if plan.mesh.on is None:
+        return found
+    fits = "it fits" if plan.memory.fits else "it does not fit"
+    found.append(("a device holds", f"{plan.memory.limit_bytes:,} B: {fits}"))
+    try:
+        return found + plan.time.rows()
+    except MeshlabError as error:  # the machine lacks a figure; all else is known without it
+        return [*found, ("estimate of a step", f"not predicted: {error}")]
+
+
+def table(plan: Plan) -> str:
+    """The plan's table as text."""
+    return "\n".join([text_rows(rows(plan)), *warnings(plan)])
+
+
+def text_rows(named: Sequence[tuple[str, str]]) -> str:
+    """Rows of a name and a text as lines."""
+    width = max(len(name) for name, _ in named)
+    return "\n".join(f"{name:<{width}}  {text}" for name, text in named)
+
+
+def html_table(plan: Plan) -> str:
+    """The plan's table as HTML."""
+    return html_rows(rows(plan)) + "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))
+
+
+def html_rows(named: Sequence[tuple[str, str]]) -> str:
+    """Rows of a name and a text as an HTML table."""
+    left = "text-align:left"
+    cells = "".join(
+        f"<tr><th style='{left};white-space:pre'>{html.escape(n)}</th><td style='{left}'>{html.escape(t)}</td></tr>"
+        for n, t in named
+    )
+    return f"<table>{cells}</table>"
+
+
+def to_json(plan: Plan) -> str:
+    """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine.
+
+    Where the machine lacks a figure, "time" is null and "no_time" tells which.
+    """
+    predicted: dict[str, Any] = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
+    if plan.mesh.on is not None:
+        predicted |= {"limit_bytes": plan.memory.limit_bytes, "fits": plan.memory.fits}
+        try:
+            predicted["time"] = plan.time.to_dict()
+        except MeshlabError as error:
+            predicted |= {"time": None, "no_time": str(error)}
+    return json.dumps(
+        {
+            "schema": 1,
+            "mesh": dict(plan.mesh.shape),
+            "layout": plan.layout.to_dict(),
+            "collectives": [
+                dataclasses.asdict(c) | {"source": str(c.source) if c.source else None} for c in plan.collectives
+            ],
+            "wire_bytes": plan.wire_bytes,
+            "memory": dict(plan.stored.parts),
+            "padded": padded_sizes(plan),
+        }
+        | predicted,
+        indent=2,
+    )

@@ -1,0 +1,165 @@
+"""Origins: where a partial sum was made, which is where its cause is.
+
+Partial sums travel through linear operations, out of recomputed pieces and along the carries of loops before they are
+added up. They are followed back, against all that, to the operations that sum a dim that is split:
+
+    all-reduce of a gradient over `data`  ←  div by the number of turns  ←  the carry of a scan  ←  add  ←  dot_general
+                                                                                              `batch` is summed here
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from ..code.loops import LOOPS, carried
+from ..code.operations import Operation, walk
+from ..planning.steps import Compute, Step
+from ..programs.outline import Copy
+from ..rules import names_where
+from ..specs.spec import Axes
+
+if TYPE_CHECKING:
+    from ..programs.data import Program
+
+Split = tuple[str, Axes]
+# What only brings an array into another form.
+_FORMS = names_where(lambda traits: traits.keeps)
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How a partial sum came to where it is added up.
+
+    Attributes:
+        loop: the outermost loop that it came through, if there is one.
+        how: "carried" from turn to turn and out of the loop; "stacked", a sum for each turn; or carried only to the
+            "next" turn.
+    """
+
+    loop: Operation | None = None
+    how: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """An operation that makes a partial sum.
+
+    Attributes:
+        operation: which one.
+        dims: the dims that it sums, each with the mesh axes that split it.
+        way: how the sum came from there to where it is added up.
+    """
+
+    operation: Operation
+    dims: tuple[Split, ...]
+    way: Way
+
+
+class Origins:
+    """Follows the values of a plan back.
+
+    Args:
+        program: the planned program.
+        steps: the steps of its plan that are told.
+        stand_ins: for each copy of a stretch the one that is told in its place.
+    """
+
+    def __init__(self, program: Program, steps: Iterable[Step], stand_ins: Mapping[Copy, Copy]):
+        self.program, self.stand_ins = program, stand_ins
+        self.results = {v: step for step in steps if isinstance(step, Compute) for v in step.operation.outputs}
+
+    def of_sum(self, value: int, axes: Axes) -> tuple[list[Origin], Operation | None]:
+        """Follows a partial sum over mesh axes back.
+
+        Returns:
+            The operations that sum dims split over these axes, the last one first, each axis told once; and the
+            operation that made the value.
+        """
+        found: list[Origin] = []
+        waiting, seen, left, maker = [(value, Way())], set(), set(axes), None
+        while waiting and left:
+            value, way = self.inward(*waiting.pop())
+            if value in seen:
+                continue
+            seen.add(value)
+            maker = maker or self.program.makers.get(value)
+            step = self.results.get(value)
+            if step is None:
+                outside = self.program.outermost(value)
+                waiting += [(outside, way)] if outside != value else []
+                if value in self.turns:
+                    loop, made = self.turns[value]
+                    waiting.append((made, way if way.loop else Way(loop, "next")))
+                continue
+            dims = self.summed(step, left)
+            if dims:
+                found.append(Origin(step.operation, dims, way))
+                left -= {axis for _, split in dims for axis in split}
+            operands = zip(step.operation.inputs, step.operands, strict=True)
+            partial = [v for v, s in operands if isinstance(v, int) and s is not None and left & set(s.partial)]
+            waiting += [(v, way) for v in reversed(partial)]
+        return found, maker
+
+    @functools.cached_property
+    def turns(self) -> dict[int, tuple[Operation, int]]:
+        """For what a loop carries into a turn, the loop and the value in which the turn before hands it on."""
+        return {
+            before: (operation, after)
+            for operation in walk(self.program.code.block)
+            if operation.name in LOOPS
+            for body in operation.blocks[:1]
+            for before, after in list(zip(body.inputs, body.outputs, strict=False))[: carried(operation)]
+            if isinstance(after, int)
+        }
+
+    def inward(self, value: int, way: Way) -> tuple[int, Way]:
+        """The value inside blocks that one is, in the numbers of the copy that is told, and the way out of there."""
+        program = self.program
+        while value in program.insides or value in program.roots:
+            operation = program.makers.get(value)
+            if operation is not None and operation.name in LOOPS and way.loop is None:
+                stacked = operation.outputs.index(value) >= carried(operation)
+                way = Way(operation, "stacked" if stacked else "carried")
+            value = program.insides.get(value, program.roots.get(value, value))
+        copy = program.copies.get(value)
+        first = self.stand_ins.get(copy) if copy is not None else None
+        return first.made[copy.places[value]] if copy is not None and first is not None else value, way
+
+    def summed(self, step: Compute, axes: Iterable[str]) -> tuple[Split, ...]:
+        """The dims that a step sums, of those split over some mesh axes, each with these."""
+        summed, wanted = self.program.factors[step.operation].summed, set(axes)
+        found = {name: split for name, factor, split in self.axes(step) if factor in summed and wanted & set(split)}
+        return tuple((name, tuple(a for a in split if a in wanted)) for name, split in found.items())
+
+    def exchanged(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
+        """The dims, split, for which a step needs its local form; those on some mesh axes where there are any."""
+        factors = self.program.factors[step.operation].exchanged
+        found = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
+        on_these = {name: split for name, split in found.items() if set(split) & set(axes)}
+        return tuple((on_these or found).items())
+
+    def axes(self, step: Compute) -> Iterator[tuple[str, int, Axes]]:
+        """The name, factor and split of each axis of the operands that a step reads."""
+        operands = self.program.factors[step.operation].operands
+        for value, spec, factors in zip(step.operation.inputs, step.operands, operands, strict=True):
+            if isinstance(value, int) and spec is not None:
+                for factor, split, name in zip(factors, spec.splits, self.program.names[value], strict=True):
+                    yield self.dim(name), factor, split
+
+    def dim(self, name: str | None) -> str:
+        """The dim that a layout has for an axis of a name: `heads` for `heads*head`."""
+        return self.program.dim_of(name) or name or "?"
+
+    def stored(self, value: int) -> int | None:
+        """The argument that a value is in another form, if it is one."""
+        program = self.program
+        value = program.outermost(program.roots.get(value, value))
+        while value not in program.stored_at:
+            operation = program.makers.get(value)
+            if operation is None or operation.name not in _FORMS or not isinstance(operation.inputs[0], int):
+                return None
+            value = program.outermost(operation.inputs[0])
+        return value

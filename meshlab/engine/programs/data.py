@@ -1,0 +1,401 @@
+"""Programs: a traced function with a dim name on every axis of every value.
+
+A program knows no mesh and no layout; `program.plan(mesh, layout)` puts the three together. What depends on the program
+alone (factors, uses, which dims meet in one operation) is worked out once, here, so that a change of layout re-plans in
+milliseconds.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import functools
+from collections.abc import Callable, Collection, Hashable, Mapping
+from typing import Any
+
+from ..argument_checks import flag, is_whole
+from ..code.operations import Code, Operation, use_counts, walk
+from ..errors import MeshlabError, closest, shown, some
+from ..passes.constants import free_values, repeated_values
+from ..passes.normalize import uniform_values
+from ..passes.small_slices import little_slices
+from ..planning import legality
+from ..plans import data, local_collectives
+from ..rules import Factors, factors_of
+from ..specs.layout import LayoutLike
+from ..specs.mesh import Mesh
+from . import meetings, rename
+from .naming import Cuts, Names, facts_of
+from .outline import Copy, Outline, outline_of
+from .values import Argument, Carry, Value
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """A traced function; made by `ml.trace`.
+
+    Attributes:
+        fn: the function.
+        code: its operations in normal form.
+        names: the dim names of each value, by number.
+        dims: the user's dims with their sizes, in order of first appearance.
+        majors: for the name of a merged axis (`heads*head`), or of the major part of one that was split (`embed.0`),
+            the dim whose split it bears, and how many parts it can be split into.
+        cuts: the (operand, axis) pairs at which a name was cut, by the number of the operation's first result.
+        parameters: the names of the function's parameters.
+        arguments: the arrays among the arguments, in order.
+        outputs: the places of the outputs, in order.
+        carries: outputs that are the next call's arguments.
+        structure: the tree of the arguments, Tensors as leaves.
+        templates: the leaves of the arguments as they were traced, without data.
+        out_shapes: the outputs' tree, of abstract tensors and arrays.
+    """
+
+    fn: Callable
+    code: Code
+    names: tuple[Names, ...]
+    dims: Mapping[str, int]
+    majors: Mapping[str, tuple[str, int]]
+    cuts: Cuts
+    parameters: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+    outputs: tuple[str, ...]
+    carries: tuple[Carry, ...]
+    structure: Any
+    templates: tuple[Any, ...]
+    out_shapes: Any
+
+    def plan(self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False) -> data.Plan:
+        """Plans the program under a layout on a mesh.
+
+        Args:
+            mesh: made by `ml.mesh`.
+            layout: a string, dict or `Layout`; None splits nothing.
+            pad: whether a dim whose size its axes do not divide is padded; without, it is refused. Results are the
+                same; the last devices hold and compute less that counts.
+
+        Returns:
+            The `Plan`.
+
+        Raises:
+            LayoutError: the layout is not legal; all problems are listed.
+        """
+        return data.make_plan(self, mesh, layout, flag("plan()", "pad", pad))
+
+    def refusals(self, mesh: Mesh, layout: LayoutLike = None) -> dict[str, dict[str, legality.Refusal | None]]:
+        """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing."""
+        return legality.refusals(self, mesh, layout)
+
+    @property
+    def carry(self) -> dict[str, int]:
+        """The output that is the next call's argument, by parameter."""
+        return {c.parameter: c.output for c in self.carries}
+
+    @functools.cached_property
+    def tags(self) -> dict[str, tuple[Operation, ...]]:
+        """The tag operations, by tag."""
+        found: dict[str, list[Operation]] = {}
+        for operation in walk(self.code.block):
+            if operation.name == "tag":
+                found.setdefault(operation.params["tag"], []).append(operation)
+        return {tag: tuple(operations) for tag, operations in found.items()}
+
+    @functools.cached_property
+    def places(self) -> tuple[str, ...]:
+        """Where values are stored: arguments, outputs (`out/...`) and tags."""
+        return (*(a.place for a in self.arguments), *self.outputs, *self.tags)
+
+    @functools.cached_property
+    def place_dims(self) -> dict[str, frozenset[str]]:
+        """The user's dims that the axes of what is stored at each place bear."""
+        stored = {place: [value] for place, value in self.places_values.items()}
+        stored |= {tag: [op.outputs[0] for op in operations] for tag, operations in self.tags.items()}
+        return {p: frozenset(d for v in stored.get(p, ()) for d in self.dims_of(v) if d) for p in self.places}
+
+    def matching(self, glob: str) -> tuple[str, ...]:
+        """The places that a glob matches.
+
+        Raises:
+            MeshlabError: it is no text.
+        """
+        if not isinstance(glob, str):
+            raise MeshlabError(f"{shown(glob)} is no glob over places; write program.matching('params/*').")
+        if glob not in self._matching:
+            self._matching[glob] = tuple(place for place in self.places if fnmatch.fnmatchcase(place, glob))
+        return self._matching[glob]
+
+    @functools.cached_property
+    def _matching(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    @functools.cached_property
+    def values(self) -> tuple[Value, ...]:
+        """Every value that the normal form computes, arguments first."""
+        block = self.code.block
+        numbers = [*block.inputs]
+        for operation in walk(block):
+            numbers += operation.outputs
+            for block in operation.blocks:
+                numbers += block.inputs
+        return tuple(self.value(n) for n in numbers)
+
+    def value(self, number: int) -> Value:
+        """The value of a number.
+
+        Raises:
+            MeshlabError: there is no such number.
+        """
+        self._check_number(number)
+        place = self.stored_at.get(number)
+        outer = self.outermost(number)
+        maker = self.makers.get(outer)
+        named = self.stored_at.get(outer)
+        source = maker.source if maker else None
+        made = f"{maker.name} in {source.function}" if maker and source else maker.name if maker else "constant"
+        label = named or (source and source.target) or made
+        code = self.code
+        return Value(
+            number, self.names[number], code.shapes[number], code.dtypes[number], maker and maker.source, label, place
+        )
+
+    def _check_number(self, number: Any):
+        if not is_whole(number) or not 0 <= number < len(self.code.shapes):
+            place = next(iter(self.places_values), "out")
+            raise MeshlabError(
+                f"There is no value {shown(number)}: they are numbered 0 to {len(self.code.shapes) - 1}. By its place"
+                f" a value is program.place('{place}'), say."
+            )
+
+    def outermost(self, number: int) -> int:
+        """For what comes into a block, the value outside that it is (a slice of); any other value itself."""
+        return self._outer.get(number, number)
+
+    def place(self, place: str) -> Value:
+        """The value that is stored at a place (the first one, for a tag).
+
+        Raises:
+            MeshlabError: there is no such place, or the output there is a constant.
+        """
+        number = self.places_values.get(place) if isinstance(place, str) else None
+        if number is None:
+            near = closest(place, self.places) or f" Its places are {some(self.places)}."
+            raise MeshlabError(
+                f"There is no value at {f'`{place}`' if isinstance(place, str) else shown(place)}.{near}"
+            )
+        return self.value(number)
+
+    def find(self, value: Value | str) -> Value:
+        """The value that is stored at a place, or a value of this program itself.
+
+        Raises:
+            MeshlabError: there is no such place, or it is no value of this program.
+        """
+        if isinstance(value, str):
+            return self.place(value)
+        if not isinstance(value, Value):
+            raise MeshlabError(
+                f"{shown(value)} is no value of this program: give a place, such as `{next(iter(self.places), 'out')}`,"
+                " or one of program.values."
+            )
+        shapes, dtypes = self.code.shapes, self.code.dtypes
+        number = value.number
+        if number >= len(shapes) or (shapes[number], dtypes[number]) != (value.shape, value.dtype):
+            raise MeshlabError(
+                f"`{value.label}` of shape {value.shape} is a value of another program: take it from this one's"
+                " program.values or program.place(...)."
+            )
+        return value
+
+    @functools.cached_property
+    def makers(self) -> dict[int, Operation]:
+        """The operation that makes each value."""
+        found = {}
+        for operation in walk(self.code.block):
+            found.update(dict.fromkeys(operation.outputs, operation))
+        return found
+
+    @functools.cached_property
+    def _outer(self) -> dict[int, int]:
+        """For what comes into a block, the value outside that it is (a slice of), through all blocks."""
+        found: dict[int, int] = {}
+        for operation in walk(self.code.block):
+            for block in operation.blocks if operation.name != "cond" else ():
+                for outside, inside in zip(operation.inputs, block.inputs, strict=True):
+                    if isinstance(outside, int):
+                        found[inside] = found.get(outside, outside)
+        return found
+
+    @functools.cached_property
+    def stored_at(self) -> dict[int, str]:
+        """The place of each argument and output, by number."""
+        outputs = zip(self.code.block.outputs, self.outputs, strict=True)
+        found = {v: place for v, place in outputs if isinstance(v, int)}
+        return found | {a.value: a.place for a in self.arguments}
+
+    @functools.cached_property
+    def places_values(self) -> dict[str, int]:
+        """The value that is stored at each place."""
+        outputs = zip(self.code.block.outputs, self.outputs, strict=True)
+        found = {place: v for v, place in outputs if isinstance(v, int)}
+        found |= {tag: operations[0].outputs[0] for tag, operations in self.tags.items()}
+        return found | {a.place: a.value for a in self.arguments}
+
+    @functools.cached_property
+    def uses(self) -> list[int]:
+        """How often each value is read."""
+        return use_counts(self.code)
+
+    @functools.cached_property
+    def roots(self) -> dict[int, int]:
+        """For what a rename or a tag returns, the value whose array it is: both are the same data."""
+        found: dict[int, int] = {}
+        for operation in walk(self.code.block):
+            if operation.name in ("rename", "tag") and isinstance(operation.inputs[0], int):
+                found[operation.outputs[0]] = found.get(operation.inputs[0], operation.inputs[0])
+        return found
+
+    @functools.cached_property
+    def uniform(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The values that hold one number everywhere, and those of them that are zero."""
+        return uniform_values(self.code)
+
+    @functools.cached_property
+    def free(self) -> frozenset[int]:
+        """Values that any device can make in any spec, and those that repeat a smaller one."""
+        return free_values(self.code, self.uniform[0]) | self.repeated
+
+    @functools.cached_property
+    def repeated(self) -> frozenset[int]:
+        """What repeats a smaller value: a bias for a batch, a mean for what it was taken of."""
+        return repeated_values(self.code)
+
+    @functools.cached_property
+    def factors(self) -> dict[Operation, Factors]:
+        """The factors of every operation that is no block."""
+        uniform, zeros = self.uniform
+        little = little_slices(self.code, self.free)
+        return {
+            operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros, little))
+            for operation in walk(self.code.block)
+            if not operation.blocks
+        }
+
+    @functools.cached_property
+    def factor_dims(self) -> dict[Operation, tuple[tuple[int, str], ...]]:
+        """The name of each factor of an operation that rules may split: that of the result, where both have one."""
+        found = {}
+        for operation, factors in self.factors.items():
+            cut = self.cuts.get(operation.outputs[0], frozenset()) if operation.outputs else frozenset()
+            names: dict[int, str] = {}
+            for position, (value, axes) in enumerate(zip(operation.inputs, factors.operands, strict=True)):
+                if isinstance(value, int):
+                    for axis, (factor, name) in enumerate(zip(axes, self.names[value], strict=True)):
+                        if factor >= 0 and (position, axis) not in cut and name and self.dim_of(name):
+                            names[factor] = name
+            for value, axes in zip(operation.outputs, factors.results, strict=True):
+                named = zip(axes, self.names[value], strict=True)
+                names.update({f: n for f, n in named if f >= 0 and n and self.dim_of(n)})
+            found[operation] = tuple(names.items())
+        return found
+
+    def dim_of(self, name: str | None) -> str | None:
+        """The user's dim whose split an axis of this name bears; None for made-up names and minor parts."""
+        if name is None or name in self.dims:
+            return name
+        return self.majors[name][0] if name in self.majors else None
+
+    def dims_of(self, value: int) -> tuple[str | None, ...]:
+        """The user's dim whose split each axis of a value bears.
+
+        Raises:
+            MeshlabError: there is no such value.
+        """
+        if type(value) is not int or not 0 <= value < len(self.names):
+            self._check_number(value)
+        return tuple(self.dim_of(name) for name in self.names[value])
+
+    def rename(self, names: Mapping[str, str] | None = None, **keywords: str) -> Program:
+        """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
+
+        Several names may become one: `program.rename({"~seq": "kv", "~seq_2": "kv"})` makes the keys of two layers one
+        dim.
+
+        Args:
+            names: new names by old ones: `{"~seq": "kv"}`.
+            keywords: nothing: names are given in a dict.
+
+        Raises:
+            DimError: there is no such name; or several are to be one that differ in size, or stand in one value.
+        """
+        return rename.renamed(self, names, keywords)
+
+    @functools.cached_property
+    def made_up(self) -> dict[str, int]:
+        """The names that nobody gave, `~seq` say, with their sizes above 1: those that `rename` makes yours."""
+        return rename.made_up(self)
+
+    @functools.cached_property
+    def scanned(self) -> dict[str, Operation]:
+        """The dims that scans step through, with the scan."""
+        return meetings.scanned_dims(self)
+
+    @functools.cached_property
+    def meetings(self) -> dict[frozenset[str], Operation | str]:
+        """For each pair of dims that meet in one operation or stored value, the first one."""
+        return meetings.meetings(self)
+
+    @functools.cached_property
+    def outline(self) -> Outline:
+        """The copies of repeated stretches, which are planned once."""
+        return outline_of(self)
+
+    @functools.cached_property
+    def copies(self) -> dict[int, Copy]:
+        """The copy in which a value is made, for those made in one."""
+        items = (item for block in self.outline.values() for item in block)
+        return {value: item for item in items if isinstance(item, Copy) for value in item.made}
+
+    @functools.cached_property
+    def insides(self) -> dict[int, int]:
+        """For what a block returns, the value inside that it is; of several blocks that in the first one."""
+        return {
+            outer: inner
+            for operation in walk(self.code.block)
+            for block in operation.blocks[:1]
+            for outer, inner in zip(operation.outputs, block.outputs, strict=True)
+            if isinstance(inner, int)
+        }
+
+    @functools.cached_property
+    def handed_on(self) -> tuple[dict[Collection[str | None], list[str]], ...]:
+        """For each parameter that is handed on its places by their dims, in order and as a set, but for scans' dims."""
+        found = []
+        for parameter in self.carry:
+            places: dict[Collection[str | None], list[str]] = {}
+            for argument in self.arguments:
+                if argument.parameter == parameter:
+                    names = tuple(n for n in self.names[argument.value] if n not in self.scanned)
+                    places.setdefault(names, []).append(argument.place)
+                    places.setdefault(frozenset(names), []).append(argument.place)
+            found.append(places)
+        return tuple(found)
+
+    @functools.cached_property
+    def memo(self) -> dict:
+        """Outcomes of operations that were planned before, by operation, specs and rules."""
+        return {}
+
+    @functools.cached_property
+    def exchanges(self) -> local_collectives.Memo:
+        """The collectives of local forms that were counted before."""
+        return {}
+
+    @functools.cached_property
+    def forms(self) -> dict[Hashable, Any]:
+        """The local forms that were traced before."""
+        return {}
+
+    def __repr__(self):
+        dims = " ".join(f"{name}={size}" for name, size in self.dims.items()) or "no named dims"
+        count = sum(1 for _ in walk(self.code.block))
+        return f"Program({getattr(self.fn, '__name__', 'fn')}: {count} operations over {dims})"

@@ -1,0 +1,67 @@
+"""Which dims meet: what legality must know of a program, whatever its layout.
+
+Two dims that meet in one operation, or in one stored value, cannot be on one mesh axis; the dim of a scan is stepped
+through, and so is not split where it is computed with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ..code.loops import carried
+from ..code.operations import Operation, walk
+
+if TYPE_CHECKING:
+    from .data import Program
+
+# Operations whose two sides are judged alone: what comes in and what goes out may be laid out differently.
+_RELAYOUTS = ("rename", "reshape", "tag")
+
+
+def scanned_dims(program: Program) -> dict[str, Operation]:
+    """The dims that scans step through."""
+    found: dict[str, Operation] = {}
+    for operation in walk(program.code.block):
+        if operation.name == "scan":
+            count = carried(operation)
+            for value in (*operation.inputs[count:], *operation.outputs[count:]):
+                name = program.dims_of(value)[0] if isinstance(value, int) else None
+                if name:
+                    found.setdefault(name, operation)
+    return found
+
+
+def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
+    """For each pair of dims that meet in one operation or one stored value, the first such."""
+    found: dict[frozenset[str], Operation | str] = {}
+    # Most operations are over names that met before.
+    met: set[tuple[tuple[str | None, int], ...]] = set()
+
+    def meet(axes: Iterable[tuple[str | None, int]], where: Operation | str):
+        """Notes the pairs of dims among (name, factor) pairs: those of one factor are split alike, and do not meet."""
+        together = tuple(axes)
+        if together in met:
+            return
+        met.add(together)
+        known = list(dict.fromkeys((d, factor) for n, factor in together if (d := program.dim_of(n))))
+        for i, (a, factor) in enumerate(known):
+            for b, other in known[i + 1 :]:
+                if a != b and factor != other:
+                    found.setdefault(frozenset((a, b)), where)
+
+    def apart(names: Sequence[str | None]) -> Iterable[tuple[str | None, int]]:
+        return zip(names, range(len(names)), strict=True)
+
+    for operation, factors in program.factors.items():
+        inputs = [program.names[v] if isinstance(v, int) else () for v in operation.inputs]
+        results = [program.names[v] for v in operation.outputs]
+        for names in (*inputs, *results):
+            meet(apart(names), operation)
+        if operation.name not in _RELAYOUTS and factors.known:
+            pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
+            named = (zip(names, axes, strict=True) for names, axes in pairs)
+            meet([(n, f) for pair in named for n, f in pair if f not in factors.whole], operation)
+    for argument in program.arguments:
+        meet(apart(program.names[argument.value]), argument.place)
+    return found

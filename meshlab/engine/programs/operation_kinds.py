@@ -1,0 +1,103 @@
+"""Kinds: what planning may depend on in an operation, as one number.
+
+Two operations of one kind, whose operands lie alike and are wanted alike, are planned alike: they have the same axes in
+common, the same dims on them, the same shapes. Which values they read is no part of the kind; nor is the name of an
+axis that no layout can address (`~7`), nor most parameters: factors say what there is to know of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from ..code.loops import LOOPS, carried, turns
+from ..code.operations import Block, Input, Literal, Operation
+from ..passes.common_subexpressions import form_key
+from ..rules import Factors
+
+if TYPE_CHECKING:
+    from .data import Program
+
+
+class Kinds:
+    """The kinds of a program's operations and values; equal numbers for equal kinds."""
+
+    def __init__(self, program: Program):
+        self.program = program
+        self.numbers: dict[Hashable, int] = {}
+        self.of_values: dict[int, int] = {}
+        self.of_operations: dict[Operation, int] = {}
+
+    def operation(self, operation: Operation) -> int:
+        """The kind of an operation."""
+        known = self.of_operations.get(operation)
+        if known is None:
+            known = self.of_operations[operation] = self._number(self._key(operation))
+        return known
+
+    def value(self, value: Input) -> int:
+        """The kind of a value or literal."""
+        if isinstance(value, Literal):
+            return self._number(("literal", value.is_zero))
+        known = self.of_values.get(value)
+        if known is None:
+            known = self.of_values[value] = self._number(self._facts(value))
+        return known
+
+    def _number(self, key: Hashable) -> int:
+        return self.numbers.setdefault(key, len(self.numbers))
+
+    def _facts(self, value: int) -> Hashable:
+        program, (uniform, zeros) = self.program, self.program.uniform
+        return (
+            program.code.shapes[value],
+            str(program.code.dtypes[value]),
+            tuple(name if program.dim_of(name) else None for name in program.names[value]),
+            program.uses[value] == 1,
+            value in uniform,
+            value in zeros,
+            value in program.free,
+            value in program.roots,
+        )
+
+    def _key(self, operation: Operation) -> Hashable:
+        inside = tuple(map(self._block, operation.blocks)) if operation.blocks else self._rule(operation)
+        values = tuple(self.value(v) for v in (*operation.inputs, *operation.outputs))
+        return (
+            operation.name,
+            operation.source,
+            operation.backward,
+            len(operation.inputs),
+            values,
+            inside,
+            ((carried(operation), turns(operation)) if operation.name in LOOPS else ()),
+        )
+
+    def _block(self, block: Block) -> Hashable:
+        values = tuple(self.value(v) for v in (*block.inputs, *block.outputs))
+        return (len(block.inputs), values, tuple(map(self.operation, block.operations)))
+
+    def _rule(self, operation: Operation) -> Hashable:
+        program, factors = self.program, self.program.factors[operation]
+        told: Hashable = ()
+        if operation.name in ("rename", "tag"):
+            told = tuple(operation.params.values())
+        elif factors.exchanged:
+            # What a local form sends depends on all parameters and literals.
+            told = form_key(operation)
+        return (_factors_key(factors), program.factor_dims[operation], told)
+
+
+def _factors_key(factors: Factors) -> Hashable:
+    return (
+        factors.operands,
+        factors.results,
+        factors.summed,
+        factors.exchanged,
+        factors.whole,
+        tuple(sorted(factors.limits.items())),
+        factors.survivors,
+        factors.through,
+        factors.linear,
+        factors.known,
+    )

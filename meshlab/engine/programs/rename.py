@@ -1,0 +1,126 @@
+"""Renaming the dims of a program that is traced already.
+
+program.rename({"~seq": "kv"})                      what was cut off `seq` is a dim of its own, for layouts to address
+program.rename({"~seq": "kv", "~seq_2": "kv"})       several are one dim, where they never meet
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..argument_checks import mapping
+from ..errors import DimError, closest, listed, shown
+from ..tensors.dims import NAME_RULE, Dim, is_name, name_of, proper
+
+if TYPE_CHECKING:
+    from .data import Program
+
+
+def made_up(program: Program) -> dict[str, int]:
+    """The names that nobody gave, with their sizes, in order; see `Program.made_up`."""
+    sizes = _sizes(program).items()
+    return {name: size for name, size in sizes if name.startswith("~") and "*" not in name and size > 1}
+
+
+def renamed(program: Program, names: Mapping[str, str] | None, keywords: Mapping[str, str]) -> Program:
+    """Returns a program with other names; see `Program.rename`."""
+    if keywords:
+        given = ", ".join(f"{old}={shown(new)}" for old, new in keywords.items())
+        write = ", ".join(f'"{old}": "{new}"' for old, new in keywords.items())
+        raise DimError(f"rename() was given {given}; a program's names are a dict: program.rename({{{write}}}).")
+    names = _read(program, names)
+    sizes = _sizes(program)
+    known = {part for name in sizes for part in (name, *name.split("*"))}
+    problems = [f"`{old}` is no name of this program.{closest(old, known)}" for old in names if old not in known]
+    problems += [f"`{new}`: {NAME_RULE}.{proper(new)}" for new in names.values() if not is_name(new)]
+    found = _with(program, names, sizes)
+    problems += _not_one(found, names, sizes) if not problems else []
+    if problems:
+        raise DimError("rename() cannot be: " + " ".join(dict.fromkeys(problems)))
+    return found
+
+
+def _read(program: Program, names: Any) -> dict[str, str]:
+    """The old names and the new ones, whether they were given as names or as dims.
+
+    Raises:
+        DimError: it is no dict of such, or a dim has another size than the program's; all that is wrong is told.
+    """
+    given = mapping("rename()", "names", names, 'program.rename({"~seq": "kv"})', DimError)
+    wrong = [shown(one) for pair in given.items() for one in pair if not isinstance(one, str | Dim)]
+    if wrong:
+        raise DimError(f'rename() was given {", ".join(wrong)} for a name; write program.rename({{"~seq": "kv"}}).')
+    sizes = _sizes(program)
+    told = [
+        f"{dim} was given, and `{name_of(old)}` has size {sizes[name_of(old)]:,}."
+        for old, new in given.items()
+        for dim in (old, new)
+        if isinstance(dim, Dim) and dim.size != sizes.get(name_of(old), dim.size)
+    ]
+    if told:
+        raise DimError("rename() keeps sizes: " + " ".join(told))
+    return {name_of(old): name_of(new) for old, new in given.items()}
+
+
+def _not_one(found: Program, names: Mapping[str, str], sizes: Mapping[str, int]) -> Iterator[str]:
+    """What is wrong with names that are to be one."""
+    twice = _standing_twice(found)
+    for new in dict.fromkeys(names.values()):
+        olds = [old for old in sizes if names.get(old, old) == new]
+        told = listed(f"{old}: {sizes[old]:,}" for old in olds)
+        if len({sizes[old] for old in olds}) > 1:
+            yield f"{told} cannot be one dim `{new}`: their sizes differ."
+        elif len(olds) > 1 and new in twice:
+            yield f"{told} cannot be one dim `{new}`: two of them stand in {twice[new]}."
+
+
+def _sizes(program: Program) -> dict[str, int]:
+    sizes: dict[str, int] = {}
+    for value, axes in enumerate(program.names):
+        sizes.update({n: size for n, size in zip(axes, program.code.shapes[value], strict=True) if n})
+    return sizes
+
+
+def _with(program: Program, names: Mapping[str, str], sizes: Mapping[str, int]) -> Program:
+    """The program with the names, whether they can be or not."""
+
+    def told(name: str) -> str:
+        if name in names:
+            return names[name]
+        if "*" in name:
+            return "*".join(told(part) for part in name.split("*"))
+        stem, dot, part = name.partition(".")
+        return names.get(stem, stem) + dot + part
+
+    dims = {told(name): size for name, size in program.dims.items()}
+    majors = {told(name): (told(dim), limit) for name, (dim, limit) in program.majors.items()}
+    for old, new in names.items():
+        if old in sizes:
+            dims[new] = sizes[old]
+    for name in sizes:
+        first = name.split("*")[0]
+        if "*" in name and first in names and name not in program.majors and first in sizes:
+            majors[told(name)] = (told(first), sizes[first])
+    axes = tuple(tuple(told(n) if n else None for n in found) for found in program.names)
+    return dataclasses.replace(program, names=axes, dims=dims, majors=majors)
+
+
+def _standing_twice(program: Program) -> dict[str, str]:
+    """The dims that stand twice in a value or an operation, with the first place where each does."""
+    found: dict[str, str] = {}
+    for dims, where in _rows(program):
+        for dim in {d for d in dims if d is not None and dims.count(d) > 1}:
+            found.setdefault(dim, where)
+    return found
+
+
+def _rows(program: Program) -> Iterator[tuple[list[str | None], str]]:
+    for argument in program.arguments:
+        yield list(program.dims_of(argument.value)), f"`{argument.place}`"
+    for operation, factors in program.factor_dims.items():
+        where = f"`{operation.name}`" + (f" at {operation.source}" if operation.source else "")
+        yield [program.dim_of(name) for _, name in factors], where
+        for value in operation.outputs:
+            yield list(program.dims_of(value)), where

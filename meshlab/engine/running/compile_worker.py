@@ -1,0 +1,143 @@
+"""The process in which XLA compiles for simulated CPU devices: `python -P compile_worker.py FOLDER`.
+
+Compilers log, hold locks, and end their process when something goes wrong in them. In a process of its own that is not
+the notebook's. The two processes share a folder:
+
+    program.bin     what is compiled, as `jax.export` writes it
+    request.json    how, written last: what compiles waits for it                  from `compiler_process.py`
+    stage           what is being done now                                                  from here
+    program.hlo     the compiled program's text
+    answer.json     what else is known, written last; or {"error": …}
+
+This file imports nothing but JAX, which is most of the time that such a process takes to start;
+`meshlab.cost.compilers.worker` does the same for compilers of absent hardware. The process ends with the one that
+started it: that holds its standard input open.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax import export
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+Compile = Callable[[pathlib.Path, dict[str, Any]], dict[str, Any]]
+
+# Seconds between two looks for the request.
+_LOOK = 0.01
+
+
+def written(function: Any, arguments: Sequence[jax.ShapeDtypeStruct], platform: str) -> bytes:
+    """Returns a function as bytes that another process can compile: StableHLO and shardings.
+
+    Args:
+        function: from `jax.jit`, over flat arguments.
+        arguments: shapes, dtypes and shardings; the mesh may be one without devices.
+        platform: for which it is lowered: "cpu", "tpu" or "cuda".
+    """
+    function, arguments = _on_key_data(function, arguments)
+    return bytes(export.export(function, platforms=[platform])(*arguments).serialize())
+
+
+def _on_key_data(function: Any, arguments: Sequence[jax.ShapeDtypeStruct]) -> tuple[Any, Sequence[Any]]:
+    """The same of the numbers that random keys are made of: JAX 0.10.0 writes keys, and cannot lower what it reads."""
+    keys = [_generator(a) if _is_key(a) else None for a in arguments]
+    if not any(map(_is_key, (*arguments, *jax.tree.leaves(jax.eval_shape(function, *arguments))))):
+        return function, arguments
+
+    def run(*arrays: Any) -> Any:
+        pairs = zip(arrays, keys, strict=True)
+        results = function(*(jax.random.wrap_key_data(a, impl=key) if key else a for a, key in pairs))
+        return jax.tree.map(lambda r: jax.random.key_data(r) if _is_key(r) else r, results)
+
+    return jax.jit(run, keep_unused=True), [_data(a) if _is_key(a) else a for a in arguments]
+
+
+def _is_key(array: Any) -> bool:
+    return jax.numpy.issubdtype(array.dtype, jax.dtypes.prng_key)
+
+
+def _generator(key: jax.ShapeDtypeStruct) -> Any:
+    """Returns what JAX calls the generator that a key is for, which it tells of arrays alone."""
+    found: list[Any] = []
+    jax.eval_shape(lambda array: found.append(jax.random.key_impl(array)), key)
+    return found[0]
+
+
+def _data(key: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
+    data = jax.eval_shape(jax.random.key_data, key)
+    assert isinstance(key.sharding, NamedSharding)
+    splits = PartitionSpec(*key.sharding.spec, *[None] * (data.ndim - len(key.sharding.spec)))
+    return jax.ShapeDtypeStruct(data.shape, data.dtype, sharding=NamedSharding(key.sharding.mesh, splits))
+
+
+def read(data: bytes, devices: Sequence[Any], axes: Sequence[Sequence[Any]], donated: Sequence[int] = ()) -> Any:
+    """Lowers what was written, for a mesh of devices; `compile` is the next step.
+
+    Args:
+        data: from `written`.
+        devices: row-major over the mesh.
+        axes: (name, size) of each mesh axis.
+        donated: which arguments may be overwritten.
+    """
+    # Types are those that were written. Without this JAX would take those of 64 bits for half of that.
+    jax.config.update("jax_enable_x64", True)
+    names, sizes = zip(*axes, strict=True)
+    mesh = Mesh(np.array(devices).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
+    program = export.deserialize(bytearray(data))
+    arguments = [
+        jax.ShapeDtypeStruct(aval.shape, aval.dtype, sharding=sharding)
+        for aval, sharding in zip(program.in_avals, program.in_shardings_jax(mesh), strict=True)
+    ]
+    function = jax.jit(program.call, donate_argnums=tuple(donated), keep_unused=True)
+    # Arguments say by their shardings which devices take part; a program may have none.
+    with jax.set_mesh(mesh):
+        return function.lower(*arguments)
+
+
+def main(folder: pathlib.Path, compile_: Compile) -> int:
+    """Compiles what lies in a folder once it is asked for; returns the exit status."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    request = folder / "request.json"
+    while not request.exists():
+        time.sleep(_LOOK)
+    try:
+        answer = compile_(folder, json.loads(request.read_text()))
+    except Exception as error:
+        write(folder / "answer.json", json.dumps({"error": f"{type(error).__name__}: {error}"}))
+        return 1
+    write(folder / "answer.json", json.dumps(answer))
+    return 0
+
+
+def _end_with_parent() -> None:
+    sys.stdin.buffer.read()
+    os._exit(2)
+
+
+def write(path: pathlib.Path, text: str) -> None:
+    """Writes a file at once, for the other process may be reading it."""
+    beside = path.with_suffix(".new")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
+    write(folder / "stage", "lowering")
+    lowered = read((folder / "program.bin").read_bytes(), jax.devices()[: request["devices"]], request["axes"])
+    write(folder / "stage", "compiling")
+    write(folder / "program.hlo", lowered.compile(compiler_options=request["options"]).as_text())
+    return {}
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1]), _compile))

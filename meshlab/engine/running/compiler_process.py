@@ -1,0 +1,210 @@
+"""A compiler in a process of its own, which is ended when it takes too long, when it is cancelled, and with this one.
+
+    watch = Watch("v5e:4x4", 'compile_for(plan, "v5e:4x4", timeout={:g})', timeout, progress, cancel)
+    with Process(["-m", "meshlab.cost.compilers.worker"], environment) as process:
+        watch.stage("exporting")                # while the process starts
+        answer = process.answer(program, request, watch)
+
+What the two processes share is told in `compiling.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from ..argument_checks import function
+from ..code.operations import Code, walk
+from ..errors import CompilerError, shown
+from .compile_worker import write
+
+# Seconds between two looks at the process.
+_LOOK = 0.02
+# How much of a compiler's message is told.
+_MOST = 1500
+# A line with which XLA ends its process: level, date, time and thread, then the file and what is wrong.
+_FATAL = re.compile(r"F\d{4} \S+ +\d+ (?P<told>\S+:\d+\] .*)")
+
+
+class Cancel(Protocol):
+    """What can be asked to stop, such as a `threading.Event`."""
+
+    def is_set(self) -> bool:
+        """Whether to stop."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """What a compilation is at.
+
+    Attributes:
+        stage: exporting, starting, lowering, compiling or reading.
+        target: what is compiled for.
+        seconds: since it began.
+    """
+
+    stage: str
+    target: str
+    seconds: float
+
+    def __str__(self):
+        return f"{self.stage} for {self.target}, {self.seconds:.0f} s"
+
+
+class Watch:
+    """The clock of one compilation: it tells of progress, and says when to stop.
+
+    Args:
+        target: what is compiled for.
+        call: how to ask for it with more time, with a field for the seconds: "plan.xla(timeout={:g})".
+        timeout: seconds after which the compiler is ended.
+        progress: called with a `Progress` at each stage, and each second in between.
+        cancel: asked several times a second; once it is set, the compiler is ended.
+
+    Raises:
+        CompilerError: `timeout` is no number above 0, `progress` no function, or `cancel` cannot be asked.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        call: str,
+        timeout: float,
+        progress: Callable[[Progress], Any] | None = None,
+        cancel: Cancel | None = None,
+    ):
+        asked = call.partition("(")[0]
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
+            raise CompilerError(f"timeout is a number of seconds above 0; {asked} was given {shown(timeout)}.")
+        if progress is not None:
+            function(f"{asked}'s progress", progress, "progress=print", CompilerError)
+        if cancel is not None and not hasattr(cancel, "is_set"):
+            raise CompilerError(f"{asked} was given cancel={shown(cancel)}; it must be like a threading.Event.")
+        self.target, self.call, self.timeout, self.progress, self.cancel = target, call, timeout, progress, cancel
+        self.begun = time.monotonic()
+        self.told: tuple[str, int] | None = None
+
+    @property
+    def seconds(self) -> float:
+        """Since the compilation began."""
+        return time.monotonic() - self.begun
+
+    def stage(self, name: str) -> None:
+        """Tells of a stage, if it is new or a second older.
+
+        Raises:
+            CompilerError: it is time to stop.
+        """
+        if self.progress is not None and self.told != (name, int(self.seconds)):
+            self.told = name, int(self.seconds)
+            self.progress(Progress(name, self.target, self.seconds))
+        if self.cancel is not None and self.cancel.is_set():
+            raise CompilerError(f"Compiling for {self.target} was cancelled after {self.seconds:.1f} s ({name}).")
+        if self.seconds > self.timeout:
+            raise CompilerError(
+                f"Compiling for {self.target} was ended after {self.timeout:g} s, while {name}. Give it longer:"
+                f" {self.call.format(2 * self.timeout)}, or compile a smaller program."
+            )
+
+
+class Process:
+    """A compiler's process and the folder that it shares with this one; both end with the `with` block.
+
+    Args:
+        command: what Python runs: ["-m", "meshlab.cost.compilers.worker"].
+        environment: all of the process's variables.
+    """
+
+    def __init__(self, command: Sequence[str], environment: Mapping[str, str]):
+        self.command, self.environment = command, environment
+
+    def __enter__(self) -> Process:
+        self._temporary = tempfile.TemporaryDirectory(prefix="meshlab-")
+        self.folder = pathlib.Path(self._temporary.name)
+        with (self.folder / "log").open("wb") as log:
+            self._running = subprocess.Popen(
+                [sys.executable, *self.command, str(self.folder)],
+                # A folder of its own: nothing that lies where the notebook runs is imported in place of a module.
+                cwd=self.folder,
+                env=dict(self.environment),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                # An interrupt from the keyboard reaches this process alone, which then ends that one.
+                start_new_session=True,
+            )
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._running.kill()
+        self._running.communicate()
+        self._temporary.cleanup()
+
+    def answer(self, program: bytes, request: Mapping[str, Any], watch: Watch) -> tuple[dict[str, Any], str] | str:
+        """Asks for a program to be compiled, and waits for it.
+
+        Args:
+            program: from `compiling.written`.
+            request: how it is compiled; what the process reads as JSON.
+            watch: what tells of progress and says when to stop.
+
+        Returns:
+            What the process tells of it, and the compiled program's text; or why there is none.
+
+        Raises:
+            CompilerError: it takes too long, or was cancelled.
+        """
+        (self.folder / "program.bin").write_bytes(program)
+        write(self.folder / "request.json", json.dumps(request))
+        watch.stage("starting")
+        stage, answer = self.folder / "stage", self.folder / "answer.json"
+        while not answer.exists() and self._running.poll() is None:
+            watch.stage(stage.read_text() if stage.exists() else "starting")
+            time.sleep(_LOOK)
+        found = json.loads(answer.read_text()) if answer.exists() else {"error": self._ending()}
+        return _short(found["error"]) if "error" in found else (found, (self.folder / "program.hlo").read_text())
+
+    def _ending(self) -> str:
+        """How the process ended, with what it said last."""
+        status = self._running.wait()
+        how = f"by signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"with status {status}"
+        lines = (self.folder / "log").read_text(errors="replace").splitlines()
+        fatal = [found["told"] for found in map(_FATAL.match, lines) if found]
+        last = fatal[-1] if fatal else "its last lines were:\n" + "\n".join(lines[-10:])
+        return f"its process ended {how}; {last}"
+
+
+def refuse_callbacks(code: Code, asked: str) -> None:
+    """Refuses a program that calls back into Python: its functions are in this process alone.
+
+    Raises:
+        CompilerError: with the line of each such call.
+    """
+    found = [o for o in walk(code.block) if o.name == "pure_callback"]
+    if found:
+        lines = ", ".join(dict.fromkeys(f"`{o.name}` at {o.source or 'an unknown line'}" for o in found))
+        raise CompilerError(
+            f"{asked} compiles in a process of its own, where the Python functions of this one are not: {lines}."
+            " plan.check() and plan.run() take the program as it is; or write in JAX what the function computes."
+        )
+
+
+def inherited(*folders: str | None) -> dict[str, str]:
+    """Returns this process's environment variables, but that Python looks into some folders first."""
+    path = os.pathsep.join(filter(None, (*folders, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _MOST else f"{message[:_MOST]} … ({len(message):,} characters)"

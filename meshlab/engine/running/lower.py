@@ -1,0 +1,248 @@
+"""Lowering: an interpreter of plan steps inside one `jax.shard_map`.
+
+Every device runs the same steps on its own shards. All collectives are in the plan, JAX inserts none of its own
+(`check_vma=False`: differentiation is over, and replication is the plan's business). What is drawn is what runs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import PartitionSpec
+
+from ..code.loops import carried
+from ..code.operations import Input, Literal
+from ..jax_compat import scan_options
+from ..planning.steps import Compute, Fill, Move, Nested, Step
+from ..plans.local_collectives import crossed_axes, local_of
+from ..rules import LOCAL_FORMS
+from ..rules.local_forms import bind
+from ..specs.permutation import permutation
+from ..specs.reshard import Hop, sent_shape
+from ..specs.spec import Axes, Grid, Spec, local_shape
+from .padding import cut, grown, neutralized
+
+if TYPE_CHECKING:
+    from ..plans.data import Plan
+    from ..programs.data import Program
+
+Shards = dict[tuple[int, Spec], Any]
+
+
+def partition_spec(spec: Spec) -> PartitionSpec:
+    """The spec in JAX's words; it has no word for partial sums."""
+    return PartitionSpec(*(split or None for split in spec.splits))
+
+
+class MeshDevice:
+    """The device that a function inside `shard_map` runs on: it asks the others, by collectives."""
+
+    def __init__(self, sizes: Mapping[str, int]):
+        self.sizes = sizes
+
+    def index(self, axes: Axes) -> Any:
+        """Which part this device holds of an axis that is split over mesh `axes`, major first."""
+        found: Any = jnp.zeros((), jnp.int32)
+        for axis in axes:
+            found = found * self.sizes[axis] + lax.axis_index(axis)
+        return found
+
+    def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
+        """The sum, maximum or minimum over the devices along `axes`."""
+        return {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}[operation](x, axes)
+
+    def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
+        """The parts of all devices along `axes`, in order."""
+        return lax.all_gather(x, axes, axis=axis, tiled=True)
+
+    def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
+        """What the device `distance` parts before this one gives; zeros where there is none."""
+        if not distance or not crossed_axes(axes, distance, wrap, self.sizes):
+            whole_turn = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
+            return x if not distance or whole_turn else jnp.zeros_like(x)
+        # `ppermute` counts devices in the order of the mesh, whatever the order of the axes that it is given.
+        ordered = [a for a in self.sizes if a in axes]
+        numbers = np.arange(math.prod(self.sizes[a] for a in axes)).reshape([self.sizes[a] for a in ordered])
+        order = numbers.transpose([ordered.index(a) for a in axes]).ravel().tolist()
+        targets = ((i, i + distance) for i in range(len(order)))
+        pairs = [(order[i], order[j % len(order)]) for i, j in targets if wrap or 0 <= j < len(order)]
+        return lax.ppermute(x, tuple(ordered), pairs)
+
+    def mirrored(self, x: Any, axes: Axes) -> Any:
+        """What the device gives that has as many parts behind it as this one has before it."""
+        ordered = tuple(a for a in self.sizes if a in axes and self.sizes[a] > 1)
+        last = math.prod(self.sizes[a] for a in ordered) - 1
+        return lax.ppermute(x, ordered, [(i, last - i) for i in range(last + 1)]) if ordered else x
+
+
+def moved(device: MeshDevice, start: Spec, hop: Hop, shard: Any) -> Any:
+    """One move of a shard of a value that lies as `start`: a slice or a collective."""
+    if hop.kind == "slice":
+        size = shard.shape[hop.axis] // math.prod(device.sizes[a] for a in hop.axes)
+        return lax.dynamic_slice_in_dim(shard, device.index(hop.axes) * size, size, hop.axis)
+    if hop.kind == "all-gather":
+        return lax.all_gather(shard, hop.axes, axis=hop.axis, tiled=True)
+    if hop.kind == "reduce-scatter":
+        return lax.psum_scatter(shard, hop.axes, scatter_dimension=hop.axis, tiled=True)
+    if hop.kind == "all-to-all":
+        return lax.all_to_all(shard, hop.axes, split_axis=hop.axis, concat_axis=hop.other, tiled=True)
+    if hop.kind == "collective-permute":
+        blocks = permutation(start, hop.result, tuple(device.sizes.items()))
+        return lax.ppermute(shard, blocks.axes, blocks.pairs)
+    return lax.psum(shard, hop.axes)
+
+
+class Lowering:
+    """Runs steps on one device's shards.
+
+    Args:
+        program: whose steps they are.
+        sizes: the mesh axes' sizes.
+    """
+
+    def __init__(self, program: Program, sizes: Grid):
+        self.program, self.sizes = program, sizes
+        self.code, self.roots = program.code, program.roots
+        self.device = MeshDevice(sizes)
+
+    def run(self, steps: Sequence[Step], shards: Shards):
+        """Runs steps in order, parts written out; adds what they make to `shards`."""
+        for step in steps:
+            if isinstance(step, Compute):
+                self.compute(step, shards)
+            elif isinstance(step, Move):
+                shape = self.code.shapes[step.value]
+                given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.hop, self.sizes))
+                result = moved(self.device, step.start, step.hop, given)
+                shards[step.value, step.hop.result] = cut(result, local_shape(shape, step.hop.result, self.sizes))
+            elif isinstance(step, Fill):
+                shards[step.operation.outputs[0], step.spec] = self.fill(step, shards)
+            elif isinstance(step, Nested):
+                self.nested(step, shards)
+
+    def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:
+        """The shards of inputs, and the values of literals."""
+        return [
+            v.value if isinstance(v, Literal) else shards[self.roots.get(v, v), s] if s is not None else None
+            for v, s in zip(values, specs, strict=True)
+        ]
+
+    def fill(self, step: Fill, shards: Shards) -> Any:
+        """A broadcast scalar, or the indices along an axis from where this device's part begins."""
+        operation, number = step.operation, step.operation.outputs[0]
+        shape = local_shape(self.code.shapes[number], step.spec, self.sizes)
+        if operation.name == "iota":
+            along = operation.params["dimension"]
+            indices = lax.broadcasted_iota(operation.params["dtype"], shape, along)
+            split = step.spec.splits[along]
+            return indices + (self.device.index(split) * shape[along]).astype(indices.dtype) if split else indices
+        source = operation.inputs[0]
+        (scalar,) = self.read(shards, (source,), (Spec(()),))
+        return lax.broadcast_in_dim(jnp.asarray(scalar, operation.equation.outvars[0].aval.dtype), shape, ())
+
+    def compute(self, step: Compute, shards: Shards):
+        """One operation, in its local form or with its parameters made local."""
+        operation, local = step.operation, local_of(step, self.code)
+        operands = self.read(shards, operation.inputs, step.operands)
+        if self.sizes.padded:
+            operands = neutralized(self.device, local, self.program.factors[operation], operands)
+        if step.exchanged:
+            results = LOCAL_FORMS[operation.name].run(self.device, local, operands)
+        elif any(spec.axes for spec in (*local.operands, *local.results)):
+            results = local.run(operands, self.sizes)
+        else:
+            results = bind(operation, operands, operation.params)
+        shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
+
+    def nested(self, step: Nested, shards: Shards):
+        """A loop, branches, or a piece that is recomputed: its blocks read what lies around them."""
+        name, operation = step.operation.name, step.operation
+        run = {"scan": self.scan, "while": self.turn_while, "cond": self.branch}.get(name, self.recompute)
+        operands = self.read(shards, operation.inputs, step.operands)
+        results = run(step, operands, shards)
+        shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
+
+    def enter(self, step: Nested, number: int, arrays: Sequence[Any], shards: Shards) -> list[Any]:
+        """Runs a block on its inputs; returns its outputs."""
+        block, inside = step.operation.blocks[number], step.blocks[number]
+        known = dict(shards)
+        known.update(((v, s), a) for v, s, a in zip(block.inputs, inside.inputs, arrays, strict=True))
+        self.run(inside.steps, known)
+        return self.read(known, block.outputs, inside.outputs)
+
+    @staticmethod
+    def starts(step: Nested, operands: Sequence[Any]) -> tuple[Any, ...]:
+        """What a loop carries into its first turn, in the dtypes that it carries."""
+        carry = zip(operands[: carried(step.operation)], step.operation.equation.outvars, strict=False)
+        return tuple(jnp.asarray(operand, v.aval.dtype) for operand, v in carry)
+
+    def scan(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
+        """A loop over slices: carries and stacks come in, carries and stacks go out."""
+        count = carried(step.operation)
+
+        def turn(carry, slices):
+            made = self.enter(step, 0, (*carry, *slices), shards)
+            return tuple(_like(m, c) for m, c in zip(made, carry, strict=False)), tuple(made[count:])
+
+        starts, given = self.starts(step, operands), scan_options(step.operation.equation)
+        carry, stacked = lax.scan(turn, starts, tuple(operands[count:]), **given)
+        return (*carry, *stacked)
+
+    def turn_while(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
+        """A loop that turns as long as its test says so, on all devices alike."""
+
+        def turn(carry):
+            return tuple(_like(m, c) for m, c in zip(self.enter(step, 0, carry, shards), carry, strict=True))
+
+        return lax.while_loop(lambda c: self.enter(step, 1, c, shards)[0], turn, self.starts(step, operands))
+
+    def branch(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
+        """One of several branches, the same on all devices."""
+        made = [v.aval.dtype for v in step.operation.equation.outvars]
+
+        def taken(number: int) -> Callable[[], tuple[Any, ...]]:
+            return lambda: tuple(
+                jnp.asarray(r, d) for r, d in zip(self.enter(step, number, (), shards), made, strict=True)
+            )
+
+        return lax.switch(operands[0].astype(jnp.int32), [taken(i) for i in range(len(step.blocks))])
+
+    def recompute(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
+        """A recomputed piece, which the compiler must not merge with the first computation."""
+        # The body computes from its own inputs alone; what else it may read are constants.
+        return self.enter(step, 0, lax.optimization_barrier(tuple(map(jnp.asarray, operands))), shards)
+
+
+def _like(made: Any, carry: Any) -> Any:
+    return jnp.asarray(made, carry.dtype)
+
+
+def device_function(plan: Plan) -> Callable:
+    """Returns the function of shards that every device runs: arguments in, outputs out, in the program's flat order."""
+    program = plan.program
+    block = program.code.block
+    constants = {number: jnp.asarray(c) for number, c in program.code.constants.items()}
+    lowering = Lowering(program, plan.grid)
+
+    def run(*arrays):
+        shards: Shards = dict(
+            zip(((a.value, plan.argument_specs[a.value]) for a in program.arguments), arrays, strict=True)
+        )
+        shards.update(((n, plan.argument_specs[n]), c) for n, c in constants.items())
+        lowering.run(plan.steps, shards)
+        return tuple(jnp.asarray(o) for o in lowering.read(shards, block.outputs, plan.output_specs))
+
+    return run
+
+
+def lowered(plan: Plan, mesh: jax.sharding.Mesh | jax.sharding.AbstractMesh) -> Callable:
+    """Returns the plan as one function of global arrays, on a mesh of real devices, or of none to lower it for."""
+    arguments = tuple(partition_spec(plan.argument_specs[a.value]) for a in plan.program.arguments)
+    outputs = tuple(partition_spec(s) for s in plan.output_specs)
+    return jax.shard_map(device_function(plan), mesh=mesh, in_specs=arguments, out_specs=outputs, check_vma=False)

@@ -1,0 +1,66 @@
+"""Padding: how a dim is split that its axes do not divide.
+
+    batch of 100 over 8 devices: padded to 104, 13 on each; the last device holds 9 that count
+
+What is padded holds anything: it is mapped like the rest, and what comes out is never looked at. Before an operation
+that adds up along a padded axis, or takes an extreme, it is made neutral: zero for a sum, the least for a maximum. An
+operation that does anything else along it has it gathered, and a whole value is never padded. So results are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax.numpy as jnp
+from jax import dtypes, lax
+
+from ..rules import Factors
+from ..rules.local_forms import Device, Local
+from ..rules.neutral import neutral
+from ..specs.spec import Grid, Spec, padded_shape
+
+if TYPE_CHECKING:
+    from ..plans.data import Plan
+
+
+def grown(array: Any, shape: Sequence[int]) -> Any:
+    """Returns an array with zeros behind, up to a shape; of keys with repetitions of the last one."""
+    if tuple(array.shape) == tuple(shape):
+        return array
+    if jnp.issubdtype(array.dtype, dtypes.extended):
+        for axis, wanted in enumerate(shape):
+            places = jnp.minimum(jnp.arange(wanted), array.shape[axis] - 1)
+            array = jnp.take(array, places, axis=axis)
+        return array
+    return jnp.pad(array, [(0, wanted - size) for size, wanted in zip(array.shape, shape, strict=True)])
+
+
+def cut(array: Any, shape: Sequence[int]) -> Any:
+    """Returns the front of an array, of a shape."""
+    return array if tuple(array.shape) == tuple(shape) else array[tuple(slice(size) for size in shape)]
+
+
+def neutralized(device: Device, local: Local, factors: Factors, operands: Sequence[Any]) -> list[Any]:
+    """Returns an operation's operands, what is padded on axes that it adds up, or exchanges, made neutral."""
+    mixing = factors.summed | factors.exchanged
+    found = []
+    for shard, shape, spec, axes in zip(operands, local.operand_shapes, local.operands, factors.operands, strict=True):
+        for axis, (factor, size) in enumerate(zip(axes, shape, strict=True)):
+            split = spec.splits[axis]
+            if factor in mixing and _uneven(size, split, device.sizes):
+                count = shard.shape[axis]
+                places = device.index(split) * count + lax.broadcasted_iota(jnp.int32, shard.shape, axis)
+                filler = neutral(local.operation.name, jnp.result_type(shard))
+                shard = jnp.where(places < size, shard, filler)  # noqa: PLW2901 - the shard, padded axis by axis
+        found.append(shard)
+    return found
+
+
+def _uneven(size: int, split: Sequence[str], sizes: Any) -> bool:
+    return bool(split) and isinstance(sizes, Grid) and sizes.padded.get(size, size) != size
+
+
+def stored_shape(plan: Plan, value: int, spec: Spec) -> tuple[int, ...]:
+    """The shape of an argument or output as the devices store it."""
+    return padded_shape(plan.program.code.shapes[value], spec, plan.grid)

@@ -1,0 +1,346 @@
+"""Running plans: on the attached devices where there are enough, else on simulated ones.
+
+Arguments come as tensors, NumPy or JAX arrays; they are laid out as the plan stores them, and the results come back in
+the function's own tree. A compiled plan is kept with the plan, so a training loop compiles once.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
+
+from ..argument_checks import flag
+from ..devices import compiler_options, devices
+from ..errors import RunError, closest, shown, some
+from ..tensors.dtypes import beyond
+from ..tensors.named_arrays import NamedArray
+from ..tensors.tensor import Tensor
+from ..tensors.trees import is_tensor, placed_leaves
+from .lower import lowered, partition_spec
+from .padding import cut, grown, stored_shape
+
+if TYPE_CHECKING:
+    from ..plans.data import Plan
+    from ..programs.data import Argument, Program
+
+# How many differences are listed.
+_MOST = 8
+_NUMBERS = bool | int | float | complex
+_compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def mesh_axes(plan: Plan) -> tuple[tuple[str, int], ...]:
+    """The mesh's axes and sizes, major first; one of size 1 where there are none."""
+    return plan.mesh.shape or (("device", 1),)
+
+
+def jax_mesh(plan: Plan, on: Sequence[Any]) -> Mesh:
+    """The plan's mesh over real devices."""
+    names, sizes = zip(*mesh_axes(plan), strict=True)
+    return Mesh(np.array(on).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
+
+
+def abstract_mesh(plan: Plan) -> AbstractMesh:
+    """The plan's mesh without devices."""
+    names, sizes = zip(*mesh_axes(plan), strict=True)
+    return AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
+
+
+def compiled(plan: Plan, donate: bool = False) -> Any:
+    """Compiles a plan, or returns what was compiled before for the same devices."""
+    on = devices(plan.mesh.size)
+    known = _compiled.setdefault(plan, {})
+    key = (donate, tuple(id(d) for d in on))
+    if key not in known:
+        known[key] = _compile(plan, on, donate)
+    return known[key]
+
+
+def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Any:
+    mesh = jax_mesh(plan, on)
+    function = jax.jit(lowered(plan, mesh), donate_argnums=donated(plan) if donate else (), keep_unused=True)
+    return function.lower(*abstract_arguments(plan, mesh)).compile(compiler_options=compiler_options(on[0].platform))
+
+
+def donated(plan: Plan) -> tuple[int, ...]:
+    """Which of the flat arguments the next call gets anew, and may be overwritten."""
+    carried = {c.parameter for c in plan.program.carries}
+    return tuple(i for i, a in enumerate(plan.program.arguments) if a.parameter in carried)
+
+
+def abstract_arguments(plan: Plan, mesh: Any) -> list[jax.ShapeDtypeStruct]:
+    """The flat arguments as the plan stores them on a mesh, which may be one without devices."""
+    return [
+        jax.ShapeDtypeStruct(
+            stored_shape(plan, a.value, plan.argument_specs[a.value]),
+            plan.program.code.dtypes[a.value],
+            sharding=NamedSharding(mesh, partition_spec(plan.argument_specs[a.value])),
+        )
+        for a in plan.program.arguments
+    ]
+
+
+def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
+    """Runs a plan; see `Plan.run`."""
+    donate = flag("run()", "donate", donate, RunError)
+    arrays = flat_arguments(plan, args)
+    executable = compiled(plan, donate)
+    mesh = jax_mesh(plan, devices(plan.mesh.size))
+    placed = [
+        jax.device_put(
+            grown(array, stored_shape(plan, a.value, plan.argument_specs[a.value])),
+            NamedSharding(mesh, partition_spec(plan.argument_specs[a.value])),
+        )
+        for array, a in zip(arrays, plan.program.arguments, strict=True)
+    ]
+    if donate:
+        _refuse_shared(plan, arrays, placed)
+    return output_tree(plan, executable(*placed))
+
+
+def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
+    """Refuses to give up the memory of an array that is another argument too: XLA ends the process then.
+
+    Args:
+        plan: the plan.
+        arrays: the arrays of the arguments.
+        placed: the same as the plan stores them: those that had to be moved are copies, and share nothing.
+
+    Raises:
+        RunError: there are such arrays; all are listed.
+    """
+    holders: dict[int, list[int]] = {}
+    for position, array in enumerate(arrays):
+        if isinstance(array, jax.Array):
+            holders.setdefault(id(array), []).append(position)
+    given_up, problems = frozenset(donated(plan)), []
+    for positions in holders.values():
+        shared = [i for i in positions if _lies_there(arrays[i], placed[i])] if len(positions) > 1 else []
+        if len(shared) > 1 and not given_up.isdisjoint(shared):
+            *most, last = (plan.program.arguments[i].place for i in shared)
+            twice = "twice" if given_up.issuperset(shared) else "where it is read as well"
+            problems.append(
+                f"{some(most, _MOST)} and `{last}` are the same array, whose memory cannot be given up {twice}"
+            )
+    if problems:
+        raise RunError(f"{'; '.join(problems)}: copy one (jnp.copy) or run without donate=True.")
+
+
+def _lies_there(array: Any, placed: Any) -> bool:
+    """Whether an array lies already as it is to be placed, and was not copied."""
+    return placed is array or (
+        placed.shape == array.shape and array.sharding.is_equivalent_to(placed.sharding, array.ndim)
+    )
+
+
+def output_tree(plan: Plan, arrays: Sequence[Any]) -> Any:
+    """The function's own output tree around flat results, rid of padding."""
+    shapes = (plan.program.code.shape_of(value) for value in plan.program.code.block.outputs)
+    arrays = list(map(cut, arrays, shapes))
+    return jax.tree.unflatten(jax.tree.structure(plan.program.out_shapes), arrays)
+
+
+def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
+    """The arrays of the arguments, in the program's order.
+
+    Raises:
+        TraceError: an argument is no tree.
+        RunError: they are traced; or the trees, dims, shapes or dtypes are not those that were traced; the differences
+            are listed.
+    """
+    program = plan.program
+    _refuse_tracers(program, args)
+    leaves, structure = jax.tree.flatten(tuple(args), is_leaf=is_tensor)
+    if structure != program.structure:
+        told = _difference(program, args, structure)
+        raise RunError(f"{told} Give run() the same arguments as ml.trace().")
+    arrays, problems = [], []
+    for position, (leaf, argument) in enumerate(zip(leaves, program.arguments, strict=True)):
+        array, problem = _array(leaf, program, argument, program.templates[position])
+        arrays.append(array)
+        problems += [problem] if problem else []
+    if problems:
+        more = f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
+        raise RunError(
+            f"These arguments do not fit the plan: {'; '.join(problems[:_MOST])}{more}. Give arrays like those that"
+            " were traced, or trace and plan the program for these."
+        )
+    return arrays
+
+
+def misfits(program: Program, values: Mapping[str, Any]) -> list[str]:
+    """What is wrong with values of some of a program's parameters, by name; no data is moved.
+
+    Raises:
+        TraceError: a value is no tree.
+    """
+    problems = []
+    for name, wanted in zip(program.parameters, program.structure.children(), strict=True):
+        if name not in values:
+            continue
+        given = [place for place, _ in placed_leaves(name, values[name])]
+        leaves, structure = jax.tree.flatten(values[name], is_leaf=is_tensor)
+        arguments = [
+            pair for pair in zip(program.arguments, program.templates, strict=True) if pair[0].parameter == name
+        ]
+        if structure != wanted:
+            told = _other_places(given, [argument.place for argument, _ in arguments], wanted, structure)
+            problems.append(f"the program {told.removesuffix('.')}")
+            continue
+        found = (_misfit(_unnamed(leaf), leaf, program, *pair) for leaf, pair in zip(leaves, arguments, strict=True))
+        problems += [problem for problem in found if problem]
+    return problems
+
+
+def _refuse_tracers(program: Program, args: Sequence[Any]):
+    names = (*program.parameters, *(f"arg{i}" for i in range(len(program.parameters), len(args))))
+    placed = (leaf for name, arg in zip(names, args, strict=False) for leaf in placed_leaves(name, arg))
+    traced = [place for place, leaf in placed if isinstance(_unwrap(leaf), Tracer)]
+    if traced:
+        raise RunError(
+            f"The plan was called under jax.jit, jax.grad or another transform: {some(traced, _MOST)} "
+            f"{'is' if len(traced) == 1 else 'are'} traced. A plan is compiled already: call it outside, and give the"
+            " function with jit, grad and all to ml.trace."
+        )
+
+
+def _difference(program: Program, args: Sequence[Any], structure: Any) -> str:
+    """What is missing, and what is too much, where trees differ."""
+    wanted = program.parameters
+    if len(args) != len(wanted):
+        return f"The plan takes {len(wanted)} arguments ({', '.join(wanted)}) and was given {len(args)}."
+    given = [place for name, arg in zip(wanted, args, strict=True) for place, _ in placed_leaves(name, arg)]
+    expected = [a.place for a in program.arguments]
+    return f"The plan {_other_places(given, expected, program.structure, structure)}"
+
+
+def _other_places(given: Sequence[str], expected: Sequence[str], wanted: Any, structure: Any) -> str:
+    """What is missing among places, and what is too much, or how their trees differ."""
+    missing, extra = [p for p in expected if p not in given], [p for p in given if p not in expected]
+    if not missing and not extra:
+        return f"{_other_trees(wanted, structure)}."
+    said = [f"is missing {some(missing, _MOST)}"] if missing else []
+    said += [f"does not know {some(extra, _MOST)}"] if extra else []
+    lists = [place for place in missing if f"{place}/0" in given or f"{place}/0/0" in given]
+    fix = f" {some(lists)} came as lists: give arrays, np.asarray(...)." if lists else ""
+    near = closest(extra[0], missing) if len(missing) == len(extra) == 1 and not lists else ""
+    return f"{' and '.join(said)}.{fix}{near}"
+
+
+def _other_trees(wanted: Any, given: Any) -> str:
+    """How trees differ that have the same places: in the type of a node, or in what it holds beside its leaves."""
+    pair = _apart(wanted, given)
+    (kind, _), (other, _) = pair or ((None, None), (None, None))
+    if pair is None or kind is not other:
+        told = f": `{kind.__name__}` was traced, and `{other.__name__}` is given" if kind and other else ""
+        return f"has the right arrays, but in trees of other types{told}"
+    return (
+        f"has the right arrays, but the static data of a `{kind.__name__}` differ from those that were traced: an"
+        " attribute that is no array was changed (by model.eval(), say). Trace the function anew for them, or change it"
+        " back"
+    )
+
+
+def _apart(wanted: Any, given: Any) -> tuple[Any, Any] | None:
+    """The first two nodes of two trees that differ in themselves: their types and static data."""
+    mine, other = wanted.node_data(), given.node_data()
+    if mine != other or mine is None:
+        return None if mine == other else (mine or (None, None), other or (None, None))
+    pairs = zip(wanted.children(), given.children(), strict=False)
+    return next((found for one, two in pairs if (found := _apart(one, two)) is not None), None)
+
+
+@functools.singledispatch
+def _unwrap(leaf: Any) -> Any:
+    return leaf
+
+
+@_unwrap.register
+def _(leaf: Tensor | NamedArray) -> Any:
+    return leaf.array
+
+
+def _array(leaf: Any, program: Program, argument: Argument, template: Any) -> tuple[Any, str | None]:
+    """The array of a leaf, and what is wrong with it."""
+    array, dtype = _unnamed(leaf), program.code.dtypes[argument.value]
+    problem = _misfit(array, leaf, program, argument, template)
+    return (array if problem or array.dtype == dtype else array.astype(dtype)), problem
+
+
+def _unnamed(leaf: Any) -> Any:
+    """The array of a leaf; one of a number too."""
+    array: Any = _unwrap(leaf)
+    return np.asarray(array) if isinstance(array, _NUMBERS) else array
+
+
+def _misfit(array: Any, leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:
+    """What is wrong with the array of a leaf."""
+    place: str = argument.place
+    shape, dtype = program.code.shapes[argument.value], program.code.dtypes[argument.value]
+    traced = f"where an array of {dtype} and shape {shape} was traced"
+    if not hasattr(array, "dtype"):
+        return f"`{place}` is {shown(array)} ({type(array).__name__}), {traced}"
+    if isinstance(array, jax.ShapeDtypeStruct):
+        return f"`{place}` is abstract; running needs data"
+    if isinstance(array, np.ma.MaskedArray):
+        return f"`{place}` is a masked array, which JAX does not know: give array.filled(value)"
+    if isinstance(array, jax.Array) and array.is_deleted():
+        return f"`{place}` is deleted: an earlier call took its memory (donate=True). Give what it returned"
+    if problem := _other_dims(leaf, program, argument, template):
+        return problem
+    if array.dtype != dtype and _is_key(dtype) and not _is_key(array.dtype):
+        return f"`{place}` is {shown(array)}, and no typed key: give {_key_of(shape)}"
+    if tuple(array.shape) != shape:
+        return f"`{place}` has shape {tuple(array.shape)}, where {shape} was traced"
+    if array.dtype != dtype:
+        if isinstance(array, np.ndarray) and _casts(array.dtype, dtype, isinstance(_unwrap(leaf), _NUMBERS)):
+            lost = beyond(array, dtype)
+            return None if lost is None else f"`{place}` holds {lost:,}, which {dtype} cannot hold"
+        return f"`{place}` has dtype {array.dtype}, where {dtype} was traced"
+    return None
+
+
+def _casts(given: Any, dtype: Any, is_number: bool) -> bool:
+    """Whether numbers of a host become those of a dtype as JAX's own do: keys and texts never do.
+
+    Arrays change their width alone, of 64 bits to 32: integers stay integers. A Python number takes what dtype it can.
+    """
+    if jnp.issubdtype(dtype, jax.dtypes.extended) or given.kind not in "biufcV":
+        return False
+    alike = any(
+        jnp.issubdtype(given, kind) and jnp.issubdtype(dtype, kind)
+        for kind in (jnp.integer, jnp.floating, jnp.complexfloating)
+    )
+    return (is_number or alike) and np.can_cast(given, np.dtype(dtype), "same_kind")
+
+
+def _is_key(dtype: Any) -> bool:
+    return jnp.issubdtype(dtype, jax.dtypes.prng_key)
+
+
+def _key_of(shape: tuple[int, ...]) -> str:
+    """How keys of a shape are written."""
+    return f"jax.random.split(jax.random.key(0), {shape})" if shape else "jax.random.key(0)"
+
+
+def _other_dims(leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:
+    """What is wrong with the dims of a named leaf: they are those that were traced, or what these were renamed to."""
+    wanted = program.names[argument.value]
+    given = leaf.names if isinstance(leaf, NamedArray) else tuple(d.name for d in getattr(leaf, "dims", ()))
+    before = tuple(d.name for d in template.dims) if isinstance(template, Tensor) else ()
+    given = tuple(str(name) if name else None for name in given)
+    if not isinstance(leaf, Tensor | NamedArray) or len(given) != len(wanted) or given == before:
+        return None
+    pairs = zip(given, wanted, strict=True)
+    if all(not one or one == other or other not in program.dims for one, other in pairs):
+        return None
+    told, expected = (" ".join(name or "_" for name in names) for names in (given, wanted))
+    return f"`{argument.place}` has the dims {told}, where {expected} were traced"

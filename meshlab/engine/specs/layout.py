@@ -1,0 +1,278 @@
+"""Layouts: which mesh axes split which dims, said from outside the model.
+
+    "batch:data hidden:model"                        Mesh TensorFlow's notation
+    {"batch": "data", "vocab": ("data", "model")}    the same as a dict; several axes, major first
+    {"params/*": {"embed": "data"}}                  how values *at a place* are stored, whatever is computed
+
+Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
+the value there is stored, and replace the plain rules for the dims that they name; `None` leaves a dim unsplit there.
+Of several globs that match one place the last one counts. A dim whose name ends in `?` is optional: where the program
+has no such dim, the rule is left out instead of refused, axes and all, so that one layout serves several programs and
+their meshes (`ensemble?:ensemble`); where it has the dim, the mesh must have the axes. In a place `?` is first of all
+the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where
+it matches nothing so, `params/w` is meant, if there is one.
+
+A layout knows no program. Whether it is legal for one is decided in `legality`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ..argument_checks import is_whole
+from ..errors import LayoutError, shown
+from ..tensors.dims import Dim, is_name
+from .spec import Axes
+
+Rules = tuple[tuple[str, Axes], ...]
+
+_SEPARATORS = re.compile(r"[\s,;]+")
+# So many problems of one text are told.
+_MOST = 20
+_MAKE = 'Make layouts with ml.Layout.of({"batch": "data"}).'
+_HELP = 'Write "batch:data hidden:model", "vocab:data+model" for several axes, or a dict.'
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Dims → mesh axes, with rules at places. Make one with `Layout.of`.
+
+    Attributes:
+        dim_rules: (dim, axes) pairs, sorted by dim; a trailing `?` marks a dim that may be missing.
+        place_rules: (glob, rules) pairs in the order given.
+        whole: dims that were named to lie whole: no rule comes of them, but their names are checked as others are.
+        sizes: (place, dim, size) of those that were given as dims, of the program's size; the place is "" for rules
+            that are plain.
+
+    Raises:
+        LayoutError: these are no such pairs, names and sizes, or a dim stands twice.
+    """
+
+    dim_rules: Rules = ()
+    place_rules: tuple[tuple[str, Rules], ...] = ()
+    whole: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
+    sizes: tuple[tuple[str, str, int], ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
+
+    def __post_init__(self):
+        places = self.place_rules
+        pairs = isinstance(places, tuple) and all(_is_pair(p) and isinstance(p[0], str) for p in places)
+        if not _are_rules(self.dim_rules) or not pairs or not all(_are_rules(rules) for _, rules in places):
+            given = f"dim_rules={shown(self.dim_rules)} and place_rules={shown(places)}"
+            raise LayoutError(f"Layout was given {given}. {_MAKE} {_HELP}")
+        if not _are_names(self.whole) or not _are_sizes(self.sizes):
+            given = f"whole={shown(self.whole)} and sizes={shown(self.sizes)}"
+            raise LayoutError(
+                f"Layout was given {given}; they are names of dims, and (place, dim, size) of each: they come of"
+                f" Layout.of. {_MAKE}"
+            )
+        twice = _twice([dim.removesuffix("?") for dim, _ in self.dim_rules])
+        twice += [
+            f"at `{glob}`, {told}" for glob, rules in places for told in _twice([d.removesuffix("?") for d, _ in rules])
+        ]
+        _refuse("Layout was given rules that cannot be", twice)
+
+    @staticmethod
+    def of(given: LayoutLike) -> Layout:
+        """Makes a layout from a string, a dict, another layout, or None (nothing is split).
+
+        Raises:
+            LayoutError: it cannot be read; every problem is listed.
+        """
+        if given is None:
+            return Layout()
+        if isinstance(given, Layout):
+            return given
+        if isinstance(given, str):
+            if given.lstrip().startswith("{"):
+                raise LayoutError(
+                    f"The layout {shown(given)} is JSON, or a dict in a text: give json.loads(text). {_HELP}"
+                )
+            return _from_pairs(_read_string(given))
+        if isinstance(given, Mapping):
+            return _from_pairs(list(given.items()))
+        raise LayoutError(f"A layout was given as {type(given).__name__}: {shown(given)}. {_HELP}")
+
+    @property
+    def rules(self) -> Mapping[str, Axes]:
+        """Mesh axes by dim."""
+        return MappingProxyType(dict(self.dim_rules))
+
+    @property
+    def places(self) -> Mapping[str, Mapping[str, Axes]]:
+        """Rules by place; empty axes mean unsplit there."""
+        return MappingProxyType({glob: MappingProxyType(dict(rules)) for glob, rules in self.place_rules})
+
+    def with_rule(self, dim: str | Dim, axes: str | Axes | None) -> Layout:
+        """Returns this layout with `dim` on `axes`, instead of where it was; no axes take it off the mesh.
+
+        Raises:
+            LayoutError: the dim or the axes cannot be read.
+        """
+        made = Layout.of({dim: tuple(axes) if isinstance(axes, list) else axes})
+        names = {name.removesuffix("?") for name in (*(d for d, _ in made.dim_rules), *made.whole)}
+        if made.place_rules or any("*" in name or "/" in name for name in names):
+            given = f"{shown(dim)} on {shown(axes)}"
+            raise LayoutError(f"with_rule() was given {given}, which is no dim on mesh axes. {_HELP}")
+        rules = tuple(rule for rule in self.dim_rules if rule[0].removesuffix("?") not in names)
+        sizes = tuple(size for size in self.sizes if size[0] or size[1] not in names)
+        whole = tuple(name for name in self.whole if name not in names)
+        return dataclasses.replace(
+            self, dim_rules=tuple(sorted((*rules, *made.dim_rules))), whole=whole, sizes=(*sizes, *made.sizes)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the layout as sorted, JSON-able data that `Layout.of` reads back."""
+
+        def plain(rules: Rules) -> dict[str, Any]:
+            return {dim: list(axes) if len(axes) != 1 else axes[0] for dim, axes in sorted(rules)}
+
+        def stored(rules: Rules) -> dict[str, Any]:
+            return {dim: (axes or None) for dim, axes in plain(rules).items()}
+
+        # Places keep their order, since the last match counts.
+        return plain(self.dim_rules) | {glob: stored(rules) for glob, rules in self.place_rules}
+
+    def __str__(self):
+        def text(rules: Rules) -> str:
+            return " ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules)
+
+        return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in self.place_rules)]))
+
+
+LayoutLike = Layout | str | Mapping[Any, Any] | None
+
+
+def _is_pair(pair: Any) -> bool:
+    return isinstance(pair, tuple) and len(pair) == 2
+
+
+def _are_rules(rules: Any) -> bool:
+    """Whether something is (dim, axes) pairs, axes being a tuple of names."""
+    return isinstance(rules, tuple) and all(
+        _is_pair(rule)
+        and isinstance(rule[0], str)
+        and isinstance(rule[1], tuple)
+        and all(isinstance(axis, str) for axis in rule[1])
+        for rule in rules
+    )
+
+
+def _refuse(text: str, problems: list[str], between: str = "; "):
+    if problems:
+        more = f" and {len(problems) - _MOST:,} more" if len(problems) > _MOST else ""
+        raise LayoutError(f"{text}: {between.join(problems[:_MOST])}{more}. {_HELP}")
+
+
+def _read_string(text: str) -> list[tuple[str, Any]]:
+    pairs, wrong = [], []
+    for word in filter(None, _SEPARATORS.split(text)):
+        dim, colon, axes = word.partition(":")
+        names = tuple(axes.split("+"))
+        if not (dim and colon and all(names)) or ":" in axes:
+            wrong.append(word[:80] + (" (write an ASCII `:`)" if "\uff1a" in word else ""))
+        pairs.append((dim, names))
+    _refuse(f"The layout {shown(text)} has parts that are no `dim:axis` pair", wrong, ", ")
+    return pairs
+
+
+def _are_names(whole: Any) -> bool:
+    return isinstance(whole, tuple | list) and all(isinstance(name, str) for name in whole)
+
+
+def _are_sizes(sizes: Any) -> bool:
+    """Whether something is (place, dim, size) triples."""
+    return isinstance(sizes, tuple | list) and all(
+        isinstance(size, tuple | list) and len(size) == 3 and _are_names(size[:2]) and is_whole(size[2])
+        for size in sizes
+    )
+
+
+def _twice(dims: list[str]) -> list[str]:
+    """Says of dims that stand twice how one on several axes is written."""
+    if len(set(dims)) == len(dims):
+        return []
+    return [_stands_twice(dim, dim) for dim, count in Counter(dims).items() if count > 1]
+
+
+def _stands_twice(told: str, dim: str) -> str:
+    return f"`{told}` stands twice; a dim on several axes is written `{dim}:data+model`"
+
+
+class _Reading:
+    """What is found while rules are read, at one place or plain.
+
+    Attributes:
+        place: the place; "" for plain rules.
+        rules: axes by name.
+        sizes: of those that were given as dims.
+        problems: what cannot be read.
+    """
+
+    def __init__(self, place: str = ""):
+        self.place = place
+        self.rules: dict[str, Axes] = {}
+        self.sizes: list[tuple[str, str, int]] = []
+        self.problems: list[str] = []
+        self._names: set[str] = set()
+
+    def enter(self, dim: Any, value: Any):
+        """Takes note of a rule."""
+        where = f"at `{self.place}`, " if self.place else ""
+        name = dim.name if isinstance(dim, Dim) else dim
+        if not isinstance(name, str) or not name.strip() or "?" in (name.strip().removesuffix("?") or "?"):
+            self.problems.append(f"{where}{shown(dim)} is {'not a dim' if self.place else 'neither a dim nor a place'}")
+            return
+        if name.removesuffix("?") in self._names:
+            self.problems.append(where + _stands_twice(name, name.removesuffix("?")))
+            return
+        self._names.add(name.removesuffix("?"))
+        if isinstance(dim, Dim):
+            self.sizes.append((self.place, dim.name, dim.size))
+        self.rules[name] = self._axes(value, f"{where}`{name}` is given {shown(value)}")
+
+    def _axes(self, value: Any, given: str) -> Axes:
+        if isinstance(value, Mapping) and self.place:
+            name = given.split("`")[-2]
+            self.problems.append(f'{given}; a place is a path in one text: "{self.place}/{name}"')
+            return ()
+        axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
+        if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
+            self.problems.append(f"{given}, which is no axis name, tuple of names or None")
+        elif any(axis.endswith("?") for axis in axes):
+            self.problems.append(
+                f"{given}; the `?` stands behind the dim that may be missing, and never behind an axis"
+            )
+        elif not all(map(is_name, axes)):
+            self.problems.append(f'{given}, which names no mesh axis; several are written "data+model"')
+        else:
+            return tuple(axes)
+        return ()
+
+
+def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
+    plain, places, sizes, problems = _Reading(), [], [], []
+    for key, value in pairs:
+        if isinstance(value, Mapping) and isinstance(key, str) and key.strip():
+            place = _Reading(key)
+            for dim, axes in value.items():
+                place.enter(dim, axes)
+            places.append((key, tuple(sorted(place.rules.items()))))
+            sizes += place.sizes
+            problems += place.problems
+        elif isinstance(key, str) and ("*" in key or "/" in key):
+            problems.append(f'`{key}` is a place, whose rules are a dict: {{"{key}": {{"embed": "data"}}}}, say')
+        else:
+            plain.enter(key, value)
+    _refuse("This layout cannot be read", plain.problems + problems)
+    rules = plain.rules.items()
+    return Layout(
+        tuple(sorted((d, a) for d, a in rules if a)),
+        tuple(places),
+        whole=tuple(d for d, a in rules if not a),
+        sizes=(*plain.sizes, *sizes),
+    )

@@ -1,0 +1,106 @@
+"""Meshes: named axes of devices, apart from any model.
+
+    mesh = ml.mesh(data=2, model=4)      # 8 devices; device 5 stands at data=1, model=1
+
+Devices are numbered row-major: the last axis changes fastest. A mesh knows no devices; they are found when a plan
+runs. Everything up to there costs the same for 8 devices and for 65,536. On which machine a mesh lies, and how, is
+carried along and means nothing here: `meshlab.cost` reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections import Counter
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ..argument_checks import is_whole, whole_number
+from ..errors import MeshError, shown
+from ..tensors.dims import NAME_RULE, is_name, proper
+
+# What 32 bits count, which is how JAX numbers devices.
+_MOST = 2**31 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Mesh:
+    """Named mesh axes with sizes.
+
+    Args:
+        shape: (name, size) of each axis, major first.
+        on: how the mesh lies on a machine, for whoever predicts times; None where no machine is meant.
+
+    Raises:
+        MeshError: an axis has no usable name or size, or a name stands twice; or `on` says of no machine how the mesh
+            lies there.
+    """
+
+    shape: tuple[tuple[str, int], ...]
+    on: Any = dataclasses.field(default=None, hash=False)
+
+    def __post_init__(self):
+        pairs = isinstance(self.shape, tuple | list) and all(
+            isinstance(axis, tuple | list) and len(axis) == 2 for axis in self.shape
+        )
+        if not pairs:
+            raise MeshError(
+                f"A mesh was given {shown(self.shape)} for its axes, and not pairs of a name and a size. Write"
+                " ml.mesh(data=2, model=4)."
+            )
+        problems = []
+        for name, size in self.shape:
+            if not is_name(name):
+                problems.append(f"an axis was named {shown(name)}; {NAME_RULE}.{proper(name)}".rstrip("."))
+            elif not is_whole(size) or operator.index(size) < 1:
+                problems.append(f"axis `{name}` was given the size {shown(size)}; a size is an integer, at least 1")
+        if not problems and math.prod(operator.index(size) for _, size in self.shape) > _MOST:
+            problems.append(f"it would have more than {_MOST:,} devices")
+        names = Counter(name for name, _ in self.shape if isinstance(name, str))
+        problems += [f"axis `{name}` stands twice" for name, count in names.items() if count > 1]
+        write = "data=2, model=4" if problems or not self.shape else ", ".join(f"{n}={size}" for n, size in self.shape)
+        if self.on is not None and not hasattr(self.on, "hardware"):
+            problems.append(f"it was given on={shown(self.on)}, which does not say how it lies on a machine")
+            write = f"{shown(self.on if isinstance(self.on, str) else 'v5e')}, {write}"
+        if problems:
+            raise MeshError("This mesh cannot be: " + "; ".join(problems) + f". Write ml.mesh({write}).")
+        object.__setattr__(self, "shape", tuple((n, operator.index(s)) for n, s in self.shape))
+
+    @property
+    def axes(self) -> Mapping[str, int]:
+        """Sizes by axis name, major first."""
+        return MappingProxyType(dict(self.shape))
+
+    @property
+    def size(self) -> int:
+        """The number of devices."""
+        return math.prod(size for _, size in self.shape)
+
+    def coordinates(self, device: int) -> dict[str, int]:
+        """Returns where a device stands: its index along each axis.
+
+        Raises:
+            MeshError: there is no such device, or it is no integer.
+        """
+        device = whole_number("The mesh", "device", device, error=MeshError)
+        if not 0 <= device < self.size:
+            raise MeshError(f"Device {device} was asked for; this mesh ({self}) has the devices 0 to {self.size - 1}.")
+        found = {}
+        for name, size in reversed(self.shape):
+            device, found[name] = divmod(device, size)
+        return {name: found[name] for name, _ in self.shape}
+
+    @property
+    def _machine(self) -> str:
+        return "" if self.on is None else f" on {self.on}"
+
+    def __str__(self):
+        return (" × ".join(f"{name}={size}" for name, size in self.shape) or "one device") + self._machine
+
+    def __repr__(self):
+        if self.on is None:
+            return f"Mesh(shape={self.shape!r}, on=None)"
+        # A machine is many figures, each with its source.
+        return f"mesh({', '.join(f'{name}={size}' for name, size in self.shape)}){self._machine}"

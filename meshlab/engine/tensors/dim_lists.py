@@ -1,0 +1,123 @@
+"""Dims as lists: finding, uniting and removing them. No arrays here.
+
+Every operation on named tensors asks the same three questions, and they are answered here with the same words:
+which axis is meant by a dim (`find`), whether two operands agree on a dim's size (`agree`), and which dims a result has
+that broadcasts by name (`union`).
+
+    >>> from meshlab.engine.tensors.dims import dims
+    >>> Batch, Hidden = dims(batch=2, hidden=3)
+    >>> find("dot", (Batch, Hidden), "hidden")
+    1
+    >>> show(union("add", (Batch,), (Hidden, Batch)))
+    '[hidden=3, batch=2]'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..errors import DimError, closest, listed, shown
+from .dims import Dim, name_of
+
+Dims = tuple[Dim, ...]
+
+
+def show(dims: Iterable[Dim]) -> str:
+    """Returns dims as they stand in messages: `[batch=100, hidden=1024]`."""
+    return "[" + ", ".join(map(str, dims)) + "]"
+
+
+def names(dims: Iterable[Dim]) -> tuple[str, ...]:
+    """Returns the names of dims."""
+    return tuple(dim.name for dim in dims)
+
+
+def sizes(dims: Iterable[Dim]) -> tuple[int, ...]:
+    """Returns the sizes of dims: the shape of an array that has them."""
+    return tuple(dim.size for dim in dims)
+
+
+def distinct(what: str, dims: Sequence[Dim]) -> Dims:
+    """Returns the dims, unless a name stands twice among them.
+
+    Raises:
+        DimError: a name stands twice, or something is no dim.
+    """
+    if not isinstance(dims, tuple | list) or not all(isinstance(dim, Dim) for dim in dims):
+        raise DimError(f"{what} was given the dims {shown(dims)}; they must be a tuple of ml.Dim, one for each axis.")
+    for position, dim in enumerate(dims):
+        if dim.name in names(dims[:position]):
+            raise DimError(f"{what} has the dim `{dim.name}` twice: {show(dims)}. Give one of them another name.")
+    return tuple(dims)
+
+
+def agree(what: str, *groups: Iterable[Dim]) -> None:
+    """Checks that each name has one size.
+
+    Raises:
+        DimError: two dims have one name and different sizes.
+    """
+    known: dict[str, Dim] = {}
+    for dim in (dim for group in groups for dim in group):
+        if known.setdefault(dim.name, dim) != dim:
+            raise DimError(
+                f"{what} met two sizes of the dim `{dim.name}`: {known[dim.name]} and {dim}. "
+                "Within a program a name has one size; give one of them another name."
+            )
+
+
+def find(what: str, dims: Dims, dim: Dim | str) -> int:
+    """Returns the axis that a dim, or its name, stands for.
+
+    Raises:
+        DimError: there is no such dim here, or it has another size.
+    """
+    if not isinstance(dim, Dim | str):
+        has = f"it has {listed(names(dims))}" if dims else "it has none"
+        raise DimError(
+            f"{what} was given {shown(dim)} for a dim of {show(dims)}; dims are told one by one, by their names: {has}."
+        )
+    name = name_of(dim)
+    for axis, candidate in enumerate(dims):
+        if candidate.name == name:
+            agree(what, [candidate], [dim] if isinstance(dim, Dim) else [])
+            return axis
+    near = closest(name, names(dims))
+    if len(parts := name.replace(",", " ").split()) > 1:
+        near = " Dims are given one by one: " + ", ".join(map(repr, parts)) + "."
+    raise DimError(f"{what} was asked for the dim `{name}` of {show(dims)}, which has no such dim.{near}")
+
+
+def find_all(what: str, dims: Dims, wanted: Sequence[Dim | str]) -> tuple[int, ...]:
+    """Returns the axes of several dims; without any, all axes.
+
+    Raises:
+        DimError: one is missing, has another size, or is listed twice.
+    """
+    axes = tuple(find(what, dims, dim) for dim in wanted)
+    if len(set(axes)) != len(axes):
+        raise DimError(f"{what} was given a dim twice: {', '.join(f'`{name_of(dim)}`' for dim in wanted)}.")
+    return axes if wanted else tuple(range(len(dims)))
+
+
+def union(what: str, *groups: Dims) -> Dims:
+    """Returns the dims of a result that broadcasts by name.
+
+    Those of the first group, then the new ones of the next; but where the first is a subsequence of the next, the
+    next, so that `bias + x` has the order of `x`.
+
+    Raises:
+        DimError: two dims have one name and different sizes.
+    """
+    agree(what, *groups)
+    result: Dims = ()
+    for group in groups:
+        in_both = tuple(dim for dim in group if dim in result)
+        result = group if in_both == result else result + tuple(dim for dim in group if dim not in result)
+    return result
+
+
+def without(dims: Dims, removed: Iterable[int]) -> Dims:
+    """Returns the dims that are left when some axes are taken off."""
+    gone = set(removed)
+    return tuple(dim for axis, dim in enumerate(dims) if axis not in gone)

@@ -1,0 +1,301 @@
+"""Names for plain arrays: how a program that knows nothing of meshlab is brought along.
+
+    ml.trace(step, ml.named(params, {"*kernel": "in out", "*/query/kernel": "embed (heads=8 head)"}), opt_state,
+             ml.named(tokens, "batch seq"))
+
+The function itself sees the plain arrays. Not everything needs a name: the rules spread those that are given to all
+that they meet, the optimizer's state included. A name is written for each axis: `_` for none, `...` in front for any
+number of axes without a name, and `(heads head)` for one axis that merges two dims, major first; where a size cannot be
+known from elsewhere it is written with it, `(heads=8 head)`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import jax
+
+from ..errors import DimError, closest, shown, some
+from .dim_lists import names as names_of
+from .dims import NAME_RULE, Dim, is_name
+from .tensor import Tensor
+from .trace_errors import is_array
+from .trees import is_tensor, placed_leaves
+
+_WORDS = re.compile(r"\([^()]*\)|\S+")
+_PART = re.compile(r"([^=]+)(?:=(\d{1,18}))?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Merged:
+    """The name of an axis that merges dims, major first; sizes where they were given."""
+
+    parts: tuple[tuple[str, int | None], ...]
+
+    def __str__(self):
+        return "*".join(name for name, _ in self.parts)
+
+
+AxisName = str | Merged | None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class NamedArray:
+    """An array, or its shape, with a name for each axis; made by `ml.named`, and taken apart again by `ml.trace`."""
+
+    array: Any
+    names: tuple[AxisName, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The array's shape."""
+        return tuple(self.array.shape)
+
+    @property
+    def dtype(self) -> Any:
+        """The array's dtype."""
+        return self.array.dtype
+
+
+def _refuse(*_operands: Any):
+    """Refuses arithmetic.
+
+    Raises:
+        DimError: always.
+    """
+    raise DimError("A named array is for ml.trace, and is no number: compute with it inside of the traced function.")
+
+
+_PAIRED = "__add__ __sub__ __mul__ __truediv__ __floordiv__ __mod__ __pow__ __matmul__ __and__ __or__".split()
+_REFLECTED = [name.replace("__", "__r", 1) for name in _PAIRED]
+for _name in (*_PAIRED, *_REFLECTED, *"__lt__ __le__ __gt__ __ge__ __neg__ __abs__ __invert__".split()):
+    setattr(NamedArray, _name, _refuse)
+
+
+def _wrong(sizes: Sequence[int | None], whole: int) -> str | None:
+    """Why parts of these sizes, as far as they are known, are no axis of size `whole`; None where they may be."""
+    known = math.prod(size or 1 for size in sizes)
+    if None not in sizes:
+        return None if known == whole else f"{' × '.join(map(str, sizes))} is {known}, not {whole}"
+    return f"{known} does not divide {whole}" if whole % known else None
+
+
+def _parted(merged: Merged, sizes: Sequence[int | None], whole: int, where: str) -> str:
+    """What is known of a merged axis, before what is wrong with that: "`heads*head` is heads=8 × head=? and …"."""
+    told = " × ".join(f"{part}={size or '?'}" for (part, _), size in zip(merged.parts, sizes, strict=True))
+    return f"`{merged}` is {told} and has size {whole} at {where}: "
+
+
+class Sizes:
+    """The size of each dim's name, as far as it is known by now; what does not agree is told at the end."""
+
+    def __init__(self):
+        self.known: dict[str, int] = {}
+        self.where: dict[str, str] = {}
+        self.problems: dict[tuple[str, int], str] = {}
+
+    def note(self, name: str, size: int, where: str):
+        """Takes note of the size that a name has somewhere."""
+        before = self.known.setdefault(name, size)
+        self.where.setdefault(name, where)
+        if before != size:
+            text = f"`{name}` has size {before} at {self.where[name]} and size {size} at {where}"
+            self.problems.setdefault((name, size), text)
+
+    def note_given(self, merged: Merged, where: str):
+        """Takes note of the sizes that are written with a merged axis: they count for every other one, wherever."""
+        for part, size in merged.parts:
+            if size is not None:
+                self.note(part, size, where)
+
+    def of_parts(self, merged: Merged, whole: int, where: str) -> list[tuple[str, int]]:
+        """The dims that an axis of size `whole` merges, with their sizes; one that is not known follows from it."""
+        sizes = [self.known.get(part) for part, _ in merged.parts]
+        rest = whole // math.prod(size or 1 for size in sizes)
+        wrong = _wrong(sizes, whole)
+        if sizes.count(None) > 1 or wrong:
+            fix = wrong or "write what is not known with its size, (heads=8 head)"
+            self.problems[str(merged), whole] = _parted(merged, sizes, whole, where) + fix
+            return []
+        found = [(part, size or rest) for (part, _), size in zip(merged.parts, sizes, strict=True)]
+        for part, size in found:
+            self.note(part, size, where)
+        return found
+
+    def check(self):
+        """Refuses what does not agree.
+
+        Raises:
+            DimError: a name has two sizes, or a merged axis is not the product of its parts.
+        """
+        if self.problems:
+            told = "; ".join(self.problems.values())
+            raise DimError(f"A dim has one size in a program, but {told}. Give what differs another name or size.")
+
+
+def named(tree: Any, names: Any) -> Any:
+    """Gives dim names to the axes of plain arrays, for `ml.trace`.
+
+    Args:
+        tree: a tree of arrays or `jax.ShapeDtypeStruct`s.
+        names: a tree that matches, of texts such as "batch seq embed" (or tuples of dims); or texts by glob over the
+            paths in the tree (`*` crosses `/`), of which the last that matches counts. One text is for every leaf.
+
+    Returns:
+        The tree, its named leaves wrapped. A leaf that nothing names stays as it is.
+
+    Raises:
+        DimError: a glob matches nothing, a text does not fit its array, a name stands twice, or what is named is no
+            array or has names already; all are told at once.
+
+    Example:
+        ml.trace(step, ml.named(params, {"*/kernel": "embed ffn"}), ml.named(images, "... channel"))
+    """
+    leaves = [(place.removeprefix("/"), leaf) for place, leaf in placed_leaves("", tree)]
+    problems = _unnameable(leaves, names)
+    texts = _texts(tree, leaves, names, problems)
+    wrapped = [
+        leaf if text is None else NamedArray(leaf, _axes(text, place, leaf, problems))
+        for (place, leaf), text in zip(leaves, texts, strict=True)
+    ]
+    if problems:
+        told = "; ".join(dict.fromkeys(problems))
+        raise DimError(f"named() cannot be: {told}{'' if told.endswith('?') else '.'}")
+    return jax.tree.unflatten(jax.tree.structure(tree, is_leaf=is_tensor), wrapped)
+
+
+def _unnameable(leaves: Sequence[tuple[str, Any]], names: Any) -> list[str]:
+    """What is wrong before any name is read: no names at all, or what comes in their place."""
+    if names is None:
+        return ['no names were given; write ml.named(array, "batch embed")']
+    if isinstance(names, str | tuple | Mapping):
+        return []
+    if any(isinstance(leaf, str) for _, leaf in leaves) and hasattr(names, "shape"):
+        return ["the arrays come first and the names after them: ml.named(array, 'batch embed')"]
+    return []
+
+
+def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: list[str]) -> list[Any]:
+    """What names each leaf; None where nothing does."""
+    if problems:
+        return [None] * len(leaves)
+    if isinstance(names, str):
+        return [names] * len(leaves)
+    places = [place for place, _ in leaves]
+    if isinstance(names, Mapping) and all(isinstance(text, str | tuple) for text in names.values()):
+        found: list[Any] = [None] * len(leaves)
+        for glob, text in names.items():
+            if not isinstance(glob, str):
+                problems.append(f"{shown(glob)} is no path; names are given by globs over paths, as texts")
+                continue
+            matching = [i for i, place in enumerate(places) if fnmatch.fnmatchcase(place, glob)]
+            if not matching:
+                near = _closest_glob(glob, places) or closest(glob, places) or f" The paths are {some(places)}"
+                problems.append(f"`{glob}` matches no path.{near}".rstrip("."))
+            for i in matching:
+                found[i] = text
+        return found
+    try:
+        return jax.tree.structure(tree, is_leaf=is_tensor).flatten_up_to(names)
+    except ValueError as error:
+        axes = ' A tuple or a text names the axes of one array: ("batch", "embed").' if isinstance(names, list) else ""
+        globs = next((f' Write names by glob, {{"{p}": "{_example(leaf)}"}}' for p, leaf in leaves if p), "")
+        problems.append(
+            f"the names have another tree than the arrays ({str(error).rstrip('.')}).{axes}{globs}".rstrip(".")
+        )
+        return [None] * len(leaves)
+
+
+def _closest_glob(glob: str, places: Sequence[str]) -> str:
+    """The glob that was probably meant: the same one, where it matches with what all paths end in or begin with."""
+    ends = dict.fromkeys("/" + place.rpartition("/")[2] for place in places)
+    tried = (*(glob + end for end in ends), f"{glob}/*", f"*/{glob}", *(f"*/{glob}{end}" for end in ends))
+    found = next((t for t in tried if any(fnmatch.fnmatchcase(place, t) for place in places)), None)
+    return f" Did you mean `{found}`?" if found else ""
+
+
+def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisName, ...]:
+    """The names of a leaf's axes."""
+    where = f"`{place}`" if place else "the array"
+    if isinstance(leaf, Tensor | NamedArray):
+        has = leaf.names if isinstance(leaf, NamedArray) else names_of(leaf.dims)
+        problems.append(f"{where} has names already: {' '.join(str(name or '_') for name in has)}")
+        return ()
+    if not is_array(leaf):
+        problems.append(f"{where} is {shown(leaf)} ({type(leaf).__name__}), which is no array")
+        return ()
+    shape = tuple(getattr(leaf, "shape", ()))
+    if not isinstance(text, str | tuple):
+        problems.append(
+            f"{where} is given {shown(text)} ({type(text).__name__}); names are a text with one for each axis, "
+            f'"{_example(leaf)}", say'
+        )
+        return (None,) * len(shape)
+    words = list(text) if isinstance(text, tuple) else _WORDS.findall(text)
+    if words[:1] == ["..."]:
+        words = ["_"] * (len(shape) - len(words) + 1) + words[1:]
+    if len(words) != len(shape):
+        counted = f"{len(words)} name" + ("s" if len(words) != 1 else "")
+        problems.append(f"{where} has shape {shape}, for which {shown(text)} has {counted}{_misread(text, words)}")
+        return (None,) * len(shape)
+    found = tuple(_axis(word, size, where, problems) for word, size in zip(words, shape, strict=True))
+    flat = [n for name in found if name for n in str(name).split("*")]
+    twice = sorted({n for n in flat if flat.count(n) > 1})
+    problems += [f'{where} has the dim `{n}` twice: of a square weight one axis goes without, "{n} _"' for n in twice]
+    return found
+
+
+def _example(leaf: Any) -> str:
+    """Names for the axes of an array, such as a message may propose."""
+    rank = len(getattr(leaf, "shape", ()))
+    return " ".join(["batch", "seq", "embed"][:rank] if rank < 4 else ["...", "batch"])
+
+
+def _misread(text: Any, words: Sequence[Any]) -> str:
+    """What in a text made of it another number of names than was probably meant, for the end of a message."""
+    if not isinstance(text, str):
+        return ""
+    fixes = []
+    if "," in text:
+        apart = " ".join(text.replace(",", " ").split())
+        fixes.append(f'; names stand apart by spaces alone: "{apart}"')
+    if any(word.count("(") != word.count(")") for word in words):
+        fixes.append('; a bracket is open: one axis of two dims is "(heads head)"')
+    if "..." in words[1:]:
+        fixes.append("; `...` stands in front alone")
+    return "".join(fixes)
+
+
+def _axis(word: Any, size: int, where: str, problems: list[str]) -> AxisName:
+    """The name of one axis: a dim, which brings its size, or a word."""
+    if isinstance(word, Dim):
+        if word.size != size:
+            problems.append(f"{where} is given the dim {word} for an axis of size {size}")
+        return word.name
+    if word is None or word == "_":
+        return None
+    if not isinstance(word, str):
+        problems.append(f"{where} is given {shown(word)} for a name; give a dim, its name, or None")
+        return None
+    merged = word.startswith("(") and word.endswith(")")
+    parts = [_PART.fullmatch(part) for part in (word[1:-1] if merged else word).split()]
+    names = [part[1] for part in parts if part]
+    sound = all(parts) and (len(parts) > 1 if merged else len(parts) == 1 and "=" not in word)
+    if not sound or not all(map(is_name, names)):
+        fix = f"; {NAME_RULE}" if sound and not set(word) & set("(),") else ""
+        fix = "; names stand apart by spaces alone" if "," in word else fix
+        problems.append(
+            f'{where} is given {shown(word)}, which is neither a name, "_", "..." in front, nor "(heads head)"{fix}'
+        )
+        return None
+    pairs = tuple((part[1], int(part[2]) if part[2] else None) for part in parts if part)
+    problems += [f"{where} is given {name}=0 in {word!r}; a size is at least 1" for name, given in pairs if given == 0]
+    sizes = [given for _, given in pairs]
+    if merged and 0 not in sizes and (wrong := _wrong(sizes, size)):
+        problems.append(_parted(Merged(pairs), sizes, size, where) + wrong)
+    return Merged(pairs) if merged else pairs[0][0]

@@ -1,0 +1,39 @@
+"""Shifts: elements move along an axis.
+
+    shift([0 1 2 3 4 5 6 7], 3) = [0 0 0 0 1 2 3 4], or with wrap [5 6 7 0 1 2 3 4]
+
+`shift_p` is an operation of its own, since a jaxpr has no other word for it than slices and a concatenation. How it
+runs where its axis is split is its local form, in `rules/shift`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jax import lax
+
+from ..jax_compat import linear_primitive
+
+
+def shifted(array: Any, *, axis: int, offset: int, wrap: bool) -> Any:
+    """Returns the array moved by `offset` along an axis; what leaves at one end comes in at the other, or zeros do."""
+    size = array.shape[axis]
+    if wrap:
+        return jnp.roll(array, offset, axis)
+    kept = max(0, size - abs(offset))
+    part = (
+        lax.slice_in_dim(array, 0, kept, axis=axis)
+        if offset > 0
+        else lax.slice_in_dim(array, size - kept, size, axis=axis)
+    )
+    zeros = jnp.zeros((*array.shape[:axis], size - kept, *array.shape[axis + 1 :]), array.dtype)
+    return lax.concatenate((zeros, part) if offset > 0 else (part, zeros), axis)
+
+
+shift_p = linear_primitive(
+    "shift",
+    shifted,
+    transpose=lambda params: params | {"offset": -params["offset"]},
+    batch=lambda params, axis: params | {"axis": params["axis"] + (axis <= params["axis"])},
+)

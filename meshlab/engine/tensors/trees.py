@@ -1,0 +1,80 @@
+"""Trees of tensors and arrays, with a place for each leaf.
+
+    placed_leaves("params", {"w1": Tensor, "w2": Tensor})    →    [("params/w1", Tensor), ("params/w2", Tensor)]
+
+A tensor is one leaf: the array inside has no place of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from ..argument_checks import disordered
+from ..errors import TraceError
+from .tensor import Tensor
+
+# What JAX walks by its type, and can be made to hold itself.
+_NODES = frozenset((list, tuple, dict))
+
+
+def is_tensor(node: Any) -> bool:
+    """Says whether a node of a tree is a tensor, and so a leaf."""
+    return isinstance(node, Tensor)
+
+
+def _is_endless(tree: Any) -> bool:
+    """Whether lists, tuples and dicts hold themselves, or are too deep: JAX walks on until Python's stack is broken."""
+    path: list[tuple[int, list[Any]]] = []
+    within: set[int] = set()
+    waiting = [tree] if type(tree) in _NODES else []
+    while True:
+        if waiting:
+            node = waiting.pop()
+            if id(node) in within or len(path) > sys.getrecursionlimit():
+                return True
+            inner = node.values() if type(node) is dict else node
+            below = [one for one in inner if type(one) in _NODES]
+            if below:
+                within.add(id(node))
+                path.append((id(node), waiting))
+                waiting = below
+        elif path:
+            number, waiting = path.pop()
+            within.remove(number)
+        else:
+            return False
+
+
+def placed_leaves(name: str, tree: Any, is_leaf: Callable[[Any], bool] = is_tensor) -> list[tuple[str, Any]]:
+    """Returns the leaves of a tree, each with its place under a name.
+
+    Args:
+        name: of the tree; "" for none.
+        tree: the tree.
+        is_leaf: says of a node whether it is a leaf, whatever it holds.
+
+    Raises:
+        TraceError: JAX finds no order in it, or no end.
+    """
+    found = []
+    called = f"`{name}`" if name else "The tree"
+    endless = (
+        f"{called} has no end: it holds itself, or trees in trees too deep to be walked. Give a tree without what leads"
+        " back to it, and stack what repeats."
+    )
+    if _is_endless(tree):
+        raise TraceError(endless)
+    try:
+        leaves = jax.tree_util.tree_leaves_with_path(tree, is_leaf=is_leaf)
+    except ValueError as error:  # keys that do not compare
+        raise TraceError(disordered(called, error)) from error
+    except RecursionError:  # through nodes of types of their own
+        raise TraceError(endless) from None
+    for path, leaf in leaves:
+        inner = jax.tree_util.keystr(path, simple=True, separator="/")
+        found.append((f"{name}/{inner}" if inner else name, leaf))
+    return found

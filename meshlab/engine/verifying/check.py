@@ -1,0 +1,298 @@
+"""Checking a plan: what was predicted is held against what is compiled, and against the unsharded function.
+
+Three things must be equal:
+
+1. the bytes of every kind of collective over every set of mesh axes, predicted and read from the compiled program;
+2. the bytes of arguments and outputs on a device;
+3. the results, and those of the plain function on one device (floats within 2e-4 of each output's root mean square for
+   32 bits, which is what the order of additions makes of them; integers exactly).
+
+A compiler may run one collective where two were planned, because it sees that both send the same. That is told by name
+(`merging`), and is no error: what was planned is an upper bound then.
+
+An output may be all rounding, such as the gradient of a bias that a softmax takes out again: zero, but for what was
+rounded. So where an output is further off it is held against what rounding makes of the plain function itself: how far
+its results go when its arguments are changed by a rounding error each.
+
+Without arguments, data is drawn, unless the program is too large to run: then bytes are checked, numbers are not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from ..errors import some
+from ..programs.random_arguments import drawn_arguments, is_key
+from ..running.run import compiled, flat_arguments, run
+from .hlo import read_collectives, totals
+from .merged_collectives import Merged, merged
+
+if TYPE_CHECKING:
+    from ..plans.data import Plan
+    from ..programs.data import Program
+
+# Greatest error of an output, as a share of its root mean square, by bytes of the narrowest float in the program; for
+# 16 bits, where single elements may be far off, the root mean square of the error. Measured: layouts of one program
+# differ by at most 1.5e-5 in 32 bits, as float32 from float64 does, and by 9e-5 where the compiler does not optimize
+# (as in tests), and adds up thousands of addends one by one. In 16 bits they differ by 2.2e-2.
+TOLERANCE = {1: 0.5, 2: 5e-2, 4: 2e-4, 8: 1e-12}
+# How many times further than the plain function goes by rounding its arguments a plan's results may be off.
+ROUNDING = 8
+# Above this many bytes of arguments, numbers are not checked unless data is given.
+MOST_DRAWN = 2**30
+Totals = dict[tuple[str, tuple[str, ...]], int]
+# For each output its place, its error, and what is allowed.
+Errors = tuple[tuple[str, float, float], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What a check found.
+
+    Attributes:
+        predicted: payload bytes by kind and axes, as planned (in the dtype that this platform executes).
+        compiled: the same, read from the compiled program.
+        errors: for each output its place, its greatest error as a share of the root mean square, and the tolerance.
+        memory: bytes of arguments and outputs on a device: planned, and as compiled.
+        notes: what is worth saying beside.
+        merged: predicted collectives of which the compiler made one; empty where the bytes are equal.
+    """
+
+    predicted: Totals
+    compiled: Totals
+    errors: tuple[tuple[str, float, float], ...]
+    memory: tuple[tuple[int, int], tuple[int, int]]
+    notes: tuple[str, ...] = ()
+    merged: tuple[Merged, ...] = ()
+
+    @property
+    def bytes_equal(self) -> bool:
+        """Whether the compiled collectives are those predicted, but for those that the compiler merged."""
+        return self.predicted == self.compiled or bool(self.merged)
+
+    @property
+    def results_equal(self) -> bool:
+        """Whether the results are those of the unsharded function."""
+        return all(error <= tolerance for _, error, tolerance in self.errors)
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is equal."""
+        return self.bytes_equal and self.results_equal and self.memory[0] == self.memory[1]
+
+    def __str__(self):
+        lines = [f"{_mark(self.ok)} checked against the compiled program and the unsharded function"]
+        for key in sorted({*self.predicted, *self.compiled}, key=str):
+            kind, axes = key
+            p, c = self.predicted.get(key, 0), self.compiled.get(key, 0)
+            told = {m.kind for m in self.merged if m.axes == axes}
+            mark = "≈" if p != c and kind in told else _mark(p == c)
+            lines.append(f"  {mark} {kind} over {'+'.join(axes or ('?',))}: predicted {p:,} B, compiled {c:,} B")
+        lines += [f"    {one}" for one in self.merged]
+        if not self.predicted and not self.compiled:
+            lines.append(f"  {_mark(True)} no collectives, predicted and compiled")
+        worst = max(self.errors, key=lambda e: (e[1] > e[2], e[1]), default=None)
+        if worst is not None:
+            place, error, tolerance = worst
+            text = f"results: greatest error {error:.1e} of the root mean square, at {place} (allowed {tolerance:.0e})"
+            lines.append(f"  {_mark(self.results_equal)} {text}")
+        planned, made = self.memory
+        text = f"arguments {planned[0]:,} B and outputs {planned[1]:,} B a device; compiled {made[0]:,} and {made[1]:,}"
+        lines.append(f"  {_mark(planned == made)} {text}")
+        return "\n".join([*lines, *(f"  · {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+
+def _mark(good: bool) -> str:
+    return "✓" if good else "✗"
+
+
+def check(plan: Plan, args: Sequence[Any]) -> Report:
+    """Checks a plan; see `Plan.check`."""
+    args = _on_host(args)
+    executable = compiled(plan)
+    platform = executable.input_shardings[0][0].mesh.devices.flat[0].platform if plan.program.arguments else "cpu"
+    predicted, notes = predicted_totals(plan, platform)
+    read = read_collectives(executable.as_text(), plan.mesh.axes, unknown_trips=1)
+    found = {(k, a or ("?",)): n for (k, a), n in totals(read).items() if n}
+    together = () if predicted == found else merged(plan.collectives, read, plan.mesh.axes, _executed(platform))
+    size = sum(plan.program.value(a.value).nbytes for a in plan.program.arguments)
+    if args or size <= MOST_DRAWN:
+        errors, said = _errors(plan, args)
+    else:
+        errors, said = (), (f"Bytes checked, numbers not: the arguments are {size / 2**30:,.1f} GiB.",)
+    analysis = executable.memory_analysis()
+    planned = (plan.stored.argument_bytes, plan.stored.output_bytes)
+    made = (int(analysis.argument_size_in_bytes), _outputs(plan, analysis))
+    return Report(predicted, found, errors, (planned, made), (*notes, *said), together or ())
+
+
+def _errors(plan: Plan, args: Sequence[Any]) -> tuple[Errors, tuple[str, ...]]:
+    """The results' errors for the arguments; without any, for the first of two kinds of data that suits the function.
+
+    A softmax wants data around zero, what an optimizer keeps (a mean of squares) is above it. For the other kind
+    results may be no numbers, or differences of large ones, of which every order of additions makes something else. A
+    plan that is wrong is wrong for both.
+
+    Returns:
+        The errors, and a note on results that are no numbers: where they are none nothing was compared.
+    """
+    if args:
+        expected = unsharded(plan, args)
+        return _held(plan, args, expected), _vacuous(plan, expected, "the arguments")
+    errors, notes = (), ()
+    for positive in (False, True):
+        drawn = drawn_arguments(plan.program, positive=positive)
+        expected = unsharded(plan, drawn)
+        errors, notes = _held(plan, drawn, expected), _vacuous(plan, expected, "all data that was drawn")
+        if all(error <= most for _, error, most in errors) and all(map(_all_finite, expected)):
+            break
+    return errors, notes
+
+
+def _all_finite(result: Any) -> bool:
+    return not jax.numpy.issubdtype(result.dtype, jax.numpy.inexact) or bool(jax.numpy.isfinite(result).all())
+
+
+def _vacuous(plan: Plan, expected: Sequence[Any], data: str) -> tuple[str, ...]:
+    """A note on the outputs without a single finite number, of which nothing could be compared but that."""
+    empty = [
+        place
+        for place, result in zip(plan.program.outputs, expected, strict=True)
+        if jax.numpy.issubdtype(result.dtype, jax.numpy.inexact) and result.size
+        if not jax.numpy.isfinite(result).any()
+    ]
+    if not empty:
+        return ()
+    be = "are" if len(empty) > 1 else "is"
+    return (
+        f"Of {data} {some(empty, 6)} {be} NaN or infinite everywhere: no number was compared there. Give plan.check"
+        " arguments for which the function is defined.",
+    )
+
+
+def _held(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
+    """The results' errors, and what is allowed: where that is exceeded, what rounding makes of the plain function."""
+    program = plan.program
+    errors = compare(program, expected, jax.tree.leaves(run(plan, args, donate=False)))
+    if all(error <= most for _, error, most in errors):
+        return errors
+    rounded = [compare(program, expected, unsharded(plan, _nudged(plan, args, seed))) for seed in range(3)]
+    return tuple(
+        (place, error, max(most, ROUNDING * max(found[i][1] for found in rounded)) if most else most)
+        for i, (place, error, most) in enumerate(errors)
+    )
+
+
+def _nudged(plan: Plan, args: Sequence[Any], seed: int) -> Any:
+    """The arguments, each float, or complex number, changed by up to one rounding error of the narrowest float."""
+    step = 2.0 ** -{1: 3, 2: 8, 4: 23, 8: 52}[_narrowest(plan.program)]
+    random = np.random.default_rng(seed)
+
+    def nudged(array: Any) -> Any:
+        if is_key(array) or not jax.numpy.issubdtype(array.dtype, jax.numpy.inexact):
+            return array
+        change = 1 + step * random.uniform(-1, 1, array.shape)
+        wide = np.complex128 if np.iscomplexobj(array) else np.float64
+        return (np.asarray(array).astype(wide) * change).astype(array.dtype)
+
+    return jax.tree.unflatten(
+        plan.program.structure, _as_traced(plan.program, list(map(nudged, flat_arguments(plan, args))))
+    )
+
+
+def _outputs(plan: Plan, analysis: Any) -> int:
+    """The compiled program's output bytes; XLA adds one pointer for each output of a tuple on CPU."""
+    count = len(plan.program.outputs)
+    table = 8 * count if count > 1 else 0
+    size = int(analysis.output_size_in_bytes)
+    return size - table if size != plan.stored.output_bytes else size
+
+
+def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[str, ...]]:
+    """Payload bytes by kind and axes as a platform executes them, and notes about what it does otherwise."""
+    order = list(plan.mesh.axes)
+    found: Counter = Counter()
+    widened = False
+    for c in plan.collectives:
+        count = c.payload_bytes
+        if _executed(platform)(c.dtype) != c.dtype:
+            count, widened = 2 * count, True
+        found[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.times
+    notes = ("XLA for CPU widens bfloat16 and float8: their bytes are counted double here.",) if widened else ()
+    return {k: n for k, n in found.items() if n}, notes
+
+
+def _executed(platform: str) -> Callable[[str], str]:
+    """The dtype in which a platform executes collectives of another one."""
+
+    def executed(dtype: str) -> str:
+        if platform != "cpu":
+            return dtype
+        return "float32" if dtype == "bfloat16" else "float16" if dtype.startswith("float8") else dtype
+
+    return executed
+
+
+def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
+    """The flat results of the plain function on one device."""
+    arrays = flat_arguments(plan, args)
+    program = plan.program
+    tree = jax.tree.unflatten(program.structure, _as_traced(program, arrays))
+    device = compiled(plan).input_shardings[0][0].mesh.devices.flat[0] if program.arguments else None
+    with jax.default_device(device):
+        return jax.tree.leaves(jax.jit(program.fn)(*_on_host(tree)))
+
+
+def _on_host(args: Any) -> Any:
+    """The arguments as NumPy arrays: JAX compiles a program to cut one of its own into shards, and for each shape."""
+    return jax.tree.map(lambda leaf: leaf if is_key(leaf) else np.asarray(leaf), args)
+
+
+def _as_traced(program: Program, arrays: Sequence[Any]) -> list[Any]:
+    """The arguments' leaves as they were traced: tensors around the arrays where the function takes tensors."""
+    return [
+        jax.tree.unflatten(jax.tree.structure(template), [array])
+        for template, array in zip(program.templates, arrays, strict=True)
+    ]
+
+
+def _root_mean_square(sizes: np.ndarray) -> float:
+    return math.sqrt(np.mean(sizes**2)) if sizes.size else 0.0
+
+
+def _narrowest(program: Program) -> int:
+    """The bytes of a program's narrowest float; of complex numbers, of their parts."""
+    floats = [d for d in program.code.dtypes if jax.numpy.issubdtype(d, jax.numpy.inexact)]
+    return min((max(1, jax.numpy.finfo(d).bits // 8) for d in floats), default=4)
+
+
+def compare(program: Program, expected: Sequence[Any], result: Sequence[Any]) -> tuple[tuple[str, float, float], ...]:
+    """The greatest error of each output, as a share of its root mean square, with what is allowed."""
+    errors = []
+    narrowest = _narrowest(program)
+    for place, a, b in zip(program.outputs, expected, result, strict=True):
+        x, y = (np.asarray(jax.random.key_data(r) if is_key(r) else r) for r in (a, b))
+        if not jax.numpy.issubdtype(x.dtype, jax.numpy.inexact):
+            errors.append((place, 0.0 if np.array_equal(x, y) else math.inf, 0.0))
+            continue
+        tolerance = TOLERANCE[narrowest]
+        wide = np.complex128 if np.iscomplexobj(x) else np.float64
+        x, y = x.astype(wide), y.astype(wide)
+        good = np.isfinite(x) & np.isfinite(y)
+        if not np.array_equal(x[~good], y[~good], equal_nan=True):
+            errors.append((place, math.inf, tolerance))
+            continue
+        scale = _root_mean_square(np.abs(x[good]))
+        apart = np.abs(x[good] - y[good])
+        worst = float(np.max(apart, initial=0.0)) if narrowest > 2 else _root_mean_square(apart)
+        errors.append((place, worst / scale if scale else worst, tolerance))
+    return tuple(errors)

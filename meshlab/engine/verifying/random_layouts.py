@@ -1,0 +1,100 @@
+"""Drawing layouts at random: legal ones, places included, to hold every promise against.
+
+    for mesh, layout in draw(program, seed=0, count=200): program.plan(mesh, layout).check()
+
+A layout is built rule by rule: a dim goes to mesh axes that are drawn, and stays there if the layout is still legal;
+then some places get rules of their own in the same way. So every legal layout of plain rules can come up, and many of
+places.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..errors import LayoutError
+from ..planning.legality import resolve
+from ..programs.data import Program
+from ..specs.layout import Layout
+from ..specs.mesh import Mesh
+
+MESHES = tuple(
+    Mesh(shape)
+    for shape in (
+        (("x", 2),),
+        (("x", 4),),
+        (("x", 8),),
+        (("x", 2), ("y", 2)),
+        (("x", 2), ("y", 4)),
+        (("x", 4), ("y", 2)),
+        (("x", 2), ("y", 2), ("z", 2)),
+    )
+)
+
+
+def draw(
+    program: Program, seed: int, count: int, meshes: Sequence[Mesh] = MESHES, pad: bool = False
+) -> Iterator[tuple[Mesh, Layout]]:
+    """Draws different legal layouts.
+
+    Args:
+        program: what the layouts are for.
+        seed: equal seeds draw equal layouts.
+        count: how many at most; fewer where a program has fewer.
+        meshes: the meshes to draw from; by default of 2, 4 and 8 devices with one to three axes.
+        pad: whether the layouts are for plans that pad dims which their axes do not divide.
+
+    Yields:
+        Meshes with layouts.
+    """
+    chance = random.Random(seed)
+    seen = set()
+    for _ in range(count * 20):
+        mesh = chance.choice(meshes)
+        layout = _draw_layout(program, mesh, chance, pad)
+        key = (mesh, str(layout))
+        if key not in seen:
+            seen.add(key)
+            yield mesh, layout
+        if len(seen) == count:
+            return
+
+
+def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool) -> Layout:
+    rules: dict[str, Any] = {}
+    dims = list(program.dims)
+    chance.shuffle(dims)
+    for dim in dims[: chance.randint(0, len(dims))]:
+        rules = _extended(program, mesh, rules, {dim: _axes(mesh, chance)}, pad)
+    globs = _globs(program)
+    for glob in chance.sample(globs, min(len(globs), chance.randint(0, 2))):
+        for _ in range(chance.randint(1, 2)):
+            dim = chance.choice(list(program.dims))
+            inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.15 else _axes(mesh, chance)}
+            rules = _extended(program, mesh, rules, {glob: inner}, pad)
+    return Layout.of(rules)
+
+
+def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[str, Any], pad: bool) -> dict[str, Any]:
+    """The rules with more of them, or as they were if that is not legal."""
+    try:
+        resolve(program, mesh, rules | more, pad)
+    except LayoutError:
+        return rules
+    return rules | more
+
+
+def _axes(mesh: Mesh, chance: random.Random) -> tuple[str, ...]:
+    names = list(mesh.axes)
+    chance.shuffle(names)
+    several = len(names) > 1 and chance.random() < 0.2
+    return tuple(names[: 2 if several else 1])
+
+
+def _globs(program: Program) -> list[str]:
+    parameters = dict.fromkeys(a.parameter for a in program.arguments)
+    globs = [f"{p}/*" if p not in program.places else p for p in parameters]
+    single = [p for p in program.places if p.startswith("out/")][:3]
+    # In a dict of rules a place that is called like a dim would take its place.
+    return [g for g in (*globs, *single, *program.tags) if g not in program.dims]

@@ -1,0 +1,391 @@
+"""XLA's own partitioner beside a plan: the same layout in JAX's words, and what XLA makes of it.
+
+    inputs, outputs = plan.shardings
+    jax.jit(program.fn, in_shardings=inputs, out_shardings=outputs)(*args)     # XLA decides what lies between
+
+    print(plan.xla())           # of the README's model, `batch` on `data` and `params/*` stored with `hidden` on it
+
+    XLA's own partitioner beside the plan, told the spec of every value (payload bytes on a device)
+                                       plan        XLA
+      = all-gather over data        813,056    813,056
+      ≠ all-reduce over data              4  3,252,228
+      ≠ reduce-scatter over data  3,252,224          0
+      sent by a device            4,878,342  7,317,510
+      · XLA for CPU makes no reduce-scatter: it all-reduces, and every device keeps its part.
+
+A plan says of every operation where it runs and what moves. XLA's partitioner is told how values are to lie, and finds
+out for itself what to move. What it inserts depends on its version and on the platform; that is why the plan does not
+ask it. Here it is asked all the same, for two reasons: to see what one would have got by annotating the model by hand,
+and to time one against the other.
+
+"All" constraints tell XLA the spec in which the plan makes each value, in every block, but for partial sums, of which
+it has no word, and for what the plan makes on the spot. "Stored" tells it what a person would write: arguments,
+outputs, and the tags that have rules. The program is the same one: its operations in normal form, on whole arrays, its
+recomputed pieces behind their barriers.
+
+There are programs in which that partitioner ends its process. So what XLA inserts is read from what it compiles for
+simulated CPU devices in a process of its own (`compiling.py`); only what it has compiled there is compiled here, where
+it is run, or where accelerators are attached.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import NamedSharding
+
+from ..code.loops import carried
+from ..code.operations import Block, Input, Literal, Operation
+from ..devices import compiler_options, devices
+from ..errors import CompilerError, LayoutError, MeshlabError, closest, shown, some
+from ..jax_compat import REMAT, scan_options
+from ..planning.legality import uneven
+from ..running import compile_worker
+from ..running.compile_worker import written
+from ..running.compiler_process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
+from ..running.lower import partition_spec
+from ..running.run import abstract_arguments, abstract_mesh, flat_arguments, jax_mesh, mesh_axes, output_tree
+from ..specs.reshard import wire_factor
+from ..tensors.trees import is_tensor
+from .check import Totals, predicted_totals
+from .hlo import HloCollective, read_collectives, totals
+from .hlo_groups import read_groups
+from .hlo_text import parse_module
+
+if TYPE_CHECKING:
+    from ..plans.data import Plan
+    from ..specs.spec import Spec
+
+CONSTRAINTS = {"all": "the spec of every value", "stored": "arguments, outputs and tags alone"}
+Values = dict[int, Any]
+_UNKNOWN_GROUPS = "over ?: between devices that are those of no set of mesh axes; XLA chose groups of its own."
+
+
+def partition_specs(plan: Plan) -> tuple[Any, Any]:
+    """The specs of arguments and outputs; see `Plan.partition_specs`."""
+    _refuse_uneven(plan, "plan.partition_specs")
+    return _trees(plan, partition_spec)
+
+
+def shardings(plan: Plan) -> tuple[Any, Any]:
+    """The shardings of arguments and outputs on the plan's devices; see `Plan.shardings`."""
+    _refuse_uneven(plan, "plan.shardings")
+    mesh = jax_mesh(plan, devices(plan.mesh.size))
+    return _trees(plan, lambda spec: NamedSharding(mesh, partition_spec(spec)))
+
+
+def _trees(plan: Plan, told: Callable[[Spec], Any]) -> tuple[Any, Any]:
+    """The trees of arguments and outputs, with one leaf in the place of each tensor or array."""
+    program = plan.program
+    inputs = [told(plan.argument_specs[a.value]) for a in program.arguments]
+    outputs = jax.tree.structure(program.out_shapes, is_leaf=is_tensor)
+    return jax.tree.unflatten(program.structure, inputs), jax.tree.unflatten(outputs, map(told, plan.output_specs))
+
+
+def _refuse_uneven(plan: Plan, asked: str):
+    """JAX takes and returns no array whose axis is split into parts of different sizes, which only a padded plan has.
+
+    Raises:
+        LayoutError: some argument or output is padded; each dim is listed with its size, its axes and its places.
+    """
+    program, shapes = plan.program, plan.program.code.shape_of
+    arguments = ((a.place, a.value, plan.argument_specs[a.value]) for a in program.arguments)
+    stored = (*arguments, *zip(program.outputs, program.code.block.outputs, plan.output_specs, strict=True))
+    found: dict[tuple, list[str]] = {}
+    for place, value, spec in stored:
+        for axis, (size, axes) in enumerate(zip(shapes(value), spec.splits, strict=True)):
+            if size % math.prod(plan.mesh.axes[a] for a in axes):
+                name = program.names[value][axis] if isinstance(value, int) else None
+                found.setdefault((name, size, axes), []).append(place)
+    if not found:
+        return
+    problems = tuple(
+        uneven(f"At {some(places, 4)}: `{program.dim_of(name) or name}`", size, axes, plan.mesh)
+        for (name, size, axes), places in found.items()
+    )
+    lines = "\n".join(f"  {i}. {problem}" for i, problem in enumerate(problems, 1))
+    raise LayoutError(
+        f"{asked} is for JAX's and XLA's own partitioner, which takes no uneven shards for arguments and outputs, but"
+        f" this plan pads some:\n{lines}\nChoose sizes that fit; or run it by plan.run, which pads by itself.",
+        problems,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Partitioned:
+    """What XLA's partitioner makes of a layout, beside the plan; prints as a table.
+
+    Attributes:
+        planned: payload bytes by kind and axes, as planned (in the dtype that this platform executes).
+        inserted: the same, read from what XLA compiled; axes are ("?",) where the devices that take part are those of
+            no set of mesh axes.
+        planned_wire_bytes: what one device sends in one run of the plan, counted in the same way.
+        inserted_wire_bytes: what one device sends in one run of XLA's program.
+        constraints: what XLA was told: "all" or "stored".
+        plan: whose layout this is.
+        executable: compiles for this process, or returns what it has compiled.
+        notes: what is worth saying beside.
+    """
+
+    planned: Totals
+    inserted: Totals
+    planned_wire_bytes: float
+    inserted_wire_bytes: float
+    constraints: str
+    plan: Plan
+    executable: Callable[[], Any]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def compiled(self) -> Any:
+        """XLA's executable; like that of `plan.compile()` it takes and returns flat arrays."""
+        return self.executable()
+
+    @property
+    def equal(self) -> bool:
+        """Whether XLA inserts the collectives that are planned, byte for byte."""
+        return self.planned == self.inserted
+
+    def run(self, *args: Any) -> Any:
+        """Runs XLA's program.
+
+        Args:
+            *args: as for `plan.run`.
+
+        Returns:
+            The function's own output tree.
+
+        Raises:
+            RunError: an argument does not fit.
+        """
+        arrays = flat_arguments(self.plan, args)
+        placed = map(jax.device_put, arrays, self.compiled.input_shardings[0])
+        return output_tree(self.plan, self.compiled(*placed))
+
+    def __str__(self):
+        head = (
+            f"XLA's own partitioner beside the plan, told {CONSTRAINTS[self.constraints]} (payload bytes on a device)"
+        )
+        rows = [("", "plan", "XLA")]
+        for key in sorted({*self.planned, *self.inserted}):
+            planned, inserted = self.planned.get(key, 0), self.inserted.get(key, 0)
+            mark = "=" if planned == inserted else "≠"
+            rows.append((f"{mark} {key[0]} over {'+'.join(key[1])}", f"{planned:,}", f"{inserted:,}"))
+        if len(rows) == 1:
+            rows.append(("= no collectives", "", ""))
+        rows.append(("sent by a device", f"{self.planned_wire_bytes:,.0f}", f"{self.inserted_wire_bytes:,.0f}"))
+        first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
+        lines = [
+            f"  {name:<{first}}" + "".join(f"  {n:>{w}}" for n, w in zip(counts, others, strict=True))
+            for name, *counts in rows
+        ]
+        return "\n".join([head, *(line.rstrip() for line in lines), *(f"  · {note}" for note in self.notes)])
+
+    __repr__ = __str__
+
+
+def partitioned(
+    plan: Plan,
+    constraints: str = "all",
+    timeout: float = 600,
+    progress: Callable[[Progress], Any] | None = None,
+    cancel: Cancel | None = None,
+) -> Partitioned:
+    """Hands a plan's layout to XLA's own partitioner; see `Plan.xla`."""
+    if not isinstance(constraints, str) or constraints not in CONSTRAINTS:
+        known = " and ".join(f'"{name}" ({what})' for name, what in CONSTRAINTS.items())
+        near = closest(constraints, CONSTRAINTS)
+        raise MeshlabError(f"xla() was asked for the constraints {shown(constraints)}; there are {known}.{near}")
+    count = plan.mesh.size
+    watch = Watch(f"{count} simulated CPU devices", "plan.xla(timeout={:g})", timeout, progress, cancel)
+    _refuse_uneven(plan, "plan.xla()")
+    refuse_callbacks(plan.program.code, "plan.xla()")
+    on = devices(count)
+    text = _tried(plan, constraints, watch)
+    executable = functools.cache(functools.partial(_compile, plan, on, constraints))
+    if on[0].platform != "cpu":
+        text = executable().as_text()
+    sizes = plan.mesh.axes
+    found = read_collectives(text, sizes, unknown_trips=1)
+    inserted = {(kind, axes or ("?",)): count for (kind, axes), count in totals(found).items()}
+    planned, notes = predicted_totals(plan, on[0].platform)
+    if on[0].platform == "cpu" and any(kind == "reduce-scatter" for kind, _ in planned):
+        notes = (*notes, "XLA for CPU makes no reduce-scatter: it all-reduces, and every device keeps its part.")
+    if any(axes == ("?",) for _, axes in inserted):
+        notes = (*notes, _UNKNOWN_GROUPS)
+    sent = sum(n * wire_factor(kind, math.prod(sizes[a] for a in axes)) for (kind, axes), n in planned.items())
+    return Partitioned(planned, inserted, sent, _sent(found, text, count), constraints, plan, executable, notes)
+
+
+def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
+    """What XLA compiles for simulated CPU devices, as text, in a process of its own.
+
+    Raises:
+        CompilerError: XLA refuses the program, or ends its process; or it is time to stop.
+    """
+    count = plan.mesh.size
+    request = {"axes": mesh_axes(plan), "devices": count, "options": compiler_options("cpu")}
+    variables = inherited() | {"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": str(count)}
+    with Process(("-P", compile_worker.__file__), variables) as process:
+        watch.stage("exporting")
+        answer = process.answer(written(*_function(plan, abstract_mesh(plan), constraints), "cpu"), request, watch)
+    if isinstance(answer, str):
+        other = {"all": "stored", "stored": "all"}[constraints]
+        # What comes after an empty line are lines of our own code.
+        answer = re.split(r"\n\s*\n", answer)[0]
+        raise CompilerError(
+            f'plan.xla("{constraints}") hands the program to XLA\'s own partitioner, which fails on it: {answer}\n'
+            f"That is XLA's, and none of the plan's: plan.check() holds the plan against what XLA compiles without that"
+            f' partitioner. To see what the partitioner inserts try plan.xla("{other}"), or another layout.'
+        )
+    return answer[1]
+
+
+def _sent(found: Iterable[HloCollective], text: str, count: int) -> float:
+    """Bytes that one device sends for the collectives of a program compiled for `count` devices."""
+    sizes = {}
+    for computation in parse_module(text).values():
+        for name, instruction in computation.instructions.items():
+            groups = instruction.attribute("replica_groups")
+            sizes |= {name: read_groups(groups, count).shape[1]} if groups is not None else {}
+    # A permute has no groups, and sends its operand whatever the number of devices.
+    moved = (c for c in found if c.axes != ())
+    return sum(c.payload_bytes * c.times * wire_factor(c.kind, sizes.get(c.name, 2)) for c in moved)
+
+
+def _compile(plan: Plan, on: Sequence[Any], constraints: str) -> Any:
+    function, arguments = _function(plan, jax_mesh(plan, on), constraints)
+    return function.lower(*arguments).compile(compiler_options=compiler_options(on[0].platform))
+
+
+def _function(plan: Plan, mesh: Any, constraints: str) -> tuple[Any, list[jax.ShapeDtypeStruct]]:
+    """The program on whole arrays, told how they lie on a mesh, which may be one without devices; and its arguments."""
+
+    def sharding(spec: Spec) -> NamedSharding:
+        return NamedSharding(mesh, partition_spec(spec))
+
+    told = {v: sharding(s) for v, s in _told(plan, constraints).items() if not s.partial}
+    outputs = tuple(map(sharding, plan.output_specs))
+    function = jax.jit(_whole_function(plan, told), out_shardings=outputs, keep_unused=True)
+    return function, abstract_arguments(plan, mesh)
+
+
+def _told(plan: Plan, constraints: str) -> Mapping[int, Spec]:
+    """The specs of the values of which XLA is told."""
+    if constraints == "all":
+        return plan.homes
+    tags = plan.program.tags
+    stored = (o for tag in plan.rules.stored for operation in tags.get(tag, ()) for o in operation.outputs)
+    return {o: plan.homes[o] for o in stored if o in plan.homes}
+
+
+def _whole_function(plan: Plan, told: Mapping[int, NamedSharding]) -> Callable[..., tuple[Any, ...]]:
+    """The program as a function of whole arrays, flat: arguments in, outputs out."""
+    program = plan.program
+    arguments = [a.value for a in program.arguments]
+
+    def run(*arrays: Any) -> tuple[Any, ...]:
+        values = {n: jnp.asarray(c) for n, c in program.code.constants.items()}
+        values.update(zip(arguments, arrays, strict=True))
+        return tuple(map(jnp.asarray, _Evaluation(told).run(program.code.block, values)))
+
+    return run
+
+
+class _Evaluation:
+    """Evaluates operations on whole arrays, and tells XLA how what they make is to lie.
+
+    Args:
+        told: the shardings of those values that are constrained, by number.
+    """
+
+    def __init__(self, told: Mapping[int, NamedSharding]):
+        self.told = told
+
+    def run(self, block: Block, values: Values) -> list[Any]:
+        """Evaluates a block that reads `values`, to which it adds what it makes; returns its outputs."""
+        for operation in block.operations:
+            evaluate = _NESTED.get(operation.name, _Evaluation.bind)
+            results = evaluate(self, operation, _read(values, operation.inputs), values)
+            values.update(zip(operation.outputs, self.constrain(operation.outputs, results), strict=True))
+        return _read(values, block.outputs)
+
+    def constrain(self, numbers: Iterable[int], arrays: Iterable[Any]) -> list[Any]:
+        """The arrays of values, those constrained of which XLA is told."""
+        return [
+            lax.with_sharding_constraint(array, self.told[number]) if number in self.told else array
+            for number, array in zip(numbers, arrays, strict=True)
+        ]
+
+    def inside(self, block: Block | None, inputs: Iterable[Any], values: Values) -> list[Any]:
+        """Evaluates a block within another, whose values it reads and leaves as they are."""
+        assert block is not None
+        return self.run(block, values | dict(zip(block.inputs, self.constrain(block.inputs, inputs), strict=True)))
+
+    def bind(self, operation: Operation, operands: Sequence[Any], _: Values) -> list[Any]:
+        """An operation without blocks: its primitive."""
+        primitive = operation.equation.primitive
+        results = primitive.bind(*operands, **operation.params)
+        return list(results) if primitive.multiple_results else [results]
+
+    def recompute(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
+        """A recomputed piece, which the compiler must not merge with the first computation."""
+        return self.inside(operation.body, lax.optimization_barrier([jnp.asarray(o) for o in operands]), values)
+
+    def scan(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
+        """A scan, whose carry is constrained alike where it comes in and where it is handed on."""
+        body, count = operation.body, carried(operation)
+        assert body is not None
+        dtypes = [v.aval.dtype for v in operation.equation.outvars[:count]]
+
+        def carry(arrays: Sequence[Any]) -> list[Any]:
+            return self.constrain(body.inputs[:count], map(jnp.asarray, arrays[:count], dtypes))
+
+        def turn(before: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
+            made = self.inside(body, (*before, *slices), values)
+            return carry(made), made[count:]
+
+        last, stacked = lax.scan(turn, carry(operands), list(operands[count:]), **scan_options(operation.equation))
+        return [*last, *stacked]
+
+    def turn_while(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
+        """A loop that turns as long as its test says so."""
+        body, test = operation.blocks
+
+        def carry(arrays: Sequence[Any]) -> list[Any]:
+            dtypes = [v.aval.dtype for v in operation.equation.outvars]
+            return self.constrain(body.inputs, map(jnp.asarray, arrays, dtypes))
+
+        def go_on(before: list[Any]) -> Any:
+            return self.inside(test, before, values)[0]
+
+        return lax.while_loop(go_on, lambda before: carry(self.inside(body, before, values)), carry(operands))
+
+    def branch(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
+        """One of several branches."""
+        dtypes = [v.aval.dtype for v in operation.equation.outvars]
+
+        def taken(block: Block) -> Callable[[], list[Any]]:
+            return lambda: list(map(jnp.asarray, self.inside(block, (), values), dtypes))
+
+        return lax.switch(jnp.asarray(operands[0], jnp.int32), [taken(block) for block in operation.blocks])
+
+
+_NESTED = {
+    "scan": _Evaluation.scan,
+    "while": _Evaluation.turn_while,
+    "cond": _Evaluation.branch,
+    **dict.fromkeys(REMAT, _Evaluation.recompute),
+}
+
+
+def _read(values: Values, inputs: Iterable[Input]) -> list[Any]:
+    return [i.value if isinstance(i, Literal) else values[i] for i in inputs]

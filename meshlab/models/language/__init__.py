@@ -1,0 +1,1 @@
+"""Language models: sizes come in; out go parameters and functions of tokens."""

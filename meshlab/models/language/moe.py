@@ -1,0 +1,254 @@
+"""A mixture of experts: each token is sent to a few of many feed-forward networks.
+
+    config = Config.mixtral_8x7b()                     # 46,702,792,704 parameters
+    loss(params, tokens, targets)                      # two experts a token, each with room for so many: GShard
+    switch_loss(params, tokens, targets)               # one expert a token: Switch Transformer
+    dropless_loss(params, tokens, targets)             # two experts a token, and room for all: Mixtral
+
+The three are one model with another routing. What to know of its dims:
+
+- `experts` are the networks. As long as tokens are where their sequence is, the same experts are called `routes`: the
+  ways that a token may go. So `batch` and `experts` never meet in one product, and both may lie on one axis.
+- Tokens are sent by a product with a tensor of ones and zeros, [batch, seq, routes, capacity], and then renamed:
+  `batch` to `groups` and `routes` to `experts`, in one relayout. With `batch` and `experts` on the same axis of the
+  mesh that is an all-to-all; on the way back it is another. With `batch` and `groups` on one axis tokens stay where
+  they are, and every device has all experts.
+- Each sequence is a group of its own: an expert has room for `capacity` tokens of each, and what does not fit is
+  dropped, the later tokens first. No device and no layout has a say in it: results are the same on every mesh.
+
+The loss contains a hundredth of the load-balancing loss, which is least when all experts are asked equally.
+
+Formula: Lepikhin et al. 2020, "GShard" (algorithm 1, without its random choice of second experts); Fedus et al. 2021,
+"Switch Transformers"; Jiang et al. 2024, "Mixtral of Experts", whose sizes and attention these are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import operator
+from collections.abc import Callable
+
+import jax
+
+import meshlab as ml
+
+from ..parts.layers import attention, narrow, repeated, rms_norm, rotary, size, token_loss, wide
+from ..parts.sizes import Sizes
+from ..parts.weights import Params, attention_table, draw, gated_table, one_of, ones, unstack
+
+THETA = 1_000_000.0
+# How many times the even share of tokens an expert has room for.
+ROOM = 1.25
+BALANCE = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Config(Sizes):
+    """Sizes of a mixture of experts.
+
+    Attributes:
+        batch: sequences, each of which is a group.
+        heads: of keys and values.
+        group: query heads for each of them.
+        experts: feed-forward networks in each layer.
+        unrolled: whether the layers are a Python loop over a list of weights, not a scan.
+    """
+
+    batch: int = 8
+    seq: int = 16
+    vocab: int = 64
+    embed: int = 16
+    heads: int = 4
+    group: int = 2
+    head: int = 4
+    ffn: int = 32
+    experts: int = 4
+    layers: int = 2
+    unrolled: bool = False
+
+    @property
+    def routes(self) -> int:
+        """As many as there are experts."""
+        return self.experts
+
+    @classmethod
+    def mixtral_8x7b(cls, batch: int = 8, seq: int = 4096) -> Config:
+        """Mixtral 8x7B: 46,702,792,704 parameters."""
+        return cls(batch, seq, 32_000, 4096, heads=8, group=4, head=128, ffn=14_336, experts=8, layers=32)
+
+
+def init(key: jax.Array, config: Config) -> Params:
+    """Draws the parameters: `embedding`, `head`, `norm`, and the `layers` with `router` and experts."""
+    tables_key, layers_key = jax.random.split(key)
+    router = {"router": ("layers embed routes", ("embed",))}
+    layers = draw(layers_key, config, attention_table() | router | gated_table("layers experts"))
+    layers |= {name: ones(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
+    return {
+        **draw(tables_key, config, {"embedding": ("vocab embed", ()), "head": ("embed vocab", ("embed",))}),
+        "layers": unstack(layers) if config.unrolled else layers,
+        "norm": ones(config.dims("embed")),
+    }
+
+
+def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
+    """Returns the shapes of tokens and targets, both [batch, seq]."""
+    shape = ml.i32[config.dims("batch seq")]
+    return shape, shape
+
+
+def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
+    """Returns the mean cross entropy of the next tokens and the balance loss; two experts a token, with capacity.
+
+    Args:
+        params: as `init` makes them.
+        tokens: [batch, seq].
+        targets: [batch, seq], for each position the token that follows.
+    """
+    return _loss(functools.partial(sent, choices=2), params, tokens, targets)
+
+
+def switch_loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
+    """Returns the same for one expert a token, with capacity; the arguments are those of `loss`."""
+    return _loss(functools.partial(sent, choices=1), params, tokens, targets)
+
+
+def dropless_loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
+    """Returns the same for two experts a token, of which none is dropped; the arguments are those of `loss`."""
+    return _loss(functools.partial(everywhere, choices=2), params, tokens, targets)
+
+
+Experts = Callable[[ml.Tensor, ml.Tensor, Params], ml.Tensor]
+
+
+def _loss(experts: Experts, params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
+    logits, balance = predict(params, tokens, experts)
+    return token_loss(logits, targets) + BALANCE * balance
+
+
+def predict(params: Params, tokens: ml.Tensor, experts: Experts) -> tuple[ml.Tensor, jax.Array]:
+    """Returns the logits of the next token at each position, and the balance loss, a mean over the layers.
+
+    Args:
+        params: as `init` makes them.
+        tokens: [batch, seq].
+        experts: `sent` or `everywhere`, with a number of choices.
+
+    Returns:
+        [batch, seq, vocab], and a number.
+    """
+    x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
+    turns = rotary(x, one_of(params["layers"])["query"], THETA)
+
+    def layer(carry, weights):
+        x, total = carry
+        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], 1e-5), turns, weights), "residual")
+        y = rms_norm(x, weights["ffn_norm"], 1e-5)
+        shares = ml.softmax(wide(ml.dot(y, weights["router"], "embed")), "routes")
+        return (ml.tag(x + experts(y, shares, weights), "residual"), total + imbalance(shares) / count)
+
+    count = _count(params["layers"])
+    x, balance = repeated(layer, (x, 0.0), params["layers"])
+    return ml.dot(rms_norm(x, params["norm"], 1e-5), params["head"], "embed"), balance
+
+
+def imbalance(shares: ml.Tensor) -> jax.Array:
+    """Returns how unevenly tokens choose: 1 where each expert is the first choice of as many.
+
+    Args:
+        shares: [batch, seq, routes], sums to 1 over `routes`.
+    """
+    chosen, _ = choose(shares, 1)[0]
+    return (chosen.mean("seq") * shares.mean("seq")).mean() * size(shares, "routes") ** 2
+
+
+def choose(shares: ml.Tensor, choices: int) -> list[tuple[ml.Tensor, ml.Tensor]]:
+    """Returns for each choice where each token goes, and with which weight; the weights of several sum to 1.
+
+    Args:
+        shares: [batch, seq, routes].
+        choices: how many different experts a token goes to.
+
+    Returns:
+        For each choice a 1 at its route, 0 at others: [batch, seq, routes], and its weight: [batch, seq].
+    """
+    Routes = next(dim for dim in shares.dims if dim.name == "routes")
+    left, chosen = shares, []
+    for _ in range(choices):
+        chosen.append(ml.one_hot(ml.argmax(left, "routes"), Routes))
+        left = left * (1.0 - chosen[-1])
+    weights = [ml.dot(shares, one, "routes") for one in chosen]
+    total = functools.reduce(operator.add, weights) if choices > 1 else 1.0
+    return [(one, weight / total) for one, weight in zip(chosen, weights, strict=True)]
+
+
+def capacity(seq: int, experts: int, choices: int) -> ml.Dim:
+    """Returns for how many tokens of one sequence each expert has room."""
+    return ml.Dim("capacity", min(seq, math.ceil(ROOM * choices * seq / experts)))
+
+
+def sent(x: ml.Tensor, shares: ml.Tensor, weights: Params, choices: int) -> ml.Tensor:
+    """Sends tokens to their experts and back; those that find no room come back as zeros.
+
+    Args:
+        x: [batch, seq, embed], normalised.
+        shares: [batch, seq, routes].
+        weights: gate and up: [experts, embed, ffn], down: [experts, ffn, embed].
+        choices: how many experts a token goes to.
+
+    Returns:
+        [batch, seq, embed].
+    """
+    room = capacity(size(x, "seq"), size(shares, "routes"), choices)
+    combine = places(choose(shares, choices), room)
+    dispatch = narrow(combine > 0, x.dtype)
+    here = ml.dot(dispatch, x, "seq").rename(batch="groups", routes="experts")
+    hidden = ml.silu(ml.dot(here, weights["gate"], "embed")) * ml.dot(here, weights["up"], "embed")
+    back = ml.dot(hidden, weights["down"], "ffn").rename(groups="batch", experts="routes")
+    return ml.dot(narrow(combine, x.dtype), back, "routes", "capacity")
+
+
+def places(chosen: list[tuple[ml.Tensor, ml.Tensor]], room: ml.Dim) -> ml.Tensor:
+    """Gives each token a place at its experts, first come first served, first choices before second ones.
+
+    Args:
+        chosen: as `choose` makes them.
+        room: the dim of the places.
+
+    Returns:
+        The weight of each token at its places, 0 elsewhere: [batch, seq, routes, capacity].
+    """
+    taken, combine = 0.0, []
+    for one, weight in chosen:
+        place = ml.cumsum(one, "seq") - one + taken
+        fits = one * (place < room.size).astype(ml.f32)
+        taken = fits.sum("seq") + taken
+        combine.append(ml.one_hot(place.astype(ml.i32), room) * (fits * weight))
+    return functools.reduce(operator.add, combine)
+
+
+def everywhere(x: ml.Tensor, shares: ml.Tensor, weights: Params, choices: int) -> ml.Tensor:
+    """Lets every expert read every token, and adds up what the chosen ones say.
+
+    It does as many times the work as there are experts to a choice, drops nothing, and sends no token anywhere: with
+    `experts` on an axis of the mesh each device computes its own experts, and what they say is all-reduced.
+
+    Args:
+        x: [batch, seq, embed], normalised.
+        shares: [batch, seq, routes].
+        weights: gate and up: [experts, embed, ffn], down: [experts, ffn, embed].
+        choices: how many experts a token listens to.
+
+    Returns:
+        [batch, seq, embed].
+    """
+    gates = functools.reduce(operator.add, (one * weight for one, weight in choose(shares, choices)))
+    gate = narrow(gates, x.dtype).rename(routes="experts")
+    hidden = ml.silu(ml.dot(x, weights["gate"], "embed")) * ml.dot(x, weights["up"], "embed")
+    return ml.dot(gate * hidden, weights["down"], "experts", "ffn")
+
+
+def _count(layers: Params | list[Params]) -> int:
+    """Returns the number of layers."""
+    return len(layers) if isinstance(layers, list) else size(layers["router"], "layers")

@@ -1,0 +1,1 @@
+"""Vision models: sizes come in; out go parameters and functions of images."""

@@ -1,0 +1,1 @@
+"""Notebook: an Explorer comes in; out goes the widget in the page, and the page's messages as intents."""

@@ -1,0 +1,68 @@
+"""The Explorer in a notebook: one anywidget, whose page code is the bundle in `static/`.
+
+The session shares the protocol's state as synced traits, which only Python writes, and hands each message of the
+page to `protocol.answer`. Displayed twice, an Explorer has one session and two views of it. Beside the widget the
+output keeps a plain HTML snapshot, for readers without a kernel.
+"""
+
+from __future__ import annotations
+
+import pathlib
+import threading
+from typing import Any
+
+import anywidget
+import traitlets
+
+from ..state.explorer_state import Explorer
+from .protocol import answer, shared_state
+
+STATIC = pathlib.Path(__file__).parents[1] / "static"
+
+
+class Session(anywidget.AnyWidget):
+    """The widget of one Explorer."""
+
+    _esm = STATIC / "session.js"
+    _css = STATIC / "session.css"
+
+    doc = traitlets.Dict().tag(sync=True)
+    rev = traitlets.Int(0).tag(sync=True)
+    view = traitlets.Dict().tag(sync=True)
+    job = traitlets.Dict().tag(sync=True)
+    notice = traitlets.Dict().tag(sync=True)
+
+    def __init__(self, explorer: Explorer):
+        super().__init__(**shared_state(explorer))
+        self._explorer = explorer
+        self._sending = threading.Lock()
+        explorer.subscribe(self._share)
+        self.on_msg(self._receive)
+
+    def _share(self, what: str) -> None:
+        try:
+            state = shared_state(self._explorer, what)
+        except Exception as error:
+            state = {"notice": {"reason": f"The board could not be drawn: {type(error).__name__}: {error}"}}
+        with self._sending, self.hold_sync():
+            for name, value in state.items():
+                self.set_trait(name, value)
+
+    def _receive(self, widget: Any, content: dict, buffers: list) -> None:
+        self.send(answer(self._explorer, content))
+
+
+def session_of(explorer: Explorer) -> Session:
+    """Returns the session of an Explorer, and opens it when it is first shown."""
+    with explorer.lock:
+        if explorer.session is None:
+            explorer.session = Session(explorer)
+        return explorer.session
+
+
+def mimebundle(explorer: Explorer) -> Any:
+    """Returns what a notebook shows of an Explorer: the widget, and a snapshot for where there is no kernel."""
+    data, metadata = session_of(explorer)._repr_mimebundle_() or ({}, {})
+    data["text/html"] = explorer.snapshot().html
+    data["text/plain"] = repr(explorer)
+    return data, metadata

@@ -1,0 +1,1 @@
+"""Rendering: views come in; out go HTML, Plotly charts and snapshots."""

@@ -1,0 +1,177 @@
+"""The board's charts as Plotly figures, for papers, slides and further work.
+
+    >>> explorer.figure("communication").write_html("communication.html")
+
+They are drawn from the very data that the board draws, in the same colours. Plotly is imported when the first one is
+asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...engine.errors import closest, listed
+from ..state.document import ExplorerError
+from ..views.machine_figures import RECALLED
+from .palette import NEUTRAL, PATTERN, SOFT, SOLID, count_bytes, mark
+
+_DRAWERS: dict[str, Callable[[dict, dict], Any]] = {}
+
+
+def _drawer(name: str) -> Callable:
+    def register(draw: Callable[[dict, dict], Any]) -> Callable[[dict, dict], Any]:
+        _DRAWERS[name] = draw
+        return draw
+
+    return register
+
+
+def figure(name: str, view: dict, job: dict) -> Any:
+    """Draws one chart of the board.
+
+    Args:
+        name: "communication", "lines", "memory", "time", "comparison" or "loss".
+        view: what `board_view` gave.
+        job: what `job_view` gave.
+
+    Returns:
+        A `plotly.graph_objects.Figure`.
+
+    Raises:
+        ExplorerError: there is no such chart, or nothing to draw in it yet.
+    """
+    if name not in _DRAWERS:
+        raise ExplorerError(f"There is no chart {name!r}; there are {listed(_DRAWERS)}.{closest(name, _DRAWERS)}")
+    drawn = _DRAWERS[name](view, job)
+    top = 50 + 24 * (drawn.layout.title.text or "").count("<br>")
+    drawn.update_layout(template="plotly_white", font_size=14, margin={"l": 10, "r": 10, "t": top, "b": 10})
+    return drawn
+
+
+def _stacked(view: dict, title: str, rows: list[tuple[str, list[dict]]]) -> Any:
+    """Draws bars of parts; each mesh axis is one trace, in its mark."""
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    drawn = go.Figure()
+    for group in view["groups"]:
+        number = mark(view, group["key"])
+        counts = [sum(part["bytes"] for part in parts if part["key"] == group["key"]) for _, parts in rows]
+        if any(counts):
+            drawn.add_bar(
+                y=[name for name, _ in rows],
+                x=counts,
+                orientation="h",
+                name=group["key"],
+                marker={"color": SOLID[number], "pattern": {"shape": PATTERN[number], "fgcolor": "white"}},
+            )
+    drawn.update_layout(title=title, barmode="stack", xaxis_title="bytes", yaxis_autorange="reversed", showlegend=True)
+    return drawn
+
+
+@_drawer("communication")
+def _communication(view: dict, job: dict) -> Any:
+    rows = [(part["key"], [part]) for part in view["communication"]["by_axis"]]
+    return _stacked(view, "Bytes that each device sends per step, by mesh axis", rows)
+
+
+@_drawer("lines")
+def _lines(view: dict, job: dict) -> Any:
+    rows = [(line["line"], line["parts"]) for line in view["communication"]["by_line"]]
+    return _stacked(view, "Bytes that each device sends per step, by source line", rows)
+
+
+@_drawer("memory")
+def _memory(view: dict, job: dict) -> Any:
+    if view["held"]:
+        return _peak(view["held"])
+    parts = view["memory"]["parts"]
+    title = "Bytes that each device holds: arguments, and outputs (striped)"
+    return _bytes(parts, title, ["/" if part["output"] else "" for part in parts])
+
+
+def _peak(held: dict) -> Any:
+    """Draws what the bytes at the worst moment are for, and all of them against what a device has."""
+    parts = [*held["parts"], {"name": "all", "bytes": held["bytes"]}]
+    title = f"Predicted bytes of each device at the worst moment<br><sub>{held['text']}</sub>"
+    drawn = _bytes(parts, title, [""] * len(parts))
+    drawn.add_vline(held["limit"], line_dash="dash", annotation_text=count_bytes(held["limit"]))
+    longest = 1.1 * max(held["limit"], held["bytes"])
+    return drawn.update_xaxes(tickformat="~s", ticksuffix="B", range=[0, longest])
+
+
+def _bytes(parts: list[dict], title: str, shapes: list[str]) -> Any:
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    bars = go.Bar(
+        y=[part["name"] for part in parts],
+        x=[part["bytes"] for part in parts],
+        orientation="h",
+        marker={"color": NEUTRAL, "pattern": {"shape": shapes, "fgcolor": "white"}},
+    )
+    return go.Figure(bars).update_layout(title=title, xaxis_title="bytes", yaxis_autorange="reversed")
+
+
+@_drawer("time")
+def _time(view: dict, job: dict) -> Any:
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    time = view["time"]
+    if not time or "missing" in time:
+        reason = time["missing"] if time else 'No machine is chosen, so there are no times; call explorer.on("v5e").'
+        raise ExplorerError(reason)
+    drawn = go.Figure()
+    for part in time["parts"]:
+        number = mark(view, part["key"])
+        colour, shape = (
+            (SOLID[number], PATTERN[number]) if part["sends"] else (NEUTRAL, "/" * (part["key"] == "memory"))
+        )
+        look = {"color": colour, "pattern": {"shape": shape, "fgcolor": "white"}}
+        name = part["label"] + (f" ({RECALLED})" if part["recalled"] else "")
+        drawn.add_bar(y=[part["label"]], x=[part["seconds"]], orientation="h", name=name, marker=look)
+    reach = {"type": "data", "symmetric": False, "array": [time["upper"] - time["estimate"]]}
+    reach["arrayminus"] = [time["estimate"] - time["lower"]]
+    drawn.add_bar(
+        y=["step"],
+        x=[time["estimate"]],
+        orientation="h",
+        name="step, with its bounds",
+        error_x=reach,
+        marker_color=SOFT,
+    )
+    title = f"Predicted seconds of a step on {view['machine']['title']}<br><sub>{time['limit']['text']}</sub>"
+    return drawn.update_layout(title=title, xaxis_title="seconds", yaxis_autorange="reversed")
+
+
+@_drawer("comparison")
+def _comparison(view: dict, job: dict) -> Any:
+    comparison = view["comparison"]
+    if not comparison or "rows" not in comparison:
+        raise ExplorerError("There is no layout to compare with yet; call explorer.auto() first.")
+    names = [f"{row['name']}: {row['layout'] or 'no layout'}" for row in comparison["rows"]]
+    if comparison["objective"] == "memory":
+        return _held(names, [row["peak"] for row in comparison["rows"]])
+    rows = [(name, row["by_axis"]) for name, row in zip(names, comparison["rows"], strict=True)]
+    return _stacked(view, f"Bytes that each device sends per step (Auto: least {comparison['objective']})", rows)
+
+
+def _held(names: list[str], counts: list[int]) -> Any:
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    bars = go.Bar(y=names, x=counts, orientation="h", marker={"color": NEUTRAL})
+    title = "Bytes that each device holds at most (Auto: least memory)"
+    return go.Figure(bars).update_layout(title=title, xaxis_title="bytes", yaxis_autorange="reversed")
+
+
+@_drawer("loss")
+def _loss(view: dict, job: dict) -> Any:
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    runs = [run for run in reversed(job["runs"]) if run["losses"]]
+    if not runs:
+        raise ExplorerError("There is no run with a loss yet; call explorer.run() first.")
+    drawn = go.Figure()
+    for run in runs:
+        steps = [index * run["stride"] + 1 for index in range(len(run["losses"]))]
+        drawn.add_scatter(x=steps, y=run["losses"], name=f"run {run['number']}: {run['layout'] or 'no layout'}")
+    return drawn.update_layout(title="Loss", xaxis_title="step", yaxis_title="loss")

@@ -1,0 +1,139 @@
+"""The board as plain HTML and SVG, without scripts: what stays in a saved notebook, on GitHub, in a report.
+
+    >>> explorer.snapshot().save("board.html")
+
+A live widget needs its kernel, and a reopened notebook has none; a snapshot needs nothing. All styles stand in the
+elements, since sites that show notebooks take style sheets out, and the colours are a light set on its own background,
+legible wherever it is put.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+
+from .html import bars, escaped, heading, prose
+from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, count_bytes, mark, percent
+from .snapshot_machine import held_html, machine_html
+
+MOST_ROWS = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Snapshot:
+    """A picture of the board as it was.
+
+    Args:
+        view: what `board_view` gave.
+    """
+
+    view: dict = dataclasses.field(repr=False)
+
+    @property
+    def html(self) -> str:
+        """The snapshot as a piece of HTML."""
+        view = self.view
+        sent = (_communication(view), _collectives(view))
+        parts = (_head(view), _zones(view), machine_html(view), *sent, _memory(view), _shards(view))
+        style = (
+            f"font:14px/1.45 system-ui,sans-serif;color:{INK};background:#fff;border:1px solid {EDGE};padding:14px 16px"
+        )
+        return f'<div style="{style};border-radius:10px;max-width:960px;text-align:left">{"".join(parts)}</div>'
+
+    def save(self, path: str | pathlib.Path) -> None:
+        """Writes the snapshot as a page of its own."""
+        head = '<!doctype html><html lang="en"><meta charset="utf-8"><title>meshlab</title>'
+        pathlib.Path(path).write_text(f"{head}<body>{self.html}</body></html>", encoding="utf-8")
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __str__(self) -> str:
+        return self.html
+
+
+def _head(view: dict) -> str:
+    mesh = ", ".join(f"{axis['name']} × {axis['size']}" for axis in view["mesh"]["axes"]) or "no axes"
+    total, held = count_bytes(view["communication"]["total"]), count_bytes(view["memory"]["arguments"])
+    layout = escaped(view["layout"]["text"] or "no layout")
+    return (
+        f'<div style="font-weight:600;font-size:17px"><code>{layout}</code></div>'
+        f'<div style="color:{SOFT}">{view["mesh"]["size"]:,} devices: {escaped(mesh)}. '
+        f"Each computes <b>{percent(view['work'])}</b> of the products, sends <b>{total}</b> per step in "
+        f"{view['collectives']['count']} collectives, and holds <b>{held}</b> of the arguments.</div>"
+    )
+
+
+def _zones(view: dict) -> str:
+    rows = [(axis["name"], f"× {axis['size']}") for axis in view["mesh"]["axes"]]
+    zones = [_zone(view, name, size, [c for c in view["chips"] if name in c["axes"]]) for name, size in rows]
+    whole = _zone(view, "", "unsplit", [c for c in view["chips"] if not c["axes"]])
+    return heading("Layout") + "".join(zones) + whole
+
+
+def _zone(view: dict, name: str, size: str, chips: list[dict]) -> str:
+    number = mark(view, name)
+    solid, tint = (SOLID[number], TINT[number]) if name else (EDGE, QUIET)
+    shown = [f"{c['name']} {c['size']:,}" + (f" → {c['local']:,}" if name else "") for c in chips]
+    style = f"display:inline-block;margin:0 6px 4px 0;padding:1px 9px;border:1px solid {solid};border-radius:12px"
+    drawn = "".join(f'<span style="{style};background:{tint}">{escaped(text)}</span>' for text in shown)
+    label = f"<b>{escaped(name)}</b> {escaped(size)}" if name else f"<b>{escaped(size)}</b>"
+    return f'<div style="padding:4px 10px;margin:4px 0;border-left:4px solid {solid}">{label} &nbsp; {drawn}</div>'
+
+
+def _communication(view: dict) -> str:
+    sums = view["communication"]
+    if not sums["by_axis"]:
+        return heading("Communication") + "<div>Nothing is sent under this layout.</div>"
+
+    def coloured(parts: list[dict]) -> list[tuple[str, int]]:
+        return [(SOLID[mark(view, part["key"])], part["bytes"]) for part in parts]
+
+    axes = [(part["key"], coloured([part])) for part in sums["by_axis"]]
+    lines = [(line["line"], coloured(line["parts"])) for line in sums["by_line"][:MOST_ROWS]]
+    return (
+        heading("Communication: bytes that each device sends per step, by mesh axis")
+        + bars(axes)
+        + heading("… and by source line")
+        + bars(lines)
+    )
+
+
+def _collectives(view: dict) -> str:
+    rows = view["collectives"]["rows"]
+    items = []
+    for row in rows[:MOST_ROWS]:
+        often = f" × {row['times']}" if row["times"] > 1 else ""
+        head = f"<b>{escaped(row['kind'])}</b> over {escaped(' + '.join(row['axes']))}: {escaped(row['value'])}"
+        colour = SOLID[mark(view, row["key"])]
+        items.append(
+            f'<div style="margin:6px 0;padding-left:10px;border-left:3px solid {colour}">{head}, '
+            f"<b>{count_bytes(row['wire'])}</b>{often} <code>{escaped(row['source'])}</code><br>"
+            f"{prose(row['because'])} "
+            f'<span style="color:{SOFT}">To remove it: {prose(row["remedy"])}</span></div>'
+        )
+    more = len(rows) + view["collectives"]["left_out"] - len(items)
+    rest = f'<div style="color:{SOFT}">and {more} smaller ones</div>' if more > 0 else ""
+    return (heading("Collectives, and why") + "".join(items) + rest) if items else ""
+
+
+def _memory(view: dict) -> str:
+    rows = [(part["name"], [(NEUTRAL, part["bytes"])]) for part in view["memory"]["parts"][:MOST_ROWS]]
+    return held_html(view) + heading("Memory per device: arguments and outputs") + bars(rows)
+
+
+def _shards(view: dict) -> str:
+    shards = view["shards"]
+    if not shards:
+        return ""
+    title = heading(f"Who holds what of {shards['place']}")
+    if shards["slices"] == 1:
+        return f"{title}<div>every device: all of it</div>"
+    rows = []
+    for tile in shards["tiles"][:MOST_ROWS]:
+        cut = [index for index, axes in enumerate(shards["splits"]) if axes]
+        ranges = [f"{shards['dims'][i]} {tile['ranges'][i][0]}–{tile['ranges'][i][1] - 1}" for i in cut]
+        rows.append(f"device {tile['device']}: {escaped(', '.join(ranges) or 'all of it')}")
+    more = view["mesh"]["size"] - len(rows)
+    rest = f"; and {more:,} more devices" if more else ""
+    return f"{title}<div>{'; '.join(rows)}{rest}</div>"

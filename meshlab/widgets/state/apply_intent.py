@@ -1,0 +1,195 @@
+"""The document that an intent asks for, and the answer where it cannot be.
+
+Pure functions, apart from the Explorer that keeps the state: `Place("hidden", ("model",))` turns `batch:data` into
+`batch:data hidden:model`, `On("v5e")` lays the mesh on another machine and leaves the layout alone. Whether the program
+can be planned so is for the engine to say, and for the cost model whether the mesh fits the machine; `refused` turns
+what they say into an answer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from typing import Any
+
+from ...cost.machines.hardware import Hardware, HardwareError
+from ...cost.machines.meshes import slice_of
+from ...engine.errors import LayoutError, closest, listed, shown, some
+from ...engine.specs.layout import Layout
+from .document import Document, ExplorerError, Machine
+from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
+from .machines import Own, as_written, fit, laid, lies, named
+
+
+def document_after(intent: Intent, document: Document, initial: Layout, program: Any, own: Own) -> Document:
+    """Returns the document that an intent asks for.
+
+    Args:
+        intent: what is asked.
+        document: the present document.
+        initial: the layout that `Reset` goes back to.
+        program: the program.
+        own: machines of one's own, by name.
+
+    Raises:
+        LayoutError: as `layout_after`.
+        HardwareError: there is no such machine or option, or the mesh does not fit it.
+        ExplorerError: the intent does not change the document.
+    """
+    match intent:
+        case On(None, along):
+            _check_released(along)
+            return dataclasses.replace(document, machine=None)
+        case On(on, along):
+            if isinstance(on, Hardware):
+                raise HardwareError(f"On was given {on} itself, and takes a name; write explorer.on(machine).")
+            slice_of(on)  # refuses what is no text
+            machine = Machine(str(on), tuple(_wishes(along).items()))
+            return dataclasses.replace(document, machine=as_written(machine, document.mesh, own))
+        case Lay(along):
+            machine = document.machine
+            if machine is None:
+                raise HardwareError('The mesh lies on no machine yet; explorer.on("v5e") lays it on one.')
+            asked, axes = _wishes(along), dict(document.mesh)
+            unknown = [name for name, wish in asked.items() if wish is None and name not in axes]
+            if unknown:
+                raise HardwareError(
+                    f"The mesh has no axis {listed(unknown)}.{closest(unknown[0], axes)} It has {listed(axes)}."
+                )
+            wishes = {name: wish for name, wish in (dict(machine.along) | asked).items() if wish is not None}
+            wanted = dataclasses.replace(machine, along=tuple(wishes.items()))
+            return dataclasses.replace(document, machine=as_written(wanted, document.mesh, own))
+        case Assume(attention, prefetch):
+            asked = {"attention": attention, "prefetch": prefetch}
+            given = {name: value for name, value in asked.items() if value is not None}
+            return dataclasses.replace(document, options=dataclasses.replace(document.options, **given))
+    return dataclasses.replace(document, layout=layout_after(intent, document.layout, initial, program))
+
+
+def _wishes(along: Any) -> dict[str, Any]:
+    """Returns what is wished of mesh axes, by name."""
+    try:
+        return dict(along)
+    except (TypeError, ValueError):
+        raise HardwareError(
+            f"Mesh axes were to lie along {shown(along)}; give pairs of a mesh axis and how it is to lie:"
+            ' (("model", 0),).'
+        ) from None
+
+
+def _check_released(along: Any):
+    """Refuses wishes of how a mesh is to lie that is to lie on no machine."""
+    if wishes := _wishes(along):
+        raise HardwareError(
+            f"It was said how {listed(wishes)} {'is' if len(wishes) == 1 else 'are'} to lie, and on no machine. Name"
+            ' one, as in explorer.on("v5e", model=0), or write explorer.on(None).'
+        )
+
+
+def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) -> Layout:
+    """Returns the layout that an intent asks for.
+
+    Args:
+        intent: what is asked.
+        layout: the present layout.
+        initial: the layout that `Reset` goes back to.
+        program: the program, which knows the dims and the places.
+
+    Raises:
+        LayoutError: a rule is to be removed that no program could have.
+        ExplorerError: the intent does not change the layout.
+    """
+    match intent:
+        case Reset():
+            return initial
+        case Load(wanted):
+            return Layout.of(wanted)
+        case Place(dim, axes, None):
+            return layout.with_rule(dim, axes)
+        case Remove(dim, None):
+            if dim not in program.dims:
+                there = f" There are {some(tuple(program.dims))}."
+                raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims) or there}")
+            if dim not in {name.removesuffix("?") for name in layout.rules}:
+                raise LayoutError(f"`{dim}` has no rule to remove: nothing splits it but rules at places.")
+            return layout.with_rule(dim, ())
+        case Place() | Remove():
+            return _layout_at(intent, layout, program)
+    if not isinstance(intent, Intent):
+        raise ExplorerError(_no_intent(intent))
+    raise ExplorerError(f"{type(intent).__name__} does not change the document; `what_if` takes an intent that does.")
+
+
+def _no_intent(found: Any) -> str:
+    """Says of what is no intent how one is written."""
+    if isinstance(found, type) and issubclass(found, Intent):
+        needed = [field.name for field in dataclasses.fields(found) if field.default is dataclasses.MISSING]
+        write = f"explorer.apply({found.__name__}({', '.join(needed)}))"
+        return f"explorer.apply() was given the class {found.__name__} for an intent; write {write}."
+    return (
+        f"The Explorer was given {shown(found)} for an intent; write explorer.place(dim, axes), or"
+        " explorer.apply(Place(dim, axes))."
+    )
+
+
+def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
+    rules, place = layout.to_dict(), str(intent.at)
+    if isinstance(intent, Remove) and place not in rules and not program.matching(place):
+        there = f" There are rules at {some(tuple(layout.places))}." if layout.places else " No place has any."
+        raise LayoutError(
+            f"There are no rules at `{place}`.{closest(place, [*layout.places, *program.places]) or there}"
+        )
+    if isinstance(intent, Remove) and intent.dim not in rules.get(place, {}):
+        raise LayoutError(
+            f"`{intent.dim}` has no rule at `{place}` to remove.{closest(intent.dim, rules.get(place, {}))}"
+        )
+    there = {name: axes for name, axes in rules.get(place, {}).items() if name != intent.dim}
+    if isinstance(intent, Place):
+        there[intent.dim] = intent.axes
+    # A place keeps its position among the places, since the last that matches counts.
+    return Layout.of({name: rule for name, rule in (rules | {place: there}).items() if name != place or there})
+
+
+def refused(error: LayoutError) -> Refused:
+    """Makes an answer of a layout's refusal, with all its problems."""
+    if not error.problems:
+        return Refused(str(error))
+    reasons = " ".join(dict.fromkeys(problem.text for problem in error.problems))
+    fixes = " ".join(dict.fromkeys(problem.fix for problem in error.problems if problem.fix))
+    return Refused(reasons, fixes, error.problems[0].code)
+
+
+def machine_refused(error: HardwareError, intent: Intent, document: Document, own: Own) -> Refused:
+    """Makes an answer of a machine's refusal, with what would fit."""
+    fix = ""
+    if isinstance(intent, On) and isinstance(intent.machine, str):
+        fix = _slice_that_fits(intent, document, own)
+    elif isinstance(intent, Lay) and document.machine:
+        fix = _wishes_that_fit(intent, document, own)
+    return Refused(str(error), fix, "machine")
+
+
+def _slice_that_fits(intent: On, document: Document, own: Own) -> str:
+    """Names the first slice of the machine on which the mesh can lie as it was asked to."""
+    try:
+        name, _ = named(slice_of(intent.machine)[0], own)
+        wishes = tuple(_wishes(intent.along).items())
+        for shape in fit(name, document.mesh, own):
+            with contextlib.suppress(HardwareError):
+                laid(Machine(f"{name}:{shape}", wishes), document.mesh, own)
+                return f"Take `{name}:{shape}`."
+    except HardwareError:
+        return ""
+    return ""
+
+
+def _wishes_that_fit(intent: Lay, document: Document, own: Own) -> str:
+    mesh = laid(document.machine, document.mesh, own)
+    try:
+        changes = {name: None for name in mesh.on.wishes} | _wishes(intent.along)
+    except HardwareError:
+        return ""
+    if not changes.keys() <= mesh.axes.keys() or lies(mesh, changes) is None:
+        return ""
+    asked = ", ".join(f"{name}={wish!r}" for name, wish in changes.items())
+    return f"Release the other axes: `explorer.lay({asked})`."

@@ -1,0 +1,278 @@
+"""What the Explorer remembers: one frozen document per state, and the history as a list of them.
+
+A document says which program (by its dims), which mesh on which machine, and which layout; everything else that is
+shown is computed from it. Undo is therefore no inverse operation, only the document before. As JSON it can be kept in a
+notebook:
+
+    >>> print(explorer.to_json())
+    {"along": {}, "dims": {"batch": 100, "hidden": 1024}, "layout": {"batch": "data"}, "machine": "v5e:2x2",
+     "mesh": [["data", 4]], "options": {"attention": "stored", "prefetch": false}, "schema": 2}
+
+Equal documents give equal text. Documents of schema 1 knew no machine, and are read as such. A schema that this version
+does not know is refused rather than guessed at.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ...cost.machines.hardware import Hardware
+from ...cost.machines.placement import ACROSS, INSIDE, Wish
+from ...cost.workload.setting import Options
+from ...engine.argument_checks import is_whole, mapping, whole_number
+from ...engine.errors import MeshlabError, closest, listed, numbered, shown
+from ...engine.programs.data import Program
+from ...engine.specs.layout import Layout
+from ...engine.specs.mesh import Mesh
+
+Sizes = tuple[tuple[str, int], ...]
+SCHEMA = 2
+KNOWN = (1, SCHEMA)
+USUAL = Options()
+# What a document has: of schema 1 too, only since schema 2, and among the options.
+_KEPT = {"dims", "mesh", "layout"}
+_LAID = {"along", "machine", "options"}
+_ASSUMED = ("attention", "prefetch")
+
+
+class ExplorerError(MeshlabError):
+    """A document, or a training, that the Explorer cannot use."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """The machine that a mesh lies on.
+
+    Args:
+        on: as `ml.mesh` takes it: "v5e:4x4".
+        along: how mesh axes are to lie that are not to lie as derived, by name; as `ml.lay` takes it.
+    """
+
+    on: str
+    along: tuple[tuple[str, Wish], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Document:
+    """One state of the Explorer.
+
+    Args:
+        dims: name and size of each dim of the program.
+        mesh: name and size of each mesh axis, in order.
+        layout: the layout.
+        machine: what the mesh lies on; None for no machine, and no times.
+        options: what a plan does not say of how it will run.
+    """
+
+    dims: Sizes
+    mesh: Sizes
+    layout: Layout
+    machine: Machine | None = None
+    options: Options = USUAL
+
+    def to_dict(self) -> dict:
+        """Returns the document as plain data, with its schema version; the order of mesh axes and of places counts."""
+        along = self.machine.along if self.machine else ()
+        return {
+            "along": {name: list(wish) if isinstance(wish, tuple) else wish for name, wish in sorted(along)},
+            "dims": dict(sorted(self.dims)),
+            "layout": self.layout.to_dict(),
+            "machine": self.machine and self.machine.on,
+            "mesh": [list(axis) for axis in self.mesh],
+            "options": {"attention": self.options.attention, "prefetch": self.options.prefetch},
+            "schema": SCHEMA,
+        }
+
+    def to_json(self) -> str:
+        """Returns the document as JSON; equal documents give equal text."""
+        return json.dumps(self.to_dict())
+
+
+def check_opened(program: Any, mesh: Any):
+    """Refuses to open what is no program, or no mesh.
+
+    Raises:
+        ExplorerError: one of them is something else.
+    """
+    turned = " The program comes first." if isinstance(mesh, Program) else ""
+    _check_program("explore()", program, f"ml.explore(ml.trace(fn, ...), mesh).{turned}")
+    if not isinstance(mesh, Mesh):
+        raise ExplorerError(
+            f"explore() was given {shown(mesh)} for its mesh; write ml.explore(program, ml.mesh(data=2))."
+        )
+
+
+def document_of(text: str, program: Any) -> Document:
+    """Reads a document that was written for a program.
+
+    Raises:
+        ExplorerError: the text is no document, what is given is no program, or it has other dims.
+    """
+    turned = " The text comes first." if isinstance(text, Program) else ""
+    _check_program("Explorer.from_json()", program, f"Explorer.from_json(text, ml.trace(fn, ...)).{turned}")
+    document = read_document(text)
+    if dict(document.dims) != dict(program.dims):
+        raise ExplorerError(
+            f"This document is of a program with the dims {dict(document.dims)}; the program that was given has"
+            f" {dict(program.dims)}. Open it with the program that it was written for, or take its layout over:"
+            " explorer.load(layout)."
+        )
+    return document
+
+
+def _check_program(what: str, program: Any, instead: str):
+    if not isinstance(program, Program):
+        raise ExplorerError(f"{what} was given {shown(program)} for its program; write {instead}")
+
+
+def check_document(document: Any):
+    """Refuses what is no document.
+
+    Raises:
+        ExplorerError: it is none.
+    """
+    if not isinstance(document, Document):
+        raise ExplorerError(
+            f"plan_at() was given {shown(document)}, and takes a document: explorer.document, or one of"
+            " explorer.history."
+        )
+
+
+def check_machines(machines: Any):
+    """Refuses machines of one's own that are none.
+
+    Raises:
+        ExplorerError: one is none, or it is no list of them.
+    """
+    given = list(machines) if isinstance(machines, list | tuple) else [machines]
+    wrong = [one for one in given if not isinstance(one, Hardware)]
+    if wrong or not isinstance(machines, list | tuple):
+        raise ExplorerError(
+            f"The Explorer was given {shown((wrong or given)[0])} for a machine; machines of one's own are made by"
+            " ml.Hardware.of(...), and several come as a list."
+        )
+
+
+def read_document(text: str) -> Document:
+    """Reads a document that `Document.to_json` wrote.
+
+    Args:
+        text: the JSON.
+
+    Returns:
+        The document.
+
+    Raises:
+        ExplorerError: the text is not such a document, or its schema is not known here.
+    """
+    try:
+        data = json.loads(text)
+    except (ValueError, TypeError, RecursionError) as error:  # brackets in brackets end the reader's patience
+        raise ExplorerError(
+            f"This is not an Explorer's document: it is not JSON ({error}). Use what `explorer.to_json()` gave."
+        ) from None
+    if not isinstance(data, dict) or "schema" not in data:
+        raise ExplorerError(
+            "This is not an Explorer's document: it has no `schema`. Use what `explorer.to_json()` gave."
+        )
+    if not is_whole(data["schema"]) or data["schema"] not in KNOWN:
+        raise ExplorerError(
+            f"This document has schema {shown(data['schema'])}; this version of meshlab reads schema 1 and {SCHEMA}. "
+            "Open it with the version that wrote it, or load its layout alone with `explorer.load(layout)`."
+        )
+    missing = sorted((_KEPT if data["schema"] == 1 else {*_KEPT, *_LAID}) - data.keys())
+    if missing:
+        raise ExplorerError(
+            f"This document of the Explorer lacks {', '.join(missing)}; was it cut short?"
+            " Use what `explorer.to_json()` gave."
+        )
+    return Document(*_read_sizes(data["dims"], data["mesh"]), Layout.of(data["layout"]), *_read_machine(data))
+
+
+def _read_sizes(dims: Any, mesh: Any) -> tuple[Sizes, Sizes]:
+    """Returns the sizes of a document's dims and of its mesh axes; all that is wrong with them is told."""
+    problems = []
+    if not isinstance(dims, Mapping):
+        problems.append(f'`dims` is {shown(dims)}, and is to be sizes by name: {{"batch": 8}}')
+    if not isinstance(mesh, list):
+        problems.append(f'`mesh` is {shown(mesh)}, and is to be a list of names and sizes: [["data", 2]]')
+    found = {"dims": [*dims.items()] if isinstance(dims, Mapping) else [], "mesh": []}
+    for number, axis in enumerate(mesh if isinstance(mesh, list) else (), 1):
+        if isinstance(axis, list) and len(axis) == 2 and isinstance(axis[0], str):
+            found["mesh"].append(axis)
+        else:
+            problems.append(f'entry {number} of `mesh` is {shown(axis)}, and is to be a name and a size: ["data", 2]')
+    for where, sizes in found.items():
+        for name, size in sizes:
+            try:
+                whole_number(f"`{where}`", f"size of `{name}`", size, least=1)
+            except MeshlabError as error:
+                problems.append(str(error).removesuffix("."))
+    if problems:
+        raise ExplorerError(f"The dims or the mesh of this document cannot be read:\n{numbered(problems)}")
+    return tuple((name, size) for name, size in found["dims"]), tuple((name, size) for name, size in found["mesh"])
+
+
+def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
+    on = data.get("machine")
+    try:
+        options = mapping("It", "options", data.get("options", {}), '{"attention": "stored", "prefetch": false}')
+        along = read_wishes(mapping("It", "along", data.get("along", {}), '{"model": 0}'))
+        if on is not None and not isinstance(on, str):
+            raise TypeError(f"the machine is {on!r}, and is to be a name and a slice, as in `v5e:4x4`")
+        unknown = [name for name in options if name not in _ASSUMED]
+        if unknown:
+            raise ValueError(
+                f"there is no option {listed(unknown)}.{closest(unknown[0], _ASSUMED)} There are {listed(_ASSUMED)}"
+            )
+        return Machine(on, along) if on else None, USUAL.given(**options)
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ExplorerError(f"The machine or the options of this document cannot be read ({error}).") from None
+
+
+def read_wishes(along: Mapping[str, Any]) -> tuple[tuple[str, Wish], ...]:
+    """Returns how mesh axes are to lie, from plain data: a list stands for a tuple.
+
+    Raises:
+        TypeError: a wish is none that there can be.
+    """
+    found = tuple((str(name), tuple(wish) if isinstance(wish, list) else wish) for name, wish in sorted(along.items()))
+    for name, wish in found:
+        axes = wish if isinstance(wish, tuple) else (wish,)
+        if wish not in (INSIDE, ACROSS) and not all(isinstance(axis, int) for axis in axes):
+            raise TypeError(f"`{name}` was to lie along {wish!r}, which is no axis of a slice")
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class History:
+    """The documents before and after the present one.
+
+    Args:
+        present: the document that is shown.
+        past: earlier ones, oldest first.
+        future: those that undo left, next first.
+    """
+
+    present: Document
+    past: tuple[Document, ...] = ()
+    future: tuple[Document, ...] = ()
+
+    def commit(self, document: Document) -> History:
+        """Returns the history after a change; what had been undone is forgotten."""
+        return History(document, (*self.past, self.present))
+
+    def undo(self) -> History:
+        """Returns the history one step back; itself where there is no step."""
+        if not self.past:
+            return self
+        return History(self.past[-1], self.past[:-1], (self.present, *self.future))
+
+    def redo(self) -> History:
+        """Returns the history one step forward; itself where there is no step."""
+        if not self.future:
+            return self
+        return History(self.future[0], (*self.past, self.present), self.future[1:])

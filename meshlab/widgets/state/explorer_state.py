@@ -1,0 +1,388 @@
+"""The Explorer: a program and a mesh, a layout that changes by gestures, and the plan that follows at once.
+
+Every gesture of the board is a method, so that whatever is done with the mouse can be done, and tested, in a script:
+
+    >>> explorer = ml.explore(program, ml.mesh(data=2, model=2))
+    >>> explorer.place("hidden", "model")
+    Accepted: revision 1
+    >>> explorer.plan.wire_bytes
+    4000
+    >>> explorer.place("rows", "model")
+    Refused: `rows` and `hidden` meet in one operation, ... Fix: ...
+    >>> explorer.undo()
+    Accepted: revision 2
+
+There is no Jupyter in here: at the end of a cell the Explorer shows itself through `session`. Its methods may be
+called from any thread (JupyterLab calls widgets from several), so one lock guards the state, and whoever subscribed
+is told within it, in order. A revision counts every change, undo and redo included.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...cost.machines.hardware import Hardware, HardwareError
+from ...cost.machines.meshes import machine_of
+from ...cost.step_time.time import Time
+from ...engine.argument_checks import function
+from ...engine.code.operations import walk
+from ...engine.errors import LayoutError, closest, listed
+from ...engine.planning.legality import resolve
+from ...engine.plans.data import make_plan
+from ...engine.specs.layout import Layout
+from ...engine.specs.mesh import Mesh
+from ..explorer import Showing
+from ..views.plan import places_of
+from .apply_intent import document_after, machine_refused, refused
+from .costing import EACH, EACH_HELD, PATIENCE, PATIENCE_HELD, Background, Costing, costs_of, held_of
+from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
+from .gestures import Gestures
+from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
+from .machines import Own, laid, machine_on
+from .runs import Run, Runs
+from .searches import Search, Searches
+from .training import Training, check_training
+
+KEPT_PLANS = 64
+
+
+class Explorer(Showing, Gestures):
+    """A layout that is being explored.
+
+    Args:
+        program: what `ml.trace` gave.
+        mesh: the mesh, on a machine or on none.
+        layout: the layout to begin with.
+        run: what the Run button trains on.
+
+    Raises:
+        LayoutError: the layout does not fit the program and the mesh.
+        ExplorerError: `program` is no program or `mesh` no mesh, or `run` does not fit the program.
+    """
+
+    def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
+        check_opened(program, mesh)
+        if run is not None:
+            check_training(run, program)
+        self.program, self.training = program, run
+        self.lock = threading.RLock()
+        self._plans: dict[Document, Any] = {}
+        operations = sum(1 for _ in walk(program.code.block))
+        later = Background()
+        costs = {"took": operations * EACH, "patience": PATIENCE, "background": later}
+        held = {"took": operations * EACH_HELD, "patience": PATIENCE_HELD, "background": later}
+        self.costing = Costing(self.plan_at, costs_of, self._costed, **costs)
+        self.holding = Costing(self.plan_at, held_of, self._costed, **held)
+        machine, own = machine_on(mesh)
+        self._own: dict[str, Hardware] = dict(own)
+        dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
+        self._history = History(Document(dims, axes, Layout.of(layout), machine))
+        self._initial = self._history.present
+        self.plan_at(self._initial)
+        self._selected = next(iter(places_of(program)), None)
+        self._revision = 0
+        self._runs = Runs(run)
+        self._searches = Searches(program, lambda: self.mesh, self.lock, lambda: self._changed("comparison"))
+        self._listeners: list[Callable[[str], None]] = []
+        self.session: Any = None  # the notebook's widget, once it is shown
+
+    # What it shows
+
+    @property
+    def document(self) -> Document:
+        """The present document."""
+        return self._history.present
+
+    @property
+    def layout(self) -> Layout:
+        """The present layout."""
+        return self.document.layout
+
+    @property
+    def mesh(self) -> Mesh:
+        """The mesh, on the machine that is chosen at present."""
+        return self.plan.mesh
+
+    @property
+    def own(self) -> Own:
+        """Machines of one's own that can be chosen, by name."""
+        return self._own
+
+    @property
+    def time(self) -> Time:
+        """What the step is predicted to take, as it is assumed to run.
+
+        Raises:
+            HardwareError: no machine is chosen, or it lacks a figure that is needed.
+        """
+        document = self.document
+        machine_of(self.mesh, "explorer.time")
+        costs = self.costing.of(document)
+        if costs.time is None:
+            raise HardwareError(costs.missing)
+        return costs.time
+
+    @property
+    def plan(self) -> Any:
+        """The plan of the present layout."""
+        with self.lock:
+            return self.plan_at(self.document)
+
+    def plan_before(self) -> Any:
+        """Returns the plan before the last change, or None where there was none."""
+        with self.lock:
+            return self.plan_at(self._history.past[-1]) if self._history.past else None
+
+    @property
+    def revision(self) -> int:
+        """How many changes there were."""
+        return self._revision
+
+    @property
+    def selected(self) -> str | None:
+        """The place whose slices are shown."""
+        return self._selected
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        """All runs, oldest first; only the last one has its arrays."""
+        return self._runs.all
+
+    @property
+    def history(self) -> History:
+        """The documents before and after the present one."""
+        return self._history
+
+    @property
+    def comparison(self) -> Search | None:
+        """The search that was asked for last."""
+        return self._searches.last
+
+    # What takes time
+
+    def auto(self, objective: str = "traffic") -> Any:
+        """Searches the best layout and sets it beside the present one, which stays.
+
+        Args:
+            objective: "traffic" or "memory".
+
+        Returns:
+            The `Choice`; `explorer.load(choice.layout)` takes it over.
+
+        Raises:
+            Cancelled: `cancel_auto` was called, or another search was asked for.
+        """
+        return self._searches.find(self._searches.begin(objective))
+
+    def run(self, steps: int | None = None) -> Run:
+        """Trains under the present layout, in the background.
+
+        Args:
+            steps: how many steps; by default what the training says.
+
+        Returns:
+            The run: `.wait()`, `.cancel()`, `.losses`, `.result`.
+
+        Raises:
+            ExplorerError: there is nothing to train on, or a run is going on already.
+        """
+        with self.lock:
+            answer = self.apply(Start(steps))
+            if isinstance(answer, Refused):
+                raise ExplorerError(f"{answer.reason} {answer.fix}".strip())
+            return self._runs.all[-1]
+
+    # The one door
+
+    def apply(self, intent: Intent) -> Outcome:
+        """Carries out an intent.
+
+        Args:
+            intent: what is asked.
+
+        Returns:
+            `Accepted` with the new revision, or `Refused` with a reason and a fix; nothing changes then.
+        """
+        with self.lock:
+            if isinstance(intent, Select):
+                return self._select(intent.place)
+            if isinstance(intent, Start):
+                refusal = self._runs.start(intent.steps, self.plan, self.document, self._revision, self._run_changed)
+                return self._run_changed() if refusal is None else refusal
+            if isinstance(intent, Cancel):
+                refusal = self._runs.cancel()
+                return Accepted(self._revision, self.plan) if refusal is None else refusal
+            if isinstance(intent, Auto):
+                refusal = self._searches.start(intent.objective)
+                return Accepted(self._revision) if refusal is None else refusal
+            if isinstance(intent, CancelAuto):
+                refusal = self._searches.cancel()
+                return Accepted(self._revision, self.plan) if refusal is None else refusal
+            after = self._after(intent)
+            if isinstance(after, Refused):
+                return after
+            if after is not self._history:
+                self._history = after
+                self._changed()
+            return Accepted(self._revision, self.plan)
+
+    def what_if(self, intent: Intent) -> Outcome:
+        """Says what an intent would give, and changes nothing.
+
+        Args:
+            intent: a change of the layout or of the machine.
+
+        Returns:
+            `Accepted` with the plan and the document that would follow, or `Refused`.
+        """
+        with self.lock:
+            after = self._after(intent)
+            if isinstance(after, Refused):
+                return after
+            return Accepted(self._revision, self.plan_at(after.present), after.present)
+
+    def refusals(self) -> dict:
+        """Returns, for each dim and mesh axis, why the dim cannot be moved there, or None where it can."""
+        return self.program.refusals(self.mesh, self.layout)
+
+    def legal(self, layout: Layout) -> Refused | None:
+        """Returns why a layout is refused, or None where it is legal, without planning it."""
+        try:
+            resolve(self.program, self.mesh, layout)
+        except LayoutError as error:
+            return refused(error)
+        return None
+
+    def subscribe(self, listener: Callable[[str], None]) -> Callable[[], None]:
+        """Has a function called after each change, with "document", "selection", "comparison", "costs" or "run".
+
+        Args:
+            listener: the function; it may be called from any thread.
+
+        Returns:
+            A function that ends the subscription.
+        """
+        function("subscribe()", listener, "explorer.subscribe(print)", ExplorerError)
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener) if listener in self._listeners else None
+
+    @classmethod
+    def from_json(
+        cls, text: str, program: Any, run: Training | None = None, machines: Sequence[Hardware] = ()
+    ) -> Explorer:
+        """Opens a document that `to_json` wrote.
+
+        Args:
+            text: the JSON.
+            program: the program that it was written for.
+            run: what the Run button trains on.
+            machines: machines of one's own, of which the document knows the name only.
+
+        Raises:
+            ExplorerError: the text is no such document, `program` is no program, or has other dims than the document.
+            HardwareError: its machine is not known here.
+        """
+        check_machines(machines)
+        document = document_of(text, program)
+        own = {machine.name: machine for machine in machines}
+        made = cls(program, laid(document.machine, document.mesh, own), document.layout, run)
+        made._own.update(own)
+        made._initial = dataclasses.replace(made.document, options=document.options)
+        made._history = History(made._initial)
+        return made
+
+    def known(self, machine: Hardware) -> str:
+        """Keeps a machine of one's own, so that it can be chosen, and returns its name."""
+        check_machines([machine])
+        with self.lock:
+            if self._own.get(machine.name) != machine:
+                self._own[machine.name] = machine
+                self._plans.clear()
+                self.costing.forget()
+            return machine.name
+
+    def __repr__(self) -> str:
+        sent = round(self.plan.wire_bytes)
+        return f"Explorer(layout={str(self.layout)!r}, revision={self.revision}, wire bytes={sent:,})"
+
+    # Within
+
+    def plan_at(self, document: Document) -> Any:
+        """Returns the plan of a document.
+
+        Raises:
+            ExplorerError: what is given is no document.
+        """
+        check_document(document)
+        with self.lock:
+            if document not in self._plans:
+                plan = make_plan(self.program, laid(document.machine, document.mesh, self._own), document.layout)
+                while len(self._plans) >= KEPT_PLANS:
+                    self._plans.pop(next(iter(self._plans)))
+                self._plans[document] = plan
+            return self._plans[document]
+
+    def _after(self, intent: Intent) -> History | Refused:
+        history = self._history
+        if isinstance(intent, Undo):
+            return history.undo() if history.past else Refused("There is nothing to undo.", code="nothing")
+        if isinstance(intent, Redo):
+            return history.redo() if history.future else Refused("There is nothing to redo.", code="nothing")
+        try:
+            document = document_after(intent, history.present, self._initial.layout, self.program, self._own)
+            self.plan_at(document)
+        except LayoutError as error:
+            return refused(error)
+        except HardwareError as error:
+            return machine_refused(error, intent, history.present, self._own)
+        return history if document == history.present else history.commit(document)
+
+    def _changed(self, what: str = "document") -> None:
+        if what not in ("run", "costs"):
+            self._revision += 1
+        for listener in tuple(self._listeners):
+            listener(what)
+
+    def _select(self, place: str) -> Outcome:
+        places = places_of(self.program)
+        if place not in places:
+            reason = f"There is no value at a place `{place}`.{closest(place, places)}"
+            return Refused(reason, f"Use one of {listed(places[:8])}.", "unknown_place")
+        if place != self._selected:
+            self._selected = place
+            self._changed("selection")
+        return Accepted(self._revision, self.plan)
+
+    def _costed(self):
+        with self.lock:
+            self._changed("costs")
+
+    def _run_changed(self) -> Accepted:
+        with self.lock:
+            self._changed("run")
+            return Accepted(self._revision, self.plan)
+
+
+def explore(program: Any, mesh: Any, layout: Any = None, run: Training | None = None) -> Explorer:
+    """Opens the Explorer: drag a dim onto a mesh axis, and see what it costs and why.
+
+    Args:
+        program: what `ml.trace` gave.
+        mesh: the mesh, as `ml.mesh(data=2, model=2)`; on a machine, `ml.mesh("v5e", data=2, model=2)`, times too.
+        layout: the layout to begin with.
+        run: what the Run button trains on, as `ml.Training({"params": params}, batches)`.
+
+    Returns:
+        The Explorer; at the end of a cell it shows itself.
+
+    Raises:
+        LayoutError: the layout does not fit.
+        ExplorerError: `run` does not fit the program.
+
+    Example:
+        >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
+    """
+    return Explorer(program, mesh, layout, run)

@@ -1,0 +1,148 @@
+"""Every gesture of the board as a method, so that a script can do whatever a hand can.
+
+A gesture makes an intent and hands it to `apply`, the one door; the board does the same. Each returns `Accepted` or
+`Refused`, which is false, with the reason and what would fit:
+
+    >>> if not explorer.place("rows", "model"):
+    ...     explorer.place("hidden", "model")
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...cost.machines.hardware import Hardware
+from ...cost.machines.placement import Wish
+from ...engine.errors import shown
+from ...engine.specs.layout import Layout
+from ...engine.tensors.dims import Dim, name_of
+from .document import ExplorerError
+from .intents import (
+    Assume,
+    Cancel,
+    CancelAuto,
+    Intent,
+    Lay,
+    Load,
+    On,
+    Outcome,
+    Place,
+    Redo,
+    Remove,
+    Reset,
+    Select,
+    Undo,
+)
+
+
+class Gestures:
+    """The gestures; whoever has them says in `apply` what an intent does."""
+
+    program: Any
+
+    def apply(self, intent: Intent) -> Outcome:
+        """Carries out an intent."""
+        raise NotImplementedError
+
+    def place(self, dim: Dim | str, *axes: str, at: str | None = None) -> Outcome:
+        """Splits a dim over exactly these mesh axes.
+
+        Args:
+            dim: the dim or its name.
+            axes: mesh axes, major first; none takes the dim's rule away.
+            at: a place (`"params/*"`): how the values there are stored.
+
+        Returns:
+            `Accepted`, or `Refused` with the reason; nothing changes then.
+        """
+        name = self._dim_and_place(dim, at)
+        wrong = [axis for axis in axes if not isinstance(axis, str)]
+        if wrong:
+            raise ExplorerError(
+                f"place() was given {shown(wrong[0])} for a mesh axis; write their names one by one:"
+                f' explorer.place("{name}", "data", "model").'
+            )
+        splits = axes or (at is None and name in self.program.dims)
+        return self.apply(Place(name, tuple(axes), at) if splits else Remove(name, at))
+
+    def remove(self, dim: Dim | str, at: str | None = None) -> Outcome:
+        """Takes a dim's rule out of the layout."""
+        return self.apply(Remove(self._dim_and_place(dim, at), at))
+
+    def _dim_and_place(self, dim: Dim | str, at: str | None) -> str:
+        """Returns the name of a dim, after a look at its size and at the place."""
+        if at is not None and not isinstance(at, str):
+            raise ExplorerError(f'A rule was meant for the place {shown(at)}; places are texts, such as "params/*".')
+        name = name_of(dim, "The Explorer")
+        size = self.program.dims.get(name)
+        if isinstance(dim, Dim) and size not in (None, dim.size):
+            raise ExplorerError(
+                f"`{name}` has size {size:,} in this program, and was given as a dim of size {dim.size:,}. Name it"
+                f' "{name}", or trace the program at that size.'
+            )
+        return name
+
+    def undo(self) -> Outcome:
+        """Goes one change back."""
+        return self.apply(Undo())
+
+    def redo(self) -> Outcome:
+        """Takes back an undo."""
+        return self.apply(Redo())
+
+    def reset(self) -> Outcome:
+        """Goes back to the layout that the Explorer was opened with."""
+        return self.apply(Reset())
+
+    def load(self, layout: Any) -> Outcome:
+        """Replaces the whole layout, given in any of its spellings."""
+        return self.apply(Load(Layout.of(layout)))
+
+    def on(self, machine: str | Hardware | None, /, **along: Wish) -> Outcome:
+        """Lays the mesh on a machine, so that times are predicted and memory is held against what there is.
+
+        Args:
+            machine: as `ml.mesh` takes it, "v5e" or "v5e:4x4"; one's own; or None for no machine.
+            along: for mesh axes, how they are to lie, as `ml.lay` takes it; all others are derived.
+
+        Returns:
+            `Accepted`, or `Refused` with the slice that would fit; nothing changes then.
+        """
+        name = self.known(machine) if isinstance(machine, Hardware) else machine
+        return self.apply(On(name, tuple(sorted(along.items()))))
+
+    def lay(self, **along: Wish | None) -> Outcome:
+        """Lays mesh axes otherwise on the machine.
+
+        Args:
+            along: for mesh axes, the axis of the slice, or several, major first; behind switches "inside" a node or
+                "across" nodes; None to lie as derived. Axes that are not named lie as they were wished to.
+        """
+        return self.apply(Lay(tuple(sorted(along.items()))))
+
+    def assume(self, attention: str | None = None, prefetch: bool | None = None) -> Outcome:
+        """Says of a plan what it does not say itself of how it will run.
+
+        Args:
+            attention: "stored", "flash" or "causal"; see `Options`.
+            prefetch: whether loops gather stored weights a turn ahead.
+        """
+        return self.apply(Assume(attention, prefetch))
+
+    def known(self, machine: Hardware) -> str:
+        """Keeps a machine of one's own, and returns its name."""
+        raise NotImplementedError
+
+    def select(self, place: str) -> Outcome:
+        """Shows who holds which slice of the tensor at a place, such as `params/w1`."""
+        if not isinstance(place, str):
+            raise ExplorerError(f'select() was given {shown(place)}; it takes a place, such as "params/w1".')
+        return self.apply(Select(place))
+
+    def cancel_auto(self) -> Outcome:
+        """Stops the search that is going on; what it would have found is not shown."""
+        return self.apply(CancelAuto())
+
+    def cancel(self) -> Outcome:
+        """Stops the run that is going on, after its present step."""
+        return self.apply(Cancel())

@@ -1,0 +1,215 @@
+"""What can be asked of the Explorer, and what it answers.
+
+Each gesture is a small frozen object; a method of the Explorer, a mouse and a keyboard all make the same ones:
+
+    >>> explorer.apply(Place("hidden", ("model",)))
+    Accepted: revision 3
+    >>> explorer.apply(Place("rows", ("model",)))
+    Refused: `rows` has size 28, which 8 does not divide. Fix: use an axis of 2, 4, 7, 14 or 28.
+
+An answer is true or false, so that a script can write `if explorer.place(...)`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...cost.machines.placement import Wish
+from ...engine.errors import closest
+from ...engine.specs.layout import Layout
+from .document import read_wishes
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Split a dim over exactly these mesh axes, major first; at one place only where `at` names one."""
+
+    dim: str
+    axes: tuple[str, ...]
+    at: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Remove:
+    """Take a dim's rule out of the layout; at one place only where `at` names one."""
+
+    dim: str
+    at: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """Replace the whole layout."""
+
+    layout: Layout
+
+
+@dataclasses.dataclass(frozen=True)
+class Reset:
+    """Go back to the layout that the Explorer was opened with (a step that can be undone)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Undo:
+    """Go to the document before."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Redo:
+    """Go to the document that undo left."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Select:
+    """Show who holds which slice of the tensor at this place."""
+
+    place: str
+
+
+@dataclasses.dataclass(frozen=True)
+class On:
+    """Lay the mesh on this machine, `name` or `name:shape`, with what is wished of its axes; None for no machine."""
+
+    machine: str | None
+    along: tuple[tuple[str, Wish], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Lay:
+    """Lay mesh axes along these axes of the slice, the others as they are; None releases an axis."""
+
+    along: tuple[tuple[str, Wish | None], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Assume:
+    """Cost the plan as one that will run so; None leaves an option as it is."""
+
+    attention: str | None = None
+    prefetch: bool | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Auto:
+    """Search the layout that is best for this objective, and set it beside the present one."""
+
+    objective: str = "traffic"
+
+
+@dataclasses.dataclass(frozen=True)
+class CancelAuto:
+    """Stop the search that is going on."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """Train under the present layout."""
+
+    steps: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Cancel:
+    """Stop the run that is going on, after its present step."""
+
+
+Intent = Place | Remove | Load | Reset | Undo | Redo | On | Lay | Assume | Select | Auto | CancelAuto | Start | Cancel
+
+
+@dataclasses.dataclass(frozen=True)
+class Accepted:
+    """The intent was carried out (or, from `what_if`, would be).
+
+    Args:
+        revision: the Explorer's revision afterwards.
+        plan: the plan of the layout afterwards.
+        document: the document afterwards.
+    """
+
+    revision: int
+    plan: Any = dataclasses.field(default=None, compare=False)
+    document: Any = dataclasses.field(default=None, compare=False)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return f"Accepted: revision {self.revision}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Refused:
+    """The intent was not carried out, and nothing has changed.
+
+    Args:
+        reason: why, in a sentence.
+        fix: what would fit; empty where nothing would.
+        code: the kind of refusal, for programs.
+    """
+
+    reason: str
+    fix: str = ""
+    code: str = "refused"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return f"Refused: {self.reason}" + (f" Fix: {self.fix}" if self.fix else "")
+
+
+Outcome = Accepted | Refused
+
+
+def _lay(along: Mapping[str, Any]) -> Lay:
+    released = tuple((str(name), None) for name, wish in along.items() if wish is None)
+    return Lay((*read_wishes({name: wish for name, wish in along.items() if wish is not None}), *released))
+
+
+def _assume(args: Mapping[str, Any]) -> Assume:
+    attention, prefetch = args.get("attention"), args.get("prefetch")
+    return Assume(None if attention is None else str(attention), None if prefetch is None else bool(prefetch))
+
+
+def _axes(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(str(axis) for axis in value)
+
+
+_READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
+    "place": lambda args: Place(str(args["dim"]), _axes(args["axes"]), args.get("at")),
+    "remove": lambda args: Remove(str(args["dim"]), args.get("at")),
+    "load": lambda args: Load(Layout.of(args["layout"])),
+    "reset": lambda args: Reset(),
+    "undo": lambda args: Undo(),
+    "redo": lambda args: Redo(),
+    "on": lambda args: On(str(args["machine"]) if args["machine"] else None, read_wishes(args.get("along") or {})),
+    "lay": lambda args: _lay(args["along"]),
+    "assume": _assume,
+    "select": lambda args: Select(str(args["place"])),
+    "auto": lambda args: Auto(str(args.get("objective", "traffic"))),
+    "cancel_auto": lambda args: CancelAuto(),
+    "run": lambda args: Start(int(args["steps"]) if args.get("steps") else None),
+    "cancel": lambda args: Cancel(),
+}
+
+
+def read_intent(op: str, args: Mapping[str, Any]) -> Intent | Refused:
+    """Makes an intent of what a page sent.
+
+    Args:
+        op: the name of the operation.
+        args: its arguments.
+
+    Returns:
+        The intent, or a refusal where there is no such operation or an argument is missing.
+    """
+    if op not in _READERS:
+        return Refused(f"There is no operation `{op}`.{closest(op, _READERS)}", code="unknown_operation")
+    try:
+        return _READERS[op](args)
+    except KeyError as missing:
+        return Refused(f"The operation `{op}` came without its {missing.args[0]!r}.", code="bad_arguments")
+    except (AttributeError, TypeError, ValueError) as error:
+        return Refused(f"The operation `{op}` came with arguments that it cannot use: {error}", code="bad_arguments")

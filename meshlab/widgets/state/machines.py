@@ -1,0 +1,207 @@
+"""Which machine a mesh lies on, as the Explorer's document has it: text, and what is wished of how the mesh lies.
+
+    machine = Machine("v5e:4x4", (("model", 0),))
+    laid(machine, (("data", 4), ("model", 4)))        the mesh, lying so
+    machine_on(mesh)                                  and back
+
+A machine of one's own has a name too; what it is comes along in `own`, since a document is text. What does not fit is
+refused with the slice that would.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ...cost.machines.attached import ATTACHED, attached, folder
+from ...cost.machines.hardware import Hardware, HardwareError, Switch, hardware, known, read
+from ...cost.machines.meshes import slice_of
+from ...cost.machines.placement import Placement, Wish, as_called, place, slice_shape
+from ...engine.specs.mesh import Mesh
+from .document import Machine
+
+Own = Mapping[str, Hardware]
+NONE: Own = MappingProxyType({})
+MOST_SHAPES = 16
+# Several slices of fewer devices than a host has are nobody's choice.
+LEAST_SLICE = 4
+
+
+def machine_on(mesh: Mesh) -> tuple[Machine | None, Own]:
+    """Returns what a mesh lies on, and the machine itself if it is none of those that have a name everywhere."""
+    if not isinstance(mesh.on, Placement):
+        return None, NONE
+    placement, found = mesh.on, mesh.on.hardware
+    name, own = found.name, NONE
+    if is_measured(found):
+        name = ATTACHED
+    elif known().get(name) != found:
+        own = {name: found}
+    return written(name, placement), own
+
+
+def written(name: str, placement: Placement) -> Machine:
+    """Returns a placement as a document has it."""
+    return Machine(f"{name}:{placement.slice}", tuple(sorted(placement.wishes.items())))
+
+
+def is_measured(found: Hardware) -> bool:
+    """Whether a machine is what `meshlab calibrate` wrote."""
+    path = folder() / f"{found.name}.toml"
+    return path.exists() and read(path) == found
+
+
+def named(name: str, own: Own = NONE) -> tuple[str, Hardware]:
+    """Returns a machine by its name, and that name as it is usually written.
+
+    Raises:
+        HardwareError: there is none, or the attached devices have not been measured.
+    """
+    if name in own:
+        return name, own[name]
+    if name == ATTACHED:
+        return name, attached()
+    found = hardware(name)
+    return found.name, found
+
+
+def laid(machine: Machine | None, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Mesh:
+    """Returns a mesh on a machine.
+
+    Args:
+        machine: the machine; None for none.
+        axes: name and size of each mesh axis.
+        own: machines of one's own, by name.
+
+    Raises:
+        HardwareError: there is no such machine, or the mesh does not fit it or cannot lie so.
+    """
+    bare = Mesh(axes)
+    if machine is None:
+        return bare
+    name, shape, count = slice_of(machine.on)
+    return Mesh(axes, place(named(name, own)[1], shape, bare, count=count, wishes=dict(machine.along)))
+
+
+def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Machine:
+    """Returns a machine with its slice's shape, by its usual name.
+
+    Raises:
+        HardwareError: as `laid`.
+    """
+    name, _ = named(slice_of(machine.on)[0], own)
+    return written(name, laid(machine, axes, own).on)
+
+
+# What there is to choose
+
+
+def fit(name: str, axes: tuple[tuple[str, int], ...], own: Own = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
+    """Returns the slices of a machine that a mesh fits, as they are written, the usual one first.
+
+    Args:
+        name: the machine's.
+        axes: name and size of each mesh axis.
+        own: machines of one's own, by name.
+        most: how many to look for.
+
+    Raises:
+        HardwareError: as `named`.
+    """
+    if name in own or name == ATTACHED:
+        return _fit(named(name, own)[1], Mesh(axes), most)
+    return _fit_known(name, axes, most)
+
+
+@functools.lru_cache(maxsize=512)
+def _fit_known(name: str, axes: tuple[tuple[str, int], ...], most: int) -> tuple[str, ...]:
+    return _fit(hardware(name), Mesh(axes), most)
+
+
+def _fit(machine: Hardware, mesh: Mesh, most: int) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for shape, count in itertools.chain([(None, 1)], _slices(machine, mesh)):
+        if len(found) >= most:
+            break
+        with contextlib.suppress(HardwareError):
+            found[place(machine, shape, mesh, count=count).slice] = None
+    return tuple(found)
+
+
+def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Slices with as many devices as a mesh, the most even first; then several of them."""
+    if isinstance(machine.network, Switch):
+        for inside in range(min(machine.network.domain, mesh.size), 0, -1):
+            if mesh.size % inside == 0:
+                yield (mesh.size // inside, inside), 1
+        return
+    chips, left = divmod(mesh.size, machine.devices_per_chip)
+    if left == 0:
+        shapes = sorted(_shapes(chips, machine.network.limits), key=lambda shape: (max(shape) - min(shape), shape))
+        yield from ((as_called(shape), 1) for shape in shapes)
+    for count in range(2, mesh.size + 1 if machine.outside else 2):
+        if mesh.size // count < LEAST_SLICE and count > 2:
+            return
+        if mesh.size % count == 0:
+            try:
+                yield slice_shape(machine, mesh.size // count), count
+            except HardwareError:
+                continue
+
+
+def _shapes(chips: int, limits: tuple[int, ...], least: int = 1) -> Iterator[tuple[int, ...]]:
+    """Shapes of a slice, shorter axes first, as slices are called."""
+    if len(limits) == 1:
+        if least <= chips <= limits[0]:
+            yield (chips,)
+        return
+    for size in range(least, limits[0] + 1):
+        if chips % size == 0:
+            yield from ((size, *rest) for rest in _shapes(chips // size, limits[1:], size))
+
+
+def wishes_of(mesh: Mesh) -> dict[str, list[tuple[Wish, dict[str, Wish | None]]]]:
+    """Returns, for each mesh axis, how else it can lie, and what has to be wished for that.
+
+    A wish that cannot be had together with what is wished of the other axes releases these.
+    """
+    placement: Placement = mesh.on
+    found: dict[str, list[tuple[Wish, dict[str, Wish | None]]]] = {}
+    for name, size in mesh.shape:
+        found[name] = []
+        for wish in _candidates(placement, size):
+            others: dict[str, Wish | None] = {axis: None for axis in placement.wishes if axis != name}
+            alone: dict[str, Wish | None] = {name: wish}
+            for changes in (alone, others | alone):
+                if lies(mesh, changes) is not None:
+                    found[name].append((wish, changes))
+                    break
+    return found
+
+
+def _candidates(placement: Placement, size: int) -> list[Wish]:
+    if size == 1:
+        return []
+    if isinstance(placement.hardware.network, Switch):
+        return ["inside", "across"] if placement.shape[0] > 1 else []
+    long = [axis for axis, n in enumerate(placement.shape) if n > 1]
+    if len(long) < 2:
+        return []
+    pairs = [(a, b) for a in long for b in long if a != b]
+    whole = [tuple(long)] if len(long) > 2 and math.prod(placement.shape) <= size else []
+    return [*long, *pairs, *whole]
+
+
+def lies(mesh: Mesh, changes: Mapping[str, Any]) -> Placement | None:
+    """Returns how a mesh would lie with other wishes, or None where it cannot."""
+    old: Placement = mesh.on
+    wishes = {name: wish for name, wish in ({**old.wishes} | dict(changes)).items() if wish is not None}
+    try:
+        return place(old.hardware, old.shape, mesh, count=old.count, wishes=wishes)
+    except HardwareError:
+        return None

@@ -1,0 +1,221 @@
+"""Training under a plan, in the background, so that neither the notebook nor the board waits for it.
+
+    >>> run = ml.explore(program, mesh, run=training).run()
+    >>> run.wait().losses[-1]
+
+Each step calls `plan.run`, hands carried outputs to the next step, and notes the first scalar output as the loss. A
+run can be cancelled between two steps (XLA cannot be interrupted within one). There is one at a time; of the earlier
+ones all is kept but their arrays, since the same loss under another layout is what the table of runs is there to show.
+Whoever holds the `Run` that was started holds its arrays.
+"""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from ...engine.argument_checks import is_whole
+from ...engine.errors import shown
+from .document import Document, ExplorerError
+from .intents import Refused
+from .training import Training, check_batch
+
+REPORT_SECONDS = 0.1  # Jupyter drops messages beyond 1000 a second; the eye needs ten
+
+
+def _loss(outputs: tuple) -> float | None:
+    """Returns the first output without axes, which by custom is the loss."""
+    for output in outputs:
+        if getattr(output, "shape", None) == ():
+            return float(output)
+    return None
+
+
+class Run:
+    """A training that is going on, or has ended.
+
+    Attributes:
+        number: 1 for the Explorer's first run.
+        revision: the Explorer's revision when it started.
+        document: the document that it runs; it is stale once the Explorer shows another layout.
+        steps: how many steps it is to take.
+        phase: "compiling", "running", "done", "cancelled" or "failed".
+        losses: one per step taken, where the program has a scalar output.
+        error: what went wrong, where it failed.
+    """
+
+    def __init__(self, number: int, revision: int, document: Document, steps: int):
+        self.number, self.revision, self.document, self.steps = number, revision, document, steps
+        self.phase = "compiling"
+        self.losses: list[float] = []
+        self.taken = 0
+        self.error = ""
+        self._result: dict[str, Any] | None = {}
+        self._stop = threading.Event()
+        self._ended = threading.Event()
+
+    def __repr__(self) -> str:
+        loss = f", loss {self.losses[-1]:.6g}" if self.losses else ""
+        why = f": {self.error}" if self.error else ""
+        layout = str(self.document.layout) or "no layout"
+        return f"Run {self.number} ({layout}): {self.phase}, step {self.taken}/{self.steps}{loss}{why}"
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """Values of the carried arguments after the last step.
+
+        Raises:
+            ExplorerError: another run has started since, and this is the Explorer's record of it.
+        """
+        if self._result is None:
+            raise ExplorerError(
+                f"Run {self.number} is kept without its arrays, since another run has started; keep what "
+                "explorer.run() returns, whose result stays."
+            )
+        return self._result
+
+    def record(self) -> Run:
+        """Returns a copy without arrays."""
+        record = copy.copy(self)
+        record._result = None
+        return record
+
+    @property
+    def active(self) -> bool:
+        """Whether it has not ended yet."""
+        return self.phase in ("compiling", "running")
+
+    def cancel(self) -> None:
+        """Asks it to stop after its present step."""
+        self._stop.set()
+
+    def wait(self, timeout: float | None = None) -> Run:
+        """Waits until it has ended (or `timeout` seconds), and returns it."""
+        self._ended.wait(timeout)
+        return self
+
+    def start(self, plan: Any, training: Training, report: Callable[[], Any]) -> Run:
+        """Starts it in a thread of its own; `report` is called there, at most ten times a second."""
+        work = threading.Thread(target=self._work, args=(plan, training, report), name=f"meshlab-run-{self.number}")
+        work.daemon = True
+        work.start()
+        return self
+
+    def _work(self, plan: Any, training: Training, report: Callable[[], Any]) -> None:
+        try:
+            self._steps(plan, training, report)
+            self.phase = "cancelled" if self._stop.is_set() and self.taken < self.steps else "done"
+        except Exception as error:  # whatever the user's data or the machine does is shown on the board
+            self.phase, self.error = "failed", f"{type(error).__name__}: {error}"
+        finally:
+            try:
+                report()
+            finally:
+                self._ended.set()
+
+    def _steps(self, plan: Any, training: Training, report: Callable[[], Any]) -> None:
+        arguments, carry = plan.program.parameters, plan.program.carry
+        values = dict(training.start)
+        feeds = training.feeds()
+        reported = 0.0
+        while self.taken < self.steps and not self._stop.is_set():
+            batch = next(feeds)
+            check_batch(batch, training, plan.program)
+            values.update(batch)
+            outputs = plan.run(*(values[name] for name in arguments))
+            outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
+            values.update({name: outputs[index] for name, index in carry.items()})
+            self._result = {name: values[name] for name in carry}
+            loss = _loss(outputs)
+            if loss is not None:
+                self.losses.append(loss)
+            self.taken, self.phase = self.taken + 1, "running"
+            now = time.monotonic()
+            if now - reported >= REPORT_SECONDS:
+                reported = now
+                report()
+
+
+class Runs:
+    """The runs of one Explorer, one at a time.
+
+    Args:
+        training: what they train on; None where nothing was given.
+
+    Attributes:
+        all: every run, oldest first; only the last one has its arrays.
+    """
+
+    def __init__(self, training: Training | None):
+        self.training = training
+        self.all: tuple[Run, ...] = ()
+
+    def start(
+        self, steps: int | None, plan: Any, document: Document, revision: int, report: Callable[[], Any]
+    ) -> Refused | None:
+        """Starts a run.
+
+        Args:
+            steps: how many steps; None for as many as the training says.
+            plan: the plan to run.
+            document: the document that it is of.
+            revision: the Explorer's revision.
+            report: called as the run proceeds, from its own thread.
+
+        Returns:
+            Why there is none; None where it has started.
+        """
+        if self.training is None:
+            fix = "Open it with ml.explore(program, mesh, run=ml.Training(start, batches))."
+            return Refused("This Explorer has no data to train on.", fix, "no_training")
+        if self.all and self.all[-1].active:
+            reason = f"Run {self.all[-1].number} is still going on; there is one run at a time."
+            return Refused(reason, "Wait for it, or cancel it.", "running")
+        if steps is not None and (not is_whole(steps) or steps < 1):
+            return Refused(
+                f"A run of {shown(steps)} steps was asked for.", "Ask for an integer, at least 1.", "bad_steps"
+            )
+        run = Run(len(self.all) + 1, revision, document, steps or self.training.steps)
+        self.all = (*self.all[:-1], *(last.record() for last in self.all[-1:]), run)
+        run.start(plan, self.training, report)
+        return None
+
+    def cancel(self) -> Refused | None:
+        """Cancels the run that is going on; returns why there is nothing to cancel."""
+        if not self.all or not self.all[-1].active:
+            return Refused("There is no run to cancel.", code="nothing")
+        self.all[-1].cancel()
+        return None
+
+
+def run_view(run: Run | None, current: Document) -> dict | None:
+    """Returns what a page shows of a run.
+
+    Args:
+        run: the run.
+        current: the document that is shown now; a run of another layout is stale.
+
+    Returns:
+        Plain data; at most 120 points of the loss curve.
+    """
+    if run is None:
+        return None
+    losses = list(run.losses)
+    stride = max(1, -(-len(losses) // 120))
+    return {
+        "number": run.number,
+        "revision": run.revision,
+        "layout": str(run.document.layout),
+        "stale": run.document.layout != current.layout,  # on which machine it is meant to run changes no result
+        "phase": run.phase,
+        "taken": run.taken,
+        "steps": run.steps,
+        "first_loss": losses[0] if losses else None,
+        "loss": losses[-1] if losses else None,
+        "losses": losses[::stride],
+        "stride": stride,
+        "error": run.error,
+    }

@@ -1,0 +1,148 @@
+"""What the Run button trains on: the values that a program starts from, and its batches.
+
+A plan knows shapes only. Say the program is `step(params, images, labels) -> (loss, params)`, whose output 1 is the
+next step's `params`; then
+
+    >>> Training({"params": params}, batches=lambda: ({"images": x, "labels": y} for x, y in data), steps=50)
+
+says all that is missing. `batches` is a function, since each run starts afresh, on the same data: only so can the
+losses of two layouts be compared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...engine.argument_checks import is_whole, mapping, takes
+from ...engine.errors import closest, listed, numbered, shown, some
+from ...engine.running.run import misfits
+from .document import ExplorerError
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """What a run repeats.
+
+    Args:
+        start: values of the program's arguments at the first step, by argument name; those that the program carries
+            are replaced by its own outputs afterwards.
+        batches: makes a fresh iterable of the arguments that change with each step, by argument name: all that `start`
+            does not give, and none that the program carries. It is called again whenever it is used up.
+        steps: how many steps a run takes, unless it is told otherwise.
+
+    Raises:
+        ExplorerError: `steps` is below 1, or `batches` cannot be called without arguments.
+
+    Example:
+        >>> Training({"params": params, "images": images, "labels": labels}, steps=20)  # every step on the same data
+    """
+
+    start: Mapping[str, Any]
+    batches: Callable[[], Iterable[Mapping[str, Any]]] | None = None
+    steps: int = 100
+
+    def __post_init__(self):
+        mapping("Training", "start", self.start, '{"params": params}', ExplorerError)
+        if not is_whole(self.steps) or self.steps < 1:
+            raise ExplorerError(f"Training was given steps={shown(self.steps)}; it takes an integer, at least 1.")
+        if self.batches is not None and not callable(self.batches):
+            raise ExplorerError(
+                f"Training was given batches of type {type(self.batches).__name__}, which is used up by one run; "
+                "hand in a function that makes them: batches=lambda: iter(...)."
+            )
+        if self.batches is not None:
+            takes("Training", self.batches, 0, "write batches=lambda: iter(...)", ExplorerError)
+
+    def feeds(self) -> Iterator[Mapping[str, Any]]:
+        """Yields the changing arguments of each step, without end.
+
+        Raises:
+            ExplorerError: `batches` gives none, or something else than dicts.
+        """
+        if self.batches is None:
+            while True:
+                yield {}
+        while True:
+            before, made = None, self.batches()
+            if not hasattr(made, "__iter__") and not hasattr(made, "__getitem__"):
+                raise _no_batches(made)
+            for before in made:
+                if not hasattr(before, "keys"):
+                    raise _no_batches(before)
+                yield before
+            if before is None:
+                raise ExplorerError("Training's batches() gave no batch at all; it must give at least one.")
+
+
+def _no_batches(found: Any) -> ExplorerError:
+    return ExplorerError(
+        f"Training's batches() gave {shown(found)}; batches() must give dicts by argument name:"
+        ' batches=lambda: ({"images": x} for x in data).'
+    )
+
+
+def check_training(training: Training, program: Any) -> None:
+    """Refuses a training whose values do not belong to the program's arguments.
+
+    Args:
+        training: the training.
+        program: the program.
+
+    Raises:
+        ExplorerError: a name is not an argument of the program, a carried argument has no value to start from, or a
+            value is not like what was traced.
+    """
+    if not isinstance(training, Training):
+        raise ExplorerError(
+            f"run was given {shown(training)}; it must be a training: run=ml.Training({{'params': params}}, batches)."
+        )
+    arguments = program.parameters
+    unknown = [name for name in training.start if name not in arguments]
+    if unknown:
+        raise ExplorerError(f"Training starts from {_no_arguments(unknown, arguments)}")
+    needed = set(program.carry) if training.batches else set(arguments)
+    missing = [name for name in arguments if name in needed and name not in training.start]
+    if missing:
+        raise ExplorerError(f"Training lacks a value to start from for {listed(missing)}; add it to `start`.")
+    if problems := misfits(program, training.start):
+        raise ExplorerError(
+            "Training's `start` does not fit the program; give arrays like those that were traced, or trace the program"
+            f" for these:\n{numbered(problems)}"
+        )
+
+
+def check_batch(batch: Mapping[str, Any], training: Training, program: Any) -> None:
+    """Refuses a batch that is not of those arguments of the program that change with each step.
+
+    Args:
+        batch: the batch, by argument name.
+        training: the training that it is of.
+        program: the program.
+
+    Raises:
+        ExplorerError: a name is not an argument of the program, or of one that it carries, or an argument is neither
+            in the batch nor in what the training starts from.
+    """
+    arguments, names = program.parameters, batch.keys()
+    unknown = [name for name in names if name not in arguments]
+    carried = [name for name in names if name in program.carry]
+    missing = [name for name in arguments if name not in names and name not in training.start]
+    problems = []
+    if unknown:
+        problems.append(f"A batch came with {_no_arguments(unknown, arguments)}")
+    if carried:
+        problems.append(
+            f"A batch came with {listed(carried)}: {listed(carried)} {'is' if len(carried) == 1 else 'are'} carried,"
+            f" from one step to the next; leave {'it' if len(carried) == 1 else 'them'} out of the batches."
+        )
+    if missing:
+        problems.append(f"A batch came without {listed(missing)}; each gives what `start` does not.")
+    if problems:
+        raise ExplorerError(" ".join(problems))
+
+
+def _no_arguments(unknown: Sequence[Any], arguments: Sequence[str]) -> str:
+    which = "which is no argument" if len(unknown) == 1 else "which are no arguments"
+    return f"{some(unknown)}, {which} of this program (it has {listed(arguments)}).{closest(unknown[0], arguments)}"

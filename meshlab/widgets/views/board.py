@@ -1,0 +1,80 @@
+"""Everything that the board draws, put together from the plan, the history, the search and the legality table.
+
+The table of refusals is made anew with every revision and sent along, so that a drag is painted legal or not, with
+the reason, without asking Python; Python checks again when the chip is dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..state.intents import Refused
+from ..state.runs import run_view
+from .comparison import comparison_view
+from .machine import machine_view
+from .plan import executed, plan_view, refusals_view, work_share
+from .step_time import costs_view, estimate_change
+
+
+def board_view(explorer: Any) -> dict:
+    """Describes the board of an Explorer.
+
+    Args:
+        explorer: the Explorer.
+
+    Returns:
+        Plain data; see `plan_view` for the most of it.
+    """
+    history, shown = explorer.history, plan_view(explorer.plan, explorer.selected)
+    return (
+        shown
+        | {
+            "refusals": refusals_view(explorer.refusals()),
+            "additions": additions_view(explorer),
+            "history": {"undo": len(history.past), "redo": len(history.future)},
+            "change": change_view(explorer),
+            "comparison": comparison_view(explorer, shown),
+            "trains": explorer.training is not None,
+            "machine": machine_view(explorer),
+        }
+        | costs_view(explorer)
+    )
+
+
+def additions_view(explorer: Any) -> dict:
+    """Gives, for each dim that an axis splits already, why a further axis cannot be added, or None where it can."""
+    table: dict[str, dict[str, dict | None]] = {}
+    for written, axes in explorer.layout.rules.items():
+        dim = written.removesuffix("?")
+        table[dim] = {}
+        for axis in explorer.mesh.axes:
+            if axis not in axes:
+                table[dim][axis] = refused_view(explorer.legal(explorer.layout.with_rule(dim, (*axes, axis))))
+    return table
+
+
+def refused_view(refusal: Refused | None) -> dict | None:
+    """Gives one answer of the Explorer as an entry of a table of refusals."""
+    if refusal is None:
+        return None
+    return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "source": ""}
+
+
+def change_view(explorer: Any) -> dict | None:
+    """Says what the last change did to the totals, or None where there is nothing before."""
+    before = explorer.plan_before()
+    if before is None:
+        return None
+    plan = explorer.plan
+    return {
+        "work": work_share(plan) - work_share(before),
+        "bytes": int(plan.wire_bytes - before.wire_bytes),
+        "arguments": int(plan.stored.argument_bytes - before.stored.argument_bytes),
+        "collectives": executed(plan) - executed(before),
+    } | estimate_change(explorer)
+
+
+def job_view(explorer: Any) -> dict:
+    """Describes the run that is going on, and those before it, latest first."""
+    runs = [run_view(run, explorer.document) for run in reversed(explorer.runs)]
+    return {"current": runs[0] if runs else None, "runs": runs[:8]}

@@ -1,0 +1,100 @@
+"""The machine as plain data: what can be chosen, what is chosen, how the mesh lies on it, and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...cost.machines.accuracy import COLLECTIVES, accuracy
+from ...cost.machines.attached import ATTACHED, folder
+from ...cost.machines.hardware import Switch, hardware, known
+from ...cost.machines.meshes import slice_of
+from ...cost.machines.placement import Placement, Wish
+from ...engine.specs.mesh import Mesh
+from ..state.machines import Own, fit, wishes_of
+from .machine_figures import figures_view
+from .mesh_drawing import picture_of
+
+_PLATFORMS = (("tpu", "TPU"), ("gpu", "GPU"), ("cpu", "CPU"))
+_DERIVED = "as derived"
+
+
+def machine_view(explorer: Any) -> dict:
+    """Describes the machine of an Explorer, and those that could be chosen instead."""
+    document, mesh, own = explorer.document, explorer.mesh, explorer.own
+    chosen = slice_of(document.machine.on)[0] if document.machine else ""
+    view = {"on": document.machine.on if document.machine else "", "name": chosen}
+    view["groups"] = groups_view(document.mesh, own)
+    return view | (_chosen(mesh, chosen, own) if document.machine else {})
+
+
+def groups_view(axes: tuple[tuple[str, int], ...], own: Own) -> list[dict]:
+    """Lists the machines by platform; each with the slice that the mesh fits, which is what choosing it means."""
+    groups = [
+        (label, [name for name, machine in known().items() if machine.platform == platform])
+        for platform, label in _PLATFORMS
+    ]
+    # Which devices are attached is not asked here, for that would start them: only whether any were measured.
+    here = [ATTACHED] if any(folder().glob("*.toml")) else []
+    groups += [("measured here", here), ("your own", list(own))]
+    return [{"label": label, "machines": [_option(n, axes, own) for n in names]} for label, names in groups if names]
+
+
+def _option(name: str, axes: tuple[tuple[str, int], ...], own: Own) -> dict:
+    if name == ATTACHED:
+        return {"name": name, "title": "the attached devices", "on": name, "slice": "", "fits": True}
+    shapes = fit(name, axes, own, most=1)
+    title = str(own[name] if name in own else hardware(name))
+    on = f"{name}:{shapes[0]}" if shapes else name
+    return {"name": name, "title": title, "on": on, "slice": shapes[0] if shapes else "", "fits": bool(shapes)}
+
+
+def _chosen(mesh: Mesh, name: str, own: Own) -> dict:
+    placement: Placement = mesh.on
+    shapes = list(fit(name, mesh.shape, own))
+    if placement.slice not in shapes:
+        shapes.append(placement.slice)
+    return {
+        "title": str(placement.hardware),
+        "slice": placement.slice,
+        "slices": [{"on": f"{name}:{shape}", "slice": shape} for shape in shapes],
+        "kind": "nodes × devices" if isinstance(placement.hardware.network, Switch) else "slice",
+        "axes": axes_view(mesh),
+        "figures": figures_view(placement.hardware),
+        "accuracy": accuracy(COLLECTIVES, placement.hardware),
+        "picture": picture_of(mesh),
+    }
+
+
+def axes_view(mesh: Mesh) -> list[dict]:
+    """Gives for each mesh axis how it lies, and how else it can: what to ask for each."""
+    placement: Placement = mesh.on
+    choices = wishes_of(mesh)
+    return [
+        {
+            "name": name,
+            "size": size,
+            "told": placement.told(name),
+            "choices": _choices(name, placement.wishes, choices[name]),
+        }
+        for name, size in mesh.shape
+    ]
+
+
+def _choices(name: str, wishes: Mapping[str, Wish], others: list[tuple[Wish, dict[str, Wish | None]]]) -> list[dict]:
+    if not others:
+        return []
+    derived = {"label": _DERIVED, "along": {name: None}, "chosen": name not in wishes}
+    return [derived, *({"label": _told(w), "along": _plain(c), "chosen": wishes.get(name) == w} for w, c in others)]
+
+
+def _plain(changes: Mapping[str, Wish | None]) -> dict:
+    return {name: list(wish) if isinstance(wish, tuple) else wish for name, wish in changes.items()}
+
+
+def _told(wish: Wish) -> str:
+    if isinstance(wish, int):
+        return f"along axis {wish}"
+    if isinstance(wish, tuple):
+        return f"along axes {', then '.join(map(str, wish))}"
+    return f"{wish} nodes" if wish == "across" else "inside a node"

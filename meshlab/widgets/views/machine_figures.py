@@ -1,0 +1,126 @@
+"""The figures of a machine in words, each with its source; and which of them a predicted time rests on.
+
+    >>> figure_view("memory.bandwidth", v5e.bandwidth)["text"]
+    "memory bandwidth 810 GB/s"
+
+A figure that was recalled, not looked up, says so wherever it is shown.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterable
+from typing import Any
+
+from ...cost.machines.hardware import Figure, Hardware, HardwareError, Switch
+from ...cost.machines.placement import CHIP, Placement
+from ...cost.step_time.flops import multiplied
+from ...cost.step_time.time import told
+from ...engine.code.operations import Code, walk
+from ..render.palette import percent
+
+RECALLED = "recalled, not verified"
+_dtypes: weakref.WeakKeyDictionary[Code, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+_RATES = {
+    "bandwidth": "memory bandwidth",
+    "network.link": "a link, one way",
+    "network.specified": "a link, one way, as its vendor has it",
+    "network.chip": "between devices of a chip",
+    "network.egress": "a device sends, inside a node",
+    "outside.link": "a device sends, outside",
+    "host": "to the host",
+}
+_SECONDS = {
+    "network.hop": "a hop",
+    "network.base": "a collective begins",
+    "network.step": "a step of a ring",
+    "outside.latency": "latency outside",
+    "efficiency.launch": "a kernel begins",
+}
+_SHARES = {
+    "efficiency.products": ("products reach", "of their figure"),
+    "efficiency.memory": ("memory reaches", "of its bandwidth"),
+    "efficiency.network": ("links reach", "of their bandwidth"),
+}
+
+
+def scaled(value: float, unit: str) -> str:
+    """Returns 8.1e11 as "810 GB/s", in powers of 1000."""
+    prefixes = ("", "k", "M", "G", "T", "P", "E")
+    power = 0
+    while value >= 999.5 and power < len(prefixes) - 1:
+        value, power = value / 1000, power + 1
+    return f"{value:.3g} {prefixes[power]}{unit}"
+
+
+def figure_view(name: str, figure: Figure) -> dict:
+    """Gives one figure: its name, what it says, its source, and whether it was looked up there."""
+    if name.startswith("flops."):
+        text = f"products in {name.removeprefix('flops.')} {scaled(figure.value, 'FLOP/s')}"
+    elif name in _RATES:
+        text = f"{_RATES[name]} {scaled(figure.value, 'B/s')}"
+    elif name in _SECONDS:
+        text = f"{_SECONDS[name]} {told(figure.value)}"
+    elif name in _SHARES:
+        what, of = _SHARES[name]
+        text = f"{what} {percent(figure.value)} {of}"
+    else:
+        text = f"{name} {scaled(figure.value, 'B')}"
+    return {"name": name, "text": text, "source": figure.source, "recalled": not figure.verified}
+
+
+def figures_view(machine: Hardware) -> list[dict]:
+    """Lists all figures of a machine."""
+    return [figure_view(name, figure) for name, figure in machine.figures.items()]
+
+
+def figures_behind(part: str, placement: Placement, code: Code) -> list[dict]:
+    """Lists the figures that a part of a predicted time rests on.
+
+    Args:
+        part: "products", "memory", or mesh axes as `"data+model"`.
+        placement: how the mesh lies on its machine.
+        code: the program's, whose products are in some dtypes.
+    """
+    machine = placement.hardware
+    if part == "products":
+        names = [*_rates_of(machine, code), "efficiency.products"]
+    elif part == "memory":
+        names = ["bandwidth", "efficiency.memory", "efficiency.launch"]
+    else:
+        names = list(_network(placement, part.split("+")))
+    figures = machine.figures
+    return [figure_view(name, figures[name]) for name in dict.fromkeys(names) if name in figures]
+
+
+def _rates_of(machine: Hardware, code: Code) -> Iterable[str]:
+    for dtype in _products_in(code):
+        with contextlib.suppress(HardwareError):  # then there is no time either, and its figure is asked for there
+            found = machine.rate(dtype)
+            yield from (f"flops.{kind}" for kind, figure in machine.flops.items() if figure is found)
+
+
+def _products_in(code: Code) -> tuple[Any, ...]:
+    """The dtypes of a program's products."""
+    if code not in _dtypes:
+        found = {multiplied(operation, code) for operation in walk(code.block)}
+        _dtypes[code] = tuple(sorted({each[0] for each in found if each is not None}, key=str))
+    return _dtypes[code]
+
+
+def _network(placement: Placement, axes: Iterable[str]) -> Iterable[str]:
+    if isinstance(placement.hardware.network, Switch):
+        parts: list[Any] = [placement.nodes[axis] for axis in axes]
+        if any(part.inside > 1 for part in parts):
+            yield from ("network.egress", "network.base", "network.step", "efficiency.network")
+        if any(part.nodes > 1 for part in parts):
+            yield from ("outside.link", "outside.latency", "network.base")
+        return
+    legs = [leg for axis in axes for leg in placement.legs[axis] if leg.size > 1]
+    if any(leg.along != CHIP for leg in legs):
+        yield from ("network.link", "network.hop", "efficiency.network")
+    if any(leg.along == CHIP for leg in legs):
+        yield "network.chip"
+    if any(placement.slices[axis] > 1 for axis in axes):
+        yield from ("outside.link", "outside.latency")

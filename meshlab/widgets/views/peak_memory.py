@@ -1,0 +1,82 @@
+"""What one device holds at the worst moment, against what it can hold: fits or does not, by so much, in words.
+
+    held_view(plan, memory)       {"bytes": 70e9, "limit": 16e9, "fits": False, "text": "Does not fit: …", "parts": …}
+
+Beside the verdict it has what the bytes are for, the largest values, and how full it is while each step runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...cost.machines.accuracy import MEMORY, accuracy
+from ...cost.peak_memory.memory import Memory, Point
+from ...cost.workload.setting import STORED
+from ..render.palette import count_bytes, percent
+
+MOST_ALIVE = 24
+MOST_POINTS = 120
+_PIECE_BY_PIECE = "Without the scores of attention, which are computed piece by piece."
+
+
+def held_view(plan: Any, memory: Memory) -> dict:
+    """Holds the memory of a plan against its machine's.
+
+    Args:
+        plan: a plan on a machine.
+        memory: its memory.
+
+    Returns:
+        Plain data.
+    """
+    machine = plan.mesh.on.hardware
+    peak, donated, limit = memory.peak_bytes, memory.donated.peak_bytes, memory.limit_bytes
+    alive = memory.at_peak
+    return {
+        "bytes": peak,
+        "donated": donated,
+        "limit": limit,
+        "fits": memory.fits,
+        "note": " ".join(filter(None, (_PIECE_BY_PIECE * (memory.attention != STORED), memory.other_compiler))),
+        "text": fits_told(peak, donated, limit, str(machine)),
+        "parts": [{"name": role, "bytes": int(size)} for role, size in memory.parts.items()],
+        "alive": [_alive(each) for each in alive[:MOST_ALIVE]],
+        "left_out": max(0, len(alive) - MOST_ALIVE),
+        "timeline": timeline_view(memory.timeline),
+        "source": machine.memory.source,
+        "recalled": not machine.memory.verified,
+        "accuracy": accuracy(MEMORY, machine),
+    }
+
+
+def _alive(each: Any) -> dict:
+    return {
+        "name": each.name,
+        "role": each.role,
+        "bytes": int(each.bytes),
+        "dims": list(each.dims),
+        "shape": [int(size) for size in each.shape],
+        "dtype": each.dtype,
+        "source": "" if each.source is None else str(each.source),
+    }
+
+
+def timeline_view(points: tuple[Point, ...], most: int = MOST_POINTS) -> list[dict]:
+    """Gives the memory while each step runs; of many steps the fullest of each stretch, so that no peak is lost."""
+    stride = max(1, -(-len(points) // most))
+    fullest = [max(points[i : i + stride], key=lambda point: point.bytes) for i in range(0, len(points), stride)]
+    return [
+        {"step": p.step, "source": "" if p.source is None else str(p.source), "bytes": int(p.bytes)} for p in fullest
+    ]
+
+
+def fits_told(peak: int, donated: int, limit: int, machine: str) -> str:
+    """Says whether it fits, and whether it would where arguments that are handed on are overwritten (`donate=True`)."""
+    of = f"{count_bytes(limit)} of one device of {machine}"
+    if peak <= limit:
+        share = percent(peak / limit) if peak >= limit / 1000 else "less than 0.1%"
+        return f"Fits: {count_bytes(peak)} at the worst moment, {share} of the {of}."
+    over = f"Does not fit: {count_bytes(peak)} at the worst moment, {count_bytes(peak - limit)} more than the {of}."
+    if donated <= limit:
+        return f"{over} With donate=True it fits: {count_bytes(donated)}."
+    return f"{over} With donate=True it is {count_bytes(donated)}, still {count_bytes(donated - limit)} more."

@@ -1,0 +1,231 @@
+"""A plan as plain data: what the board, its figures and its snapshot draw, and what tests compare.
+
+Pictures are drawn from this and from nothing else, so a number that is on the screen is in here:
+
+    >>> view = plan_view(plan, selected="params/w1")
+    >>> view["communication"]["by_axis"]
+    [{"key": "model", "bytes": 6000}]
+
+It stays below 200 kB, whatever the program: long lists are cut, the largest entries first, and say how many were left
+out. Bytes of communication are wire bytes per device and step; payload is given beside them.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .shards import shards_view
+
+MOST_COLLECTIVES = 120
+MOST_PLACES = 200
+MOST_LINES = 40
+# What has been counted of plans that are shown: a plan is asked at every change, as the present and as the one before.
+_shares: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
+
+
+def plan_view(plan: Any, selected: str | None) -> dict:
+    """Describes a plan.
+
+    Args:
+        plan: the plan.
+        selected: the place whose slices are shown.
+
+    Returns:
+        Plain data, ready for JSON.
+    """
+    groups = axis_groups(plan)
+    return {
+        "mesh": mesh_view(plan.mesh),
+        "chips": chips_view(plan),
+        "layout": layout_view(plan.layout),
+        "groups": groups,
+        "work": work_share(plan),
+        "collectives": collectives_view(plan),
+        "communication": communication_view(plan, groups),
+        "memory": memory_view(plan),
+        "places": places_view(plan, selected),
+        "shards": shards_view(plan, selected) if selected else None,
+    }
+
+
+def mesh_view(mesh: Any) -> dict:
+    """Gives the mesh axes with their sizes."""
+    return {"axes": [{"name": name, "size": size} for name, size in mesh.axes.items()], "size": mesh.size}
+
+
+def _key(axes: Iterable[str]) -> str:
+    return "+".join(axes)
+
+
+def axis_groups(plan: Any) -> list[dict]:
+    """Lists the mesh axes, and then the sets of several axes that some collective runs over: one colour each."""
+    axes = tuple(plan.mesh.axes)
+    several = sorted({tuple(c.axes) for c in plan.collectives if len(c.axes) > 1})
+    return [{"key": _key(group), "axes": list(group)} for group in (*((axis,) for axis in axes), *several)]
+
+
+def chips_view(plan: Any) -> list[dict]:
+    """Lists the program's dims with the axes that split each."""
+    sizes, chips = plan.mesh.axes, []
+    rules = {name.removesuffix("?"): axes for name, axes in plan.layout.rules.items()}
+    for name, size in plan.program.dims.items():
+        axes = [axis for axis in rules.get(name, ()) if axis in sizes]  # an optional rule may name none
+        local = size // math.prod(sizes[axis] for axis in axes)
+        chips.append({"name": name, "size": size, "axes": axes, "local": local})
+    return chips
+
+
+def layout_view(layout: Any) -> dict:
+    """Gives a layout as text, and its rules that hold at one place only."""
+    places = [
+        {"at": glob, "dim": dim, "axes": list(axes or ())}
+        for glob, rules in layout.places.items()
+        for dim, axes in rules.items()
+    ]
+    return {"text": str(layout), "places": places}
+
+
+def refusals_view(refusals: Mapping[str, Mapping[str, Any]]) -> dict:
+    """Gives, for each dim and axis, why the dim cannot lie there, or None where it can."""
+    return {
+        dim: {axis: None if refusal is None else refusal_view(refusal) for axis, refusal in by_axis.items()}
+        for dim, by_axis in refusals.items()
+    }
+
+
+def refusal_view(refusal: Any) -> dict:
+    """Gives one refusal."""
+    return {"code": refusal.code, "text": refusal.text, "fix": refusal.fix or "", "source": _line(refusal.source)}
+
+
+def _line(source: Any) -> str:
+    return "" if source is None else str(source)
+
+
+def _total(collective: Any) -> int:
+    return round(collective.wire_bytes * collective.times)
+
+
+def work_share(plan: Any) -> float:
+    """Returns the part of the step's products that one device computes: what sends nothing need not divide the work."""
+    from ...auto.work import share_of  # noqa: PLC0415  loaded when the first board is drawn, as the engine is
+
+    if plan not in _shares:
+        _shares[plan] = share_of(plan)
+    return _shares[plan]
+
+
+def executed(plan: Any) -> int:
+    """Counts the collectives that one step executes."""
+    return sum(int(c.times) for c in plan.collectives)
+
+
+def collectives_view(plan: Any) -> dict:
+    """Lists the collectives, those that send most first, each with its cause and its remedy.
+
+    The count is of those that one step executes, as in the plan's table: one in a scan counts as often as it runs.
+    """
+    ordered = sorted(plan.collectives, key=_total, reverse=True)
+    rows = [
+        {
+            "kind": c.kind,
+            "axes": list(c.axes),
+            "key": _key(c.axes),
+            "payload": int(c.payload_bytes),
+            "wire": int(c.wire_bytes),
+            "times": int(c.times),
+            "total": _total(c),
+            "dtype": str(c.dtype),
+            "value": c.value,
+            "dims": [str(dim) for dim in c.dims],
+            "source": _line(c.source),
+            "code": getattr(c.source, "code", "") or "",
+            "because": c.because,
+            "remedy": c.remedy,
+        }
+        for c in ordered[:MOST_COLLECTIVES]
+    ]
+    return {"rows": rows, "count": executed(plan), "left_out": len(ordered) - len(rows)}
+
+
+def communication_view(plan: Any, groups: list[dict]) -> dict:
+    """Sums wire bytes by mesh axis, and by source line and mesh axis."""
+    by_axis: dict[str, int] = defaultdict(int)
+    by_line: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    code: dict[str, str] = {}
+    for collective in plan.collectives:
+        key, line = _key(collective.axes), _line(collective.source) or "(no source line)"
+        by_axis[key] += _total(collective)
+        by_line[line][key] += _total(collective)
+        code[line] = getattr(collective.source, "code", "") or ""
+    order = [group["key"] for group in groups]
+    lines = sorted(by_line.items(), key=lambda item: -sum(item[1].values()))
+    return {
+        "total": sum(by_axis.values()),
+        "by_axis": [{"key": key, "bytes": by_axis[key]} for key in order if key in by_axis],
+        "by_line": [
+            {
+                "line": line,
+                "code": code[line],
+                "bytes": sum(parts.values()),
+                "parts": [{"key": key, "bytes": parts[key]} for key in order if key in parts],
+            }
+            for line, parts in lines[:MOST_LINES]
+        ],
+        "left_out": max(0, len(lines) - MOST_LINES),
+    }
+
+
+def memory_view(plan: Any) -> dict:
+    """Gives the exact bytes of arguments and outputs on one device, and what they would be unsplit."""
+    parts = [
+        {"name": name, "bytes": int(size), "output": name == "out" or name.startswith("out/")}
+        for name, size in plan.stored.parts.items()
+    ]
+    return {
+        "parts": parts,
+        "arguments": int(plan.stored.argument_bytes),
+        "outputs": int(plan.stored.output_bytes),
+    }
+
+
+def places_of(program: Any) -> list[str]:
+    """Lists the places that hold a value (an output may be a constant)."""
+    return [place for place in program.places if place in program.places_values]
+
+
+def places_view(plan: Any, selected: str | None) -> dict:
+    """Lists the tensors that have a place, each whole and as one device holds it."""
+    places = places_of(plan.program)
+    shown = places[:MOST_PLACES]
+    if selected in places and selected not in shown:
+        shown[-1] = selected
+    return {"rows": [place_view(plan, place) for place in shown], "left_out": len(places) - len(shown)}
+
+
+def names_of(value: Any) -> list[str]:
+    """Names a value's axes; one of size 1 has no name."""
+    return [name or "1" for name in value.dims]
+
+
+def place_view(plan: Any, place: str) -> dict:
+    """Gives one tensor: its dims, its shape, its shape on one device, and the axes that split it."""
+    value, spec = plan.program.place(place), plan.spec(place)
+    sizes = plan.mesh.axes
+    parts = (math.prod(sizes[axis] for axis in axes) for axes in spec.splits)
+    local = [size // part for size, part in zip(value.shape, parts, strict=True)]
+    return {
+        "place": place,
+        "dims": names_of(value),
+        "shape": [int(size) for size in value.shape],
+        "dtype": str(value.dtype),
+        "local": local,
+        "splits": [list(axes) for axes in spec.splits],
+        "partial": list(spec.partial),
+        "bytes": int(value.nbytes),
+        "local_bytes": int(value.nbytes) * math.prod(local) // max(1, math.prod(value.shape)),
+    }

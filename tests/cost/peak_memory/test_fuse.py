@@ -1,0 +1,181 @@
+"""What is stored, in what order, and where it lies."""
+
+import itertools
+import random
+
+import jax
+import numpy as np
+import pytest
+
+import meshlab as ml
+from meshlab.cost.peak_memory.backends import CPU
+from meshlab.cost.peak_memory.build import built
+from meshlab.cost.peak_memory.fuse import clustered
+from meshlab.cost.peak_memory.liveness import breadth_first, live
+from meshlab.cost.peak_memory.pack_heap import packed
+
+Batch, Hidden, Out = ml.dims(batch=8, hidden=16, out=4)
+
+
+def graph_of(fn, *arguments, layout="", devices=2):
+    return built(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), CPU)
+
+
+def stored(graph):
+    """The primitives of what is stored, and of what is computed inside each."""
+    nodes = graph.nodes
+    found = clustered(graph).items()
+    return {nodes[n].op: {nodes[i].op for i in cluster.inside} for n, cluster in found if nodes[n].op}
+
+
+def test_what_one_reads_is_computed_inside_it():
+    assert stored(graph_of(lambda x, y: x * 2.0 + y, ml.f32[Batch], ml.f32[Batch])) == {"add": {"mul", "add"}}
+
+
+def test_what_a_product_reads_is_stored():
+    found = stored(graph_of(lambda x, w: ml.dot(ml.relu(x), w, Hidden), ml.f32[Batch, Hidden], ml.f32[Hidden, Out]))
+    assert found == {"max": {"max"}, "dot_general": {"dot_general"}}
+
+
+def test_what_is_cheap_is_computed_twice_and_what_is_not_once():
+    def of(function):
+        def fn(x, y, z):
+            made = function(x)
+            return made + y, made - z
+
+        return fn
+
+    shapes = (ml.f32[Batch, Hidden],) * 3
+    cheap = stored(graph_of(of(lambda x: x * 3.0), *shapes))
+    assert cheap == {"add": {"mul", "add"}, "sub": {"mul", "sub"}}
+    costly = stored(graph_of(of(ml.exp), *shapes))
+    assert costly == {"exp": {"exp"}, "add": {"add"}, "sub": {"sub"}}
+
+
+def test_what_is_read_beside_its_own_mean_is_stored():
+    def fn(x, y):
+        added = x + y
+        return added - added.mean(Hidden)
+
+    found = stored(graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Batch, Hidden]))
+    assert found["add"] == {"add"}
+
+
+def test_large_sums_are_a_library_s():
+    Many = ml.Dim("many", 4096)
+    fn = lambda x: (x * x).sum(Many) * 2.0  # noqa: E731
+    found = stored(graph_of(fn, ml.f32[Batch, Many]))
+    assert found["reduce_sum"] == {"mul", "reduce_sum"}
+    assert found["mul"] == {"mul"}
+
+
+def test_all_reduces_that_do_not_wait_for_each_other_are_one():
+    def fn(x, a, b):
+        return ml.dot(x, a, Hidden), ml.dot(x, b, Hidden)
+
+    graph = graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Hidden, Out], layout="hidden:x")
+    assert [node.kind for node in graph.nodes].count("several") == 1
+    assert "collective" not in [node.kind for node in graph.nodes]
+
+
+def test_an_all_reduce_that_waits_for_another_stays_alone():
+    Back = ml.Dim("back", 16)
+
+    def fn(x, a, b):
+        return ml.dot(ml.dot(x, a, Hidden), b, Back)
+
+    shapes = ml.f32[Batch, Hidden], ml.f32[Hidden, Back], ml.f32[Back, Out]
+    graph = graph_of(fn, *shapes, layout="hidden:x")
+    assert [node.kind for node in graph.nodes].count("several") == 0
+    both = graph_of(lambda x, a, b: ml.dot(ml.dot(x, a, Hidden).rename(back="hidden"), b, Hidden), *_chain())
+    assert [node.kind for node in both.nodes].count("several") == 0
+
+
+def _chain():
+    Back = ml.Dim("back", 16)
+    return ml.f32[Batch, Hidden], ml.f32[Hidden, Back], ml.f32[Hidden, Out]
+
+
+def test_steps_run_as_soon_as_what_they_read_is_there():
+    def fn(x, a, b):
+        first = ml.dot(x, a, Hidden)
+        return (first * 2.0).sum(), ml.dot(x, b, Hidden)
+
+    graph = graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Hidden, Out])
+    found = clustered(graph)
+    order = breadth_first(found)
+    place = {number: i for i, number in enumerate(order)}
+    ready = [max((place[r] for r in found[n].reads), default=-1) for n in order]
+    assert ready == sorted(ready)
+
+
+def test_what_is_read_for_the_last_time_may_be_written_over():
+    def fn(x, w, v):
+        return ml.dot(ml.exp(ml.dot(x, w, Hidden)), v, Out)
+
+    Last = ml.Dim("last", 8)
+    found = live(graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Out, Last]))
+    product, raised, _ = found.held
+    assert raised.over == (product,)
+    assert product.end == raised.begin
+
+
+def test_a_carry_that_others_read_is_held_twice():
+    Layers = ml.Dim("layers", 4)
+
+    def run(keeps):
+        def turn(carry, weight):
+            return ml.exp(carry) * weight, carry if keeps else weight
+
+        return lambda x, w: ml.scan(turn, x, w, Layers)
+
+    counts = []
+    for keeps in (False, True):
+        program = ml.trace(run(keeps), ml.f32[Batch, Hidden], ml.f32[Layers])
+        memory = program.plan(ml.mesh(x=2), "batch:x").memory
+        sizes = [memory._nbytes(held.buffer) for held in memory.placed.live.held]
+        counts.append(sizes.count(4 * 16 * 4))
+    assert counts == [1, 2]
+
+
+def test_a_heap_is_packed_with_gaps():
+    begins, ends, sizes = (np.array(x) for x in ([0, 3, 6], [6, 10, 9], [4, 3, 2]))
+    assert packed(begins, ends, sizes) == 7
+    assert packed(np.zeros(0, int), np.zeros(0, int), np.zeros(0)) == 0
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_heap_holds_what_is_alive_and_no_more_than_all(seed):
+    chance = random.Random(seed)
+    spans = [sorted(chance.sample(range(30), 2)) for _ in range(25)]
+    begins, ends = np.array(spans).T
+    sizes = np.array([chance.randint(1, 100) for _ in spans])
+    alive = max(int(sizes[(begins <= t) & (t < ends)].sum()) for t in range(30))
+    assert alive <= packed(begins, ends, sizes) <= sizes.sum()
+
+
+def test_outputs_give_their_space_to_what_is_gone_before():
+    def fn(x, w):
+        hidden = ml.exp(ml.dot(x, w, Hidden))
+        return hidden.sum(), w * hidden.sum()
+
+    Same = ml.Dim("same", 16)
+    memory = ml.trace(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Same]).plan(ml.mesh(x=2), "").memory
+    assert memory.placed.inside
+    for held, space in memory.placed.inside.items():
+        assert held.end <= space.begin or space.end <= held.begin
+        assert memory._nbytes(held.buffer) <= memory._nbytes(space.buffer)
+    together = itertools.combinations(memory.placed.inside.items(), 2)
+    assert all(a.end <= b.begin or b.end <= a.begin for (a, s), (b, t) in together if s is t)
+
+
+def test_the_plan_of_a_large_program_is_quick():
+    Wide = ml.Dim("wide", 16)
+
+    def fn(x, w):
+        for _ in range(300):
+            x = ml.relu(ml.dot(x, w, Hidden).rename(wide="hidden")) + x
+        return jax.numpy.sum(x.array)
+
+    plan = ml.trace(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Wide]).plan(ml.mesh(x=2), "batch:x")
+    assert len(plan.memory.placed.live.points) > 600

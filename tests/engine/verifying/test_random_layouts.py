@@ -1,0 +1,76 @@
+"""A fixed sample of the sweep, and every case of it that ever failed.
+
+The whole sweep is `python -m meshlab.verify`; a case that fails there is written to failed_cases.json (model, mesh,
+layout), and stays there when it is mended.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import jax
+import pytest
+
+from meshlab import verify
+from meshlab.engine.specs.layout import Layout
+from meshlab.engine.specs.mesh import Mesh
+from meshlab.engine.verifying.random_layouts import MESHES, draw
+from meshlab.models.imported import imported_models
+from meshlab.models.zoo import models
+
+MODELS = {model.name: model for model in (*models(), *imported_models())}
+# 60 cases in all: two of each loss and small step, one of those that take long to compile.
+LONG = "adamw bfloat16 adafactor diffusion gemma_sgd unet3d_sgd moe_ gpt linen nnx equinox".split()
+COUNTS = {name: 1 if any(part in name for part in LONG) else 2 for name in MODELS}
+FAILED = json.loads(Path(__file__).with_name("failed_cases.json").read_text())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_sample_of_the_sweep(name):
+    model = MODELS[name]
+    program, data = model.trace(), model.data(0)
+    drawn = list(draw(program, seed=2026, count=COUNTS[name]))
+    assert len(drawn) == COUNTS[name]
+    for mesh, layout in drawn:
+        report = program.plan(mesh, layout).check(*data)
+        assert report.ok, f"{name}, {layout} on {mesh}:\n{report}"
+        assert not report.merged, f"{name}, {layout} on {mesh}:\n{report}"
+    jax.clear_caches()
+
+
+def test_what_failed_once_works():
+    for case in FAILED:
+        model = MODELS[case["model"]]
+        program = model.trace()
+        report = program.plan(Mesh(tuple(case["mesh"].items())), Layout.of(case["layout"])).check(*model.data(0))
+        assert report.ok, f"{case}:\n{report}"
+
+
+def test_of_all_models_some_are_checked_and_others_planned(tmp_path, capsys):
+    journal = tmp_path / "sweep.jsonl"
+    given = ["--models", "mlp", "two_layer", "--each", "2", "--checked", "1", "--seed", "3", "--journal", str(journal)]
+    assert verify.main(given) == 0
+    lines = [json.loads(line) for line in journal.read_text().splitlines()]
+    checked = {line["model"] for line in lines if line["checked"]}
+    assert len(checked) == 1
+    assert Counter(line["model"] for line in lines) == dict.fromkeys(("mlp", "mlp_sgd", "mlp_adamw", "two_layer"), 2)
+    assert all(line["ok"] for line in lines)
+    totals = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("all"))
+    assert totals.split() == ["all", "2", "6", "0", "0"]
+    # What is done is not done again.
+    before = journal.read_text()
+    assert verify.main(given) == 0
+    assert journal.read_text() == before
+
+
+def test_layouts_are_drawn_reproducibly_legal_and_of_all_kinds():
+    program = MODELS["transformer_adamw"].trace()
+    drawn = list(draw(program, seed=1, count=150))
+    assert drawn == list(draw(program, seed=1, count=150))
+    assert len({(m, str(layout)) for m, layout in drawn}) == 150
+    assert {m for m, _ in drawn} == set(MESHES)
+    assert any(len(axes) > 1 for _, layout in drawn for axes in layout.rules.values())
+    assert any(axes == () for _, layout in drawn for own in layout.places.values() for axes in own.values())
+    assert {place for _, layout in drawn for place in layout.places} >= {"params/*", "opt_state/*", "residual", "grads"}
+    for mesh, layout in drawn:
+        program.plan(mesh, layout)

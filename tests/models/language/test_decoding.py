@@ -1,0 +1,68 @@
+"""Decoding with a cache says what the whole model says, and the cache is carried."""
+
+import jax
+import numpy as np
+import pytest
+
+import meshlab as ml
+from meshlab.models.language import decoding, llama
+from tests.models import plain
+
+SMALL = llama.Config(seq=6)
+ONE = llama.Config(seq=1)
+LENGTH = 16
+
+
+def traced(config):
+    arguments = decoding.inputs(config, LENGTH)
+    return ml.trace(decoding.step, *arguments, carry={"cache": 1})
+
+
+def test_prefill_and_single_tokens_equal_the_whole_model():
+    config = llama.Config(seq=12)
+    params, tokens, _ = plain.numbers(llama.init, llama.inputs, config, config.vocab)
+    wanted = jax.jit(llama.predict)(params, tokens).array
+    step = jax.jit(decoding.step)
+    prompt = ml.tensor(tokens.array[:, :6], *SMALL.dims("batch seq"))
+    logits, cache = step(params, decoding.empty(config, LENGTH), prompt, 0)
+    assert plain.off(logits.array, wanted[:, :6]) < 1e-5
+    for position in range(6, 12):
+        token = ml.tensor(tokens.array[:, position : position + 1], *ONE.dims("batch seq"))
+        logits, cache = step(params, cache, token, position)
+        assert plain.off(logits.array[:, 0], wanted[:, position]) < 1e-5
+    assert np.abs(cache["key"].array[:, :, :12]).min(axis=(0, 1, 3, 4)).min() > 0
+    assert not np.any(cache["key"].array[:, :, 12:])
+
+
+def test_a_cache_may_be_narrower_than_the_model():
+    params, tokens, _ = plain.numbers(llama.init, llama.inputs, SMALL, SMALL.vocab)
+    step = jax.jit(decoding.step)
+    wanted, _ = step(params, decoding.empty(SMALL, LENGTH), tokens, 0)
+    found, cache = step(params, decoding.empty(SMALL, LENGTH, "bfloat16"), tokens, 0)
+    assert cache["value"].dtype == "bfloat16"
+    assert 0 < plain.off(found.array, wanted.array) < 0.1
+
+
+def test_the_cache_is_carried():
+    program = traced(ONE)
+    assert program.carry == {"cache": 1}
+    assert program.places[-3:] == ("out/0", "out/1/key", "out/1/value")
+
+
+@pytest.mark.parametrize("config", [ONE, SMALL], ids=["one", "prefill"])
+@pytest.mark.parametrize(
+    "layout", ["batch:data", "batch:data heads:model ffn:model vocab:model", "batch:data kv:model"]
+)
+def test_layouts_decode_it(config, layout):
+    program = traced(config)
+    plan = program.plan(plain.MESH, layout)
+    whole = program.plan(plain.MESH)
+    parts = 2 if layout == "batch:data" else 4
+    assert plan.stored.parts["cache"] == whole.stored.parts["cache"] / parts
+    assert plan.stored.parts["out/1"] == plan.stored.parts["cache"]
+    plain.verified(plan)
+
+
+def test_the_largest_cache_has_a_shape():
+    cache = jax.eval_shape(lambda: decoding.empty(llama.Config.llama3_405b(batch=64), 131_072))
+    assert sum(leaf.size for leaf in jax.tree.leaves(cache)) == 2 * 126 * 64 * 131_072 * 8 * 128

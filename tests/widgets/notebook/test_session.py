@@ -1,0 +1,70 @@
+"""The widget: state goes out when the Explorer changes, messages come in, and a snapshot stays beside it."""
+
+from __future__ import annotations
+
+import pathlib
+
+import ipywidgets
+import pytest
+
+from meshlab.widgets.notebook.session import STATIC, Session, session_of
+from meshlab.widgets.state.explorer_state import Explorer
+
+SENT: list[tuple[dict, int]] = []  # each answer, with the revision that the page has been told by then
+
+
+@pytest.fixture
+def session(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> Session:
+    session = session_of(explorer)
+    monkeypatch.setattr(session, "send", lambda content: SENT.append((content, session.rev)))
+    SENT.clear()
+    return session
+
+
+def receive(session: Session, op: str, **args: object) -> None:
+    session._handle_custom_msg({"v": 1, "kind": "intent", "id": "a", "base_rev": 0, "op": op, "args": args}, [])
+
+
+def test_its_names_are_not_those_of_every_widget() -> None:
+    own = {"doc", "rev", "view", "job", "notice"}
+    assert own <= set(Session.class_trait_names())
+    assert not own & set(ipywidgets.DOMWidget.class_trait_names())
+
+
+def test_state_is_shared_before_the_answer_is_sent(session: Session, explorer: Explorer) -> None:
+    receive(session, "place", dim="hidden", axes=["model"])
+    assert SENT == [({"id": "a", "kind": "ack", "rev": 1}, 1)]
+    assert session.view["communication"]["total"] == explorer.plan.wire_bytes == 480
+    assert session.doc["layout"] == {"hidden": "model"}
+
+
+def test_what_a_script_does_is_shared_too(session: Session, explorer: Explorer) -> None:
+    explorer.load("batch:data")
+    assert (session.rev, session.view["layout"]["text"]) == (1, "batch:data")
+    explorer.run(2).wait(60)
+    assert session.job["current"]["phase"] == "done"
+
+
+def test_a_board_that_cannot_be_drawn_says_so(session: Session, explorer: Explorer, monkeypatch) -> None:
+    def broken(wait: bool = True) -> None:
+        raise ZeroDivisionError("seven")
+
+    monkeypatch.setattr(explorer, "view", broken)
+    explorer.place("hidden", "model")
+    assert session.notice["reason"] == "The board could not be drawn: ZeroDivisionError: seven"
+
+
+def test_one_session_for_all_views_and_a_snapshot_beside_it(explorer: Explorer) -> None:
+    data, _ = explorer._repr_mimebundle_()
+    again, _ = explorer._repr_mimebundle_()
+    key = "application/vnd.jupyter.widget-view+json"
+    assert data[key]["model_id"] == again[key]["model_id"]
+    assert data["text/plain"] == repr(explorer)
+    assert "<script" not in data["text/html"]
+    assert "who holds what of params/w1" in data["text/html"].lower()
+
+
+def test_the_bundle_is_small() -> None:
+    size = {name: pathlib.Path(STATIC / name).stat().st_size for name in ("session.js", "session.css")}
+    assert size["session.js"] < 150_000
+    assert size["session.css"] < 30_000

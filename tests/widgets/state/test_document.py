@@ -1,0 +1,126 @@
+"""Documents: JSON and back, what is refused, and the history."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from meshlab.engine.specs.layout import Layout
+from meshlab.widgets.state.document import Document, ExplorerError, History, read_document
+from meshlab.widgets.state.explorer_state import Explorer
+
+
+def document(layout: object = None) -> Document:
+    return Document((("batch", 8), ("hidden", 16)), (("model", 4), ("data", 2)), Layout.of(layout))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [None, "batch:data hidden:model+data", {"batch": "data", "z/*": {"hidden": "data"}, "a/*": {"hidden": None}}],
+)
+def test_json_gives_the_document_back(layout: object) -> None:
+    before = document(layout)
+    after = read_document(before.to_json())
+    assert after.layout == before.layout
+    assert after.mesh == before.mesh
+    assert dict(after.dims) == dict(before.dims)
+    assert after.to_json() == before.to_json()
+
+
+def test_equal_layouts_give_equal_text() -> None:
+    assert document("hidden:model batch:data").to_json() == document({"batch": "data", "hidden": ["model"]}).to_json()
+
+
+def test_unknown_schema_is_refused() -> None:
+    data = json.loads(document().to_json()) | {"schema": 3}
+    with pytest.raises(ExplorerError, match=r"has schema 3; this version of meshlab reads schema 1 and 2"):
+        read_document(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("batch:data", "not an Explorer's document: it is not JSON"),
+        ("[1]", "it has no `schema`"),
+        ('{"layout": {}}', "it has no `schema`"),
+        ('{"schema": 1, "layout": {}}', "lacks dims, mesh; was it cut short.* Use what `explorer.to_json"),
+        ('{"schema": 1, "dims": {"a": 3.0}, "mesh": [], "layout": {}}', "the size of `a` 3.0; it must be an integer"),
+        ('{"dims": {}', r"it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave"),
+        ("[" * 100_000, r"it is not JSON \(.*\). Use what"),
+        ("1" * 5_000, r"it is not JSON \(.*\). Use what"),
+        (
+            '{"schema": 1, "dims": 3, "mesh": 4, "layout": {}}',
+            r"1. `dims` is 3, and .*\n  2. `mesh` is 4, and",
+        ),
+    ],
+)
+def test_other_text_is_refused(text: str, match: str) -> None:
+    with pytest.raises(ExplorerError, match=match):
+        read_document(text)
+
+
+@pytest.mark.parametrize(
+    ("changed", "match"),
+    [
+        ({"schema": True}, "has schema True; this version"),
+        (
+            {"mesh": {"data": -1}},
+            r"1. `mesh` is {'data': -1}, and is to be a list of names and sizes: ",
+        ),
+        (
+            {"mesh": [["data", 2], ["data", 2, 3]]},
+            r"entry 2 of `mesh` is \['data', 2, 3\], .* a name and a size: ",
+        ),
+        ({"mesh": ["data", [3, 2]]}, r"1. entry 1 of `mesh` is 'data', .*\n  2. entry 2 of `mesh` is \[3, 2\], and is"),
+        ({"mesh": [["data", 2], ["model", "2"]]}, "`mesh` was given the size of `model` '2'; .* integer of at least 1"),
+        ({"dims": ["batch"]}, r"1. `dims` is \['batch'\], and is to be sizes by name: {\"batch\": 8}$"),
+        ({"dims": {"batch": 0}}, "`dims` was given the size of `batch` 0; it must be an integer of at least 1"),
+        ({"options": {"x": 1}}, "there is no option `x`. There are `attention`, `prefetch`"),
+        ({"options": {"prefech": True}}, "there is no option `prefech`. Did you mean `prefetch`"),
+        ({"options": {"prefetch": "no"}}, "`prefetch` was given 'no'; give True or False"),
+        ({"options": []}, r"given options=\[\]; it must be a dict"),
+        ({"along": 3}, "given along=3; it must be a dict"),
+        ({"along": None}, "given along=None; it must be a dict"),
+    ],
+)
+def test_documents_that_were_changed_are_refused(changed: dict, match: str) -> None:
+    with pytest.raises(ExplorerError, match=match):
+        read_document(json.dumps(json.loads(document().to_json()) | changed))
+
+
+@pytest.mark.parametrize("key", ["options", "along", "machine"])
+def test_only_documents_of_schema_1_know_no_machine(key: str) -> None:
+    data = json.loads(document().to_json())
+    del data[key]
+    with pytest.raises(ExplorerError, match=f"lacks {key}; was it cut short"):
+        read_document(json.dumps(data))
+    assert read_document(json.dumps(data | {"schema": 1})) == document()
+
+
+def test_history_goes_back_and_forth() -> None:
+    one, two, three = (document(f"hidden:{axis}") for axis in ("data", "model", "data+model"))
+    history = History(one).commit(two).commit(three)
+    assert history.undo().present == two
+    assert history.undo().undo().undo().present == one
+    assert history.undo().undo().redo().present == two
+    assert history.redo() is history
+    assert history.undo().commit(one).future == ()
+
+
+def test_an_explorer_is_opened_from_its_json(explorer: Explorer) -> None:
+    explorer.load({"hidden": "model", "params/*": {"classes": "data"}})
+    again = Explorer.from_json(explorer.to_json(), explorer.program)
+    assert again.layout == explorer.layout
+    assert again.mesh == explorer.mesh
+    assert again.plan.wire_bytes == explorer.plan.wire_bytes
+
+
+def test_json_of_another_program_is_refused(explorer: Explorer) -> None:
+    text = document("hidden:model").to_json()
+    with pytest.raises(
+        ExplorerError,
+        match=r"of a program with the dims .*'hidden': 16.* the program that was given has"
+        r" .* Open it with the program that it was written for, or take its layout over: explorer.load\(layout\)",
+    ):
+        Explorer.from_json(text, explorer.program)

@@ -1,0 +1,280 @@
+"""Machines in the Explorer: choosing one, how the mesh lies on it, what is refused, what would fit; documents."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import jax
+import pytest
+
+import meshlab as ml
+from meshlab.cost.machines import hardware as hardware_module
+from meshlab.cost.machines.attached import file_of
+from meshlab.widgets.state.document import ExplorerError, Machine, read_document, read_wishes
+from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.state.intents import Accepted, Assume, Lay, On, Refused, read_intent
+from meshlab.widgets.state.machines import fit, laid, machine_on, wishes_of
+from meshlab.widgets.views.board import job_view
+
+MACHINES = Path(hardware_module.__file__).parent / "data"
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A configuration folder in which nothing has been measured yet."""
+    monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
+    return tmp_path
+
+
+def own() -> ml.Hardware:
+    network = ml.Torus.of(8, 8, link=5e10)
+    return ml.Hardware.of("mine", flops={"f32": 1e14}, memory=1e9, bandwidth=1e12, network=network)
+
+
+def test_a_machine_is_chosen_and_the_layout_stays(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    with pytest.raises(ml.HardwareError, match="needs a machine, and the mesh data=2 × model=4 lies on none"):
+        _ = explorer.time
+    assert explorer.on("v5e") == Accepted(2)
+    assert explorer.document.machine == Machine("v5e:2x4")
+    assert str(explorer.mesh.on) == "Google TPU v5e, 2x4"
+    assert explorer.layout.to_dict() == {"batch": "data", "hidden": "model"}
+    assert explorer.time.estimate == explorer.plan.time.estimate
+    assert explorer.on("TPU_v5e:4x2")
+    assert explorer.document.machine == Machine("v5e:4x2")
+    assert explorer.on(None)
+    assert explorer.mesh == ml.mesh(data=2, model=4)
+    assert explorer.undo()
+    assert explorer.document.machine == Machine("v5e:4x2")
+
+
+def test_choosing_what_is_chosen_changes_nothing(explorer: Explorer) -> None:
+    explorer.on("v5e")
+    assert explorer.on("v5e:2x4") == Accepted(1)
+
+
+def test_a_mesh_brings_its_machine(program) -> None:
+    opened = explore(program, ml.lay(ml.mesh("h100", data=2, model=4), model="inside"), "batch:data")
+    assert opened.document.machine == Machine("h100:1x8", (("model", "inside"),))
+    assert opened.time.estimate == opened.plan.time.estimate
+    assert not opened.undo()
+
+
+@pytest.mark.parametrize(
+    ("on", "reason", "fix"),
+    [
+        ("v5g", "There is no machine `v5g`. Did you mean `v5", ""),
+        ("v5e:2x3", "it has 6 devices, and the mesh 8", "Take `v5e:2x4`."),
+        ("v5e:2by4", "`2by4` in `v5e:2by4` is no slice's shape", ""),
+        ("attached", "have not been measured", ""),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_what_would(
+    explorer: Explorer, on: str, reason: str, fix: str, home: Path
+) -> None:
+    explorer.load("batch:data")
+    explorer.on("h100")
+    answer = explorer.on(on)
+    assert isinstance(answer, Refused)
+    assert (answer.code, answer.fix) == ("machine", fix)
+    assert reason in answer.reason
+    assert (explorer.revision, str(explorer.layout)) == (2, "batch:data")
+    assert explorer.document.machine == Machine("h100:1x8")
+
+
+def test_a_large_mesh_is_told_to_take_several_slices(program) -> None:
+    opened = explore(program, ml.mesh(data=256, model=4))
+    answer = opened.on("v5e")
+    assert isinstance(answer, Refused)
+    assert "No slice of Google TPU v5e has 1,024 devices" in answer.reason
+    assert answer.fix == "Take `v5e:4*16x16`."
+    assert opened.on("v5e:4*16x16")
+    assert opened.mesh.on.slices == {"data": 4, "model": 1}
+
+
+def test_a_mesh_that_no_slice_of_a_machine_takes(program) -> None:
+    opened = explore(program, ml.mesh(data=7919))
+    assert isinstance(opened.on("v5e"), Refused)
+    assert "was to lie on 3. Give a machine's name" in str(opened.on(3))  # type: ignore[arg-type]
+    assert fit("v5e", (("data", 7919),)) == ()
+    offers = {offer["name"]: offer for group in opened.view()["machine"]["groups"] for offer in group["machines"]}
+    assert offers["v5e"] == {
+        "name": "v5e",
+        "title": "Google TPU v5e",
+        "on": "v5e",
+        "slice": "",
+        "fits": False,
+    }
+    assert offers["l4"]["slice"] == "7919x1"
+
+
+def test_axes_are_laid_otherwise(explorer: Explorer) -> None:
+    explorer.on("v5e:2x4")
+    assert explorer.mesh.on.told("model") == "4 along axis 1, a line"
+    answer = explorer.lay(data=1)
+    assert isinstance(answer, Accepted)
+    assert explorer.document.to_dict()["along"] == {"data": 1}
+    assert explorer.mesh.on.told("data").startswith("2 along axis 1")
+    assert explorer.lay(data=None)
+    assert explorer.document.to_dict()["along"] == {}
+    assert explorer.undo()
+    assert explorer.document.to_dict()["along"] == {"data": 1}
+    assert explorer.on("v5e:2x4", model=(1,))
+    assert explorer.document.to_dict()["along"] == {"model": [1]}
+
+
+def test_what_cannot_lie_so_is_refused_and_says_what_to_release(explorer: Explorer) -> None:
+    nowhere = explorer.lay(model=0)
+    assert isinstance(nowhere, Refused)
+    assert "The mesh lies on no machine yet" in nowhere.reason
+    explorer.on("v5e:2x4")
+    refusals = [explorer.lay(model=0), explorer.lay(modle=0)]
+    assert [str(each)[:60] for each in refusals] == [
+        "Refused: The mesh axis `model` of 4 finds no room along axis",
+        "Refused: This mesh cannot lie so: the mesh has no axis `modl",
+    ]
+    assert explorer.lay(data=1)
+    taken = explorer.lay(model=1)
+    assert isinstance(taken, Refused)
+    assert taken.fix == "Release the other axes: `explorer.lay(data=None, model=1)`."
+    assert explorer.lay(data=None, model=1)
+
+
+def test_the_choices_of_an_axis_can_be_had(program) -> None:
+    for machine, axes in (("v5p:4x4x4", {"data": 16, "model": 4}), ("h100:4x8", {"data": 8, "model": 4})):
+        mesh = ml.mesh(machine, **axes)
+        choices = wishes_of(mesh)
+        assert choices["model"]
+        for name, found in choices.items():
+            for wish, changes in found:
+                lying = ml.lay(mesh, **{axis: each for axis, each in changes.items() if each is not None})
+                assert changes[name] == wish
+                assert lying.on.wishes[name] == wish
+
+
+def test_what_is_assumed(explorer: Explorer) -> None:
+    explorer.on("v5e")
+    assert explorer.assume(attention="flash")
+    assert explorer.assume(prefetch=True)
+    assert (explorer.document.options.attention, explorer.document.options.prefetch) == ("flash", True)
+    answer = explorer.assume(attention="flush")
+    assert isinstance(answer, Refused)
+    assert "There is no attention 'flush'. Did you mean `flash`" in answer.reason
+    assert explorer.undo()
+    assert explorer.document.options.prefetch is False
+
+
+def test_a_machine_of_ones_own(explorer: Explorer, program) -> None:
+    mine = own()
+    assert explorer.on(mine)
+    assert explorer.document.machine == Machine("mine:2x4")
+    groups = {
+        group["label"]: [offer["name"] for offer in group["machines"]] for group in explorer.view()["machine"]["groups"]
+    }
+    assert groups["your own"] == ["mine"]
+    before = explorer.time.estimate
+    assert explorer.on("h100")
+    slower = dataclasses.replace(mine, bandwidth=ml.Figure(1e11))
+    assert explorer.on(slower)
+    assert explorer.time.estimate > before
+    again = Explorer.from_json(explorer.to_json(), program, machines=[slower])
+    assert again.time.estimate == explorer.time.estimate
+    with pytest.raises(ml.HardwareError, match="There is no machine `mine`"):
+        Explorer.from_json(explorer.to_json(), program)
+    opened = explore(program, ml.mesh(mine, data=2, model=4))
+    assert opened.document.machine == Machine("mine:2x4")
+
+
+def test_the_attached_devices_once_they_are_measured(program, home: Path) -> None:
+    opened = explore(program, ml.mesh(data=2, model=4))
+    labels = [group["label"] for group in opened.view()["machine"]["groups"]]
+    assert labels == ["TPU", "GPU", "CPU"]
+    shutil.copy(MACHINES / "cpu.toml", file_of(jax.devices()[0].device_kind))
+    assert [group["label"] for group in opened.view()["machine"]["groups"]] == [*labels, "measured here"]
+    assert opened.on("attached")
+    assert opened.document.machine == Machine("attached:1x8")
+    assert opened.time.estimate > 0
+    measured = explore(program, ml.mesh("attached", data=2, model=4))
+    assert measured.document.machine == Machine("attached:1x8")
+
+
+def test_the_slices_that_a_mesh_fits() -> None:
+    assert fit("v5e", (("data", 4), ("model", 4))) == ("4x4", "2x8", "1x16", "2*2x4", "4*2x2")
+    assert fit("v5p", (("data", 4),)) == ("2x2x1", "1x1x4", "2*1x1x2")
+    assert fit("h100", (("data", 4), ("model", 4))) == ("2x8", "4x4", "8x2", "16x1")
+    for name in hardware_module.known():
+        for axes in ((("data", 8), ("model", 4)), (("data", 64), ("model", 16)), ()):
+            for shape in fit(name, axes):
+                mesh = laid(Machine(f"{name}:{shape}"), axes)
+                assert machine_on(mesh) == (Machine(f"{name}:{shape}"), {})
+
+
+def test_documents_with_a_machine(explorer: Explorer, program) -> None:
+    explorer.on("v5e:2x4", data=1)
+    explorer.assume(attention="causal", prefetch=True)
+    data = json.loads(explorer.to_json())
+    assert (data["schema"], data["machine"], data["along"]) == (2, "v5e:2x4", {"data": 1})
+    assert data["options"] == {"attention": "causal", "prefetch": True}
+    again = Explorer.from_json(explorer.to_json(), program)
+    assert again.document == explorer.document
+    assert again.time.estimate == explorer.time.estimate
+    explorer.on("v5e:2x4", model=(1, 0))
+    assert read_document(explorer.to_json()).machine == explorer.document.machine
+
+
+def test_documents_of_schema_1_know_no_machine(explorer: Explorer, program) -> None:
+    explorer.load("batch:data")
+    data = json.loads(explorer.to_json())
+    old = {name: data[name] for name in ("dims", "layout", "mesh")} | {"schema": 1}
+    again = Explorer.from_json(json.dumps(old), program)
+    assert again.document == explorer.document
+    assert again.document.machine is None
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"machine": "v5e:2x4", "along": {"model": "up"}},
+        {"machine": {"on": "v5e:2x4"}},
+        {"options": [1]},
+        {"options": {"attention": "none"}},
+    ],
+)
+def test_machines_that_cannot_be_read(explorer: Explorer, changes: dict) -> None:
+    data = json.loads(explorer.to_json()) | changes
+    with pytest.raises(ExplorerError, match="machine or the options of this document cannot be read"):
+        read_document(json.dumps(data))
+
+
+def test_a_figure_that_a_machine_lacks_is_told(explorer: Explorer) -> None:
+    bytewise = dataclasses.replace(own(), name="bytewise", title="bytewise", flops={"int8": ml.Figure(1e14)})
+    assert explorer.on(bytewise)
+    with pytest.raises(ml.HardwareError, match="bytewise has no figure for products in float32; it has `int8`"):
+        _ = explorer.time
+
+
+def test_wishes_that_are_none() -> None:
+    assert read_wishes({"b": [1, 0], "a": "inside"}) == (("a", "inside"), ("b", (1, 0)))
+    with pytest.raises(TypeError, match="`a` was to lie along 'up'"):
+        read_wishes({"a": "up"})
+
+
+def test_intents_of_a_page() -> None:
+    assert read_intent("on", {"machine": "v5e", "along": {"model": 0}}) == On("v5e", (("model", 0),))
+    assert read_intent("on", {"machine": ""}) == On(None)
+    assert read_intent("lay", {"along": {"model": [0, 1], "data": None}}) == Lay((("model", (0, 1)), ("data", None)))
+    assert read_intent("assume", {"prefetch": True}) == Assume(None, True)
+    assert isinstance(read_intent("lay", {"along": {"model": "up"}}), Refused)
+    assert isinstance(read_intent("lay", {"along": 3}), Refused)
+    assert isinstance(read_intent("on", {}), Refused)
+
+
+def test_a_run_is_not_stale_on_another_machine(explorer: Explorer) -> None:
+    explorer.run(1).wait(60)
+    explorer.on("v5e")
+    assert job_view(explorer)["current"]["stale"] is False
+    explorer.place("hidden", "model")
+    assert job_view(explorer)["current"]["stale"] is True

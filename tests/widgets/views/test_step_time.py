@@ -1,0 +1,394 @@
+"""Predicted time and memory on the board, held against the plan; their sources, their errors, and what is not known."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import queue
+import threading
+from pathlib import Path
+
+import pytest
+
+import meshlab as ml
+from benchmarks.accuracy import FILE, PAGE, packed, written
+from meshlab.cost.machines import accuracy as accuracy_module
+from meshlab.cost.machines.accuracy import NOT_YET, accuracy
+from meshlab.cost.machines.hardware import known
+from meshlab.cost.peak_memory.memory import Point
+from meshlab.widgets.notebook.protocol import answer, shared_state
+from meshlab.widgets.state import costing as costing_module
+from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.views.machine_figures import figure_view, figures_behind, figures_view, scaled
+from meshlab.widgets.views.peak_memory import fits_told, timeline_view
+from tests.widgets.gates import Gate
+from tests.widgets.state.test_machines import own
+
+LAYOUTS = ["", "batch:data", "batch:data hidden:model", "batch:data+model"]
+
+
+@pytest.mark.parametrize("machine", ["v5e", "h100", "v2", "cpu"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_view_shows_the_time_of_the_plan(explorer: Explorer, layout: str, machine: str) -> None:
+    explorer.load(layout)
+    explorer.on(machine)
+    time, view = explorer.plan.time, explorer.view()["time"]
+    for name in ("lower", "estimate", "upper", "compute", "exposed"):
+        assert view[name] == getattr(time, name)
+    parts = {part["key"]: part["seconds"] for part in view["parts"]}
+    every = {"products": time.products, "memory": time.memory, **time.communication}
+    assert parts == {name: seconds for name, seconds in every.items() if seconds}
+    assert sum(parts.values()) == pytest.approx(view["upper"])
+    assert view["limit"]["by"] == time.limited_by
+    assert parts[view["limit"]["by"].removeprefix("communication over ")] == max(parts.values())
+    assert json.loads(json.dumps(explorer.view())) == explorer.view()
+
+
+@pytest.mark.parametrize(
+    ("machine", "label", "limit"),
+    [
+        ("v5e", "memory", "Limited by memory: kernels that wait for it take "),
+        (
+            "h100",
+            "memory and launches",
+            "Limited by memory and launches: kernels that wait for memory, or for their launch, take ",
+        ),
+    ],
+)
+def test_waiting_for_a_launch_is_told_where_there_is_one(program, machine: str, label: str, limit: str) -> None:
+    opened = explore(program, ml.mesh(machine, data=2))
+    view = opened.view()["time"]
+    assert view["limit"]["by"] == opened.time.limited_by == "memory"
+    assert [part["label"] for part in view["parts"] if part["key"] == "memory"] == [label]
+    assert view["limit"]["text"].startswith(limit)
+    assert label in [bar.y[0] for bar in opened.figure("time").data]
+
+
+def test_what_takes_no_time_is_no_part_of_it(explorer: Explorer) -> None:
+    explorer.on("h100")
+    assert explorer.time.products == 0
+    assert [part["label"] for part in explorer.view()["time"]["parts"]] == ["memory and launches"]
+    html = explorer.snapshot().html
+    assert ">products</text>" not in html
+    assert "Sending that nothing hides" not in html
+    explorer.load("batch:data")
+    assert "Sending that nothing hides" in explorer.snapshot().html
+    # Unless nothing takes any: a bar that is not there says less than one of no length.
+    nothing = explore(ml.trace(lambda x: x, ml.f32[ml.Dim("batch", 8)]), ml.mesh("v5e", data=2))
+    assert nothing.time.upper == 0
+    assert [part["label"] for part in nothing.view()["time"]["parts"]] == ["products", "memory"]
+
+
+def test_the_view_says_what_is_sent_instead(explorer: Explorer) -> None:
+    explorer.load({"batch": "data+model", "params/*": {"hidden": "data+model"}})
+    explorer.on("v5e:2x4")
+    assert explorer.view()["time"]["substituted"] == ""
+    explorer.on("v5p:2x2x2")
+    count = explorer.plan.time.substituted["reduce-scatter over data+model"]
+    told = f"Its compiler sends all-reduces, twice as much, instead of {count} × reduce-scatter over data + model."
+    assert explorer.view()["time"]["substituted"] == told
+    assert told in explorer.snapshot()._repr_html_()
+
+
+def test_no_machine_no_time(explorer: Explorer) -> None:
+    view = explorer.view()
+    assert view["time"] is None
+    assert view["held"] is None
+    assert view["machine"]["on"] == ""
+    assert "picture" not in view["machine"]
+
+
+def test_what_is_assumed_is_costed(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    explorer.on("v5e")
+    explorer.assume(attention="flash", prefetch=True)
+    view = explorer.view()["time"]
+    assert view["options"] == {"attention": "flash", "prefetch": True, "attentions": ["stored", "flash", "causal"]}
+    assert view["estimate"] == explorer.plan.time.given(attention="flash", prefetch=True).estimate
+    assert "Without the scores of attention" in explorer.view()["held"]["note"]
+
+
+def test_a_missing_figure_is_told_and_the_board_stays(explorer: Explorer) -> None:
+    no_floats = dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)})
+    explorer.load("batch:data")
+    assert explorer.on(no_floats)
+    view = explorer.view()
+    assert "has no figure for products in float32" in view["time"]["missing"]
+    assert view["machine"]["title"] == "mine"
+    assert view["held"]["limit"] == 1e9
+    assert explorer.place("hidden", "model")
+    assert explorer.view()["change"]["seconds"] is None
+    told = answer(explorer, {"v": 1, "kind": "preview", "id": 1, "op": "remove", "args": {"dim": "batch"}})
+    assert "seconds" not in told
+
+
+def test_the_change_of_the_time(explorer: Explorer) -> None:
+    explorer.on("cpu")
+    assert explorer.view()["change"]["seconds"] is None
+    before = explorer.time.estimate
+    explorer.load("batch:data hidden:model")
+    assert explorer.view()["change"]["seconds"] == explorer.time.estimate - before
+
+
+def test_a_preview_tells_the_time_of_a_drop(explorer: Explorer) -> None:
+    message = {"v": 1, "kind": "preview", "id": 1, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
+    assert "seconds" not in answer(explorer, message)
+    explorer.on("v5e")
+    explorer.assume(attention="flash")
+    now, told = explorer.time.estimate, answer(explorer, message)
+    explorer.place("hidden", "model")
+    assert told["seconds"] == explorer.time.estimate
+    assert told["seconds_change"] == explorer.time.estimate - now
+    assert told["peak"] == explorer.plan.memory.peak_bytes
+    assert told["fits"] is True
+
+
+def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
+    explorer.load("hidden:model")
+    explorer.on("v5e")
+    held, memory = explorer.view()["held"], explorer.plan.memory
+    assert (held["bytes"], held["donated"]) == (memory.peak_bytes, memory.donated.peak_bytes)
+    assert {part["name"]: part["bytes"] for part in held["parts"]} == memory.parts
+    assert sum(part["bytes"] for part in held["parts"]) == held["bytes"]
+    assert [each["name"] for each in held["alive"]] == [alive.name for alive in memory.at_peak]
+    assert max(point["bytes"] for point in held["timeline"]) == max(point.bytes for point in memory.timeline)
+    assert explorer.view()["change"]["peak"] is None
+    explorer.load("")
+    assert explorer.view()["change"]["peak"] == explorer.plan.memory.peak_bytes - memory.peak_bytes
+
+
+@pytest.mark.parametrize(
+    ("peak", "donated", "limit", "text"),
+    [
+        (5e9, 4e9, 16e9, "Fits: 5.00 GB at the worst moment, 31.2% of the 16.0 GB of one device of X."),
+        (
+            20e9,
+            12e9,
+            16e9,
+            "Does not fit: 20.0 GB at the worst moment, 4.00 GB more than the 16.0 GB of one device of X."
+            " With donate=True it fits: 12.0 GB.",
+        ),
+        (
+            20e9,
+            18e9,
+            16e9,
+            "Does not fit: 20.0 GB at the worst moment, 4.00 GB more than the 16.0 GB of one device of X."
+            " With donate=True it is 18.0 GB, still 2.00 GB more.",
+        ),
+    ],
+)
+def test_whether_it_fits_is_said_in_words(peak: float, donated: float, limit: float, text: str) -> None:
+    assert fits_told(int(peak), int(donated), int(limit), "X") == text
+
+
+def test_what_does_not_fit(explorer: Explorer) -> None:
+    explorer.on(dataclasses.replace(own(), memory=ml.Figure(5000.0)))
+    held = explorer.view()["held"]
+    assert (held["limit"], held["fits"]) == (5000, False)
+    message = {"v": 1, "kind": "preview", "id": 1, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
+    told = answer(explorer, message)
+    assert (told["fits"], told["peak_change"]) == (True, told["peak"] - held["bytes"])
+    explorer.place("hidden", "model")
+    assert explorer.view()["held"]["fits"]
+
+
+def test_a_long_timeline_keeps_its_peak() -> None:
+    points = tuple(Point("add", None, size) for size in range(1000))
+    shown = timeline_view(points, 100)
+    assert len(shown) == 100
+    assert shown[-1]["bytes"] == 999
+
+
+def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer.on("v5e")
+    explorer.view()
+    gate = Gate(monkeypatch, explorer.costing)
+    told: queue.Queue[str] = queue.Queue()
+    explorer.subscribe(told.put)
+    explorer.place("hidden", "model")
+    assert told.get(timeout=60) == "document"
+    revision, state = explorer.revision, shared_state(explorer)["view"]
+    assert (state["pending"], state["time"], state["held"]) == (True, None, None)
+    assert state["change"]["seconds"] is None
+    gate.open.set()
+    assert told.get(timeout=60) == "costs"
+    monkeypatch.setattr(costing_module, "PREVIEW", 0.0)
+    assert explorer.revision == revision
+    later = shared_state(explorer, "costs")["view"]
+    assert later["pending"] is False
+    assert later["time"]["estimate"] == explorer.time.estimate
+    message = {"v": 1, "kind": "preview", "id": 1, "op": "place", "args": {"dim": "batch", "axes": ["data"]}}
+    assert "seconds" not in answer(explorer, message)
+    explorer.place("batch", "data")
+    assert explorer.view()["pending"] is False  # a script waits
+
+
+def test_what_is_known_does_not_wait_for_what_is_worked_out(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes a drop back sees its costs at once."""
+    explorer.on("v5e")
+    before = explorer.view()["time"]
+    gate = Gate(monkeypatch, explorer.costing)
+    explorer.place("hidden", "model")
+    assert shared_state(explorer)["view"]["pending"]
+    assert gate.reached.wait(60)
+    explorer.undo()
+    assert shared_state(explorer)["view"]["time"] == before
+    gate.open.set()
+
+
+def test_costs_that_were_in_flight_when_all_was_forgotten_are_worked_out_anew(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer.on(own())
+    gate = Gate(monkeypatch, explorer.costing)
+    found: list[costing_module.Costs] = []
+    waiting = threading.Thread(target=lambda: found.append(explorer.costing.of(explorer.document)))
+    waiting.start()
+    assert gate.reached.wait(60)
+    # The machine of that name is another one now, with half the memory's bandwidth.
+    slower = dataclasses.replace(own(), bandwidth=ml.Figure(own().bandwidth.value / 2))
+    assert explorer.known(slower) == "mine"
+    gate.open.set()
+    waiting.join(60)
+    assert found[0].time is not None
+    assert found[0].time.memory == explorer.time.memory == explorer.plan.time.memory
+    assert explorer.plan.mesh.on.hardware == slower
+
+
+def test_each_figure_has_its_source() -> None:
+    for machine in known().values():
+        views = figures_view(machine)
+        assert len(views) == len(machine.figures)
+        assert all(view["source"] and view["text"] for view in views)
+        assert {view["name"] for view in views if view["recalled"]} == set(machine.recalled)
+    v5e = known()["v5e"]
+    assert figure_view("bandwidth", v5e.bandwidth)["text"] == "memory bandwidth 810 GB/s"
+    assert figure_view("flops.bf16", v5e.flops["bf16"])["text"] == "products in bf16 197 TFLOP/s"
+    assert figure_view("network.hop", v5e.figures["network.hop"])["text"] == "a hop 1 µs"
+    assert figure_view("efficiency.memory", v5e.efficiency.memory)["text"] == "memory reaches 91.1% of its bandwidth"
+    assert figure_view("memory", v5e.memory)["text"] == "memory 16 GB"
+    assert [scaled(value, "B") for value in (5, 1e3, 8.1e11)] == ["5 B", "1 kB", "810 GB"]
+
+
+@pytest.mark.parametrize(
+    ("machine", "axes", "part", "names"),
+    [
+        ("v5e:2x4", "data=2 model=4", "products", ["flops.bf16", "efficiency.products"]),
+        ("h100", "data=2 model=4", "products", ["flops.f32", "efficiency.products"]),
+        ("v5e:2x4", "data=2 model=4", "memory", ["bandwidth", "efficiency.memory", "efficiency.launch"]),
+        ("v5e:2x4", "data=2 model=4", "model", ["network.link", "network.hop", "efficiency.network"]),
+        ("v5e:2*2x2", "data=2 model=4", "data", ["outside.link", "outside.latency"]),
+        ("v2:2x2", "data=4 model=2", "model", ["network.chip"]),
+        (
+            "h100:2x4",
+            "data=2 model=4",
+            "model",
+            ["network.egress", "network.base", "network.step", "efficiency.network"],
+        ),
+        ("h100:2x4", "data=2 model=4", "data", ["outside.link", "outside.latency", "network.base"]),
+    ],
+)
+def test_what_a_part_rests_on(program, machine: str, axes: str, part: str, names: list[str]) -> None:
+    sizes = {name: int(size) for name, size in (each.split("=") for each in axes.split())}
+    mesh = ml.mesh(machine, **sizes)
+    found = figures_behind(part, mesh.on, program.code)
+    assert [figure["name"] for figure in found] == [name for name in names if name in mesh.on.hardware.figures]
+    assert found
+
+
+def test_what_was_recalled_is_marked(explorer: Explorer) -> None:
+    explorer.load("hidden:model")
+    explorer.on("v5e")
+    view = explorer.view()["time"]
+    parts = {part["key"]: part["recalled"] for part in view["parts"]}
+    assert parts == {"products": False, "memory": True, "model": True}
+    assert view["recalled"] == ["a kernel begins 0 s", "links reach 100% of their bandwidth"]
+    explorer.on("h100")
+    assert explorer.view()["time"]["recalled"] == []
+
+
+def test_errors_are_those_that_were_measured(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    explorer.on("v5e")
+    monkeypatch.setattr(accuracy_module, "FILE", tmp_path / "none.json")
+    assert accuracy("memory", ml.hardware("v5e")) == {"measured": False, "where": "docs/accuracy.md", "text": NOT_YET}
+    file = tmp_path / "accuracy.json"
+    monkeypatch.setattr(accuracy_module, "FILE", file)
+    sections = {
+        "memory": {"anchor": "memory", "told": {"tpu": "Within 5%."}},
+        "time": {"anchor": "x", "told": {"v4": "!"}},
+    }
+    file.write_text(json.dumps(sections))
+    view = explorer.view()
+    assert view["held"]["accuracy"] == {"measured": True, "where": "docs/accuracy.md#memory", "text": "Within 5%."}
+    told = view["time"]["accuracy"]
+    assert (told["measured"], told["text"]) == (False, "Not measured for v5e yet, but for `v4`.")
+
+
+def test_the_packed_errors_are_those_of_the_page() -> None:
+    """If not: python -m benchmarks.accuracy."""
+    assert FILE.read_text(encoding="utf-8") == written(packed(PAGE.read_text(encoding="utf-8")))
+
+
+def test_what_a_page_tells_is_packed() -> None:
+    page = """# Errors
+
+## Published steps
+
+**v4**: reaches 0.7; errors up to 3%.
+
+| model | off by |
+| --- | ---: |
+| a | 1% |
+| b \\* | 9% |
+| c | 3% |
+
+**v2**: reaches 0.5; errors up to 0%.
+
+| model | off by |
+| --- | ---: |
+| a | 0% |
+
+## Memory
+
+**v2**: in 2 plans the median error is 1% (jaxlib 0.10.2).
+
+| program | layout |
+| --- | --- |
+| a | FSDP |
+| b | FSDP |
+
+## Collectives: of compilers
+
+| machine | compiled | equal | explained | not explained | refused by the compiler |
+|---|---:|---:|---:|---:|---:|
+| v5e:2x4 | 70 | 27 | 42 | 1 | 0 |
+
+## Others
+
+**v4**: nothing
+"""
+    found = packed(page)
+    assert found["time"]["anchor"] == "published-steps"
+    assert found["time"]["told"]["v4"] == "v4: reaches 0.7; errors up to 3%. 2 published runs."
+    assert found["time"]["told"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
+    assert found["memory"]["told"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
+    assert found["modelled"] == {"jaxlib": "0.10.2"}
+    with pytest.raises(ValueError, match=r"accuracy.md tells figures of jaxlib 0.10.2, 0.12.0: measure all anew"):
+        packed(page + "and others (jaxlib 0.12.0)")
+    assert found["collectives"]["anchor"] == "collectives-of-compilers"
+    assert found["collectives"]["told"]["v5e"] == (
+        "Of 70 plans compiled for v5e:2x4, 27 send the bytes that were predicted, 42 do but for differences that are"
+        " explained, 1 do not."
+    )
+    assert found.keys() == {"time", "memory", "collectives", "modelled"}
+
+
+def test_a_large_slice_costs_no_more(program) -> None:
+    opened = explore(program, ml.mesh("v5p:16x16x24", data=64, model=96))
+    assert len(json.dumps(opened.view())) < 200_000
+    nodes = explore(program, ml.mesh("h100", data=8192, model=8))
+    assert len(json.dumps(nodes.view())) < 200_000
