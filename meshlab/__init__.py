@@ -17,6 +17,8 @@ from .cost.machines.meshes import lay as lay
 from .cost.machines.meshes import mesh as mesh
 from .cost.whatif.crossover import crossover as crossover
 from .cost.whatif.sweep import sweep as sweep
+from .engine.api.stages import Plan as Plan
+from .engine.api.stages import Program as Program
 from .engine.api.trace import trace as trace
 from .engine.devices import simulate as simulate
 from .engine.errors import CompilerError as CompilerError
@@ -84,8 +86,6 @@ from .engine.ops.stack import slice as slice
 from .engine.ops.stack import stack as stack
 from .engine.ops.stack import unstack as unstack
 from .engine.plans.collectives import Collective as Collective
-from .engine.plans.data import Plan as Plan
-from .engine.programs.data import Program as Program
 from .engine.programs.values import Value as Value
 from .engine.specs.layout import Layout as Layout
 from .engine.specs.mesh import Mesh as Mesh

@@ -27,8 +27,8 @@ from typing import Any
 import jax
 import jaxlib.version
 
+from .engine.api.stages import Program
 from .engine.devices import QUICK_COMPILES, simulate
-from .engine.programs.data import Program
 from .engine.specs.layout import Layout
 from .engine.specs.mesh import Mesh
 from .engine.verifying.random_layouts import draw

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ..engine.programs.data import Program
+from ..engine.api.stages import Program
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
 from .constraints import read_wishes

@@ -17,9 +17,8 @@ import math
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..engine.api.stages import Plan, Program
 from ..engine.errors import MeshlabError, closest, listed, shown
-from ..engine.plans.data import Plan
-from ..engine.programs.data import Program
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
 from .constraints import read_wishes

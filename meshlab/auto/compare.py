@@ -18,7 +18,7 @@ import html
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..engine.plans.data import Plan
+from ..engine.api.stages import Plan
 from ..engine.specs.layout import LayoutLike
 from .mesh_tf_ledger import planned_peak
 from .work import share_of

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..engine.programs.data import Program
+from ..engine.api.stages import Program
 from ..engine.specs.mesh import Mesh
 from .ilp import METHOD, Model
 from .influences import influences

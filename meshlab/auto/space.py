@@ -16,6 +16,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ..engine.programs.data import Program
+from ..engine.programs.meetings import meetings, scanned_dims
 
 Splits = frozenset[tuple[str, str]]
 Pair = frozenset[str]
@@ -129,9 +130,9 @@ def space_of(
     def choices(dim: str) -> tuple[str | None, ...]:
         if dim in fixed:
             return (fixed[dim] if fixed[dim] in real else None,)
-        if dim in whole or dim in program.scanned:
+        if dim in whole or dim in scanned_dims(program):
             return (None,)
         fitting = [a for a, n in real.items() if program.dims[dim] % n == 0 and (dim, a) not in forbidden]
         return (*fitting, None)
 
-    return Space(real, {dim: choices(dim) for dim in documented_order(program)}, frozenset(program.meetings))
+    return Space(real, {dim: choices(dim) for dim in documented_order(program)}, frozenset(meetings(program)))

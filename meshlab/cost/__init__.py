@@ -1,9 +1,9 @@
 """What a plan will cost: machines as data, collectives, compute and memory. It knows the engine, and nothing above."""
 
-from ..engine.plans.estimates import enter
+from ..engine.plans.data import enter_estimate
 from .peak_memory.memory import memory_of
 from .step_time.time import time_of
 from .workload.setting import own
 
-enter("memory", memory_of)
-enter("time", lambda plan: time_of(own(plan)))
+enter_estimate("memory", memory_of)
+enter_estimate("time", lambda plan: time_of(own(plan)))

@@ -30,7 +30,7 @@ from .vision import convnet, diffusion, digits, resnet, unet3d, vit
 if TYPE_CHECKING:
     import optax
 
-    from ..engine.programs.data import Program
+    from ..engine.api.stages import Program
 
 Loss = training.Loss
 

@@ -381,7 +381,7 @@ def test_what_a_function_says_of_where_values_lie_is_not_followed_and_said():
 
     (told,) = ml.trace(placed, np.ones(8, np.float32)).plan(MESH).explain().warnings
     assert told.startswith("⚠ A plan follows its layout alone, and not what the function says itself: `sharding_con")
-    assert "`jit` at test_given.py:" in told
+    assert "`jit` at test_argument_checks.py:" in told
 
 
 def test_a_made_up_name_of_one_or_none_is_nobodys():

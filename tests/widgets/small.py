@@ -12,8 +12,8 @@ import numpy as np
 
 import meshlab as ml
 from meshlab.cost.machines.meshes import mesh as make_mesh
+from meshlab.engine.api.stages import Program
 from meshlab.engine.api.trace import trace
-from meshlab.engine.programs.data import Program
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.widgets.state.training import Training
 

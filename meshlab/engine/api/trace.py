@@ -25,14 +25,15 @@ from ..passes.flatten import flatten
 from ..passes.fold import folded
 from ..passes.normalize import normalize
 from ..passes.split_constants import apart
-from ..programs.data import Argument, Carry, Program
 from ..programs.naming import Naming, name_axes
+from ..programs.values import Argument, Carry
 from ..tensors.abstract import AbstractDtype
 from ..tensors.dims import Dim
 from ..tensors.named_arrays import AxisName, NamedArray
 from ..tensors.tensor import Tensor
 from ..tensors.trace_errors import Change, admitted, called, is_array, refuse_leaks, refuse_lost, told
 from ..tensors.trees import is_tensor, placed_leaves
+from .stages import Program
 
 Leaf = tuple[str, Any, tuple[AxisName, ...] | None]
 

@@ -18,18 +18,18 @@ import math
 import os
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..code.operations import Operation
 from ..code.source import Source
 from ..errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
+from ..programs.data import Program
+from ..programs.meetings import meetings, scanned_dims
+from ..programs.rename import made_up
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
 from ..specs.spec import Axes, Spec
 from .operation_specs import fitting
-
-if TYPE_CHECKING:
-    from ..programs.data import Program
 
 
 @dataclasses.dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _known_rules(
 
 
 def _unknown_dim(program: Program, dim: str, where: str) -> Refusal:
-    if dim in program.made_up:
+    if dim in made_up(program):
         text = f"{where}`{dim}` is a name that meshlab made up, which layouts cannot address."
         new = re.sub(r"\W", "", dim) or "kv"
         new = f"{new}_2" if new in program.dims or not new.isidentifier() else new
@@ -322,7 +322,7 @@ def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
             scan.source,
         )
         for dim, axes in rules.items()
-        if axes and (scan := program.scanned.get(dim))
+        if axes and (scan := scanned_dims(program).get(dim))
     ]
 
 
@@ -345,7 +345,7 @@ def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = 
             if about is not None and about not in (a, b):
                 continue
             shared = [x for x in rules[a] if x in rules[b]]
-            meeting = program.meetings.get(frozenset((a, b))) if shared else None
+            meeting = meetings(program).get(frozenset((a, b))) if shared else None
             if meeting is not None:
                 problems.append(_conflict(a, b, shared[0], meeting))
     return problems

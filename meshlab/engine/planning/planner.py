@@ -16,9 +16,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ..code.operations import Block, Input, Operation
+from ..programs.data import Program, analysis
 from ..programs.outline import Copy, Outline
 from ..rules import LOCAL_FORMS
 from ..specs.reshard import Chain, hops, price, resolution
@@ -30,9 +31,6 @@ from .operation_specs import Outcome, outcome_of
 from .scope import Scope
 from .steps import Cause, Compute, Fill, Move, Step
 from .wanted_specs import wanted_specs
-
-if TYPE_CHECKING:
-    from ..programs.data import Program
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,13 +78,19 @@ def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) ->
     return Planned(prune(scope.steps, outputs, program.roots), planner.home, planner.inside)
 
 
+@analysis
+def outcomes(_program: Program) -> dict[tuple, Any]:
+    """Returns the memo of operations that were planned before: their outcomes by operation, specs and rules."""
+    return {}
+
+
 class Planner:
     """The state of one planning: homes, scopes and wants. Used once."""
 
     def __init__(self, program: Program, rules: Rules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
-        self.uses, self.factors, self.memo = program.uses, program.factors, program.memo
+        self.uses, self.factors, self.memo = program.uses, program.factors, outcomes(program)
         self.zeros = program.uniform[1]
         self.roots, self.free = program.roots, program.free
         self.wanted = wanted_specs(program, rules, sizes, outline)

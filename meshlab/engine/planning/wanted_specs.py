@@ -10,17 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ..code.loops import LOOPS, carried
 from ..code.operations import Block, Input, Operation
+from ..programs.data import Program
 from ..programs.outline import Copy, Outline
 from ..rules import Factors
 from ..specs.spec import Spec, split_count
 from .legality import Rules
-
-if TYPE_CHECKING:
-    from ..programs.data import Program
 
 Wants = dict[int, Spec]
 

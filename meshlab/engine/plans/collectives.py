@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from ..code.operations import nbytes
 from ..code.source import Source
+from ..planning.legality import Rules
 from ..planning.shared_steps import stand_ins, tell
-from ..planning.steps import Cause, Compute, Move
+from ..planning.steps import Cause, Compute, Move, Step
+from ..programs.data import Program, analysis
+from ..programs.meetings import scanned_dims
 from ..programs.outline import Copy
 from ..rules import LOCAL_FORMS
 from ..specs.reshard import Hop, gathered_first, price, sent_shape, wire_bytes
-from ..specs.spec import Axes, Spec
+from ..specs.spec import Axes, Grid, Spec
 from .local_collectives import exchanges_of
 from .partial_sums import Origins, Split
-
-if TYPE_CHECKING:
-    from .data import Plan
 
 _WAYS = {
     "carried": "; the sum is carried through the loop and added up once behind it",
@@ -69,9 +69,19 @@ class Collective:
     chain: str = ""
 
 
-def collectives_of(plan: Plan) -> tuple[Collective, ...]:
-    """Lists the collectives of a plan's steps."""
-    story = _Story(plan)
+def collectives_of(program: Program, rules: Rules, grid: Grid, steps: tuple[Step, ...]) -> tuple[Collective, ...]:
+    """Lists the collectives of a plan.
+
+    Args:
+        program: what is planned.
+        rules: the layout as it applies.
+        grid: the mesh axes' sizes.
+        steps: of the plan, copies of a repeated stretch told once.
+
+    Returns:
+        The collectives, in the order of the steps.
+    """
+    story = _Story(program, rules, grid, steps)
     found = []
     for step, times, copies in story.steps:
         if isinstance(step, Move) and step.hop.kind != "slice":
@@ -97,24 +107,23 @@ def _joined(places: Sequence[str]) -> str:
 class _Story:
     """Tells of each move where it comes from."""
 
-    def __init__(self, plan: Plan):
-        self.plan, self.program = plan, plan.program
-        self.steps = tuple(tell(plan.planned.steps))
+    def __init__(self, program: Program, rules: Rules, grid: Grid, steps: tuple[Step, ...]):
+        self.program, self.rules, self.grid = program, rules, grid
+        self.steps = tuple(tell(steps))
         exchanging = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
-        self.exchanges = exchanges_of(plan.planned.steps, plan.program, plan.grid) if exchanging else {}
-        steps = (step for step, *_ in self.steps)
-        self.origins = Origins(plan.program, steps, stand_ins(plan.planned.steps))
+        self.exchanges = exchanges_of(steps, program, grid) if exchanging else {}
+        self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
 
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
-        sent = sent_shape(code.shapes[number], spec, hop, self.plan.grid)
+        sent = sent_shape(code.shapes[number], spec, hop, self.grid)
         payload = nbytes(math.prod(sent), code.dtypes[number])
         shown = self.program.value(number)
         facts: dict[str, Any] = {
             "kind": hop.kind,
             "axes": hop.axes,
             "payload_bytes": payload,
-            "wire_bytes": wire_bytes(hop.kind, payload, hop.axes, self.plan.grid),
+            "wire_bytes": wire_bytes(hop.kind, payload, hop.axes, self.grid),
             "times": times,
             "dtype": str(code.dtypes[number]),
             "shape": tuple(sent),
@@ -180,8 +189,8 @@ class _Story:
 
         Optimizers keep more of the same dims; the first argument that is handed on counts.
         """
-        wanted = tuple(d for d in dims if d not in self.program.scanned)
-        for places in self.program.handed_on:
+        wanted = tuple(d for d in dims if d not in scanned_dims(self.program))
+        for places in _carried_places(self.program):
             alike = places.get(wanted) or places.get(frozenset(wanted))
             if alike:
                 return alike[0] if len(alike) == 1 else None
@@ -195,7 +204,7 @@ class _Story:
         cause = step.cause
         source = cause.operation.source if cause.operation else shown.source
         if cause.kind == "stored":
-            target = self.plan.rules.spec(shown.dims, cause.place).splits[moved]
+            target = self.rules.spec(shown.dims, cause.place).splits[moved]
             how = f"split over {_quoted(target)}" if target else "whole"
             because = f"`{cause.place}` is stored with `{dim}` {how}, but it is made split over {axes}."
             so = "as it is made" if target else "split"
@@ -228,7 +237,7 @@ class _Story:
         plain = gathered_first(step.chain)
         if plain is None:
             return ""
-        code, sizes = self.program.code, self.plan.mesh.axes
+        code, sizes = self.program.code, self.grid
         whole = nbytes(math.prod(code.shapes[step.value]), code.dtypes[step.value])
         told = [f"{hop.kind} over {_quoted(hop.axes)}" for hop in step.chain.hops if hop.kind != "slice"]
         return (
@@ -267,11 +276,11 @@ class _Story:
         """The place where a dim of what is moved is stored split, whatever form it has been brought into since."""
         value = self.origins.stored(step.value)
         place = self.program.stored_at.get(value) if value is not None else None
-        return place if place is not None and dim in self.plan.rules.stored.get(place, {}) else None
+        return place if place is not None and dim in self.rules.stored.get(place, {}) else None
 
     def exchanged(self, step: Compute) -> list[Collective]:
         """The collectives inside an operation whose axis is split."""
-        operation, plan = step.operation, self.plan
+        operation = step.operation
         shown = self.program.value(operation.outputs[0])
         rows = []
         for sent, times in self.exchanges[step.operation].items():
@@ -282,7 +291,7 @@ class _Story:
                 kind=sent.kind,
                 axes=sent.axes,
                 payload_bytes=sent.payload_bytes,
-                wire_bytes=wire_bytes(sent.kind, sent.payload_bytes, sent.axes, plan.mesh.axes),
+                wire_bytes=wire_bytes(sent.kind, sent.payload_bytes, sent.axes, self.grid),
                 times=times,
                 dtype=str(sent.dtype),
                 shape=sent.shape,
@@ -305,3 +314,18 @@ def _split(pairs: Sequence[Split]) -> str:
 
 def _take_off(pairs: Sequence[Split]) -> str:
     return "Take " + " and ".join(f"`{dim}` off {_quoted(axes)}" for dim, axes in pairs)
+
+
+@analysis
+def _carried_places(program: Program) -> tuple[dict[Collection[str | None], list[str]], ...]:
+    """Lists for each carried parameter its places by their dims, in order and as a set, but for the dims of scans."""
+    listed = []
+    for parameter in program.carry:
+        places: dict[Collection[str | None], list[str]] = {}
+        for argument in program.arguments:
+            if argument.parameter == parameter:
+                names = tuple(n for n in program.names[argument.value] if n not in scanned_dims(program))
+                places.setdefault(names, []).append(argument.place)
+                places.setdefault(frozenset(names), []).append(argument.place)
+        listed.append(places)
+    return tuple(listed)

@@ -1,11 +1,6 @@
-"""Plans: a program under a layout on a mesh, exactly as each device runs it.
+"""The data of a plan: the steps that each device runs under a layout on a mesh, and what follows from them alone.
 
-    plan = program.plan(ml.mesh(data=2, model=2), "batch:data hidden:model")
-    plan.collectives      every collective: kind, axes, bytes, times, the user's line, why, and what would remove it
-    plan.check()          compiles it, and holds collectives and results against what was predicted
-    plan.run(...)         runs it
-
-A plan is a value: making one changes nothing, and a new layout is a new plan.
+Users hold an `api.Plan`, which adds the verbs: check, run, explain.
 """
 
 from __future__ import annotations
@@ -20,21 +15,17 @@ import jax
 
 from ..code.operations import Literal, nbytes
 from ..gc_pause import no_collection
-from ..planning.legality import Rules, resolve
-from ..planning.planner import Planned, plan_steps
+from ..planning.legality import Rules
+from ..planning.planner import Planned
 from ..planning.shared_steps import unfolded
 from ..planning.steps import Step
-from ..running import run
-from ..specs.layout import Layout, LayoutLike
+from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.spec import Grid, Spec, local_shape, whole
-from ..verifying import check, xla_partitioner
-from . import estimates, explain
 from .collectives import Collective, collectives_of
 
 if TYPE_CHECKING:
     from ..programs.data import Program, Value
-    from ..running.compiler_process import Cancel, Progress
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +99,7 @@ class Plan:
     def collectives(self) -> tuple[Collective, ...]:
         """Every collective, in the order of the steps."""
         with no_collection():
-            return collectives_of(self)
+            return collectives_of(self.program, self.rules, self.grid, self.planned.steps)
 
     @property
     def wire_bytes(self) -> float:
@@ -118,7 +109,7 @@ class Plan:
     @functools.cached_property
     def memory(self) -> Any:
         """Predicted bytes of one device at the peak, and what they are; a `meshlab.cost.peak_memory.memory.Memory`."""
-        return estimates.estimate("memory", self)
+        return _estimates["memory"](self)
 
     @functools.cached_property
     def stored(self) -> Stored:
@@ -148,7 +139,7 @@ class Plan:
         Raises:
             HardwareError: the mesh lies on no machine, or a figure of the machine is missing.
         """
-        return estimates.estimate("time", self)
+        return _estimates["time"](self)
 
     def _local_bytes(self, value: int, spec: Spec) -> int:
         code = self.program.code
@@ -192,120 +183,10 @@ class Plan:
             ranges.append((min(index * part, size), min((index + 1) * part, size)))
         return tuple(ranges)
 
-    def explain(self) -> explain.Explanation:
-        """Every collective with its cause and what would remove it, as text and as rows."""
-        return explain.explain(self)
 
-    def compile(self) -> Any:
-        """Compiles the plan for attached or simulated devices.
-
-        Returns:
-            JAX's compiled executable (`as_text()` is its HLO).
-        """
-        return run.compiled(self)
-
-    def run(self, *args: Any, donate: bool = False) -> Any:
-        """Runs the plan.
-
-        Args:
-            *args: as for the function: tensors, NumPy or JAX arrays.
-            donate: whether the arguments that the next call gets anew may be overwritten.
-
-        Returns:
-            The function's own output tree.
-
-        Raises:
-            RunError: an argument does not fit, or one that may be overwritten is the same array as another.
-        """
-        return run.run(self, args, donate)
-
-    def check(self, *args: Any) -> check.Report:
-        """Compiles and runs the plan, and holds it against its prediction and the unsharded function.
-
-        Args:
-            *args: as for `run`; without any, data is drawn.
-
-        Returns:
-            A `Report`; `.ok` says whether everything is equal.
-        """
-        if args:
-            run.flat_arguments(self, args)
-        return check.check(self, args)
-
-    @property
-    def shardings(self) -> tuple[Any, Any]:
-        """How arguments and outputs are stored, in JAX's words: `jax.sharding.NamedSharding`s on the plan's devices.
-
-        Two trees: of the tuple of arguments, and of the outputs. In the place of each tensor or array stands one
-        sharding, as JAX wants it: `jax.jit(fn, in_shardings=inputs, out_shardings=outputs)` for the function that was
-        traced, `jax.device_put(args, inputs)`. To walk the trees beside those of the data, take each tensor for a leaf
-        (`is_leaf=lambda leaf: isinstance(leaf, ml.Tensor)`).
-
-        Raises:
-            LayoutError: an argument or output is padded: JAX takes no shards of different sizes.
-            MeshError: there are too few devices, and too many are asked for to simulate them.
-        """
-        return xla_partitioner.shardings(self)
-
-    @property
-    def partition_specs(self) -> tuple[Any, Any]:
-        """The trees of `shardings`, of `jax.sharding.PartitionSpec`s: they need no devices.
-
-        Raises:
-            LayoutError: an argument or output is padded: JAX takes no shards of different sizes.
-        """
-        return xla_partitioner.partition_specs(self)
-
-    def xla(
-        self,
-        constraints: str = "all",
-        *,
-        timeout: float = 600,
-        progress: Callable[[Progress], Any] | None = None,
-        cancel: Cancel | None = None,
-    ) -> xla_partitioner.Partitioned:
-        """Hands the same layout to XLA's own partitioner, compiles what it makes of it, and reads its collectives.
-
-        There are programs in which that partitioner ends its process: it runs in one of its own.
-
-        Args:
-            constraints: what XLA is told: "all", the spec in which the plan makes each value (partial sums excepted,
-                of which XLA has no word), or "stored", arguments, outputs and tags with rules alone.
-            timeout: seconds after which XLA is ended.
-            progress: called with a `Progress` at each stage, and each second in between; `print` will do.
-            cancel: such as a `threading.Event`, asked several times a second; once it is set, XLA is ended.
-
-        Returns:
-            What XLA inserts beside what is planned; `.compiled` and `.run` are its program.
-
-        Raises:
-            MeshlabError: there are no such constraints.
-            CompilerError: XLA's partitioner fails on the program, takes too long, or was cancelled.
-            LayoutError: an argument or output is padded: XLA's partitioner takes no shards of different sizes.
-            MeshError: there are too few devices, and too many are asked for to simulate them.
-            RunError: the compiled program holds a collective that cannot be read.
-        """
-        return xla_partitioner.partitioned(self, constraints, timeout, progress, cancel)
-
-    def to_json(self) -> str:
-        """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""
-        return explain.to_json(self)
-
-    def __repr__(self):
-        return explain.table(self)
-
-    def _repr_html_(self) -> str:
-        return explain.html_table(self)
+_estimates: dict[str, Callable[[Plan], Any]] = {}
 
 
-def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Plan:
-    """Plans a program; see `Program.plan`, and for `pad` `legality.resolve`.
-
-    Raises:
-        MeshlabError: `mesh` is no `Mesh`.
-        LayoutError: the layout is not legal.
-    """
-    with no_collection():
-        rules = resolve(program, mesh, layout, pad)
-        planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), program.outline)
-    return Plan(program, mesh, Layout.of(layout), rules, planned)
+def enter_estimate(name: str, function: Callable[[Plan], Any]):
+    """Enters a function that predicts "memory" or "time": the engine knows no machine, and no package above it."""
+    _estimates[name] = function

@@ -13,16 +13,14 @@ import dataclasses
 import html
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import MeshlabError, some_told
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute
 from ..specs.mesh import Mesh
 from .collectives import Collective
-
-if TYPE_CHECKING:
-    from .data import Plan
+from .data import Plan
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -27,15 +27,11 @@ from ..jax_compat import needed, opened, with_shape
 from ..passes.common_subexpressions import form_key
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute, Move, Nested, Part, Step
+from ..programs.data import Program, analysis
 from ..programs.outline import Copy
 from ..rules.local_forms import LOCAL_FORMS, Local
 from ..rules.traits import TRAITS
 from ..specs.spec import Axes, Grid, Spec, local_shape
-
-if TYPE_CHECKING:
-    from ..programs.data import Program
-
-Memo = dict[tuple, tuple["Exchange", ...]]
 
 
 class Exchange(NamedTuple):
@@ -208,7 +204,7 @@ class _Walk:
                 found[exchange] = found.get(exchange, 0) + self.times[min(deepest, len(self.times) - 1)]
 
     def exchanges(self, step: Compute) -> tuple[Exchange, ...]:
-        memo, key = self.program.exchanges, (step.operation, step.operands, step.results, self.sizes.key)
+        memo, key = _counted_before(self.program), (step.operation, step.operands, step.results, self.sizes.key)
         if key not in memo:
             memo[key] = _recorded(step, self.program, self.sizes)
         return memo[key]
@@ -242,9 +238,22 @@ def traced(step: Compute, program: Program, sizes: Grid) -> Any:
     shapes = tuple([code.shape_of(value) for value in operation.inputs])
     dtypes = tuple([code.dtypes[value] for value in operation.inputs if not isinstance(value, Literal)])
     key = (form_key(operation), shapes, dtypes, used, step.operands, step.results, sizes.key)
-    if key not in program.forms:
-        program.forms[key] = _traced(step, program, sizes, used)
-    return program.forms[key]
+    forms = local_forms(program)
+    if key not in forms:
+        forms[key] = _traced(step, program, sizes, used)
+    return forms[key]
+
+
+@analysis
+def local_forms(_program: Program) -> dict[Hashable, Any]:
+    """Returns the memo of local forms that were traced before."""
+    return {}
+
+
+@analysis
+def _counted_before(_program: Program) -> dict[tuple, tuple[Exchange, ...]]:
+    """Returns the memo of what local forms exchange, by operation, specs and mesh."""
+    return {}
 
 
 def _traced(step: Compute, program: Program, sizes: Mapping[str, int], used: Sequence[bool]) -> Any:

@@ -12,17 +12,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from ..code.loops import LOOPS, carried
 from ..code.operations import Operation, walk
 from ..planning.steps import Compute, Step
-from ..programs.outline import Copy
+from ..programs.data import Program
+from ..programs.outline import Copy, copies_by_value
 from ..rules import names_where
 from ..specs.spec import Axes
-
-if TYPE_CHECKING:
-    from ..programs.data import Program
 
 Split = tuple[str, Axes]
 # What only brings an array into another form.
@@ -124,7 +121,7 @@ class Origins:
                 stacked = operation.outputs.index(value) >= carried(operation)
                 way = Way(operation, "stacked" if stacked else "carried")
             value = program.insides.get(value, program.roots.get(value, value))
-        copy = program.copies.get(value)
+        copy = copies_by_value(self.program).get(value)
         first = self.stand_ins.get(copy) if copy is not None else None
         return first.made[copy.places[value]] if copy is not None and first is not None else value, way
 

@@ -1,8 +1,8 @@
-"""Programs: a traced function with a dim name on every axis of every value.
+"""The data of a program: a traced function with a dim name on every axis of every value.
 
-A program knows no mesh and no layout; `program.plan(mesh, layout)` puts the three together. What depends on the program
-alone (factors, uses, which dims meet in one operation) is worked out once, here, so that a change of layout re-plans in
-milliseconds.
+A program knows no mesh and no layout. Whatever depends on the program alone (factors, uses, which dims meet in one
+operation) is computed once: as a property here, or elsewhere as an `analysis`, whose result is kept here. So a change
+of layout re-plans in milliseconds. Users hold an `api.Program`, which adds the verbs.
 """
 
 from __future__ import annotations
@@ -10,23 +10,17 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import functools
-from collections.abc import Callable, Collection, Hashable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from ..argument_checks import flag, is_whole
+from ..argument_checks import is_whole
 from ..code.operations import Code, Operation, use_counts, walk
 from ..errors import MeshlabError, closest, shown, some
 from ..passes.constants import free_values, repeated_values
 from ..passes.normalize import uniform_values
 from ..passes.small_slices import little_slices
-from ..planning import legality
-from ..plans import data, local_collectives
 from ..rules import Factors, factors_of
-from ..specs.layout import LayoutLike
-from ..specs.mesh import Mesh
-from . import meetings, rename
 from .naming import Cuts, Names, facts_of
-from .outline import Copy, Outline, outline_of
 from .values import Argument, Carry, Value
 
 
@@ -64,27 +58,6 @@ class Program:
     structure: Any
     templates: tuple[Any, ...]
     out_shapes: Any
-
-    def plan(self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False) -> data.Plan:
-        """Plans the program under a layout on a mesh.
-
-        Args:
-            mesh: made by `ml.mesh`.
-            layout: a string, dict or `Layout`; None splits nothing.
-            pad: whether a dim whose size its axes do not divide is padded; without, it is refused. Results are the
-                same; the last devices hold and compute less that counts.
-
-        Returns:
-            The `Plan`.
-
-        Raises:
-            LayoutError: the layout is not legal; all problems are listed.
-        """
-        return data.make_plan(self, mesh, layout, flag("plan()", "pad", pad))
-
-    def refusals(self, mesh: Mesh, layout: LayoutLike = None) -> dict[str, dict[str, legality.Refusal | None]]:
-        """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing."""
-        return legality.refusals(self, mesh, layout)
 
     @property
     def carry(self) -> dict[str, int]:
@@ -314,47 +287,6 @@ class Program:
             self._check_number(value)
         return tuple(self.dim_of(name) for name in self.names[value])
 
-    def rename(self, names: Mapping[str, str] | None = None, **keywords: str) -> Program:
-        """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
-
-        Several names may become one: `program.rename({"~seq": "kv", "~seq_2": "kv"})` makes the keys of two layers one
-        dim.
-
-        Args:
-            names: new names by old ones: `{"~seq": "kv"}`.
-            keywords: nothing: names are given in a dict.
-
-        Raises:
-            DimError: there is no such name; or several are to be one that differ in size, or stand in one value.
-        """
-        return rename.renamed(self, names, keywords)
-
-    @functools.cached_property
-    def made_up(self) -> dict[str, int]:
-        """The names that nobody gave, `~seq` say, with their sizes above 1: those that `rename` makes yours."""
-        return rename.made_up(self)
-
-    @functools.cached_property
-    def scanned(self) -> dict[str, Operation]:
-        """The dims that scans step through, with the scan."""
-        return meetings.scanned_dims(self)
-
-    @functools.cached_property
-    def meetings(self) -> dict[frozenset[str], Operation | str]:
-        """For each pair of dims that meet in one operation or stored value, the first one."""
-        return meetings.meetings(self)
-
-    @functools.cached_property
-    def outline(self) -> Outline:
-        """The copies of repeated stretches, which are planned once."""
-        return outline_of(self)
-
-    @functools.cached_property
-    def copies(self) -> dict[int, Copy]:
-        """The copy in which a value is made, for those made in one."""
-        items = (item for block in self.outline.values() for item in block)
-        return {value: item for item in items if isinstance(item, Copy) for value in item.made}
-
     @functools.cached_property
     def insides(self) -> dict[int, int]:
         """For what a block returns, the value inside that it is; of several blocks that in the first one."""
@@ -367,35 +299,27 @@ class Program:
         }
 
     @functools.cached_property
-    def handed_on(self) -> tuple[dict[Collection[str | None], list[str]], ...]:
-        """For each parameter that is handed on its places by their dims, in order and as a set, but for scans' dims."""
-        found = []
-        for parameter in self.carry:
-            places: dict[Collection[str | None], list[str]] = {}
-            for argument in self.arguments:
-                if argument.parameter == parameter:
-                    names = tuple(n for n in self.names[argument.value] if n not in self.scanned)
-                    places.setdefault(names, []).append(argument.place)
-                    places.setdefault(frozenset(names), []).append(argument.place)
-            found.append(places)
-        return tuple(found)
-
-    @functools.cached_property
-    def memo(self) -> dict:
-        """Outcomes of operations that were planned before, by operation, specs and rules."""
-        return {}
-
-    @functools.cached_property
-    def exchanges(self) -> local_collectives.Memo:
-        """The collectives of local forms that were counted before."""
-        return {}
-
-    @functools.cached_property
-    def forms(self) -> dict[Hashable, Any]:
-        """The local forms that were traced before."""
+    def analyses(self) -> dict[Callable, Any]:
+        """The results of analyses that ran before (`analysis`)."""
         return {}
 
     def __repr__(self):
         dims = " ".join(f"{name}={size}" for name, size in self.dims.items()) or "no named dims"
         count = sum(1 for _ in walk(self.code.block))
         return f"Program({getattr(self.fn, '__name__', 'fn')}: {count} operations over {dims})"
+
+
+Result = TypeVar("Result")
+
+
+def analysis(function: Callable[[Program], Result]) -> Callable[[Program], Result]:
+    """Makes a function of a program run once for each program, which keeps the result."""
+
+    @functools.wraps(function)
+    def once(program: Program) -> Result:
+        results = program.analyses
+        if once not in results:
+            results[once] = function(program)
+        return results[once]
+
+    return once

@@ -7,20 +7,18 @@ through, and so is not split where it is computed with.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from ..code.loops import carried
 from ..code.operations import Operation, walk
-
-if TYPE_CHECKING:
-    from .data import Program
+from .data import Program, analysis
 
 # Operations whose two sides are judged alone: what comes in and what goes out may be laid out differently.
 _RELAYOUTS = ("rename", "reshape", "tag")
 
 
+@analysis
 def scanned_dims(program: Program) -> dict[str, Operation]:
-    """The dims that scans step through."""
+    """Finds the dims that scans step through, with the scan."""
     found: dict[str, Operation] = {}
     for operation in walk(program.code.block):
         if operation.name == "scan":
@@ -32,8 +30,9 @@ def scanned_dims(program: Program) -> dict[str, Operation]:
     return found
 
 
+@analysis
 def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
-    """For each pair of dims that meet in one operation or one stored value, the first such."""
+    """Finds the pairs of dims that meet in one operation or one stored value, with the first such."""
     found: dict[frozenset[str], Operation | str] = {}
     # Most operations are over names that met before.
     met: set[tuple[tuple[str | None, int], ...]] = set()

@@ -8,15 +8,12 @@ axis that no layout can address (`~7`), nor most parameters: factors say what th
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING
 
 from ..code.loops import LOOPS, carried, turns
 from ..code.operations import Block, Input, Literal, Operation
 from ..passes.common_subexpressions import form_key
 from ..rules import Factors
-
-if TYPE_CHECKING:
-    from .data import Program
+from .data import Program
 
 
 class Kinds:

@@ -22,17 +22,14 @@ import functools
 import itertools
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..code.operations import Block, Input, Operation, walk
 from ..passes.normalize import outside_reads
+from .data import Program, analysis
 from .operation_kinds import Kinds
 from .repeats import Repeat, repeats
-
-if TYPE_CHECKING:
-    from .data import Program
 
 # A block is looked through for repeats if it has so many operations; a repeat must save so many.
 LEAST_OPERATIONS, LEAST_SAVED = 200, 16
@@ -121,6 +118,19 @@ def outline_of(program: Program, least_operations: int = LEAST_OPERATIONS, least
 
     look(program.code.block)
     return found
+
+
+@analysis
+def outline(program: Program) -> Outline:
+    """Finds the copies of repeated stretches, which are planned once."""
+    return outline_of(program)
+
+
+@analysis
+def copies_by_value(program: Program) -> dict[int, Copy]:
+    """Finds the copy in which each value is made, for values that are made in one."""
+    items = (item for block in outline(program).values() for item in block)
+    return {value: item for item in items if isinstance(item, Copy) for value in item.made}
 
 
 class _Outliner:

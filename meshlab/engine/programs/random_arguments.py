@@ -7,16 +7,14 @@ gather's table, or the numbers of an iota that they are compared with.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
 from ..code.operations import Operation, walk
 from ..rules import TRAITS
-
-if TYPE_CHECKING:
-    from .data import Program
+from .data import Program
 
 
 def drawn_arguments(program: Program, seed: int = 0, positive: bool = False) -> tuple[Any, ...]:

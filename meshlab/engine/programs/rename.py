@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from ..argument_checks import mapping
 from ..errors import DimError, closest, listed, shown
 from ..tensors.dims import NAME_RULE, Dim, is_name, name_of, proper
+from .data import Program, analysis
 
-if TYPE_CHECKING:
-    from .data import Program
+Renamed = TypeVar("Renamed", bound=Program)
 
 
+@analysis
 def made_up(program: Program) -> dict[str, int]:
-    """The names that nobody gave, with their sizes, in order; see `Program.made_up`."""
+    """Lists the names that nobody gave, with their sizes, in order; see `Program.made_up`."""
     sizes = _sizes(program).items()
     return {name: size for name, size in sizes if name.startswith("~") and "*" not in name and size > 1}
 
 
-def renamed(program: Program, names: Mapping[str, str] | None, keywords: Mapping[str, str]) -> Program:
+def renamed(program: Renamed, names: Mapping[str, str] | None, keywords: Mapping[str, str]) -> Renamed:
     """Returns a program with other names; see `Program.rename`."""
     if keywords:
         given = ", ".join(f"{old}={shown(new)}" for old, new in keywords.items())
@@ -83,7 +84,7 @@ def _sizes(program: Program) -> dict[str, int]:
     return sizes
 
 
-def _with(program: Program, names: Mapping[str, str], sizes: Mapping[str, int]) -> Program:
+def _with(program: Renamed, names: Mapping[str, str], sizes: Mapping[str, int]) -> Renamed:
     """The program with the names, whether they can be or not."""
 
     def told(name: str) -> str:

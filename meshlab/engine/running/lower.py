@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,17 +20,15 @@ from ..code.loops import carried
 from ..code.operations import Input, Literal
 from ..jax_compat import scan_options
 from ..planning.steps import Compute, Fill, Move, Nested, Step
+from ..plans.data import Plan
 from ..plans.local_collectives import crossed_axes, local_of
+from ..programs.data import Program
 from ..rules import LOCAL_FORMS
 from ..rules.local_forms import bind
 from ..specs.permutation import permutation
 from ..specs.reshard import Hop, sent_shape
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .padding import cut, grown, neutralized
-
-if TYPE_CHECKING:
-    from ..plans.data import Plan
-    from ..programs.data import Program
 
 Shards = dict[tuple[int, Spec], Any]
 

@@ -10,18 +10,16 @@ operation that does anything else along it has it gathered, and a whole value is
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 from jax import dtypes, lax
 
+from ..plans.data import Plan
 from ..rules import Factors
 from ..rules.local_forms import Device, Local
 from ..rules.neutral import neutral
 from ..specs.spec import Grid, Spec, padded_shape
-
-if TYPE_CHECKING:
-    from ..plans.data import Plan
 
 
 def grown(array: Any, shape: Sequence[int]) -> Any:

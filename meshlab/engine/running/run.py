@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -20,16 +20,14 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from ..argument_checks import flag
 from ..devices import compiler_options, devices
 from ..errors import RunError, closest, shown, some
+from ..plans.data import Plan
+from ..programs.data import Argument, Program
 from ..tensors.dtypes import beyond
 from ..tensors.named_arrays import NamedArray
 from ..tensors.tensor import Tensor
 from ..tensors.trees import is_tensor, placed_leaves
 from .lower import lowered, partition_spec
 from .padding import cut, grown, stored_shape
-
-if TYPE_CHECKING:
-    from ..plans.data import Plan
-    from ..programs.data import Argument, Program
 
 # How many differences are listed.
 _MOST = 8

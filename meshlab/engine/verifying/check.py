@@ -23,20 +23,18 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
 from ..errors import some
+from ..plans.data import Plan
+from ..programs.data import Program
 from ..programs.random_arguments import drawn_arguments, is_key
 from ..running.run import compiled, flat_arguments, run
 from .hlo import read_collectives, totals
 from .merged_collectives import Merged, merged
-
-if TYPE_CHECKING:
-    from ..plans.data import Plan
-    from ..programs.data import Program
 
 # Greatest error of an output, as a share of its root mean square, by bytes of the narrowest float in the program; for
 # 16 bits, where single elements may be far off, the root mean square of the error. Measured: layouts of one program

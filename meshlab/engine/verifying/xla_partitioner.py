@@ -35,7 +35,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -48,21 +48,19 @@ from ..devices import compiler_options, devices
 from ..errors import CompilerError, LayoutError, MeshlabError, closest, shown, some
 from ..jax_compat import REMAT, scan_options
 from ..planning.legality import uneven
+from ..plans.data import Plan
 from ..running import compile_worker
 from ..running.compile_worker import written
 from ..running.compiler_process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
 from ..running.lower import partition_spec
 from ..running.run import abstract_arguments, abstract_mesh, flat_arguments, jax_mesh, mesh_axes, output_tree
 from ..specs.reshard import wire_factor
+from ..specs.spec import Spec
 from ..tensors.trees import is_tensor
 from .check import Totals, predicted_totals
 from .hlo import HloCollective, read_collectives, totals
 from .hlo_groups import read_groups
 from .hlo_text import parse_module
-
-if TYPE_CHECKING:
-    from ..plans.data import Plan
-    from ..specs.spec import Spec
 
 CONSTRAINTS = {"all": "the spec of every value", "stored": "arguments, outputs and tags alone"}
 Values = dict[int, Any]

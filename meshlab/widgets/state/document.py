@@ -22,9 +22,9 @@ from typing import Any
 from ...cost.machines.hardware import Hardware
 from ...cost.machines.placement import ACROSS, INSIDE, Wish
 from ...cost.workload.setting import Options
+from ...engine.api.stages import Program
 from ...engine.argument_checks import is_whole, mapping, whole_number
 from ...engine.errors import MeshlabError, closest, listed, numbered, shown
-from ...engine.programs.data import Program
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 

@@ -27,11 +27,11 @@ from typing import Any
 from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import machine_of
 from ...cost.step_time.time import Time
+from ...engine.api.stages import make_plan
 from ...engine.argument_checks import function
 from ...engine.code.operations import walk
 from ...engine.errors import LayoutError, closest, listed
 from ...engine.planning.legality import resolve
-from ...engine.plans.data import make_plan
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from ..explorer import Showing

@@ -52,5 +52,5 @@ def small_loop():
 
 def test_a_small_loop_recomputes_without_ending_the_process():
     """In a process of its own, as users compile: with XLA's usual generator (jaxlib 0.10.0 to 0.12.0.1)."""
-    code = "from tests.engine.test_remat import small_loop; import meshlab as ml; ml.simulate(2); small_loop()"
+    code = "from tests.engine.planning.test_remat import small_loop; import meshlab as ml; ml.simulate(2); small_loop()"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"XLA_FLAGS": ""}, cwd=ROOT)

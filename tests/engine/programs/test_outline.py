@@ -7,14 +7,13 @@ import jax
 import pytest
 
 import meshlab as ml
+from meshlab.engine.api.stages import Plan
 from meshlab.engine.code.operations import Block, walk
 from meshlab.engine.planning.legality import resolve
 from meshlab.engine.planning.planner import plan_steps
 from meshlab.engine.planning.shared_steps import counted, unfolded
 from meshlab.engine.planning.steps import Compute, Move
-from meshlab.engine.plans.collectives import collectives_of
-from meshlab.engine.plans.data import Plan
-from meshlab.engine.programs.outline import Copy, outline_of
+from meshlab.engine.programs.outline import Copy, outline, outline_of
 from meshlab.engine.specs.spec import Grid
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.language import llama
@@ -98,17 +97,17 @@ def both(program, mesh, layout):
     rules = resolve(program, mesh, layout)
     grid = Grid(mesh.axes, rules.padded)
     plans = []
-    for outline in ({}, outline_of(program, 10, 4)):
+    for copies in ({}, outline_of(program, 10, 4)):
         own = dataclasses.replace(program)
-        vars(own)["outline"] = outline  # in the place of the one that would be worked out, for stretches worth it
-        plans.append(Plan(own, mesh, layout, rules, plan_steps(own, rules, grid, outline)))
+        own.analyses[outline] = copies  # in the place of the one that would be worked out, for stretches worth it
+        plans.append(Plan(own, mesh, layout, rules, plan_steps(own, rules, grid, copies)))
     return plans
 
 
 def totals(plan):
     """Bytes and number of the collectives, by all that is told of them but for the name of the value."""
     found = Counter()
-    for c in collectives_of(plan):
+    for c in plan.collectives:
         told = dataclasses.replace(c, times=1, value="", because="", remedy="")
         found[told] += c.times
     return found
@@ -164,7 +163,7 @@ def test_copies_are_alike_to_the_number(name):
 def test_only_long_blocks_are_looked_through():
     program = PROGRAMS["net"]()
     assert outline_of(program, least_operations=10_000) == {}
-    assert program.outline == {}
+    assert outline(program) == {}
 
 
 def test_what_is_wired_otherwise_is_no_copy():

@@ -138,5 +138,5 @@ def test_calls_back_into_python_are_refused():
         return jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct(x.shape, x.dtype), x.array)
 
     plan = ml.trace(fn, ml.f32[A, B]).plan(X4, "b:x")
-    with pytest.raises(CompilerError, match=r"plan\.xla\(\) compiles .* `pure_callback` at test_compiling.py:\d+\."):
+    with pytest.raises(CompilerError, match=r"plan\.xla\(\) compiles .* `pure_callback` at test_compile_worker.py:\d+\."):
         plan.xla()

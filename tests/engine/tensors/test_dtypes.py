@@ -271,7 +271,7 @@ def cut(x):
 
 
 def test_a_result_that_contradicts_its_dims_is_refused():
-    told = r"`cut` \(test_given_dtypes.py:\d+\) returns at `out/y` a tensor of \[a=8\] whose array has the shape \(4,\)"
+    told = r"`cut` \(test_dtypes.py:\d+\) returns at `out/y` a tensor of \[a=8\] whose array has the shape \(4,\)"
     refused(lambda: ml.trace(cut, ml.f32[A]), ml.TraceError, told)
 
 

@@ -1,0 +1,201 @@
+"""The stages that users hold: a `Program`, and its `Plan`s, with everything that may be asked of them.
+
+    program = ml.trace(step, params, ml.f32[Batch, Rows, Cols])
+    plan = program.plan(ml.mesh(data=2, model=2), "batch:data hidden:model")
+    plan.collectives      every collective: kind, axes, bytes, times, the user's line, why, and what would remove it
+    plan.check()          compiles it, and holds collectives and results against what was predicted
+    plan.run(...)         runs it
+
+Both are values: making one changes nothing, and a new layout is a new plan. Their data stand below, in `programs.data`
+and `plans.data`, which planning, running and verifying work on; the verbs here only call them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..argument_checks import flag
+from ..gc_pause import no_collection
+from ..planning import legality
+from ..planning.planner import plan_steps
+from ..plans import data as plans
+from ..plans import explain
+from ..programs import data as programs
+from ..programs.outline import outline
+from ..programs.rename import made_up, renamed
+from ..running import run
+from ..running.compiler_process import Cancel, Progress
+from ..specs.layout import Layout, LayoutLike
+from ..specs.mesh import Mesh
+from ..specs.spec import Grid
+from ..verifying import check, xla_partitioner
+
+
+class Program(programs.Program):
+    """A traced function, with a dim name on every axis of every value; made by `ml.trace`."""
+
+    def plan(self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False) -> Plan:
+        """Plans the program under a layout on a mesh.
+
+        Args:
+            mesh: made by `ml.mesh`.
+            layout: a string, dict or `Layout`; None splits nothing.
+            pad: whether a dim whose size its axes do not divide is padded; without, it is refused. Results are the
+                same; the last devices hold and compute less that counts.
+
+        Returns:
+            The `Plan`.
+
+        Raises:
+            LayoutError: the layout is not legal; all problems are listed.
+        """
+        return make_plan(self, mesh, layout, flag("plan()", "pad", pad))
+
+    def refusals(self, mesh: Mesh, layout: LayoutLike = None) -> dict[str, dict[str, legality.Refusal | None]]:
+        """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing."""
+        return legality.refusals(self, mesh, layout)
+
+    def rename(self, names: Mapping[str, str] | None = None, **keywords: str) -> Program:
+        """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
+
+        Several names may become one: `program.rename({"~seq": "kv", "~seq_2": "kv"})` makes the keys of two layers one
+        dim.
+
+        Args:
+            names: new names by old ones: `{"~seq": "kv"}`.
+            keywords: nothing: names are given in a dict.
+
+        Raises:
+            DimError: there is no such name; or several are to be one that differ in size, or stand in one value.
+        """
+        return renamed(self, names, keywords)
+
+    @property
+    def made_up(self) -> dict[str, int]:
+        """The names that nobody gave, `~seq` say, with their sizes above 1: those that `rename` makes yours."""
+        return made_up(self)
+
+
+class Plan(plans.Plan):
+    """A program under a layout on a mesh, exactly as each device runs it; made by `Program.plan`."""
+
+    program: Program
+
+    def explain(self) -> explain.Explanation:
+        """Every collective with its cause and what would remove it, as text and as rows."""
+        return explain.explain(self)
+
+    def compile(self) -> Any:
+        """Compiles the plan for attached or simulated devices.
+
+        Returns:
+            JAX's compiled executable (`as_text()` is its HLO).
+        """
+        return run.compiled(self)
+
+    def run(self, *args: Any, donate: bool = False) -> Any:
+        """Runs the plan.
+
+        Args:
+            *args: as for the function: tensors, NumPy or JAX arrays.
+            donate: whether the arguments that the next call gets anew may be overwritten.
+
+        Returns:
+            The function's own output tree.
+
+        Raises:
+            RunError: an argument does not fit, or one that may be overwritten is the same array as another.
+        """
+        return run.run(self, args, donate)
+
+    def check(self, *args: Any) -> check.Report:
+        """Compiles and runs the plan, and holds it against its prediction and the unsharded function.
+
+        Args:
+            *args: as for `run`; without any, data is drawn.
+
+        Returns:
+            A `Report`; `.ok` says whether everything is equal.
+        """
+        if args:
+            run.flat_arguments(self, args)
+        return check.check(self, args)
+
+    @property
+    def shardings(self) -> tuple[Any, Any]:
+        """How arguments and outputs are stored, in JAX's words: `jax.sharding.NamedSharding`s on the plan's devices.
+
+        Two trees: of the tuple of arguments, and of the outputs. In the place of each tensor or array stands one
+        sharding, as JAX wants it: `jax.jit(fn, in_shardings=inputs, out_shardings=outputs)` for the function that was
+        traced, `jax.device_put(args, inputs)`. To walk the trees beside those of the data, take each tensor for a leaf
+        (`is_leaf=lambda leaf: isinstance(leaf, ml.Tensor)`).
+
+        Raises:
+            LayoutError: an argument or output is padded: JAX takes no shards of different sizes.
+            MeshError: there are too few devices, and too many are asked for to simulate them.
+        """
+        return xla_partitioner.shardings(self)
+
+    @property
+    def partition_specs(self) -> tuple[Any, Any]:
+        """The trees of `shardings`, of `jax.sharding.PartitionSpec`s: they need no devices.
+
+        Raises:
+            LayoutError: an argument or output is padded: JAX takes no shards of different sizes.
+        """
+        return xla_partitioner.partition_specs(self)
+
+    def xla(
+        self,
+        constraints: str = "all",
+        *,
+        timeout: float = 600,
+        progress: Callable[[Progress], Any] | None = None,
+        cancel: Cancel | None = None,
+    ) -> xla_partitioner.Partitioned:
+        """Hands the same layout to XLA's own partitioner, compiles what it makes of it, and reads its collectives.
+
+        There are programs in which that partitioner ends its process: it runs in one of its own.
+
+        Args:
+            constraints: what XLA is told: "all", the spec in which the plan makes each value (partial sums excepted,
+                of which XLA has no word), or "stored", arguments, outputs and tags with rules alone.
+            timeout: seconds after which XLA is ended.
+            progress: called with a `Progress` at each stage, and each second in between; `print` will do.
+            cancel: such as a `threading.Event`, asked several times a second; once it is set, XLA is ended.
+
+        Returns:
+            What XLA inserts beside what is planned; `.compiled` and `.run` are its program.
+
+        Raises:
+            MeshlabError: there are no such constraints.
+            CompilerError: XLA's partitioner fails on the program, takes too long, or was cancelled.
+            LayoutError: an argument or output is padded: XLA's partitioner takes no shards of different sizes.
+            MeshError: there are too few devices, and too many are asked for to simulate them.
+            RunError: the compiled program holds a collective that cannot be read.
+        """
+        return xla_partitioner.partitioned(self, constraints, timeout, progress, cancel)
+
+    def to_json(self) -> str:
+        """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""
+        return explain.to_json(self)
+
+    def __repr__(self):
+        return explain.table(self)
+
+    def _repr_html_(self) -> str:
+        return explain.html_table(self)
+
+
+def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Plan:
+    """Plans a program; see `Program.plan`, and for `pad` `legality.resolve`.
+
+    Raises:
+        MeshlabError: `mesh` is no `Mesh`.
+        LayoutError: the layout is not legal.
+    """
+    with no_collection():
+        rules = legality.resolve(program, mesh, layout, pad)
+        planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), outline(program))
+    return Plan(program, mesh, Layout.of(layout), rules, planned)
