@@ -1,8 +1,8 @@
 """The table of Mesh TensorFlow's paper: two dense layers, y = relu(x w) v, under the layouts of its section 3.
 
 Source: Shazeer et al. 2018, Mesh-TensorFlow (https://arxiv.org/abs/1811.02084), table 1, which leaves constant factors
-out. Element for element its own counters are held against plans in tests/engine/verifying/test_mesh_tf.py, and the least memory
-that its automatic layouts look for (MT-06) in tests/auto.
+out. Element for element its own counters are held against plans in tests/engine/verifying/test_mesh_tf.py, and the
+least memory that its automatic layouts look for (MT-06) in tests/auto.
 """
 
 import pytest

@@ -3,7 +3,6 @@
 from . import convolution as convolution
 from . import cumulative as cumulative
 from . import elementwise as elementwise
-from . import fourier as fourier
 from . import gathering as gathering
 from . import indexing as indexing
 from . import linear_algebra as linear_algebra
@@ -15,7 +14,6 @@ from . import reducing as reducing
 from . import scattering as scattering
 from . import shaping as shaping
 from . import shift as shift
-from . import special as special
 from . import stacking as stacking
 from . import windows as windows
 from .local_forms import LOCAL_FORMS as LOCAL_FORMS

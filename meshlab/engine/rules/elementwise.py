@@ -122,6 +122,15 @@ def _divide(_operation: Operation, facts: Facts) -> Factors:
     return _through(facts, frozenset((0,) if facts.uniform[1] else ()))
 
 
+@rule(
+    *"igamma igammac igamma_grad_a mulhi polygamma regularized_incomplete_beta zeta".split(),
+    traits=opaque(linear=NOWHERE, multiplies=None),
+)
+def _special(_operation: Operation, facts: Facts) -> Factors:
+    # Functions of several arguments, which compilers compute in one kernel of its own.
+    return _through(facts)
+
+
 @rule("optimization_barrier", traits=opaque(linear=together, multiplies=None, keeps=True))
 def _barrier(_operation: Operation, facts: Facts) -> Factors:
     return _through(facts)

@@ -1,18 +1,27 @@
-"""Rules of linear algebra on stacks of small matrices: every matrix is whole on its device, the stack may be split.
+"""Rules of linear algebra and Fourier transforms: each matrix or signal is unsharded, stacks of them may be sharded.
 
     cholesky          [batch, n, m]              → [batch, n, m]           n and m whole
     triangular_solve  [batch, n, m], [batch, n, k] → [batch, n, k]         k runs through too: one solution per column
 
 A single large matrix is gathered; algorithms that split one are other programs, not other layouts of this one. Blocked
 factorizations are matrix multiplications for the most part, and are priced so (`matmuls`).
+
+XLA for CPU computes Fourier transforms on arrays whose axes lie in memory in their own order, and ends with an error
+where a gather or a gradient's transposes left operand or result in another one. Both are held to that order, which is
+the usual one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from ..code.operations import Operation
+from ..jax_compat import in_memory_order
 from . import matmuls
+from .local_forms import bound
 from .table import Factors, Facts, rule, without_rule
-from .traits import NOWHERE, Traits, linear_in, opaque
+from .traits import FIRST, NOWHERE, Traits, linear_in, opaque
 
 # How many axes of the first operand belong to a matrix or vector; the axes before are the stack.
 _RANKS = {
@@ -81,3 +90,19 @@ def _tridiagonal_solve(_operation: Operation, facts: Facts) -> Factors:
 
 # `jax.nn.scaled_matmul`, of narrow floats, which are rounded at every step.
 without_rule("scaled_matmul_wrapper", traits=_factorizing(matmuls.of_rows))
+
+
+# What it costs is what it moves (`matmuls`).
+@rule("fft", traits=opaque(linear=FIRST, multiplies=None))
+def _fft(operation: Operation, facts: Facts) -> Factors:
+    rank = len(facts.operands[0])
+    kept = rank - len(operation.params["fft_lengths"])
+    # Frequencies are no times, and of real numbers there are fewer of them.
+    result = tuple(i if i < kept else i + rank for i in range(rank))
+    return Factors((tuple(range(rank)),), (result,), whole=frozenset(range(kept, 2 * rank)))
+
+
+@bound("fft")
+def _in_order(operation: Operation, operands: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    (operand,) = map(in_memory_order, operands)
+    return [in_memory_order(operation.equation.primitive.bind(operand, **params))]

@@ -61,5 +61,6 @@ def test_small_integers_look_up_in_large_tables(dtype):
 
 def test_the_smallest_integers_look_up_in_large_tables():
     """In a process of its own: XLA's plainer generator, which tests run with, writes int8 positions wrong (0.10.2)."""
-    code = "from tests.engine.rules.test_lookups import small_integers as f; import meshlab as ml; ml.simulate(8); f('int8')"
+    code = "from tests.engine.rules import test_lookups; import meshlab as ml; ml.simulate(8); "
+    code += "test_lookups.small_integers('int8')"
     subprocess.run([sys.executable, "-c", code], check=True, env=os.environ | {"XLA_FLAGS": ""}, cwd=ROOT)

@@ -111,11 +111,11 @@ TAKEN_APART = {
     # What terms are called in their normal form, where a square is a product.
     "algebra.py": [set(_FOLDED), {"reshape", "slice", "transpose"}, {"abs", "exp", "iota"}],
     "identities.py": [{"eq", "ge", "le"}, {"gt", "lt", "ne"}],
-    "folding.py": [{"conv_general_dilated", "reduce_window_max", "reduce_window_min", "reduce_window_sum"}],
-    "meeting.py": [{"rename", "reshape", "tag"}],
+    "fold.py": [{"conv_general_dilated", "reduce_window_max", "reduce_window_min", "reduce_window_sum"}],
+    "meetings.py": [{"rename", "reshape", "tag"}],
     "loops.py": [{"ge", "gt", "le", "lt"}],
-    "rearranging.py": [{"cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"}],
-    "rolling.py": [{"broadcast_in_dim", "concatenate", "pad", "slice", "split"}],
+    "data_movement.py": [{"cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"}],
+    "find_rolls.py": [{"broadcast_in_dim", "concatenate", "pad", "slice", "split"}],
 }
 
 

@@ -100,17 +100,17 @@ def test_xla_is_ended_when_it_takes_too_long_or_is_cancelled():
     told = "Compiling for 4 simulated CPU devices was"
     with pytest.raises(CompilerError, match=rf"{told} ended after 1e-09 s, while .* plan\.xla\(timeout=2e-09\), or"):
         simple().xla(timeout=1e-9)
-    assert not children("compiling.py")
+    assert not children("compile_worker.py")
     cancel = threading.Event()
 
     def stop(progress):
         if progress.stage == "starting":
-            assert children("compiling.py")
+            assert children("compile_worker.py")
             cancel.set()
 
     with pytest.raises(CompilerError, match=rf"{told} cancelled after \d+\.\d s \(starting\)"):
         simple().xla(progress=stop, cancel=cancel)
-    assert not children("compiling.py")
+    assert not children("compile_worker.py")
 
 
 def test_an_interrupt_ends_xla():
@@ -120,7 +120,7 @@ def test_an_interrupt_ends_xla():
 
     with pytest.raises(KeyboardInterrupt):
         simple().xla(progress=interrupt)
-    assert not children("compiling.py")
+    assert not children("compile_worker.py")
 
 
 def test_what_is_no_limit_is_refused():
@@ -138,5 +138,5 @@ def test_calls_back_into_python_are_refused():
         return jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct(x.shape, x.dtype), x.array)
 
     plan = ml.trace(fn, ml.f32[A, B]).plan(X4, "b:x")
-    with pytest.raises(CompilerError, match=r"plan\.xla\(\) compiles .* `pure_callback` at test_compile_worker.py:\d+\."):
+    with pytest.raises(CompilerError, match=r"plan\.xla\(\) compiles .* `pure_callback` at test_compile_worker.py"):
         plan.xla()
