@@ -1,0 +1,145 @@
+"""The order of the rooms: imports go down, never up and never round, annotations and lazy ones included."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+# From the ground up: a room may import the rooms above it in this list. A module of `meshlab` itself is a room.
+ROOMS = """
+version tested
+engine engine.code engine.tensors engine.specs engine.ops engine.rules engine.passes engine.programs engine.planning
+engine.plans engine.running engine.verifying engine.api
+cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost.whatif cost
+auto
+widgets.state widgets.views widgets.render widgets.notebook widgets
+meshlab
+models.parts models.basic models.language models.vision models models.imported
+workbooks verify cli
+""".split()
+# Blocks hold blocks, and copies stand for stretches of them: planning is recursive because programs are.
+RECURSION = {f"meshlab.engine.planning.{name}" for name in ("planner", "blocks", "copies")}
+MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 12
+
+
+@functools.cache
+def sources() -> dict[str, str]:
+    """The text of every module, by its name; a package's `__init__` is the package."""
+    paths = [path for path in (ROOT / "meshlab").rglob("*.py") if "node_modules" not in path.parts]
+    names = [path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".") for path in paths]
+    return {name.removesuffix(".__init__"): path.read_text() for name, path in zip(names, paths, strict=True)}
+
+
+def room_of(module: str, modules: Mapping[str, str]) -> str:
+    """The room that a module is in."""
+    is_package = any(name.startswith(f"{module}.") for name in modules)
+    room = (module if is_package else module.rpartition(".")[0]).removeprefix("meshlab.")
+    return module.removeprefix("meshlab.") if room == "meshlab" else room
+
+
+def imported(module: str, modules: Mapping[str, str]) -> Iterator[str]:
+    """Yields the modules of ours that a module imports, wherever the import stands in it."""
+    is_package = any(name.startswith(f"{module}.") for name in modules)
+    package = module.split(".") if is_package else module.split(".")[:-1]
+    for node in ast.walk(ast.parse(modules[module])):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in modules)
+        if isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            base = ".".join([*above, *([node.module] if node.module else [])])
+            for alias in node.names:
+                name = f"{base}.{alias.name}"
+                yield from [name] if name in modules else [base] if base in modules else []
+
+
+def upward(modules: Mapping[str, str]) -> list[str]:
+    """The imports that go up from one room to another."""
+    wrong = []
+    for module in modules:
+        for other in imported(module, modules):
+            room, target = room_of(module, modules), room_of(other, modules)
+            if room != target and ROOMS.index(target) > ROOMS.index(room):
+                wrong.append(f"{module} ({room}) imports {other} ({target})")
+    return wrong
+
+
+def test_every_room_is_in_the_list():
+    rooms = {room_of(module, sources()) for module in sources()}
+    assert rooms == set(ROOMS)
+
+
+def test_imports_go_down():
+    assert not upward(sources())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from ..api.stages import Program",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..api.stages import Program",
+        "def late():\n    from ..api import stages",
+        "import meshlab.engine.api.stages",
+    ],
+    ids=["plain", "annotation", "lazy", "absolute"],
+)
+def test_an_import_that_goes_up_is_seen(text):
+    module = "meshlab.engine.code.source"
+    planted = {**sources(), module: f"{sources()[module]}\n{text}\n"}
+    assert upward(planted) == [f"{module} (engine.code) imports meshlab.engine.api.stages (engine.api)"]
+
+
+def circle(modules: Mapping[str, str]) -> list[str]:
+    """The modules of one circle of imports, but for the planner's recursion; none where there is none."""
+    graph = {module: {o for o in imported(module, modules) if o != module} for module in modules}
+    for module in RECURSION:
+        graph[module] -= RECURSION
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return []
+
+
+def test_no_imports_go_round_but_those_of_the_planners_recursion():
+    assert not circle(sources())
+    back = "from .outline import Copy"
+    assert circle(
+        {**sources(), "meshlab.engine.programs.naming": f"{sources()['meshlab.engine.programs.naming']}\n{back}"}
+    )
+    among = {m: set(imported(m, sources())) & RECURSION for m in RECURSION}
+    with pytest.raises(CycleError):
+        TopologicalSorter(among).prepare()
+
+
+def test_rooms_and_modules_are_small():
+    counts: dict[str, int] = {}
+    for module, text in sources().items():
+        assert len(text.splitlines()) <= MOST_LINES, module
+        room = room_of(module, sources())
+        counts[room] = counts.get(room, 0) + 1
+    assert {room: count for room, count in counts.items() if count > MOST_FILES} == {}
+
+
+def test_the_engine_is_not_high():
+    below: dict[str, set[str]] = {room: set() for room in ROOMS if room.startswith("engine")}
+    for module in sources():
+        room = room_of(module, sources())
+        if room in below:
+            below[room] |= {room_of(o, sources()) for o in imported(module, sources())} - {room}
+    floors: dict[str, int] = {}
+    for room in TopologicalSorter(below).static_order():
+        floors[room] = 1 + max((floors[other] for other in below[room]), default=0)
+    assert max(floors.values()) <= MOST_FLOORS, floors
+
+
+def test_every_package_says_what_comes_in_and_what_goes_out():
+    for module, text in sources().items():
+        if room_of(module, sources()) == module.removeprefix("meshlab.") and "." in module:
+            assert ast.get_docstring(ast.parse(text)), module
