@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Start: lay a model out by dragging
 #
-# You have a model and several devices. How should the one lie on the other, what will it cost, and why? This notebook
+# You have a model and several devices. How should the one be laid out on the other, what will it cost, and why? This notebook
 # answers for a small network that reads handwritten digits, on eight devices that your computer pretends to have. It
 # takes about a quarter of an hour. Run the cells from the top, with Shift+Enter.
 #
@@ -51,8 +51,8 @@ ml.f32[Batch, Rows, Cols]
 # %% [markdown]
 # ## The model
 #
-# Two matrix products with a `relu` between them, and out come the *logits*: a score for each of the ten classes. Each
-# operation **names the dimensions that it uses up**: the first product sums over rows and columns, so what is left of
+# Two matmuls with a `relu` between them, and out come the *logits*: a score for each of the ten classes. Each
+# operation **names the dimensions that it uses up**: the first matmul sums over rows and columns, so what is left of
 # `[batch, rows, cols]` and `[rows, cols, hidden]` is `[batch, hidden]`. `cross_entropy` uses up `classes`, and the
 # mean uses up the rest: a loss has no dimensions.
 #
@@ -174,7 +174,7 @@ guesses = ml.argmax(classify(trained, test_images), Classes)
 print(f"{(guesses == test_labels).mean():.1%} of {test_labels.shape[0]} digits are read right")
 
 # %% [markdown]
-# ## When a layout cannot be
+# ## When a layout is invalid
 #
 # Nothing is silently ignored. A misspelt dimension, an axis that is not there, a size that does not divide: all of it
 # is said before anything runs, at once, and with what would fit.
@@ -228,7 +228,7 @@ choice.compare("batch:data hidden:model")
 # %% [markdown]
 # It is the layout that we had, with the axes exchanged. With `hidden` on the axis of four, each device has a quarter
 # of the gradients instead of half of them, and adds them up with one other device instead of three.
-# (`objective="memory"` asks for the fewest bytes held at the worst moment. What is fastest in seconds also depends on
+# (`objective="memory"` asks for the fewest bytes live at the peak. What is fastest in seconds also depends on
 # the machine: pick one in the Explorer above, and it tells the time of a step, and of each drop before you let go.)
 #
 # The Explorer above does the same: **Find least traffic**, and then **Use Auto's layout** to take it over.
