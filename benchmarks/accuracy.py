@@ -1,6 +1,6 @@
 """What docs/accuracy.md says of each machine, packed for the Explorer, which shows it beside every figure.
 
-    python -m benchmarks.accuracy       writes meshlab/cost/accuracy.json from docs/accuracy.md
+    python -m benchmarks.accuracy       writes meshlab/cost/machines/accuracy.json from docs/accuracy.md
 
 The page is written by those who measure (`benchmarks.published`, `benchmarks.compilers`, …); nothing is measured here.
 Of a section this reads
@@ -18,9 +18,10 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 
+from meshlab.cost.machines.accuracy import FILE as FILE
+
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "accuracy.md"
-FILE = ROOT / "meshlab" / "cost" / "accuracy.json"
 # What a figure of the Explorer is, by the first word of the section that tells its error.
 KINDS = {"Published": "time", "Memory": "memory", "Collectives": "collectives"}
 COMPILERS = ("jaxlib", "libtpu")

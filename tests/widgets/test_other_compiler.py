@@ -10,7 +10,7 @@ import pytest
 import meshlab as ml
 from benchmarks.accuracy import FILE
 from meshlab.cost.machines import accuracy
-from meshlab.cost.machines.accuracy import installed
+from meshlab.cost.machines.installed_compilers import version_of
 from meshlab.cost.peak_memory.memory import memory_of
 from meshlab.widgets.render.snapshot_machine import held_html
 from meshlab.widgets.state.explorer_state import Explorer
@@ -61,10 +61,10 @@ def test_without_a_machine_it_is_the_compiler_for_cpus(monkeypatch: pytest.Monke
     jaxlib = MODELLED["jaxlib"]
     assert f"compiler         Peaks follow the passes of jaxlib {jaxlib}" in str(memory_of(plan, compiler="0.0.1"))
     assert "jaxlib" not in str(memory_of(plan, compiler=jaxlib))
-    monkeypatch.setattr(accuracy, "installed", lambda package: f"another {package}")
+    monkeypatch.setattr(accuracy, "version_of", lambda package: f"another {package}")
     assert "another jaxlib is installed" in memory_of(plan).other_compiler
 
 
 def test_a_compiler_that_is_not_installed_is_no_other() -> None:
-    assert installed("no-such-compiler") is None
-    assert installed("jaxlib") == jaxlib.version.__version__
+    assert version_of("no-such-compiler") is None
+    assert version_of("jaxlib") == jaxlib.version.__version__

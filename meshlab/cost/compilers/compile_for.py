@@ -18,19 +18,18 @@ from __future__ import annotations
 
 import pathlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...engine.argument_checks import flag
 from ...engine.errors import CompilerError
+from ...engine.plans.data import Plan
 from ...engine.running.compiler_process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
 from ...engine.running.run import donated, mesh_axes
+from ..machines.installed_compilers import check_installed, folder_of_compilers
 from ..machines.meshes import check_plan
 from .compiled import Compiled, compiled_from
 from .export import exported
-from .targets import check_installed, device_order, folder_of_compilers, target
-
-if TYPE_CHECKING:
-    from ...engine.plans.data import Plan
+from .targets import device_order, target
 
 # How the TPU compiler and the GPU compiler call a topology's name in their options.
 _NAMED = {"tpu": "topology_name", "cuda": "topology"}

@@ -13,17 +13,15 @@ import functools
 import html
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ...engine.plans.data import Plan
 from ...engine.verifying.hlo import HloCollective, read_collectives
 from ...engine.verifying.hlo_text import Instruction, parse_module
 from ...engine.verifying.hlo_walk import visits
 from ..peak_memory.memory import Memory, memory_of
 from .differences import RULES, Comparison, Row, compare
 from .targets import Target
-
-if TYPE_CHECKING:
-    from ...engine.plans.data import Plan
 
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 

@@ -9,16 +9,12 @@ arguments may be overwritten is not part of it: `donated` tells.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import jax
 
+from ...engine.plans.data import Plan
 from ...engine.running.compile_worker import written
 from ...engine.running.lower import lowered
 from ...engine.running.run import abstract_arguments, abstract_mesh
-
-if TYPE_CHECKING:
-    from ...engine.plans.data import Plan
 
 
 def exported(plan: Plan, platform: str) -> bytes:

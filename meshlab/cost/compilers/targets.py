@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib.util
 import itertools
 import math
-import os
 import pathlib
 import re
 import tomllib
@@ -35,8 +33,6 @@ _TPUS = {"v2": ("v2", 2), "v3": ("v3", 2), "v4": ("v4", 2), "v5e": ("v5e", 1), "
     "v7x": ("tpu7x", 2)
 }
 _GPUS = pathlib.Path(__file__).parent / "gpus.toml"
-# The extra that brings a compiler, and the module by which it is known to be there.
-_EXTRAS = {"tpu": ("tpu-compiler", "libtpu"), "cuda": ("gpu-compiler", "jax_plugins.xla_cuda12")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,7 +192,7 @@ def _stand(legs: Sequence[Leg], indices: Sequence[int]) -> tuple[int, int, int, 
     return where[0], where[1], where[2], where[3]
 
 
-# What XLA is told of a GPU
+# What XLA needs to know of a GPU
 
 
 @functools.cache
@@ -228,41 +224,3 @@ def gpu_description(name: str) -> str:
             f'device_description_str: "{title}"',
         ]
     )
-
-
-# Whether a compiler is there
-
-
-def folder_of_compilers() -> str | None:
-    """A folder with compilers that only the compiling process looks into: the variable MESHLAB_COMPILERS.
-
-    What is installed beside JAX is tried by JAX at its first use in every process, with errors in the log where there
-    is no such device. `pip install --target FOLDER libtpu` keeps it away from there.
-    """
-    folder = os.environ.get("MESHLAB_COMPILERS")
-    return os.path.abspath(folder) if folder else None
-
-
-def check_installed(platform: str) -> None:
-    """Refuses a platform whose compiler is not installed.
-
-    Raises:
-        CompilerError: with the command that installs it.
-    """
-    extra, module = _EXTRAS[platform]
-    if not _found(module):
-        what = {"tpu": "The TPU compiler", "cuda": "XLA's compiler for NVIDIA GPUs"}[platform]
-        raise CompilerError(
-            f"{what} is not installed here (`{module}` cannot be imported). It needs neither the hardware nor a"
-            f" driver, and runs on Linux: pip install 'meshlab[{extra}]'"
-        )
-
-
-def _found(module: str) -> bool:
-    apart = folder_of_compilers()
-    if apart and pathlib.Path(apart, *module.split(".")).exists():
-        return True
-    try:
-        return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # of a package that it would be in
-        return False

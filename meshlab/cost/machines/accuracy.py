@@ -15,14 +15,12 @@ from __future__ import annotations
 import functools
 import json
 import pathlib
-import sys
 from collections.abc import Mapping
-from importlib import metadata
 from typing import Any
 
 from ...engine.errors import listed
-from ..compilers.targets import folder_of_compilers
 from .hardware import Hardware, known
+from .installed_compilers import version_of
 
 FILE = pathlib.Path(__file__).with_suffix(".json")
 DOCUMENT = "docs/accuracy.md"
@@ -67,13 +65,6 @@ def _others(section: Mapping[str, Any], machine: str) -> str:
     return f"Not measured for {machine} yet, but for {listed(section['told'])}."
 
 
-@functools.cache
-def installed(package: str) -> str | None:
-    """The version of a compiler that is installed, here or in the folder of compilers; None where there is none."""
-    path = [*filter(None, [folder_of_compilers()]), *sys.path]
-    return next((found.version for found in metadata.distributions(name=package, path=path)), None)
-
-
 def other_compiler(platform: str, version: str | None = None) -> str:
     """Says that the compiler is not the one whose passes `plan.memory` follows; "" where it is, or where there is none.
 
@@ -82,7 +73,7 @@ def other_compiler(platform: str, version: str | None = None) -> str:
         version: of the compiler; None for the one that is installed.
     """
     package = _COMPILERS[platform]
-    modelled, version = _sections(FILE).get("modelled", {}).get(package), version or installed(package)
+    modelled, version = _sections(FILE).get("modelled", {}).get(package), version or version_of(package)
     if modelled is None or version in (None, modelled):
         return ""
     return (

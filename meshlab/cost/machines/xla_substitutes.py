@@ -18,13 +18,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+from ...engine.plans.data import Plan
 from .hardware import Torus
 from .placement import Placement
-
-if TYPE_CHECKING:
-    from ...engine.plans.data import Plan
 
 # Up to so many devices reduce-scatters are what they are called, and from so many on all-gathers may not be: those of
 # so many bytes, and along three axes all.

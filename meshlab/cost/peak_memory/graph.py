@@ -30,13 +30,11 @@ first operand if nobody else reads that), `collective`, `copy`, `carry` (what a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ...engine.planning.steps import Step
 from ..workload.dataflow import Key
 from .backends import Backend
-
-if TYPE_CHECKING:
-    from ...engine.planning.steps import Step
 
 FUSED = frozenset(("fill", "map", "spread", "view", "permute", "join", "lookup", "fold", "product"))
 LAST = frozenset(("update", "store"))

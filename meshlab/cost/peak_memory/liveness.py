@@ -17,14 +17,11 @@ from __future__ import annotations
 import collections
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ...engine.planning.steps import Step
 from .fuse import Cluster, clustered
 from .graph import Buffer, Graph, Node, depth_first
 from .order import breadth_first, least_memory
-
-if TYPE_CHECKING:
-    from ...engine.planning.steps import Step
 
 Clusters = dict[int, Cluster]
 # What makes several arrays, and so a table of their addresses; a loop's is of all that goes into a turn, and a counter.

@@ -22,15 +22,16 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
 
 from ...engine.code.operations import Literal, item_bytes, nbytes
+from ...engine.code.source import Source
 from ...engine.errors import shown
 from ...engine.gc_pause import no_collection
 from ...engine.planning.steps import Move, Part, Step
+from ...engine.plans.data import Plan
 from ...engine.specs.spec import Spec, local_shape
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
 from ..machines.hardware import HardwareError
@@ -43,10 +44,6 @@ from .build import built
 from .graph import Buffer
 from .liveness import Held, live
 from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
-
-if TYPE_CHECKING:
-    from ...engine.code.source import Source
-    from ...engine.plans.data import Plan
 
 _SHOWN = 8
 

@@ -18,15 +18,12 @@ from __future__ import annotations
 import dataclasses
 import weakref
 from collections.abc import Container, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 import jax.numpy as jnp
 
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.planning.steps import Move, Part, Step
-
-if TYPE_CHECKING:
-    from ...engine.programs.data import Program
+from ...engine.programs.data import Program
 
 PARAMETERS, GRADIENTS, STATE, MASTERS = "parameters", "gradients", "optimizer state", "master copies"
 INPUTS, ACTIVATIONS, TEMPORARIES, OUTPUTS = "inputs", "activations", "temporaries", "outputs"

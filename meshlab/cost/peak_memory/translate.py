@@ -12,23 +12,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...engine.code.operations import Literal, Operation, item_bytes
 from ...engine.planning.steps import Compute
-from ..step_time.fusion import EXPENSIVE
 from ..workload.dataflow import Key
+from ..workload.primitives import EXPENSIVE
 from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders
+from .scope import Scope
 from .translate_local_forms import exchanged
 
-if TYPE_CHECKING:
-    from .build import Scope
-
 Shape = tuple[int, ...]
-Rule = Callable[["Scope", Compute, Sequence["int | None"], Sequence[Key]], None]
+Rule = Callable[[Scope, Compute, Sequence[int | None], Sequence[Key]], None]
 
 # XLA for CPUs sums along axes that are longer in two stages (`TreeReductionRewriter`); arrays of so many elements are
 # handed to a library instead (`YnnMatcher`).
@@ -59,7 +57,7 @@ def translate(scope: Scope, step: Compute, operands: Sequence[int | None], made:
 
 def _plain(scope: Scope, step: Compute, kind: str, operands: Sequence[int | None], key: Key):
     """An operation that is one node, of the kind of its primitive."""
-    reads, shape = [r for r in operands if r is not None], scope.builder.shape(key)
+    reads, shape = [r for r in operands if r is not None], scope.context.shape(key)
     expensive = step.operation.name in EXPENSIVE and _is_costly(step)
     if kind == "map":
         if not reads:
@@ -107,8 +105,8 @@ def _before_spread(scope: Scope, step: Compute, reads: Sequence[int], key: Key, 
     source = nodes[nodes[spread].reads[0]]
     if not source.shape or source.buffer is None:
         return False
-    dtype = scope.builder.code.dtypes[key[0]]
-    factor = item_bytes(dtype) / item_bytes(scope.builder.code.dtypes[source.buffer.key[0]])
+    dtype = scope.context.code.dtypes[key[0]]
+    factor = item_bytes(dtype) / item_bytes(scope.context.code.dtypes[source.buffer.key[0]])
     inner = (nodes[spread].reads[0], *(r for r in reads if r != spread))
     small = Node("map", inner, Buffer(source.buffer.key, factor), source.shape, scope.step, expensive=expensive)
     small.op, small.dtype, small.literals = step.operation.name, dtype, numbers(step.operation)
@@ -119,7 +117,7 @@ def _before_spread(scope: Scope, step: Compute, reads: Sequence[int], key: Key, 
 def _fold(scope: Scope, read: int, step: Compute, key: Key) -> int:
     """A sum or maximum; of small arrays along long axes in two stages, of which the first is never fused."""
     node, axes = scope.graph.nodes[read], step.operation.params["axes"]
-    in_stages = scope.builder.backend.libraries and any(node.shape[a] > WINDOW for a in axes)
+    in_stages = scope.context.backend.libraries and any(node.shape[a] > WINDOW for a in axes)
     if in_stages and math.prod(node.shape) < LEAST_ELEMENTS:
         shape = tuple(math.ceil(n / WINDOW) if a in axes else n for a, n in enumerate(node.shape))
         factor = math.prod(shape) / math.prod(node.shape)
@@ -141,7 +139,7 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 
 def _turned(scope: Scope, step: Compute, side: int, read: int, order: Sequence[int]) -> int:
     """An operand of a step with its axes in another order; made once."""
-    if not scope.builder.backend.reorders:
+    if not scope.context.backend.reorders:
         return read
     axes = tuple(a for a in order if scope.graph.nodes[read].shape[a] != 1)
     if (read, axes) not in scope.turns:
@@ -179,7 +177,7 @@ def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
         sizes.append(lengths[side])
         plain = tuple(n for n in shape if n != 1) if single else (*(shape[a] for a in batch), *lengths)
         reads.append(_as_matrix(scope, read, plain, lengths[side]))
-    result, shape = scope.node(scope.builder.backend.product, reads, made[0]), scope.builder.shape(made[0])
+    result, shape = scope.node(scope.context.backend.product, reads, made[0]), scope.context.shape(made[0])
     merged = (*shape[: len(batched[0])], *sizes)
     if len(reads) == len(operands):
         result = _of_matrices(scope, result, merged)
@@ -189,7 +187,7 @@ def _product(scope: Scope, step: Compute, operands: Sequence[int | None], made: 
 
 def _as_matrix(scope: Scope, read: int, plain: Shape, free: int) -> int:
     """An operand of a product as XLA reads it; a vector, whose axes of size 1 it takes away, gets one for a matrix."""
-    if free != 1 or not scope.builder.backend.reorders:
+    if free != 1 or not scope.context.backend.reorders:
         return scope.viewed(read, plain)
     bare = tuple(n for n in plain if n != 1)
     return scope.viewed(scope.viewed(read, bare), (*bare, 1))
@@ -199,7 +197,7 @@ def _of_matrices(scope: Scope, result: int, merged: Shape) -> int:
     """What a product makes, as XLA makes it: axes in one, and those of size 1 taken away and put back for vectors."""
     shape = scope.graph.nodes[result].shape
     bare = tuple(n for n in merged if n != 1)
-    if 1 in merged[-2:] and bare != shape and scope.builder.backend.reorders:
+    if 1 in merged[-2:] and bare != shape and scope.context.backend.reorders:
         return scope.viewed(scope.merged(result, merged, bare), shape)
     return scope.merged(result, merged, shape) if len(merged) != len(shape) else result
 
@@ -210,7 +208,7 @@ def _quotient(scope: Scope, step: Compute, operands: Sequence[int | None], made:
     (above, below), nodes = operands, scope.graph.nodes
     divisor = step.operation.inputs[1]
     spread = nodes[below] if below is not None else None
-    alone = isinstance(divisor, int) and scope.builder.program.uses[divisor] == 1
+    alone = isinstance(divisor, int) and scope.context.program.uses[divisor] == 1
     if above is None or spread is None or spread.kind != "spread" or not alone or not _is_costly(step):
         _plain(scope, step, "map", operands, made[0])
         return
@@ -239,7 +237,7 @@ def _of_vectors(
         taken = {*contracted[side], *batched[side]}
         if read is None or any(n != 1 for a, n in enumerate(scope.graph.nodes[read].shape) if a not in taken):
             return False
-    return scope.builder.backend.reorders
+    return scope.context.backend.reorders
 
 
 def _summed(scope: Scope, read: int, key: Key) -> int:
@@ -257,8 +255,8 @@ def _convolution(scope: Scope, step: Compute, operands: Sequence[int | None], ma
         if read is not None:
             fits = ascends(wanted, scope.graph.nodes[read].shape)
             reads.append(read if fits else _turned(scope, step, side, read, wanted))
-    result = scope.node(scope.builder.backend.product, reads, made[0])
-    if scope.builder.backend.reorders and not ascends(orders(numbers)[2], scope.builder.shape(made[0])):
+    result = scope.node(scope.context.backend.product, reads, made[0])
+    if scope.context.backend.reorders and not ascends(orders(numbers)[2], scope.context.shape(made[0])):
         result = scope.node("permute", (result,), made[0])
     scope.env[made[0]] = result
 
@@ -267,12 +265,12 @@ def _convolution(scope: Scope, step: Compute, operands: Sequence[int | None], ma
 def _added(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """A sum; what is scattered into zeros and then added to something is scattered into that, where XLA does so."""
     nodes = scope.graph.nodes
-    if scope.builder.backend.fuses:
+    if scope.context.backend.fuses:
         for value, read, other in zip(step.operation.inputs, operands, reversed(operands), strict=True):
             node = None if read is None else nodes[read]
             if node is None or other is None or node.op != "scatter-add" or nodes[node.reads[0]].kind != "fill":
                 continue
-            if isinstance(value, int) and scope.builder.program.uses[value] == 1:
+            if isinstance(value, int) and scope.context.program.uses[value] == 1:
                 scope.env[made[0]] = again = scope.node("overwrite", (other, *node.reads[1:]), made[0])
                 nodes[again].op = node.op
                 return
@@ -289,7 +287,7 @@ def _sum(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequ
     negated = nodes[read].op == "neg"
     if negated:
         (read,) = nodes[read].reads
-    same = math.prod(nodes[read].shape) == math.prod(scope.builder.shape(made[0]))
+    same = math.prod(nodes[read].shape) == math.prod(scope.context.shape(made[0]))
     number = scope.node("view", (read,), made[0]) if same else _fold(scope, read, step, made[0])
     if negated:
         number = scope.node("map", (number,), made[0])
@@ -315,7 +313,7 @@ def _chosen(scope: Scope, step: Compute, operands: Sequence[int | None], made: S
     graph, (small, large) = scope.graph, (scope.operand(step, side) for side in (0, 1))
     shapes, each = (
         (graph.nodes[source].shape, graph.nodes[operand].shape),
-        4 / item_bytes(scope.builder.code.dtypes[made[0][0]]),
+        4 / item_bytes(scope.context.code.dtypes[made[0][0]]),
     )
     rank = len(shapes[1])
     indices = [graph.add(Node("fill", (), Buffer(large, each), shapes[1], step)) for _ in range(rank)]
@@ -341,7 +339,7 @@ def _transpose(scope: Scope, step: Compute, operands: Sequence[int | None], made
     assert read is not None
     assert isinstance(value, int)
     node, order = scope.graph.nodes[read], step.operation.params["permutation"]
-    if node.op == "dot_general" and len(node.shape) == 2 and scope.builder.program.uses[value] == 1:
-        node.shape, scope.env[made[0]] = scope.builder.shape(made[0]), read
+    if node.op == "dot_general" and len(node.shape) == 2 and scope.context.program.uses[value] == 1:
+        node.shape, scope.env[made[0]] = scope.context.shape(made[0]), read
     else:
         scope.env[made[0]] = scope.node("view" if ascends(order, node.shape) else "permute", (read,), made[0])

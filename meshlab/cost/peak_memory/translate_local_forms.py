@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jax.extend.core import Literal
@@ -21,13 +21,11 @@ from ...engine.jax_compat import call, opened
 from ...engine.planning.steps import Compute
 from ...engine.plans.local_collectives import traced
 from ...engine.rules import names_where
-from ..step_time.fusion import EXPENSIVE
 from ..workload.dataflow import Key
+from ..workload.primitives import EXPENSIVE
 from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders
-
-if TYPE_CHECKING:
-    from .build import Scope
+from .scope import Scope
 
 # What takes a part of an array, or joins some: of one array whole, XLA takes it away (`AlgebraicSimplifier`).
 _PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part))
@@ -35,12 +33,12 @@ _PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind
 
 def exchanged(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
     """Adds the nodes of a step in its local form to a block that is being built."""
-    program, grid = scope.builder.program, scope.builder.grid
+    program, grid = scope.context.program, scope.context.grid
     walk = _Walk(scope, made[0])
     results = walk.run(traced(step, program, grid), [r for r in operands if r is not None])
     for target, number in zip(made, results, strict=True):
         node = scope.graph.nodes[number]
-        if node.kind == "source" or node.buffer is None or node.shape != scope.builder.shape(target):
+        if node.kind == "source" or node.buffer is None or node.shape != scope.context.shape(target):
             number = scope.node("view", (number,), target)  # noqa: PLW2901
         elif node.buffer.key[0] == made[0][0]:
             node.buffer = Buffer(target)
@@ -52,7 +50,7 @@ class _Walk:
 
     def __init__(self, scope: Scope, base: Key):
         self.scope, self.base = scope, base
-        shape, dtype = scope.builder.shape(base), scope.builder.code.dtypes[base[0]]
+        shape, dtype = scope.context.shape(base), scope.context.code.dtypes[base[0]]
         self.bytes = max(1, math.prod(shape) * item_bytes(dtype))
 
     def run(self, closed: Any, reads: Sequence[int]) -> list[int]:
@@ -104,7 +102,7 @@ class _Walk:
         name, nodes = equation.primitive.name, self.scope.graph.nodes
         if name in _PARTS and reads and nodes[reads[0]].shape == aval.shape:
             return reads[0]
-        kind = self.scope.builder.backend.product if name == "dot_general" else KINDS.get(name, "opaque")
+        kind = self.scope.context.backend.product if name == "dot_general" else KINDS.get(name, "opaque")
         if kind == "map" and not reads:
             kind = "fill"
         if kind == "spread" and not reads:
@@ -138,12 +136,12 @@ class _Walk:
         turned = []
         for read, order in zip(reads, orders(numbers), strict=False):
             node = self.scope.graph.nodes[read]
-            if ascends(order, node.shape) or node.buffer is None or not self.scope.builder.backend.reorders:
+            if ascends(order, node.shape) or node.buffer is None or not self.scope.context.backend.reorders:
                 turned.append(read)
             else:
                 copy = Node("permute", (read,), node.buffer, node.shape, self.scope.step)
                 copy.dtype = node.dtype
                 turned.append(self.scope.graph.add(copy))
-        result = self.add(self.scope.builder.backend.product, turned, aval)
-        in_order = ascends(orders(numbers)[2], aval.shape) or not self.scope.builder.backend.reorders
+        result = self.add(self.scope.context.backend.product, turned, aval)
+        in_order = ascends(orders(numbers)[2], aval.shape) or not self.scope.context.backend.reorders
         return result if in_order else self.add("permute", (result,), aval)

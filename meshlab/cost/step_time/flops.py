@@ -12,7 +12,7 @@ counted.
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -20,9 +20,7 @@ import numpy as np
 from ...engine.code.operations import Code, Literal, Operation
 from ...engine.planning.steps import Compute
 from ...engine.rules import TRAITS
-
-if TYPE_CHECKING:
-    from ..workload.setting import Numbers, Setting
+from ..workload.setting import Numbers, Setting
 
 
 @dataclasses.dataclass(frozen=True)

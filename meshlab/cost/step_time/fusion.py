@@ -17,16 +17,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from ...engine.planning.steps import Compute, Fill, Move, Step
-from ...engine.rules import names_where
 from ..workload.dataflow import Flow, Key, Roots, flow
-
-# The same bytes under another shape.
-BITCASTS = names_where(lambda traits: traits.kind in ("bitcast", "mark"))
-# What takes many instructions for each element: computed once. The classes are those of XLA's
-# `InstructionFusion::IsExpensive` (openxla/xla, xla/service/instruction_fusion.cc).
-EXPENSIVE = names_where(lambda traits: traits.expensive)
-REDUCING = names_where(lambda traits: traits.kind == "reduce")
-FUSED = names_where(lambda traits: traits.kind in ("elementwise", "broadcast", "constant", "move", "concatenate"))
+from ..workload.primitives import BITCASTS, EXPENSIVE, FUSED, REDUCING
 
 
 def is_fused(step: Step) -> bool:

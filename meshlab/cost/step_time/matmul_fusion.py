@@ -14,10 +14,8 @@ from __future__ import annotations
 import dataclasses
 
 from ...engine.planning.steps import Compute, Step
-from ...engine.rules import names_where
-from .fusion import EXPENSIVE, Fusion, is_bitcast, is_fused
-
-_MATMULS = names_where(lambda traits: traits.kind == "matmul")
+from ..workload.primitives import EXPENSIVE, MATMULS
+from .fusion import Fusion, is_bitcast, is_fused
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +61,7 @@ def _readers(fusion: Fusion) -> list[set[int]]:
 
 
 def _is_product(step: Step) -> bool:
-    return isinstance(step, Compute) and step.operation.name in _MATMULS and not step.exchanged
+    return isinstance(step, Compute) and step.operation.name in MATMULS and not step.exchanged
 
 
 def _is_conversion(step: Step) -> bool:

@@ -15,13 +15,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from ...engine.code.operations import Block, Operation, walk
-
-if TYPE_CHECKING:
-    from ...engine.programs.data import Program
-
+from ...engine.programs.data import Program
 
 # The name of an axis of size 1.
 _ONE: frozenset[str | None] = frozenset({None})

@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from ...engine.code.operations import Input
+from ...engine.code.operations import Block, Input
 from ...engine.planning.steps import Compute, Fill, Inside, Move, Nested, Part, Step
 from ...engine.specs.spec import Spec
-
-if TYPE_CHECKING:
-    from ...engine.code.operations import Block
 
 Key = tuple[int, Spec]
 Roots = Mapping[int, int]

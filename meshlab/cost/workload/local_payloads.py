@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ...engine.planning.steps import Compute
+from ...engine.plans.data import Plan
 from ...engine.plans.local_collectives import Exchange
 from ...engine.specs.spec import Spec, local_shape
 from .setting import Numbers, Setting
-
-if TYPE_CHECKING:
-    from ...engine.plans.data import Plan
 
 # The value and spec that an exchange is shaped like, and those of its axes that are axes of the exchange.
 _Likeness = tuple[int, Spec, tuple[int, ...]]

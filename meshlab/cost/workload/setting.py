@@ -14,13 +14,15 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.errors import closest, listed, shown
+from ...engine.plans.data import Plan
+from ...engine.programs.data import Program
 from ...engine.specs.spec import Spec, local_shape
 from ..machines.collective_time import Rate, rate
 from ..machines.hardware import Hardware, HardwareError
@@ -29,10 +31,6 @@ from ..machines.placement import Placement
 from ..machines.xla_substitutes import most_summed
 from .attention import Scores, attentions, is_score
 from .dataflow import Key
-
-if TYPE_CHECKING:
-    from ...engine.plans.data import Plan
-    from ...engine.programs.data import Program
 
 ATTENTION = STORED, FLASH, CAUSAL = "stored", "flash", "causal"
 # A number, or an array of numbers: one for each point.

@@ -15,7 +15,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.compilers.compile_for import Progress, compile_for
-from meshlab.cost.compilers.targets import CompilerError, check_installed, gpus
+from meshlab.cost.compilers.targets import gpus
+from meshlab.cost.machines.installed_compilers import CompilerError, check_installed
 from meshlab.models import zoo
 from tests.processes import children
 
@@ -305,7 +306,7 @@ def test_calls_back_into_python_are_refused(tpu):
         return jax.pure_callback(lambda a: a, jax.ShapeDtypeStruct((4,), jnp.float32), x)
 
     plan = ml.trace(fn, jax.ShapeDtypeStruct((4,), jnp.float32)).plan(ml.mesh(data=4))
-    with pytest.raises(CompilerError, match=r"ml\.compile_for compiles .* `pure_callback` at test_compilers\.py:\d+\."):
+    with pytest.raises(CompilerError, match=r"compile_for compiles .* `pure_callback` at test_compile_for\.py:\d+\."):
         compile_for(plan, "v5e:2x2")
 
 

@@ -11,9 +11,10 @@ from packaging.requirements import Requirement
 
 import meshlab as ml
 from meshlab.cost.compilers import targets
-from meshlab.cost.compilers.targets import CompilerError, check_installed, device_order, gpu_description, gpus
+from meshlab.cost.compilers.targets import CompilerError, device_order, gpu_description, gpus
 from meshlab.cost.compilers.targets import target as target_of
 from meshlab.cost.machines.hardware import HardwareError, hardware
+from meshlab.cost.machines.installed_compilers import check_installed
 
 
 def target(name, devices):

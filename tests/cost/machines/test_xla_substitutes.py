@@ -8,8 +8,8 @@ import pytest
 import meshlab as ml
 from benchmarks import compilers, substitutes
 from benchmarks.substitutes import JOURNAL, compile_case, told
-from meshlab.cost.compilers.targets import CompilerError, check_installed
 from meshlab.cost.machines import collective_time
+from meshlab.cost.machines.installed_compilers import CompilerError, check_installed
 from meshlab.cost.machines.xla_substitutes import most_summed
 from meshlab.cost.peak_memory.backends import BACKENDS
 from meshlab.cost.peak_memory.build import built
