@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..code.operations import nbytes
@@ -82,6 +82,22 @@ def collectives_of(plan: Plan) -> tuple[Collective, ...]:
     return tuple(found)
 
 
+def wire_bytes_by_axis(collectives: Iterable[Collective]) -> dict[str, float]:
+    """Adds up what one device sends in one run by mesh axes, such as "data" or "data+model", in the order given."""
+    by_axis: dict[str, float] = {}
+    for c in collectives:
+        key = "+".join(c.axes)
+        by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
+    return by_axis
+
+
+def payload(plan: Plan, value: int, start: Spec, hop: Hop) -> tuple[tuple[int, ...], int]:
+    """The shape of what one device sends in a hop of a value, and its bytes."""
+    code = plan.program.code
+    shape = sent_shape(code.shapes[value], start, hop, plan.grid)
+    return tuple(shape), nbytes(math.prod(shape), code.dtypes[value])
+
+
 def _quoted(names) -> str:
     return " and ".join(f"`{n}`" for n in names)
 
@@ -107,17 +123,16 @@ class _Story:
 
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
-        sent = sent_shape(code.shapes[number], spec, hop, self.plan.grid)
-        payload = nbytes(math.prod(sent), code.dtypes[number])
+        shape, count = payload(self.plan, number, spec, hop)
         shown = self.program.value(number)
         facts: dict[str, Any] = {
             "kind": hop.kind,
             "axes": hop.axes,
-            "payload_bytes": payload,
-            "wire_bytes": wire_bytes(hop.kind, payload, hop.axes, self.plan.grid),
+            "payload_bytes": count,
+            "wire_bytes": wire_bytes(hop.kind, count, hop.axes, self.plan.grid),
             "times": times,
             "dtype": str(code.dtypes[number]),
-            "shape": tuple(sent),
+            "shape": shape,
             "value": shown.label,
             "dims": tuple(d or "1" for d in shown.dims),
             "chain": "",
