@@ -1,8 +1,8 @@
-"""The layout chooser: the best of all legal layouts, with proof."""
+"""The layout chooser: a program and a mesh come in; the best of all legal layouts goes out, with proof."""
 
 from .choice import Choice as Choice
-from .choice import Proof as Proof
 from .choice import layout as layout
 from .compare import Comparison as Comparison
 from .compare import Row as Row
+from .proof import Proof as Proof
 from .stopping import Cancelled as Cancelled

@@ -14,15 +14,15 @@ import dataclasses
 from ..engine.api.stages import Program
 from ..engine.specs.layout import LayoutLike
 from ..engine.specs.mesh import Mesh
-from .constraints import read_wishes
-from .mesh_tf_ledger import planned_peak
+from .constraints import read_constraints
+from .objective import TRAFFIC, objective_of
 from .space import Splits, space_of
-from .work import SLACK, work_of
+from .work import work_of
 
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    """A layout with what its plan costs in bytes, and the work that it leaves to one device."""
+    """A layout with what its plan costs, and the work that it leaves to one device."""
 
     splits: Splits
     value: float
@@ -32,7 +32,7 @@ class Planned:
 def planned_layouts(
     program: Program,
     mesh: Mesh,
-    objective: str = "traffic",
+    objective: str = TRAFFIC.name,
     pin: LayoutLike = None,
     forbid: LayoutLike = None,
 ) -> list[Planned]:
@@ -41,14 +41,11 @@ def planned_layouts(
     Returns:
         The layouts with their costs, the least first.
     """
-    wishes = read_wishes(program, mesh, pin, forbid)
-    space = space_of(program, mesh.axes, wishes.pinned, wishes.forbidden, wishes.whole)
-    found = []
-    for splits in space.splits():
+    goal, layouts = objective_of(objective), []
+    for splits in space_of(program, mesh.axes, read_constraints(program, mesh, pin, forbid)).splits():
         plan = program.plan(mesh, dict(splits))
-        value = plan.wire_bytes if objective == "traffic" else planned_peak(plan)
-        found.append(Planned(splits, value, work_of(plan)))
-    if objective == "traffic":
-        most = min(p.work for p in found) * (1 + SLACK)
-        found = [p for p in found if p.work <= most]
-    return sorted(found, key=lambda p: (p.value, len(p.splits), sorted(p.splits)))
+        layouts.append(Planned(splits, goal.of_plan(plan), work_of(plan)))
+    if goal.slack is not None:
+        most = min(p.work for p in layouts) * (1 + goal.slack)
+        layouts = [p for p in layouts if p.work <= most]
+    return sorted(layouts, key=lambda p: (p.value, len(p.splits), sorted(p.splits)))

@@ -15,65 +15,22 @@ import dataclasses
 import html
 import math
 import time
-from typing import TYPE_CHECKING, Any
 
 from ..engine.api.stages import Plan, Program
-from ..engine.errors import MeshlabError, closest, listed, shown
+from ..engine.errors import MeshlabError, shown
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
-from .constraints import read_wishes
-from .mesh_tf_ledger import ledger_of, planned_peak
+from .compare import Comparison, Row
+from .constraints import read_constraints
+from .objective import TRAFFIC, Objective, objective_of
+from .proof import Proof
 from .solution import Solution
-from .space import Space, space_of
+from .space import space_of
 from .stopping import Cancel, Watch
-from .work import SLACK, work_of
+from .work import work_of
 
-if TYPE_CHECKING:
-    from .compare import Comparison
-
-OBJECTIVES = ("traffic", "memory")
-_AMONG = {
-    "traffic": f" that divides the work to within {SLACK:.0%} of the best",
-    "memory": "",
-}
+# The share by which a number of the solver, which writes eight digits, may differ from the plan's.
 _AGREE = 1e-6
-
-
-@dataclasses.dataclass(frozen=True)
-class Proof:
-    """Why a layout is the best one.
-
-    Attributes:
-        method: how it was found.
-        objective: "traffic" (bytes that one device sends in one run) or "memory" (bytes that one device holds at once).
-        among: which of the legal layouts were compared, in words; empty for all.
-        layouts: how many legal layouts there are.
-        value: what the layout costs, in bytes, measured on its plan.
-        bound: what each of them costs at least, in bytes, as the solver has proved.
-        gap: how far the value lies above the bound, as a share of it.
-        seconds: how long it took.
-    """
-
-    method: str
-    objective: str
-    among: str
-    layouts: int
-    value: float
-    bound: float
-    gap: float
-    seconds: float
-
-    def __str__(self):
-        does = "sends" if self.objective == "traffic" else "holds"
-        return (
-            f"a device {does} {self.value:,.0f} bytes, and of {self.layouts:,} legal layouts (one axis a dim at most, "
-            f"no rules at places) none{self.among} {does} less: proved by {self.method}, gap {self.gap:.0%}, "
-            f"in {self.seconds:.2f} s"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The proof as JSON-able data."""
-        return dataclasses.asdict(self)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,9 +59,8 @@ class Choice:
         Raises:
             LayoutError: the other layout is not legal.
         """
-        from .compare import compare  # noqa: PLC0415  compare needs choices
-
-        return compare(self, layout)
+        yours = self.plan.program.plan(self.plan.mesh, layout)
+        return Comparison((Row("yours", yours), Row("auto", self.plan)), self.proof)
 
     def __str__(self):
         return f"{str(self.layout) or 'nothing split'}: {self.proof}"
@@ -118,23 +74,23 @@ def layout(
     program: Program,
     mesh: Mesh,
     *,
-    objective: str = "traffic",
+    objective: str = TRAFFIC.name,
     pin: LayoutLike = None,
     forbid: LayoutLike = None,
     cancel: Cancel | None = None,
 ) -> Choice:
     """Finds the best layout of a program on a mesh, and proves it.
 
-    Each dim lies on one mesh axis at most; rules at places are not searched. Of equally good layouts the one with the
-    fewest dims split is taken (with objective "memory", the most, as Mesh TensorFlow does), and of those the one that
-    puts the dims of later arguments, data before parameters, on earlier axes.
+    Each dim is placed on one mesh axis at most; rules at places are not searched. Of equally good layouts the one with
+    the fewest dims split is taken (with objective "memory", the most, as Mesh TensorFlow does), and of those the one
+    that puts the dims of later arguments, data before parameters, on earlier axes.
 
     Args:
         program: made by `ml.trace`.
         mesh: made by `ml.mesh`.
         objective: "traffic": the fewest bytes that one device sends in one run, among the layouts that divide the
             contractions over the devices as far as possible (at most 1 % more work on a device than the least); or
-            "memory": the fewest bytes that one device holds at once, by Mesh TensorFlow's liveness convention.
+            "memory": the fewest bytes that are live on one device at once, by Mesh TensorFlow's liveness convention.
         pin: what must be so, as a layout; a dim that is None stays whole.
         forbid: what must not be so, as a layout.
         cancel: ends the search soon after it is set, as a `threading.Event` can be from another thread.
@@ -143,37 +99,37 @@ def layout(
         A `Choice`.
 
     Raises:
-        LayoutError: `pin` or `forbid` cannot be.
+        LayoutError: `pin` or `forbid` is invalid.
         Cancelled: `cancel` was set.
-        MeshlabError: an argument is not what it should be, or the answer could not be proved.
+        MeshlabError: an argument is invalid, or the answer could not be proved.
 
     Example:
         choice = ml.auto.layout(program, ml.mesh(data=2, model=2), pin="batch:data")
     """
     started = time.perf_counter()
-    _check(program, mesh, objective)
-    watch = Watch(cancel)
+    _check(program, mesh)
+    goal, watch = objective_of(objective), Watch(cancel)
     watch.check()
-    wishes = read_wishes(program, mesh, pin, forbid)
-    space = space_of(program, mesh.axes, wishes.pinned, wishes.forbidden, wishes.whole)
-    found = _solved(program, mesh, space, objective, watch)
-    chosen = Layout.of(dict(sorted(found.splits | wishes.pinned)))
+    constraints = read_constraints(program, mesh, pin, forbid)
+    space = space_of(program, mesh.axes, constraints)
+    solution = goal.solve(program, mesh, space, watch)
+    chosen = Layout.of(dict(sorted(solution.splits | constraints.pinned)))
     plan = program.plan(mesh, chosen)
-    value = _confirmed(plan, objective, found)
+    cost = _confirmed(plan, goal, solution)
     proof = Proof(
-        method=found.method,
-        objective=objective,
-        among=_AMONG[objective],
+        method=solution.method,
+        objective=goal.name,
+        among=goal.among,
         layouts=space.count(),
-        value=value,
-        bound=found.bound,
-        gap=_gap(value, found.bound),
+        value=cost,
+        bound=solution.bound,
+        gap=_gap(cost, solution.bound),
         seconds=time.perf_counter() - started,
     )
     return Choice(chosen, plan, proof)
 
 
-def _check(program: Program, mesh: Mesh, objective: str):
+def _check(program: Program, mesh: Mesh):
     if not isinstance(program, Program):
         raise MeshlabError(
             f"ml.auto.layout() was given {shown(program)} for its program; write"
@@ -184,49 +140,32 @@ def _check(program: Program, mesh: Mesh, objective: str):
             f"ml.auto.layout() was given {shown(mesh)} for its mesh; write"
             " ml.auto.layout(program, ml.mesh(data=2, model=2))."
         )
-    if objective not in OBJECTIVES:
-        raise MeshlabError(
-            f"ml.auto.layout() was asked for the objective {shown(objective)}; it has {listed(OBJECTIVES)}."
-            f"{closest(objective, OBJECTIVES)}"
-        )
 
 
-def _solved(program: Program, mesh: Mesh, space: Space, objective: str, watch: Watch) -> Solution:
-    # Loading the solver takes a quarter of a second, which whoever imports meshlab need not wait for.
-    from .least_live_bytes import least_peak  # noqa: PLC0415
-    from .least_traffic import least_traffic  # noqa: PLC0415
-
-    if objective == "traffic":
-        return least_traffic(program, mesh, space, watch)
-    return least_peak(ledger_of(program), space, watch)
-
-
-def _confirmed(plan: Plan, objective: str, found: Solution) -> float:
-    """The cost of the chosen layout, measured on its plan.
+def _confirmed(plan: Plan, objective: Objective, solution: Solution) -> float:
+    """Reads the cost of the chosen layout off its plan.
 
     Raises:
-        MeshlabError: it is not what the solver was told.
+        MeshlabError: the plan has another cost, or more work, than the solver says.
     """
-    if objective == "memory":
-        value: float = planned_peak(plan)
-    else:
-        value = plan.wire_bytes
+    if solution.most_work is not None:
         work = work_of(plan)
-        if found.most_work is not None and work > found.most_work * (1 + _AGREE):
+        if work > solution.most_work * (1 + _AGREE):
             raise MeshlabError(
-                f"ml.auto.layout() chose {str(plan.layout)!r} for its work of at most {found.most_work:,.0f} products"
-                f" on a device, but its plan does {work:,.0f}. This is a fault of meshlab: please report it with the"
-                " model."
+                f"ml.auto.layout() chose {str(plan.layout)!r} for its work of at most {solution.most_work:,.0f}"
+                f" multiply-adds on a device, but its plan does {work:,.0f}. This is a fault of meshlab: please report"
+                " it with the model."
             )
-    if not math.isclose(value, found.value, rel_tol=_AGREE, abs_tol=_AGREE):
+    cost = objective.of_plan(plan)
+    if not math.isclose(cost, solution.value, rel_tol=_AGREE, abs_tol=_AGREE):
         raise MeshlabError(
-            f"ml.auto.layout() chose {str(plan.layout)!r} for its {objective} of {found.value:,.0f} bytes, but its plan"
-            f" has {value:,.0f}. This is a fault of meshlab: please report it with the model."
+            f"ml.auto.layout() chose {str(plan.layout)!r} for its {objective.name} of {objective.text(solution.value)},"
+            f" but its plan has {cost:,.0f}. This is a fault of meshlab: please report it with the model."
         )
-    return value
+    return cost
 
 
 def _gap(value: float, bound: float) -> float:
-    """How far a value lies above its bound; the solver writes eight digits."""
+    """The share by which a cost is above its bound; 0 within what the solver writes."""
     gap = max(0.0, value - bound) / max(1.0, abs(bound))
     return gap if gap > _AGREE else 0.0

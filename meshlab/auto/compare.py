@@ -5,7 +5,8 @@
                           yours                      auto
     layout                batch:data hidden:model    batch:data classes:model ...
     work on one device    25.0 %                     25.0 %
-    sent over data        1,626,116                  ...
+    bytes sent per step   1,628,116                  ...
+      over data           1,626,116                  ...
 
 Both columns are read off plans. Work is the part of all contractions that one device computes: a layout that sends
 little because every device does everything shows it here.
@@ -14,42 +15,79 @@ little because every device does everything shows it here.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import html
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..engine.api.stages import Plan
-from ..engine.specs.layout import LayoutLike
-from .mesh_tf_ledger import planned_peak
+from ..engine.plans.collectives import wire_bytes_by_axis
+from .objective import MEMORY, OBJECTIVES, TRAFFIC
+from .proof import Proof
 from .work import share_of
 
-if TYPE_CHECKING:
-    from .choice import Choice, Proof
+_COLOURS = ("#8b94a3", "#2563c9")
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One layout.
+    """One layout; its numbers are read off its plan when they are first asked for.
 
     Attributes:
         name: "yours" or "auto".
-        layout: its rules.
-        work: the part of all contractions that one device computes.
-        wire_bytes: bytes that one device sends in one run.
-        by_axis: the same by mesh axes, such as "data" or "data+model".
-        collectives: how many collectives one run executes.
-        argument_bytes: bytes of all arguments on one device.
-        peak_bytes: the most bytes that one device holds at once, by the liveness convention.
+        plan: its plan.
     """
 
     name: str
-    layout: str
-    work: float
-    wire_bytes: float
-    by_axis: Mapping[str, float]
-    collectives: int
-    argument_bytes: int
-    peak_bytes: int
+    plan: Plan
+
+    @property
+    def layout(self) -> str:
+        """The layout's rules."""
+        return str(self.plan.layout)
+
+    @functools.cached_property
+    def work(self) -> float:
+        """The part of all contractions that one device computes."""
+        return share_of(self.plan)
+
+    @functools.cached_property
+    def costs(self) -> Mapping[str, float]:
+        """The costs that objectives minimise, by the quantity of each."""
+        return {objective.quantity: objective.of_plan(self.plan) for objective in OBJECTIVES.values()}
+
+    @property
+    def wire_bytes(self) -> float:
+        """Bytes that one device sends in one run."""
+        return self.costs[TRAFFIC.quantity]
+
+    @property
+    def live_bytes(self) -> float:
+        """The most bytes that are live on one device at once, by Mesh TensorFlow's convention.
+
+        A compiler arranges memory otherwise; `plan.memory.peak_bytes` predicts how.
+        """
+        return self.costs[MEMORY.quantity]
+
+    @functools.cached_property
+    def by_axis(self) -> Mapping[str, float]:
+        """Bytes that one device sends, by mesh axes such as "data" or "data+model"."""
+        return dict(sorted(wire_bytes_by_axis(self.plan.collectives).items()))
+
+    @property
+    def collectives(self) -> int:
+        """The number of collectives that one run executes."""
+        return sum(c.times for c in self.plan.collectives)
+
+    @property
+    def argument_bytes(self) -> int:
+        """Bytes of all arguments on one device."""
+        return self.plan.stored.argument_bytes
+
+    def to_dict(self) -> dict[str, Any]:
+        """The row as JSON-able data."""
+        facts = ("name", "layout", "work", "by_axis", "collectives", "argument_bytes")
+        return {fact: getattr(self, fact) for fact in facts} | dict(self.costs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,25 +104,34 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as JSON-able data."""
-        rows = [dataclasses.asdict(row) | {"by_axis": dict(row.by_axis)} for row in self.rows]
-        return {"rows": rows, "proof": self.proof.to_dict()}
+        return {"rows": [row.to_dict() for row in self.rows], "proof": self.proof.to_dict()}
 
     def lines(self) -> list[tuple[str, str, str]]:
         """The table: a title and the two layouts' entries, line by line."""
-        axes = list(dict.fromkeys(axis for row in self.rows for axis in row.by_axis))
 
         def line(title: str, entry: Callable[[Row], str]) -> tuple[str, str, str]:
             return title, entry(self.rows[0]), entry(self.rows[1])
 
+        sent, *others = (
+            line(objective.title, lambda row, quantity=objective.quantity: f"{row.costs[quantity]:,.0f}")
+            for objective in OBJECTIVES.values()
+        )
         return [
             line("layout", lambda row: row.layout or "nothing split"),
             line("work on one device", lambda row: f"{row.work:.1%}"),
-            line("bytes sent per step", lambda row: f"{row.wire_bytes:,.0f}"),
-            *(line(f"  over {axis}", lambda row, axis=axis: f"{row.by_axis.get(axis, 0):,.0f}") for axis in axes),
+            sent,
+            *(
+                line(f"  over {axis}", lambda row, axis=axis: f"{row.by_axis.get(axis, 0):,.0f}")
+                for axis in self._axes()
+            ),
             line("collectives per step", lambda row: f"{row.collectives:,}"),
             line("bytes of arguments", lambda row: f"{row.argument_bytes:,}"),
-            line("bytes at the peak", lambda row: f"{row.peak_bytes:,}"),
+            *others,
         ]
+
+    def _axes(self) -> list[str]:
+        """The mesh axes that some collective runs over."""
+        return list(dict.fromkeys(axis for row in self.rows for axis in row.by_axis))
 
     def figure(self) -> Any:
         """Draws what each layout sends, by mesh axis, and holds.
@@ -94,22 +141,22 @@ class Comparison:
         """
         from plotly.subplots import make_subplots  # noqa: PLC0415  Plotly is large, and optional
 
-        axes = list(dict.fromkeys(axis for row in self.rows for axis in row.by_axis)) or ["nothing"]
+        axes = self._axes() or ["nothing"]
         figure = make_subplots(
             rows=1,
             cols=2,
             column_widths=[len(axes) + 1, 3],
             subplot_titles=("Bytes that each device sends per step", "Bytes that each device holds"),
         )
-        for row, color in zip(self.rows, ("#8b94a3", "#2563c9"), strict=True):
-            shown = {
+        for row, colour in zip(self.rows, _COLOURS, strict=True):
+            style = {
                 "name": f"{row.name}: {row.layout or 'nothing split'}",
                 "legendgroup": row.name,
-                "marker_color": color,
+                "marker_color": colour,
             }
-            figure.add_bar(x=axes, y=[row.by_axis.get(axis, 0) for axis in axes], row=1, col=1, **shown)
-            held = {"arguments": row.argument_bytes, "at the peak": row.peak_bytes}
-            figure.add_bar(x=list(held), y=list(held.values()), row=1, col=2, showlegend=False, **shown)
+            figure.add_bar(x=axes, y=[row.by_axis.get(axis, 0) for axis in axes], row=1, col=1, **style)
+            memory = {"arguments": row.argument_bytes, "live at most": row.live_bytes}
+            figure.add_bar(x=list(memory), y=list(memory.values()), row=1, col=2, showlegend=False, **style)
         figure.update_layout(
             barmode="group",
             template="plotly_white",
@@ -139,27 +186,3 @@ class Comparison:
         head = cells(("", self.rows[0].name, self.rows[1].name), "th")
         body = "".join(cells(line, "td") for line in self.lines())
         return f"<table><thead>{head}</thead><tbody>{body}</tbody></table><p>Auto: {html.escape(str(self.proof))}.</p>"
-
-
-def compare(choice: Choice, layout: LayoutLike) -> Comparison:
-    """Sets a chosen layout beside another; see `Choice.compare`."""
-    program, mesh = choice.plan.program, choice.plan.mesh
-    yours = program.plan(mesh, layout)
-    return Comparison((_row("yours", yours), _row("auto", choice.plan)), choice.proof)
-
-
-def _row(name: str, plan: Plan) -> Row:
-    by_axis: dict[str, float] = {}
-    for c in plan.collectives:
-        key = "+".join(c.axes)
-        by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
-    return Row(
-        name=name,
-        layout=str(plan.layout),
-        work=share_of(plan),
-        wire_bytes=plan.wire_bytes,
-        by_axis=dict(sorted(by_axis.items())),
-        collectives=sum(c.times for c in plan.collectives),
-        argument_bytes=plan.memory.argument_bytes,
-        peak_bytes=planned_peak(plan),
-    )

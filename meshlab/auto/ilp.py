@@ -1,6 +1,6 @@
 """The choice among layouts as an integer program.
 
-    x[d, a] ∈ {0, 1}       dim d lies on mesh axis a                    at most one axis for a dim
+    x[d, a] ∈ {0, 1}       dim d is on mesh axis a                      at most one axis for a dim
     y[S, f] ≥ 0            the layout is f on the set of dims S         Σ over f of y[S, f] = 1
                            Σ over f that put d on a of y[S, f] = x[d, a]   for every S, d in S, a
 
@@ -17,24 +17,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
-
-import pulp
 
 from ..engine.errors import MeshlabError
-from .pulp_compat import made, solve, summed
-from .space import Space, Splits, restricted
+from .pulp_compat import Bounds, Expression, Row, solve
+from .space import Dims, Space, Splits, restricted
 from .stopping import Watch
-from .tables import Dims, Table
-
-METHOD = f"integer programming (CBC through PuLP {pulp.__version__})"
-
-# A sum of variables, each by its number and times something.
-Expression = Mapping[int, float]
+from .tables import Table
 
 # Binaries that one goal of the documented order decides: weights up to 2^12 leave the solver's tolerance far behind.
 _ORDERED = 12
-# What a goal that was met may lose while later ones are met: the solver's own tolerance, not a preference.
+# The part of a goal that may be lost while later ones are met: the solver's own tolerance, not a preference.
 _TOLERANCE = 1e-9
 _LARGEST = 1e6
 
@@ -50,14 +42,13 @@ class Model:
 
     def __init__(self, space: Space, parts: Mapping[Dims, Iterable[Splits]], watch: Watch):
         self.space, self.watch = space, watch
-        # The least and the most that each variable may be, and whether it is whole; the same of sums.
-        self.bounds: list[tuple[float, float, bool]] = []
-        self.rows: list[tuple[Expression, float, float]] = []
+        self.bounds: list[Bounds] = []
+        self.rows: list[Row] = []
         options = [(d, a) for d, choices in space.choices.items() for a in choices if a is not None]
         self.x = {(d, a): self._variable(int(len(space.choices[d]) == 1), 1, whole=True) for d, a in options}
-        self.parts = {dims: tuple(given) for dims, given in parts.items()}
-        self.y = {dims: {part: self._variable() for part in given} for dims, given in self.parts.items()}
-        # What a variable stands for: that the layout is this part on these dims, or the greatest of some costs.
+        self.parts = {dims: tuple(legal) for dims, legal in parts.items()}
+        self.y = {dims: {part: self._variable() for part in legal} for dims, legal in self.parts.items()}
+        # The meaning of a variable: that the layout is this part on these dims, or the greatest of some costs.
         self.meaning = {x: (frozenset((split[0],)), frozenset((split,))) for split, x in self.x.items()}
         self.meaning |= {y: (dims, part) for dims, columns in self.y.items() for part, y in columns.items()}
         self.maxima: dict[int, list[Expression]] = {}
@@ -89,8 +80,8 @@ class Model:
         """The cost of the layout under tables whose dims lie within the model's sets."""
         terms: dict[int, float] = {}
         for table in tables:
-            home = next(s for s in self.parts if table.dims <= s)
-            for part, y in self.y[home].items():
+            dims = next(s for s in self.parts if table.dims <= s)
+            for part, y in self.y[dims].items():
                 terms[y] = terms.get(y, 0.0) + table.costs[restricted(part, table.dims)]
         return terms
 
@@ -140,41 +131,33 @@ class Model:
         Raises:
             MeshlabError: there is no layout at all, or the solver has not proved its answer.
         """
-        solved = self._solved(scaled(goal, _scale(goal)))
-        bound = sum(c * float(solved[v]) for v, c in goal.items())
-        found = frozenset(split for split, x in self.x.items() if solved[x] > 1 / 2)
-        value = self.value(goal, found)
+        values = self._solved(scaled(goal, _scale(goal)))
+        bound = sum(c * values[v] for v, c in goal.items())
+        splits = frozenset(split for split, x in self.x.items() if values[x] > 1 / 2)
+        value = self.value(goal, splits)
         self.limit(goal, value + _TOLERANCE * max(1.0, abs(value)))
-        return found, bound
+        return splits, bound
 
-    def settle(self) -> Splits:
-        """Of the layouts that are left, the first in documented order: early dims split, on early axes."""
-        found: Splits = frozenset()
+    def in_order(self) -> Splits:
+        """Returns the first in documented order of the layouts that are left: early dims split, on early axes."""
+        splits: Splits = frozenset()
         variables = list(self.x.values())
         for start in range(0, max(1, len(variables)), _ORDERED):
             chunk = variables[start : start + _ORDERED]
-            found, _ = self.minimise({x: -float(2 ** (len(chunk) - i - 1)) for i, x in enumerate(chunk)})
-        return found
+            splits, _ = self.minimise({x: -float(2 ** (len(chunk) - i - 1)) for i, x in enumerate(chunk)})
+        return splits
 
     def _solved(self, goal: Expression) -> list[float]:
-        """What each variable is where a goal is least."""
-        problem = pulp.LpProblem("layout", pulp.LpMinimize)
-        variables = [made(problem, f"v{i}", *bounds) for i, bounds in enumerate(self.bounds)]
-
-        def total(terms: Expression) -> Any:
-            return summed((variables[number], amount) for number, amount in terms.items())
-
-        problem.setObjective(total(goal))
-        for terms, least, most in self.rows:
-            problem += total(terms) == most if least == most else total(terms) <= most
-        said: list[str] = []
-        self.watch.through(lambda: said.append(solve(problem)))
-        if said != [""]:
+        """The value of each variable where a goal is least."""
+        answers: list[tuple[str, list[float]]] = []
+        self.watch.through(lambda: answers.append(solve(goal, self.bounds, self.rows)))
+        ((problem, values),) = answers
+        if problem:
             raise MeshlabError(
                 f"The solver was asked for the best of {self.space.count():,} layouts and has proved none "
-                f"(it says {said[0]!r}). Fewer dims or axes to choose from make it easier: use `pin` and `forbid`."
+                f"(it says {problem!r}). Fewer dims or axes to choose from make it easier: use `pin` and `forbid`."
             )
-        return [v.value() or 0.0 for v in variables]
+        return values
 
 
 def scaled(expression: Expression, factor: float) -> Expression:
@@ -183,6 +166,6 @@ def scaled(expression: Expression, factor: float) -> Expression:
 
 
 def _scale(expression: Expression) -> float:
-    """What brings the coefficients down to what the solver adds up exactly."""
+    """The factor that brings the coefficients down to what the solver adds up exactly."""
     largest = max((abs(c) for c in expression.values()), default=0.0)
     return _LARGEST / largest if largest > _LARGEST else 1.0

@@ -1,8 +1,8 @@
-"""The layout under which one device holds least at once, by the liveness convention of `liveness`.
+"""The layout under which the fewest bytes are live on one device at once, by the convention of `mesh_tf_liveness`.
 
-    minimise (n + 1)·z − Σ x      z ≥ Σ bytes of what is held, for every operation;  n: the number of dims
+    minimise (n + 1)·z − Σ x      z ≥ Σ bytes of live tensors, for every operation;  n: the number of dims
 
-as auto_mtf has it: least peak memory and, among equals, most dims split. The two are met one after the other, which is
+as auto_mtf has it: fewest live bytes and, among equals, most dims split. The two are met one after the other, which is
 the same, since Σ x ≤ n and bytes are whole.
 """
 
@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from .ilp import METHOD, Model, scaled
-from .mesh_tf_liveness import Ledger, peak_bytes
+from .ilp import Model, scaled
+from .mesh_tf_liveness import Ledger, most_live_bytes
+from .pulp_compat import method
 from .solution import Solution, best_of
-from .space import Space
+from .space import Space, Splits
 from .stopping import NEVER, Watch
 from .tables import Parts, parts_of
 
 
-def least_peak(ledger: Ledger, space: Space, watch: Watch = NEVER) -> Solution:
-    """Finds the layout with the least peak memory.
+def least_live_bytes(ledger: Ledger, space: Space, watch: Watch = NEVER) -> Solution:
+    """Finds the layout with the fewest live bytes.
 
     Args:
         ledger: the operations and tensors.
@@ -29,22 +30,26 @@ def least_peak(ledger: Ledger, space: Space, watch: Watch = NEVER) -> Solution:
     Raises:
         Cancelled: it was.
     """
+
+    def cost(splits: Splits) -> int:
+        return most_live_bytes(ledger, dict(splits), space.axes)
+
     parts = parts_of(space, (space.free(d for d, _ in e.dims) for e in ledger.entries.values()))
     model = Model(space, parts, watch)
     costs = [model.weighed(row) for row in _moments(ledger, space, parts)]
     least, bound = model.minimise(model.greatest(costs))
     model.minimise(scaled(model.splits(), -1))
-    splits = best_of(least, model.settle(), lambda found: peak_bytes(ledger, dict(found), space.axes))
-    return Solution(splits, peak_bytes(ledger, dict(splits), space.axes), bound, METHOD)
+    splits = best_of(least, model.in_order(), cost)
+    return Solution(splits, cost(splits), bound, method())
 
 
 def score(ledger: Ledger, solution: Solution) -> int:
-    """What auto_mtf minimises."""
+    """Returns the number that auto_mtf minimises."""
     return round((len(ledger.splittable) + 1) * solution.value - len(solution.splits))
 
 
 def _moments(ledger: Ledger, space: Space, parts: Parts) -> np.ndarray:
-    """What is held at the moments that may be the peak under some layout: bytes by part."""
+    """The live bytes by part, at the moments that may have most under some layout."""
     names = list(ledger.entries)
     nbytes = np.array([_column_bytes(ledger, name, space, parts) for name in names], float).reshape(len(names), -1)
     lives = ledger.lives
@@ -58,18 +63,18 @@ def _column_bytes(ledger: Ledger, name: str, space: Space, parts: Parts) -> list
     """A tensor's bytes on one device in the columns of the first set that holds its dims; 0 in the others."""
     entry = ledger.entries[name]
     free = space.free(d for d, _ in entry.dims)
-    home = next(s for s in parts if free <= s)
+    first = next(s for s in parts if free <= s)
     return [
-        entry.on_device(dict(part), space.axes) if dims == home else 0
-        for dims, given in parts.items()
-        for part in given
+        entry.on_device(dict(part), space.axes) if dims == first else 0
+        for dims, legal in parts.items()
+        for part in legal
     ]
 
 
 def _undominated(rows: np.ndarray) -> np.ndarray:
     """The rows that are not, column by column, at most another row; rows are distinct."""
-    kept: list[np.ndarray] = []
+    largest: list[np.ndarray] = []
     for row in rows[np.argsort(-rows.sum(axis=1), kind="stable")]:
-        if not any((row <= other).all() for other in kept):
-            kept.append(row)
-    return np.array(kept).reshape(-1, rows.shape[1])
+        if not any((row <= other).all() for other in largest):
+            largest.append(row)
+    return np.array(largest).reshape(-1, rows.shape[1])

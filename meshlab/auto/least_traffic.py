@@ -11,13 +11,14 @@ from collections.abc import Mapping
 
 from ..engine.api.stages import Program
 from ..engine.specs.mesh import Mesh
-from .ilp import METHOD, Model
+from .ilp import Model
 from .influences import influences
+from .pulp_compat import method
 from .sent_bytes import sent_by_value
 from .solution import Solution, best_of
-from .space import Space, Splits
+from .space import Dims, Space, Splits
 from .stopping import NEVER, Watch
-from .tables import Dims, parts_of, total, traffic_tables
+from .tables import parts_of, total, traffic_tables
 from .work import SLACK, amounts_of, work_bound, work_tables
 
 
@@ -57,5 +58,5 @@ def least_traffic(program: Program, mesh: Mesh, space: Space, watch: Watch = NEV
     model.limit(model.cost(work), most)
     least, bound = model.minimise(model.cost(tables))
     model.minimise(model.splits())
-    splits = best_of(least, model.settle(), lambda found: total(tables, found))
-    return Solution(splits, total(tables, splits), bound, METHOD, most)
+    splits = best_of(least, model.in_order(), lambda layout: total(tables, layout))
+    return Solution(splits, total(tables, splits), bound, method(), most)

@@ -1,12 +1,12 @@
-"""The ledger of a program: its operations and values, as the liveness convention of `liveness` takes them.
+"""The ledger of a program: its operations and values, as the convention of `mesh_tf_liveness` takes them.
 
 Arguments and constants are made by operations without operands; outputs are final; the operations of the backward pass
-and the update are operations like any others. What is not in Mesh TensorFlow is settled here:
+and the update are operations like any others. What Mesh TensorFlow has not is decided here:
 
-- while a scan runs, its operands and results are held, the carry in the place of the result, and what one step of its
-  body holds comes on top;
-- while a recomputed piece runs, its operands and results are held, and what it makes in between comes on top;
-- a tag is its operand; equal priorities are settled by the program's own order.
+- while a scan runs, its operands and results are live, the carry in the place of the result, and what is live in one
+  iteration of its body comes on top;
+- while a rematerialised region runs, its operands and results are live, and what it makes in between comes on top;
+- a tag is its operand; ties in priority are decided by the program's own order.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def ledger_of(program: Program) -> Ledger:
     return _ledgers[program]
 
 
-def planned_peak(plan: Plan) -> int:
-    """The most bytes that one device holds at once under a plan's rules, arguments and outputs as they are stored."""
+def planned_live_bytes(plan: Plan) -> int:
+    """The most bytes that are live on one device at once under a plan's rules, arguments and outputs as stored."""
     ledger = ledger_of(plan.program)
     specs = dict(plan.argument_specs)
     specs.update(
@@ -68,10 +68,10 @@ class _Writer:
         self.program = program
         self.same: dict[int, int] = {}
 
-    def block(self, block: Block, made: Iterable[int]) -> Ledger:
-        """The ledger of a block; `made` are those of its inputs that are tensors of their own."""
-        lines = [Line(f"{0:06}.{v}", (), (self.entry(v),)) for v in made]
-        here = set(made)
+    def block(self, block: Block, inputs: Iterable[int]) -> Ledger:
+        """The ledger of a block, of whose inputs some are tensors of their own."""
+        lines = [Line(f"{0:06}.{v}", (), (self.entry(v),)) for v in inputs]
+        here = set(inputs)
         for number, operation in enumerate(block.operations, 1):
             if operation.name == "tag" and isinstance(operation.inputs[0], int):
                 self.same[operation.outputs[0]] = self.root(operation.inputs[0])
@@ -95,9 +95,9 @@ class _Writer:
         for outer, inner in zip(operation.inputs, body.inputs, strict=operation.name != "cond"):
             if isinstance(outer, int):
                 self.same[inner] = self.root(outer)
-        made = {v for op in body.operations for v in op.outputs}
+        computed = {v for op in body.operations for v in op.outputs}
         for inner, outer in zip(body.outputs, operation.outputs, strict=True):
-            if inner in made and isinstance(inner, int):
+            if inner in computed and isinstance(inner, int):
                 self.same.setdefault(inner, outer)
         return self.block(body, ())
 

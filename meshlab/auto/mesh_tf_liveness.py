@@ -1,4 +1,4 @@
-"""Peak memory under Mesh TensorFlow's liveness convention.
+"""Live bytes: the most that one device holds at once by Mesh TensorFlow's liveness convention.
 
 A **ledger** lists operations and the tensors that they make, with dims and bytes, and nothing else. The convention, as
 auto_mtf has it, says in which order they run and what is in memory then:
@@ -7,11 +7,11 @@ auto_mtf has it, says in which order they run and what is in memory then:
                it), ties by name; sizes are those of the whole tensors, so the order is the same under every layout
     contents   what an operation makes is added before its operands are freed; a tensor is freed after its last use, at
                once if it has none; final tensors are never freed; operations need no memory of their own
-    bytes      of one device: each dim divided by the mesh axis that it lies on
+    bytes      of one device: each dim divided by the mesh axis that it is on
 
-It counts tensors, not what a compiler makes of them; what it is good for is comparing layouts. One oddity is kept,
-since published numbers depend on it: whether a tensor with one reader left counts as freed by that reader is asked of
-the last *output* seen so far, not of the tensor.
+It counts tensors, not what a compiler makes of them, which is `plan.memory`: it is good for comparing layouts. One
+oddity stays, since published numbers depend on it: whether a tensor with one reader left counts as freed by that reader
+is asked of the last *output* seen so far, not of the tensor.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from .space import Pair, Space
+from .space import Dims, Space
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Entry:
         return math.ceil(self.item_bytes * math.prod(size for _, size in self.dims))
 
     def on_device(self, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
-        """Bytes on one device when dims lie on mesh axes; a dim that does not divide is rounded up."""
+        """Bytes on one device when dims are on mesh axes; a dim that does not divide is rounded up."""
         elements = math.prod(size for _, size in self.dims)
         for dim, _ in self.dims:
             if dim in axes_of:
@@ -86,7 +86,11 @@ class Lives:
     gone: Mapping[str, int]
 
     def most(self, nbytes: Mapping[str, int]) -> int:
-        """The most bytes that are in memory at once, of tensors with so many bytes each."""
+        """The most bytes that are in memory at once.
+
+        Args:
+            nbytes: of each tensor.
+        """
         change = np.zeros(self.moments + 1, np.int64)
         sizes = np.fromiter((nbytes[name] for name in self.first), np.int64, len(self.first))
         np.add.at(change, np.fromiter(self.first.values(), np.int64), sizes)
@@ -104,12 +108,12 @@ class Ledger:
     @functools.cached_property
     def entries(self) -> dict[str, Entry]:
         """Every tensor by name, those inside operations too."""
-        found = {}
+        entries = {}
         for line in self.lines:
-            found.update((entry.name, entry) for entry in line.outputs)
+            entries.update((entry.name, entry) for entry in line.outputs)
             if line.inside is not None:
-                found.update(line.inside.entries)
-        return found
+                entries.update(line.inside.entries)
+        return entries
 
     @functools.cached_property
     def splittable(self) -> dict[str, int]:
@@ -134,7 +138,7 @@ class Ledger:
         }
         return Space({a: n for a, n in axes.items() if n > 1}, choices, frozenset(self._meetings()))
 
-    def _meetings(self) -> Iterator[Pair]:
+    def _meetings(self) -> Iterator[Dims]:
         for line in self.lines:
             touched = {d for n in line.inputs for d, _ in self.entries[n].dims}
             touched |= {d for entry in line.outputs for d, _ in entry.dims}
@@ -230,24 +234,24 @@ def _live(ledger: Ledger, order: tuple[int, ...], moment: int, first: dict[str, 
     """Notes the lives of a ledger's tensors from a moment on, and returns the moment at which it has run."""
     uses = Counter(name for line in ledger.lines for name in line.inputs)
     uses.update(ledger.final)
-    held: set[str] = set()
+    live: set[str] = set()
     for index in order:
         line = ledger.lines[index]
-        made = [entry.name for entry in line.outputs]
-        first.update(dict.fromkeys(made, moment))
-        held.update(made)
+        outputs = [entry.name for entry in line.outputs]
+        first.update(dict.fromkeys(outputs, moment))
+        live.update(outputs)
         inside = line.inside
         moment = moment + 1 if inside is None else _live(inside, order_of(inside), moment, first, gone)
         uses.subtract(line.inputs)
-        done = held.intersection(name for name in (*made, *line.inputs) if not uses[name])
+        done = live.intersection(name for name in (*outputs, *line.inputs) if not uses[name])
         gone.update(dict.fromkeys(done, moment))
-        held -= done
-    gone.update(dict.fromkeys(held, moment))
+        live -= done
+    gone.update(dict.fromkeys(live, moment))
     return moment
 
 
-def peak_bytes(ledger: Ledger, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
-    """The most bytes that one device holds at once under a layout, legal or not.
+def most_live_bytes(ledger: Ledger, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
+    """The most bytes that are live on one device at once under a layout, legal or not.
 
     Args:
         ledger: the operations.

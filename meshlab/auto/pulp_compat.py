@@ -1,43 +1,73 @@
-"""PuLP 3 and 4 by one door: how variables and sums are made, and what a solver says, differ between them."""
+"""PuLP 3 and 4 behind one function: how variables and sums are made, and what a solver says, differ between them.
+
+PuLP takes a quarter of a second to load, which whoever imports meshlab need not wait for: it is loaded when a search
+asks for it.
+"""
 
 from __future__ import annotations
 
+import importlib.metadata
 import math
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-import pulp
+# A sum of variables, each by its number and times something.
+Expression = Mapping[int, float]
+# The least and the most that a variable may be, and whether it is whole; the same of a sum is an equality or an upper
+# bound.
+Bounds = tuple[float, float, bool]
+Row = tuple[Expression, float, float]
 
 
-def made(problem: pulp.LpProblem, name: str, least: float, most: float, whole: bool) -> Any:
-    """Makes a variable of a problem: between two numbers, of which the greater may be infinite; whole or not."""
-    kind, upper = pulp.LpInteger if whole else pulp.LpContinuous, most if math.isfinite(most) else None
-    # PuLP 4 makes variables of a problem; 3.3.0 knows only those that are of none.
-    make = getattr(problem, "add_variable", pulp.LpVariable)
-    return make(name, least, upper, kind)
+def method() -> str:
+    """Names the solver."""
+    return f"integer programming (CBC through PuLP {importlib.metadata.version('pulp')})"
 
 
-def summed(terms: Iterable[tuple[Any, float]]) -> Any:
-    """Adds up variables times numbers; PuLP 4 takes no generators."""
-    return pulp.lpSum([amount * v for v, amount in terms])
+def solve(goal: Expression, bounds: Iterable[Bounds], rows: Iterable[Row]) -> tuple[str, list[float]]:
+    """Minimises a sum of variables by CBC.
 
-
-def solve(problem: pulp.LpProblem) -> str:
-    """Solves a problem by CBC.
+    Args:
+        goal: the sum.
+        bounds: of each variable.
+        rows: sums, with the least and the most that each may be: equal, or no least.
 
     Returns:
-        "" where the solver has proved that nothing is better, else what it says.
+        "" where the solver has proved that nothing is better, else what it says; and what each variable is then.
     """
+    import pulp  # noqa: PLC0415  see above
+
+    problem = pulp.LpProblem("layout", pulp.LpMinimize)
+    # PuLP 4 makes variables of a problem; 3.3.0 knows only those that are of none.
+    make: Any = getattr(problem, "add_variable", pulp.LpVariable)
+    variables = [
+        make(f"v{i}", least, most if math.isfinite(most) else None, pulp.LpInteger if whole else pulp.LpContinuous)
+        for i, (least, most, whole) in enumerate(bounds)
+    ]
+
+    def total(terms: Expression) -> Any:
+        # PuLP 4 takes no generators.
+        return pulp.lpSum([amount * variables[number] for number, amount in terms.items()])
+
+    problem.setObjective(total(goal))
+    for terms, least, most in rows:
+        problem += total(terms) == most if least == most else total(terms) <= most
+    return _solved(problem), [v.value() or 0.0 for v in variables]
+
+
+def _solved(problem: Any) -> str:
+    import pulp  # noqa: PLC0415  see above
+
     # PuLP 3 has CBC inside; for PuLP 4 it is a package of its own (the extra `cbc`), which PuLP finds.
     bundled = getattr(getattr(pulp, "PULP_CBC_CMD", None), "pulp_cbc_path", None)
     # One process, no `threads`: with a worker thread CBC now and then waits ten seconds for itself.
     solver = pulp.COIN_CMD(path=bundled, msg=False, gapRel=0, gapAbs=0)
     with tempfile.TemporaryDirectory() as scratch:
         solver.tmpDir = scratch
-        found: Any = problem.solve(solver)
-    if hasattr(found, "status_str"):
+        answer: Any = problem.solve(solver)
+    if hasattr(answer, "status_str"):
         # Where it stops at the gap that was asked for, which is none, it has proved its answer.
-        proved = found.has_solution and found.status_str in ("Optimal", "GapLimit")
-        return "" if proved else found.status_str
+        proved = answer.has_solution and answer.status_str in ("Optimal", "GapLimit")
+        return "" if proved else answer.status_str
     return "" if problem.sol_status == pulp.LpSolutionOptimal else pulp.LpStatus[problem.status]

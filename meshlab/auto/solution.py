@@ -1,4 +1,4 @@
-"""What a solver hands back: a layout, what it costs, and what is proved."""
+"""The answer of a solver: a layout, what it costs, and what is proved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Solution:
         value: what it costs, by the tables that the solver was given.
         bound: what every layout costs at least, as the solver has proved it.
         method: how it was found.
-        most_work: the most work that was allowed; None where it was not asked.
+        most_work: the most work that was allowed; None: any.
     """
 
     splits: Splits
@@ -27,6 +27,12 @@ class Solution:
     most_work: float | None = None
 
 
-def best_of(first: Splits, settled: Splits, cost: Callable[[Splits], float]) -> Splits:
-    """The settled layout, unless the solver's tolerance made it worse than the first."""
-    return first if cost(settled) > cost(first) * (1 + 1e-12) else settled
+def best_of(first: Splits, ordered: Splits, cost: Callable[[Splits], float]) -> Splits:
+    """Returns the first in documented order, unless the solver's tolerance made it worse than the first that it gave.
+
+    Args:
+        first: the layout that the solver gave for the cost alone.
+        ordered: the first in documented order of those that it takes for equals.
+        cost: of a layout, exactly.
+    """
+    return first if cost(ordered) > cost(first) * (1 + 1e-12) else ordered

@@ -1,4 +1,4 @@
-"""The layouts to choose from: which dims may go on which mesh axes.
+"""The space of a search: which dims may be on which mesh axes.
 
 A layout here puts each dim on at most one mesh axis, and is a set of (dim, axis) pairs, its **splits**. It is legal if
 every dim is allowed on its axis and no two dims that meet in one operation or stored value share an axis:
@@ -19,30 +19,48 @@ from ..engine.programs.data import Program
 from ..engine.programs.meetings import meetings, scanned_dims
 
 Splits = frozenset[tuple[str, str]]
-Pair = frozenset[str]
-Test = Callable[[Splits, frozenset[str]], bool]
+Dims = frozenset[str]
+Test = Callable[[Splits, Dims], bool]
+
+
+@dataclasses.dataclass(frozen=True)
+class Constraints:
+    """The demands on every layout of a search.
+
+    Attributes:
+        pinned: what must be split so.
+        forbidden: what must not be split so.
+        whole: dims that must not be split at all.
+    """
+
+    pinned: Splits = frozenset()
+    forbidden: Splits = frozenset()
+    whole: Dims = frozenset()
+
+
+NONE = Constraints()
 
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """Which layouts there are.
+    """The layouts that are compared.
 
     Attributes:
         axes: the mesh axes that split anything, with their sizes.
-        choices: for each dim, in documented order, where it may go; None: it stays whole.
+        choices: for each dim, in documented order, the axes that it may be on; None: it stays whole.
         apart: pairs of dims that may not share an axis.
     """
 
     axes: Mapping[str, int]
     choices: Mapping[str, tuple[str | None, ...]]
-    apart: frozenset[Pair]
+    apart: frozenset[Dims]
 
     @property
     def pinned(self) -> Splits:
         """What every layout of the space splits."""
         return frozenset((d, c[0]) for d, c in self.choices.items() if len(c) == 1 and c[0] is not None)
 
-    def free(self, dims: Iterable[str]) -> frozenset[str]:
+    def free(self, dims: Iterable[str]) -> Dims:
         """Those of the dims that may be split at all."""
         return frozenset(d for d in dims if any(self.choices.get(d, ())))
 
@@ -55,8 +73,8 @@ class Space:
             dims: the dims.
             keep: asked of every beginning of a layout and the dims that it is about; what it refuses is not continued.
         """
-        wanted = frozenset(self.choices if dims is None else dims)
-        order, pinned = [d for d in self.choices if d in wanted], self.pinned
+        chosen_from = frozenset(self.choices if dims is None else dims)
+        order, pinned = [d for d in self.choices if d in chosen_from], self.pinned
 
         def extended(index: int, chosen: Splits) -> Iterator[Splits]:
             if keep is not None and not keep(chosen, frozenset(order[:index])):
@@ -83,7 +101,7 @@ class Space:
 
         @functools.cache
         def below(index: int, open_splits: Splits) -> int:
-            """How many ways there are for the dims from `index` on, when those before that still matter lie so."""
+            """Counts the ways for the dims from `index` on, given the splits before them that still matter."""
             if index == len(dims):
                 return 1
             dim, total = dims[index], 0
@@ -97,42 +115,38 @@ class Space:
 
 
 def documented_order(program: Program) -> tuple[str, ...]:
-    """The dims in the order in which equally good layouts are settled: later arguments first, so data, then parameters.
+    """The dims in the order that decides between equally good layouts: later arguments first, so data, then parameters.
 
-    An early dim comes to lie on an early mesh axis: `batch` on `data`, where both are the first of their kind.
+    An early dim is placed on an early mesh axis: `batch` on `data`, where both are the first of their kind.
     """
     last_first = list(dict.fromkeys(a.parameter for a in reversed(program.arguments)))
     arguments = sorted(program.arguments, key=lambda a: last_first.index(a.parameter))
-    held = dict.fromkeys(n for a in arguments for n in program.names[a.value] if n is not None and n in program.dims)
-    return (*held, *(d for d in program.dims if d not in held))
+    first = dict.fromkeys(n for a in arguments for n in program.names[a.value] if n is not None and n in program.dims)
+    return (*first, *(d for d in program.dims if d not in first))
 
 
-def restricted(splits: Splits, dims: frozenset[str]) -> Splits:
+def restricted(splits: Splits, dims: Dims) -> Splits:
     """The part of a layout that is about some dims."""
     return frozenset(pair for pair in splits if pair[0] in dims)
 
 
-def space_of(
-    program: Program, axes: Mapping[str, int], pinned: Splits, forbidden: Splits, whole: frozenset[str]
-) -> Space:
-    """The legal layouts of a program.
+def space_of(program: Program, axes: Mapping[str, int], constraints: Constraints = NONE) -> Space:
+    """Returns the legal layouts of a program.
 
     Args:
         program: the program.
         axes: all mesh axes, with their sizes.
-        pinned: what must be split so.
-        forbidden: what must not be split so.
-        whole: dims that must not be split at all.
+        constraints: what every layout must meet.
     """
-    real = {a: n for a, n in axes.items() if n > 1}
-    fixed = dict(pinned)
+    splitting = {a: n for a, n in axes.items() if n > 1}
+    pinned = dict(constraints.pinned)
 
     def choices(dim: str) -> tuple[str | None, ...]:
-        if dim in fixed:
-            return (fixed[dim] if fixed[dim] in real else None,)
-        if dim in whole or dim in scanned_dims(program):
+        if dim in pinned:
+            return (pinned[dim] if pinned[dim] in splitting else None,)
+        if dim in constraints.whole or dim in scanned_dims(program):
             return (None,)
-        fitting = [a for a, n in real.items() if program.dims[dim] % n == 0 and (dim, a) not in forbidden]
-        return (*fitting, None)
+        size, forbidden = program.dims[dim], constraints.forbidden
+        return (*(a for a, n in splitting.items() if size % n == 0 and (dim, a) not in forbidden), None)
 
-    return Space(real, {dim: choices(dim) for dim in documented_order(program)}, frozenset(meetings(program)))
+    return Space(splitting, {dim: choices(dim) for dim in documented_order(program)}, frozenset(meetings(program)))

@@ -16,20 +16,20 @@ from typing import Any, Protocol
 
 from ..engine.errors import MeshlabError, shown
 
-# Seconds after which it is looked again whether to stop, while the solver works.
+# Seconds between two looks at whether to stop, while the solver works.
 _LOOK = 0.02
 
 
 class Cancel(Protocol):
-    """What can be asked to stop, such as a `threading.Event`."""
+    """A flag that ends a search, such as a `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Whether to stop."""
+        """Returns whether to stop."""
         ...
 
 
 class Cancelled(MeshlabError):
-    """A search was stopped before it had ended."""
+    """The error of a search that was stopped before it had ended."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -15,9 +15,8 @@ import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
-from .space import Space, Splits, Test, restricted
+from .space import Dims, Space, Splits, Test, restricted
 
-Dims = frozenset[str]
 Parts = Mapping[Dims, tuple[Splits, ...]]
 
 
@@ -40,20 +39,20 @@ def total(tables: Iterable[Table], splits: Splits) -> float:
 
 
 def folded(sets: Iterable[Dims]) -> dict[Dims, Dims]:
-    """Returns, for each set, a set among them that holds it and lies in no other: one table does for both."""
+    """Returns, for each set, a largest one of them that contains it: one table does for both."""
     distinct = sorted(set(sets), key=lambda s: (-len(s), sorted(s)))
     largest: list[Dims] = []
-    home: dict[Dims, Dims] = {}
+    table_of: dict[Dims, Dims] = {}
     for dims in distinct:
         within = next((s for s in largest if dims <= s), None)
         if within is None:
             largest.append(dims)
-        home[dims] = within or dims
-    return home
+        table_of[dims] = within or dims
+    return table_of
 
 
 def parts_of(space: Space, sets: Iterable[Dims], keep: Test | None = None) -> Parts:
-    """The legal parts of those sets that lie in no other; `keep` as in `Space.splits`."""
+    """The legal parts of the largest sets, which no other contains; `keep` as in `Space.splits`."""
     largest = dict.fromkeys(folded(sets).values())
     return {dims: tuple(space.splits(dims, keep)) for dims in largest}
 
@@ -69,12 +68,12 @@ def traffic_tables(
         sites: for each value the dims that decide what is sent for it, each within one of the sets.
         sent: what a layout sends, by value.
     """
-    home = {value: next(s for s in parts if space.free(dims) <= s) for value, dims in sites.items()}
+    table_of = {value: next(s for s in parts if space.free(dims) <= s) for value, dims in sites.items()}
     costs: dict[Dims, dict[Splits, float]] = {dims: {} for dims in parts}
     for layout in covering(space, parts):
         amounts: dict[Dims, float] = defaultdict(float)
         for value, amount in sent(layout).items():
-            amounts[home[value]] += amount
+            amounts[table_of[value]] += amount
         for image in images(space, layout):
             for dims, entries in costs.items():
                 entries.setdefault(restricted(image, dims), amounts[dims])
@@ -83,30 +82,30 @@ def traffic_tables(
 
 def covering(space: Space, parts: Parts) -> list[Splits]:
     """Returns few legal layouts such that every part of every set is a part of one of them, or of its images."""
-    missing = {dims: dict.fromkeys(given) for dims, given in parts.items()}
-    found = []
+    missing = {dims: dict.fromkeys(each) for dims, each in parts.items()}
+    layouts = []
     while any(missing.values()):
         layout, decided = space.pinned, frozenset(d for d, _ in space.pinned)
         for dims in sorted(missing, key=lambda s: (-len(missing[s]), sorted(s))):
             part = _fitting(space, missing[dims], layout, dims, decided)
             if part is not None:
                 layout, decided = layout | part, decided | dims
-        found.append(layout)
+        layouts.append(layout)
         for image in images(space, layout):
             for dims, rest in missing.items():
                 rest.pop(restricted(image, dims), None)
-    return found
+    return layouts
 
 
 def images(space: Space, layout: Splits) -> list[Splits]:
     """The layouts that a layout becomes when mesh axes of one size change places: they cost the same."""
     by_size = [[a for a, n in space.axes.items() if n == size] for size in dict.fromkeys(space.axes.values())]
-    found = []
+    layouts = []
     for orders in itertools.product(*map(itertools.permutations, by_size)):
         pairs = zip(itertools.chain(*by_size), itertools.chain(*orders), strict=True)
         to = dict(pairs)
-        found.append(frozenset((d, to[a]) for d, a in layout))
-    return found
+        layouts.append(frozenset((d, to[a]) for d, a in layout))
+    return layouts
 
 
 def _fitting(space: Space, parts: Iterable[Splits], layout: Splits, dims: Dims, decided: Dims) -> Splits | None:

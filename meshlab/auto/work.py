@@ -2,7 +2,7 @@
 
 A layout that splits nothing sends nothing, so the least traffic alone would be no answer: every device would do all of
 the work. What is asked of a layout first is that it uses the machine. Of a contraction over dims of sizes b, h, c one
-device computes b·h·c products, divided by every mesh axis that splits one of its dims; those of all contractions of
+device does b·h·c multiply-adds, divided by every mesh axis that splits one of its dims; those of all contractions of
 one run are the **work** of one device. The least work that any legal layout reaches is the measure; traffic is compared
 among the layouts that do at most `SLACK` more.
 
@@ -28,8 +28,8 @@ from ..engine.programs.data import Program
 from ..engine.rules import TRAITS
 from ..engine.rules.matmuls import Multiplies
 from ..engine.specs.spec import Spec, local_shape
-from .space import Space, Splits
-from .tables import Dims, Table
+from .space import Dims, Space, Splits
+from .tables import Table
 
 SLACK = 0.01
 
@@ -37,12 +37,12 @@ Amounts = Mapping[Dims, float]
 
 
 def amounts_of(program: Program) -> Amounts:
-    """The products of one run, by the dims of the contractions that compute them."""
+    """The multiply-adds of one run, by the dims of the contractions."""
     amounts: dict[Dims, float] = defaultdict(float)
     for operation, times in _measured(program):
-        counted_factors = _counted(program, operation)
-        dims = frozenset(dim for factor, dim in program.factor_dims[operation] if factor in counted_factors)
-        amounts[dims] += times * _products(program, operation, None, {})
+        divisible = _divisible(program, operation)
+        dims = frozenset(dim for factor, dim in program.factor_dims[operation] if factor in divisible)
+        amounts[dims] += times * _multiply_adds(program, operation, None, {})
     return amounts
 
 
@@ -78,7 +78,7 @@ def work_of(plan: Plan) -> float:
     measured = {operation for operation, _ in _measured(plan.program)}
     return float(
         sum(
-            times * _products(plan.program, step.operation, (*step.operands, *step.results), plan.mesh.axes)
+            times * _multiply_adds(plan.program, step.operation, (*step.operands, *step.results), plan.mesh.axes)
             for step, times in counted(plan.steps)
             if isinstance(step, Compute) and step.operation in measured
         )
@@ -86,9 +86,9 @@ def work_of(plan: Plan) -> float:
 
 
 def share_of(plan: Plan) -> float:
-    """The part of all products of one run that one device computes: 1 where a layout splits none of them."""
-    everything = sum(amounts_of(plan.program).values())
-    return work_of(plan) / everything if everything else 1.0
+    """The part of all multiply-adds of one run that one device does: 1 where a layout divides none of them."""
+    total = sum(amounts_of(plan.program).values())
+    return work_of(plan) / total if total else 1.0
 
 
 def _measured(program: Program) -> list[tuple[Operation, int]]:
@@ -107,7 +107,7 @@ def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
             yield from _operations(inside, times * more)
 
 
-def _counted(program: Program, operation: Operation) -> frozenset[int]:
+def _divisible(program: Program, operation: Operation) -> frozenset[int]:
     """The factors that can be split, of a contraction all, of another operation those of its first result."""
     factors = program.factors[operation]
     axes = (*factors.operands, *factors.results) if _multiplies(operation) else factors.results[:1]
@@ -115,15 +115,15 @@ def _counted(program: Program, operation: Operation) -> frozenset[int]:
 
 
 def _multiplies(operation: Operation) -> Multiplies | None:
-    """How many products an operation computes, if it multiplies matrices."""
+    """The function that counts an operation's multiply-adds; None where it multiplies no matrices."""
     traits = TRAITS.get(operation.name)
     return traits.multiplies if traits is not None else None
 
 
-def _products(
+def _multiply_adds(
     program: Program, operation: Operation, specs: Sequence[Spec | None] | None, sizes: Mapping[str, int]
 ) -> float:
-    """The products of an operation, or else the elements of its first result; on one device where specs are given."""
+    """The multiply-adds of an operation, or else the elements of its first result; on one device, given its specs."""
     values = (*operation.inputs, *operation.outputs[:1])
     shapes = [
         local_shape(program.code.shape_of(value), spec, sizes) if spec is not None else program.code.shape_of(value)

@@ -9,8 +9,10 @@ import tempfile
 import pytest
 
 import meshlab as ml
-from meshlab.auto import ilp, least_live_bytes, least_traffic
+from meshlab.auto import ilp
 from meshlab.auto.brute_force import planned_layouts
+from meshlab.auto.objective import OBJECTIVES
+from meshlab.auto.solution import Solution
 from tests.auto.programs import MODELS, traced
 
 MESH = ml.mesh(data=2, model=2)
@@ -112,7 +114,7 @@ def test_arguments_of_other_types():
         ml.auto.layout(traced("block"), {"data": 2})  # pyright: ignore[reportArgumentType]
 
 
-def test_wishes_that_cannot_be_are_refused_together():
+def test_invalid_constraints_are_refused_together():
     with pytest.raises(
         ml.LayoutError, match=r"^ml.auto.layout\(\) cannot search with pin=\{'bach': .* and forbid='length"
     ) as error:
@@ -131,14 +133,14 @@ def test_wishes_that_cannot_be_are_refused_together():
     text = str(error.value)
     for problem in (
         "pin: `bach` is no dim of this program. Did you mean `batch`?",
-        "pin: the mesh has no axis `modal`. Did you mean `model`?",
+        "pin: `heads:modal`: the mesh has no axis `modal`. Did you mean `model`?",
         'pin: `length` is put on several axes; the search puts a dim on one: write pin="length:data"',
         "pin: `kv` is no dim of this program. Did you mean `d_kv`?",
         "pin: 'params/*' is a place; rules at places are not part of the search: leave it out; to pin it, plan with"
         " {**choice.layout.to_dict(), 'params/*': {'d_ff': ('data',)}}",
         "forbid: `d_kw` is no dim of this program. Did you mean `d_kv`?",
         "forbid: `sky` is no dim of this program. Its dims are `d_model`, ",
-        "forbid: the mesh has no axis `north`. Its axes are `data`, `model`.",
+        "forbid: `batch:north`: the mesh has no axis `north`. Its axes are `data`, `model`.",
         "`length:data` is both pinned and forbidden",
     ):
         assert problem in text
@@ -160,7 +162,7 @@ def test_pins_that_no_legal_layout_has(pin, reason):
         ml.auto.layout(traced("block"), ml.mesh(data=2, eight=8), pin=pin)
 
 
-def test_what_is_no_wish_is_told_of_both():
+def test_what_is_no_layout_is_refused_in_both():
     with pytest.raises(ml.LayoutError, match=r"1. pin: A layout was given as set: .*\n  2. forbid: .* given as list"):
         ml.auto.layout(traced("block"), MESH, pin={"batch"}, forbid=["batch"])  # type: ignore[arg-type]
 
@@ -172,36 +174,62 @@ def test_a_scanned_dim_cannot_be_pinned():
 
 
 def test_what_the_solver_did_not_prove_is_not_returned(monkeypatch):
-    monkeypatch.setattr(ilp, "solve", lambda problem: "Not Solved")
+    monkeypatch.setattr(ilp, "solve", lambda *program: ("Not Solved", []))
     with pytest.raises(
         ml.MeshlabError, match=r"asked for the best of 93 layouts and has proved none \(it says 'Not Solved'\)"
     ):
         ml.auto.layout(traced("block"), MESH)
 
 
-def wrong(find, **changes):
-    def found(*args):
-        solution = find(*args)
+def fail(monkeypatch, name, **changes):
+    """Lets the solver of an objective say something else than it has found."""
+    objective = OBJECTIVES[name]
+
+    def solve(*args):
+        solution = objective.solve(*args)
         return dataclasses.replace(solution, **{name: change(solution) for name, change in changes.items()})
 
-    return found
+    monkeypatch.setitem(OBJECTIVES, name, dataclasses.replace(objective, solve=solve))
 
 
 def test_what_the_plan_does_not_confirm_is_not_returned(monkeypatch):
-    monkeypatch.setattr(least_traffic, "least_traffic", wrong(least_traffic.least_traffic, value=lambda s: s.value - 4))
+    fail(monkeypatch, "traffic", value=lambda solution: solution.value - 4)
     with pytest.raises(ml.MeshlabError, match="for its traffic of 28,672 bytes, but its plan has 28,676"):
         ml.auto.layout(traced("block"), MESH)
-    monkeypatch.setattr(least_live_bytes, "least_peak", wrong(least_live_bytes.least_peak, value=lambda s: s.value + 4))
+    fail(monkeypatch, "memory", value=lambda solution: solution.value + 4)
     with pytest.raises(ml.MeshlabError, match="for its memory of .* bytes, but its plan has"):
         ml.auto.layout(traced("block"), MESH, objective="memory")
 
 
 def test_work_that_the_plan_does_not_confirm_is_not_returned(monkeypatch):
-    monkeypatch.setattr(
-        least_traffic, "least_traffic", wrong(least_traffic.least_traffic, most_work=lambda s: s.most_work / 2)
-    )
-    with pytest.raises(ml.MeshlabError, match="products on a device, but its plan does"):
+    fail(monkeypatch, "traffic", most_work=lambda solution: solution.most_work / 2)
+    with pytest.raises(ml.MeshlabError, match="multiply-adds on a device, but its plan does"):
         ml.auto.layout(traced("block"), MESH)
+
+
+def test_an_objective_is_one_object(monkeypatch):
+    """What is listed is searched, proved, gone through by brute force and compared, with no other change."""
+    arguments = dataclasses.replace(
+        OBJECTIVES["traffic"],
+        name="whole",
+        quantity="whole_dims",
+        title="dims that are whole",
+        verb="leaves",
+        unit="dims whole",
+        slack=None,
+        of_plan=lambda plan: len(plan.program.dims) - len(plan.layout.rules),
+        solve=lambda program, mesh, space, watch: Solution(
+            frozenset({("batch", "data"), ("heads", "model")}), len(program.dims) - 2, 0, "hand"
+        ),
+    )
+    monkeypatch.setitem(OBJECTIVES, "whole", arguments)
+    choice = ml.auto.layout(traced("block"), MESH, objective="whole")
+    dims = len(traced("block").dims)
+    assert f"a device leaves {dims - 2} dims whole, and of 93 legal layouts" in str(choice.proof)
+    assert planned_layouts(traced("block"), MESH, "whole")[0].value < dims - 2
+    comparison = choice.compare()
+    assert ("dims that are whole", f"{dims}", f"{dims - 2}") in comparison.lines()
+    assert comparison.to_dict()["rows"][1]["whole_dims"] == dims - 2
 
 
 def test_the_solver_leaves_no_files(monkeypatch, tmp_path):

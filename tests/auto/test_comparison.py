@@ -29,7 +29,7 @@ def test_rows_are_read_off_the_plans(comparison):
     assert yours.argument_bytes == plan.memory.argument_bytes
     assert (yours.work, auto.work) == (1 / 4, 1 / 4)
     assert auto.wire_bytes == comparison.proof.value < yours.wire_bytes
-    assert auto.peak_bytes < yours.peak_bytes
+    assert auto.live_bytes < yours.live_bytes
 
 
 def test_table(comparison):
@@ -56,8 +56,8 @@ def test_figure(comparison):
     figure = comparison.figure()
     sent, held, *auto = figure.data
     assert (list(sent.x), list(sent.y)) == (["data", "model"], [1_626_116, 2_000])
-    assert list(held.x) == ["arguments", "at the peak"]
-    assert list(held.y) == [comparison.rows[0].argument_bytes, comparison.rows[0].peak_bytes]
+    assert list(held.x) == ["arguments", "live at most"]
+    assert list(held.y) == [comparison.rows[0].argument_bytes, comparison.rows[0].live_bytes]
     assert sum(auto[0].y) == 412_800
     assert figure.layout.barmode == "group"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from meshlab.auto.least_live_bytes import least_peak, score
-from meshlab.auto.mesh_tf_liveness import peak_bytes
+from meshlab.auto.least_live_bytes import least_live_bytes, score
+from meshlab.auto.mesh_tf_liveness import most_live_bytes
 from tests.auto.ledgers import ledger, mesh_tf
 
 MATMUL = ("x: a=10 b=5", "y: b=5 c=20", "z: a=10 c=20 from x y")
@@ -17,7 +17,7 @@ MESH = {"m1": 4, "m2": 2}
 def test_matrix_products(final, times):
     repeated = (f"z{i}: a=10 c=20 from x y" for i in range(times - 1))
     product = ledger(*MATMUL, *repeated, final=final)
-    found = least_peak(product, product.space(MESH))
+    found = least_live_bytes(product, product.space(MESH))
     assert found.splits == {("a", "m2"), ("c", "m1")}
     assert found.value == 300
     # What auto_mtf minimises: (dims + 1) · bytes - dims that are split.
@@ -28,7 +28,7 @@ def test_nothing_can_be_split():
     # An unstacked dim cannot be split, and 5 does not divide.
     lines = ("x: a=10 b=5", "y: b=5 c=20", "xs: b=5 from x", "ys: b=5 from y")
     found = ledger(*lines, whole={"xs": "a", "ys": "c"})
-    assert least_peak(found, found.space(MESH)).splits == frozenset()
+    assert least_live_bytes(found, found.space(MESH)).splits == frozenset()
 
 
 # (graph, mesh, auto_mtf's layouts, its bytes). It found the first layout; the others are as good.
@@ -57,7 +57,7 @@ FOUND = [
 @pytest.mark.parametrize(("graph", "mesh", "layouts", "nbytes"), FOUND)
 def test_auto_mtf(graph, mesh, layouts, nbytes):
     ledger = mesh_tf(graph)
-    found = least_peak(ledger, ledger.space(mesh))
+    found = least_live_bytes(ledger, ledger.space(mesh))
     assert found.value == nbytes
     assert found.bound == pytest.approx(nbytes, rel=1e-7)
     # On a mesh of equal axes they may change places.
@@ -70,7 +70,7 @@ def test_auto_mtf(graph, mesh, layouts, nbytes):
 def test_no_layout_holds_less(graph, mesh):
     ledger = mesh_tf(graph)
     space = ledger.space(mesh)
-    peaks = {splits: peak_bytes(ledger, dict(splits), mesh) for splits in space.splits()}
-    found = least_peak(ledger, space)
-    assert (found.value, -len(found.splits)) == min((peak, -len(splits)) for splits, peak in peaks.items())
-    assert peaks[found.splits] == found.value
+    costs = {splits: most_live_bytes(ledger, dict(splits), mesh) for splits in space.splits()}
+    found = least_live_bytes(ledger, space)
+    assert (found.value, -len(found.splits)) == min((cost, -len(splits)) for splits, cost in costs.items())
+    assert costs[found.splits] == found.value

@@ -19,7 +19,7 @@ MESHES = [{"a": 2}, {"a": 4}, {"a": 8}, {"a": 2, "b": 2}, {"a": 4, "b": 2}, {"a"
 
 
 def tables_of(program: ml.Program, mesh: ml.Mesh) -> tuple[Space, tuple[Table, ...]]:
-    space = space_of(program, mesh.axes, frozenset(), frozenset(), frozenset())
+    space = space_of(program, mesh.axes)
     sites = influences(program)
     parts = parts_of(space, (space.free(dims) for dims in sites.values()))
     return space, traffic_tables(space, parts, sites, lambda splits: sent_by_value(program.plan(mesh, dict(splits))))

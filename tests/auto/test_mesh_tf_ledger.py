@@ -7,8 +7,8 @@ import pytest
 
 import meshlab as ml
 from meshlab.auto.brute_force import planned_layouts
-from meshlab.auto.mesh_tf_ledger import ledger_of, planned_peak
-from meshlab.auto.mesh_tf_liveness import peak_bytes
+from meshlab.auto.mesh_tf_ledger import ledger_of, planned_live_bytes
+from meshlab.auto.mesh_tf_liveness import most_live_bytes
 from tests.auto.programs import MODELS, SMALL, recorded, traced
 
 # Our programs are not Mesh TensorFlow's graphs: JAX's gradient of a division, a softmax or a relu has other values in
@@ -49,14 +49,14 @@ def test_arguments_and_outputs_are_held(name):
     program = traced(name)
     ledger, plan = ledger_of(program), program.plan(ml.mesh(a=2), "batch:a")
     assert ledger.lives.first.keys() == ledger.entries.keys()
-    assert planned_peak(plan) == peak_bytes(ledger, {"batch": "a"}, {"a": 2})
-    assert planned_peak(plan) >= plan.memory.output_bytes
+    assert planned_live_bytes(plan) == most_live_bytes(ledger, {"batch": "a"}, {"a": 2})
+    assert planned_live_bytes(plan) >= plan.memory.output_bytes
 
 
 def test_stored_rules_shrink_what_is_held():
     program = traced("mlp_sgd")
-    whole = planned_peak(program.plan(ml.mesh(a=2), "batch:a"))
-    stored = planned_peak(program.plan(ml.mesh(a=2), {"batch": "a", "params/*": {"embed": "a"}}))
+    whole = planned_live_bytes(program.plan(ml.mesh(a=2), "batch:a"))
+    stored = planned_live_bytes(program.plan(ml.mesh(a=2), {"batch": "a", "params/*": {"embed": "a"}}))
     assert stored < whole
 
 
@@ -68,24 +68,24 @@ def test_a_loop_holds_its_stacks_and_what_one_step_makes():
 
     ledger = ledger_of(ml.trace(fn, ml.f32[Layers, Embed], ml.f32[Embed]))
     # The stack, the carry before and after; and in a step the slice and the sum, then the sum and the new carry.
-    assert peak_bytes(ledger, {}, {}) == (5 + 2) * 16 + 2 * 16
+    assert most_live_bytes(ledger, {}, {}) == (5 + 2) * 16 + 2 * 16
 
 
-def test_a_recomputed_piece_copies_neither_operands_nor_results():
+def test_a_rematerialised_region_copies_neither_operands_nor_results():
     (Embed,) = ml.dims(embed=4)
 
     def fn(x):
         return jax.grad(lambda x: ml.checkpoint(lambda x: ml.exp(ml.sin(x)))(x).sum())(x)
 
-    (piece,) = [line for line in ledger_of(ml.trace(fn, ml.f32[Embed])).lines if line.inside is not None]
-    assert piece.inside is not None
+    (region,) = [line for line in ledger_of(ml.trace(fn, ml.f32[Embed])).lines if line.inside is not None]
+    assert region.inside is not None
     # Inside are sin, cos, exp and one product; the other product is the result, which has its room already.
-    assert len(piece.inside.lines) == 5
-    assert len(piece.inside.entries) == 4
-    assert not {*piece.inputs, *(entry.name for entry in piece.outputs)} & set(piece.inside.entries)
+    assert len(region.inside.lines) == 5
+    assert len(region.inside.entries) == 4
+    assert not {*region.inputs, *(entry.name for entry in region.outputs)} & set(region.inside.entries)
 
 
-def test_a_rename_may_lie_on_both_sides():
+def test_a_rename_may_be_on_both_sides():
     """Mesh TensorFlow's search cannot put both names of a rename on one axis, and so needs 40 bytes here."""
     (A,) = ml.dims(a=8)
     program = ml.trace(lambda x: ml.square(x.rename(a="b")), ml.f32[A])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from meshlab.auto.mesh_tf_liveness import lives_of, order_of, peak_bytes
+from meshlab.auto.mesh_tf_liveness import lives_of, most_live_bytes, order_of
 from tests.auto.ledgers import ledger, mesh_tf
 
 PRODUCTS = ("X: a=3 b=4", "Y: b=4 c=5", "Z1: a=3 c=5 from X Y", "Z2: a=3 c=5 from X Y")
@@ -75,12 +75,12 @@ MATMUL = {
 
 
 @pytest.mark.parametrize(("layout", "nbytes"), MATMUL.items())
-def test_peak_of_a_matrix_product(layout, nbytes):
+def test_live_bytes_of_a_matrix_product(layout, nbytes):
     product = ledger("x: a=10 b=5", "y: b=5 c=20", "z: a=10 c=20 from x y")
-    assert peak_bytes(product, axes_of(layout), {"m1": 4, "m2": 2}) == nbytes
+    assert most_live_bytes(product, axes_of(layout), {"m1": 4, "m2": 2}) == nbytes
 
 
-# (graph, mesh, layout) -> peak bytes, as recorded from auto_mtf.
+# (graph, mesh, layout) -> live bytes, as recorded from auto_mtf.
 RECORDED = [
     ("mlp_forward", {"all": 4}, "", 3_979_424),
     ("mlp_forward", {"all": 4}, "batch:all", 3_434_024),
@@ -106,9 +106,9 @@ RECORDED = [
 
 
 @pytest.mark.parametrize(("graph", "mesh", "layout", "nbytes"), RECORDED)
-def test_peak_of_mesh_tensorflows_graphs(graph, mesh, layout, nbytes):
+def test_live_bytes_of_mesh_tensorflows_graphs(graph, mesh, layout, nbytes):
     found = mesh_tf(graph)
-    assert peak_bytes(found, axes_of(layout), mesh) == nbytes
+    assert most_live_bytes(found, axes_of(layout), mesh) == nbytes
 
 
 def axes_of(layout: str) -> dict[str, str]:

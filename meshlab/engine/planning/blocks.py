@@ -19,6 +19,7 @@ from ..code.loops import LOOPS, carried, turns
 from ..code.operations import Block, Input, Operation
 from ..specs.reshard import Chain, hops, price, resolution
 from ..specs.spec import Axes, Spec, split_count, whole
+from .propagation import carry_may_be_partial, entering, may_stay_partial
 from .scope import Scope
 from .steps import Cause, Inside, Nested
 
@@ -75,7 +76,7 @@ def _enter(planner: Planner, block: Block, specs: list[Spec]) -> Scope:
 def _barrier(planner: Planner, operation: Operation) -> Nested:
     """A recomputed piece: nothing is shared with what is outside, since that it runs again is its purpose."""
     (body,) = operation.blocks
-    keep = [planner.uses[i] == 1 for i in body.inputs]
+    keep = [may_stay_partial(planner.uses, i) for i in body.inputs]
     specs = [_before(planner, v, k) for v, k in zip(operation.inputs, keep, strict=True)]
     operands = _read(planner, operation.inputs, specs, Cause("operand", operation))
     inside = _enter(planner, body, specs)
@@ -140,7 +141,7 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
     starts = [_start(planner, v, inner) for v, inner in zip(operation.inputs[:count], body.inputs, strict=False)]
     stacked = [_before(planner, v) for v in operation.inputs[count:]]
     stacked = [Spec(((), *s.splits[1:])) for s in stacked]
-    zero = [planner.is_zero(v) and planner.uses[i] == 1 for v, i in zip(operation.inputs, body.inputs, strict=False)]
+    zero = [carry_may_be_partial(planner.uses, v, i, planner.is_zero) for v, i, _ in entering(operation, body)]
     saved, hoped = _save(planner), planner.hoped
     hoping = any(zero[:count])
     while True:

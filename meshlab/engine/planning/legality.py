@@ -99,8 +99,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         MeshlabError: `mesh` is no mesh.
     """
     layout = _asked("plan", mesh, layout)
-    problems = _said_problems(program, layout)
-    plain = _known_rules(program, mesh, layout.rules, "", problems)
+    plain, problems = named_rules(program, mesh, layout)
     matched = _matched_places(program, mesh, layout, problems)
     problems += _size_problems(program, mesh, plain, "", pad)
     problems += _conflicts(program, plain)
@@ -162,8 +161,7 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
         MeshlabError: `mesh` is no mesh.
     """
     layout = _asked("refusals", mesh, layout)
-    problems = _said_problems(program, layout)
-    plain = _known_rules(program, mesh, layout.rules, "", problems)
+    plain, problems = named_rules(program, mesh, layout)
     stored = _different_stored(program, _with_carries(program, _matched_places(program, mesh, layout, problems)))
     _refuse(mesh, layout, problems)
     table: dict[str, dict[str, Refusal | None]] = {}
@@ -181,6 +179,12 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
             ]
             table[dim][axis] = found[0] if found else None
     return table
+
+
+def named_rules(program: Program, mesh: Mesh, layout: Layout) -> tuple[dict[str, Axes], list[Refusal]]:
+    """Returns the plain rules of a layout whose names exist, and what is wrong with its names and sizes."""
+    problems = _said_problems(program, layout)
+    return _known_rules(program, mesh, layout.rules, "", problems), problems
 
 
 def _said_problems(program: Program, layout: Layout) -> list[Refusal]:

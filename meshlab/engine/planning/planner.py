@@ -28,6 +28,7 @@ from . import blocks, copies
 from .dead_moves import prune
 from .legality import Rules
 from .operation_specs import Outcome, outcome_of
+from .propagation import lets_through, may_stay_partial
 from .scope import Scope
 from .steps import Cause, Compute, Fill, Move, Step
 from .wanted_specs import wanted_specs
@@ -130,7 +131,7 @@ class Planner:
         if value not in self.roots:
             self.scope_of[value] = scope
             scope.available[value] = (spec,)
-        if spec.partial and self.uses[value] != 1:
+        if spec.partial and not may_stay_partial(self.uses, value):
             self.resolve(value)
 
     # Values
@@ -339,8 +340,7 @@ class Planner:
 
     def common(self, operation: Operation, partial: list[int]) -> Axes:
         """The axes over which an operation's operands may stay partial."""
-        others = self.factors[operation].with_others(partial)
-        if others is None or not all(self.is_zero(operation.inputs[i]) for i in others):
+        if not lets_through(operation, self.factors[operation], partial, self.is_zero):
             return ()
         specs = [self.spec_of(v) for v in operation.inputs]
         over = set.intersection(*(set(s.partial) for i in partial if (s := specs[i]) is not None))

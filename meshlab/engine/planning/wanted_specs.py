@@ -11,13 +11,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from ..code.loops import LOOPS, carried
+from ..code.loops import LOOPS
 from ..code.operations import Block, Input, Operation
 from ..programs.data import Program
 from ..programs.outline import Copy, Outline
 from ..rules import Factors
 from ..specs.spec import Spec, split_count
 from .legality import Rules
+from .propagation import bodies, entering, going_round, hands_wants_on, leaving
 
 Wants = dict[int, Spec]
 
@@ -85,51 +86,33 @@ class _Search:
 
     def through_operation(self, operation: Operation, wants: Wants):
         """From what an operation's results are wanted in to what its operands are."""
-        if operation.name in LOOPS:
-            self.through_loop(operation, wants)
-        elif operation.blocks:
-            for inside in operation.blocks:
-                self.hand_over(operation.outputs, inside.outputs, wants)
-                self.through(inside, wants)
-                self.hand_over(inside.inputs, operation.inputs[: len(inside.inputs)], wants)
+        if operation.blocks:
+            self.through_nested(operation, wants)
         elif operation.name == "tag" and operation.params["tag"] in self.rules.stored:
             spec = self.rules.spec(self.program.names[operation.outputs[0]], operation.params["tag"])
             self.want(wants, operation.inputs[0], spec)
         elif len(operation.outputs) == 1 and (want := wants.get(operation.outputs[0])) is not None:
-            self.to_operands(operation, self.program.factors[operation], want, wants)
-
-    def hand_over(self, sources: tuple[Input, ...], targets: tuple[Input, ...], wants: Wants):
-        """What is wanted of some values is wanted of others."""
-        for source, target in zip(sources, targets, strict=True):
-            if isinstance(source, int):
-                self.want(wants, target, wants.get(source))
+            factors = self.program.factors[operation]
+            if hands_wants_on(operation, factors):
+                self.to_operands(operation, factors, want, wants)
 
     def to_operands(self, operation: Operation, factors: Factors, want: Spec, wants: Wants):
         """What is wanted of an elementwise result, or of a transpose, is wanted of its operands."""
-        if (
-            factors.survivors is not None
-            or factors.summed
-            or factors.exchanged
-            or factors.whole
-            or operation.name == "broadcast_in_dim"
-        ):
-            return
         split_of = dict(zip(factors.results[0], want.splits, strict=True))
         for operand, axes in zip(operation.inputs, factors.operands, strict=True):
             if axes:
                 self.want(wants, operand, Spec(tuple([split_of.get(f, ()) if f >= 0 else () for f in axes])))
 
-    def through_loop(self, operation: Operation, wants: Wants):
-        """Carries go round: what the body wants of its input it also wants of the output that becomes it."""
-        body, count = operation.blocks[0], carried(operation)
-        self.hand_over(operation.outputs[:count], body.outputs[:count], wants)
-        for outer, inner in zip(operation.outputs[count:], body.outputs[count:], strict=True):
-            want = wants.get(outer) if isinstance(outer, int) else None
-            self.want(wants, inner, want and Spec(want.splits[1:]))
-        for _ in range(2):
-            self.through(body, wants)
-            self.hand_over(body.inputs[:count], body.outputs[:count], wants)
-        self.hand_over(body.inputs[:count], operation.inputs[:count], wants)
-        for outer, inner in zip(operation.inputs[count:], body.inputs[count:], strict=True):
-            want = wants.get(inner)
-            self.want(wants, outer, want and Spec(((), *want.splits)))
+    def through_nested(self, operation: Operation, wants: Wants):
+        """From the results into blocks, through them (loops twice, since carries go round), and out to the operands."""
+        for block in bodies(operation):
+            for outer, inner, stacked in leaving(operation, block):
+                want = wants.get(outer)
+                self.want(wants, inner, Spec(want.splits[1:]) if want and stacked else want)
+            for _ in range(2 if operation.name in LOOPS else 1):
+                self.through(block, wants)
+                for start, after in going_round(operation, block):
+                    self.want(wants, after, wants.get(start))
+            for outer, inner, stacked in entering(operation, block):
+                want = wants.get(inner)
+                self.want(wants, outer, Spec(((), *want.splits)) if want and stacked else want)

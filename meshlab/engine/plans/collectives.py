@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from ..code.operations import nbytes
@@ -92,6 +92,22 @@ def collectives_of(program: Program, rules: Rules, grid: Grid, steps: tuple[Step
     return tuple(found)
 
 
+def wire_bytes_by_axis(collectives: Iterable[Collective]) -> dict[str, float]:
+    """Adds up what one device sends in one run by mesh axes, such as "data" or "data+model", in the order given."""
+    by_axis: dict[str, float] = {}
+    for c in collectives:
+        key = "+".join(c.axes)
+        by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
+    return by_axis
+
+
+def payload(program: Program, grid: Grid, value: int, start: Spec, hop: Hop) -> tuple[tuple[int, ...], int]:
+    """Returns the shape of the operand of a hop of a value on one device, and its bytes."""
+    code = program.code
+    shape = sent_shape(code.shapes[value], start, hop, grid)
+    return tuple(shape), nbytes(math.prod(shape), code.dtypes[value])
+
+
 def _quoted(names) -> str:
     return " and ".join(f"`{n}`" for n in names)
 
@@ -116,17 +132,16 @@ class _Story:
 
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
         code = self.program.code
-        sent = sent_shape(code.shapes[number], spec, hop, self.grid)
-        payload = nbytes(math.prod(sent), code.dtypes[number])
+        shape, count = payload(self.program, self.grid, number, spec, hop)
         shown = self.program.value(number)
         facts: dict[str, Any] = {
             "kind": hop.kind,
             "axes": hop.axes,
-            "payload_bytes": payload,
-            "wire_bytes": wire_bytes(hop.kind, payload, hop.axes, self.grid),
+            "payload_bytes": count,
+            "wire_bytes": wire_bytes(hop.kind, count, hop.axes, self.grid),
             "times": times,
             "dtype": str(code.dtypes[number]),
-            "shape": tuple(sent),
+            "shape": shape,
             "value": shown.label,
             "dims": tuple(d or "1" for d in shown.dims),
             "chain": "",

@@ -19,7 +19,7 @@ from ..errors import MeshlabError, some_told
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute
 from ..specs.mesh import Mesh
-from .collectives import Collective
+from .collectives import Collective, wire_bytes_by_axis
 from .data import Plan
 
 
@@ -144,11 +144,8 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
         ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
     ]
-    by_axis: dict[str, float] = {}
     order = list(plan.mesh.axes)
-    for c in sorted(plan.collectives, key=lambda c: [order.index(a) for a in c.axes]):
-        key = "+".join(c.axes)
-        by_axis[key] = by_axis.get(key, 0.0) + c.wire_bytes * c.times
+    by_axis = wire_bytes_by_axis(sorted(plan.collectives, key=lambda c: [order.index(a) for a in c.axes]))
     found += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
     found.append(("arguments a device", f"{stored.argument_bytes:,} B"))
     found.append(("outputs a device", f"{stored.output_bytes:,} B"))

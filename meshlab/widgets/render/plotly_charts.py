@@ -150,7 +150,7 @@ def _comparison(view: dict, job: dict) -> Any:
         raise ExplorerError("There is no layout to compare with yet; call explorer.auto() first.")
     names = [f"{row['name']}: {row['layout'] or 'no layout'}" for row in comparison["rows"]]
     if comparison["objective"] == "memory":
-        return _held(names, [row["peak"] for row in comparison["rows"]])
+        return _held(names, [row["live_bytes"] for row in comparison["rows"]])
     rows = [(name, row["by_axis"]) for name, row in zip(names, comparison["rows"], strict=True)]
     return _stacked(view, f"Bytes that each device sends per step (Auto: least {comparison['objective']})", rows)
 

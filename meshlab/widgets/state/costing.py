@@ -71,10 +71,10 @@ def costs_of(plan: Any, document: Document) -> Costs:
 
 
 def held_of(plan: Any, document: Document) -> int:
-    """Returns the most bytes that one device holds at once, as `ml.auto` counts them for the objective "memory"."""
-    from ...auto.mesh_tf_ledger import planned_peak  # noqa: PLC0415  loaded when a search is shown
+    """Returns the most bytes that are live on one device, as `ml.auto` counts them for the objective "memory"."""
+    from ...auto.mesh_tf_ledger import planned_live_bytes  # noqa: PLC0415  loaded when a search is shown
 
-    return planned_peak(plan)
+    return planned_live_bytes(plan)
 
 
 class Costing(Generic[T]):

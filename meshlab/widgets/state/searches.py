@@ -79,7 +79,7 @@ class Searches:
 
     def start(self, objective: str) -> Refused | None:
         """Searches in the background; returns why there is nothing to search for."""
-        from ...auto.choice import OBJECTIVES  # noqa: PLC0415  as `best`
+        from ...auto.objective import OBJECTIVES  # noqa: PLC0415  as `best`
 
         if not isinstance(objective, str) or objective not in OBJECTIVES:
             reason = f"A search for {shown(objective)} was asked for.{closest(objective, OBJECTIVES)}"

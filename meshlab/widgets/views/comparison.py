@@ -21,8 +21,8 @@ def comparison_view(explorer: Any, shown: Mapping[str, Any]) -> dict | None:
         shown: what is shown of the present plan, as `plan_view` gives it.
 
     Returns:
-        Plain data: for each of the two its layout, its communication by mesh axis and its memory. The most that a
-        device holds under the present plan, its `peak`, is None while it is being worked out.
+        Plain data: for each of the two its layout, its communication by mesh axis and its memory. The
+        `live_bytes` of the present plan are None while they are being worked out.
     """
     search = explorer.comparison
     if search is None:
@@ -42,7 +42,7 @@ def comparison_view(explorer: Any, shown: Mapping[str, Any]) -> dict | None:
 
 def found_row(choice: Any) -> dict:
     """Describes what a search has found, as one row of a comparison."""
-    from ...auto.mesh_tf_ledger import planned_peak  # noqa: PLC0415  loaded with the first search
+    from ...auto.mesh_tf_ledger import planned_live_bytes  # noqa: PLC0415  loaded with the first search
 
     plan = choice.plan
     shown = {
@@ -51,10 +51,10 @@ def found_row(choice: Any) -> dict:
         "work": work_share(plan),
         "collectives": {"count": executed(plan)},
     }
-    return {"key": "auto", "name": "Auto"} | _row(plan.layout, shown, planned_peak(plan))
+    return {"key": "auto", "name": "Auto"} | _row(plan.layout, shown, planned_live_bytes(plan))
 
 
-def _row(layout: Any, shown: Mapping[str, Any], peak: int | None) -> dict:
+def _row(layout: Any, shown: Mapping[str, Any], live_bytes: int | None) -> dict:
     communication, memory = shown["communication"], shown["memory"]
     return {
         "layout": str(layout),
@@ -64,5 +64,5 @@ def _row(layout: Any, shown: Mapping[str, Any], peak: int | None) -> dict:
         "collectives": shown["collectives"]["count"],
         "arguments": memory["arguments"],
         "outputs": memory["outputs"],
-        "peak": peak,
+        "live_bytes": live_bytes,
     }

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...engine.plans.collectives import wire_bytes_by_axis
 from .shards import shards_view
 
 MOST_COLLECTIVES = 120
@@ -154,18 +155,18 @@ def collectives_view(plan: Any) -> dict:
 
 def communication_view(plan: Any, groups: list[dict]) -> dict:
     """Sums wire bytes by mesh axis, and by source line and mesh axis."""
-    by_axis: dict[str, int] = defaultdict(int)
-    by_line: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
-    code: dict[str, str] = {}
+    of_line: dict[str, list[Any]] = defaultdict(list)
     for collective in plan.collectives:
-        key, line = _key(collective.axes), _line(collective.source) or "(no source line)"
-        by_axis[key] += _total(collective)
-        by_line[line][key] += _total(collective)
-        code[line] = getattr(collective.source, "code", "") or ""
+        of_line[_line(collective.source) or "(no source line)"].append(collective)
+    code = {line: getattr(its[-1].source, "code", "") or "" for line, its in of_line.items()}
+    by_axis, *by_line = (
+        {key: round(count) for key, count in wire_bytes_by_axis(some).items()}
+        for some in (plan.collectives, *of_line.values())
+    )
     order = [group["key"] for group in groups]
-    lines = sorted(by_line.items(), key=lambda item: -sum(item[1].values()))
+    lines = sorted(zip(of_line, by_line, strict=True), key=lambda item: -sum(item[1].values()))
     return {
-        "total": sum(by_axis.values()),
+        "total": round(plan.wire_bytes),
         "by_axis": [{"key": key, "bytes": by_axis[key]} for key in order if key in by_axis],
         "by_line": [
             {

@@ -12,7 +12,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.auto import Cancelled
-from meshlab.auto.mesh_tf_ledger import planned_peak
+from meshlab.auto.mesh_tf_ledger import planned_live_bytes
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state import searches as searches_module
 from meshlab.widgets.state.explorer_state import Explorer, explore
@@ -58,8 +58,8 @@ def test_the_two_are_set_side_by_side(searching: Explorer) -> None:
     assert sum(sum(bar.x) for bar in drawn.data) == manual["bytes"] + auto["bytes"]
     second = searching.auto("memory")
     rows = searching.view()["comparison"]["rows"]
-    assert list(searching.figure("comparison").data[0].x) == [row["peak"] for row in rows]
-    assert [row["peak"] for row in rows] == [planned_peak(plan) for plan in (searching.plan, second.plan)]
+    assert list(searching.figure("comparison").data[0].x) == [row["live_bytes"] for row in rows]
+    assert [row["live_bytes"] for row in rows] == [planned_live_bytes(plan) for plan in (searching.plan, second.plan)]
     assert searching.load(second.layout)
     assert searching.view()["comparison"]["same"]
 
@@ -152,7 +152,7 @@ def test_the_real_search_finds_what_it_is_asked_for() -> None:
     choice = explorer.auto("memory")
     found, auto = shown(explorer), shown(explorer)["rows"][1]
     assert found["layout"] == choice.layout.to_dict()
-    assert (auto["peak"], auto["bytes"]) == (choice.proof.value, choice.plan.wire_bytes)
+    assert (auto["live_bytes"], auto["bytes"]) == (choice.proof.value, choice.plan.wire_bytes)
 
 
 def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,13 +163,13 @@ def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pyte
     searching.place("batch", "data")
     revision, view = searching.revision, shared_state(searching)["view"]
     yours, auto = view["comparison"]["rows"]
-    assert (yours["layout"], yours["peak"], yours["bytes"]) == ("batch:data", None, searching.plan.wire_bytes)
+    assert (yours["layout"], yours["live_bytes"], yours["bytes"]) == ("batch:data", None, searching.plan.wire_bytes)
     assert auto == found
     there = costs_of(searching)
     gate.open.set()
     assert there.wait(60)
     assert searching.revision == revision
-    assert shared_state(searching)["view"]["comparison"]["rows"][0]["peak"] == planned_peak(searching.plan)
+    assert shared_state(searching)["view"]["comparison"]["rows"][0]["live_bytes"] == planned_live_bytes(searching.plan)
 
 
 def test_a_found_row_is_made_once(searching: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,4 +178,4 @@ def test_a_found_row_is_made_once(searching: Explorer, monkeypatch: pytest.Monke
     monkeypatch.setattr(searches_module, "found_row", None)
     searching.load("batch:data")
     assert shown(searching)["rows"][1] == before
-    assert before["peak"] == planned_peak(searching.program.plan(ml.mesh(data=2, model=4), "hidden:model"))
+    assert before["live_bytes"] == planned_live_bytes(searching.program.plan(ml.mesh(data=2, model=4), "hidden:model"))

@@ -117,13 +117,13 @@ const FOLLOWS = "is being worked out";
 function drawChart(view, rows, objective) {
   const held = objective === "memory";
   /** @type {(row: Row) => number} */
-  const count = (row) => (held ? (row.peak ?? 0) : row.bytes);
+  const count = (row) => (held ? (row.live_bytes ?? 0) : row.bytes);
   const most = Math.max(1, ...rows.map(count));
   /** @type {(row: Row) => HTMLElement} */
   const bar = (row) => (held ? solid("mlb-argument", count(row), most) : stack(view, row.by_axis, most));
   /** @type {(row: Row) => HTMLElement} */
   const line = (row) =>
-    held && row.peak === null
+    held && row.live_bytes === null
       ? labelled(row.name, bar(row), "…", FOLLOWS, { "data-row": row.key })
       : barRow(row.name, bar(row), count(row), { "data-row": row.key });
   return [
@@ -175,12 +175,12 @@ function drawTable(rows) {
         (row) => `${exact(row.arguments)} bytes`,
       ),
       line(
-        "holds, at most",
-        (row) => (row.peak === null ? "…" : bytes(row.peak)),
+        "live bytes, at most",
+        (row) => (row.live_bytes === null ? "…" : bytes(row.live_bytes)),
         (row) =>
-          row.peak === null
+          row.live_bytes === null
             ? FOLLOWS
-            : `${exact(row.peak)} bytes at the fullest moment, counted from the plan, not measured`,
+            : `${exact(row.live_bytes)} bytes live at once, counted from the plan, not measured`,
       ),
     ),
   );

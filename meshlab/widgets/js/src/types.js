@@ -24,7 +24,7 @@
  * }} Shards
  * @typedef {{
  *   key: string, name: string, layout: string, bytes: number, by_axis: Part[], collectives: number,
- *   arguments: number, outputs: number, work: number, peak: number | null
+ *   arguments: number, outputs: number, work: number, live_bytes: number | null
  * }} ComparisonRow
  * @typedef {{
  *   objective: string, phase: string, error: string, proof?: string, same?: boolean, rows?: ComparisonRow[],
