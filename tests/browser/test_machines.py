@@ -9,9 +9,9 @@ from playwright.sync_api import Locator, expect
 
 import meshlab as ml
 from meshlab.cost.step_time.time import told
-from meshlab.widgets.render.palette import count_bytes
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import costing
-from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.views.format import count_bytes
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small

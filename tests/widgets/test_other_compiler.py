@@ -12,8 +12,8 @@ from benchmarks.accuracy import FILE
 from meshlab.cost.machines import accuracy
 from meshlab.cost.machines.accuracy import installed
 from meshlab.cost.peak_memory.memory import memory_of
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render.snapshot_machine import held_html
-from meshlab.widgets.state.explorer_state import Explorer
 from meshlab.widgets.views.peak_memory import held_view
 
 ROOT = Path(__file__).parents[2]

@@ -16,15 +16,16 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from ..state.explorer_state import Explorer
+from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused, read_intent
-from ..views.board import job_view
+from ..views.board import board_view
+from ..views.runs import job_view
 from ..views.step_time import preview_view
 
 VERSION = 1
 
 
-def shared_state(explorer: Explorer, what: str | None = None) -> dict:
+def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
     """Returns the shared state of an Explorer, or of it what a change touched.
 
     Args:
@@ -36,12 +37,12 @@ def shared_state(explorer: Explorer, what: str | None = None) -> dict:
     return {
         "doc": explorer.document.to_dict(),
         "rev": explorer.revision,
-        "view": explorer.view(wait=False),
+        "view": board_view(explorer),
         "job": job_view(explorer),
     }
 
 
-def answer(explorer: Explorer, message: Mapping[str, Any]) -> dict:
+def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
     """Carries out what a page sent.
 
     Args:
@@ -70,12 +71,12 @@ def answer(explorer: Explorer, message: Mapping[str, Any]) -> dict:
         return head | _nack(explorer, Refused(f"{type(error).__name__}: {error}", code="error")) | {"trace": trace}
 
 
-def _nack(explorer: Explorer, refusal: Refused) -> dict:
+def _nack(explorer: ExplorerState, refusal: Refused) -> dict:
     reason = {"reason": refusal.reason, "fix": refusal.fix, "code": refusal.code}
     return {"kind": "nack", "rev": explorer.revision} | reason
 
 
-def _preview(explorer: Explorer, outcome: Any) -> dict:
+def _preview(explorer: ExplorerState, outcome: Any) -> dict:
     if isinstance(outcome, Refused):
         return _nack(explorer, outcome)
     plan, now = outcome.plan, explorer.plan

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 
-from .palette import INK, SOFT, count_bytes
+from ..views.format import count_bytes
+from .palette import INK, SOFT
 
 
 def escaped(value: object) -> str:

@@ -13,8 +13,9 @@ from typing import Any
 
 from ...engine.errors import closest, listed
 from ..state.document import ExplorerError
+from ..views.format import count_bytes
 from ..views.machine_figures import RECALLED
-from .palette import NEUTRAL, PATTERN, SOFT, SOLID, count_bytes, mark
+from .palette import NEUTRAL, PATTERN, SOFT, SOLID, mark
 
 _DRAWERS: dict[str, Callable[[dict, dict], Any]] = {}
 

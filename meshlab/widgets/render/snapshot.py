@@ -12,8 +12,9 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 
+from ..views.format import count_bytes, percent
 from .html import bars, escaped, heading, prose
-from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, count_bytes, mark, percent
+from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, mark
 from .snapshot_machine import held_html, machine_html
 
 MOST_ROWS = 12

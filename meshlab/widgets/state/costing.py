@@ -16,6 +16,7 @@ import time as clock
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from ...auto.mesh_tf_ledger import planned_peak
 from ...cost.machines.hardware import HardwareError
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.time import Time, time_of
@@ -26,13 +27,13 @@ from .document import Document
 KEPT = 64
 # Seconds that a drop waits for its costs, and for what is held beside Auto's layout; and that the price of one waits
 # which is not made yet. What took longer last time comes later.
-PATIENCE, PATIENCE_HELD, PREVIEW = 0.02, 0.002, 0.3
+PATIENCE, PATIENCE_LIVE, PREVIEW = 0.02, 0.002, 0.3
 # Seconds that whoever draws has first, since two threads at once take longer for both; and that a next drop may take
 # until the costs of this one are wanted no longer.
 AHEAD = 0.1
 # Seconds for each operation of a program, of an EPYC's core: 2 for the costs of a Llama of 15,000, and 0.05 for what
 # it holds by the convention of `meshlab.auto`.
-EACH, EACH_HELD = 1.4e-4, 3e-6
+EACH, EACH_LIVE = 1.4e-4, 3e-6
 
 T = TypeVar("T")
 
@@ -70,10 +71,8 @@ def costs_of(plan: Any, document: Document) -> Costs:
             return Costs(None, str(error), memory)
 
 
-def held_of(plan: Any, document: Document) -> int:
-    """Returns the most bytes that one device holds at once, as `ml.auto` counts them for the objective "memory"."""
-    from ...auto.mesh_tf_ledger import planned_peak  # noqa: PLC0415  loaded when a search is shown
-
+def live_bytes_of(plan: Any, document: Document) -> int:
+    """Returns the most live bytes of a device, as `ml.auto` counts them for the objective "memory"."""
     return planned_peak(plan)
 
 

@@ -189,33 +189,3 @@ class Runs:
             return Refused("There is no run to cancel.", code="nothing")
         self.all[-1].cancel()
         return None
-
-
-def run_view(run: Run | None, current: Document) -> dict | None:
-    """Returns what a page shows of a run.
-
-    Args:
-        run: the run.
-        current: the document that is shown now; a run of another layout is stale.
-
-    Returns:
-        Plain data; at most 120 points of the loss curve.
-    """
-    if run is None:
-        return None
-    losses = list(run.losses)
-    stride = max(1, -(-len(losses) // 120))
-    return {
-        "number": run.number,
-        "revision": run.revision,
-        "layout": str(run.document.layout),
-        "stale": run.document.layout != current.layout,  # on which machine it is meant to run changes no result
-        "phase": run.phase,
-        "taken": run.taken,
-        "steps": run.steps,
-        "first_loss": losses[0] if losses else None,
-        "loss": losses[-1] if losses else None,
-        "losses": losses[::stride],
-        "stride": stride,
-        "error": run.error,
-    }

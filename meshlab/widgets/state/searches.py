@@ -13,11 +13,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from ...auto import layout
+from ...auto.choice import OBJECTIVES
+from ...auto.mesh_tf_ledger import planned_peak
 from ...engine.errors import closest, listed, shown
-from ..views.comparison import found_row
 from .intents import Refused
 
 SEARCHING, FOUND, FAILED, CANCELLED = "searching", "found", "failed", "cancelled"
@@ -32,7 +34,7 @@ class Search:
         mesh: the mesh that it is for, on the machine that it lies on.
         phase: "searching", "found", "failed" or "cancelled".
         choice: what was found.
-        row: what is shown of it, beside whatever layout is on the board.
+        peak: the most live bytes that a device has under it.
         error: why nothing was found; why it was cancelled, where nobody did.
         stop: ends it when it is set.
     """
@@ -41,15 +43,13 @@ class Search:
     mesh: Any
     phase: str = SEARCHING
     choice: Any = None
-    row: Mapping[str, Any] | None = None
+    peak: int = 0
     error: str = ""
     stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
 def best(program: Any, mesh: Any, objective: str, cancel: threading.Event) -> Any:
     """Finds the best layout for an objective; see `meshlab.auto.layout`."""
-    from ...auto import layout  # noqa: PLC0415  its solver is loaded when it is first asked
-
     return layout(program, mesh, objective=objective, cancel=cancel)
 
 
@@ -79,8 +79,6 @@ class Searches:
 
     def start(self, objective: str) -> Refused | None:
         """Searches in the background; returns why there is nothing to search for."""
-        from ...auto.choice import OBJECTIVES  # noqa: PLC0415  as `best`
-
         if not isinstance(objective, str) or objective not in OBJECTIVES:
             reason = f"A search for {shown(objective)} was asked for.{closest(objective, OBJECTIVES)}"
             return Refused(reason, f"Ask for one of {listed(OBJECTIVES)}.", "unknown_objective")
@@ -100,11 +98,11 @@ class Searches:
         """
         try:
             choice = best(self._program, search.mesh, search.objective, search.stop)
-            row = found_row(choice)
+            peak = planned_peak(choice.plan)
         except Exception as error:
             self._land(search, phase=FAILED, error=str(error))
             raise
-        self._land(search, phase=FOUND, choice=choice, row=row)
+        self._land(search, phase=FOUND, choice=choice, peak=peak)
         return choice
 
     def cancel(self) -> Refused | None:

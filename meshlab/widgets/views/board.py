@@ -6,17 +6,16 @@ the reason, without asking Python; Python checks again when the chip is dropped.
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...engine.gc_pause import no_collection
+from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
-from ..state.runs import run_view
 from .comparison import comparison_view
 from .machine import machine_view
 from .plan import executed, plan_view, refusals_view, work_share
 from .step_time import costs_view, estimate_change
 
 
-def board_view(explorer: Any) -> dict:
+def board_view(explorer: ExplorerState) -> dict:
     """Describes the board of an Explorer.
 
     Args:
@@ -25,10 +24,9 @@ def board_view(explorer: Any) -> dict:
     Returns:
         Plain data; see `plan_view` for the most of it.
     """
-    history, shown = explorer.history, plan_view(explorer.plan, explorer.selected)
-    return (
-        shown
-        | {
+    with explorer.lock, no_collection():
+        shown, history = plan_view(explorer.plan, explorer.selected), explorer.history
+        more = {
             "refusals": refusals_view(explorer.refusals()),
             "additions": additions_view(explorer),
             "history": {"undo": len(history.past), "redo": len(history.future)},
@@ -37,11 +35,10 @@ def board_view(explorer: Any) -> dict:
             "trains": explorer.training is not None,
             "machine": machine_view(explorer),
         }
-        | costs_view(explorer)
-    )
+        return shown | more | costs_view(explorer)
 
 
-def additions_view(explorer: Any) -> dict:
+def additions_view(explorer: ExplorerState) -> dict:
     """Gives, for each dim that an axis splits already, why a further axis cannot be added, or None where it can."""
     table: dict[str, dict[str, dict | None]] = {}
     for written, axes in explorer.layout.rules.items():
@@ -60,7 +57,7 @@ def refused_view(refusal: Refused | None) -> dict | None:
     return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "source": ""}
 
 
-def change_view(explorer: Any) -> dict | None:
+def change_view(explorer: ExplorerState) -> dict | None:
     """Says what the last change did to the totals, or None where there is nothing before."""
     before = explorer.plan_before()
     if before is None:
@@ -72,9 +69,3 @@ def change_view(explorer: Any) -> dict | None:
         "arguments": int(plan.stored.argument_bytes - before.stored.argument_bytes),
         "collectives": executed(plan) - executed(before),
     } | estimate_change(explorer)
-
-
-def job_view(explorer: Any) -> dict:
-    """Describes the run that is going on, and those before it, latest first."""
-    runs = [run_view(run, explorer.document) for run in reversed(explorer.runs)]
-    return {"current": runs[0] if runs else None, "runs": runs[:8]}

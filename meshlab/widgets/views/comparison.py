@@ -7,13 +7,19 @@ from the board's own view, and the found layout's row is made once.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from ..state.explorer_state import ExplorerState
+from ..state.searches import Search
 from .plan import axis_groups, communication_view, executed, memory_view, work_share
 
+# What is shown of plans that a search has found: at every change, so it is made once.
+_rows: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
 
-def comparison_view(explorer: Any, shown: Mapping[str, Any]) -> dict | None:
+
+def comparison_view(explorer: ExplorerState, shown: Mapping[str, Any]) -> dict | None:
     """Sets the found layout beside the present plan.
 
     Args:
@@ -27,31 +33,31 @@ def comparison_view(explorer: Any, shown: Mapping[str, Any]) -> dict | None:
     search = explorer.comparison
     if search is None:
         return None
-    said = {"objective": search.objective, "phase": search.phase, "error": search.error}
+    status = {"objective": search.objective, "phase": search.phase, "error": search.error}
     if search.choice is None:
-        return said
+        return status
     best = search.choice.plan.layout
     yours = _row(explorer.layout, shown, explorer.holding.soon(explorer.document))
-    return said | {
+    return status | {
         "proof": str(search.choice.proof),
         "same": best == explorer.layout,
-        "rows": [{"key": "manual", "name": "Yours"} | yours, search.row],
+        "rows": [{"key": "manual", "name": "Yours"} | yours, auto_row(search)],
         "layout": best.to_dict(),
     }
 
 
-def found_row(choice: Any) -> dict:
+def auto_row(search: Search) -> dict:
     """Describes what a search has found, as one row of a comparison."""
-    from ...auto.mesh_tf_ledger import planned_peak  # noqa: PLC0415  loaded with the first search
-
-    plan = choice.plan
-    shown = {
-        "communication": communication_view(plan, axis_groups(plan)),
-        "memory": memory_view(plan),
-        "work": work_share(plan),
-        "collectives": {"count": executed(plan)},
-    }
-    return {"key": "auto", "name": "Auto"} | _row(plan.layout, shown, planned_peak(plan))
+    plan = search.choice.plan
+    if plan not in _rows:
+        shown = {
+            "communication": communication_view(plan, axis_groups(plan)),
+            "memory": memory_view(plan),
+            "work": work_share(plan),
+            "collectives": {"count": executed(plan)},
+        }
+        _rows[plan] = {"key": "auto", "name": "Auto"} | _row(plan.layout, shown, search.peak)
+    return _rows[plan]
 
 
 def _row(layout: Any, shown: Mapping[str, Any], peak: int | None) -> dict:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ...cost.machines.accuracy import COLLECTIVES, accuracy
 from ...cost.machines.attached import ATTACHED, folder
@@ -11,6 +10,7 @@ from ...cost.machines.hardware import Switch, hardware, known
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placement import Placement, Wish
 from ...engine.specs.mesh import Mesh
+from ..state.explorer_state import ExplorerState
 from ..state.machines import Own, fit, wishes_of
 from .machine_figures import figures_view
 from .mesh_drawing import picture_of
@@ -19,12 +19,12 @@ _PLATFORMS = (("tpu", "TPU"), ("gpu", "GPU"), ("cpu", "CPU"))
 _DERIVED = "as derived"
 
 
-def machine_view(explorer: Any) -> dict:
+def machine_view(explorer: ExplorerState) -> dict:
     """Describes the machine of an Explorer, and those that could be chosen instead."""
     document, mesh, own = explorer.document, explorer.mesh, explorer.own
     chosen = slice_of(document.machine.on)[0] if document.machine else ""
-    view = {"on": document.machine.on if document.machine else "", "name": chosen}
-    view["groups"] = groups_view(document.mesh, own)
+    groups = groups_view(document.mesh, own)
+    view = {"on": document.machine.on if document.machine else "", "name": chosen, "groups": groups}
     return view | (_chosen(mesh, chosen, own) if document.machine else {})
 
 

@@ -18,7 +18,7 @@ from ...cost.machines.placement import CHIP, Placement
 from ...cost.step_time.flops import multiplied
 from ...cost.step_time.time import told
 from ...engine.code.operations import Code, walk
-from ..render.palette import percent
+from .format import percent, scaled
 
 RECALLED = "recalled, not verified"
 _dtypes: weakref.WeakKeyDictionary[Code, tuple[Any, ...]] = weakref.WeakKeyDictionary()
@@ -43,15 +43,6 @@ _SHARES = {
     "efficiency.memory": ("memory reaches", "of its bandwidth"),
     "efficiency.network": ("links reach", "of their bandwidth"),
 }
-
-
-def scaled(value: float, unit: str) -> str:
-    """Returns 8.1e11 as "810 GB/s", in powers of 1000."""
-    prefixes = ("", "k", "M", "G", "T", "P", "E")
-    power = 0
-    while value >= 999.5 and power < len(prefixes) - 1:
-        value, power = value / 1000, power + 1
-    return f"{value:.3g} {prefixes[power]}{unit}"
 
 
 def figure_view(name: str, figure: Figure) -> dict:

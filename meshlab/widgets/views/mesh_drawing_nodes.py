@@ -11,7 +11,7 @@ import math
 
 from ...cost.machines.placement import ACROSS, INSIDE, Placement
 from ...engine.specs.mesh import Mesh
-from .mesh_drawing import Sheet
+from .sheet import Sheet
 
 # Pixels: from device to device, how large one is, a line of text, the gap between nodes, and how wide a drawing may be.
 PITCH, DEVICE, LINE, GAP, WIDE = 28, 20, 17, 18, 600

@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 
 from ...cost.machines.placement import CHIP, Leg, Placement
-from .mesh_drawing import Sheet, coordinates, joins, stretches
+from .sheet import Sheet
 
 # Pixels: what a line of text takes, the room for hooks, and how wide a drawing may become.
 LINE, MARGIN, WIDE = 17, 26, 600
 # Of a slice with three axes that is larger, one cube is drawn, which is also how such machines are built.
 MOST_IN_LAYERS, CUBE = 128, 4
 MOST_FRAMES = 3
+# (mesh axis, stretch) for the stretches along an axis of the slice, shortest stride first.
+Along = Sequence[tuple[str, Leg]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,3 +196,31 @@ def _left_out(placement: Placement, drawn: tuple[int, int, int]) -> str:
         return ""
     block = "x".join(map(str, drawn))
     return f"One block of {block} chips, of {'x'.join(map(str, shape))} ({math.prod(shape):,} chips)."
+
+
+def joins(along: Along, position: int) -> str | None:
+    """Returns the mesh axis along which the device at a position of a slice's axis and the next are neighbours."""
+    for name, leg in along:
+        if (position + 1) // leg.stride % leg.size:
+            return name
+    return None
+
+
+def stretches(placement: Placement, axis: int) -> Along:
+    """Returns the stretches along an axis of the slice, those of neighbours first."""
+    pairs = ((name, leg) for name, legs in placement.legs.items() for leg in legs)
+    along = [(name, leg) for name, leg in pairs if leg.along == axis and leg.size > 1]
+    return sorted(along, key=lambda pair: pair[1].stride)
+
+
+def coordinates(placement: Placement, chip: Sequence[int]) -> Iterator[str]:
+    """Tells where a chip stands along each mesh axis, as far as its slice says it."""
+    for name, legs in placement.legs.items():
+        index, cores = 0, 1
+        for leg in legs:
+            if leg.along == CHIP:
+                cores *= leg.size
+            else:
+                index = index * leg.size + chip[leg.along] // leg.stride % leg.size
+        if any(leg.size > 1 for leg in legs):
+            yield f"{name} {index}" if cores == 1 else f"{name} {index * cores} to {index * cores + cores - 1}"

@@ -12,7 +12,7 @@ from typing import Any
 from ...cost.machines.accuracy import MEMORY, accuracy
 from ...cost.peak_memory.memory import Memory, Point
 from ...cost.workload.setting import STORED
-from ..render.palette import count_bytes, percent
+from .format import count_bytes, percent
 
 MOST_ALIVE = 24
 MOST_POINTS = 120

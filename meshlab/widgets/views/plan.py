@@ -18,6 +18,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...auto.work import share_of
+from ..state.selection import places_of
 from .shards import shards_view
 
 MOST_COLLECTIVES = 120
@@ -112,8 +114,6 @@ def _total(collective: Any) -> int:
 
 def work_share(plan: Any) -> float:
     """Returns the part of the step's products that one device computes: what sends nothing need not divide the work."""
-    from ...auto.work import share_of  # noqa: PLC0415  loaded when the first board is drawn, as the engine is
-
     if plan not in _shares:
         _shares[plan] = share_of(plan)
     return _shares[plan]
@@ -191,11 +191,6 @@ def memory_view(plan: Any) -> dict:
         "arguments": int(plan.stored.argument_bytes),
         "outputs": int(plan.stored.output_bytes),
     }
-
-
-def places_of(program: Any) -> list[str]:
-    """Lists the places that hold a value (an output may be a constant)."""
-    return [place for place in program.places if place in program.places_values]
 
 
 def places_view(plan: Any, selected: str | None) -> dict:

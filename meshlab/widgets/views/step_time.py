@@ -8,20 +8,19 @@ Each part has its seconds and the figures of the machine that they rest on, and 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...cost.machines.accuracy import TIME, accuracy
 from ...cost.step_time.time import Time, told
 from ...cost.workload.setting import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document
+from ..state.explorer_state import ExplorerState
 from .machine_figures import figures_behind
 from .peak_memory import held_view
 
 PRODUCTS, MEMORY = "products", "memory"
 
 
-def costs_view(explorer: Any) -> dict:
+def costs_view(explorer: ExplorerState) -> dict:
     """Describes what the step of an Explorer takes and holds.
 
     Args:
@@ -125,7 +124,7 @@ def substituted_told(time: Time) -> str:
     return f"Its compiler sends all-reduces, twice as much, instead of {', '.join(found)}."
 
 
-def estimate_change(explorer: Any) -> dict:
+def estimate_change(explorer: ExplorerState) -> dict:
     """Returns by how much the last change moved the estimate and the peak; None where there is nothing to compare."""
     past = explorer.history.past
     known = explorer.costing.soon(explorer.document) if explorer.document.machine else None
@@ -133,7 +132,7 @@ def estimate_change(explorer: Any) -> dict:
     return {"seconds": _seconds_more(now, before), "peak": _bytes_more(now, before)}
 
 
-def preview_view(explorer: Any, document: Document) -> dict:
+def preview_view(explorer: ExplorerState, document: Document) -> dict:
     """Tells what a document would take and hold, where a machine is chosen and that is found out quickly."""
     then, now = _quickly(explorer, document), _quickly(explorer, explorer.document)
     if then is None:
@@ -145,7 +144,7 @@ def preview_view(explorer: Any, document: Document) -> dict:
     return told | {"seconds": float(then.time.estimate), "seconds_change": _seconds_more(then, now)}
 
 
-def _quickly(explorer: Any, document: Document | None) -> Costs | None:
+def _quickly(explorer: ExplorerState, document: Document | None) -> Costs | None:
     return explorer.costing.quickly(document) if document and document.machine else None
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from meshlab.engine.specs.layout import Layout
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import Document, ExplorerError, History, read_document
-from meshlab.widgets.state.explorer_state import Explorer
 
 
 def document(layout: object = None) -> Document:

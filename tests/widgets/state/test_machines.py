@@ -13,11 +13,11 @@ import pytest
 import meshlab as ml
 from meshlab.cost.machines import hardware as hardware_module
 from meshlab.cost.machines.attached import file_of
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state.document import ExplorerError, Machine, read_document, read_wishes
-from meshlab.widgets.state.explorer_state import Explorer, explore
 from meshlab.widgets.state.intents import Accepted, Assume, Lay, On, Refused, read_intent
 from meshlab.widgets.state.machines import fit, laid, machine_on, wishes_of
-from meshlab.widgets.views.board import job_view
+from meshlab.widgets.views.runs import job_view
 
 MACHINES = Path(hardware_module.__file__).parent / "data"
 

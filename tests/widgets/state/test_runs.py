@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import runs as runs_module
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.explorer_state import Explorer, explore
 from meshlab.widgets.state.intents import Refused, Start
 from meshlab.widgets.state.training import Training
-from meshlab.widgets.views.board import job_view
+from meshlab.widgets.views.runs import job_view
 from tests.widgets import small
 
 
