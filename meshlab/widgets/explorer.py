@@ -34,21 +34,21 @@ class Explorer(ExplorerState):
     """A layout that is being explored.
 
     Args:
-        program: what `ml.trace` gave.
+        program: the program, from `ml.trace`.
         mesh: the mesh, on a machine or on none.
         layout: the layout to begin with.
-        run: what the Run button trains on.
+        run: the training that the Run button runs.
 
     Raises:
         LayoutError: the layout does not fit the program and the mesh.
-        ExplorerError: `program` is no program or `mesh` no mesh, or `run` does not fit the program.
+        ExplorerError: the program or the mesh is invalid, or `run` does not fit the program.
     """
 
     def view(self, wait: bool = True) -> dict:
         """Returns everything that the board draws, as plain data.
 
         Args:
-            wait: whether for costs that take long to work out; without, they are left out, and follow.
+            wait: whether to wait for costs that take long; otherwise they are left out, and follow.
 
         Raises:
             ExplorerError: `wait` is neither True nor False.
@@ -86,13 +86,13 @@ class Explorer(ExplorerState):
 
 
 def explore(program: Any, mesh: Any, layout: Any = None, run: Training | None = None) -> Explorer:
-    """Opens the Explorer: drag a dim onto a mesh axis, and see what it costs and why.
+    """Opens the Explorer: drag a dim onto a mesh axis, and see the costs and their causes.
 
     Args:
-        program: what `ml.trace` gave.
+        program: the program, from `ml.trace`.
         mesh: the mesh, as `ml.mesh(data=2, model=2)`; on a machine, `ml.mesh("v5e", data=2, model=2)`, times too.
         layout: the layout to begin with.
-        run: what the Run button trains on, as `ml.Training({"params": params}, batches)`.
+        run: the training that the Run button runs, as `ml.Training({"params": params}, batches)`.
 
     Returns:
         The Explorer; at the end of a cell it shows itself.

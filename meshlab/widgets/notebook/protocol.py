@@ -1,7 +1,7 @@
-"""The conversation between a page and an Explorer, as plain data, whatever carries it.
+"""The protocol between a page and an Explorer, as plain data, whatever carries it.
 
 Python is the only writer of shared state. It shares five things: `doc` (the document), `rev` (the revision), `view`
-(all that is drawn), `job` (runs) and `notice` (what went wrong last). A page sends intents,
+(all that is drawn), `job` (runs) and `notice` (the last error). A page sends intents,
 
     {"v": 1, "kind": "intent", "id": 7, "base_rev": 3, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
 
@@ -26,11 +26,11 @@ VERSION = 1
 
 
 def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
-    """Returns the shared state of an Explorer, or of it what a change touched.
+    """Returns the shared state of an Explorer, or the part of it that a change touched.
 
     Args:
         explorer: the Explorer.
-        what: what changed, as subscribers are told; everything where it is None.
+        what: the part that changed, as subscribers get it; all where it is None.
     """
     if what == "run":
         return {"job": job_view(explorer)}
@@ -43,14 +43,14 @@ def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
 
 
 def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
-    """Carries out what a page sent.
+    """Carries out a message of a page.
 
     Args:
         explorer: the Explorer.
         message: the message.
 
     Returns:
-        The answer to send back; what changed is told to the Explorer's subscribers before this returns.
+        The answer to send back; the Explorer's subscribers are called before this returns.
     """
     head = {"id": message.get("id")}
     try:

@@ -15,6 +15,6 @@ INK, SOFT, EDGE, QUIET = "#171b22", "#4d5664", "#dfe3e9", "#eef0f3"
 
 
 def mark(view: dict, key: str) -> int:
-    """Returns the number of the mark of a mesh axis, or of a set of them, as the board counts them."""
+    """Returns the number of the mark of a mesh axis, or of a set of axes, as on the board."""
     keys = [group["key"] for group in view["groups"]]
     return (keys.index(key) if key in keys else 0) % len(SOLID)

@@ -65,7 +65,7 @@ class ExplorerState(Gestures):
         self._listeners: list[Callable[[str], None]] = []
         self.session: Any = None  # the notebook's widget, once it is shown
 
-    # What it shows
+    # The present state
 
     @property
     def document(self) -> Document:
@@ -84,12 +84,12 @@ class ExplorerState(Gestures):
 
     @property
     def own(self) -> Own:
-        """Machines of one's own that can be chosen, by name."""
+        """The user's own machines, by name."""
         return self._own
 
     @property
     def time(self) -> Time:
-        """What the step is predicted to take, as it is assumed to run.
+        """The predicted time of a step, under the assumptions of the document.
 
         Raises:
             HardwareError: no machine is chosen, or it lacks a figure that is needed.
@@ -114,7 +114,7 @@ class ExplorerState(Gestures):
 
     @property
     def revision(self) -> int:
-        """How many changes there were."""
+        """The number of changes so far."""
         return self._revision
 
     @property
@@ -134,10 +134,10 @@ class ExplorerState(Gestures):
 
     @property
     def comparison(self) -> Search | None:
-        """The search that was asked for last."""
+        """The latest search."""
         return self._searches.last
 
-    # What takes time
+    # Searches and runs
 
     def auto(self, objective: str = "traffic") -> Any:
         """Searches the best layout and sets it beside the present one, which stays.
@@ -177,7 +177,7 @@ class ExplorerState(Gestures):
         """Carries out an intent.
 
         Args:
-            intent: what is asked.
+            intent: the intent.
 
         Returns:
             `Accepted` with the new revision, or `Refused` with a reason and a fix; nothing changes then.
@@ -206,13 +206,13 @@ class ExplorerState(Gestures):
             return Accepted(self._revision, self.plan)
 
     def what_if(self, intent: Intent) -> Outcome:
-        """Says what an intent would give, and changes nothing.
+        """Previews an intent, and changes nothing.
 
         Args:
             intent: a change of the layout or of the machine.
 
         Returns:
-            `Accepted` with the plan and the document that would follow, or `Refused`.
+            `Accepted` with the plan and the document after it, or `Refused`.
         """
         with self.lock:
             after = self._after(intent)
@@ -221,7 +221,7 @@ class ExplorerState(Gestures):
             return Accepted(self._revision, self.plan_at(after.present), after.present)
 
     def refusals(self) -> dict:
-        """Returns, for each dim and mesh axis, why the dim cannot be moved there, or None where it can."""
+        """Returns, for each dim and mesh axis, why the dim is refused there, or None where it is legal."""
         return self.program.refusals(self.mesh, self.layout)
 
     def legal(self, layout: Layout) -> Refused | None:
@@ -256,11 +256,11 @@ class ExplorerState(Gestures):
         Args:
             text: the JSON.
             program: the program that it was written for.
-            run: what the Run button trains on.
-            machines: machines of one's own, of which the document knows the name only.
+            run: the training that the Run button runs.
+            machines: the user's own machines, of which the document has the names only.
 
         Raises:
-            ExplorerError: the text is no such document, `program` is no program, or has other dims than the document.
+            ExplorerError: the document or the program is invalid, or has other dims than the other.
             HardwareError: its machine is not known here.
         """
         check_machines(machines)
@@ -273,7 +273,7 @@ class ExplorerState(Gestures):
         return explorer
 
     def known(self, machine: Hardware) -> str:
-        """Keeps a machine of one's own, so that it can be chosen, and returns its name."""
+        """Enters the user's own machine, so that it can be chosen, and returns its name."""
         check_machines([machine])
         with self.lock:
             if self._own.get(machine.name) != machine:
@@ -282,13 +282,13 @@ class ExplorerState(Gestures):
                 self.costing.forget()
             return machine.name
 
-    # Within
+    # Internals
 
     def plan_at(self, document: Document) -> Any:
         """Returns the plan of a document.
 
         Raises:
-            ExplorerError: what is given is no document.
+            ExplorerError: the document is invalid.
         """
         check_document(document)
         with self.lock:

@@ -1,7 +1,7 @@
-"""Everything that the board draws, put together from the plan, the history, the search and the legality table.
+"""The view of the whole board: the plan, the history, the comparison and the table of refusals, as plain data.
 
-The table of refusals is made anew with every revision and sent along, so that a drag is painted legal or not, with
-the reason, without asking Python; Python checks again when the chip is dropped.
+The table of refusals comes with every revision, so that the page paints a drag legal or not, with the reason, without
+asking Python; Python checks again when the chip is dropped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def board_view(explorer: ExplorerState) -> dict:
         explorer: the Explorer.
 
     Returns:
-        Plain data; see `plan_view` for the most of it.
+        Plain data; see `plan_view` for most of it.
     """
     with explorer.lock, no_collection():
         shown, history = plan_view(explorer.plan, explorer.selected), explorer.history
@@ -39,7 +39,7 @@ def board_view(explorer: ExplorerState) -> dict:
 
 
 def additions_view(explorer: ExplorerState) -> dict:
-    """Gives, for each dim that an axis splits already, why a further axis cannot be added, or None where it can."""
+    """Gives, for each sharded dim, why a further axis is refused, or None where it is legal."""
     table: dict[str, dict[str, dict | None]] = {}
     for written, axes in explorer.layout.rules.items():
         dim = written.removesuffix("?")
@@ -51,14 +51,14 @@ def additions_view(explorer: ExplorerState) -> dict:
 
 
 def refused_view(refusal: Refused | None) -> dict | None:
-    """Gives one answer of the Explorer as an entry of a table of refusals."""
+    """Describes one answer of the Explorer as an entry of a table of refusals."""
     if refusal is None:
         return None
     return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "source": ""}
 
 
 def change_view(explorer: ExplorerState) -> dict | None:
-    """Says what the last change did to the totals, or None where there is nothing before."""
+    """Describes the change of the totals since the plan before, or None where there is none."""
     before = explorer.plan_before()
     if before is None:
         return None

@@ -1,4 +1,4 @@
-"""The picture of a mesh on a slice of a torus: layers of rows of chips, and the links between them."""
+"""The drawing of a mesh on a slice of a torus: layers of rows of chips, and the links between them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .sheet import Sheet
 
 # Pixels: what a line of text takes, the room for hooks, and how wide a drawing may become.
 LINE, MARGIN, WIDE = 17, 26, 600
-# Of a slice with three axes that is larger, one cube is drawn, which is also how such machines are built.
+# Of a larger slice with three axes one cube is drawn, the block of which such machines are built.
 MOST_IN_LAYERS, CUBE = 128, 4
 MOST_FRAMES = 3
 # (mesh axis, stretch) for the stretches along an axis of the slice, shortest stride first.
@@ -21,10 +21,10 @@ Along = Sequence[tuple[str, Leg]]
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """Where everything is.
+    """The positions of chips and labels on the sheet.
 
     Attributes:
-        placement: what is drawn.
+        placement: the placement that is drawn.
         drawn: layers, rows and columns of chips.
         beside: how many layers are beside each other.
         pitch: from chip to chip.
@@ -41,29 +41,29 @@ class Plot:
 
     @property
     def chip(self) -> int:
-        """How large a chip is."""
+        """The size of a chip."""
         return round(self.pitch * 0.6)
 
     def axis(self, direction: int) -> int:
-        """The axis of the slice that layers (0), rows (1) or columns (2) are along; -1 where there is none."""
+        """Returns the axis of the slice along layers (0), rows (1) or columns (2); -1 where there is none."""
         return direction + len(self.placement.shape) - 3
 
     def along(self, direction: int) -> list[tuple[str, Leg]]:
-        """The stretches along a direction, those of neighbours first."""
+        """Returns the stretches along a direction, those of neighbours first."""
         return list(stretches(self.placement, self.axis(direction))) if self.axis(direction) >= 0 else []
 
     def ring(self, direction: int) -> str | None:
-        """The mesh axis that goes around along a direction, if all of it is drawn."""
-        whole = self.axis(direction) >= 0 and self.drawn[direction] == self.placement.shape[self.axis(direction)]
-        return next((name for name, leg in self.along(direction) if leg.ring), None) if whole else None
+        """Returns the mesh axis that wraps around along a direction, if all of it is drawn."""
+        complete = self.axis(direction) >= 0 and self.drawn[direction] == self.placement.shape[self.axis(direction)]
+        return next((name for name, leg in self.along(direction) if leg.ring), None) if complete else None
 
     def corner(self, layer: int) -> tuple[float, float]:
-        """The upper left corner of a layer's chips."""
+        """Returns the upper left corner of a layer's chips."""
         wide, high = self.drawn[2] * self.pitch + MARGIN, self.drawn[1] * self.pitch + MARGIN + LINE
         return self.left + layer % self.beside * wide, self.top + layer // self.beside * high
 
     def middle(self, layer: int, row: int, column: int) -> tuple[float, float]:
-        """The middle of a chip."""
+        """Returns the middle of a chip."""
         x, y = self.corner(layer)
         return x + column * self.pitch + self.chip / 2, y + row * self.pitch + self.chip / 2
 
@@ -98,7 +98,7 @@ def _plot(placement: Placement) -> Plot:
 
 
 def _links(sheet: Sheet, plot: Plot, layer: int):
-    """Joins neighbours in the rows and columns of a layer, and hooks the ends of those that go around."""
+    """Joins neighbours in the rows and columns of a layer, and hooks the ends of those that wrap around."""
     _, rows, columns = plot.drawn
     for direction, lines, length in ((2, rows, columns), (1, columns, rows)):
         along, ring = plot.along(direction), plot.ring(direction)
@@ -119,8 +119,8 @@ def _chip(sheet: Sheet, plot: Plot, where: tuple[int, int, int]):
     placement, size = plot.placement, plot.chip
     x, y = (middle - size / 2 for middle in plot.middle(*where))
     chip = where[-len(placement.shape) :]
-    stands = ", ".join(coordinates(placement, chip))
-    sheet.rect("chip", (x, y), (size, size), f"chip {' '.join(map(str, chip))}" + (f": {stands}" if stands else ""))
+    position = ", ".join(coordinates(placement, chip))
+    sheet.rect("chip", (x, y), (size, size), f"chip {' '.join(map(str, chip))}" + (f": {position}" if position else ""))
     cores = placement.hardware.devices_per_chip
     if cores == 1:
         return
@@ -132,7 +132,7 @@ def _chip(sheet: Sheet, plot: Plot, where: tuple[int, int, int]):
 
 
 def _on_chips(placement: Placement) -> list[str]:
-    """The mesh axes that take the devices of a chip."""
+    """Returns the mesh axes along the devices of a chip."""
     return [name for name, legs in placement.legs.items() if any(leg.along == CHIP and leg.size > 1 for leg in legs)]
 
 
@@ -167,7 +167,7 @@ def _layers(sheet: Sheet, plot: Plot):
 
 
 def _below(sheet: Sheet, plot: Plot):
-    """Names what is along no direction of a layer: layers, the devices of a chip, several slices."""
+    """Names the mesh axes along layers, the devices of a chip, and several slices."""
     placement, y = plot.placement, sheet.height + 4
     lines = [(f"{name} {leg.size}, from layer to layer", name) for name, leg in plot.along(0)]
     for name in _on_chips(placement):
@@ -214,7 +214,7 @@ def stretches(placement: Placement, axis: int) -> Along:
 
 
 def coordinates(placement: Placement, chip: Sequence[int]) -> Iterator[str]:
-    """Tells where a chip stands along each mesh axis, as far as its slice says it."""
+    """Yields the coordinates of a chip along each mesh axis as text, as far as its slice decides them."""
     for name, legs in placement.legs.items():
         index, cores = 0, 1
         for leg in legs:

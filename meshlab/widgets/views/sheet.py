@@ -18,7 +18,7 @@ Point = tuple[float, float]
 
 @dataclasses.dataclass
 class Sheet:
-    """Shapes as they are drawn, the paths of links by look and mesh axis, and how far all this reaches."""
+    """A sheet: its shapes, the paths of links by look and mesh axis, and its size."""
 
     shapes: list[dict] = dataclasses.field(default_factory=list)
     links: dict[tuple[str, str], list[str]] = dataclasses.field(default_factory=dict)
@@ -33,7 +33,7 @@ class Sheet:
         self.shapes.append(box | ({"title": title} if title else {}))
 
     def text(self, style: str, at: Point, text: str, turn: int = 0):
-        """Writes a line whose baseline begins at a point, turned by so many degrees: 0 or 90."""
+        """Writes a line whose baseline begins at a point, turned by 0 or 90 degrees."""
         (x, y), long = at, 6.6 * len(text)
         self.reach(x + 4 if turn else x + long, y + long if turn else y + 4)
         word = {"is": "text", "as": style, "x": round(x, 1), "y": round(y, 1), "text": text}
@@ -47,14 +47,14 @@ class Sheet:
         self.links.setdefault((style, axis), []).append(f"M{drawn}")
 
     def hook(self, axis: str, x: float, y: float, dx: int, dy: int):
-        """Draws the end of a link that goes around: out of the grid, and back."""
-        turn = f"M{x:g} {y:g}l{7 * dx} {7 * dy}"
+        """Draws the end of a link that wraps around: out of the grid, and back."""
+        stub = f"M{x:g} {y:g}l{7 * dx} {7 * dy}"
         bend = f"a4 4 0 0 1 {-8 * dy} {8 * dx}" if dx + dy > 0 else f"a4 4 0 0 0 {8 * dy} {-8 * dx}"
-        self.links.setdefault(("hook", axis), []).append(f"{turn}{bend}")
+        self.links.setdefault(("hook", axis), []).append(f"{stub}{bend}")
         self.reach(x + 12 * dx, y + 12 * dy)
 
     def reach(self, x: float, y: float):
-        """Makes the drawing as large as it has to be."""
+        """Enlarges the sheet so that a point is on it."""
         self.width, self.height = max(self.width, x), max(self.height, y)
 
     def done(self, left_out: str = "") -> dict:

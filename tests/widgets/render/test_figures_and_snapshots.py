@@ -35,13 +35,13 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
     time, drawn = explorer.time, explorer.figure("time")
     seconds = {bar.y[0]: bar.x[0] for bar in drawn.data}
     assert seconds["step"] == time.estimate
-    assert (seconds["products"], seconds["memory"]) == (time.products, time.memory)
-    assert seconds["sending over model"] == time.communication["model"]
+    assert (seconds["compute-bound"], seconds["memory-bound"]) == (time.products, time.memory)
+    assert seconds["communication over model"] == time.communication["model"]
     reach = drawn.data[-1].error_x
     assert time.estimate + reach.array[0] == pytest.approx(time.upper)
     assert time.estimate - reach.arrayminus[0] == pytest.approx(time.lower)
     assert [bar.name for bar in drawn.data if "recalled, not verified" in bar.name]
-    assert "Limited by" in drawn.layout.title.text
+    assert "Communication-bound over model" in drawn.layout.title.text
     memory = explorer.figure("memory")
     assert memory.layout.shapes[0].x0 == 16e9
     held = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
@@ -67,7 +67,7 @@ def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
     text, view = explorer.snapshot().html, explorer.view()
     assert "On Google TPU v5e, 2x4" in text
     assert f"<b>{view['time']['told']['estimate']}</b>" in text
-    assert "recalled, not verified: a kernel begins 0 s; links reach 100% of their bandwidth" in text
+    assert "recalled, not verified: launch of a kernel 0 s; links reach 100% of their bandwidth" in text
     assert "Error: v5e: published steps took" in text
     assert "(More on a page of the project: <code>docs/accuracy.md#published-steps-of-training</code>.)" in text
     assert text.count("<rect ") > without.count("<rect ") + 8
@@ -104,7 +104,7 @@ def test_a_snapshot_is_plain_and_complete(explorer: Explorer, tmp_path: Path) ->
     assert "batch:data hidden:model" in text
     assert text.count("<b>all-reduce</b>") == len(explorer.plan.collectives)
     assert "small.py:" in text
-    assert "Each computes <b>12.5%</b> of the products" in text
+    assert "Each computes <b>12.5%</b> of the matmuls" in text
     assert snapshot._repr_html_() == text
     snapshot.save(tmp_path / "board.html")
     assert (tmp_path / "board.html").read_text(encoding="utf-8").endswith(f"{text}</body></html>")

@@ -202,7 +202,7 @@ def test_gestures_need_someone_to_apply_them() -> None:
     [
         ("plce", {}, "There is no operation `plce`. Did you mean `place`?"),
         ("place", {"dim": "hidden"}, "The operation `place` came without its 'axes'."),
-        ("run", {"steps": "many"}, "arguments that it cannot use"),
+        ("run", {"steps": "many"}, "came with invalid arguments"),
         ("load", {"layout": "hidden"}, "no `dim:axis` pair"),
     ],
 )
