@@ -108,8 +108,8 @@ from .engine.tensors.tensor import tensor as tensor
 from .engine.tensors.transforms import checkpoint as checkpoint
 from .engine.tensors.transforms import scan as scan
 from .engine.tensors.transforms import vmap as vmap
-from .widgets.state.explorer_state import Explorer as Explorer
-from .widgets.state.explorer_state import explore as explore
+from .widgets.explorer import Explorer as Explorer
+from .widgets.explorer import explore as explore
 from .widgets.state.training import Training as Training
 
 # What is called otherwise here, or is written otherwise, by the names that it has elsewhere.

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Start: lay a model out by dragging
 #
-# You have a model and several devices. How should the model be laid out on them, what will it cost, and why? This notebook
+# You have a model and several devices. How should it be laid out on them, what will it cost, and why? This notebook
 # answers for a small network that reads handwritten digits, on eight devices that your computer pretends to have. It
 # takes about a quarter of an hour. Run the cells from the top, with Shift+Enter.
 #

@@ -1,6 +1,6 @@
-"""The Explorer: one board on which dims are dragged onto mesh axes, and what that costs is seen at once.
+"""Widgets: a program and a mesh come in; out goes the Explorer, a board on which dims are dragged onto mesh axes.
 
-`explorer` holds the state and every gesture as a method, with no Jupyter in it; `view` turns a plan into plain data;
-`protocol` is the conversation with a page; `session` puts it into a notebook. Imports of the notebook packages are
-made when a widget is first shown, so that a script can explore without them.
+`state` has every gesture as a method, `views` turns the state into plain data, `render` draws that data where no
+script runs, `notebook` puts it into a page, and `explorer` is the class that users have. Imports go from the right to
+the left: state <- views <- render, notebook <- explorer.
 """

@@ -14,8 +14,8 @@ from typing import Any, cast
 from playwright.sync_api import Browser, Page
 
 import meshlab.widgets.notebook.session as session_module
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer, shared_state
-from meshlab.widgets.state.explorer_state import Explorer
 from tests.browser.board import Board
 from tests.browser.page import ARTIFACTS, DEADLINE
 

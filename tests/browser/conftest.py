@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from meshlab import workbooks
-from meshlab.widgets.state.explorer_state import Explorer
+from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.page import DEADLINE, NotebookPage, new_context, open_browser
 from tests.browser.server import Server, serve

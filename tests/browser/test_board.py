@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 import meshlab.widgets
-from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.board import TRAY
 from tests.widgets import small

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.board import TRAY
 from tests.widgets import small

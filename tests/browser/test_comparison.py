@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from meshlab.auto.mesh_tf_ledger import planned_live_bytes
-from meshlab.widgets.render.palette import count_bytes
-from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.views.format import count_bytes
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small

@@ -9,9 +9,9 @@ from playwright.sync_api import Locator, expect
 
 import meshlab as ml
 from meshlab.cost.step_time.time import told
-from meshlab.widgets.render.palette import count_bytes
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import costing
-from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.views.format import count_bytes
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
@@ -41,7 +41,7 @@ def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explore
     estimate = told(explorer.time.estimate)
     expect(card(board, "time")).to_contain_text(estimate)
     expect(board.root.locator(".mlb-totals")).to_contain_text(f"predicted step{estimate}")
-    expect(card(board, "time").locator("[data-limit]")).to_contain_text(f"Limited by {explorer.time.limited_by}")
+    expect(card(board, "time").locator("[data-limit]")).to_have_text(explorer.view()["time"]["limit"]["text"])
     expect(card(board, "time").locator("[data-part='model']")).to_contain_text("recalled, not verified")
     expect(status(board)).to_contain_text(f"A step takes {estimate} on Google TPU v5e, 2x4.")
     chips = card(board, "machine").locator("svg .mlb-draw-chip")
@@ -65,7 +65,7 @@ def test_what_a_drop_would_take_is_told_before_it(open_board, explorer: Explorer
     board.press("batch")
     board.move_to("data")
     expect(status(board)).to_contain_text("; a step would take ")
-    expect(status(board)).to_contain_text("; it would hold ")
+    expect(status(board)).to_contain_text("; peak memory would be ")
     taken = status(board).inner_text()
     with board.next_revision():
         board.mouse.up()
@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     with board.next_revision():
         choice(board, "machine").select_option(label="mine · 2x4")
     memory = card(board, "memory")
-    expect(memory).to_contain_text(f"✕ Does not fit: {count_bytes(explorer.plan.memory.peak_bytes)} at the worst")
+    expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {count_bytes(explorer.plan.memory.peak_bytes)}, ")
     expect(board.root.locator(".mlb-totals")).to_contain_text("✕ predicted peak, does not fit")
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
     board.blank.shot("does-not-fit", full=True)
@@ -129,10 +129,10 @@ def test_a_machine_that_takes_no_such_mesh_is_refused(open_board) -> None:
 def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explorer) -> None:
     explorer.on("v5e:2x4")
     board = open_board()
-    choice(board, "data lies").focus()
+    choice(board, "placement of data").focus()
     with board.next_revision():
         board.keyboard.press("ArrowDown")
-    expect(choice(board, "data lies")).to_be_focused()
+    expect(choice(board, "placement of data")).to_be_focused()
     assert explorer.document.to_dict()["along"] == {"data": 0}
     with board.next_revision():
         board.keyboard.press("ArrowDown")

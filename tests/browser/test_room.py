@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 import meshlab as ml
 from meshlab.engine.api.trace import trace
-from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard
 from tests.widgets import small
 

@@ -6,7 +6,7 @@ import pytest
 
 from meshlab.engine.api.stages import Program
 from meshlab.engine.specs.mesh import Mesh
-from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.explorer import Explorer, explore
 from tests.widgets import small
 
 

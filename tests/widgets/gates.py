@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import searches
 from meshlab.widgets.state.costing import Costing
-from meshlab.widgets.state.explorer_state import Explorer
 from meshlab.widgets.state.intents import Auto
 
 

@@ -12,9 +12,9 @@ from benchmarks.accuracy import FILE
 from meshlab.cost.machines import accuracy
 from meshlab.cost.machines.installed_compilers import version_of
 from meshlab.cost.peak_memory.memory import memory_of
-from meshlab.widgets.render.snapshot_machine import held_html
-from meshlab.widgets.state.explorer_state import Explorer
-from meshlab.widgets.views.peak_memory import held_view
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.render.snapshot_machine import peak_memory_html
+from meshlab.widgets.views.peak_memory import peak_memory_view
 
 ROOT = Path(__file__).parents[2]
 COMPILERS_FILE = ROOT / "scripts" / "compilers.txt"
@@ -42,8 +42,8 @@ def test_another_compiler_is_told_wherever_a_peak_is(
 ) -> None:
     explorer.on(machine)
     memory = memory_of(explorer.plan, compiler=compiler)
-    view = held_view(explorer.plan, memory)
-    for text in (memory.other_compiler, str(memory), view["note"], held_html({"held": view})):
+    view = peak_memory_view(explorer.plan, memory)
+    for text in (memory.other_compiler, str(memory), view["note"], peak_memory_html({"held": view})):
         assert (told in text) if told else ("follow the passes" not in text)
     assert memory.donated.other_compiler == memory.other_compiler
     assert sum("follow the passes" in line for line in str(memory).splitlines()) == bool(told)
@@ -52,8 +52,8 @@ def test_another_compiler_is_told_wherever_a_peak_is(
 def test_attention_and_another_compiler_are_told_beside_each_other(explorer: Explorer) -> None:
     explorer.on("v5e")
     memory = memory_of(explorer.plan, compiler="0.0.1").given(attention="flash")
-    assert held_view(explorer.plan, memory)["note"].startswith("Without the scores of attention")
-    assert memory.other_compiler in held_view(explorer.plan, memory)["note"]
+    assert peak_memory_view(explorer.plan, memory)["note"].startswith("Without attention scores")
+    assert memory.other_compiler in peak_memory_view(explorer.plan, memory)["note"]
 
 
 def test_without_a_machine_it_is_the_compiler_for_cpus(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,1 @@
-"""Notebook: an Explorer comes in; out goes the widget in the page, and the page's messages as intents."""
+"""Notebook: an Explorer and a page's messages come in; out go the widget, its shared state and the answers."""

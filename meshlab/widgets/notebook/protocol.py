@@ -1,7 +1,7 @@
-"""The conversation between a page and an Explorer, as plain data, whatever carries it.
+"""The protocol between a page and an Explorer, as plain data, whatever carries it.
 
 Python is the only writer of shared state. It shares five things: `doc` (the document), `rev` (the revision), `view`
-(all that is drawn), `job` (runs) and `notice` (what went wrong last). A page sends intents,
+(all that is drawn), `job` (runs) and `notice` (the last error). A page sends intents,
 
     {"v": 1, "kind": "intent", "id": 7, "base_rev": 3, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
 
@@ -16,40 +16,41 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from ..state.explorer_state import Explorer
+from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused, read_intent
-from ..views.board import job_view
+from ..views.board import board_view
+from ..views.runs import job_view
 from ..views.step_time import preview_view
 
 VERSION = 1
 
 
-def shared_state(explorer: Explorer, what: str | None = None) -> dict:
-    """Returns the shared state of an Explorer, or of it what a change touched.
+def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
+    """Returns the shared state of an Explorer, or the part of it that a change touched.
 
     Args:
         explorer: the Explorer.
-        what: what changed, as subscribers are told; everything where it is None.
+        what: the part that changed, as subscribers get it; all where it is None.
     """
     if what == "run":
         return {"job": job_view(explorer)}
     return {
         "doc": explorer.document.to_dict(),
         "rev": explorer.revision,
-        "view": explorer.view(wait=False),
+        "view": board_view(explorer),
         "job": job_view(explorer),
     }
 
 
-def answer(explorer: Explorer, message: Mapping[str, Any]) -> dict:
-    """Carries out what a page sent.
+def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
+    """Carries out a message of a page.
 
     Args:
         explorer: the Explorer.
         message: the message.
 
     Returns:
-        The answer to send back; what changed is told to the Explorer's subscribers before this returns.
+        The answer to send back; the Explorer's subscribers are called before this returns.
     """
     head = {"id": message.get("id")}
     try:
@@ -70,12 +71,12 @@ def answer(explorer: Explorer, message: Mapping[str, Any]) -> dict:
         return head | _nack(explorer, Refused(f"{type(error).__name__}: {error}", code="error")) | {"trace": trace}
 
 
-def _nack(explorer: Explorer, refusal: Refused) -> dict:
+def _nack(explorer: ExplorerState, refusal: Refused) -> dict:
     reason = {"reason": refusal.reason, "fix": refusal.fix, "code": refusal.code}
     return {"kind": "nack", "rev": explorer.revision} | reason
 
 
-def _preview(explorer: Explorer, outcome: Any) -> dict:
+def _preview(explorer: ExplorerState, outcome: Any) -> dict:
     if isinstance(outcome, Refused):
         return _nack(explorer, outcome)
     plan, now = outcome.plan, explorer.plan

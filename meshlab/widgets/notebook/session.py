@@ -1,8 +1,7 @@
 """The Explorer in a notebook: one anywidget, whose page code is the bundle in `static/`.
 
 The session shares the protocol's state as synced traits, which only Python writes, and hands each message of the
-page to `protocol.answer`. Displayed twice, an Explorer has one session and two views of it. Beside the widget the
-output keeps a plain HTML snapshot, for readers without a kernel.
+page to `protocol.answer`. Displayed twice, an Explorer has one session and two views of it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 import anywidget
 import traitlets
 
-from ..state.explorer_state import Explorer
+from ..state.explorer_state import ExplorerState
 from .protocol import answer, shared_state
 
 STATIC = pathlib.Path(__file__).parents[1] / "static"
@@ -32,7 +31,7 @@ class Session(anywidget.AnyWidget):
     job = traitlets.Dict().tag(sync=True)
     notice = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, explorer: Explorer):
+    def __init__(self, explorer: ExplorerState):
         super().__init__(**shared_state(explorer))
         self._explorer = explorer
         self._sending = threading.Lock()
@@ -52,17 +51,9 @@ class Session(anywidget.AnyWidget):
         self.send(answer(self._explorer, content))
 
 
-def session_of(explorer: Explorer) -> Session:
+def session_of(explorer: ExplorerState) -> Session:
     """Returns the session of an Explorer, and opens it when it is first shown."""
     with explorer.lock:
         if explorer.session is None:
             explorer.session = Session(explorer)
         return explorer.session
-
-
-def mimebundle(explorer: Explorer) -> Any:
-    """Returns what a notebook shows of an Explorer: the widget, and a snapshot for where there is no kernel."""
-    data, metadata = session_of(explorer)._repr_mimebundle_() or ({}, {})
-    data["text/html"] = explorer.snapshot().html
-    data["text/plain"] = repr(explorer)
-    return data, metadata

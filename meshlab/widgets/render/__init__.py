@@ -1,1 +1,1 @@
-"""Rendering: views come in; out go HTML, Plotly charts and snapshots."""
+"""Rendering: the views' plain data come in; out go Plotly charts, and snapshots as HTML."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 
-from .palette import INK, SOFT, count_bytes
+from ..views.format import count_bytes
+from .palette import INK, SOFT
 
 
 def escaped(value: object) -> str:
@@ -26,13 +27,13 @@ def heading(text: str) -> str:
 
 def bars(
     rows: Sequence[tuple[str, Sequence[tuple[str, float]]]],
-    told: Callable[[float], str] = lambda n: count_bytes(int(n)),
+    text_of: Callable[[float], str] = lambda n: count_bytes(int(n)),
 ) -> str:
     """Draws stacked bars as SVG.
 
     Args:
         rows: for each the name and its parts, as (colour, number).
-        told: writes a number; without, these are bytes.
+        text_of: writes a number; by default as bytes.
     """
     most = max((sum(size for _, size in parts) for _, parts in rows), default=0) or 1
     lines = []
@@ -43,8 +44,8 @@ def bars(
             width = 380 * size / most
             lines.append(f'<rect x="{x:.1f}" y="{y + 3}" width="{max(width, 1):.1f}" height="15" fill="{colour}"/>')
             x += width
-        whole = sum(size for _, size in parts)
-        lines.append(f'<text x="{x + 8:.1f}" y="{y + 15}" fill="{SOFT}">{told(whole)}</text>')
+        total = sum(size for _, size in parts)
+        lines.append(f'<text x="{x + 8:.1f}" y="{y + 15}" fill="{SOFT}">{text_of(total)}</text>')
     height = len(rows) * 24
     size = f'viewBox="0 0 700 {height}" width="700" height="{height}" style="max-width:100%" font-size="13"'
     return f"<svg {size}>{''.join(lines)}</svg>"

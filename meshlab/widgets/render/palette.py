@@ -15,21 +15,6 @@ INK, SOFT, EDGE, QUIET = "#171b22", "#4d5664", "#dfe3e9", "#eef0f3"
 
 
 def mark(view: dict, key: str) -> int:
-    """Returns the number of the mark of a mesh axis, or of a set of them, as the board counts them."""
+    """Returns the number of the mark of a mesh axis, or of a set of axes, as on the board."""
     keys = [group["key"] for group in view["groups"]]
     return (keys.index(key) if key in keys else 0) % len(SOLID)
-
-
-def percent(share: float) -> str:
-    """Returns 0.125 as "12.5%", in three digits, as the board writes it."""
-    return f"{float(f'{100 * share:.3g}'):g}%"
-
-
-def count_bytes(count: int) -> str:
-    """Returns 1628116 as "1.63 MB", in powers of 1000, as the board writes it."""
-    value, unit = float(abs(count)), 0
-    units = ("B", "kB", "MB", "GB", "TB", "PB")
-    while value >= 999.5 and unit < len(units) - 1:
-        value, unit = value / 1000, unit + 1
-    digits = 0 if unit == 0 or value >= 99.95 else 1 if value >= 9.995 else 2
-    return f"{'−' if count < 0 else ''}{value:.{digits}f} {units[unit]}"

@@ -13,8 +13,9 @@ from typing import Any
 
 from ...engine.errors import closest, listed
 from ..state.document import ExplorerError
+from ..views.format import count_bytes
 from ..views.machine_figures import RECALLED
-from .palette import NEUTRAL, PATTERN, SOFT, SOLID, count_bytes, mark
+from .palette import NEUTRAL, PATTERN, SOFT, SOLID, mark
 
 _DRAWERS: dict[str, Callable[[dict, dict], Any]] = {}
 
@@ -32,8 +33,8 @@ def figure(name: str, view: dict, job: dict) -> Any:
 
     Args:
         name: "communication", "lines", "memory", "time", "comparison" or "loss".
-        view: what `board_view` gave.
-        job: what `job_view` gave.
+        view: the board's data, from `board_view`.
+        job: the runs' data, from `job_view`.
 
     Returns:
         A `plotly.graph_objects.Figure`.
@@ -90,13 +91,13 @@ def _memory(view: dict, job: dict) -> Any:
     return _bytes(parts, title, ["/" if part["output"] else "" for part in parts])
 
 
-def _peak(held: dict) -> Any:
-    """Draws what the bytes at the worst moment are for, and all of them against what a device has."""
-    parts = [*held["parts"], {"name": "all", "bytes": held["bytes"]}]
-    title = f"Predicted bytes of each device at the worst moment<br><sub>{held['text']}</sub>"
+def _peak(memory: dict) -> Any:
+    """Draws the bytes at the peak by role, and their sum against the capacity of a device."""
+    parts = [*memory["parts"], {"name": "all", "bytes": memory["bytes"]}]
+    title = f"Predicted peak memory of each device<br><sub>{memory['text']}</sub>"
     drawn = _bytes(parts, title, [""] * len(parts))
-    drawn.add_vline(held["limit"], line_dash="dash", annotation_text=count_bytes(held["limit"]))
-    longest = 1.1 * max(held["limit"], held["bytes"])
+    drawn.add_vline(memory["limit"], line_dash="dash", annotation_text=count_bytes(memory["limit"]))
+    longest = 1.1 * max(memory["limit"], memory["bytes"])
     return drawn.update_xaxes(tickformat="~s", ticksuffix="B", range=[0, longest])
 
 
@@ -150,16 +151,16 @@ def _comparison(view: dict, job: dict) -> Any:
         raise ExplorerError("There is no layout to compare with yet; call explorer.auto() first.")
     names = [f"{row['name']}: {row['layout'] or 'no layout'}" for row in comparison["rows"]]
     if comparison["objective"] == "memory":
-        return _held(names, [row["live_bytes"] for row in comparison["rows"]])
+        return _live_bytes(names, [row["live_bytes"] for row in comparison["rows"]])
     rows = [(name, row["by_axis"]) for name, row in zip(names, comparison["rows"], strict=True)]
     return _stacked(view, f"Bytes that each device sends per step (Auto: least {comparison['objective']})", rows)
 
 
-def _held(names: list[str], counts: list[int]) -> Any:
+def _live_bytes(names: list[str], counts: list[int]) -> Any:
     import plotly.graph_objects as go  # noqa: PLC0415
 
     bars = go.Bar(y=names, x=counts, orientation="h", marker={"color": NEUTRAL})
-    title = "Bytes that each device holds at most (Auto: least memory)"
+    title = "Live bytes of each device at the peak (Auto: least memory)"
     return go.Figure(bars).update_layout(title=title, xaxis_title="bytes", yaxis_autorange="reversed")
 
 

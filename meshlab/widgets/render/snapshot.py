@@ -1,4 +1,4 @@
-"""The board as plain HTML and SVG, without scripts: what stays in a saved notebook, on GitHub, in a report.
+"""The board as plain HTML and SVG, without scripts, for saved notebooks, GitHub and reports.
 
     >>> explorer.snapshot().save("board.html")
 
@@ -12,19 +12,20 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 
+from ..views.format import count_bytes, percent
 from .html import bars, escaped, heading, prose
-from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, count_bytes, mark, percent
-from .snapshot_machine import held_html, machine_html
+from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, mark
+from .snapshot_machine import machine_html, peak_memory_html
 
 MOST_ROWS = 12
 
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """A picture of the board as it was.
+    """A still picture of the board.
 
     Args:
-        view: what `board_view` gave.
+        view: the board's data, from `board_view`.
     """
 
     view: dict = dataclasses.field(repr=False)
@@ -54,29 +55,29 @@ class Snapshot:
 
 def _head(view: dict) -> str:
     mesh = ", ".join(f"{axis['name']} × {axis['size']}" for axis in view["mesh"]["axes"]) or "no axes"
-    total, held = count_bytes(view["communication"]["total"]), count_bytes(view["memory"]["arguments"])
+    sent, stored = count_bytes(view["communication"]["total"]), count_bytes(view["memory"]["arguments"])
     layout = escaped(view["layout"]["text"] or "no layout")
     return (
         f'<div style="font-weight:600;font-size:17px"><code>{layout}</code></div>'
         f'<div style="color:{SOFT}">{view["mesh"]["size"]:,} devices: {escaped(mesh)}. '
-        f"Each computes <b>{percent(view['work'])}</b> of the products, sends <b>{total}</b> per step in "
-        f"{view['collectives']['count']} collectives, and holds <b>{held}</b> of the arguments.</div>"
+        f"Each computes <b>{percent(view['work'])}</b> of the matmuls, sends <b>{sent}</b> per step in "
+        f"{view['collectives']['count']} collectives, and holds <b>{stored}</b> of the arguments.</div>"
     )
 
 
 def _zones(view: dict) -> str:
     rows = [(axis["name"], f"× {axis['size']}") for axis in view["mesh"]["axes"]]
     zones = [_zone(view, name, size, [c for c in view["chips"] if name in c["axes"]]) for name, size in rows]
-    whole = _zone(view, "", "unsplit", [c for c in view["chips"] if not c["axes"]])
-    return heading("Layout") + "".join(zones) + whole
+    unsharded = _zone(view, "", "unsharded", [c for c in view["chips"] if not c["axes"]])
+    return heading("Layout") + "".join(zones) + unsharded
 
 
 def _zone(view: dict, name: str, size: str, chips: list[dict]) -> str:
     number = mark(view, name)
     solid, tint = (SOLID[number], TINT[number]) if name else (EDGE, QUIET)
-    shown = [f"{c['name']} {c['size']:,}" + (f" → {c['local']:,}" if name else "") for c in chips]
+    texts = [f"{c['name']} {c['size']:,}" + (f" → {c['local']:,}" if name else "") for c in chips]
     style = f"display:inline-block;margin:0 6px 4px 0;padding:1px 9px;border:1px solid {solid};border-radius:12px"
-    drawn = "".join(f'<span style="{style};background:{tint}">{escaped(text)}</span>' for text in shown)
+    drawn = "".join(f'<span style="{style};background:{tint}">{escaped(text)}</span>' for text in texts)
     label = f"<b>{escaped(name)}</b> {escaped(size)}" if name else f"<b>{escaped(size)}</b>"
     return f'<div style="padding:4px 10px;margin:4px 0;border-left:4px solid {solid}">{label} &nbsp; {drawn}</div>'
 
@@ -119,7 +120,7 @@ def _collectives(view: dict) -> str:
 
 def _memory(view: dict) -> str:
     rows = [(part["name"], [(NEUTRAL, part["bytes"])]) for part in view["memory"]["parts"][:MOST_ROWS]]
-    return held_html(view) + heading("Memory per device: arguments and outputs") + bars(rows)
+    return peak_memory_html(view) + heading("Memory per device: arguments and outputs") + bars(rows)
 
 
 def _shards(view: dict) -> str:
@@ -131,8 +132,8 @@ def _shards(view: dict) -> str:
         return f"{title}<div>every device: all of it</div>"
     rows = []
     for tile in shards["tiles"][:MOST_ROWS]:
-        cut = [index for index, axes in enumerate(shards["splits"]) if axes]
-        ranges = [f"{shards['dims'][i]} {tile['ranges'][i][0]}–{tile['ranges'][i][1] - 1}" for i in cut]
+        sharded = [index for index, axes in enumerate(shards["splits"]) if axes]
+        ranges = [f"{shards['dims'][i]} {tile['ranges'][i][0]}–{tile['ranges'][i][1] - 1}" for i in sharded]
         rows.append(f"device {tile['device']}: {escaped(', '.join(ranges) or 'all of it')}")
     more = view["mesh"]["size"] - len(rows)
     rest = f"; and {more:,} more devices" if more else ""

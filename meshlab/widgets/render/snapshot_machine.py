@@ -1,4 +1,4 @@
-"""The machine, how the mesh lies on it, and the predicted time, as plain HTML and SVG for a snapshot."""
+"""The machine, the mesh on it, predicted time and peak memory, as plain HTML and SVG for a snapshot."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _BOXES = {
 
 
 def machine_html(view: dict) -> str:
-    """Draws the machine with the mesh on it, and what a step takes there; nothing where none is chosen."""
+    """Draws the machine with the mesh on it, and the predicted time of a step; nothing where none is chosen."""
     machine = view["machine"]
     if not machine["on"]:
         return ""
-    lies = "; ".join(f"{axis['name']} × {axis['size']:,}: {axis['told']}" for axis in machine["axes"])
+    placed = "; ".join(f"{axis['name']} × {axis['size']:,}: {axis['told']}" for axis in machine["axes"])
     drawn = picture_svg(view, machine["picture"])
     left_out = f'<div style="color:{SOFT}">{prose(machine["picture"]["left_out"])}</div>'
     head = heading(f"On {machine['title']}, {machine['slice']}")
-    return f"{head}<div>{prose(lies)}</div>{drawn}{left_out}{_time(view)}"
+    return f"{head}<div>{prose(placed)}</div>{drawn}{left_out}{_time(view)}"
 
 
 def _time(view: dict) -> str:
@@ -37,30 +37,30 @@ def _time(view: dict) -> str:
     rows = [(part["label"], [(_colour(view, part), part["seconds"])]) for part in time["parts"]]
     assumed = f"attention {options['attention']}, {'with' if options['prefetch'] else 'without'} prefetching"
     sends = any(part["sends"] for part in time["parts"])
-    notes = [(f"Sending that nothing hides: {words['exposed']}. " if sends else "") + f"Assumed: {assumed}."]
+    notes = [(f"Exposed communication: {words['exposed']}. " if sends else "") + f"Assumed: {assumed}."]
     notes += [time["substituted"]] if time["substituted"] else []
     notes += [f"Rests on figures that are {RECALLED}: {'; '.join(time['recalled'])}."] if time["recalled"] else []
     notes.append(_error(time["accuracy"]))
     return (
         heading("Predicted time of a step")
-        + f"<div><b>{words['estimate']}</b>, between {words['lower']} (all that can overlap does) and {words['upper']}"
-        + f" (nothing does). {prose(time['limit']['text'])}</div>"
+        + f"<div><b>{words['estimate']}</b>, between {words['lower']} (all communication that can overlap does) and"
+        + f" {words['upper']} (none does). {prose(time['limit']['text'])}</div>"
         + bars(rows, told)
         + "".join(f'<div style="color:{SOFT}">{prose(note)}</div>' for note in notes)
     )
 
 
-def held_html(view: dict) -> str:
-    """Draws the memory of the worst moment against what a device has; nothing where no machine is chosen."""
-    held = view["held"]
-    if not held:
+def peak_memory_html(view: dict) -> str:
+    """Draws peak memory against the capacity of a device; nothing where no machine is chosen."""
+    memory = view["held"]
+    if not memory:
         return ""
-    recalled = f" The machine's memory is {RECALLED}." if held["recalled"] else ""
+    recalled = f" The machine's memory is {RECALLED}." if memory["recalled"] else ""
     return (
-        heading("Memory per device at the worst moment, predicted")
-        + f"<div{'' if held['fits'] else _BAD}>{prose(held['text'])}{recalled}</div>"
-        + bars([(part["name"], [(NEUTRAL, part["bytes"])]) for part in held["parts"]])
-        + f'<div style="color:{SOFT}">{prose(held["note"])} {prose(_error(held["accuracy"]))}</div>'
+        heading("Peak memory per device, predicted")
+        + f"<div{'' if memory['fits'] else _BAD}>{prose(memory['text'])}{recalled}</div>"
+        + bars([(part["name"], [(NEUTRAL, part["bytes"])]) for part in memory["parts"]])
+        + f'<div style="color:{SOFT}">{prose(memory["note"])} {prose(_error(memory["accuracy"]))}</div>'
     )
 
 
@@ -88,7 +88,7 @@ def _shape(view: dict, shape: dict) -> str:
         number = mark(view, shape["key"])
         stroke = f'stroke="{SOLID[number]}" stroke-width="{2 if shape["as"] == "hook" else 3}"'
         return f'<path d="{shape["d"]}" fill="none" {stroke} stroke-dasharray="{DASH[number] or "none"}"/>'
-    turn = f' transform="rotate({shape["turn"]} {shape["x"]} {shape["y"]})"' if "turn" in shape else ""
+    rotation = f' transform="rotate({shape["turn"]} {shape["x"]} {shape["y"]})"' if "turn" in shape else ""
     place = f'x="{shape["x"]}" y="{shape["y"]}"'
     colour = INK if shape["as"] == "label" else SOFT
-    return f'<text {place} fill="{colour}"{turn}>{escaped(shape["text"])}</text>'
+    return f'<text {place} fill="{colour}"{rotation}>{escaped(shape["text"])}</text>'

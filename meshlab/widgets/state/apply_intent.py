@@ -1,9 +1,9 @@
-"""The document that an intent asks for, and the answer where it cannot be.
+"""The document that an intent asks for, and the answer where that is refused.
 
 Pure functions, apart from the Explorer that keeps the state: `Place("hidden", ("model",))` turns `batch:data` into
-`batch:data hidden:model`, `On("v5e")` lays the mesh on another machine and leaves the layout alone. Whether the program
-can be planned so is for the engine to say, and for the cost model whether the mesh fits the machine; `refused` turns
-what they say into an answer.
+`batch:data hidden:model`, `On("v5e")` places the mesh on another machine and leaves the layout alone. The engine checks
+that the program can be planned so, the cost model that the mesh fits the machine; `refused` turns their errors into
+answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...engine.errors import LayoutError, closest, listed, shown, some
 from ...engine.specs.layout import Layout
 from .document import Document, ExplorerError, Machine
 from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
-from .machines import Own, as_written, fit, laid, lies, named
+from .machines import Own, as_written, fit, laid, named, placement_with
 
 
 def document_after(intent: Intent, document: Document, initial: Layout, program: Any, own: Own) -> Document:
@@ -29,7 +29,7 @@ def document_after(intent: Intent, document: Document, initial: Layout, program:
         document: the present document.
         initial: the layout that `Reset` goes back to.
         program: the program.
-        own: machines of one's own, by name.
+        own: the user's own machines, by name.
 
     Raises:
         LayoutError: as `layout_after`.
@@ -42,47 +42,47 @@ def document_after(intent: Intent, document: Document, initial: Layout, program:
             return dataclasses.replace(document, machine=None)
         case On(on, along):
             if isinstance(on, Hardware):
-                raise HardwareError(f"On was given {on} itself, and takes a name; write explorer.on(machine).")
-            slice_of(on)  # refuses what is no text
+                raise HardwareError(f"On was given {on} itself; it must be a name. Write explorer.on(machine).")
+            slice_of(on)  # which checks that it is a text
             machine = Machine(str(on), tuple(_wishes(along).items()))
             return dataclasses.replace(document, machine=as_written(machine, document.mesh, own))
         case Lay(along):
             machine = document.machine
             if machine is None:
-                raise HardwareError('The mesh lies on no machine yet; explorer.on("v5e") lays it on one.')
-            asked, axes = _wishes(along), dict(document.mesh)
-            unknown = [name for name, wish in asked.items() if wish is None and name not in axes]
+                raise HardwareError('The mesh is placed on no machine yet; explorer.on("v5e") places it on one.')
+            changes, axes = _wishes(along), dict(document.mesh)
+            unknown = [name for name, wish in changes.items() if wish is None and name not in axes]
             if unknown:
                 raise HardwareError(
                     f"The mesh has no axis {listed(unknown)}.{closest(unknown[0], axes)} It has {listed(axes)}."
                 )
-            wishes = {name: wish for name, wish in (dict(machine.along) | asked).items() if wish is not None}
+            wishes = {name: wish for name, wish in (dict(machine.along) | changes).items() if wish is not None}
             wanted = dataclasses.replace(machine, along=tuple(wishes.items()))
             return dataclasses.replace(document, machine=as_written(wanted, document.mesh, own))
         case Assume(attention, prefetch):
-            asked = {"attention": attention, "prefetch": prefetch}
-            given = {name: value for name, value in asked.items() if value is not None}
-            return dataclasses.replace(document, options=dataclasses.replace(document.options, **given))
+            options = {"attention": attention, "prefetch": prefetch}
+            options = {name: value for name, value in options.items() if value is not None}
+            return dataclasses.replace(document, options=dataclasses.replace(document.options, **options))
     return dataclasses.replace(document, layout=layout_after(intent, document.layout, initial, program))
 
 
 def _wishes(along: Any) -> dict[str, Any]:
-    """Returns what is wished of mesh axes, by name."""
+    """Returns the placements that are asked for, by mesh axis."""
     try:
         return dict(along)
     except (TypeError, ValueError):
         raise HardwareError(
-            f"Mesh axes were to lie along {shown(along)}; give pairs of a mesh axis and how it is to lie:"
+            f"Invalid placements of mesh axes: {shown(along)}; they must be pairs of a mesh axis and its placement:"
             ' (("model", 0),).'
         ) from None
 
 
 def _check_released(along: Any):
-    """Refuses wishes of how a mesh is to lie that is to lie on no machine."""
+    """Checks that no placements are asked for without a machine."""
     if wishes := _wishes(along):
         raise HardwareError(
-            f"It was said how {listed(wishes)} {'is' if len(wishes) == 1 else 'are'} to lie, and on no machine. Name"
-            ' one, as in explorer.on("v5e", model=0), or write explorer.on(None).'
+            f"A placement of {listed(wishes)} was asked for, and no machine. Name one, as in"
+            ' explorer.on("v5e", model=0), or write explorer.on(None).'
         )
 
 
@@ -111,23 +111,23 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
                 there = f" There are {some(tuple(program.dims))}."
                 raise LayoutError(f"There is no dim `{dim}`.{closest(dim, program.dims) or there}")
             if dim not in {name.removesuffix("?") for name in layout.rules}:
-                raise LayoutError(f"`{dim}` has no rule to remove: nothing splits it but rules at places.")
+                raise LayoutError(f"`{dim}` has no rule to remove: nothing shards it but rules at places.")
             return layout.with_rule(dim, ())
         case Place() | Remove():
             return _layout_at(intent, layout, program)
     if not isinstance(intent, Intent):
-        raise ExplorerError(_no_intent(intent))
+        raise ExplorerError(_invalid_intent(intent))
     raise ExplorerError(f"{type(intent).__name__} does not change the document; `what_if` takes an intent that does.")
 
 
-def _no_intent(found: Any) -> str:
-    """Says of what is no intent how one is written."""
-    if isinstance(found, type) and issubclass(found, Intent):
-        needed = [field.name for field in dataclasses.fields(found) if field.default is dataclasses.MISSING]
-        write = f"explorer.apply({found.__name__}({', '.join(needed)}))"
-        return f"explorer.apply() was given the class {found.__name__} for an intent; write {write}."
+def _invalid_intent(value: Any) -> str:
+    """Returns the error text for a value that must be an intent."""
+    if isinstance(value, type) and issubclass(value, Intent):
+        needed = [field.name for field in dataclasses.fields(value) if field.default is dataclasses.MISSING]
+        write = f"explorer.apply({value.__name__}({', '.join(needed)}))"
+        return f"explorer.apply() was given the class {value.__name__} for an intent; write {write}."
     return (
-        f"The Explorer was given {shown(found)} for an intent; write explorer.place(dim, axes), or"
+        f"The Explorer was given {shown(value)} for an intent; write explorer.place(dim, axes), or"
         " explorer.apply(Place(dim, axes))."
     )
 
@@ -143,15 +143,15 @@ def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
         raise LayoutError(
             f"`{intent.dim}` has no rule at `{place}` to remove.{closest(intent.dim, rules.get(place, {}))}"
         )
-    there = {name: axes for name, axes in rules.get(place, {}).items() if name != intent.dim}
+    at_place = {name: axes for name, axes in rules.get(place, {}).items() if name != intent.dim}
     if isinstance(intent, Place):
-        there[intent.dim] = intent.axes
+        at_place[intent.dim] = intent.axes
     # A place keeps its position among the places, since the last that matches counts.
-    return Layout.of({name: rule for name, rule in (rules | {place: there}).items() if name != place or there})
+    return Layout.of({name: rule for name, rule in (rules | {place: at_place}).items() if name != place or at_place})
 
 
 def refused(error: LayoutError) -> Refused:
-    """Makes an answer of a layout's refusal, with all its problems."""
+    """Returns the answer to a layout that is refused, with all its problems."""
     if not error.problems:
         return Refused(str(error))
     reasons = " ".join(dict.fromkeys(problem.text for problem in error.problems))
@@ -160,7 +160,7 @@ def refused(error: LayoutError) -> Refused:
 
 
 def machine_refused(error: HardwareError, intent: Intent, document: Document, own: Own) -> Refused:
-    """Makes an answer of a machine's refusal, with what would fit."""
+    """Returns the answer to a machine that is refused, with one that fits."""
     fix = ""
     if isinstance(intent, On) and isinstance(intent.machine, str):
         fix = _slice_that_fits(intent, document, own)
@@ -170,7 +170,7 @@ def machine_refused(error: HardwareError, intent: Intent, document: Document, ow
 
 
 def _slice_that_fits(intent: On, document: Document, own: Own) -> str:
-    """Names the first slice of the machine on which the mesh can lie as it was asked to."""
+    """Names the first slice of the machine on which the mesh can be placed as it was asked to."""
     try:
         name, _ = named(slice_of(intent.machine)[0], own)
         wishes = tuple(_wishes(intent.along).items())
@@ -189,7 +189,7 @@ def _wishes_that_fit(intent: Lay, document: Document, own: Own) -> str:
         changes = {name: None for name in mesh.on.wishes} | _wishes(intent.along)
     except HardwareError:
         return ""
-    if not changes.keys() <= mesh.axes.keys() or lies(mesh, changes) is None:
+    if not changes.keys() <= mesh.axes.keys() or placement_with(mesh, changes) is None:
         return ""
-    asked = ", ".join(f"{name}={wish!r}" for name, wish in changes.items())
-    return f"Release the other axes: `explorer.lay({asked})`."
+    arguments = ", ".join(f"{name}={wish!r}" for name, wish in changes.items())
+    return f"Release the other axes: `explorer.lay({arguments})`."

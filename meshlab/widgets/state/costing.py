@@ -1,11 +1,11 @@
-"""What is worked out of documents, once for each; in the background where that takes long.
+"""Costs of documents, computed once for each; in the background where that takes long.
 
     costing.of(document)       waits for it: for scripts, figures and snapshots
-    costing.soon(document)     None while it is being worked out; whoever draws is told when it is there
+    costing.soon(document)     None while they are being computed; then `tell` is called
 
 A small program is costed with its new plan. A transformer takes a twentieth of a second, one whose layers are written
-out takes seconds, and for neither does a board wait that has been dropped on: it is drawn first, and costed then. What
-is known is given at once, whatever else is being worked out.
+out takes seconds, and a drop on the board waits for neither: the board is drawn first, and costed then. Costs that are
+known are given at once, whatever else is being computed.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import time as clock
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from ...auto.mesh_tf_ledger import planned_live_bytes
 from ...cost.machines.hardware import HardwareError
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.time import Time, time_of
@@ -24,22 +25,22 @@ from ...engine.gc_pause import no_collection
 from .document import Document
 
 KEPT = 64
-# Seconds that a drop waits for its costs, and for what is held beside Auto's layout; and that the price of one waits
-# which is not made yet. What took longer last time comes later.
-PATIENCE, PATIENCE_HELD, PREVIEW = 0.02, 0.002, 0.3
-# Seconds that whoever draws has first, since two threads at once take longer for both; and that a next drop may take
-# until the costs of this one are wanted no longer.
+# Seconds that a drop waits for its costs, and for its live bytes beside Auto's layout; and that a preview waits for the
+# costs of a drop that is not made yet. What took longer last time comes later.
+PATIENCE, PATIENCE_LIVE, PREVIEW = 0.02, 0.002, 0.3
+# Seconds before the background begins: drawing comes first, since two threads at once take longer for both, and a next
+# drop in that time takes the place of this one.
 AHEAD = 0.1
-# Seconds for each operation of a program, of an EPYC's core: 2 for the costs of a Llama of 15,000, and 0.05 for what
-# it holds by the convention of `meshlab.auto`.
-EACH, EACH_HELD = 1.4e-4, 3e-6
+# Seconds for each operation of a program, of an EPYC's core: 2 for the costs of a Llama of 15,000, and 0.05 for its
+# live bytes.
+EACH, EACH_LIVE = 1.4e-4, 3e-6
 
 T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Costs:
-    """What a document costs on its machine.
+    """Predicted costs of a document on its machine.
 
     Attributes:
         time: predicted seconds; None where a figure of the machine is missing.
@@ -53,11 +54,11 @@ class Costs:
 
 
 def costs_of(plan: Any, document: Document) -> Costs:
-    """Works out what a plan costs; all that is shown of it is worked out now.
+    """Predicts the costs of a plan, with all figures of them that are shown.
 
     Args:
         plan: a plan on a machine.
-        document: of which it is the plan, and which says how it is assumed to run.
+        document: the plan's document, which has the assumptions.
     """
     with no_collection():
         memory: Memory = plan.memory
@@ -70,23 +71,21 @@ def costs_of(plan: Any, document: Document) -> Costs:
             return Costs(None, str(error), memory)
 
 
-def held_of(plan: Any, document: Document) -> int:
-    """Returns the most bytes that are live on one device, as `ml.auto` counts them for the objective "memory"."""
-    from ...auto.mesh_tf_ledger import planned_live_bytes  # noqa: PLC0415  loaded when a search is shown
-
+def live_bytes_of(plan: Any, document: Document) -> int:
+    """Returns the most live bytes of a device, as `ml.auto` counts them for the objective "memory"."""
     return planned_live_bytes(plan)
 
 
 class Costing(Generic[T]):
-    """What is worked out of documents, as far as it is known.
+    """A cost of documents, computed once for each and kept.
 
     Args:
         plan_at: gives the plan of a document.
-        work: works it out of a plan and its document.
-        tell: called when something is there for which nobody has waited.
-        took: seconds that the first is guessed to take.
-        patience: seconds that whoever draws waits for it.
-        background: does what nobody waits for.
+        work: computes it from a plan and its document.
+        tell: called when the background has computed one.
+        took: a guess of the seconds that the first takes.
+        patience: seconds that a drawing waits for it.
+        background: computes what takes longer.
     """
 
     def __init__(
@@ -107,51 +106,51 @@ class Costing(Generic[T]):
         self._one_at_a_time = threading.Lock()
 
     def forget(self):
-        """Forgets everything, for machines are others now; what is being worked out is worked out anew."""
+        """Forgets everything, since a machine has changed; costs that are in flight are computed again."""
         with self._lock:
             self._known.clear()
             self._forgotten += 1
 
     def of(self, document: Document) -> T:
-        """Returns what is worked out of a document; of costs, it is one with a machine."""
+        """Returns the cost of a document, and waits for it."""
         while True:
             with self._lock:
                 if document in self._known:
                     return self._known[document]
                 since = self._forgotten
-            # Before it is this one's turn: whoever asks for plans may hold a lock that another one's turn waits for.
+            # Ahead of the lock: planning takes the lock of the Explorer, whose owner may wait for this one.
             plan = self._plan_at(document)
             with self._one_at_a_time:
                 if document in self._known:
                     continue
                 begin = clock.thread_time()
-                found = self._work(plan, document)
-                self._keep(document, found, since, clock.thread_time() - begin)
+                cost = self._work(plan, document)
+                self._keep(document, cost, since, clock.thread_time() - begin)
 
-    def _keep(self, document: Document, found: T, since: int, took: float):
-        """Keeps what was found, unless all was forgotten since it was asked for."""
+    def _keep(self, document: Document, cost: T, since: int, took: float):
+        """Keeps a cost, unless all was forgotten since it was asked for."""
         with self._lock:
             self._took = took
             if since != self._forgotten:
                 return
-            self._known[document] = found
+            self._known[document] = cost
             while len(self._known) > KEPT:
                 self._known.pop(next(iter(self._known)))
 
     def soon(self, document: Document) -> T | None:
-        """Returns what is worked out of a document if that is known or found out quickly; else None, and it follows."""
+        """Returns the cost of a document if that is known or computed quickly; else None, and it follows."""
         if document in self._known or self._took < self._patience:
             return self.of(document)
         self._background.follow(self, lambda: (self.of(document), self._tell()))
         return None
 
     def quickly(self, document: Document) -> T | None:
-        """Returns what is worked out of a document if that is known or found out quickly; else None."""
+        """Returns the cost of a document if that is known or computed quickly; else None."""
         return self.of(document) if document in self._known or self._took < PREVIEW else None
 
 
 class Background:
-    """Does what is to follow, one thing after the other, in a thread that ends when there is nothing more to do."""
+    """Runs actions one after the other, in a thread that ends when there are no more."""
 
     def __init__(self):
         self._wanted: dict[Any, Callable[[], Any]] = {}
@@ -159,7 +158,7 @@ class Background:
         self._lock = threading.Lock()
 
     def follow(self, who: Any, action: Callable[[], Any]) -> None:
-        """Has something done soon, in place of what the same one wanted before and has not been begun."""
+        """Has an action run soon, in place of one that `who` asked for before and that has not begun."""
         with self._lock:
             self._wanted[who] = action
             if not self._busy:

@@ -1,4 +1,4 @@
-"""What the Explorer remembers: one frozen document per state, and the history as a list of them.
+"""Documents: one frozen document per state of the Explorer, and the history as a list of them.
 
 A document says which program (by its dims), which mesh on which machine, and which layout; everything else that is
 shown is computed from it. Undo is therefore no inverse operation, only the document before. As JSON it can be kept in a
@@ -32,23 +32,23 @@ Sizes = tuple[tuple[str, int], ...]
 SCHEMA = 2
 KNOWN = (1, SCHEMA)
 USUAL = Options()
-# What a document has: of schema 1 too, only since schema 2, and among the options.
-_KEPT = {"dims", "mesh", "layout"}
-_LAID = {"along", "machine", "options"}
-_ASSUMED = ("attention", "prefetch")
+# Keys of a document: of every schema, only since schema 2, and of its options.
+_ALWAYS = {"dims", "mesh", "layout"}
+_SINCE_2 = {"along", "machine", "options"}
+_OPTIONS = ("attention", "prefetch")
 
 
 class ExplorerError(MeshlabError):
-    """A document, or a training, that the Explorer cannot use."""
+    """A document, or a training, is invalid for the Explorer."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """The machine that a mesh lies on.
+    """The machine that a mesh is placed on.
 
     Args:
         on: as `ml.mesh` takes it: "v5e:4x4".
-        along: how mesh axes are to lie that are not to lie as derived, by name; as `ml.lay` takes it.
+        along: placements of mesh axes that are not derived, by name; as `ml.lay` takes them.
     """
 
     on: str
@@ -63,8 +63,8 @@ class Document:
         dims: name and size of each dim of the program.
         mesh: name and size of each mesh axis, in order.
         layout: the layout.
-        machine: what the mesh lies on; None for no machine, and no times.
-        options: what a plan does not say of how it will run.
+        machine: the machine that the mesh is placed on; None for no machine, and no times.
+        options: assumptions about how the plan runs.
     """
 
     dims: Sizes
@@ -92,7 +92,7 @@ class Document:
 
 
 def check_opened(program: Any, mesh: Any):
-    """Refuses to open what is no program, or no mesh.
+    """Checks the program and the mesh that an Explorer is opened with.
 
     Raises:
         ExplorerError: one of them is something else.
@@ -109,7 +109,7 @@ def document_of(text: str, program: Any) -> Document:
     """Reads a document that was written for a program.
 
     Raises:
-        ExplorerError: the text is no document, what is given is no program, or it has other dims.
+        ExplorerError: the document or the program is invalid, or the program has other dims.
     """
     turned = " The text comes first." if isinstance(text, Program) else ""
     _check_program("Explorer.from_json()", program, f"Explorer.from_json(text, ml.trace(fn, ...)).{turned}")
@@ -129,30 +129,30 @@ def _check_program(what: str, program: Any, instead: str):
 
 
 def check_document(document: Any):
-    """Refuses what is no document.
+    """Checks that a value is a document.
 
     Raises:
-        ExplorerError: it is none.
+        ExplorerError: it is something else.
     """
     if not isinstance(document, Document):
         raise ExplorerError(
-            f"plan_at() was given {shown(document)}, and takes a document: explorer.document, or one of"
+            f"plan_at() was given {shown(document)}; it must be a document: explorer.document, or one of"
             " explorer.history."
         )
 
 
 def check_machines(machines: Any):
-    """Refuses machines of one's own that are none.
+    """Checks a list of the user's own machines.
 
     Raises:
-        ExplorerError: one is none, or it is no list of them.
+        ExplorerError: one is no `ml.Hardware`, or they are no list.
     """
-    given = list(machines) if isinstance(machines, list | tuple) else [machines]
-    wrong = [one for one in given if not isinstance(one, Hardware)]
+    each = list(machines) if isinstance(machines, list | tuple) else [machines]
+    wrong = [machine for machine in each if not isinstance(machine, Hardware)]
     if wrong or not isinstance(machines, list | tuple):
         raise ExplorerError(
-            f"The Explorer was given {shown((wrong or given)[0])} for a machine; machines of one's own are made by"
-            " ml.Hardware.of(...), and several come as a list."
+            f"The Explorer was given {shown((wrong or each)[0])} for a machine; it must be one that ml.Hardware.of(...)"
+            " made, and several must be a list."
         )
 
 
@@ -166,54 +166,52 @@ def read_document(text: str) -> Document:
         The document.
 
     Raises:
-        ExplorerError: the text is not such a document, or its schema is not known here.
+        ExplorerError: the document is invalid, or its schema is not known here.
     """
     try:
         data = json.loads(text)
     except (ValueError, TypeError, RecursionError) as error:  # brackets in brackets end the reader's patience
         raise ExplorerError(
-            f"This is not an Explorer's document: it is not JSON ({error}). Use what `explorer.to_json()` gave."
+            f"Invalid document of the Explorer: it is not JSON ({error}). Use what `explorer.to_json()` gave."
         ) from None
     if not isinstance(data, dict) or "schema" not in data:
-        raise ExplorerError(
-            "This is not an Explorer's document: it has no `schema`. Use what `explorer.to_json()` gave."
-        )
+        raise ExplorerError("Invalid document of the Explorer: it has no `schema`. Use what `explorer.to_json()` gave.")
     if not is_whole(data["schema"]) or data["schema"] not in KNOWN:
         raise ExplorerError(
             f"This document has schema {shown(data['schema'])}; this version of meshlab reads schema 1 and {SCHEMA}. "
             "Open it with the version that wrote it, or load its layout alone with `explorer.load(layout)`."
         )
-    missing = sorted((_KEPT if data["schema"] == 1 else {*_KEPT, *_LAID}) - data.keys())
+    missing = sorted((_ALWAYS if data["schema"] == 1 else {*_ALWAYS, *_SINCE_2}) - data.keys())
     if missing:
         raise ExplorerError(
-            f"This document of the Explorer lacks {', '.join(missing)}; was it cut short?"
+            f"Invalid document of the Explorer: it lacks {', '.join(missing)}; was it cut short?"
             " Use what `explorer.to_json()` gave."
         )
     return Document(*_read_sizes(data["dims"], data["mesh"]), Layout.of(data["layout"]), *_read_machine(data))
 
 
 def _read_sizes(dims: Any, mesh: Any) -> tuple[Sizes, Sizes]:
-    """Returns the sizes of a document's dims and of its mesh axes; all that is wrong with them is told."""
+    """Returns the sizes of a document's dims and mesh axes; the error lists all that are invalid."""
     problems = []
     if not isinstance(dims, Mapping):
-        problems.append(f'`dims` is {shown(dims)}, and is to be sizes by name: {{"batch": 8}}')
+        problems.append(f'`dims` is {shown(dims)}; it must be sizes by name: {{"batch": 8}}')
     if not isinstance(mesh, list):
-        problems.append(f'`mesh` is {shown(mesh)}, and is to be a list of names and sizes: [["data", 2]]')
-    found = {"dims": [*dims.items()] if isinstance(dims, Mapping) else [], "mesh": []}
+        problems.append(f'`mesh` is {shown(mesh)}; it must be a list of names and sizes: [["data", 2]]')
+    pairs = {"dims": [*dims.items()] if isinstance(dims, Mapping) else [], "mesh": []}
     for number, axis in enumerate(mesh if isinstance(mesh, list) else (), 1):
         if isinstance(axis, list) and len(axis) == 2 and isinstance(axis[0], str):
-            found["mesh"].append(axis)
+            pairs["mesh"].append(axis)
         else:
-            problems.append(f'entry {number} of `mesh` is {shown(axis)}, and is to be a name and a size: ["data", 2]')
-    for where, sizes in found.items():
+            problems.append(f'entry {number} of `mesh` is {shown(axis)}; it must be a name and a size: ["data", 2]')
+    for where, sizes in pairs.items():
         for name, size in sizes:
             try:
                 whole_number(f"`{where}`", f"size of `{name}`", size, least=1)
             except MeshlabError as error:
                 problems.append(str(error).removesuffix("."))
     if problems:
-        raise ExplorerError(f"The dims or the mesh of this document cannot be read:\n{numbered(problems)}")
-    return tuple((name, size) for name, size in found["dims"]), tuple((name, size) for name, size in found["mesh"])
+        raise ExplorerError(f"Invalid dims or mesh in this document:\n{numbered(problems)}")
+    return tuple((name, size) for name, size in pairs["dims"]), tuple((name, size) for name, size in pairs["mesh"])
 
 
 def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
@@ -222,29 +220,31 @@ def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
         options = mapping("It", "options", data.get("options", {}), '{"attention": "stored", "prefetch": false}')
         along = read_wishes(mapping("It", "along", data.get("along", {}), '{"model": 0}'))
         if on is not None and not isinstance(on, str):
-            raise TypeError(f"the machine is {on!r}, and is to be a name and a slice, as in `v5e:4x4`")
-        unknown = [name for name in options if name not in _ASSUMED]
+            raise TypeError(f"the machine is {on!r}; it must be a name and a slice, as in `v5e:4x4`")
+        unknown = [name for name in options if name not in _OPTIONS]
         if unknown:
             raise ValueError(
-                f"there is no option {listed(unknown)}.{closest(unknown[0], _ASSUMED)} There are {listed(_ASSUMED)}"
+                f"there is no option {listed(unknown)}.{closest(unknown[0], _OPTIONS)} There are {listed(_OPTIONS)}"
             )
         return Machine(on, along) if on else None, USUAL.given(**options)
     except (AttributeError, TypeError, ValueError) as error:
-        raise ExplorerError(f"The machine or the options of this document cannot be read ({error}).") from None
+        raise ExplorerError(f"Invalid machine or options in this document ({error}).") from None
 
 
 def read_wishes(along: Mapping[str, Any]) -> tuple[tuple[str, Wish], ...]:
-    """Returns how mesh axes are to lie, from plain data: a list stands for a tuple.
+    """Returns placements of mesh axes from plain data: a list stands for a tuple.
 
     Raises:
-        TypeError: a wish is none that there can be.
+        TypeError: a placement is invalid.
     """
-    found = tuple((str(name), tuple(wish) if isinstance(wish, list) else wish) for name, wish in sorted(along.items()))
-    for name, wish in found:
+    wishes = tuple((str(name), tuple(wish) if isinstance(wish, list) else wish) for name, wish in sorted(along.items()))
+    for name, wish in wishes:
         axes = wish if isinstance(wish, tuple) else (wish,)
         if wish not in (INSIDE, ACROSS) and not all(isinstance(axis, int) for axis in axes):
-            raise TypeError(f"`{name}` was to lie along {wish!r}, which is no axis of a slice")
-    return found
+            raise TypeError(
+                f"the placement of `{name}` is {wish!r}; it must be axes of the slice, {INSIDE!r} or {ACROSS!r}"
+            )
+    return wishes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -252,9 +252,9 @@ class History:
     """The documents before and after the present one.
 
     Args:
-        present: the document that is shown.
+        present: the document on the board.
         past: earlier ones, oldest first.
-        future: those that undo left, next first.
+        future: documents that were undone, next first.
     """
 
     present: Document
@@ -262,7 +262,7 @@ class History:
     future: tuple[Document, ...] = ()
 
     def commit(self, document: Document) -> History:
-        """Returns the history after a change; what had been undone is forgotten."""
+        """Returns the history after a change; undone documents are dropped."""
         return History(document, (*self.past, self.present))
 
     def undo(self) -> History:

@@ -1,20 +1,8 @@
-"""The Explorer: a program and a mesh, a layout that changes by gestures, and the plan that follows at once.
+"""The state of an Explorer: a program and a mesh, a layout that changes by gestures, and the plan that follows at once.
 
-Every gesture of the board is a method, so that whatever is done with the mouse can be done, and tested, in a script:
-
-    >>> explorer = ml.explore(program, ml.mesh(data=2, model=2))
-    >>> explorer.place("hidden", "model")
-    Accepted: revision 1
-    >>> explorer.plan.wire_bytes
-    4000
-    >>> explorer.place("rows", "model")
-    Refused: `rows` and `hidden` meet in one operation, ... Fix: ...
-    >>> explorer.undo()
-    Accepted: revision 2
-
-There is no Jupyter in here: at the end of a cell the Explorer shows itself through `session`. Its methods may be
-called from any thread (JupyterLab calls widgets from several), so one lock guards the state, and whoever subscribed
-is told within it, in order. A revision counts every change, undo and redo included.
+It knows nothing of what is shown; `views` makes plain data of it, and `explorer.py` is its public face. Its methods may
+be called from any thread (JupyterLab calls widgets from several), so one lock guards the state, and subscribers are
+called within it, in order. A revision counts every change, undo and redo included.
 """
 
 from __future__ import annotations
@@ -22,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import machine_of
@@ -30,38 +18,26 @@ from ...cost.step_time.time import Time
 from ...engine.api.stages import make_plan
 from ...engine.argument_checks import function
 from ...engine.code.operations import walk
-from ...engine.errors import LayoutError, closest, listed
+from ...engine.errors import LayoutError
 from ...engine.planning.legality import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
-from ..explorer import Showing
-from ..views.plan import places_of
 from .apply_intent import document_after, machine_refused, refused
-from .costing import EACH, EACH_HELD, PATIENCE, PATIENCE_HELD, Background, Costing, costs_of, held_of
+from .costing import EACH, EACH_LIVE, PATIENCE, PATIENCE_LIVE, Background, Costing, costs_of, live_bytes_of
 from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
 from .gestures import Gestures
 from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
 from .machines import Own, laid, machine_on
 from .runs import Run, Runs
 from .searches import Search, Searches
+from .selection import place_refused, places_of
 from .training import Training, check_training
 
 KEPT_PLANS = 64
 
 
-class Explorer(Showing, Gestures):
-    """A layout that is being explored.
-
-    Args:
-        program: what `ml.trace` gave.
-        mesh: the mesh, on a machine or on none.
-        layout: the layout to begin with.
-        run: what the Run button trains on.
-
-    Raises:
-        LayoutError: the layout does not fit the program and the mesh.
-        ExplorerError: `program` is no program or `mesh` no mesh, or `run` does not fit the program.
-    """
+class ExplorerState(Gestures):
+    """The state of an Explorer; see `Explorer` for its arguments."""
 
     def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
         check_opened(program, mesh)
@@ -73,9 +49,9 @@ class Explorer(Showing, Gestures):
         operations = sum(1 for _ in walk(program.code.block))
         later = Background()
         costs = {"took": operations * EACH, "patience": PATIENCE, "background": later}
-        held = {"took": operations * EACH_HELD, "patience": PATIENCE_HELD, "background": later}
+        live = {"took": operations * EACH_LIVE, "patience": PATIENCE_LIVE, "background": later}
         self.costing = Costing(self.plan_at, costs_of, self._costed, **costs)
-        self.holding = Costing(self.plan_at, held_of, self._costed, **held)
+        self.holding = Costing(self.plan_at, live_bytes_of, self._costed, **live)
         machine, own = machine_on(mesh)
         self._own: dict[str, Hardware] = dict(own)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
@@ -89,7 +65,7 @@ class Explorer(Showing, Gestures):
         self._listeners: list[Callable[[str], None]] = []
         self.session: Any = None  # the notebook's widget, once it is shown
 
-    # What it shows
+    # The present state
 
     @property
     def document(self) -> Document:
@@ -108,12 +84,12 @@ class Explorer(Showing, Gestures):
 
     @property
     def own(self) -> Own:
-        """Machines of one's own that can be chosen, by name."""
+        """The user's own machines, by name."""
         return self._own
 
     @property
     def time(self) -> Time:
-        """What the step is predicted to take, as it is assumed to run.
+        """The predicted time of a step, under the assumptions of the document.
 
         Raises:
             HardwareError: no machine is chosen, or it lacks a figure that is needed.
@@ -138,7 +114,7 @@ class Explorer(Showing, Gestures):
 
     @property
     def revision(self) -> int:
-        """How many changes there were."""
+        """The number of changes so far."""
         return self._revision
 
     @property
@@ -158,10 +134,10 @@ class Explorer(Showing, Gestures):
 
     @property
     def comparison(self) -> Search | None:
-        """The search that was asked for last."""
+        """The latest search."""
         return self._searches.last
 
-    # What takes time
+    # Searches and runs
 
     def auto(self, objective: str = "traffic") -> Any:
         """Searches the best layout and sets it beside the present one, which stays.
@@ -201,7 +177,7 @@ class Explorer(Showing, Gestures):
         """Carries out an intent.
 
         Args:
-            intent: what is asked.
+            intent: the intent.
 
         Returns:
             `Accepted` with the new revision, or `Refused` with a reason and a fix; nothing changes then.
@@ -230,13 +206,13 @@ class Explorer(Showing, Gestures):
             return Accepted(self._revision, self.plan)
 
     def what_if(self, intent: Intent) -> Outcome:
-        """Says what an intent would give, and changes nothing.
+        """Previews an intent, and changes nothing.
 
         Args:
             intent: a change of the layout or of the machine.
 
         Returns:
-            `Accepted` with the plan and the document that would follow, or `Refused`.
+            `Accepted` with the plan and the document after it, or `Refused`.
         """
         with self.lock:
             after = self._after(intent)
@@ -245,7 +221,7 @@ class Explorer(Showing, Gestures):
             return Accepted(self._revision, self.plan_at(after.present), after.present)
 
     def refusals(self) -> dict:
-        """Returns, for each dim and mesh axis, why the dim cannot be moved there, or None where it can."""
+        """Returns, for each dim and mesh axis, why the dim is refused there, or None where it is legal."""
         return self.program.refusals(self.mesh, self.layout)
 
     def legal(self, layout: Layout) -> Refused | None:
@@ -269,33 +245,35 @@ class Explorer(Showing, Gestures):
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener) if listener in self._listeners else None
 
+    def to_json(self) -> str:
+        """Returns the present document as JSON."""
+        return self.document.to_json()
+
     @classmethod
-    def from_json(
-        cls, text: str, program: Any, run: Training | None = None, machines: Sequence[Hardware] = ()
-    ) -> Explorer:
+    def from_json(cls, text: str, program: Any, run: Training | None = None, machines: Sequence[Hardware] = ()) -> Self:
         """Opens a document that `to_json` wrote.
 
         Args:
             text: the JSON.
             program: the program that it was written for.
-            run: what the Run button trains on.
-            machines: machines of one's own, of which the document knows the name only.
+            run: the training that the Run button runs.
+            machines: the user's own machines, of which the document has the names only.
 
         Raises:
-            ExplorerError: the text is no such document, `program` is no program, or has other dims than the document.
+            ExplorerError: the document or the program is invalid, or has other dims than the other.
             HardwareError: its machine is not known here.
         """
         check_machines(machines)
         document = document_of(text, program)
         own = {machine.name: machine for machine in machines}
-        made = cls(program, laid(document.machine, document.mesh, own), document.layout, run)
-        made._own.update(own)
-        made._initial = dataclasses.replace(made.document, options=document.options)
-        made._history = History(made._initial)
-        return made
+        explorer = cls(program, laid(document.machine, document.mesh, own), document.layout, run)
+        explorer._own.update(own)
+        explorer._initial = dataclasses.replace(explorer.document, options=document.options)
+        explorer._history = History(explorer._initial)
+        return explorer
 
     def known(self, machine: Hardware) -> str:
-        """Keeps a machine of one's own, so that it can be chosen, and returns its name."""
+        """Enters the user's own machine, so that it can be chosen, and returns its name."""
         check_machines([machine])
         with self.lock:
             if self._own.get(machine.name) != machine:
@@ -304,17 +282,13 @@ class Explorer(Showing, Gestures):
                 self.costing.forget()
             return machine.name
 
-    def __repr__(self) -> str:
-        sent = round(self.plan.wire_bytes)
-        return f"Explorer(layout={str(self.layout)!r}, revision={self.revision}, wire bytes={sent:,})"
-
-    # Within
+    # Internals
 
     def plan_at(self, document: Document) -> Any:
         """Returns the plan of a document.
 
         Raises:
-            ExplorerError: what is given is no document.
+            ExplorerError: the document is invalid.
         """
         check_document(document)
         with self.lock:
@@ -347,10 +321,9 @@ class Explorer(Showing, Gestures):
             listener(what)
 
     def _select(self, place: str) -> Outcome:
-        places = places_of(self.program)
-        if place not in places:
-            reason = f"There is no value at a place `{place}`.{closest(place, places)}"
-            return Refused(reason, f"Use one of {listed(places[:8])}.", "unknown_place")
+        refusal = place_refused(place, self.program)
+        if refusal is not None:
+            return refusal
         if place != self._selected:
             self._selected = place
             self._changed("selection")
@@ -364,25 +337,3 @@ class Explorer(Showing, Gestures):
         with self.lock:
             self._changed("run")
             return Accepted(self._revision, self.plan)
-
-
-def explore(program: Any, mesh: Any, layout: Any = None, run: Training | None = None) -> Explorer:
-    """Opens the Explorer: drag a dim onto a mesh axis, and see what it costs and why.
-
-    Args:
-        program: what `ml.trace` gave.
-        mesh: the mesh, as `ml.mesh(data=2, model=2)`; on a machine, `ml.mesh("v5e", data=2, model=2)`, times too.
-        layout: the layout to begin with.
-        run: what the Run button trains on, as `ml.Training({"params": params}, batches)`.
-
-    Returns:
-        The Explorer; at the end of a cell it shows itself.
-
-    Raises:
-        LayoutError: the layout does not fit.
-        ExplorerError: `run` does not fit the program.
-
-    Example:
-        >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
-    """
-    return Explorer(program, mesh, layout, run)

@@ -36,7 +36,7 @@ from .intents import (
 
 
 class Gestures:
-    """The gestures; whoever has them says in `apply` what an intent does."""
+    """Gestures as methods; a subclass carries their intents out in `apply`."""
 
     program: Any
 
@@ -45,12 +45,12 @@ class Gestures:
         raise NotImplementedError
 
     def place(self, dim: Dim | str, *axes: str, at: str | None = None) -> Outcome:
-        """Splits a dim over exactly these mesh axes.
+        """Shards a dim over exactly these mesh axes.
 
         Args:
             dim: the dim or its name.
             axes: mesh axes, major first; none takes the dim's rule away.
-            at: a place (`"params/*"`): how the values there are stored.
+            at: a place (`"params/*"`): a rule for how the values there are stored.
 
         Returns:
             `Accepted`, or `Refused` with the reason; nothing changes then.
@@ -62,17 +62,17 @@ class Gestures:
                 f"place() was given {shown(wrong[0])} for a mesh axis; write their names one by one:"
                 f' explorer.place("{name}", "data", "model").'
             )
-        splits = axes or (at is None and name in self.program.dims)
-        return self.apply(Place(name, tuple(axes), at) if splits else Remove(name, at))
+        has_rule = axes or (at is None and name in self.program.dims)
+        return self.apply(Place(name, tuple(axes), at) if has_rule else Remove(name, at))
 
     def remove(self, dim: Dim | str, at: str | None = None) -> Outcome:
         """Takes a dim's rule out of the layout."""
         return self.apply(Remove(self._dim_and_place(dim, at), at))
 
     def _dim_and_place(self, dim: Dim | str, at: str | None) -> str:
-        """Returns the name of a dim, after a look at its size and at the place."""
+        """Returns the name of a dim, and checks its size and the place."""
         if at is not None and not isinstance(at, str):
-            raise ExplorerError(f'A rule was meant for the place {shown(at)}; places are texts, such as "params/*".')
+            raise ExplorerError(f'A rule was given the place {shown(at)}; it must be a text, such as "params/*".')
         name = name_of(dim, "The Explorer")
         size = self.program.dims.get(name)
         if isinstance(dim, Dim) and size not in (None, dim.size):
@@ -99,11 +99,11 @@ class Gestures:
         return self.apply(Load(Layout.of(layout)))
 
     def on(self, machine: str | Hardware | None, /, **along: Wish) -> Outcome:
-        """Lays the mesh on a machine, so that times are predicted and memory is held against what there is.
+        """Places the mesh on a machine, so that times are predicted and peak memory is compared with its capacity.
 
         Args:
             machine: as `ml.mesh` takes it, "v5e" or "v5e:4x4"; one's own; or None for no machine.
-            along: for mesh axes, how they are to lie, as `ml.lay` takes it; all others are derived.
+            along: placements of mesh axes, as `ml.lay` takes them; all others are derived.
 
         Returns:
             `Accepted`, or `Refused` with the slice that would fit; nothing changes then.
@@ -112,37 +112,37 @@ class Gestures:
         return self.apply(On(name, tuple(sorted(along.items()))))
 
     def lay(self, **along: Wish | None) -> Outcome:
-        """Lays mesh axes otherwise on the machine.
+        """Places mesh axes otherwise on the machine.
 
         Args:
             along: for mesh axes, the axis of the slice, or several, major first; behind switches "inside" a node or
-                "across" nodes; None to lie as derived. Axes that are not named lie as they were wished to.
+                "across" nodes; None to derive it. Axes that are not named stay as they are.
         """
         return self.apply(Lay(tuple(sorted(along.items()))))
 
     def assume(self, attention: str | None = None, prefetch: bool | None = None) -> Outcome:
-        """Says of a plan what it does not say itself of how it will run.
+        """Sets the assumptions under which costs are predicted.
 
         Args:
             attention: "stored", "flash" or "causal"; see `Options`.
-            prefetch: whether loops gather stored weights a turn ahead.
+            prefetch: whether loops gather sharded weights one iteration ahead.
         """
         return self.apply(Assume(attention, prefetch))
 
     def known(self, machine: Hardware) -> str:
-        """Keeps a machine of one's own, and returns its name."""
+        """Enters the user's own machine, and returns its name."""
         raise NotImplementedError
 
     def select(self, place: str) -> Outcome:
-        """Shows who holds which slice of the tensor at a place, such as `params/w1`."""
+        """Shows the slices of the tensor at a place, such as `params/w1`, device by device."""
         if not isinstance(place, str):
-            raise ExplorerError(f'select() was given {shown(place)}; it takes a place, such as "params/w1".')
+            raise ExplorerError(f'select() was given {shown(place)}; it must be a place, such as "params/w1".')
         return self.apply(Select(place))
 
     def cancel_auto(self) -> Outcome:
-        """Stops the search that is going on; what it would have found is not shown."""
+        """Stops the present search; its result is not shown."""
         return self.apply(CancelAuto())
 
     def cancel(self) -> Outcome:
-        """Stops the run that is going on, after its present step."""
+        """Stops the present run after its present step."""
         return self.apply(Cancel())

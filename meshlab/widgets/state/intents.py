@@ -1,4 +1,4 @@
-"""What can be asked of the Explorer, and what it answers.
+"""Intents that the Explorer carries out, and its answers to them.
 
 Each gesture is a small frozen object; a method of the Explorer, a mouse and a keyboard all make the same ones:
 
@@ -24,7 +24,7 @@ from .document import read_wishes
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Split a dim over exactly these mesh axes, major first; at one place only where `at` names one."""
+    """Shard a dim over exactly these mesh axes, major first; at one place only where `at` names one."""
 
     dim: str
     axes: tuple[str, ...]
@@ -58,19 +58,19 @@ class Undo:
 
 @dataclasses.dataclass(frozen=True)
 class Redo:
-    """Go to the document that undo left."""
+    """Go to the document that was undone last."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Select:
-    """Show who holds which slice of the tensor at this place."""
+    """Show the slices of the tensor at this place, device by device."""
 
     place: str
 
 
 @dataclasses.dataclass(frozen=True)
 class On:
-    """Lay the mesh on this machine, `name` or `name:shape`, with what is wished of its axes; None for no machine."""
+    """Place the mesh on this machine, `name` or `name:shape`, its axes along these; None for no machine."""
 
     machine: str | None
     along: tuple[tuple[str, Wish], ...] = ()
@@ -78,14 +78,14 @@ class On:
 
 @dataclasses.dataclass(frozen=True)
 class Lay:
-    """Lay mesh axes along these axes of the slice, the others as they are; None releases an axis."""
+    """Place mesh axes along these axes of the slice, the others as they are; None releases an axis."""
 
     along: tuple[tuple[str, Wish | None], ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Assume:
-    """Cost the plan as one that will run so; None leaves an option as it is."""
+    """Predict costs under these assumptions; None leaves an option as it is."""
 
     attention: str | None = None
     prefetch: bool | None = None
@@ -100,7 +100,7 @@ class Auto:
 
 @dataclasses.dataclass(frozen=True)
 class CancelAuto:
-    """Stop the search that is going on."""
+    """Stop the present search."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Start:
 
 @dataclasses.dataclass(frozen=True)
 class Cancel:
-    """Stop the run that is going on, after its present step."""
+    """Stop the present run after its present step."""
 
 
 Intent = Place | Remove | Load | Reset | Undo | Redo | On | Lay | Assume | Select | Auto | CancelAuto | Start | Cancel
@@ -164,8 +164,8 @@ Outcome = Accepted | Refused
 
 
 def _lay(along: Mapping[str, Any]) -> Lay:
-    released = tuple((str(name), None) for name, wish in along.items() if wish is None)
-    return Lay((*read_wishes({name: wish for name, wish in along.items() if wish is not None}), *released))
+    derived = tuple((str(name), None) for name, wish in along.items() if wish is None)
+    return Lay((*read_wishes({name: wish for name, wish in along.items() if wish is not None}), *derived))
 
 
 def _assume(args: Mapping[str, Any]) -> Assume:
@@ -196,7 +196,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
 
 
 def read_intent(op: str, args: Mapping[str, Any]) -> Intent | Refused:
-    """Makes an intent of what a page sent.
+    """Reads an intent from a page's message.
 
     Args:
         op: the name of the operation.
@@ -212,4 +212,4 @@ def read_intent(op: str, args: Mapping[str, Any]) -> Intent | Refused:
     except KeyError as missing:
         return Refused(f"The operation `{op}` came without its {missing.args[0]!r}.", code="bad_arguments")
     except (AttributeError, TypeError, ValueError) as error:
-        return Refused(f"The operation `{op}` came with arguments that it cannot use: {error}", code="bad_arguments")
+        return Refused(f"The operation `{op}` came with invalid arguments: {error}", code="bad_arguments")

@@ -1,11 +1,11 @@
-"""Which machine a mesh lies on, as the Explorer's document has it: text, and what is wished of how the mesh lies.
+"""The machine that a mesh is placed on, as the Explorer's document has it: text, and placements of mesh axes.
 
     machine = Machine("v5e:4x4", (("model", 0),))
-    laid(machine, (("data", 4), ("model", 4)))        the mesh, lying so
+    laid(machine, (("data", 4), ("model", 4)))        the mesh, placed so
     machine_on(mesh)                                  and back
 
-A machine of one's own has a name too; what it is comes along in `own`, since a document is text. What does not fit is
-refused with the slice that would.
+The user's own machines have names too; the machines themselves come along in `own`, since a document is text. Where a
+mesh does not fit, the error names a slice that does.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from .document import Machine
 Own = Mapping[str, Hardware]
 NONE: Own = MappingProxyType({})
 MOST_SHAPES = 16
-# Several slices of fewer devices than a host has are nobody's choice.
+# Slices of a multi-slice machine have at least as many devices as a host.
 LEAST_SLICE = 4
 
 
 def machine_on(mesh: Mesh) -> tuple[Machine | None, Own]:
-    """Returns what a mesh lies on, and the machine itself if it is none of those that have a name everywhere."""
+    """Returns the machine of a mesh as a document has it, and the machine itself if it is the user's own."""
     if not isinstance(mesh.on, Placement):
         return None, NONE
-    placement, found = mesh.on, mesh.on.hardware
-    name, own = found.name, NONE
-    if is_measured(found):
+    placement, machine = mesh.on, mesh.on.hardware
+    name, own = machine.name, NONE
+    if is_measured(machine):
         name = ATTACHED
-    elif known().get(name) != found:
-        own = {name: found}
+    elif known().get(name) != machine:
+        own = {name: machine}
     return written(name, placement), own
 
 
@@ -50,10 +50,10 @@ def written(name: str, placement: Placement) -> Machine:
     return Machine(f"{name}:{placement.slice}", tuple(sorted(placement.wishes.items())))
 
 
-def is_measured(found: Hardware) -> bool:
-    """Whether a machine is what `meshlab calibrate` wrote."""
-    path = folder() / f"{found.name}.toml"
-    return path.exists() and read(path) == found
+def is_measured(machine: Hardware) -> bool:
+    """Returns whether a machine is one that `meshlab calibrate` wrote."""
+    path = folder() / f"{machine.name}.toml"
+    return path.exists() and read(path) == machine
 
 
 def named(name: str, own: Own = NONE) -> tuple[str, Hardware]:
@@ -66,8 +66,8 @@ def named(name: str, own: Own = NONE) -> tuple[str, Hardware]:
         return name, own[name]
     if name == ATTACHED:
         return name, attached()
-    found = hardware(name)
-    return found.name, found
+    machine = hardware(name)
+    return machine.name, machine
 
 
 def laid(machine: Machine | None, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Mesh:
@@ -76,10 +76,10 @@ def laid(machine: Machine | None, axes: tuple[tuple[str, int], ...], own: Own = 
     Args:
         machine: the machine; None for none.
         axes: name and size of each mesh axis.
-        own: machines of one's own, by name.
+        own: the user's own machines, by name.
 
     Raises:
-        HardwareError: there is no such machine, or the mesh does not fit it or cannot lie so.
+        HardwareError: there is no such machine, or the mesh does not fit it, or not with these placements.
     """
     bare = Mesh(axes)
     if machine is None:
@@ -98,7 +98,7 @@ def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], own: Own = N
     return written(name, laid(machine, axes, own).on)
 
 
-# What there is to choose
+# Choices
 
 
 def fit(name: str, axes: tuple[tuple[str, int], ...], own: Own = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ def fit(name: str, axes: tuple[tuple[str, int], ...], own: Own = NONE, most: int
     Args:
         name: the machine's.
         axes: name and size of each mesh axis.
-        own: machines of one's own, by name.
+        own: the user's own machines, by name.
         most: how many to look for.
 
     Raises:
@@ -124,17 +124,17 @@ def _fit_known(name: str, axes: tuple[tuple[str, int], ...], most: int) -> tuple
 
 
 def _fit(machine: Hardware, mesh: Mesh, most: int) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    fitting: dict[str, None] = {}
     for shape, count in itertools.chain([(None, 1)], _slices(machine, mesh)):
-        if len(found) >= most:
+        if len(fitting) >= most:
             break
         with contextlib.suppress(HardwareError):
-            found[place(machine, shape, mesh, count=count).slice] = None
-    return tuple(found)
+            fitting[place(machine, shape, mesh, count=count).slice] = None
+    return tuple(fitting)
 
 
 def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Slices with as many devices as a mesh, the most even first; then several of them."""
+    """Yields slices with as many devices as a mesh, the most even first; then several smaller ones."""
     if isinstance(machine.network, Switch):
         for inside in range(min(machine.network.domain, mesh.size), 0, -1):
             if mesh.size % inside == 0:
@@ -155,7 +155,7 @@ def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], in
 
 
 def _shapes(chips: int, limits: tuple[int, ...], least: int = 1) -> Iterator[tuple[int, ...]]:
-    """Shapes of a slice, shorter axes first, as slices are called."""
+    """Yields shapes of a slice, shorter axes first, as slices are called."""
     if len(limits) == 1:
         if least <= chips <= limits[0]:
             yield (chips,)
@@ -166,22 +166,22 @@ def _shapes(chips: int, limits: tuple[int, ...], least: int = 1) -> Iterator[tup
 
 
 def wishes_of(mesh: Mesh) -> dict[str, list[tuple[Wish, dict[str, Wish | None]]]]:
-    """Returns, for each mesh axis, how else it can lie, and what has to be wished for that.
+    """Returns, for each mesh axis, its other placements, and the changes that each needs.
 
-    A wish that cannot be had together with what is wished of the other axes releases these.
+    A placement that does not go with those asked for of the other axes has these derived again.
     """
     placement: Placement = mesh.on
-    found: dict[str, list[tuple[Wish, dict[str, Wish | None]]]] = {}
+    choices: dict[str, list[tuple[Wish, dict[str, Wish | None]]]] = {}
     for name, size in mesh.shape:
-        found[name] = []
+        choices[name] = []
         for wish in _candidates(placement, size):
             others: dict[str, Wish | None] = {axis: None for axis in placement.wishes if axis != name}
             alone: dict[str, Wish | None] = {name: wish}
             for changes in (alone, others | alone):
-                if lies(mesh, changes) is not None:
-                    found[name].append((wish, changes))
+                if placement_with(mesh, changes) is not None:
+                    choices[name].append((wish, changes))
                     break
-    return found
+    return choices
 
 
 def _candidates(placement: Placement, size: int) -> list[Wish]:
@@ -193,12 +193,12 @@ def _candidates(placement: Placement, size: int) -> list[Wish]:
     if len(long) < 2:
         return []
     pairs = [(a, b) for a in long for b in long if a != b]
-    whole = [tuple(long)] if len(long) > 2 and math.prod(placement.shape) <= size else []
-    return [*long, *pairs, *whole]
+    all_of_it = [tuple(long)] if len(long) > 2 and math.prod(placement.shape) <= size else []
+    return [*long, *pairs, *all_of_it]
 
 
-def lies(mesh: Mesh, changes: Mapping[str, Any]) -> Placement | None:
-    """Returns how a mesh would lie with other wishes, or None where it cannot."""
+def placement_with(mesh: Mesh, changes: Mapping[str, Any]) -> Placement | None:
+    """Returns the placement of a mesh after some axes are placed otherwise, or None where there is none."""
     old: Placement = mesh.on
     wishes = {name: wish for name, wish in ({**old.wishes} | dict(changes)).items() if wish is not None}
     try:

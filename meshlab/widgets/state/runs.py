@@ -3,10 +3,10 @@
     >>> run = ml.explore(program, mesh, run=training).run()
     >>> run.wait().losses[-1]
 
-Each step calls `plan.run`, hands carried outputs to the next step, and notes the first scalar output as the loss. A
-run can be cancelled between two steps (XLA cannot be interrupted within one). There is one at a time; of the earlier
-ones all is kept but their arrays, since the same loss under another layout is what the table of runs is there to show.
-Whoever holds the `Run` that was started holds its arrays.
+Each step calls `plan.run`, carries outputs to the next step, and notes the first scalar output as the loss. A run can
+be cancelled between two steps (XLA cannot be interrupted within one). There is one at a time; the record of an earlier
+one has all but its arrays, since the table of runs shows the same loss under another layout. The `Run` that was
+started has its arrays as long as somebody refers to it.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ def _loss(outputs: tuple) -> float | None:
 
 
 class Run:
-    """A training that is going on, or has ended.
+    """One run of a training, in progress or ended.
 
     Attributes:
         number: 1 for the Explorer's first run.
         revision: the Explorer's revision when it started.
-        document: the document that it runs; it is stale once the Explorer shows another layout.
-        steps: how many steps it is to take.
+        document: the document that it runs; the run is stale once the Explorer shows another layout.
+        steps: how many steps it takes.
         phase: "compiling", "running", "done", "cancelled" or "failed".
         losses: one per step taken, where the program has a scalar output.
-        error: what went wrong, where it failed.
+        error: why it failed.
     """
 
     def __init__(self, number: int, revision: int, document: Document, steps: int):
@@ -85,20 +85,20 @@ class Run:
 
     @property
     def active(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether the run is in progress."""
         return self.phase in ("compiling", "running")
 
     def cancel(self) -> None:
-        """Asks it to stop after its present step."""
+        """Stops the run after its present step."""
         self._stop.set()
 
     def wait(self, timeout: float | None = None) -> Run:
-        """Waits until it has ended (or `timeout` seconds), and returns it."""
+        """Waits until the run has ended (or `timeout` seconds), and returns it."""
         self._ended.wait(timeout)
         return self
 
     def start(self, plan: Any, training: Training, report: Callable[[], Any]) -> Run:
-        """Starts it in a thread of its own; `report` is called there, at most ten times a second."""
+        """Starts the run in a thread of its own; `report` is called there, at most ten times a second."""
         work = threading.Thread(target=self._work, args=(plan, training, report), name=f"meshlab-run-{self.number}")
         work.daemon = True
         work.start()
@@ -143,7 +143,7 @@ class Runs:
     """The runs of one Explorer, one at a time.
 
     Args:
-        training: what they train on; None where nothing was given.
+        training: the training that they run; None where there is none.
 
     Attributes:
         all: every run, oldest first; only the last one has its arrays.
@@ -161,12 +161,12 @@ class Runs:
         Args:
             steps: how many steps; None for as many as the training says.
             plan: the plan to run.
-            document: the document that it is of.
+            document: the plan's document.
             revision: the Explorer's revision.
             report: called as the run proceeds, from its own thread.
 
         Returns:
-            Why there is none; None where it has started.
+            Why the run is refused; None where it has started.
         """
         if self.training is None:
             fix = "Open it with ml.explore(program, mesh, run=ml.Training(start, batches))."
@@ -184,38 +184,8 @@ class Runs:
         return None
 
     def cancel(self) -> Refused | None:
-        """Cancels the run that is going on; returns why there is nothing to cancel."""
+        """Cancels the present run; returns a refusal where there is none."""
         if not self.all or not self.all[-1].active:
             return Refused("There is no run to cancel.", code="nothing")
         self.all[-1].cancel()
         return None
-
-
-def run_view(run: Run | None, current: Document) -> dict | None:
-    """Returns what a page shows of a run.
-
-    Args:
-        run: the run.
-        current: the document that is shown now; a run of another layout is stale.
-
-    Returns:
-        Plain data; at most 120 points of the loss curve.
-    """
-    if run is None:
-        return None
-    losses = list(run.losses)
-    stride = max(1, -(-len(losses) // 120))
-    return {
-        "number": run.number,
-        "revision": run.revision,
-        "layout": str(run.document.layout),
-        "stale": run.document.layout != current.layout,  # on which machine it is meant to run changes no result
-        "phase": run.phase,
-        "taken": run.taken,
-        "steps": run.steps,
-        "first_loss": losses[0] if losses else None,
-        "loss": losses[-1] if losses else None,
-        "losses": losses[::stride],
-        "stride": stride,
-        "error": run.error,
-    }

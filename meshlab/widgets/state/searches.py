@@ -1,11 +1,11 @@
-"""Searches for the best layout: the one that was asked for last counts, and it can be cancelled.
+"""Searches for the best layout: the latest one counts, and it can be cancelled.
 
     search = searches.begin("traffic")      the search before it is cancelled
     searches.find(search)                   waits; `start` finds in the background
     searches.cancel()
 
-What a search finds is shown only if nobody has asked for another one since, nor cancelled it, and if the mesh still
-lies where it lay: on another machine it would stand beside plans of that one.
+The result of a search is shown only if it is still the latest, nobody has cancelled it, and the mesh has the same
+placement: it would stand beside plans for another machine.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
+from ...auto import layout
+from ...auto.mesh_tf_ledger import planned_live_bytes
+from ...auto.objective import OBJECTIVES
 from ...engine.errors import closest, listed, shown
-from ..views.comparison import found_row
 from .intents import Refused
 
 SEARCHING, FOUND, FAILED, CANCELLED = "searching", "found", "failed", "cancelled"
@@ -29,27 +31,25 @@ class Search:
 
     Attributes:
         objective: "traffic" or "memory".
-        mesh: the mesh that it is for, on the machine that it lies on.
+        mesh: the mesh that it is for, as it was placed.
         phase: "searching", "found", "failed" or "cancelled".
-        choice: what was found.
-        row: what is shown of it, beside whatever layout is on the board.
-        error: why nothing was found; why it was cancelled, where nobody did.
-        stop: ends it when it is set.
+        choice: the result.
+        live_bytes: the most live bytes that a device has under it.
+        error: why it failed, or why it was cancelled by itself.
+        stop: the event that ends it.
     """
 
     objective: str
     mesh: Any
     phase: str = SEARCHING
     choice: Any = None
-    row: Mapping[str, Any] | None = None
+    live_bytes: int = 0
     error: str = ""
     stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
 def best(program: Any, mesh: Any, objective: str, cancel: threading.Event) -> Any:
     """Finds the best layout for an objective; see `meshlab.auto.layout`."""
-    from ...auto import layout  # noqa: PLC0415  its solver is loaded when it is first asked
-
     return layout(program, mesh, objective=objective, cancel=cancel)
 
 
@@ -58,12 +58,12 @@ class Searches:
 
     Args:
         program: the program.
-        mesh: gives the mesh as it lies at present.
+        mesh: gives the present mesh.
         lock: guards the Explorer.
-        tell: called, with the lock held, when there is something new to show.
+        tell: called under the lock when a search changes.
 
     Attributes:
-        last: the search that was asked for last.
+        last: the latest search.
     """
 
     def __init__(self, program: Any, mesh: Callable[[], Any], lock: threading.RLock, tell: Callable[[], Any]):
@@ -71,16 +71,14 @@ class Searches:
         self.last: Search | None = None
 
     def begin(self, objective: str) -> Search:
-        """Takes the place of the search before, which is cancelled."""
+        """Begins a search; the one before is cancelled."""
         with self._lock:
             if self.last is not None:
                 self.last.stop.set()
             return self._show(Search(objective, self._mesh()))
 
     def start(self, objective: str) -> Refused | None:
-        """Searches in the background; returns why there is nothing to search for."""
-        from ...auto.objective import OBJECTIVES  # noqa: PLC0415  as `best`
-
+        """Searches in the background; returns a refusal where there is no such objective."""
         if not isinstance(objective, str) or objective not in OBJECTIVES:
             reason = f"A search for {shown(objective)} was asked for.{closest(objective, OBJECTIVES)}"
             return Refused(reason, f"Ask for one of {listed(OBJECTIVES)}.", "unknown_objective")
@@ -90,7 +88,7 @@ class Searches:
         return None
 
     def find(self, search: Search) -> Any:
-        """Searches, and shows what was found if it is still wanted.
+        """Searches, and shows the result if the search is still the latest.
 
         Returns:
             The `Choice`.
@@ -100,15 +98,15 @@ class Searches:
         """
         try:
             choice = best(self._program, search.mesh, search.objective, search.stop)
-            row = found_row(choice)
+            live_bytes = planned_live_bytes(choice.plan)
         except Exception as error:
-            self._land(search, phase=FAILED, error=str(error))
+            self._end(search, phase=FAILED, error=str(error))
             raise
-        self._land(search, phase=FOUND, choice=choice, row=row)
+        self._end(search, phase=FOUND, choice=choice, live_bytes=live_bytes)
         return choice
 
     def cancel(self) -> Refused | None:
-        """Cancels the search that is going on; returns why there is nothing to cancel."""
+        """Cancels the present search; returns a refusal where there is none."""
         with self._lock:
             if self.last is None or self.last.phase != SEARCHING:
                 return Refused("There is no search to cancel.", code="nothing")
@@ -116,13 +114,13 @@ class Searches:
             self._show(dataclasses.replace(self.last, phase=CANCELLED))
             return None
 
-    def _land(self, search: Search, **found: Any) -> None:
+    def _end(self, search: Search, **result: Any) -> None:
         with self._lock:
             if self.last is not search:
                 return
             if self._mesh() != search.mesh:
-                found = {"phase": CANCELLED, "error": "The machine was changed meanwhile: search again."}
-            self._show(dataclasses.replace(search, **found))
+                result = {"phase": CANCELLED, "error": "The machine was changed meanwhile: search again."}
+            self._show(dataclasses.replace(search, **result))
 
     def _show(self, search: Search) -> Search:
         self.last = search

@@ -1,4 +1,4 @@
-"""What the Run button trains on: the values that a program starts from, and its batches.
+"""Trainings, which the Run button runs: the values that a program starts from, and its batches.
 
 A plan knows shapes only. Say the program is `step(params, images, labels) -> (loss, params)`, whose output 1 is the
 next step's `params`; then
@@ -23,7 +23,7 @@ from .document import ExplorerError
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """What a run repeats.
+    """A training: start values and batches, which each run uses anew.
 
     Args:
         start: values of the program's arguments at the first step, by argument name; those that the program carries
@@ -33,7 +33,7 @@ class Training:
         steps: how many steps a run takes, unless it is told otherwise.
 
     Raises:
-        ExplorerError: `steps` is below 1, or `batches` cannot be called without arguments.
+        ExplorerError: `steps` is below 1, or `batches` is not callable without arguments.
 
     Example:
         >>> Training({"params": params, "images": images, "labels": labels}, steps=20)  # every step on the same data
@@ -46,7 +46,7 @@ class Training:
     def __post_init__(self):
         mapping("Training", "start", self.start, '{"params": params}', ExplorerError)
         if not is_whole(self.steps) or self.steps < 1:
-            raise ExplorerError(f"Training was given steps={shown(self.steps)}; it takes an integer, at least 1.")
+            raise ExplorerError(f"Training was given steps={shown(self.steps)}; it must be an integer, at least 1.")
         if self.batches is not None and not callable(self.batches):
             raise ExplorerError(
                 f"Training was given batches of type {type(self.batches).__name__}, which is used up by one run; "
@@ -65,26 +65,26 @@ class Training:
             while True:
                 yield {}
         while True:
-            before, made = None, self.batches()
-            if not hasattr(made, "__iter__") and not hasattr(made, "__getitem__"):
-                raise _no_batches(made)
-            for before in made:
-                if not hasattr(before, "keys"):
-                    raise _no_batches(before)
-                yield before
-            if before is None:
+            batch, batches = None, self.batches()
+            if not hasattr(batches, "__iter__") and not hasattr(batches, "__getitem__"):
+                raise _invalid_batches(batches)
+            for batch in batches:
+                if not hasattr(batch, "keys"):
+                    raise _invalid_batches(batch)
+                yield batch
+            if batch is None:
                 raise ExplorerError("Training's batches() gave no batch at all; it must give at least one.")
 
 
-def _no_batches(found: Any) -> ExplorerError:
+def _invalid_batches(batches: Any) -> ExplorerError:
     return ExplorerError(
-        f"Training's batches() gave {shown(found)}; batches() must give dicts by argument name:"
+        f"Training's batches() gave {shown(batches)}; batches() must give dicts by argument name:"
         ' batches=lambda: ({"images": x} for x in data).'
     )
 
 
 def check_training(training: Training, program: Any) -> None:
-    """Refuses a training whose values do not belong to the program's arguments.
+    """Checks that the values of a training belong to the program's arguments.
 
     Args:
         training: the training.
@@ -114,11 +114,11 @@ def check_training(training: Training, program: Any) -> None:
 
 
 def check_batch(batch: Mapping[str, Any], training: Training, program: Any) -> None:
-    """Refuses a batch that is not of those arguments of the program that change with each step.
+    """Checks that a batch has those arguments of the program that change with each step.
 
     Args:
         batch: the batch, by argument name.
-        training: the training that it is of.
+        training: the batch's training.
         program: the program.
 
     Raises:

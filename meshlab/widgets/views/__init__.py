@@ -1,1 +1,1 @@
-"""Views: the state of an Explorer comes in; out goes what each panel shows, as plain data."""
+"""Views: the state of an Explorer comes in; out goes plain data for each panel of the board."""

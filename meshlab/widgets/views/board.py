@@ -1,34 +1,32 @@
-"""Everything that the board draws, put together from the plan, the history, the search and the legality table.
+"""The view of the whole board: the plan, the history, the comparison and the table of refusals, as plain data.
 
-The table of refusals is made anew with every revision and sent along, so that a drag is painted legal or not, with
-the reason, without asking Python; Python checks again when the chip is dropped.
+The table of refusals comes with every revision, so that the page paints a drag legal or not, with the reason, without
+asking Python; Python checks again when the chip is dropped.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...engine.gc_pause import no_collection
+from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
-from ..state.runs import run_view
 from .comparison import comparison_view
 from .machine import machine_view
 from .plan import executed, plan_view, refusals_view, work_share
 from .step_time import costs_view, estimate_change
 
 
-def board_view(explorer: Any) -> dict:
+def board_view(explorer: ExplorerState) -> dict:
     """Describes the board of an Explorer.
 
     Args:
         explorer: the Explorer.
 
     Returns:
-        Plain data; see `plan_view` for the most of it.
+        Plain data; see `plan_view` for most of it.
     """
-    history, shown = explorer.history, plan_view(explorer.plan, explorer.selected)
-    return (
-        shown
-        | {
+    with explorer.lock, no_collection():
+        shown, history = plan_view(explorer.plan, explorer.selected), explorer.history
+        more = {
             "refusals": refusals_view(explorer.refusals()),
             "additions": additions_view(explorer),
             "history": {"undo": len(history.past), "redo": len(history.future)},
@@ -37,12 +35,11 @@ def board_view(explorer: Any) -> dict:
             "trains": explorer.training is not None,
             "machine": machine_view(explorer),
         }
-        | costs_view(explorer)
-    )
+        return shown | more | costs_view(explorer)
 
 
-def additions_view(explorer: Any) -> dict:
-    """Gives, for each dim that an axis splits already, why a further axis cannot be added, or None where it can."""
+def additions_view(explorer: ExplorerState) -> dict:
+    """Gives, for each sharded dim, why a further axis is refused, or None where it is legal."""
     table: dict[str, dict[str, dict | None]] = {}
     for written, axes in explorer.layout.rules.items():
         dim = written.removesuffix("?")
@@ -54,14 +51,14 @@ def additions_view(explorer: Any) -> dict:
 
 
 def refused_view(refusal: Refused | None) -> dict | None:
-    """Gives one answer of the Explorer as an entry of a table of refusals."""
+    """Describes one answer of the Explorer as an entry of a table of refusals."""
     if refusal is None:
         return None
     return {"code": refusal.code, "text": refusal.reason, "fix": refusal.fix, "source": ""}
 
 
-def change_view(explorer: Any) -> dict | None:
-    """Says what the last change did to the totals, or None where there is nothing before."""
+def change_view(explorer: ExplorerState) -> dict | None:
+    """Describes the change of the totals since the plan before, or None where there is none."""
     before = explorer.plan_before()
     if before is None:
         return None
@@ -72,9 +69,3 @@ def change_view(explorer: Any) -> dict | None:
         "arguments": int(plan.stored.argument_bytes - before.stored.argument_bytes),
         "collectives": executed(plan) - executed(before),
     } | estimate_change(explorer)
-
-
-def job_view(explorer: Any) -> dict:
-    """Describes the run that is going on, and those before it, latest first."""
-    runs = [run_view(run, explorer.document) for run in reversed(explorer.runs)]
-    return {"current": runs[0] if runs else None, "runs": runs[:8]}

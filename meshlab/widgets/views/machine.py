@@ -1,9 +1,8 @@
-"""The machine as plain data: what can be chosen, what is chosen, how the mesh lies on it, and its figures."""
+"""The machine as plain data: the choices, the chosen one, the placement of the mesh on it, and its figures."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from ...cost.machines.accuracy import COLLECTIVES, accuracy
 from ...cost.machines.attached import ATTACHED, folder
@@ -11,6 +10,7 @@ from ...cost.machines.hardware import Switch, hardware, known
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placement import Placement, Wish
 from ...engine.specs.mesh import Mesh
+from ..state.explorer_state import ExplorerState
 from ..state.machines import Own, fit, wishes_of
 from .machine_figures import figures_view
 from .mesh_drawing import picture_of
@@ -19,24 +19,24 @@ _PLATFORMS = (("tpu", "TPU"), ("gpu", "GPU"), ("cpu", "CPU"))
 _DERIVED = "as derived"
 
 
-def machine_view(explorer: Any) -> dict:
-    """Describes the machine of an Explorer, and those that could be chosen instead."""
+def machine_view(explorer: ExplorerState) -> dict:
+    """Describes the machine of an Explorer, and the machines to choose from."""
     document, mesh, own = explorer.document, explorer.mesh, explorer.own
     chosen = slice_of(document.machine.on)[0] if document.machine else ""
-    view = {"on": document.machine.on if document.machine else "", "name": chosen}
-    view["groups"] = groups_view(document.mesh, own)
+    groups = groups_view(document.mesh, own)
+    view = {"on": document.machine.on if document.machine else "", "name": chosen, "groups": groups}
     return view | (_chosen(mesh, chosen, own) if document.machine else {})
 
 
 def groups_view(axes: tuple[tuple[str, int], ...], own: Own) -> list[dict]:
-    """Lists the machines by platform; each with the slice that the mesh fits, which is what choosing it means."""
+    """Lists the machines by platform, each with the slice that is taken where it is chosen."""
     groups = [
         (label, [name for name, machine in known().items() if machine.platform == platform])
         for platform, label in _PLATFORMS
     ]
-    # Which devices are attached is not asked here, for that would start them: only whether any were measured.
-    here = [ATTACHED] if any(folder().glob("*.toml")) else []
-    groups += [("measured here", here), ("your own", list(own))]
+    # Only whether any were measured: asking which devices are attached would start them.
+    measured = [ATTACHED] if any(folder().glob("*.toml")) else []
+    groups += [("measured here", measured), ("your own", list(own))]
     return [{"label": label, "machines": [_option(n, axes, own) for n in names]} for label, names in groups if names]
 
 
@@ -67,7 +67,7 @@ def _chosen(mesh: Mesh, name: str, own: Own) -> dict:
 
 
 def axes_view(mesh: Mesh) -> list[dict]:
-    """Gives for each mesh axis how it lies, and how else it can: what to ask for each."""
+    """Describes the placement of each mesh axis, and its choices, each with the change to ask for."""
     placement: Placement = mesh.on
     choices = wishes_of(mesh)
     return [
@@ -85,14 +85,14 @@ def _choices(name: str, wishes: Mapping[str, Wish], others: list[tuple[Wish, dic
     if not others:
         return []
     derived = {"label": _DERIVED, "along": {name: None}, "chosen": name not in wishes}
-    return [derived, *({"label": _told(w), "along": _plain(c), "chosen": wishes.get(name) == w} for w, c in others)]
+    return [derived, *({"label": _label(w), "along": _plain(c), "chosen": wishes.get(name) == w} for w, c in others)]
 
 
 def _plain(changes: Mapping[str, Wish | None]) -> dict:
     return {name: list(wish) if isinstance(wish, tuple) else wish for name, wish in changes.items()}
 
 
-def _told(wish: Wish) -> str:
+def _label(wish: Wish) -> str:
     if isinstance(wish, int):
         return f"along axis {wish}"
     if isinstance(wish, tuple):

@@ -1,4 +1,4 @@
-"""The figures of a machine in words, each with its source; and which of them a predicted time rests on.
+"""The figures of a machine as text, each with its source; and those behind a part of a predicted time.
 
     >>> figure_view("memory.bandwidth", v5e.bandwidth)["text"]
     "memory bandwidth 810 GB/s"
@@ -18,53 +18,44 @@ from ...cost.machines.placement import CHIP, Placement
 from ...cost.step_time.flops import multiplied
 from ...cost.step_time.time import told
 from ...engine.code.operations import Code, walk
-from ..render.palette import percent
+from .format import percent, scaled
 
 RECALLED = "recalled, not verified"
 _dtypes: weakref.WeakKeyDictionary[Code, tuple[Any, ...]] = weakref.WeakKeyDictionary()
 _RATES = {
     "bandwidth": "memory bandwidth",
-    "network.link": "a link, one way",
-    "network.specified": "a link, one way, as its vendor has it",
-    "network.chip": "between devices of a chip",
-    "network.egress": "a device sends, inside a node",
-    "outside.link": "a device sends, outside",
-    "host": "to the host",
+    "network.link": "link bandwidth, one way",
+    "network.specified": "link bandwidth, one way, by the vendor's specification",
+    "network.chip": "bandwidth between devices of a chip",
+    "network.egress": "bandwidth of a device inside a node",
+    "outside.link": "bandwidth of a device over DCN or between nodes",
+    "host": "bandwidth to the host",
 }
 _SECONDS = {
-    "network.hop": "a hop",
-    "network.base": "a collective begins",
-    "network.step": "a step of a ring",
-    "outside.latency": "latency outside",
-    "efficiency.launch": "a kernel begins",
+    "network.hop": "latency of a hop",
+    "network.base": "latency of a collective",
+    "network.step": "latency of a ring's step",
+    "outside.latency": "latency over DCN or between nodes",
+    "efficiency.launch": "launch of a kernel",
 }
 _SHARES = {
-    "efficiency.products": ("products reach", "of their figure"),
+    "efficiency.products": ("matmuls reach", "of their figure"),
     "efficiency.memory": ("memory reaches", "of its bandwidth"),
     "efficiency.network": ("links reach", "of their bandwidth"),
 }
 
 
-def scaled(value: float, unit: str) -> str:
-    """Returns 8.1e11 as "810 GB/s", in powers of 1000."""
-    prefixes = ("", "k", "M", "G", "T", "P", "E")
-    power = 0
-    while value >= 999.5 and power < len(prefixes) - 1:
-        value, power = value / 1000, power + 1
-    return f"{value:.3g} {prefixes[power]}{unit}"
-
-
 def figure_view(name: str, figure: Figure) -> dict:
-    """Gives one figure: its name, what it says, its source, and whether it was looked up there."""
+    """Describes one figure: its name, its value as text, its source, and whether it was looked up there."""
     if name.startswith("flops."):
-        text = f"products in {name.removeprefix('flops.')} {scaled(figure.value, 'FLOP/s')}"
+        text = f"matmuls in {name.removeprefix('flops.')} {scaled(figure.value, 'FLOP/s')}"
     elif name in _RATES:
         text = f"{_RATES[name]} {scaled(figure.value, 'B/s')}"
     elif name in _SECONDS:
         text = f"{_SECONDS[name]} {told(figure.value)}"
     elif name in _SHARES:
-        what, of = _SHARES[name]
-        text = f"{what} {percent(figure.value)} {of}"
+        subject, of = _SHARES[name]
+        text = f"{subject} {percent(figure.value)} {of}"
     else:
         text = f"{name} {scaled(figure.value, 'B')}"
     return {"name": name, "text": text, "source": figure.source, "recalled": not figure.verified}
@@ -80,8 +71,8 @@ def figures_behind(part: str, placement: Placement, code: Code) -> list[dict]:
 
     Args:
         part: "products", "memory", or mesh axes as `"data+model"`.
-        placement: how the mesh lies on its machine.
-        code: the program's, whose products are in some dtypes.
+        placement: the mesh's placement on its machine.
+        code: the program's, whose matmuls have some dtypes.
     """
     machine = placement.hardware
     if part == "products":
@@ -95,17 +86,17 @@ def figures_behind(part: str, placement: Placement, code: Code) -> list[dict]:
 
 
 def _rates_of(machine: Hardware, code: Code) -> Iterable[str]:
-    for dtype in _products_in(code):
-        with contextlib.suppress(HardwareError):  # then there is no time either, and its figure is asked for there
-            found = machine.rate(dtype)
-            yield from (f"flops.{kind}" for kind, figure in machine.flops.items() if figure is found)
+    for dtype in _matmul_dtypes(code):
+        with contextlib.suppress(HardwareError):  # then there is no time either, whose view names the figure
+            rate = machine.rate(dtype)
+            yield from (f"flops.{kind}" for kind, figure in machine.flops.items() if figure is rate)
 
 
-def _products_in(code: Code) -> tuple[Any, ...]:
-    """The dtypes of a program's products."""
+def _matmul_dtypes(code: Code) -> tuple[Any, ...]:
+    """Returns the dtypes of a program's matmuls."""
     if code not in _dtypes:
-        found = {multiplied(operation, code) for operation in walk(code.block)}
-        _dtypes[code] = tuple(sorted({each[0] for each in found if each is not None}, key=str))
+        matmuls = {multiplied(operation, code) for operation in walk(code.block)}
+        _dtypes[code] = tuple(sorted({each[0] for each in matmuls if each is not None}, key=str))
     return _dtypes[code]
 
 

@@ -1,7 +1,7 @@
-"""The picture of a mesh behind switches: nodes as boxes of devices, and the network between them.
+"""The drawing of a mesh behind switches: nodes as boxes of devices, and the network between them.
 
-What is side by side is next to each other along a mesh axis; an axis that is longer than a row goes on in the next,
-back the way it came, so that neighbours stay neighbours.
+Neighbours along a mesh axis are drawn side by side; an axis that is longer than a row goes on in the next row, back the
+way it came, so that neighbours stay neighbours.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 
 from ...cost.machines.placement import ACROSS, INSIDE, Placement
 from ...engine.specs.mesh import Mesh
-from .mesh_drawing import Sheet
+from .sheet import Sheet
 
 # Pixels: from device to device, how large one is, a line of text, the gap between nodes, and how wide a drawing may be.
 PITCH, DEVICE, LINE, GAP, WIDE = 28, 20, 17, 18, 600
@@ -22,7 +22,7 @@ Part = tuple[str, int]
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Things in rows, numbered along mesh axes.
+    """Devices, or nodes, in rows, numbered along mesh axes.
 
     Attributes:
         parts: the mesh axes, major first.
@@ -34,70 +34,70 @@ class Rows:
 
     @classmethod
     def of(cls, parts: list[Part], most: int) -> Rows:
-        """Puts things in rows of at most so many."""
+        """Returns rows of at most `most` devices or nodes."""
         last = parts[-1][1] if parts else 1
         return cls(tuple(parts), max(count for count in range(1, max(1, most) + 1) if last % count == 0))
 
     @property
     def count(self) -> int:
-        """How many things there are."""
+        """The number of devices or nodes."""
         return math.prod(size for _, size in self.parts)
 
     def where(self, number: int) -> tuple[int, int]:
-        """The row and the column of one; the last axis goes to and fro."""
+        """Returns the row and the column of one; the last axis goes to and fro."""
         row, column = divmod(number, self.wide)
-        turns = (self.parts[-1][1] if self.parts else 1) // self.wide
-        return row, (self.wide - 1 - column) if row % turns % 2 else column
+        rows = (self.parts[-1][1] if self.parts else 1) // self.wide  # that the last axis takes
+        return row, (self.wide - 1 - column) if row % rows % 2 else column
 
     def neighbours(self, number: int) -> list[tuple[str, int]]:
-        """The next thing along each mesh axis, if it is drawn beside this one or below it."""
-        found, step = [], 1
+        """Returns the next one along each mesh axis, if it is drawn beside this one or below it."""
+        neighbours, step = [], 1
         for name, size in reversed(self.parts):
             if number // step % size < size - 1:
                 (r0, c0), (r1, c1) = self.where(number), self.where(number + step)
                 if abs(r0 - r1) + abs(c0 - c1) == 1:
-                    found.append((name, number + step))
+                    neighbours.append((name, number + step))
             step *= size
-        return found
+        return neighbours
 
-    def stands(self, number: int) -> str:
-        """Where one stands along each mesh axis, in words."""
-        found = []
+    def coordinates(self, number: int) -> str:
+        """Returns the coordinates of one as text."""
+        coordinates = []
         for name, size in reversed(self.parts):
             number, index = divmod(number, size)
-            found.append(f"{name} {index}")
-        return ", ".join(reversed(found))
+            coordinates.append(f"{name} {index}")
+        return ", ".join(reversed(coordinates))
 
 
 def nodes_picture(placement: Placement, mesh: Mesh) -> dict:
-    """Draws a mesh on nodes of devices that hang on switches."""
+    """Draws a mesh on nodes of devices behind switches."""
     sheet = Sheet()
     inside, over = _parts(placement, mesh)
     devices = Rows.of(inside, MOST_COLUMNS)
     box = (devices.wide * PITCH + 12.0, devices.count // devices.wide * PITCH + 42.0)
     nodes = Rows.of(over, int((WIDE + GAP) // (box[0] + GAP)))
     top = LINE * (bool(inside) + bool(over)) + 8.0
-    shown = min(nodes.count, nodes.wide * max(1, min(MOST_ROWS, 256 // (nodes.wide * devices.count))))
+    drawn = min(nodes.count, nodes.wide * max(1, min(MOST_ROWS, 256 // (nodes.wide * devices.count))))
 
     def corner(node: int) -> tuple[float, float]:
         row, column = nodes.where(node)
         return 6 + column * (box[0] + GAP), top + row * (box[1] + GAP)
 
-    for node in range(shown):
-        _node(sheet, corner(node), devices, f"node {node:,}" + (f": {nodes.stands(node)}" if over else ""), node)
+    for node in range(drawn):
+        _node(sheet, corner(node), devices, f"node {node:,}" + (f": {nodes.coordinates(node)}" if over else ""), node)
         middle = (corner(node)[0] + box[0] / 2, corner(node)[1] + box[1] / 2)
         for name, other in nodes.neighbours(node):
-            if other < shown:
+            if other < drawn:
                 sheet.link(name, middle, (corner(other)[0] + box[0] / 2, corner(other)[1] + box[1] / 2), style="net")
     _labels(sheet, inside, over)
-    left_out = "" if shown == placement.shape[0] else f"The first {shown:,} of {placement.shape[0]:,} nodes."
+    left_out = "" if drawn == placement.shape[0] else f"The first {drawn:,} of {placement.shape[0]:,} nodes."
     return sheet.done(left_out)
 
 
 def _parts(placement: Placement, mesh: Mesh) -> tuple[list[Part], list[Part]]:
-    """Returns what is inside a node and what goes over nodes, major first, in the order in which nodes are filled."""
-    turn = {INSIDE: 0, None: 1, ACROSS: 2}
-    filled = sorted(reversed(mesh.shape), key=lambda axis: turn[placement.wishes.get(axis[0])])  # type: ignore[index]
+    """Returns the parts of mesh axes inside a node and over nodes, major first, in the order that fills nodes."""
+    rank = {INSIDE: 0, None: 1, ACROSS: 2}
+    filled = sorted(reversed(mesh.shape), key=lambda axis: rank[placement.wishes.get(axis[0])])  # type: ignore[index]
     order = [name for name, _ in reversed(filled)]
     inside = [(name, placement.nodes[name].inside) for name in order if placement.nodes[name].inside > 1]
     over = [(name, placement.nodes[name].nodes) for name in order if placement.nodes[name].nodes > 1]
@@ -117,11 +117,16 @@ def _node(sheet: Sheet, at: tuple[float, float], devices: Rows, title: str, numb
         px, py = middle(device)
         for name, other in devices.neighbours(device):
             sheet.link(name, (px, py), middle(other))
-        stands = devices.stands(device)
-        about = f"device {device} of node {number:,}" + (f": {stands}" if stands else "")
+        coordinates = devices.coordinates(device)
+        about = f"device {device} of node {number:,}" + (f": {coordinates}" if coordinates else "")
         sheet.rect("chip", (px - DEVICE / 2, py - DEVICE / 2), (DEVICE, DEVICE), about)
     if devices.count > 1:
-        sheet.rect("switch", (x + 8, y + tall + 27), (wide - 4, 7), "the switch on which all devices of the node hang")
+        sheet.rect(
+            "switch",
+            (x + 8, y + tall + 27),
+            (wide - 4, 7),
+            "the switch between the devices of the node",
+        )
 
 
 def _labels(sheet: Sheet, inside: list[Part], over: list[Part]):

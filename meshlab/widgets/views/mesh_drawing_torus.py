@@ -1,27 +1,30 @@
-"""The picture of a mesh on a slice of a torus: layers of rows of chips, and the links between them."""
+"""The drawing of a mesh on a slice of a torus: layers of rows of chips, and the links between them."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 
 from ...cost.machines.placement import CHIP, Leg, Placement
-from .mesh_drawing import Sheet, coordinates, joins, stretches
+from .sheet import Sheet
 
 # Pixels: what a line of text takes, the room for hooks, and how wide a drawing may become.
 LINE, MARGIN, WIDE = 17, 26, 600
-# Of a slice with three axes that is larger, one cube is drawn, which is also how such machines are built.
+# Of a larger slice with three axes one cube is drawn, the block of which such machines are built.
 MOST_IN_LAYERS, CUBE = 128, 4
 MOST_FRAMES = 3
+# (mesh axis, stretch) for the stretches along an axis of the slice, shortest stride first.
+Along = Sequence[tuple[str, Leg]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Plot:
-    """Where everything is.
+    """The positions of chips and labels on the sheet.
 
     Attributes:
-        placement: what is drawn.
+        placement: the placement that is drawn.
         drawn: layers, rows and columns of chips.
         beside: how many layers are beside each other.
         pitch: from chip to chip.
@@ -38,29 +41,29 @@ class Plot:
 
     @property
     def chip(self) -> int:
-        """How large a chip is."""
+        """The size of a chip."""
         return round(self.pitch * 0.6)
 
     def axis(self, direction: int) -> int:
-        """The axis of the slice that layers (0), rows (1) or columns (2) are along; -1 where there is none."""
+        """Returns the axis of the slice along layers (0), rows (1) or columns (2); -1 where there is none."""
         return direction + len(self.placement.shape) - 3
 
     def along(self, direction: int) -> list[tuple[str, Leg]]:
-        """The stretches along a direction, those of neighbours first."""
+        """Returns the stretches along a direction, those of neighbours first."""
         return list(stretches(self.placement, self.axis(direction))) if self.axis(direction) >= 0 else []
 
     def ring(self, direction: int) -> str | None:
-        """The mesh axis that goes around along a direction, if all of it is drawn."""
-        whole = self.axis(direction) >= 0 and self.drawn[direction] == self.placement.shape[self.axis(direction)]
-        return next((name for name, leg in self.along(direction) if leg.ring), None) if whole else None
+        """Returns the mesh axis that wraps around along a direction, if all of it is drawn."""
+        complete = self.axis(direction) >= 0 and self.drawn[direction] == self.placement.shape[self.axis(direction)]
+        return next((name for name, leg in self.along(direction) if leg.ring), None) if complete else None
 
     def corner(self, layer: int) -> tuple[float, float]:
-        """The upper left corner of a layer's chips."""
+        """Returns the upper left corner of a layer's chips."""
         wide, high = self.drawn[2] * self.pitch + MARGIN, self.drawn[1] * self.pitch + MARGIN + LINE
         return self.left + layer % self.beside * wide, self.top + layer // self.beside * high
 
     def middle(self, layer: int, row: int, column: int) -> tuple[float, float]:
-        """The middle of a chip."""
+        """Returns the middle of a chip."""
         x, y = self.corner(layer)
         return x + column * self.pitch + self.chip / 2, y + row * self.pitch + self.chip / 2
 
@@ -95,7 +98,7 @@ def _plot(placement: Placement) -> Plot:
 
 
 def _links(sheet: Sheet, plot: Plot, layer: int):
-    """Joins neighbours in the rows and columns of a layer, and hooks the ends of those that go around."""
+    """Joins neighbours in the rows and columns of a layer, and hooks the ends of those that wrap around."""
     _, rows, columns = plot.drawn
     for direction, lines, length in ((2, rows, columns), (1, columns, rows)):
         along, ring = plot.along(direction), plot.ring(direction)
@@ -116,8 +119,8 @@ def _chip(sheet: Sheet, plot: Plot, where: tuple[int, int, int]):
     placement, size = plot.placement, plot.chip
     x, y = (middle - size / 2 for middle in plot.middle(*where))
     chip = where[-len(placement.shape) :]
-    stands = ", ".join(coordinates(placement, chip))
-    sheet.rect("chip", (x, y), (size, size), f"chip {' '.join(map(str, chip))}" + (f": {stands}" if stands else ""))
+    position = ", ".join(coordinates(placement, chip))
+    sheet.rect("chip", (x, y), (size, size), f"chip {' '.join(map(str, chip))}" + (f": {position}" if position else ""))
     cores = placement.hardware.devices_per_chip
     if cores == 1:
         return
@@ -129,7 +132,7 @@ def _chip(sheet: Sheet, plot: Plot, where: tuple[int, int, int]):
 
 
 def _on_chips(placement: Placement) -> list[str]:
-    """The mesh axes that take the devices of a chip."""
+    """Returns the mesh axes along the devices of a chip."""
     return [name for name, legs in placement.legs.items() if any(leg.along == CHIP and leg.size > 1 for leg in legs)]
 
 
@@ -164,7 +167,7 @@ def _layers(sheet: Sheet, plot: Plot):
 
 
 def _below(sheet: Sheet, plot: Plot):
-    """Names what is along no direction of a layer: layers, the devices of a chip, several slices."""
+    """Names the mesh axes along layers, the devices of a chip, and several slices."""
     placement, y = plot.placement, sheet.height + 4
     lines = [(f"{name} {leg.size}, from layer to layer", name) for name, leg in plot.along(0)]
     for name in _on_chips(placement):
@@ -193,3 +196,31 @@ def _left_out(placement: Placement, drawn: tuple[int, int, int]) -> str:
         return ""
     block = "x".join(map(str, drawn))
     return f"One block of {block} chips, of {'x'.join(map(str, shape))} ({math.prod(shape):,} chips)."
+
+
+def joins(along: Along, position: int) -> str | None:
+    """Returns the mesh axis along which the device at a position of a slice's axis and the next are neighbours."""
+    for name, leg in along:
+        if (position + 1) // leg.stride % leg.size:
+            return name
+    return None
+
+
+def stretches(placement: Placement, axis: int) -> Along:
+    """Returns the stretches along an axis of the slice, those of neighbours first."""
+    pairs = ((name, leg) for name, legs in placement.legs.items() for leg in legs)
+    along = [(name, leg) for name, leg in pairs if leg.along == axis and leg.size > 1]
+    return sorted(along, key=lambda pair: pair[1].stride)
+
+
+def coordinates(placement: Placement, chip: Sequence[int]) -> Iterator[str]:
+    """Yields the coordinates of a chip along each mesh axis as text, as far as its slice decides them."""
+    for name, legs in placement.legs.items():
+        index, cores = 0, 1
+        for leg in legs:
+            if leg.along == CHIP:
+                cores *= leg.size
+            else:
+                index = index * leg.size + chip[leg.along] // leg.stride % leg.size
+        if any(leg.size > 1 for leg in legs):
+            yield f"{name} {index}" if cores == 1 else f"{name} {index * cores} to {index * cores + cores - 1}"

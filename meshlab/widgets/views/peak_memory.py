@@ -1,8 +1,8 @@
-"""What one device holds at the worst moment, against what it can hold: fits or does not, by so much, in words.
+"""Peak memory of one device against its capacity, as the page shows it.
 
-    held_view(plan, memory)       {"bytes": 70e9, "limit": 16e9, "fits": False, "text": "Does not fit: …", "parts": …}
+    peak_memory_view(plan, memory)      {"bytes": 70e9, "limit": 16e9, "fits": False, "text": "Does not fit: …", …}
 
-Beside the verdict it has what the bytes are for, the largest values, and how full it is while each step runs.
+Beside the verdict it has the bytes at the peak by role, the largest values then, and the memory at each step.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 from ...cost.machines.accuracy import MEMORY, accuracy
 from ...cost.peak_memory.memory import Memory, Point
 from ...cost.workload.setting import STORED
-from ..render.palette import count_bytes, percent
+from .format import count_bytes, percent
 
 MOST_ALIVE = 24
 MOST_POINTS = 120
-_PIECE_BY_PIECE = "Without the scores of attention, which are computed piece by piece."
+_NO_SCORES = "Without attention scores, which are computed block by block."
 
 
-def held_view(plan: Any, memory: Memory) -> dict:
-    """Holds the memory of a plan against its machine's.
+def peak_memory_view(plan: Any, memory: Memory) -> dict:
+    """Describes the peak memory of a plan, and whether it fits its machine.
 
     Args:
         plan: a plan on a machine.
@@ -37,8 +37,8 @@ def held_view(plan: Any, memory: Memory) -> dict:
         "donated": donated,
         "limit": limit,
         "fits": memory.fits,
-        "note": " ".join(filter(None, (_PIECE_BY_PIECE * (memory.attention != STORED), memory.other_compiler))),
-        "text": fits_told(peak, donated, limit, str(machine)),
+        "note": " ".join(filter(None, (_NO_SCORES * (memory.attention != STORED), memory.other_compiler))),
+        "text": verdict(peak, donated, limit, str(machine)),
         "parts": [{"name": role, "bytes": int(size)} for role, size in memory.parts.items()],
         "alive": [_alive(each) for each in alive[:MOST_ALIVE]],
         "left_out": max(0, len(alive) - MOST_ALIVE),
@@ -62,21 +62,21 @@ def _alive(each: Any) -> dict:
 
 
 def timeline_view(points: tuple[Point, ...], most: int = MOST_POINTS) -> list[dict]:
-    """Gives the memory while each step runs; of many steps the fullest of each stretch, so that no peak is lost."""
+    """Describes the memory at each step; of many steps the highest of each stretch, so that no peak is lost."""
     stride = max(1, -(-len(points) // most))
-    fullest = [max(points[i : i + stride], key=lambda point: point.bytes) for i in range(0, len(points), stride)]
+    highest = [max(points[i : i + stride], key=lambda point: point.bytes) for i in range(0, len(points), stride)]
     return [
-        {"step": p.step, "source": "" if p.source is None else str(p.source), "bytes": int(p.bytes)} for p in fullest
+        {"step": p.step, "source": "" if p.source is None else str(p.source), "bytes": int(p.bytes)} for p in highest
     ]
 
 
-def fits_told(peak: int, donated: int, limit: int, machine: str) -> str:
-    """Says whether it fits, and whether it would where arguments that are handed on are overwritten (`donate=True`)."""
+def verdict(peak: int, donated: int, limit: int, machine: str) -> str:
+    """Says whether the peak fits, and whether it does where carried arguments are overwritten (`donate=True`)."""
     of = f"{count_bytes(limit)} of one device of {machine}"
     if peak <= limit:
         share = percent(peak / limit) if peak >= limit / 1000 else "less than 0.1%"
-        return f"Fits: {count_bytes(peak)} at the worst moment, {share} of the {of}."
-    over = f"Does not fit: {count_bytes(peak)} at the worst moment, {count_bytes(peak - limit)} more than the {of}."
+        return f"Fits: peak memory is {count_bytes(peak)}, {share} of the {of}."
+    over = f"Does not fit: peak memory is {count_bytes(peak)}, {count_bytes(peak - limit)} more than the {of}."
     if donated <= limit:
         return f"{over} With donate=True it fits: {count_bytes(donated)}."
     return f"{over} With donate=True it is {count_bytes(donated)}, still {count_bytes(donated - limit)} more."

@@ -1,6 +1,6 @@
-"""A plan as plain data: what the board, its figures and its snapshot draw, and what tests compare.
+"""A plan as plain data, which the board, its figures and its snapshot draw.
 
-Pictures are drawn from this and from nothing else, so a number that is on the screen is in here:
+They are drawn from this and from nothing else, so a number that is on the screen is in here:
 
     >>> view = plan_view(plan, selected="params/w1")
     >>> view["communication"]["by_axis"]
@@ -18,13 +18,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ...auto.work import share_of
 from ...engine.plans.collectives import wire_bytes_by_axis
+from ..state.selection import places_of
 from .shards import shards_view
 
 MOST_COLLECTIVES = 120
 MOST_PLACES = 200
 MOST_LINES = 40
-# What has been counted of plans that are shown: a plan is asked at every change, as the present and as the one before.
+# Shares of work of the plans on the board: each is asked for at every change, as the present plan and as the last one.
 _shares: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
 
@@ -54,7 +56,7 @@ def plan_view(plan: Any, selected: str | None) -> dict:
 
 
 def mesh_view(mesh: Any) -> dict:
-    """Gives the mesh axes with their sizes."""
+    """Describes the mesh axes with their sizes."""
     return {"axes": [{"name": name, "size": size} for name, size in mesh.axes.items()], "size": mesh.size}
 
 
@@ -70,7 +72,7 @@ def axis_groups(plan: Any) -> list[dict]:
 
 
 def chips_view(plan: Any) -> list[dict]:
-    """Lists the program's dims with the axes that split each."""
+    """Lists the program's dims with the axes that shard each."""
     sizes, chips = plan.mesh.axes, []
     rules = {name.removesuffix("?"): axes for name, axes in plan.layout.rules.items()}
     for name, size in plan.program.dims.items():
@@ -81,7 +83,7 @@ def chips_view(plan: Any) -> list[dict]:
 
 
 def layout_view(layout: Any) -> dict:
-    """Gives a layout as text, and its rules that hold at one place only."""
+    """Describes a layout as text, and its rules for single places."""
     places = [
         {"at": glob, "dim": dim, "axes": list(axes or ())}
         for glob, rules in layout.places.items()
@@ -91,7 +93,7 @@ def layout_view(layout: Any) -> dict:
 
 
 def refusals_view(refusals: Mapping[str, Mapping[str, Any]]) -> dict:
-    """Gives, for each dim and axis, why the dim cannot lie there, or None where it can."""
+    """Describes, for each dim and axis, why the dim is refused there, or None where it is legal."""
     return {
         dim: {axis: None if refusal is None else refusal_view(refusal) for axis, refusal in by_axis.items()}
         for dim, by_axis in refusals.items()
@@ -99,7 +101,7 @@ def refusals_view(refusals: Mapping[str, Mapping[str, Any]]) -> dict:
 
 
 def refusal_view(refusal: Any) -> dict:
-    """Gives one refusal."""
+    """Describes one refusal."""
     return {"code": refusal.code, "text": refusal.text, "fix": refusal.fix or "", "source": _line(refusal.source)}
 
 
@@ -112,9 +114,7 @@ def _total(collective: Any) -> int:
 
 
 def work_share(plan: Any) -> float:
-    """Returns the part of the step's products that one device computes: what sends nothing need not divide the work."""
-    from ...auto.work import share_of  # noqa: PLC0415  loaded when the first board is drawn, as the engine is
-
+    """Returns the share of a step's matmuls that one device computes."""
     if plan not in _shares:
         _shares[plan] = share_of(plan)
     return _shares[plan]
@@ -182,7 +182,7 @@ def communication_view(plan: Any, groups: list[dict]) -> dict:
 
 
 def memory_view(plan: Any) -> dict:
-    """Gives the exact bytes of arguments and outputs on one device, and what they would be unsplit."""
+    """Describes the exact bytes of arguments and outputs on one device."""
     parts = [
         {"name": name, "bytes": int(size), "output": name == "out" or name.startswith("out/")}
         for name, size in plan.stored.parts.items()
@@ -194,18 +194,13 @@ def memory_view(plan: Any) -> dict:
     }
 
 
-def places_of(program: Any) -> list[str]:
-    """Lists the places that hold a value (an output may be a constant)."""
-    return [place for place in program.places if place in program.places_values]
-
-
 def places_view(plan: Any, selected: str | None) -> dict:
-    """Lists the tensors that have a place, each whole and as one device holds it."""
+    """Lists the tensors that have a place, each with its global shape and its shape on one device."""
     places = places_of(plan.program)
-    shown = places[:MOST_PLACES]
-    if selected in places and selected not in shown:
-        shown[-1] = selected
-    return {"rows": [place_view(plan, place) for place in shown], "left_out": len(places) - len(shown)}
+    listed = places[:MOST_PLACES]
+    if selected in places and selected not in listed:
+        listed[-1] = selected
+    return {"rows": [place_view(plan, place) for place in listed], "left_out": len(places) - len(listed)}
 
 
 def names_of(value: Any) -> list[str]:
@@ -214,7 +209,7 @@ def names_of(value: Any) -> list[str]:
 
 
 def place_view(plan: Any, place: str) -> dict:
-    """Gives one tensor: its dims, its shape, its shape on one device, and the axes that split it."""
+    """Describes one tensor: its dims, its shape, its shape on one device, and the axes that shard it."""
     value, spec = plan.program.place(place), plan.spec(place)
     sizes = plan.mesh.axes
     parts = (math.prod(sizes[axis] for axis in axes) for axes in spec.splits)

@@ -1,4 +1,4 @@
-"""Who holds which slice of one tensor: the picture in the mesh grid, as plain data.
+"""The shards of one tensor, device by device, as plain data for the grid of the mesh.
 
 Every device holds an index range on each axis; devices with the same ranges hold the same slice (replicas of each
 other) and bear the same letter. With `hidden` on `model` of a mesh of 2 by 2, `params/w1` has two slices, each twice:
@@ -17,7 +17,7 @@ MOST_TILES = 64
 
 
 def shards_view(plan: Any, place: str) -> dict:
-    """Describes who holds what of the tensor at a place.
+    """Describes the shards of the tensor at a place.
 
     Args:
         plan: the plan.
@@ -33,10 +33,10 @@ def shards_view(plan: Any, place: str) -> dict:
     slices = 1
     for axis in split_axes:
         slices *= sizes[axis]
-    shown = min(plan.mesh.size, MOST_TILES)
+    count = min(plan.mesh.size, MOST_TILES)
     numbers: dict[tuple, int] = {}
     tiles = []
-    for device in range(shown):
+    for device in range(count):
         ranges = tuple(tuple(int(edge) for edge in pair) for pair in plan.shard(place, device))
         number = numbers.setdefault(ranges, len(numbers))
         coordinates = list(plan.mesh.coordinates(device).values())
@@ -52,5 +52,5 @@ def shards_view(plan: Any, place: str) -> dict:
         "slices": slices,
         "copies": plan.mesh.size // slices,
         "tiles": tiles,
-        "left_out": plan.mesh.size - shown,
+        "left_out": plan.mesh.size - count,
     }

@@ -1,28 +1,27 @@
-"""Predicted time as plain data: what the board, its figure and its snapshot draw.
+"""Predicted time as plain data, which the board, its figure and its snapshot draw.
 
     view = costs_view(explorer)["time"]
-    view["estimate"], view["limit"]["text"]     0.00342, "Limited by memory: kernels that wait for it take 2.1 ms."
+    view["estimate"], view["limit"]["text"]     0.00342, "Memory-bound: kernels that wait for memory take 2.1 ms."
 
-Each part has its seconds and the figures of the machine that they rest on, and says which of these were recalled.
+Each part has its seconds and the figures of the machine behind them, with those that were recalled marked.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 from ...cost.machines.accuracy import TIME, accuracy
 from ...cost.step_time.time import Time, told
 from ...cost.workload.setting import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document
+from ..state.explorer_state import ExplorerState
 from .machine_figures import figures_behind
-from .peak_memory import held_view
+from .peak_memory import peak_memory_view
 
 PRODUCTS, MEMORY = "products", "memory"
 
 
-def costs_view(explorer: Any) -> dict:
-    """Describes what the step of an Explorer takes and holds.
+def costs_view(explorer: ExplorerState) -> dict:
+    """Describes the predicted time and peak memory of an Explorer's step.
 
     Args:
         explorer: the Explorer.
@@ -36,13 +35,13 @@ def costs_view(explorer: Any) -> dict:
         return {"time": None, "held": None, "pending": document.machine is not None}
     return {
         "time": time_view(costs, document),
-        "held": held_view(explorer.plan, costs.memory),
+        "held": peak_memory_view(explorer.plan, costs.memory),
         "pending": False,
     }
 
 
 def time_view(costs: Costs, document: Document) -> dict:
-    """Describes predicted time, or says which figure of the machine is missing."""
+    """Describes predicted time, or names the figure of the machine that is missing."""
     options, time = document.options, costs.time
     switches = {"attention": options.attention, "prefetch": options.prefetch, "attentions": list(ATTENTION)}
     if time is None:
@@ -56,8 +55,8 @@ def time_view(costs: Costs, document: Document) -> dict:
         "exposed": float(time.exposed),
         "told": {name: told(float(getattr(time, name))) for name in ("lower", "estimate", "upper", "exposed")},
         "parts": parts,
-        "limit": {"by": time.limited_by, "text": limit_told(time)},
-        "substituted": substituted_told(time),
+        "limit": {"by": time.limited_by, "text": limit_text(time)},
+        "substituted": substituted_text(time),
         "options": switches,
         "recalled": _recalled(parts),
         "accuracy": accuracy(TIME, time.hardware),
@@ -65,7 +64,7 @@ def time_view(costs: Costs, document: Document) -> dict:
 
 
 def _seconds(time: Time) -> list[tuple[str, float]]:
-    """The parts of a time that take any; all of them where none does."""
+    """Returns the parts of a time that take any; all of them where none does."""
     order = list(time.setting.plan.mesh.axes)
     sent = sorted(time.communication, key=lambda axes: [order.index(axis) for axis in axes.split("+")])
     sent = [(axes, float(time.communication[axes])) for axes in sent]
@@ -73,15 +72,11 @@ def _seconds(time: Time) -> list[tuple[str, float]]:
     return [part for part in parts if part[1]] or parts
 
 
-def memory_told(time: Time) -> str:
-    """What the kernels of `Time.memory` wait for: on a machine where each takes time to begin, for that as well."""
-    return "memory and launches" if time.hardware.efficiency.launch.value else "memory"
-
-
 def _label(key: str, time: Time) -> str:
+    """Names a part of a time; kernels of `Time.memory` also wait for their launch where a launch takes time."""
     if key == MEMORY:
-        return memory_told(time)
-    return "products" if key == PRODUCTS else f"sending over {key.replace('+', ' + ')}"
+        return "memory- or launch-bound" if time.hardware.efficiency.launch.value else "memory-bound"
+    return "compute-bound" if key == PRODUCTS else f"communication over {key.replace('+', ' + ')}"
 
 
 def _part(key: str, seconds: float, time: Time) -> dict:
@@ -99,53 +94,53 @@ def _part(key: str, seconds: float, time: Time) -> dict:
 
 
 def _recalled(parts: list[dict]) -> list[str]:
-    """What the time rests on that was recalled, in words."""
-    found = [figure["text"] for part in parts if part["seconds"] for figure in part["figures"] if figure["recalled"]]
-    return list(dict.fromkeys(found))
+    """Returns the figures behind a time that were recalled, as text."""
+    texts = [figure["text"] for part in parts if part["seconds"] for figure in part["figures"] if figure["recalled"]]
+    return list(dict.fromkeys(texts))
 
 
-def limit_told(time: Time) -> str:
-    """Says what takes longest, and how long."""
+def limit_text(time: Time) -> str:
+    """Says what bounds the step, and how long that takes."""
     by = time.limited_by
     if by == PRODUCTS:
-        return f"Limited by products: kernels that wait for the matrix units take {told(float(time.products))}."
+        return f"Compute-bound: kernels that wait for the matrix units take {told(float(time.products))}."
     if by == MEMORY:
-        waits = "memory, or for their launch," if time.hardware.efficiency.launch.value else "it"
-        return f"Limited by {memory_told(time)}: kernels that wait for {waits} take {told(float(time.memory))}."
+        waits = "memory, or for their launch," if time.hardware.efficiency.launch.value else "memory"
+        return f"{_label(by, time).capitalize()}: kernels that wait for {waits} take {told(float(time.memory))}."
     axes = by.removeprefix("communication over ")
-    sent = told(float(time.communication[axes]))
-    return f"Limited by communication over {axes.replace('+', ' + ')}: its collectives take {sent}."
+    seconds = told(float(time.communication[axes]))
+    return f"Communication-bound over {axes.replace('+', ' + ')}: its collectives take {seconds}."
 
 
-def substituted_told(time: Time) -> str:
-    """Says which collectives the machine's compiler makes all-reduces of; empty where none."""
-    found = [f"{times:,} × {what.replace('+', ' + ')}" for what, times in time.substituted.items()]
-    if not found:
+def substituted_text(time: Time) -> str:
+    """Names the collectives that the machine's compiler replaces by all-reduces; empty where none."""
+    replaced = [f"{times:,} × {what.replace('+', ' + ')}" for what, times in time.substituted.items()]
+    if not replaced:
         return ""
-    return f"Its compiler sends all-reduces, twice as much, instead of {', '.join(found)}."
+    return f"Its compiler sends all-reduces, twice as much, instead of {', '.join(replaced)}."
 
 
-def estimate_change(explorer: Any) -> dict:
-    """Returns by how much the last change moved the estimate and the peak; None where there is nothing to compare."""
+def estimate_change(explorer: ExplorerState) -> dict:
+    """Returns the change of the estimate and of the peak since the plan before; None where one is unknown."""
     past = explorer.history.past
     known = explorer.costing.soon(explorer.document) if explorer.document.machine else None
     now, before = known, _quickly(explorer, past[-1] if past and known else None)
     return {"seconds": _seconds_more(now, before), "peak": _bytes_more(now, before)}
 
 
-def preview_view(explorer: Any, document: Document) -> dict:
-    """Tells what a document would take and hold, where a machine is chosen and that is found out quickly."""
+def preview_view(explorer: ExplorerState, document: Document) -> dict:
+    """Describes the costs of a document after a drop, where it has a machine and they are known quickly."""
     then, now = _quickly(explorer, document), _quickly(explorer, explorer.document)
     if then is None:
         return {}
-    held = held_view(explorer.plan_at(document), then.memory)
-    told = {"peak": held["bytes"], "peak_change": _bytes_more(then, now), "fits": held["fits"]}
+    memory = peak_memory_view(explorer.plan_at(document), then.memory)
+    peak = {"peak": memory["bytes"], "peak_change": _bytes_more(then, now), "fits": memory["fits"]}
     if then.time is None:
-        return told
-    return told | {"seconds": float(then.time.estimate), "seconds_change": _seconds_more(then, now)}
+        return peak
+    return peak | {"seconds": float(then.time.estimate), "seconds_change": _seconds_more(then, now)}
 
 
-def _quickly(explorer: Any, document: Document | None) -> Costs | None:
+def _quickly(explorer: ExplorerState, document: Document | None) -> Costs | None:
     return explorer.costing.quickly(document) if document and document.machine else None
 
 

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer, shared_state
-from meshlab.widgets.state.explorer_state import Explorer
 
 
 def message(op: str, kind: str = "intent", **args: object) -> dict:

@@ -7,8 +7,9 @@ import pathlib
 import ipywidgets
 import pytest
 
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.notebook import protocol
 from meshlab.widgets.notebook.session import STATIC, Session, session_of
-from meshlab.widgets.state.explorer_state import Explorer
 
 SENT: list[tuple[dict, int]] = []  # each answer, with the revision that the page has been told by then
 
@@ -46,10 +47,10 @@ def test_what_a_script_does_is_shared_too(session: Session, explorer: Explorer) 
 
 
 def test_a_board_that_cannot_be_drawn_says_so(session: Session, explorer: Explorer, monkeypatch) -> None:
-    def broken(wait: bool = True) -> None:
+    def broken(explorer: Explorer) -> None:
         raise ZeroDivisionError("seven")
 
-    monkeypatch.setattr(explorer, "view", broken)
+    monkeypatch.setattr(protocol, "board_view", broken)
     explorer.place("hidden", "model")
     assert session.notice["reason"] == "The board could not be drawn: ZeroDivisionError: seven"
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from meshlab.engine.specs.layout import Layout
+from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state.document import Document, ExplorerError, History, read_document
-from meshlab.widgets.state.explorer_state import Explorer
 
 
 def document(layout: object = None) -> Document:
@@ -41,7 +41,7 @@ def test_unknown_schema_is_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "match"),
     [
-        ("batch:data", "not an Explorer's document: it is not JSON"),
+        ("batch:data", "Invalid document of the Explorer: it is not JSON"),
         ("[1]", "it has no `schema`"),
         ('{"layout": {}}', "it has no `schema`"),
         ('{"schema": 1, "layout": {}}', "lacks dims, mesh; was it cut short.* Use what `explorer.to_json"),
@@ -51,7 +51,7 @@ def test_unknown_schema_is_refused() -> None:
         ("1" * 5_000, r"it is not JSON \(.*\). Use what"),
         (
             '{"schema": 1, "dims": 3, "mesh": 4, "layout": {}}',
-            r"1. `dims` is 3, and .*\n  2. `mesh` is 4, and",
+            r"1. `dims` is 3; it must be .*\n  2. `mesh` is 4; it must",
         ),
     ],
 )
@@ -66,15 +66,15 @@ def test_other_text_is_refused(text: str, match: str) -> None:
         ({"schema": True}, "has schema True; this version"),
         (
             {"mesh": {"data": -1}},
-            r"1. `mesh` is {'data': -1}, and is to be a list of names and sizes: ",
+            r"1. `mesh` is {'data': -1}; it must be a list of names and sizes: ",
         ),
         (
             {"mesh": [["data", 2], ["data", 2, 3]]},
-            r"entry 2 of `mesh` is \['data', 2, 3\], .* a name and a size: ",
+            r"entry 2 of `mesh` is \['data', 2, 3\]; it must be a name and a size: ",
         ),
-        ({"mesh": ["data", [3, 2]]}, r"1. entry 1 of `mesh` is 'data', .*\n  2. entry 2 of `mesh` is \[3, 2\], and is"),
+        ({"mesh": ["data", [3, 2]]}, r"1. entry 1 of `mesh` is 'data'; .*\n  2. entry 2 of `mesh` is \[3, 2\]; it"),
         ({"mesh": [["data", 2], ["model", "2"]]}, "`mesh` was given the size of `model` '2'; .* integer of at least 1"),
-        ({"dims": ["batch"]}, r"1. `dims` is \['batch'\], and is to be sizes by name: {\"batch\": 8}$"),
+        ({"dims": ["batch"]}, r"1. `dims` is \['batch'\]; it must be sizes by name: {\"batch\": 8}$"),
         ({"dims": {"batch": 0}}, "`dims` was given the size of `batch` 0; it must be an integer of at least 1"),
         ({"options": {"x": 1}}, "there is no option `x`. There are `attention`, `prefetch`"),
         ({"options": {"prefech": True}}, "there is no option `prefech`. Did you mean `prefetch`"),

@@ -9,8 +9,8 @@ import pytest
 import meshlab as ml
 from meshlab.engine.errors import LayoutError
 from meshlab.engine.specs.layout import Layout
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.explorer_state import Explorer, explore
 from meshlab.widgets.state.gestures import Gestures
 from meshlab.widgets.state.intents import Accepted, Load, Place, Refused, Select, Undo, read_intent
 
@@ -202,7 +202,7 @@ def test_gestures_need_someone_to_apply_them() -> None:
     [
         ("plce", {}, "There is no operation `plce`. Did you mean `place`?"),
         ("place", {"dim": "hidden"}, "The operation `place` came without its 'axes'."),
-        ("run", {"steps": "many"}, "arguments that it cannot use"),
+        ("run", {"steps": "many"}, "came with invalid arguments"),
         ("load", {"layout": "hidden"}, "no `dim:axis` pair"),
     ],
 )

@@ -13,11 +13,11 @@ import pytest
 import meshlab as ml
 from meshlab.cost.machines import hardware as hardware_module
 from meshlab.cost.machines.attached import file_of
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state.document import ExplorerError, Machine, read_document, read_wishes
-from meshlab.widgets.state.explorer_state import Explorer, explore
 from meshlab.widgets.state.intents import Accepted, Assume, Lay, On, Refused, read_intent
 from meshlab.widgets.state.machines import fit, laid, machine_on, wishes_of
-from meshlab.widgets.views.board import job_view
+from meshlab.widgets.views.runs import job_view
 
 MACHINES = Path(hardware_module.__file__).parent / "data"
 
@@ -129,7 +129,7 @@ def test_axes_are_laid_otherwise(explorer: Explorer) -> None:
 def test_what_cannot_lie_so_is_refused_and_says_what_to_release(explorer: Explorer) -> None:
     nowhere = explorer.lay(model=0)
     assert isinstance(nowhere, Refused)
-    assert "The mesh lies on no machine yet" in nowhere.reason
+    assert "The mesh is placed on no machine yet" in nowhere.reason
     explorer.on("v5e:2x4")
     refusals = [explorer.lay(model=0), explorer.lay(modle=0)]
     assert [str(each)[:60] for each in refusals] == [
@@ -245,7 +245,7 @@ def test_documents_of_schema_1_know_no_machine(explorer: Explorer, program) -> N
 )
 def test_machines_that_cannot_be_read(explorer: Explorer, changes: dict) -> None:
     data = json.loads(explorer.to_json()) | changes
-    with pytest.raises(ExplorerError, match="machine or the options of this document cannot be read"):
+    with pytest.raises(ExplorerError, match="Invalid machine or options in this document"):
         read_document(json.dumps(data))
 
 
@@ -258,7 +258,9 @@ def test_a_figure_that_a_machine_lacks_is_told(explorer: Explorer) -> None:
 
 def test_wishes_that_are_none() -> None:
     assert read_wishes({"b": [1, 0], "a": "inside"}) == (("a", "inside"), ("b", (1, 0)))
-    with pytest.raises(TypeError, match="`a` was to lie along 'up'"):
+    with pytest.raises(
+        TypeError, match="the placement of `a` is 'up'; it must be axes of the slice, 'inside' or 'across'"
+    ):
         read_wishes({"a": "up"})
 
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import runs as runs_module
 from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.explorer_state import Explorer, explore
 from meshlab.widgets.state.intents import Refused, Start
 from meshlab.widgets.state.training import Training
-from meshlab.widgets.views.board import job_view
+from meshlab.widgets.views.runs import job_view
 from tests.widgets import small
 
 
@@ -199,7 +199,7 @@ def test_a_training_that_does_not_fit(program, mesh) -> None:
         explore(program, mesh, run=Training({}, small.batches))
     with pytest.raises(ExplorerError, match="lacks a value to start from for `images`, `labels`"):
         explore(program, mesh, run=Training({"params": small.params()}))
-    with pytest.raises(ExplorerError, match="given steps=0; it takes an integer, at least 1"):
+    with pytest.raises(ExplorerError, match="given steps=0; it must be an integer, at least 1"):
         Training({}, steps=0)
     with pytest.raises(ExplorerError, match="given batches of type generator, which is used up by one run"):
         Training({}, small.batches())  # type: ignore[arg-type]

@@ -13,10 +13,11 @@ import pytest
 import meshlab as ml
 from meshlab.auto import Cancelled
 from meshlab.auto.mesh_tf_ledger import planned_live_bytes
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state import searches as searches_module
-from meshlab.widgets.state.explorer_state import Explorer, explore
 from meshlab.widgets.state.intents import Auto, Refused
+from meshlab.widgets.views import comparison as comparison_module
 from tests.widgets import small
 from tests.widgets.gates import FINDS, Found, Gate, Gates, costs_of
 
@@ -175,7 +176,7 @@ def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pyte
 def test_a_found_row_is_made_once(searching: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     searching.auto("traffic")
     before = shown(searching)["rows"][1]
-    monkeypatch.setattr(searches_module, "found_row", None)
+    monkeypatch.setattr(comparison_module, "communication_view", None)
     searching.load("batch:data")
     assert shown(searching)["rows"][1] == before
     assert before["live_bytes"] == planned_live_bytes(searching.program.plan(ml.mesh(data=2, model=4), "hidden:model"))

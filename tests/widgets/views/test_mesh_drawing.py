@@ -1,8 +1,8 @@
-"""Figures and snapshots show the numbers of the view, in the colours of the board."""
+"""The drawing of a mesh on its machine: as many chips and links as there are, in the marks of the mesh axes."""
 
 from __future__ import annotations
 
-import dataclasses
+import math
 import re
 from pathlib import Path
 
@@ -10,123 +10,156 @@ import pytest
 
 import meshlab as ml
 from meshlab.widgets.render import palette
-from meshlab.widgets.state.document import ExplorerError
-from meshlab.widgets.state.explorer_state import Explorer
+from meshlab.widgets.views.mesh_drawing import picture_of
+from meshlab.widgets.views.mesh_drawing_nodes import Rows
 from tests.widgets.state.test_machines import own
 
 COLOURS = Path(palette.__file__).parents[1] / "js" / "src" / "colours.css"
 
 
-def test_figures_show_the_bytes_of_the_plan(explorer: Explorer) -> None:
-    explorer.load("batch:data hidden:model")
-    for name in ("communication", "lines"):
-        drawn = explorer.figure(name)
-        assert sum(sum(bar.x) for bar in drawn.data) == explorer.plan.wire_bytes
-        assert {bar.name for bar in drawn.data} == {"data", "model"}
-    parts = explorer.plan.stored.parts
-    assert list(explorer.figure("memory").data[0].x) == list(parts.values())
+def boxes(picture: dict, style: str) -> list[dict]:
+    return [shape for shape in picture["shapes"] if shape["is"] == "rect" and shape["as"] == style]
 
 
-def test_the_figures_of_a_machine(explorer: Explorer) -> None:
-    explorer.load("batch:data hidden:model")
-    with pytest.raises(ExplorerError, match=r"No machine is chosen, so there are no times; call explorer.on"):
-        explorer.figure("time")
-    explorer.on("v5e")
-    time, drawn = explorer.time, explorer.figure("time")
-    seconds = {bar.y[0]: bar.x[0] for bar in drawn.data}
-    assert seconds["step"] == time.estimate
-    assert (seconds["products"], seconds["memory"]) == (time.products, time.memory)
-    assert seconds["sending over model"] == time.communication["model"]
-    reach = drawn.data[-1].error_x
-    assert time.estimate + reach.array[0] == pytest.approx(time.upper)
-    assert time.estimate - reach.arrayminus[0] == pytest.approx(time.lower)
-    assert [bar.name for bar in drawn.data if "recalled, not verified" in bar.name]
-    assert "Limited by" in drawn.layout.title.text
-    memory = explorer.figure("memory")
-    assert memory.layout.shapes[0].x0 == 16e9
-    held = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
-    assert held.pop("all") == sum(held.values()) == explorer.plan.memory.peak_bytes
-    assert explorer.view()["held"]["text"] in memory.layout.title.text
+def strokes(picture: dict, style: str) -> dict[str, int]:
+    found = [shape for shape in picture["shapes"] if shape["is"] == "path" and shape["as"] == style]
+    return {shape["key"]: shape["d"].count("M") for shape in found}
 
 
-def test_a_figure_without_figures_says_why(explorer: Explorer) -> None:
-    explorer.on(dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)}))
-    with pytest.raises(ExplorerError, match="has no figure for products in float32"):
-        explorer.figure("time")
-    html = explorer.snapshot().html
-    assert "has no figure for products in float32" in html
-    assert "it has <code>int8</code>" in html
-    assert "`" not in html
+def words(picture: dict) -> list[str]:
+    return [shape["text"] for shape in picture["shapes"] if shape["is"] == "text"]
 
 
-def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
-    explorer.load("hidden:model")
-    without = explorer.snapshot().html
-    assert "Predicted time" not in without
-    explorer.on("v5e")
-    text, view = explorer.snapshot().html, explorer.view()
-    assert "On Google TPU v5e, 2x4" in text
-    assert f"<b>{view['time']['told']['estimate']}</b>" in text
-    assert "recalled, not verified: a kernel begins 0 s; links reach 100% of their bandwidth" in text
-    assert "Error: v5e: published steps took" in text
-    assert "(More on a page of the project: <code>docs/accuracy.md#published-steps-of-training</code>.)" in text
-    assert text.count("<rect ") > without.count("<rect ") + 8
-    assert "<title>chip 0 0: data 0, model 0</title>" in text
-    assert f'stroke="{palette.SOLID[1]}"' in text
-    explorer.on(dataclasses.replace(own(), memory=ml.Figure(100.0)))
-    assert '<div style="color:#a4262c;font-weight:600">Does not fit: ' in explorer.snapshot().html
+def test_a_slice_that_does_not_wrap() -> None:
+    picture = picture_of(ml.mesh("v5e:4x4", data=4, model=4))
+    assert len(boxes(picture, "chip")) == 16
+    assert strokes(picture, "link") == {"data": 12, "model": 12}
+    assert strokes(picture, "hook") == {}
+    assert sorted(words(picture)) == ["data 4 →", "model 4 →"]
+    assert boxes(picture, "chip")[5]["title"] == "chip 1 1: data 1, model 1"
+    assert picture["left_out"] == ""
 
 
-def test_the_loss_of_every_run(explorer: Explorer) -> None:
-    with pytest.raises(ExplorerError, match="There is no run with a loss yet"):
-        explorer.figure("loss")
-    explorer.run(3).wait(60)
-    explorer.place("hidden", "model")
-    explorer.run(3).wait(60)
-    drawn = explorer.figure("loss")
-    assert [line.name for line in drawn.data] == ["run 1: no layout", "run 2: hidden:model"]
-    assert list(drawn.data[0].x) == [1, 2, 3]
+def test_links_that_wrap_have_hooks_at_both_ends() -> None:
+    picture = picture_of(ml.mesh("v5e:16x16", data=16, model=16))
+    assert len(boxes(picture, "chip")) == 256
+    assert strokes(picture, "link") == {"data": 240, "model": 240}
+    assert strokes(picture, "hook") == {"data": 32, "model": 32}
 
 
-def test_figures_that_there_are_not(explorer: Explorer) -> None:
-    with pytest.raises(ExplorerError, match=r"There is no chart 'memry'; .* Did you mean `memory`"):
-        explorer.figure("memry")
-    with pytest.raises(ExplorerError, match="There is no layout to compare with yet"):
-        explorer.figure("comparison")
+def test_axes_that_share_a_direction() -> None:
+    # Of the eight rows' hops, two of three are between neighbours of `model`, and one between blocks of it.
+    picture = picture_of(ml.mesh("v5e:4x4", data=8, model=2))
+    assert strokes(picture, "link") == {"data": 12 + 4, "model": 8}
+    assert sorted(words(picture)) == ["data 2 →", "data 4 →", "model 2 →"]
 
 
-def test_a_snapshot_is_plain_and_complete(explorer: Explorer, tmp_path: Path) -> None:
-    explorer.load("batch:data hidden:model")
-    snapshot = explorer.snapshot()
-    text = str(snapshot)
-    assert "<script" not in text
-    assert "<style" not in text
-    assert "batch:data hidden:model" in text
-    assert text.count("<b>all-reduce</b>") == len(explorer.plan.collectives)
-    assert "small.py:" in text
-    assert "Each computes <b>12.5%</b> of the products" in text
-    assert snapshot._repr_html_() == text
-    snapshot.save(tmp_path / "board.html")
-    assert (tmp_path / "board.html").read_text(encoding="utf-8").endswith(f"{text}</body></html>")
+def test_a_cube_is_drawn_in_layers() -> None:
+    picture = picture_of(ml.mesh("v5p:4x4x4", data=16, model=4))
+    assert len(boxes(picture, "chip")) == 64
+    assert [text for text in words(picture) if text.startswith("layer")] == [f"layer {n}" for n in range(4)]
+    assert "model 4, from layer to layer" in words(picture)
+    # In each of four layers 12 links across and 12 down, 16 hooks each way; three joints between layers.
+    assert strokes(picture, "link") == {"data": 96, "model": 3}
+    assert strokes(picture, "hook") == {"data": 64, "model": 2}
 
 
-def test_a_snapshot_of_nothing_sent(explorer: Explorer) -> None:
-    assert "Nothing is sent under this layout." in explorer.snapshot().html
+def test_other_wishes_are_another_picture() -> None:
+    mesh = ml.mesh("v5p:4x4x4", data=16, model=4)
+    assert picture_of(ml.lay(mesh, model=2)) != picture_of(mesh)
+    assert "data 4, from layer to layer" in words(picture_of(ml.lay(mesh, model=2)))
 
 
-def test_the_colours_are_those_of_the_board() -> None:
-    light = COLOURS.read_text(encoding="utf-8").split('[data-theme="dark"]')[0]
-    assert tuple(re.findall(r"--solid-\d: (#\w+)", light)) == palette.SOLID
-    assert tuple(re.findall(r"--tint-\d: (#\w+)", light)) == palette.TINT
+def test_one_block_of_a_large_slice() -> None:
+    picture = picture_of(ml.mesh("v5p:8x16x16", data=128, model=16))
+    assert len(boxes(picture, "chip")) == 64
+    assert picture["left_out"] == "One block of 4x4x4 chips, of 8x16x16 (2,048 chips)."
+    assert strokes(picture, "hook") == {}
+
+
+def test_several_slices_and_chips_of_several_devices() -> None:
+    slices = picture_of(ml.mesh("v5e:3*2x2", data=12))
+    assert len(boxes(slices, "slice")) == 3
+    assert "× 3 slices, over the data-centre network:" in words(slices)
+    assert "data 3" in words(slices)
+    pairs = picture_of(ml.mesh("v2:2x2", data=4, model=2))
+    assert len(boxes(pairs, "device")) == 2 * len(boxes(pairs, "chip")) == 8
+    assert strokes(pairs, "within") == {"model": 4}
+    assert "model 2, the devices of a chip" in words(pairs)
+
+
+def test_nodes_are_boxes_of_devices() -> None:
+    picture = picture_of(ml.mesh("h100:4x8", data=4, model=8))
+    assert [len(boxes(picture, style)) for style in ("node", "chip", "switch")] == [4, 32, 4]
+    assert strokes(picture, "link") == {"model": 28}
+    assert strokes(picture, "net") == {"data": 3}
+    assert words(picture)[-4:] == ["inside a node", "model 8", "over nodes", "data 4"]
+    assert boxes(picture, "chip")[9]["title"] == "device 1 of node 1: model 1"
+    across = picture_of(ml.lay(ml.mesh("h100:8x8", data=8, model=8), model="across"))
+    assert strokes(across, "net") == {"model": 7}
+    alone = picture_of(ml.mesh("l4", data=2))
+    assert [len(boxes(alone, style)) for style in ("node", "chip", "switch")] == [2, 2, 0]
+
+
+def test_the_first_of_many_nodes() -> None:
+    picture = picture_of(ml.mesh("h100", data=128, model=8))
+    assert len(boxes(picture, "node")) == 8
+    assert picture["left_out"] == "The first 8 of 128 nodes."
 
 
 @pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (1628116, "1.63 MB"), (-20480, "−20.5 kB")]
+    ("parts", "most"),
+    [([("a", 8)], 4), ([("a", 2), ("b", 6)], 4), ([("a", 72)], 12), ([], 5), ([("a", 3), ("b", 1)], 9)],
 )
-def test_bytes_are_written_as_on_the_board(count: int, text: str) -> None:
-    assert palette.count_bytes(count) == text
+def test_neighbours_stay_neighbours(parts: list[tuple[str, int]], most: int) -> None:
+    rows = Rows.of(parts, most)
+    assert rows.wide <= most
+    places = {rows.where(number) for number in range(rows.count)}
+    assert len(places) == rows.count == math.prod(size for _, size in parts)
+    last = parts[-1][0] if parts else ""
+    for number in range(rows.count):
+        index = number % parts[-1][1] if parts else 0
+        beside = [name for name, _ in rows.neighbours(number)]
+        assert (last in beside) == bool(parts and index + 1 < parts[-1][1])
 
 
-@pytest.mark.parametrize(("share", "text"), [(1, "100%"), (0.5, "50%"), (0.125, "12.5%"), (1 / 512, "0.195%")])
-def test_shares_are_written_as_on_the_board(share: float, text: str) -> None:
-    assert palette.percent(share) == text
+@pytest.mark.parametrize(
+    ("machine", "axes"),
+    [
+        ("v5e", {"data": 4, "model": 4}),
+        ("v5e:1x16", {"data": 16}),
+        ("v7x:4x4x4", {"data": 64, "model": 2}),
+        ("v5e:2*16x16", {"data": 32, "model": 16}),
+        ("gb200", {"data": 2, "model": 72}),
+        ("h100", {"pod": 4, "data": 8, "model": 16}),
+        ("cpu", {"data": 64}),
+        ("v5e", {}),
+        ("h100", {}),
+    ],
+)
+def test_everything_lies_on_the_sheet(machine: str, axes: dict[str, int]) -> None:
+    mesh = ml.mesh(machine, **axes)
+    picture = picture_of(mesh)
+    assert 1 <= len(boxes(picture, "chip")) <= 256
+    assert picture["width"] <= 720
+    for shape in picture["shapes"]:
+        if shape["is"] == "rect":
+            assert 0 <= shape["x"] <= shape["x"] + shape["w"] <= picture["width"]
+            assert 0 <= shape["y"] <= shape["y"] + shape["h"] <= picture["height"]
+        if shape["is"] == "path":
+            assert shape["key"] in mesh.axes
+            for x, y in re.findall(r"[ML]([-\d.]+) ([-\d.]+)", shape["d"]):
+                assert 0 <= float(x) <= picture["width"]
+                assert 0 <= float(y) <= picture["height"]
+    for name, size in mesh.shape:
+        assert size == 1 or any(text.startswith(f"{name} ") for text in words(picture))
+
+
+def test_a_machine_of_ones_own_is_drawn() -> None:
+    picture = picture_of(ml.mesh(own(), data=4, model=2))
+    assert len(boxes(picture, "chip")) == 8
+
+
+def test_links_have_the_dashes_of_the_board() -> None:
+    found = re.findall(r"--dash: ([^;]+);", COLOURS.read_text(encoding="utf-8"))
+    assert tuple("" if each == "none" else each for each in found) == palette.DASH

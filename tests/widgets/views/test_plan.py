@@ -7,7 +7,7 @@ import json
 import pytest
 
 from meshlab.cost.machines.meshes import mesh as make_mesh
-from meshlab.widgets.state.explorer_state import Explorer, explore
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.views.shards import MOST_TILES
 
 LAYOUTS = ["", "batch:data", "hidden:model", "batch:data hidden:model", "hidden:data+model", "batch:data+model"]

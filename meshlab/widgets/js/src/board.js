@@ -41,7 +41,7 @@ function priceOf(answer) {
   const step = answer.seconds === undefined ? "" : `; a step would take ${seconds(answer.seconds)}${by}`;
   const more = typeof answer.peak_change === "number" ? ` (${signedBytes(answer.peak_change)})` : "";
   const over = answer.fits === false ? ", which does not fit" : "";
-  const peak = answer.peak === undefined ? "" : `; it would hold ${bytes(answer.peak)}${more}${over}`;
+  const peak = answer.peak === undefined ? "" : `; peak memory would be ${bytes(answer.peak)}${more}${over}`;
   return `${sent}${step}${peak}`;
 }
 
@@ -62,7 +62,7 @@ export class Board {
     this.machine = "";
     this.awaited = false;
     this.pricing = 0;
-    /** @type {Set<string>} what was opened, of what is told on demand */
+    /** @type {Set<string>} the disclosures that are open */
     this.opened = new Set();
     this.channel = new Channel(model, (silent) => this.showSilence(silent));
     this.panels = makePanels();
@@ -122,7 +122,7 @@ export class Board {
   }
 
   /**
-   * Draws what may follow a drop; how the mesh lies only where it lies otherwise now, for that is a large picture.
+   * Draws what may follow a drop; the machine only where its placement changed, for that is a large picture.
    * @param {boolean} [anew] draws all of it: a choice that was refused is to go back to what it was
    */
   drawCosts(anew = false) {
@@ -174,7 +174,7 @@ export class Board {
     return answer;
   }
 
-  /** What was chosen: layout, machine and what is assumed. */
+  /** The layout, the machine and the assumptions, as one text. */
   get asked() {
     const { layout, machine, time } = this.view;
     return JSON.stringify([layout.text, machine.on, machine.axes, time?.options]);

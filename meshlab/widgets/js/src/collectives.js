@@ -39,7 +39,7 @@ function drawOne(view, collective) {
   );
 }
 
-// With more than these the list scrolls, within a share of the window; up to them it is as long as it is.
+// With more than these the list scrolls, within a share of the window.
 const MOST_UNSCROLLED = 24;
 
 /**
@@ -50,7 +50,7 @@ function idle(view) {
   const split = view.chips.some((chip) => chip.axes.length > 0);
   return split
     ? "None: each device works on its own."
-    : "None: nothing is split, so every device does all of the work.";
+    : "None: nothing is sharded, so every device does all of the work.";
 }
 
 /**

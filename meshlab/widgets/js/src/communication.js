@@ -48,7 +48,7 @@ export function drawCommunication(board) {
       lines,
     ),
     left ? h("p", { class: "mlb-none" }, `and ${left} more lines`) : null,
-    h("p", { class: "mlb-foot" }, "Bytes on the wire that one device sends in one step."),
+    h("p", { class: "mlb-foot" }, "Wire bytes that one device sends per step."),
     accuracy ? drawAccuracy(board, "communication", accuracy) : null,
   ];
 }

@@ -108,26 +108,26 @@ function drawFound(view) {
 const FOLLOWS = "is being worked out";
 
 /**
- * Draws what the objective minimises: the bytes sent, by mesh axis, or those held at most.
+ * Draws what the objective minimises: the bytes sent, by mesh axis, or the peak of live bytes.
  * @param {View} view
  * @param {Row[]} rows
  * @param {string} objective
  * @returns {HTMLElement[]}
  */
 function drawChart(view, rows, objective) {
-  const held = objective === "memory";
+  const live = objective === "memory";
   /** @type {(row: Row) => number} */
-  const count = (row) => (held ? (row.live_bytes ?? 0) : row.bytes);
+  const count = (row) => (live ? (row.live_bytes ?? 0) : row.bytes);
   const most = Math.max(1, ...rows.map(count));
   /** @type {(row: Row) => HTMLElement} */
-  const bar = (row) => (held ? solid("mlb-argument", count(row), most) : stack(view, row.by_axis, most));
+  const bar = (row) => (live ? solid("mlb-argument", count(row), most) : stack(view, row.by_axis, most));
   /** @type {(row: Row) => HTMLElement} */
   const line = (row) =>
-    held && row.live_bytes === null
+    live && row.live_bytes === null
       ? labelled(row.name, bar(row), "…", FOLLOWS, { "data-row": row.key })
       : barRow(row.name, bar(row), count(row), { "data-row": row.key });
   return [
-    h("h4", {}, held ? "each device holds, at most" : "each device sends, per step"),
+    h("h4", {}, live ? "live bytes of each device, at the peak" : "each device sends, per step"),
     h("ul", { class: "mlb-bars", "data-chart": "comparison" }, rows.map(line)),
   ];
 }
@@ -162,7 +162,7 @@ function drawTable(rows) {
       "tbody",
       {},
       line("layout", (row) => h("code", {}, row.layout || "no layout")),
-      line("computes", (row) => `${percent(row.work)} of all products`),
+      line("computes", (row) => `${percent(row.work)} of the matmuls`),
       line(
         "sends",
         (row) => bytes(row.bytes),
@@ -175,12 +175,12 @@ function drawTable(rows) {
         (row) => `${exact(row.arguments)} bytes`,
       ),
       line(
-        "live bytes, at most",
+        "live bytes, at the peak",
         (row) => (row.live_bytes === null ? "…" : bytes(row.live_bytes)),
         (row) =>
           row.live_bytes === null
             ? FOLLOWS
-            : `${exact(row.live_bytes)} bytes live at once, counted from the plan, not measured`,
+            : `${exact(row.live_bytes)} live bytes at the peak, counted from the plan, not measured`,
       ),
     ),
   );

@@ -1,5 +1,5 @@
 // @ts-check
-/** Something that is told on demand; what was opened stays open when its panel is redrawn. */
+/** Details that open on demand, and stay open when their panel is redrawn. */
 import { h, prose } from "./dom.js";
 
 /**
@@ -27,7 +27,7 @@ export function disclosure(board, key, summary, children) {
 }
 
 /**
- * How far off a figure was where it could be held against the truth.
+ * The error of a figure, where it was measured.
  * @param {Board} board
  * @param {string} key
  * @param {Accuracy} accuracy
@@ -36,6 +36,6 @@ export function disclosure(board, key, summary, children) {
 export function drawAccuracy(board, key, accuracy) {
   const summary = accuracy.measured ? "How far off is this?" : "How far off is this? Not measured yet";
   const where = ["More on a page of the project: ", h("code", {}, accuracy.where)];
-  const told = h("p", {}, prose(`${accuracy.text} `), where);
-  return disclosure(board, `accuracy:${key}`, summary, [told]);
+  const text = h("p", {}, prose(`${accuracy.text} `), where);
+  return disclosure(board, `accuracy:${key}`, summary, [text]);
 }

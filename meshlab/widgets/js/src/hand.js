@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * A chip that has been picked up, by whatever means, and what each zone says to it. A zone is the name of a mesh axis,
- * or "" for the tray of dims that nothing splits. Only data here: drawing is in zones.js, events in pointer.js and
+ * or "" for the tray of unsharded dims. Only data here: drawing is in zones.js, events in pointer.js and
  * keyboard.js.
  *
  * A drop moves the dim to exactly that axis. With `add` (Shift, or the switch on the board) the axis is added behind
@@ -30,7 +30,7 @@ export function zonesOf(view) {
  * @returns {string}
  */
 export function zoneName(zone) {
-  return zone === TRAY ? "unsplit" : zone;
+  return zone === TRAY ? "unsharded" : zone;
 }
 
 /**

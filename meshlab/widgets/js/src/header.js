@@ -79,14 +79,14 @@ function total(label, value, title, change, sign) {
  * @returns {HTMLElement[]}
  */
 export function drawTotals(view) {
-  const { change, work, communication, collectives, time, held: against } = view;
+  const { change, work, communication, collectives, time, held: peakMemory } = view;
   const counted = change?.collectives ?? 0;
   return [
     ...drawStep(time, change?.seconds ?? 0),
     total(
-      "each device computes, of the products",
+      "each device computes, of the matmuls",
       percent(work),
-      "of the multiplications in one step, the part that one device does: 100% where nothing is split",
+      "the share of a step's matmul FLOPs that one device computes: 100% where nothing is sharded",
       change?.work ? signedPoints(change.work) : "",
       change?.work ?? 0,
     ),
@@ -104,7 +104,7 @@ export function drawTotals(view) {
       counted ? `${counted > 0 ? "+" : "−"}${Math.abs(counted)}` : "",
       counted,
     ),
-    ...(against ? [drawPeak(against, change?.peak ?? 0)] : [drawArguments(view)]),
+    ...(peakMemory ? [drawPeak(peakMemory, change?.peak ?? 0)] : [drawArguments(view)]),
   ];
 }
 
@@ -125,37 +125,37 @@ function drawStep(time, change) {
 }
 
 /**
- * What is held for certain, where there is no machine to hold more against.
+ * Bytes of the arguments, where there is no machine and so no predicted peak.
  * @param {View} view
  * @returns {HTMLElement}
  */
 function drawArguments({ memory, change }) {
-  const held = memory.arguments;
+  const inputs = memory.arguments;
   return total(
     "each device holds, of the arguments",
-    bytes(held),
-    `${exact(held)} bytes`,
+    bytes(inputs),
+    `${exact(inputs)} bytes`,
     change?.arguments ? signedBytes(change.arguments) : "",
     change?.arguments ?? 0,
   );
 }
 
 /**
- * @param {import("./types.js").Held} held
+ * @param {import("./types.js").PeakMemory} memory
  * @param {number} change
  * @returns {HTMLElement}
  */
-function drawPeak(held, change) {
-  const label = held.fits ? "predicted peak, fits" : "✕ predicted peak, does not fit";
+function drawPeak(memory, change) {
+  const label = memory.fits ? "predicted peak, fits" : "✕ predicted peak, does not fit";
   const peak = total(
     label,
-    bytes(held.bytes),
-    `${exact(held.bytes)} bytes. ${held.text}`,
+    bytes(memory.bytes),
+    `${exact(memory.bytes)} bytes. ${memory.text}`,
     change ? signedBytes(change) : "",
     change,
   );
   peak.classList.add("mlb-predicted");
-  peak.classList.toggle("mlb-over", !held.fits);
-  peak.lastElementChild?.prepend(h("span", { class: "mlb-total-limit" }, `of ${bytes(held.limit)}`));
+  peak.classList.toggle("mlb-over", !memory.fits);
+  peak.lastElementChild?.prepend(h("span", { class: "mlb-total-limit" }, `of ${bytes(memory.limit)}`));
   return peak;
 }

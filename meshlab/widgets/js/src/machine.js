@@ -1,5 +1,5 @@
 // @ts-check
-/** The machine: which one, the shape of its slice, how the mesh lies on it and could lie otherwise, and its figures. */
+/** The machine: which one, the shape of its slice, how the mesh is placed on it and could be, and its figures. */
 import { disclosure } from "./disclosure.js";
 import { h, prose } from "./dom.js";
 import { exact } from "./format.js";
@@ -8,12 +8,13 @@ import { drawPicture } from "./picture.js";
 
 /**
  * @typedef {import("./types.js").Machine} Machine
- * @typedef {import("./types.js").Lying} Lying
+ * @typedef {import("./types.js").PlacedAxis} PlacedAxis
  * @typedef {import("./types.js").Figure} Figure
  * @typedef {import("./board.js").Board} Board
  */
 
-const NO_MACHINE = "Choose a machine: a step's time is then predicted, and memory is held against what a device has.";
+const NO_MACHINE =
+  "Choose a machine: a step's time is then predicted, and its peak memory is compared with a device's capacity.";
 export const RECALLED = "recalled, not verified";
 // Before the source of such a figure, which does not say it as far as anyone has looked.
 const NOT_THERE = "recalled, not looked up in its source:";
@@ -104,7 +105,7 @@ function drawAxes(board) {
 
 /**
  * @param {Board} board
- * @param {Lying} axis
+ * @param {PlacedAxis} axis
  * @returns {HTMLElement}
  */
 function drawAxis(board, axis) {
@@ -112,7 +113,7 @@ function drawAxis(board, axis) {
   const options = axis.choices.map((each, i) => h("option", { value: i, selected: each.chosen }, each.label));
   const select =
     options.length > 1 &&
-    choice(board, `lies:${axis.name}`, `${axis.name} lies`, options, (value) => ({
+    choice(board, `lies:${axis.name}`, `placement of ${axis.name}`, options, (value) => ({
       op: "lay",
       args: { along: axis.choices[Number(value)].along },
     }));

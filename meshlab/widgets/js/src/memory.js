@@ -1,5 +1,5 @@
 // @ts-check
-/** What one device holds: at the worst moment, against what it can hold; and of the arguments and outputs, exactly. */
+/** Memory of one device: its peak against its capacity, and the exact bytes of arguments and outputs. */
 import { barRow, solid } from "./bars.js";
 import { disclosure, drawAccuracy } from "./disclosure.js";
 import { h, prose, s } from "./dom.js";
@@ -8,7 +8,7 @@ import { mark, sourceOf } from "./machine.js";
 
 /**
  * @typedef {import("./types.js").View} View
- * @typedef {import("./types.js").Held} Held
+ * @typedef {import("./types.js").PeakMemory} PeakMemory
  * @typedef {import("./types.js").Alive} Alive
  * @typedef {import("./board.js").Board} Board
  */
@@ -18,17 +18,17 @@ import { mark, sourceOf } from "./machine.js";
  * @returns {(HTMLElement | null)[]}
  */
 export function drawMemory(board) {
-  const { held, pending } = board.view;
+  const { held: peak, pending } = board.view;
   const stored = drawStored(board.view);
-  if (!held) return [pending ? h("p", { class: "mlb-none" }, "The peak is being worked out …") : null, ...stored];
+  if (!peak) return [pending ? h("p", { class: "mlb-none" }, "The peak is being worked out …") : null, ...stored];
   return [
-    drawVerdict(held),
-    drawParts(held),
-    held.note ? h("p", { class: "mlb-foot" }, prose(held.note)) : null,
-    drawTimeline(held),
-    disclosure(board, "alive", "What is in memory then", [drawAlive(held)]),
+    drawVerdict(peak),
+    drawParts(peak),
+    peak.note ? h("p", { class: "mlb-foot" }, prose(peak.note)) : null,
+    drawTimeline(peak),
+    disclosure(board, "alive", "Values in memory at the peak", [drawAlive(peak)]),
     disclosure(board, "stored", "Arguments and outputs, exactly", stored),
-    drawAccuracy(board, "memory", held.accuracy),
+    drawAccuracy(board, "memory", peak.accuracy),
   ];
 }
 
@@ -38,7 +38,7 @@ export function drawMemory(board) {
  * @returns {HTMLElement[]}
  */
 function drawStored(view) {
-  const { parts, arguments: held, outputs } = view.memory;
+  const { parts, arguments: inputs, outputs } = view.memory;
   const most = Math.max(1, ...parts.map((part) => part.bytes));
   /** @type {(output: boolean) => HTMLElement} */
   const list = (output) =>
@@ -53,7 +53,7 @@ function drawStored(view) {
         }),
     );
   return [
-    h("h4", {}, `arguments: ${bytes(held)}`),
+    h("h4", {}, `arguments: ${bytes(inputs)}`),
     list(false),
     h("h4", {}, `outputs: ${bytes(outputs)}`),
     list(true),
@@ -62,46 +62,46 @@ function drawStored(view) {
 }
 
 /**
- * Whether it fits, in words and as a bar up to the limit.
- * @param {Held} held
+ * Whether the peak fits, in words and as a bar up to the capacity.
+ * @param {PeakMemory} peak
  * @returns {HTMLElement}
  */
-function drawVerdict(held) {
-  const whole = Math.max(held.bytes, held.limit);
-  const limit = `a device has ${exact(held.limit)} bytes: ${sourceOf(held)}`;
+function drawVerdict(peak) {
+  const longest = Math.max(peak.bytes, peak.limit);
+  const limit = `capacity of a device: ${exact(peak.limit)} bytes: ${sourceOf(peak)}`;
   return h(
     "div",
-    { class: "mlb-verdict", "data-fits": String(held.fits) },
-    h("p", { title: limit }, held.fits ? "✓ " : "✕ ", prose(`${held.text} `), mark(held, "the machine's memory: ")),
+    { class: "mlb-verdict", "data-fits": String(peak.fits) },
+    h("p", { title: limit }, peak.fits ? "✓ " : "✕ ", prose(`${peak.text} `), mark(peak, "the machine's memory: ")),
     h(
       "div",
       { class: "mlb-meter", "aria-hidden": "true", title: limit },
-      h("span", { class: "mlb-meter-held", style: `width:${(100 * held.bytes) / whole}%` }),
-      h("span", { class: "mlb-meter-limit", style: `left:${(100 * held.limit) / whole}%` }),
+      h("span", { class: "mlb-meter-held", style: `width:${(100 * peak.bytes) / longest}%` }),
+      h("span", { class: "mlb-meter-limit", style: `left:${(100 * peak.limit) / longest}%` }),
     ),
   );
 }
 
 /**
- * What the bytes at the worst moment are for.
- * @param {Held} held
+ * The bytes at the peak, by role.
+ * @param {PeakMemory} peak
  * @returns {HTMLElement}
  */
-function drawParts(held) {
-  const most = Math.max(1, ...held.parts.map((part) => part.bytes));
-  const rows = held.parts.map((part) =>
+function drawParts(peak) {
+  const most = Math.max(1, ...peak.parts.map((part) => part.bytes));
+  const rows = peak.parts.map((part) =>
     barRow(part.name, solid("mlb-argument", part.bytes, most), part.bytes, { "data-role": part.name }),
   );
   return h("ul", { class: "mlb-bars", "data-chart": "peak" }, rows);
 }
 
 /**
- * How full it is while each step runs, below the line of what a device has if that is near.
- * @param {Held} held
+ * Memory at each step of the program, below the line of the capacity if that is near.
+ * @param {PeakMemory} peak
  * @returns {HTMLElement | null}
  */
-function drawTimeline(held) {
-  const { timeline, limit } = held;
+function drawTimeline(peak) {
+  const { timeline, limit } = peak;
   if (timeline.length < 2) return null;
   const [width, height] = [300, 70];
   const most = Math.max(...timeline.map((point) => point.bytes));
@@ -114,7 +114,7 @@ function drawTimeline(held) {
     .join("");
   const fullest = timeline.reduce((best, point) => (point.bytes > best.bytes ? point : best));
   const when = `${fullest.step}${fullest.source ? ` at ${fullest.source}` : ""}`;
-  const label = `memory while each step runs: at most ${bytes(most)}, in ${when}`;
+  const label = `memory at each step of the program: peak of ${bytes(most)} in ${when}`;
   return h(
     "figure",
     { class: "mlb-timeline" },
@@ -125,16 +125,16 @@ function drawTimeline(held) {
       limit <= top && s("path", { class: "mlb-timeline-ground", d: `M0 ${up(limit)}H${width}` }),
       limit <= top && s("path", { class: "mlb-timeline-limit", d: `M0 ${up(limit)}H${width}` }),
     ),
-    h("figcaption", { class: "mlb-none" }, "while each step runs; fullest in ", h("code", {}, when)),
+    h("figcaption", { class: "mlb-none" }, "at each step of the program; peak in ", h("code", {}, when)),
   );
 }
 
 /**
- * The largest values in memory at the worst moment.
- * @param {Held} held
+ * The largest values in memory at the peak.
+ * @param {PeakMemory} peak
  * @returns {HTMLElement}
  */
-function drawAlive(held) {
+function drawAlive(peak) {
   /** @type {(each: Alive) => HTMLElement} */
   const row = (each) => {
     const axes = each.dims.map((dim, i) => `${dim} ${exact(each.shape[i])}`).join(" · ");
@@ -147,12 +147,12 @@ function drawAlive(held) {
       each.source && h("code", {}, each.source),
     );
   };
-  const more = held.left_out ? h("li", {}, `and ${held.left_out} smaller ones`) : null;
+  const more = peak.left_out ? h("li", {}, `and ${peak.left_out} smaller ones`) : null;
   const scrolls = {
     "data-scroll": "alive",
     tabindex: "0",
     role: "list",
     "aria-label": "values in memory, largest first",
   };
-  return h("ul", { class: "mlb-figures mlb-alive", ...scrolls }, held.alive.map(row), more);
+  return h("ul", { class: "mlb-figures mlb-alive", ...scrolls }, peak.alive.map(row), more);
 }

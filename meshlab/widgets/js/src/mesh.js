@@ -54,8 +54,8 @@ function drawPicker(board, shards) {
  */
 function drawSummary(view, shards) {
   const row = view.places.rows.find((each) => each.place === shards.place);
-  const slices = shards.slices === 1 ? "whole on every device" : plural(shards.slices, "slice");
-  const copies = shards.slices > 1 && shards.copies > 1 ? `, ${exact(shards.copies)} copies of each` : "";
+  const slices = shards.slices === 1 ? "replicated on every device" : plural(shards.slices, "slice");
+  const copies = shards.slices > 1 && shards.copies > 1 ? `, ${exact(shards.copies)} replicas of each` : "";
   const size = row ? ` · ${bytes(row.local_bytes)} of ${bytes(row.bytes)} on each` : "";
   const partial = shards.partial.length ? ` · partial sums over ${shards.partial.join(", ")}` : "";
   return h("p", { class: "mlb-summary" }, h("b", {}, slices), `${copies}${size}${partial}`);

@@ -43,7 +43,7 @@ export function makePanels() {
     { class: "mlb-cards" },
     card("layout", "Layout: dims on mesh axes", [zones, status, help]),
     card("mesh", "Who holds what", [mesh]),
-    card("machine", "On which machine", [machine]),
+    card("machine", "Machine", [machine]),
     card("time", "Predicted time of a step", [time]),
     card("communication", "Communication", [communication]),
     card("memory", "Memory per device", [memory]),

@@ -17,7 +17,7 @@ import { markClass } from "./marks.js";
 export function drawPicture(view, machine) {
   const { picture, axes } = machine;
   if (!picture) return null;
-  const lies = (axes ?? []).map((axis) => `${axis.name}: ${axis.told}`).join("; ");
+  const placed = (axes ?? []).map((axis) => `${axis.name}: ${axis.told}`).join("; ");
   const drawing = s(
     "svg",
     {
@@ -25,7 +25,7 @@ export function drawPicture(view, machine) {
       width: picture.width,
       height: picture.height,
       role: "img",
-      "aria-label": `the mesh on ${machine.title}, ${machine.slice}. ${lies}`,
+      "aria-label": `the mesh on ${machine.title}, ${machine.slice}. ${placed}`,
     },
     picture.shapes.map((shape) => draw(view, shape)),
   );

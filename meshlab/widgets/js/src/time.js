@@ -1,5 +1,5 @@
 // @ts-check
-/** What a step is predicted to take: an interval with its estimate, what limits it, and the parts that it is made of. */
+/** The predicted time of a step: an interval with its estimate, what limits it, and its parts. */
 import { labelled, portion } from "./bars.js";
 import { disclosure, drawAccuracy } from "./disclosure.js";
 import { h, prose } from "./dom.js";
@@ -29,7 +29,7 @@ export function drawTime(board) {
       "p",
       { class: "mlb-step" },
       h("b", { class: "mlb-step-value" }, told.estimate),
-      ` between ${told.lower}, if all overlaps that can, and ${told.upper}, if nothing does`,
+      ` between ${told.lower}, if all communication that can overlap does, and ${told.upper}, if none does`,
     ),
     drawInterval(board.view, time),
     h("p", { class: "mlb-limit", "data-limit": limit.by }, prose(limit.text)),
@@ -38,7 +38,7 @@ export function drawTime(board) {
       { class: "mlb-bars", "data-chart": "time" },
       time.parts.map((part) => drawPart(board.view, part, most)),
     ),
-    sends && drawHidden(time),
+    sends && drawExposed(time),
     time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, prose(time.substituted)) : null,
     drawOptions(board, time),
     time.recalled.length ? drawRecalled(board, time) : null,
@@ -47,22 +47,22 @@ export function drawTime(board) {
 }
 
 /**
- * How much of what is sent nothing hides.
+ * How much communication is exposed.
  * @param {Time} time
  * @returns {HTMLElement}
  */
-function drawHidden(time) {
-  if (!time.exposed) return h("p", { class: "mlb-hidden" }, "All that is sent is hidden behind what is computed.");
+function drawExposed(time) {
+  if (!time.exposed) return h("p", { class: "mlb-hidden" }, "No communication is exposed: all overlaps with compute.");
   return h(
     "p",
     { class: "mlb-hidden" },
     h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
-    ` Of what is sent, ${time.told.exposed} are hidden behind nothing.`,
+    ` ${time.told.exposed} of communication are exposed (not overlapped with compute).`,
   );
 }
 
 /**
- * The estimate as a bar of kernels and of what is sent and not hidden; below it the reach from lower to upper bound.
+ * The estimate as a bar of kernels and of exposed communication; below it the reach from lower to upper bound.
  * @param {View} view
  * @param {Time} time
  * @returns {HTMLElement}
@@ -78,7 +78,7 @@ function drawInterval(view, time) {
       "div",
       { class: "mlb-bar" },
       kernels.map((part) => portion(partClass(view, part), share(part.seconds), `${part.label}: ${part.told}`)),
-      time.exposed > 0 && portion("mlb-exposed", share(time.exposed), `sent, and not hidden: ${time.told.exposed}`),
+      time.exposed > 0 && portion("mlb-exposed", share(time.exposed), `exposed communication: ${time.told.exposed}`),
     ),
     h(
       "div",
@@ -110,7 +110,7 @@ function drawPart(view, part, most) {
   const width = `${most ? (100 * part.seconds) / most : 0}%`;
   const bar = h("div", { class: "mlb-bar", "aria-hidden": "true" }, portion(partClass(view, part), width, ""));
   const name = part.sends ? axisLabel(view, part.key) : part.label;
-  const label = h("span", {}, part.sends && "sending over ", name, " ", part.seconds > 0 && mark(part));
+  const label = h("span", {}, part.sends && "communication over ", name, " ", part.seconds > 0 && mark(part));
   return labelled(label, bar, part.told, sources.join("\n"), { "data-part": part.key });
 }
 
@@ -128,13 +128,13 @@ function drawOptions(board, time) {
   }));
   const ahead = h("input", { type: "checkbox", checked: prefetch, "data-key": "prefetch" });
   ahead.addEventListener("change", () => board.send("assume", { prefetch: ahead.checked }));
-  const title = "a loop gathers stored weights a turn ahead, and reduces gradients a turn later";
+  const title = "a loop gathers sharded weights one iteration ahead, and reduces gradients one iteration later";
   return h(
     "div",
     { class: "mlb-tools mlb-assumed" },
     h(
       "label",
-      { class: "mlb-field", title: "whether scores lie in memory or are computed piece by piece" },
+      { class: "mlb-field", title: "whether attention scores are stored in memory, or computed block by block" },
       "attention",
       select,
     ),

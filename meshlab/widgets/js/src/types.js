@@ -1,6 +1,6 @@
 // @ts-check
 /**
- * The data that Python sends, as meshlab/widgets/views/plan.py and protocol.py make it. Nothing is computed here: this file
+ * The data that Python sends, as meshlab/widgets/views and notebook/protocol.py make it. Nothing is computed here: this file
  * holds types only, so that the checker sees a misspelt field.
  *
  * @typedef {{name: string, size: number, axes: string[], local: number}} Chip
@@ -39,11 +39,11 @@
  * @typedef {{
  *   name: string, size: number, told: string,
  *   choices: {label: string, along: Record<string, unknown>, chosen: boolean}[]
- * }} Lying
+ * }} PlacedAxis
  * @typedef {{name: string, title: string, on: string, slice: string, fits: boolean}} Offer
  * @typedef {{
  *   on: string, name: string, groups: {label: string, machines: Offer[]}[], title?: string, slice?: string,
- *   slices?: {on: string, slice: string}[], kind?: string, axes?: Lying[], figures?: Figure[], accuracy?: Accuracy,
+ *   slices?: {on: string, slice: string}[], kind?: string, axes?: PlacedAxis[], figures?: Figure[], accuracy?: Accuracy,
  *   picture?: {width: number, height: number, shapes: Shape[], left_out: string}
  * }} Machine
  * @typedef {{
@@ -62,7 +62,7 @@
  *   bytes: number, donated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
  *   parts: {name: string, bytes: number}[], alive: Alive[], left_out: number,
  *   timeline: {step: string, source: string, bytes: number}[], accuracy: Accuracy
- * }} Held
+ * }} PeakMemory
  * @typedef {{
  *   mesh: {axes: Axis[], size: number},
  *   chips: Chip[],
@@ -84,7 +84,7 @@
  *   trains: boolean,
  *   machine: Machine,
  *   time: Time | null,
- *   held: Held | null,
+ *   held: PeakMemory | null,
  *   pending: boolean
  * }} View
  * @typedef {{

@@ -22,7 +22,7 @@ const SIGNS = { here: "", legal: "✓ fits", refused: "✕ refused" };
  * @returns {HTMLElement}
  */
 function drawChip(view, chip, zone, help) {
-  const place = zone === TRAY ? "unsplit" : `split over ${chip.axes.join(", then ")}`;
+  const place = zone === TRAY ? "unsharded" : `sharded over ${chip.axes.join(", then ")}`;
   const order = chip.axes.length > 1 ? `${chip.axes.indexOf(zone) + 1} of ${chip.axes.length}` : "";
   const size = exact(chip.size) + (zone === TRAY ? "" : ` → ${exact(chip.local)}`);
   return h(
@@ -61,14 +61,14 @@ function drawZone(view, zone, help) {
       class: `mlb-zone ${tray ? "mlb-tray" : markClass(view, zone)}`,
       "data-zone": zone,
       role: "group",
-      "aria-label": tray ? "dims that nothing splits" : `mesh axis ${zone}, ${size} devices`,
+      "aria-label": tray ? "unsharded dims" : `mesh axis ${zone}, ${size} devices`,
     },
     h(
       "div",
       { class: "mlb-zone-head" },
       !tray && swatch(view, zone),
       h("span", { class: "mlb-zone-name" }, zoneName(zone)),
-      h("span", { class: "mlb-zone-size" }, tray ? "whole on every device" : `× ${size}`),
+      h("span", { class: "mlb-zone-size" }, tray ? "full size on every device" : `× ${size}`),
       h("span", { class: "mlb-zone-sign" }),
       h("button", { type: "button", class: "mlb-here", "data-drop": zone, hidden: true }, "Put here"),
     ),
@@ -106,10 +106,10 @@ function drawStored(board) {
       {
         type: "button",
         class: "mlb-button",
-        "aria-label": `${at}: ${dim} → ${axes.join("+") || "whole"} × (remove this rule)`,
+        "aria-label": `${at}: ${dim} → ${axes.join("+") || "unsharded"} × (remove this rule)`,
         onclick: () => board.send("remove", { dim, at }),
       },
-      h("code", {}, `${at}: ${dim} → ${axes.join("+") || "whole"}`),
+      h("code", {}, `${at}: ${dim} → ${axes.join("+") || "unsharded"}`),
       " ×",
     ),
   );

@@ -7,7 +7,7 @@ import pytest
 
 from tests.given import MESH, PROGRAM, ml, refused
 
-intents = ml.widgets.intents
+intents = ml.widgets.state.intents
 ON_TPU = PROGRAM.plan(ml.mesh("v5e:2x2", data=2, model=2), "batch:data")
 SWITCH = ml.Switch.of(8, egress=2e11)
 FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network": SWITCH}
@@ -58,7 +58,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         ),
         (lambda: ml.explore(PROGRAM, MESH, run=3), r"run was given 3; it must be a training: run=ml.Training\("),
         (lambda: ml.Training(3), "Training was given start=3; it must be a dict"),
-        (lambda: ml.Training({}, steps=1.5), "Training was given steps=1.5; it takes an integer, at least 1"),
+        (lambda: ml.Training({}, steps=1.5), "Training was given steps=1.5; it must be an integer, at least 1"),
         (
             lambda: ml.explore(PROGRAM, MESH).place("batch", 3),
             "was given 3 for a mesh axis; write their names one by one",
@@ -67,12 +67,12 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             lambda: ml.explore(PROGRAM, MESH).place(3, "data"),
             "The Explorer was given 3 for a dim; give a dim or its name",
         ),
-        (lambda: ml.explore(PROGRAM, MESH).place("batch", "data", at=3), "meant for the place 3; places are texts"),
+        (lambda: ml.explore(PROGRAM, MESH).place("batch", "data", at=3), "given the place 3; it must be a text"),
         (
             lambda: ml.explore(PROGRAM, MESH).remove(ml.Dim("batch", 9)),
             '`batch` has size 8 .* as a dim of size 9. Name it "batch", or trace the program at that size',
         ),
-        (lambda: ml.explore(PROGRAM, MESH).select(3), r"select\(\) was given 3; it takes a place"),
+        (lambda: ml.explore(PROGRAM, MESH).select(3), r"select\(\) was given 3; it must be a place"),
         (lambda: ml.explore(PROGRAM, MESH).known(3), "was given 3 for a machine; .* ml.Hardware.of"),
         (
             lambda: ml.explore(PROGRAM, MESH).subscribe(3),
@@ -85,9 +85,9 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         (lambda: ml.Explorer.from_json(PROGRAM, "{}"), r"was given '\{\}' for its program; .* The text comes first"),
         (
             lambda: ml.Explorer.from_json(None, PROGRAM),
-            r"This is not an Explorer's document: it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave",
+            r"Invalid document of the Explorer: it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave",
         ),
-        (lambda: ml.explore(PROGRAM, MESH).plan_at(3), r"plan_at\(\) was given 3, and takes a document: explorer.doc"),
+        (lambda: ml.explore(PROGRAM, MESH).plan_at(3), r"plan_at\(\) was given 3; it must be a document: explorer.doc"),
         (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) was given 3, and takes a setting; .* is ml.sweep\(plan"),
         (
             lambda: ON_TPU.mesh.on.told("dta"),
@@ -114,17 +114,25 @@ def test_what_costs_and_the_explorer_refuse(call, told):
         (intents.Auto("time"), r"A search for 'time' was asked for\.$", "Ask for one of `traffic`, `memory`."),
         (intents.Auto("trafic"), r"A search for 'trafic' was asked for. Did you mean `traffic`\?$", "Ask for one of "),
         (intents.Auto(3), "A search for 3 was asked for", "Ask for one of `traffic`, `memory`."),
-        (intents.On(None, (("model", 0),)), r"said how `model` is to lie, and on no machine. Name one, as in expl", ""),
-        (intents.On("v5e", 5), r'to lie along 5; give pairs of a mesh axis .*: \(\("model", 0\),\)', ""),
-        (intents.On("v5e", (("a",),)), r"to lie along \(\('a',\),\); give pairs", ""),
+        (
+            intents.On(None, (("model", 0),)),
+            r"A placement of `model` was asked for, and no machine. Name one, as in expl",
+            "",
+        ),
+        (intents.On("v5e", 5), r'placements of mesh axes: 5; they must be pairs .*: \(\("model", 0\),\)', ""),
+        (intents.On("v5e", (("a",),)), r"placements of mesh axes: \(\('a',\),\); they must be pairs", ""),
         (intents.On(3), "A mesh was to lie on 3. Give a machine's name, such as `v5e:4x4`, or a Hardware", ""),
-        (intents.On(ml.Hardware.of("mine", **FIGURES)), "On was given mine itself, .* explorer.on", ""),
+        (
+            intents.On(ml.Hardware.of("mine", **FIGURES)),
+            "On was given mine itself; it must be a name. Write explorer.on",
+            "",
+        ),
         (intents.On("v5e", (("tensor", 0),)), "the mesh has no axis `tensor`; it has `data`, `model`", ""),
         (intents.On("v5e:2x2", (("data", 0), ("model", 0))), "finds no room along axis `0` of the slice 2x2", ""),
         (intents.On("v5e:2x2", (("data", 1), ("model", 1))), "finds no room along axis `1`", "Take `v5e:1x4`."),
         (intents.Lay((("modell", None),)), "no axis `modell`. Did you mean `model`. It has `data`, `model`", ""),
         (intents.Lay((("modell", 0),)), r"no axis `modell` \(Did you mean `model`\?\); it has `data`, `model`", ""),
-        (intents.Lay(5), "Mesh axes were to lie along 5; give pairs", ""),
+        (intents.Lay(5), "Invalid placements of mesh axes: 5; they must be pairs", ""),
     ],
 )
 def test_intents_that_cannot_be_are_answered(intent, reason, fix):
@@ -215,7 +223,7 @@ def test_what_is_wrong_is_told_with_the_fix(call, error, told):
 
 def test_a_rule_that_is_not_there_is_not_removed():
     explorer = ml.explore(PROGRAM, MESH, "batch:data")
-    assert explorer.remove("embed").reason == "`embed` has no rule to remove: nothing splits it but rules at places."
+    assert explorer.remove("embed").reason == "`embed` has no rule to remove: nothing shards it but rules at places."
     explorer.place("embed", "model", at="params/*")
     assert explorer.remove("batch", at="params/*").reason == "`batch` has no rule at `params/*` to remove."
     assert explorer.remove("embed", at="params/*")

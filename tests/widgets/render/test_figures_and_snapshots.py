@@ -1,0 +1,120 @@
+"""Figures and snapshots show the numbers of the view, in the colours of the board."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import pytest
+
+import meshlab as ml
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.render import palette
+from meshlab.widgets.state.document import ExplorerError
+from tests.widgets.state.test_machines import own
+
+COLOURS = Path(palette.__file__).parents[1] / "js" / "src" / "colours.css"
+
+
+def test_figures_show_the_bytes_of_the_plan(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    for name in ("communication", "lines"):
+        drawn = explorer.figure(name)
+        assert sum(sum(bar.x) for bar in drawn.data) == explorer.plan.wire_bytes
+        assert {bar.name for bar in drawn.data} == {"data", "model"}
+    parts = explorer.plan.stored.parts
+    assert list(explorer.figure("memory").data[0].x) == list(parts.values())
+
+
+def test_the_figures_of_a_machine(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    with pytest.raises(ExplorerError, match=r"No machine is chosen, so there are no times; call explorer.on"):
+        explorer.figure("time")
+    explorer.on("v5e")
+    time, drawn = explorer.time, explorer.figure("time")
+    seconds = {bar.y[0]: bar.x[0] for bar in drawn.data}
+    assert seconds["step"] == time.estimate
+    assert (seconds["compute-bound"], seconds["memory-bound"]) == (time.products, time.memory)
+    assert seconds["communication over model"] == time.communication["model"]
+    reach = drawn.data[-1].error_x
+    assert time.estimate + reach.array[0] == pytest.approx(time.upper)
+    assert time.estimate - reach.arrayminus[0] == pytest.approx(time.lower)
+    assert [bar.name for bar in drawn.data if "recalled, not verified" in bar.name]
+    assert "Communication-bound over model" in drawn.layout.title.text
+    memory = explorer.figure("memory")
+    assert memory.layout.shapes[0].x0 == 16e9
+    held = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
+    assert held.pop("all") == sum(held.values()) == explorer.plan.memory.peak_bytes
+    assert explorer.view()["held"]["text"] in memory.layout.title.text
+
+
+def test_a_figure_without_figures_says_why(explorer: Explorer) -> None:
+    explorer.on(dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)}))
+    with pytest.raises(ExplorerError, match="has no figure for products in float32"):
+        explorer.figure("time")
+    html = explorer.snapshot().html
+    assert "has no figure for products in float32" in html
+    assert "it has <code>int8</code>" in html
+    assert "`" not in html
+
+
+def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
+    explorer.load("hidden:model")
+    without = explorer.snapshot().html
+    assert "Predicted time" not in without
+    explorer.on("v5e")
+    text, view = explorer.snapshot().html, explorer.view()
+    assert "On Google TPU v5e, 2x4" in text
+    assert f"<b>{view['time']['told']['estimate']}</b>" in text
+    assert "recalled, not verified: launch of a kernel 0 s; links reach 100% of their bandwidth" in text
+    assert "Error: v5e: published steps took" in text
+    assert "(More on a page of the project: <code>docs/accuracy.md#published-steps-of-training</code>.)" in text
+    assert text.count("<rect ") > without.count("<rect ") + 8
+    assert "<title>chip 0 0: data 0, model 0</title>" in text
+    assert f'stroke="{palette.SOLID[1]}"' in text
+    explorer.on(dataclasses.replace(own(), memory=ml.Figure(100.0)))
+    assert '<div style="color:#a4262c;font-weight:600">Does not fit: ' in explorer.snapshot().html
+
+
+def test_the_loss_of_every_run(explorer: Explorer) -> None:
+    with pytest.raises(ExplorerError, match="There is no run with a loss yet"):
+        explorer.figure("loss")
+    explorer.run(3).wait(60)
+    explorer.place("hidden", "model")
+    explorer.run(3).wait(60)
+    drawn = explorer.figure("loss")
+    assert [line.name for line in drawn.data] == ["run 1: no layout", "run 2: hidden:model"]
+    assert list(drawn.data[0].x) == [1, 2, 3]
+
+
+def test_figures_that_there_are_not(explorer: Explorer) -> None:
+    with pytest.raises(ExplorerError, match=r"There is no chart 'memry'; .* Did you mean `memory`"):
+        explorer.figure("memry")
+    with pytest.raises(ExplorerError, match="There is no layout to compare with yet"):
+        explorer.figure("comparison")
+
+
+def test_a_snapshot_is_plain_and_complete(explorer: Explorer, tmp_path: Path) -> None:
+    explorer.load("batch:data hidden:model")
+    snapshot = explorer.snapshot()
+    text = str(snapshot)
+    assert "<script" not in text
+    assert "<style" not in text
+    assert "batch:data hidden:model" in text
+    assert text.count("<b>all-reduce</b>") == len(explorer.plan.collectives)
+    assert "small.py:" in text
+    assert "Each computes <b>12.5%</b> of the matmuls" in text
+    assert snapshot._repr_html_() == text
+    snapshot.save(tmp_path / "board.html")
+    assert (tmp_path / "board.html").read_text(encoding="utf-8").endswith(f"{text}</body></html>")
+
+
+def test_a_snapshot_of_nothing_sent(explorer: Explorer) -> None:
+    assert "Nothing is sent under this layout." in explorer.snapshot().html
+
+
+def test_the_colours_are_those_of_the_board() -> None:
+    light = COLOURS.read_text(encoding="utf-8").split('[data-theme="dark"]')[0]
+    assert tuple(re.findall(r"--solid-\d: (#\w+)", light)) == palette.SOLID
+    assert tuple(re.findall(r"--tint-\d: (#\w+)", light)) == palette.TINT
