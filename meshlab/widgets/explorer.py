@@ -1,4 +1,4 @@
-"""The Explorer, as users have it: the state, and how it is kept and shown.
+"""The Explorer, as users have it: the state, and its views, charts, snapshot and widget.
 
 Every gesture of the board is a method, so that whatever is done with the mouse can be done, and tested, in a script:
 

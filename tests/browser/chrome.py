@@ -41,15 +41,15 @@ def find() -> str:
         if not Path(asked).exists():
             raise NoBrowserError(f"MESHLAB_CHROMIUM names {asked}, which does not exist.")
         return asked
-    found = [path for name in NAMES if (path := shutil.which(name))]
-    found += [path for path in APPLICATIONS if Path(path).exists()]
-    if not found:
+    paths = [path for name in NAMES if (path := shutil.which(name))]
+    paths += [path for path in APPLICATIONS if Path(path).exists()]
+    if not paths:
         raise NoBrowserError(
             f"No Chromium or Chrome: looked for {', '.join(NAMES)} on PATH and {', '.join(APPLICATIONS)}. "
             "Debian: apt-get install chromium fonts-dejavu-core; macOS: brew install --cask google-chrome. "
             "MESHLAB_CHROMIUM=/path/to/it names another; MESHLAB_NO_BROWSER=1 skips these tests."
         )
-    return found[0]
+    return paths[0]
 
 
 def flags() -> list[str]:

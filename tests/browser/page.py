@@ -125,8 +125,8 @@ class NotebookPage:
         Args:
             kind: only those of this `output_type` ("stream", "execute_result", "display_data", "error").
         """
-        found = self.view.evaluate(OUTPUTS)
-        return [output for output in found if kind in (None, output["output_type"])]
+        outputs = self.view.evaluate(OUTPUTS)
+        return [output for output in outputs if kind in (None, output["output_type"])]
 
     def python(self, expression: str, seconds: float = 120) -> Any:
         """Returns the value of an expression in the notebook's kernel; it must be a Python literal."""

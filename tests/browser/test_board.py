@@ -295,8 +295,8 @@ def test_it_is_accessible(open_board, explorer: Explorer, theme: str) -> None:
 
 
 def violations(page: Page) -> list[str]:
-    found = page.evaluate("async () => (await axe.run(document.body)).violations")
-    return [f"{each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]]
+    problems = page.evaluate("async () => (await axe.run(document.body)).violations")
+    return [f"{each['id']}: {node['html'][:120]}" for each in problems for node in each["nodes"]]
 
 
 @pytest.mark.parametrize("width", [480, 900])

@@ -189,11 +189,11 @@ def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explo
     board = open_board()
     board.root.get_by_text("The figures of").click()
     source = explorer.plan.mesh.on.hardware.memory.source
-    told = card(board, "machine").locator("[data-told='figures']")
-    expect(told.locator("li", has_text="memory 17.2 GB")).to_have_text(
+    figures = card(board, "machine").locator("[data-told='figures']")
+    expect(figures.locator("li", has_text="memory 17.2 GB")).to_have_text(
         f"memory 17.2 GB recalled, not looked up in its source:{source}"
     )
-    expect(told).not_to_contain_text("recalled, not verified")
+    expect(figures).not_to_contain_text("recalled, not verified")
     verdict = card(board, "memory").locator(".mlb-verdict p")
     expect(verdict).to_contain_text("the machine's memory: recalled, not verified")
     assert f"bytes: recalled, not looked up in its source: {source}" in (verdict.get_attribute("title") or "")

@@ -69,8 +69,8 @@ def test_one_in_a_loop_is_counted_as_often_as_it_runs(open_board) -> None:
 
     stacked = (ml.f32[Layers, Embed, Hidden], ml.f32[Layers, Hidden, Embed])
     shown = explore(trace(forward, stacked, ml.f32[Batch, Embed]), small.mesh(), "hidden:model")
-    told = "1 collective, which a step executes 1,200 times."
-    expect(open_board(shown).root.locator(".mlb-collectives")).to_contain_text(told)
+    text = "1 collective, which a step executes 1,200 times."
+    expect(open_board(shown).root.locator(".mlb-collectives")).to_contain_text(text)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -29,7 +29,7 @@ def test_the_compilers_that_are_followed_are_those_that_tests_install() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "compiler", "told"),
+    ("machine", "compiler", "note"),
     [
         ("v5e", "0.0.1", f"the passes of libtpu {MODELLED['libtpu']}, for which their error was measured; 0.0.1 is"),
         ("h100", "0.0.1", f"the passes of jaxlib {MODELLED['jaxlib']}, for which their error was measured; 0.0.1 is"),
@@ -38,15 +38,15 @@ def test_the_compilers_that_are_followed_are_those_that_tests_install() -> None:
     ],
 )
 def test_another_compiler_is_told_wherever_a_peak_is(
-    explorer: Explorer, machine: str, compiler: str, told: str
+    explorer: Explorer, machine: str, compiler: str, note: str
 ) -> None:
     explorer.on(machine)
     memory = memory_of(explorer.plan, compiler=compiler)
     view = peak_memory_view(explorer.plan, memory)
     for text in (memory.other_compiler, str(memory), view["note"], peak_memory_html({"held": view})):
-        assert (told in text) if told else ("follow the passes" not in text)
+        assert (note in text) if note else ("follow the passes" not in text)
     assert memory.donated.other_compiler == memory.other_compiler
-    assert sum("follow the passes" in line for line in str(memory).splitlines()) == bool(told)
+    assert sum("follow the passes" in line for line in str(memory).splitlines()) == bool(note)
 
 
 def test_attention_and_another_compiler_are_told_beside_each_other(explorer: Explorer) -> None:

@@ -18,7 +18,7 @@ from ...engine.errors import LayoutError, closest, listed, shown, some
 from ...engine.specs.layout import Layout
 from .document import Document, ExplorerError, Machine
 from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
-from .machines import Own, as_written, fit, laid, named, placement_with
+from .machines import Own, as_written, fit, mesh_on, named, placement_with
 
 
 def document_after(intent: Intent, document: Document, initial: Layout, program: Any, own: Own) -> Document:
@@ -176,7 +176,7 @@ def _slice_that_fits(intent: On, document: Document, own: Own) -> str:
         wishes = tuple(_wishes(intent.along).items())
         for shape in fit(name, document.mesh, own):
             with contextlib.suppress(HardwareError):
-                laid(Machine(f"{name}:{shape}", wishes), document.mesh, own)
+                mesh_on(Machine(f"{name}:{shape}", wishes), document.mesh, own)
                 return f"Take `{name}:{shape}`."
     except HardwareError:
         return ""
@@ -184,7 +184,7 @@ def _slice_that_fits(intent: On, document: Document, own: Own) -> str:
 
 
 def _wishes_that_fit(intent: Lay, document: Document, own: Own) -> str:
-    mesh = laid(document.machine, document.mesh, own)
+    mesh = mesh_on(document.machine, document.mesh, own)
     try:
         changes = {name: None for name in mesh.on.wishes} | _wishes(intent.along)
     except HardwareError:

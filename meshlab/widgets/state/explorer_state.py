@@ -27,7 +27,7 @@ from .costing import EACH, EACH_LIVE, PATIENCE, PATIENCE_LIVE, Background, Costi
 from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
 from .gestures import Gestures
 from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
-from .machines import Own, laid, machine_on
+from .machines import Own, machine_on, mesh_on
 from .runs import Run, Runs
 from .searches import Search, Searches
 from .selection import place_refused, places_of
@@ -140,7 +140,7 @@ class ExplorerState(Gestures):
     # Searches and runs
 
     def auto(self, objective: str = "traffic") -> Any:
-        """Searches the best layout and sets it beside the present one, which stays.
+        """Searches for the best layout and sets it beside the present one, which stays.
 
         Args:
             objective: "traffic" or "memory".
@@ -266,7 +266,7 @@ class ExplorerState(Gestures):
         check_machines(machines)
         document = document_of(text, program)
         own = {machine.name: machine for machine in machines}
-        explorer = cls(program, laid(document.machine, document.mesh, own), document.layout, run)
+        explorer = cls(program, mesh_on(document.machine, document.mesh, own), document.layout, run)
         explorer._own.update(own)
         explorer._initial = dataclasses.replace(explorer.document, options=document.options)
         explorer._history = History(explorer._initial)
@@ -293,7 +293,7 @@ class ExplorerState(Gestures):
         check_document(document)
         with self.lock:
             if document not in self._plans:
-                plan = make_plan(self.program, laid(document.machine, document.mesh, self._own), document.layout)
+                plan = make_plan(self.program, mesh_on(document.machine, document.mesh, self._own), document.layout)
                 while len(self._plans) >= KEPT_PLANS:
                     self._plans.pop(next(iter(self._plans)))
                 self._plans[document] = plan

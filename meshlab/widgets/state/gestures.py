@@ -1,4 +1,4 @@
-"""Every gesture of the board as a method, so that a script can do whatever a hand can.
+"""Gestures of the board as methods, so that a script can do whatever a mouse can.
 
 A gesture makes an intent and hands it to `apply`, the one door; the board does the same. Each returns `Accepted` or
 `Refused`, which is false, with the reason and what would fit:

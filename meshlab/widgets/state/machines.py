@@ -1,7 +1,7 @@
 """The machine that a mesh is placed on, as the Explorer's document has it: text, and placements of mesh axes.
 
     machine = Machine("v5e:4x4", (("model", 0),))
-    laid(machine, (("data", 4), ("model", 4)))        the mesh, placed so
+    mesh_on(machine, (("data", 4), ("model", 4)))        the mesh, placed so
     machine_on(mesh)                                  and back
 
 The user's own machines have names too; the machines themselves come along in `own`, since a document is text. Where a
@@ -28,7 +28,7 @@ from .document import Machine
 Own = Mapping[str, Hardware]
 NONE: Own = MappingProxyType({})
 MOST_SHAPES = 16
-# Slices of a multi-slice machine have at least as many devices as a host.
+# Machines of more than two slices are not offered where a slice is smaller than a host.
 LEAST_SLICE = 4
 
 
@@ -70,7 +70,7 @@ def named(name: str, own: Own = NONE) -> tuple[str, Hardware]:
     return machine.name, machine
 
 
-def laid(machine: Machine | None, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Mesh:
+def mesh_on(machine: Machine | None, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Mesh:
     """Returns a mesh on a machine.
 
     Args:
@@ -92,10 +92,10 @@ def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], own: Own = N
     """Returns a machine with its slice's shape, by its usual name.
 
     Raises:
-        HardwareError: as `laid`.
+        HardwareError: as `mesh_on`.
     """
     name, _ = named(slice_of(machine.on)[0], own)
-    return written(name, laid(machine, axes, own).on)
+    return written(name, mesh_on(machine, axes, own).on)
 
 
 # Choices

@@ -1,4 +1,4 @@
-"""The layout that `ml.auto` finds, beside the one that was made by hand.
+"""Auto's layout beside the user's, as plain data.
 
 The Explorer keeps its latest search and compares it with the present layout: as that changes, so do the differences,
 without a new search. A drop costs nothing here: the row of the present plan is taken from the board's own view, and the

@@ -44,13 +44,13 @@ class Rows:
         return math.prod(size for _, size in self.parts)
 
     def where(self, number: int) -> tuple[int, int]:
-        """Returns the row and the column of one; the last axis goes to and fro."""
+        """Returns the row and the column of a device or node; the last axis goes to and fro."""
         row, column = divmod(number, self.wide)
         rows = (self.parts[-1][1] if self.parts else 1) // self.wide  # that the last axis takes
         return row, (self.wide - 1 - column) if row % rows % 2 else column
 
     def neighbours(self, number: int) -> list[tuple[str, int]]:
-        """Returns the next one along each mesh axis, if it is drawn beside this one or below it."""
+        """Returns the neighbours of a device or node: the next along each mesh axis, if it is drawn beside or below."""
         neighbours, step = [], 1
         for name, size in reversed(self.parts):
             if number // step % size < size - 1:
@@ -61,7 +61,7 @@ class Rows:
         return neighbours
 
     def coordinates(self, number: int) -> str:
-        """Returns the coordinates of one as text."""
+        """Returns the coordinates of a device or node as text."""
         coordinates = []
         for name, size in reversed(self.parts):
             number, index = divmod(number, size)
@@ -121,12 +121,7 @@ def _node(sheet: Sheet, at: tuple[float, float], devices: Rows, title: str, numb
         about = f"device {device} of node {number:,}" + (f": {coordinates}" if coordinates else "")
         sheet.rect("chip", (px - DEVICE / 2, py - DEVICE / 2), (DEVICE, DEVICE), about)
     if devices.count > 1:
-        sheet.rect(
-            "switch",
-            (x + 8, y + tall + 27),
-            (wide - 4, 7),
-            "the switch between the devices of the node",
-        )
+        sheet.rect("switch", (x + 8, y + tall + 27), (wide - 4, 7), "the switch between the devices of the node")
 
 
 def _labels(sheet: Sheet, inside: list[Part], over: list[Part]):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from ...cost.machines.placement import CHIP, Leg, Placement
 from .sheet import Sheet
 
-# Pixels: what a line of text takes, the room for hooks, and how wide a drawing may become.
+# Pixels: the height of a line of text, the room for hooks, and the largest width of a drawing.
 LINE, MARGIN, WIDE = 17, 26, 600
 # Of a larger slice with three axes one cube is drawn, the block of which such machines are built.
 MOST_IN_LAYERS, CUBE = 128, 4

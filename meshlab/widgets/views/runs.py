@@ -1,4 +1,4 @@
-"""The runs as plain data: the one that is going on, and those before it."""
+"""The runs as plain data, for the table and the loss curve of the Run panel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_LOSSES = 120
 
 
 def job_view(explorer: ExplorerState) -> dict:
-    """Describes the run that is going on, and those before it, latest first."""
+    """Describes the latest run, and the last few, latest first."""
     runs = [run_view(run, explorer.document) for run in reversed(explorer.runs)]
     return {"current": runs[0] if runs else None, "runs": runs[:MOST_RUNS]}
 
@@ -21,7 +21,7 @@ def run_view(run: Run, current: Document) -> dict:
 
     Args:
         run: the run.
-        current: the document that is shown now; a run of another layout is stale.
+        current: the present document; a run of another layout is stale.
 
     Returns:
         Plain data; at most 120 points of the loss curve.
@@ -32,7 +32,7 @@ def run_view(run: Run, current: Document) -> dict:
         "number": run.number,
         "revision": run.revision,
         "layout": str(run.document.layout),
-        "stale": run.document.layout != current.layout,  # on which machine it is meant to run changes no result
+        "stale": run.document.layout != current.layout,  # the machine changes no result
         "phase": run.phase,
         "taken": run.taken,
         "steps": run.steps,

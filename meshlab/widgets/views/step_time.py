@@ -76,7 +76,7 @@ def _label(key: str, time: Time) -> str:
     """Names a part of a time; kernels of `Time.memory` also wait for their launch where a launch takes time."""
     if key == MEMORY:
         return "memory- or launch-bound" if time.hardware.efficiency.launch.value else "memory-bound"
-    return "compute-bound" if key == PRODUCTS else f"communication over {key.replace('+', ' + ')}"
+    return "compute-bound" if key == PRODUCTS else f"sending over {key.replace('+', ' + ')}"
 
 
 def _part(key: str, seconds: float, time: Time) -> dict:

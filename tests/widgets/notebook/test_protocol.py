@@ -20,22 +20,22 @@ def test_an_intent_is_acknowledged_with_the_new_revision(explorer: Explorer) -> 
 
 
 def test_a_refusal_has_reason_and_fix(explorer: Explorer) -> None:
-    told = answer(explorer, message("place", dim="classes", axes=["model"]))
-    assert (told["kind"], told["rev"], told["code"]) == ("nack", 0, "not_divisible")
-    assert "which 4" in told["reason"]
-    assert "8 or 12" in told["fix"]
+    reply = answer(explorer, message("place", dim="classes", axes=["model"]))
+    assert (reply["kind"], reply["rev"], reply["code"]) == ("nack", 0, "not_divisible")
+    assert "which 4" in reply["reason"]
+    assert "8 or 12" in reply["fix"]
 
 
 def test_a_page_that_saw_an_older_revision_is_answered_for_the_present_one(explorer: Explorer) -> None:
     explorer.load("batch:data")
-    told = answer(explorer, message("place", dim="rows", axes=["data"]))
-    assert told["kind"] == "nack"
-    assert told["rev"] == 1
+    reply = answer(explorer, message("place", dim="rows", axes=["data"]))
+    assert reply["kind"] == "nack"
+    assert reply["rev"] == 1
 
 
 def test_a_preview_changes_nothing(explorer: Explorer) -> None:
-    told = answer(explorer, message("place", "preview", dim="hidden", axes=["model"]))
-    assert (told["kind"], told["rev"], told["bytes"], told["change"]) == ("preview", 0, 480, 480)
+    reply = answer(explorer, message("place", "preview", dim="hidden", axes=["model"]))
+    assert (reply["kind"], reply["rev"], reply["bytes"], reply["change"]) == ("preview", 0, 480, 480)
     assert answer(explorer, message("place", "preview", dim="classes", axes=["model"]))["kind"] == "nack"
     assert answer(explorer, message("select", "preview", place="images"))["kind"] == "nack"
 
@@ -50,9 +50,9 @@ def test_a_preview_changes_nothing(explorer: Explorer) -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused(explorer: Explorer, sent: dict, reason: str) -> None:
-    told = answer(explorer, sent)
-    assert told["kind"] == "nack"
-    assert reason in told["reason"]
+    reply = answer(explorer, sent)
+    assert reply["kind"] == "nack"
+    assert reason in reply["reason"]
 
 
 def test_an_error_is_told_and_not_raised(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,10 +60,10 @@ def test_an_error_is_told_and_not_raised(explorer: Explorer, monkeypatch: pytest
         raise ZeroDivisionError("seven")
 
     monkeypatch.setattr(explorer, "apply", broken)
-    told = answer(explorer, message("undo"))
-    assert told["kind"] == "nack"
-    assert told["reason"] == "ZeroDivisionError: seven"
-    assert "broken" in told["trace"]
+    reply = answer(explorer, message("undo"))
+    assert reply["kind"] == "nack"
+    assert reply["reason"] == "ZeroDivisionError: seven"
+    assert "broken" in reply["trace"]
 
 
 def test_the_shared_state_is_plain_data(explorer: Explorer) -> None:

@@ -36,7 +36,7 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
     seconds = {bar.y[0]: bar.x[0] for bar in drawn.data}
     assert seconds["step"] == time.estimate
     assert (seconds["compute-bound"], seconds["memory-bound"]) == (time.products, time.memory)
-    assert seconds["communication over model"] == time.communication["model"]
+    assert seconds["sending over model"] == time.communication["model"]
     reach = drawn.data[-1].error_x
     assert time.estimate + reach.array[0] == pytest.approx(time.upper)
     assert time.estimate - reach.arrayminus[0] == pytest.approx(time.lower)
@@ -44,8 +44,8 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
     assert "Communication-bound over model" in drawn.layout.title.text
     memory = explorer.figure("memory")
     assert memory.layout.shapes[0].x0 == 16e9
-    held = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
-    assert held.pop("all") == sum(held.values()) == explorer.plan.memory.peak_bytes
+    parts = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
+    assert parts.pop("all") == sum(parts.values()) == explorer.plan.memory.peak_bytes
     assert explorer.view()["held"]["text"] in memory.layout.title.text
 
 

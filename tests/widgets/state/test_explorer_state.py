@@ -53,7 +53,7 @@ def test_a_place_keeps_its_position(explorer: Explorer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dim", "axes", "told"),
+    ("dim", "axes", "refusal"),
     [
         ("classes", ("model",), ("not_divisible", "`classes` has size 10, which 4", "8 or 12")),
         ("clases", ("data",), ("unknown_dim", "`clases` is no dim", "Did you mean `classes`")),
@@ -63,9 +63,9 @@ def test_a_place_keeps_its_position(explorer: Explorer) -> None:
     ],
 )
 def test_refusals_say_why_and_change_nothing(
-    explorer: Explorer, dim: str, axes: tuple[str, ...], told: tuple[str, str, str]
+    explorer: Explorer, dim: str, axes: tuple[str, ...], refusal: tuple[str, str, str]
 ) -> None:
-    code, reason, fix = told
+    code, reason, fix = refusal
     explorer.load("batch:data")
     answer = explorer.place(dim, *axes)
     assert isinstance(answer, Refused)

@@ -16,7 +16,7 @@ from meshlab.cost.machines.attached import file_of
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state.document import ExplorerError, Machine, read_document, read_wishes
 from meshlab.widgets.state.intents import Accepted, Assume, Lay, On, Refused, read_intent
-from meshlab.widgets.state.machines import fit, laid, machine_on, wishes_of
+from meshlab.widgets.state.machines import fit, machine_on, mesh_on, wishes_of
 from meshlab.widgets.views.runs import job_view
 
 MACHINES = Path(hardware_module.__file__).parent / "data"
@@ -148,8 +148,8 @@ def test_the_choices_of_an_axis_can_be_had(program) -> None:
         mesh = ml.mesh(machine, **axes)
         choices = wishes_of(mesh)
         assert choices["model"]
-        for name, found in choices.items():
-            for wish, changes in found:
+        for name, others in choices.items():
+            for wish, changes in others:
                 lying = ml.lay(mesh, **{axis: each for axis, each in changes.items() if each is not None})
                 assert changes[name] == wish
                 assert lying.on.wishes[name] == wish
@@ -208,7 +208,7 @@ def test_the_slices_that_a_mesh_fits() -> None:
     for name in hardware_module.known():
         for axes in ((("data", 8), ("model", 4)), (("data", 64), ("model", 16)), ()):
             for shape in fit(name, axes):
-                mesh = laid(Machine(f"{name}:{shape}"), axes)
+                mesh = mesh_on(Machine(f"{name}:{shape}"), axes)
                 assert machine_on(mesh) == (Machine(f"{name}:{shape}"), {})
 
 
@@ -258,9 +258,7 @@ def test_a_figure_that_a_machine_lacks_is_told(explorer: Explorer) -> None:
 
 def test_wishes_that_are_none() -> None:
     assert read_wishes({"b": [1, 0], "a": "inside"}) == (("a", "inside"), ("b", (1, 0)))
-    with pytest.raises(
-        TypeError, match="the placement of `a` is 'up'; it must be axes of the slice, 'inside' or 'across'"
-    ):
+    with pytest.raises(TypeError, match="of `a` is 'up'; it must be axes of the slice, 'inside' or 'across'"):
         read_wishes({"a": "up"})
 
 

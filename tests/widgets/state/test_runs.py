@@ -105,27 +105,27 @@ def test_progress_is_told_ten_times_a_second_at_most(program, mesh, monkeypatch:
     steps = itertools.count(1)
     monkeypatch.setattr(runs_module, "time", types.SimpleNamespace(monotonic=lambda: next(steps) / 64))
     explorer = explore(program, mesh, run=small.training(steps=205))
-    told: list[int] = []
-    explorer.subscribe(lambda what: told.append(explorer.runs[-1].taken))
+    taken: list[int] = []
+    explorer.subscribe(lambda what: taken.append(explorer.runs[-1].taken))
     explorer.run().wait(60)
-    assert told == [0, *range(7, 204, 7), 205]
+    assert taken == [0, *range(7, 204, 7), 205]
     assert len(job_view(explorer)["current"]["losses"]) <= 120
 
 
 def test_only_the_last_run_keeps_its_arrays(explorer: Explorer) -> None:
     """The Explorer's record of an earlier one has the rest; who holds the run itself has all."""
-    held = explorer.run(2).wait(60)
+    run = explorer.run(2).wait(60)
     arrays = [weakref.ref(tensor.array) for tensor in explorer.run(2).wait(60).result["params"].values()]
     explorer.run(1).wait(60)
     gc.collect()
     assert [array() for array in arrays] == [None, None]
     first, second, third = explorer.runs
-    assert (repr(first), first.losses) == (repr(held), held.losses)
+    assert (repr(first), first.losses) == (repr(run), run.losses)
     assert [len(run.losses) for run in (first, second, third)] == [2, 2, 1]
     for record in (first, second):
         with pytest.raises(ExplorerError, match=r"Run . is kept without its arrays, .* keep what explorer.run\(\)"):
             _ = record.result
-    assert held.result.keys() == third.result.keys() == {"params"}
+    assert run.result.keys() == third.result.keys() == {"params"}
     assert [row["number"] for row in job_view(explorer)["runs"]] == [3, 2, 1]
 
 
@@ -140,7 +140,7 @@ def test_what_goes_wrong_is_shown(program, mesh) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "message"),
     [
         ({"labels": None}, "A batch came without `labels`; each gives what `start` does not."),
         ({"image": 0}, "A batch came with `image`, which is no argument of this program .* Did you mean `images`"),
@@ -149,13 +149,13 @@ def test_what_goes_wrong_is_shown(program, mesh) -> None:
         ({"params": 0, "foo": 0}, "with `foo`, which is no argument .* `params` is carried"),
     ],
 )
-def test_a_batch_of_other_arguments(program, mesh, wrong: dict, told: str) -> None:
+def test_a_batch_of_other_arguments(program, mesh, wrong: dict, message: str) -> None:
     """What is misspelt is no reason to train on what `start` has, or on the batch before."""
     first = next(small.batches())
     second = {name: value for name, value in (first | wrong).items() if value is not None}
     run = explore(program, mesh, run=Training({"params": small.params()}, lambda: [first, second])).run().wait(60)
     assert (run.phase, run.taken) == ("failed", 1)
-    assert re.search(told, run.error)
+    assert re.search(message, run.error)
 
 
 def test_a_batch_may_replace_what_is_not_carried(program, mesh) -> None:
@@ -206,7 +206,7 @@ def test_a_training_that_does_not_fit(program, mesh) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         (
             {"w1": np.zeros((16, 4, 4), np.float32)},
@@ -217,9 +217,9 @@ def test_a_training_that_does_not_fit(program, mesh) -> None:
         ({"w3": 0}, "the program does not know `params/w3`"),
     ],
 )
-def test_a_start_that_is_not_like_what_was_traced(program, mesh, changed: dict, told: str) -> None:
+def test_a_start_that_is_not_like_what_was_traced(program, mesh, changed: dict, message: str) -> None:
     training = Training({"params": {**small.params(), **changed}}, small.batches)
-    with pytest.raises(ExplorerError, match=rf"`start` does not fit the program; give arrays .*:\n.*{told}"):
+    with pytest.raises(ExplorerError, match=rf"`start` does not fit the program; give arrays .*:\n.*{message}"):
         explore(program, mesh, run=training)
 
 

@@ -151,21 +151,21 @@ def test_a_search_for_a_mesh_that_lies_elsewhere_now_is_not_shown(explorer: Expl
 def test_the_real_search_finds_what_it_is_asked_for() -> None:
     explorer = explore(small.program(), small.mesh())
     choice = explorer.auto("memory")
-    found, auto = shown(explorer), shown(explorer)["rows"][1]
-    assert found["layout"] == choice.layout.to_dict()
+    view, auto = shown(explorer), shown(explorer)["rows"][1]
+    assert view["layout"] == choice.layout.to_dict()
     assert (auto["live_bytes"], auto["bytes"]) == (choice.proof.value, choice.plan.wire_bytes)
 
 
 def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is worked out for a drop but what takes no time; the rest follows without a new revision."""
     searching.auto("traffic")
-    found = shown(searching)["rows"][1]
+    row = shown(searching)["rows"][1]
     gate = Gate(monkeypatch, searching.holding)
     searching.place("batch", "data")
     revision, view = searching.revision, shared_state(searching)["view"]
     yours, auto = view["comparison"]["rows"]
     assert (yours["layout"], yours["live_bytes"], yours["bytes"]) == ("batch:data", None, searching.plan.wire_bytes)
-    assert auto == found
+    assert auto == row
     there = costs_of(searching)
     gate.open.set()
     assert there.wait(60)

@@ -22,8 +22,8 @@ def boxes(picture: dict, style: str) -> list[dict]:
 
 
 def strokes(picture: dict, style: str) -> dict[str, int]:
-    found = [shape for shape in picture["shapes"] if shape["is"] == "path" and shape["as"] == style]
-    return {shape["key"]: shape["d"].count("M") for shape in found}
+    paths = [shape for shape in picture["shapes"] if shape["is"] == "path" and shape["as"] == style]
+    return {shape["key"]: shape["d"].count("M") for shape in paths}
 
 
 def words(picture: dict) -> list[str]:
@@ -161,5 +161,5 @@ def test_a_machine_of_ones_own_is_drawn() -> None:
 
 
 def test_links_have_the_dashes_of_the_board() -> None:
-    found = re.findall(r"--dash: ([^;]+);", COLOURS.read_text(encoding="utf-8"))
-    assert tuple("" if each == "none" else each for each in found) == palette.DASH
+    dashes = re.findall(r"--dash: ([^;]+);", COLOURS.read_text(encoding="utf-8"))
+    assert tuple("" if each == "none" else each for each in dashes) == palette.DASH

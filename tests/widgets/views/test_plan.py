@@ -47,17 +47,17 @@ def test_every_element_of_a_tensor_is_held(explorer: Explorer, layout: str) -> N
     for place in ("params/w1", "images", "labels", "out/0", "out/1/w2"):
         explorer.select(place)
         shards = explorer.view()["shards"]
-        held = {}
+        sizes = {}
         for tile in shards["tiles"]:
             size = 1
             for start, stop in tile["ranges"]:
                 size *= stop - start
-            held[tile["slice"]] = size
-        whole = 1
+            sizes[tile["slice"]] = size
+        total = 1
         for size in shards["shape"]:
-            whole *= size
-        assert sum(held.values()) == whole
-        assert len(held) == shards["slices"]
+            total *= size
+        assert sum(sizes.values()) == total
+        assert len(sizes) == shards["slices"]
         assert shards["slices"] * shards["copies"] == 8
 
 

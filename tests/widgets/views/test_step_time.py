@@ -85,9 +85,9 @@ def test_the_view_says_what_is_sent_instead(explorer: Explorer) -> None:
     assert explorer.view()["time"]["substituted"] == ""
     explorer.on("v5p:2x2x2")
     count = explorer.plan.time.substituted["reduce-scatter over data+model"]
-    told = f"Its compiler sends all-reduces, twice as much, instead of {count} × reduce-scatter over data + model."
-    assert explorer.view()["time"]["substituted"] == told
-    assert told in explorer.snapshot()._repr_html_()
+    text = f"Its compiler sends all-reduces, twice as much, instead of {count} × reduce-scatter over data + model."
+    assert explorer.view()["time"]["substituted"] == text
+    assert text in explorer.snapshot()._repr_html_()
 
 
 def test_no_machine_no_time(explorer: Explorer) -> None:
@@ -118,8 +118,8 @@ def test_a_missing_figure_is_told_and_the_board_stays(explorer: Explorer) -> Non
     assert view["held"]["limit"] == 1e9
     assert explorer.place("hidden", "model")
     assert explorer.view()["change"]["seconds"] is None
-    told = answer(explorer, {"v": 1, "kind": "preview", "id": 1, "op": "remove", "args": {"dim": "batch"}})
-    assert "seconds" not in told
+    preview = answer(explorer, {"v": 1, "kind": "preview", "id": 1, "op": "remove", "args": {"dim": "batch"}})
+    assert "seconds" not in preview
 
 
 def test_the_change_of_the_time(explorer: Explorer) -> None:
@@ -135,23 +135,23 @@ def test_a_preview_tells_the_time_of_a_drop(explorer: Explorer) -> None:
     assert "seconds" not in answer(explorer, message)
     explorer.on("v5e")
     explorer.assume(attention="flash")
-    now, told = explorer.time.estimate, answer(explorer, message)
+    now, preview = explorer.time.estimate, answer(explorer, message)
     explorer.place("hidden", "model")
-    assert told["seconds"] == explorer.time.estimate
-    assert told["seconds_change"] == explorer.time.estimate - now
-    assert told["peak"] == explorer.plan.memory.peak_bytes
-    assert told["fits"] is True
+    assert preview["seconds"] == explorer.time.estimate
+    assert preview["seconds_change"] == explorer.time.estimate - now
+    assert preview["peak"] == explorer.plan.memory.peak_bytes
+    assert preview["fits"] is True
 
 
 def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
     explorer.load("hidden:model")
     explorer.on("v5e")
-    held, memory = explorer.view()["held"], explorer.plan.memory
-    assert (held["bytes"], held["donated"]) == (memory.peak_bytes, memory.donated.peak_bytes)
-    assert {part["name"]: part["bytes"] for part in held["parts"]} == memory.parts
-    assert sum(part["bytes"] for part in held["parts"]) == held["bytes"]
-    assert [each["name"] for each in held["alive"]] == [alive.name for alive in memory.at_peak]
-    assert max(point["bytes"] for point in held["timeline"]) == max(point.bytes for point in memory.timeline)
+    peak, memory = explorer.view()["held"], explorer.plan.memory
+    assert (peak["bytes"], peak["donated"]) == (memory.peak_bytes, memory.donated.peak_bytes)
+    assert {part["name"]: part["bytes"] for part in peak["parts"]} == memory.parts
+    assert sum(part["bytes"] for part in peak["parts"]) == peak["bytes"]
+    assert [each["name"] for each in peak["alive"]] == [alive.name for alive in memory.at_peak]
+    assert max(point["bytes"] for point in peak["timeline"]) == max(point.bytes for point in memory.timeline)
     assert explorer.view()["change"]["peak"] is None
     explorer.load("")
     assert explorer.view()["change"]["peak"] == explorer.plan.memory.peak_bytes - memory.peak_bytes
@@ -183,11 +183,11 @@ def test_whether_it_fits_is_said_in_words(peak: float, donated: float, limit: fl
 
 def test_what_does_not_fit(explorer: Explorer) -> None:
     explorer.on(dataclasses.replace(own(), memory=ml.Figure(5000.0)))
-    held = explorer.view()["held"]
-    assert (held["limit"], held["fits"]) == (5000, False)
+    peak = explorer.view()["held"]
+    assert (peak["limit"], peak["fits"]) == (5000, False)
     message = {"v": 1, "kind": "preview", "id": 1, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
-    told = answer(explorer, message)
-    assert (told["fits"], told["peak_change"]) == (True, told["peak"] - held["bytes"])
+    preview = answer(explorer, message)
+    assert (preview["fits"], preview["peak_change"]) == (True, preview["peak"] - peak["bytes"])
     explorer.place("hidden", "model")
     assert explorer.view()["held"]["fits"]
 
@@ -203,15 +203,15 @@ def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeyp
     explorer.on("v5e")
     explorer.view()
     gate = Gate(monkeypatch, explorer.costing)
-    told: queue.Queue[str] = queue.Queue()
-    explorer.subscribe(told.put)
+    changes: queue.Queue[str] = queue.Queue()
+    explorer.subscribe(changes.put)
     explorer.place("hidden", "model")
-    assert told.get(timeout=60) == "document"
+    assert changes.get(timeout=60) == "document"
     revision, state = explorer.revision, shared_state(explorer)["view"]
     assert (state["pending"], state["time"], state["held"]) == (True, None, None)
     assert state["change"]["seconds"] is None
     gate.open.set()
-    assert told.get(timeout=60) == "costs"
+    assert changes.get(timeout=60) == "costs"
     monkeypatch.setattr(costing_module, "PREVIEW", 0.0)
     assert explorer.revision == revision
     later = shared_state(explorer, "costs")["view"]
@@ -243,8 +243,8 @@ def test_costs_that_were_in_flight_when_all_was_forgotten_are_worked_out_anew(
 ) -> None:
     explorer.on(own())
     gate = Gate(monkeypatch, explorer.costing)
-    found: list[costing_module.Costs] = []
-    waiting = threading.Thread(target=lambda: found.append(explorer.costing.of(explorer.document)))
+    costs: list[costing_module.Costs] = []
+    waiting = threading.Thread(target=lambda: costs.append(explorer.costing.of(explorer.document)))
     waiting.start()
     assert gate.reached.wait(60)
     # The machine of that name is another one now, with half the memory's bandwidth.
@@ -252,8 +252,8 @@ def test_costs_that_were_in_flight_when_all_was_forgotten_are_worked_out_anew(
     assert explorer.known(slower) == "mine"
     gate.open.set()
     waiting.join(60)
-    assert found[0].time is not None
-    assert found[0].time.memory == explorer.time.memory == explorer.plan.time.memory
+    assert costs[0].time is not None
+    assert costs[0].time.memory == explorer.time.memory == explorer.plan.time.memory
     assert explorer.plan.mesh.on.hardware == slower
 
 
@@ -292,9 +292,9 @@ def test_each_figure_has_its_source() -> None:
 def test_what_a_part_rests_on(program, machine: str, axes: str, part: str, names: list[str]) -> None:
     sizes = {name: int(size) for name, size in (each.split("=") for each in axes.split())}
     mesh = ml.mesh(machine, **sizes)
-    found = figures_behind(part, mesh.on, program.code)
-    assert [figure["name"] for figure in found] == [name for name in names if name in mesh.on.hardware.figures]
-    assert found
+    figures = figures_behind(part, mesh.on, program.code)
+    assert [figure["name"] for figure in figures] == [name for name in names if name in mesh.on.hardware.figures]
+    assert figures
 
 
 def test_what_was_recalled_is_marked(explorer: Explorer) -> None:
@@ -323,8 +323,8 @@ def test_errors_are_those_that_were_measured(
     file.write_text(json.dumps(sections))
     view = explorer.view()
     assert view["held"]["accuracy"] == {"measured": True, "where": "docs/accuracy.md#memory", "text": "Within 5%."}
-    told = view["time"]["accuracy"]
-    assert (told["measured"], told["text"]) == (False, "Not measured for v5e yet, but for `v4`.")
+    error = view["time"]["accuracy"]
+    assert (error["measured"], error["text"]) == (False, "Not measured for v5e yet, but for `v4`.")
 
 
 def test_the_packed_errors_are_those_of_the_page() -> None:
@@ -370,20 +370,20 @@ def test_what_a_page_tells_is_packed() -> None:
 
 **v4**: nothing
 """
-    found = packed(page)
-    assert found["time"]["anchor"] == "published-steps"
-    assert found["time"]["told"]["v4"] == "v4: reaches 0.7; errors up to 3%. 2 published runs."
-    assert found["time"]["told"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
-    assert found["memory"]["told"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
-    assert found["modelled"] == {"jaxlib": "0.10.2"}
+    errors = packed(page)
+    assert errors["time"]["anchor"] == "published-steps"
+    assert errors["time"]["told"]["v4"] == "v4: reaches 0.7; errors up to 3%. 2 published runs."
+    assert errors["time"]["told"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
+    assert errors["memory"]["told"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
+    assert errors["modelled"] == {"jaxlib": "0.10.2"}
     with pytest.raises(ValueError, match=r"accuracy.md tells figures of jaxlib 0.10.2, 0.12.0: measure all anew"):
         packed(page + "and others (jaxlib 0.12.0)")
-    assert found["collectives"]["anchor"] == "collectives-of-compilers"
-    assert found["collectives"]["told"]["v5e"] == (
+    assert errors["collectives"]["anchor"] == "collectives-of-compilers"
+    assert errors["collectives"]["told"]["v5e"] == (
         "Of 70 plans compiled for v5e:2x4, 27 send the bytes that were predicted, 42 do but for differences that are"
         " explained, 1 do not."
     )
-    assert found.keys() == {"time", "memory", "collectives", "modelled"}
+    assert errors.keys() == {"time", "memory", "collectives", "modelled"}
 
 
 def test_a_large_slice_costs_no_more(program) -> None:

@@ -1,5 +1,5 @@
 // @ts-check
-/** Paints the drawing of a mesh on its machine: plain shapes, which Python has laid out (meshlab/widgets/views/mesh_drawing.py). */
+/** Paints the drawing of a mesh on its machine, plain shapes from meshlab/widgets/views/mesh_drawing.py. */
 import { h, prose, s } from "./dom.js";
 import { markClass } from "./marks.js";
 

@@ -110,7 +110,7 @@ function drawPart(view, part, most) {
   const width = `${most ? (100 * part.seconds) / most : 0}%`;
   const bar = h("div", { class: "mlb-bar", "aria-hidden": "true" }, portion(partClass(view, part), width, ""));
   const name = part.sends ? axisLabel(view, part.key) : part.label;
-  const label = h("span", {}, part.sends && "communication over ", name, " ", part.seconds > 0 && mark(part));
+  const label = h("span", {}, part.sends && "sending over ", name, " ", part.seconds > 0 && mark(part));
   return labelled(label, bar, part.told, sources.join("\n"), { "data-part": part.key });
 }
 
