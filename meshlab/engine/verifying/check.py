@@ -35,6 +35,7 @@ from ..programs.random_arguments import drawn_arguments, is_key
 from ..running.run import compiled, flat_arguments, run
 from .hlo import read_collectives, totals
 from .merged_collectives import Merged, merged
+from .tables import collective_rows, comparison, mark, note_lines
 
 # Greatest error of an output, as a share of its root mean square, by bytes of the narrowest float in the program; for
 # 16 bits, where single elements may be far off, the root mean square of the error. Measured: layouts of one program
@@ -86,31 +87,23 @@ class Report:
         return self.bytes_equal and self.results_equal and self.memory[0] == self.memory[1]
 
     def __str__(self):
-        lines = [f"{_mark(self.ok)} checked against the compiled program and the unsharded function"]
-        for key in sorted({*self.predicted, *self.compiled}, key=str):
-            kind, axes = key
-            p, c = self.predicted.get(key, 0), self.compiled.get(key, 0)
-            told = {m.kind for m in self.merged if m.axes == axes}
-            mark = "≈" if p != c and kind in told else _mark(p == c)
-            lines.append(f"  {mark} {kind} over {'+'.join(axes or ('?',))}: predicted {p:,} B, compiled {c:,} B")
-        lines += [f"    {one}" for one in self.merged]
-        if not self.predicted and not self.compiled:
-            lines.append(f"  {_mark(True)} no collectives, predicted and compiled")
+        rows = collective_rows(self.predicted, self.compiled, self._mark) or [(f"{mark(True)} no collectives",)]
+        for name, planned, compiled_bytes in zip(("arguments", "outputs"), *self.memory, strict=True):
+            rows.append((f"{mark(planned == compiled_bytes)} {name}", planned, compiled_bytes))
+        head = f"{mark(self.ok)} checked against the compiled program and the unsharded function"
+        lines = [head, *comparison(("bytes of a device", "predicted", "compiled"), rows)]
         worst = max(self.errors, key=lambda e: (e[1] > e[2], e[1]), default=None)
         if worst is not None:
             place, error, tolerance = worst
             text = f"results: greatest error {error:.1e} of the root mean square, at {place} (allowed {tolerance:.0e})"
-            lines.append(f"  {_mark(self.results_equal)} {text}")
-        planned, made = self.memory
-        text = f"arguments {planned[0]:,} B and outputs {planned[1]:,} B a device; compiled {made[0]:,} and {made[1]:,}"
-        lines.append(f"  {_mark(planned == made)} {text}")
-        return "\n".join([*lines, *(f"  · {note}" for note in self.notes)])
+            lines.append(f"  {mark(self.results_equal)} {text}")
+        return "\n".join([*lines, *note_lines((*map(str, self.merged), *self.notes))])
 
     __repr__ = __str__
 
-
-def _mark(good: bool) -> str:
-    return "✓" if good else "✗"
+    def _mark(self, key: tuple[str, tuple[str, ...]]) -> str:
+        equal = self.predicted.get(key, 0) == self.compiled.get(key, 0)
+        return "≈" if not equal and key in {(m.kind, m.axes) for m in self.merged} else mark(equal)
 
 
 def check(plan: Plan, args: Sequence[Any]) -> Report:
