@@ -46,10 +46,10 @@ class MeshDevice:
 
     def index(self, axes: Axes) -> Any:
         """Which part this device holds of an axis that is split over mesh `axes`, major first."""
-        found: Any = jnp.zeros((), jnp.int32)
+        number: Any = jnp.zeros((), jnp.int32)
         for axis in axes:
-            found = found * self.sizes[axis] + lax.axis_index(axis)
-        return found
+            number = number * self.sizes[axis] + lax.axis_index(axis)
+        return number
 
     def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
         """The sum, maximum or minimum over the devices along `axes`."""

@@ -113,8 +113,8 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
     platform = executable.input_shardings[0][0].mesh.devices.flat[0].platform if plan.program.arguments else "cpu"
     predicted, notes = predicted_totals(plan, platform)
     read = read_collectives(executable.as_text(), plan.mesh.axes, unknown_trips=1)
-    found = {(k, a or ("?",)): n for (k, a), n in totals(read).items() if n}
-    together = () if predicted == found else merged(plan.collectives, read, plan.mesh.axes, _executed(platform))
+    read_totals = {(k, a or ("?",)): n for (k, a), n in totals(read).items() if n}
+    together = () if predicted == read_totals else merged(plan.collectives, read, plan.mesh.axes, _executed(platform))
     size = sum(plan.program.value(a.value).nbytes for a in plan.program.arguments)
     if args or size <= MOST_DRAWN:
         errors, said = _errors(plan, args)
@@ -122,8 +122,8 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
         errors, said = (), (f"Bytes checked, numbers not: the arguments are {size / 2**30:,.1f} GiB.",)
     analysis = executable.memory_analysis()
     planned = (plan.stored.argument_bytes, plan.stored.output_bytes)
-    made = (int(analysis.argument_size_in_bytes), _outputs(plan, analysis))
-    return Report(predicted, found, errors, (planned, made), (*notes, *said), together or ())
+    compiled_bytes = (int(analysis.argument_size_in_bytes), _outputs(plan, analysis))
+    return Report(predicted, read_totals, errors, (planned, compiled_bytes), (*notes, *said), together or ())
 
 
 def _errors(plan: Plan, args: Sequence[Any]) -> tuple[Errors, tuple[str, ...]]:
@@ -138,12 +138,12 @@ def _errors(plan: Plan, args: Sequence[Any]) -> tuple[Errors, tuple[str, ...]]:
     """
     if args:
         expected = unsharded(plan, args)
-        return _held(plan, args, expected), _vacuous(plan, expected, "the arguments")
+        return _bounded_errors(plan, args, expected), _vacuous(plan, expected, "the arguments")
     errors, notes = (), ()
     for positive in (False, True):
         drawn = drawn_arguments(plan.program, positive=positive)
         expected = unsharded(plan, drawn)
-        errors, notes = _held(plan, drawn, expected), _vacuous(plan, expected, "all data that was drawn")
+        errors, notes = _bounded_errors(plan, drawn, expected), _vacuous(plan, expected, "all data that was drawn")
         if all(error <= most for _, error, most in errors) and all(map(_all_finite, expected)):
             break
     return errors, notes
@@ -170,7 +170,7 @@ def _vacuous(plan: Plan, expected: Sequence[Any], data: str) -> tuple[str, ...]:
     )
 
 
-def _held(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
+def _bounded_errors(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
     """The results' errors, and what is allowed: where that is exceeded, what rounding makes of the plain function."""
     program = plan.program
     errors = compare(program, expected, jax.tree.leaves(run(plan, args, donate=False)))
@@ -178,7 +178,7 @@ def _held(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
         return errors
     rounded = [compare(program, expected, unsharded(plan, _nudged(plan, args, seed))) for seed in range(3)]
     return tuple(
-        (place, error, max(most, ROUNDING * max(found[i][1] for found in rounded)) if most else most)
+        (place, error, max(most, ROUNDING * max(nudged[i][1] for nudged in rounded)) if most else most)
         for i, (place, error, most) in enumerate(errors)
     )
 
@@ -211,15 +211,15 @@ def _outputs(plan: Plan, analysis: Any) -> int:
 def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[str, ...]]:
     """Payload bytes by kind and axes as a platform executes them, and notes about what it does otherwise."""
     order = list(plan.mesh.axes)
-    found: Counter = Counter()
+    sums: Counter = Counter()
     widened = False
     for c in plan.collectives:
         count = c.payload_bytes
         if _executed(platform)(c.dtype) != c.dtype:
             count, widened = 2 * count, True
-        found[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.times
+        sums[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.times
     notes = ("XLA for CPU widens bfloat16 and float8: their bytes are counted double here.",) if widened else ()
-    return {k: n for k, n in found.items() if n}, notes
+    return {k: n for k, n in sums.items() if n}, notes
 
 
 def _executed(platform: str) -> Callable[[str], str]:

@@ -80,12 +80,12 @@ def shardings(plan: Plan) -> tuple[Any, Any]:
     return _trees(plan, lambda spec: NamedSharding(mesh, partition_spec(spec)))
 
 
-def _trees(plan: Plan, told: Callable[[Spec], Any]) -> tuple[Any, Any]:
+def _trees(plan: Plan, leaf: Callable[[Spec], Any]) -> tuple[Any, Any]:
     """The trees of arguments and outputs, with one leaf in the place of each tensor or array."""
     program = plan.program
-    inputs = [told(plan.argument_specs[a.value]) for a in program.arguments]
+    inputs = [leaf(plan.argument_specs[a.value]) for a in program.arguments]
     outputs = jax.tree.structure(program.out_shapes, is_leaf=is_tensor)
-    return jax.tree.unflatten(program.structure, inputs), jax.tree.unflatten(outputs, map(told, plan.output_specs))
+    return jax.tree.unflatten(program.structure, inputs), jax.tree.unflatten(outputs, map(leaf, plan.output_specs))
 
 
 def _refuse_uneven(plan: Plan, asked: str):
@@ -97,17 +97,17 @@ def _refuse_uneven(plan: Plan, asked: str):
     program, shapes = plan.program, plan.program.code.shape_of
     arguments = ((a.place, a.value, plan.argument_specs[a.value]) for a in program.arguments)
     stored = (*arguments, *zip(program.outputs, program.code.block.outputs, plan.output_specs, strict=True))
-    found: dict[tuple, list[str]] = {}
+    padded: dict[tuple, list[str]] = {}
     for place, value, spec in stored:
         for axis, (size, axes) in enumerate(zip(shapes(value), spec.splits, strict=True)):
             if size % math.prod(plan.mesh.axes[a] for a in axes):
                 name = program.names[value][axis] if isinstance(value, int) else None
-                found.setdefault((name, size, axes), []).append(place)
-    if not found:
+                padded.setdefault((name, size, axes), []).append(place)
+    if not padded:
         return
     problems = tuple(
         uneven(f"At {some(places, 4)}: `{program.dim_of(name) or name}`", size, axes, plan.mesh)
-        for (name, size, axes), places in found.items()
+        for (name, size, axes), places in padded.items()
     )
     lines = "\n".join(f"  {i}. {problem}" for i, problem in enumerate(problems, 1))
     raise LayoutError(
@@ -204,15 +204,15 @@ def partitioned(
     if on[0].platform != "cpu":
         text = executable().as_text()
     sizes = plan.mesh.axes
-    found = read_collectives(text, sizes, unknown_trips=1)
-    inserted = {(kind, axes or ("?",)): count for (kind, axes), count in totals(found).items()}
+    collectives = read_collectives(text, sizes, unknown_trips=1)
+    inserted = {(kind, axes or ("?",)): count for (kind, axes), count in totals(collectives).items()}
     planned, notes = predicted_totals(plan, on[0].platform)
     if on[0].platform == "cpu" and any(kind == "reduce-scatter" for kind, _ in planned):
         notes = (*notes, "XLA for CPU makes no reduce-scatter: it all-reduces, and every device keeps its part.")
     if any(axes == ("?",) for _, axes in inserted):
         notes = (*notes, _UNKNOWN_GROUPS)
     sent = sum(n * wire_factor(kind, math.prod(sizes[a] for a in axes)) for (kind, axes), n in planned.items())
-    return Partitioned(planned, inserted, sent, _sent(found, text, count), constraints, plan, executable, notes)
+    return Partitioned(planned, inserted, sent, _sent(collectives, text, count), constraints, plan, executable, notes)
 
 
 def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
@@ -239,7 +239,7 @@ def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
     return answer[1]
 
 
-def _sent(found: Iterable[HloCollective], text: str, count: int) -> float:
+def _sent(collectives: Iterable[HloCollective], text: str, count: int) -> float:
     """Bytes that one device sends for the collectives of a program compiled for `count` devices."""
     sizes = {}
     for computation in parse_module(text).values():
@@ -247,7 +247,7 @@ def _sent(found: Iterable[HloCollective], text: str, count: int) -> float:
             groups = instruction.attribute("replica_groups")
             sizes |= {name: read_groups(groups, count).shape[1]} if groups is not None else {}
     # A permute has no groups, and sends its operand whatever the number of devices.
-    moved = (c for c in found if c.axes != ())
+    moved = (c for c in collectives if c.axes != ())
     return sum(c.payload_bytes * c.times * wire_factor(c.kind, sizes.get(c.name, 2)) for c in moved)
 
 
@@ -262,13 +262,13 @@ def _function(plan: Plan, mesh: Any, constraints: str) -> tuple[Any, list[jax.Sh
     def sharding(spec: Spec) -> NamedSharding:
         return NamedSharding(mesh, partition_spec(spec))
 
-    told = {v: sharding(s) for v, s in _told(plan, constraints).items() if not s.partial}
+    shardings_of = {v: sharding(s) for v, s in _constrained(plan, constraints).items() if not s.partial}
     outputs = tuple(map(sharding, plan.output_specs))
-    function = jax.jit(_whole_function(plan, told), out_shardings=outputs, keep_unused=True)
+    function = jax.jit(_unsharded_function(plan, shardings_of), out_shardings=outputs, keep_unused=True)
     return function, abstract_arguments(plan, mesh)
 
 
-def _told(plan: Plan, constraints: str) -> Mapping[int, Spec]:
+def _constrained(plan: Plan, constraints: str) -> Mapping[int, Spec]:
     """The specs of the values of which XLA is told."""
     if constraints == "all":
         return plan.homes
@@ -277,7 +277,7 @@ def _told(plan: Plan, constraints: str) -> Mapping[int, Spec]:
     return {o: plan.homes[o] for o in stored if o in plan.homes}
 
 
-def _whole_function(plan: Plan, told: Mapping[int, NamedSharding]) -> Callable[..., tuple[Any, ...]]:
+def _unsharded_function(plan: Plan, shardings_of: Mapping[int, NamedSharding]) -> Callable[..., tuple[Any, ...]]:
     """The program as a function of whole arrays, flat: arguments in, outputs out."""
     program = plan.program
     arguments = [a.value for a in program.arguments]
@@ -285,7 +285,7 @@ def _whole_function(plan: Plan, told: Mapping[int, NamedSharding]) -> Callable[.
     def run(*arrays: Any) -> tuple[Any, ...]:
         values = {n: jnp.asarray(c) for n, c in program.code.constants.items()}
         values.update(zip(arguments, arrays, strict=True))
-        return tuple(map(jnp.asarray, _Evaluation(told).run(program.code.block, values)))
+        return tuple(map(jnp.asarray, _Evaluation(shardings_of).run(program.code.block, values)))
 
     return run
 
