@@ -59,10 +59,10 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None, **ke
     """
     function("ml.trace", fn, "ml.trace(step, params, x)", TraceError)
     if keywords:
-        told = ", ".join(f"{name}={shown(value)}" for name, value in keywords.items())
+        given = ", ".join(f"{name}={shown(value)}" for name, value in keywords.items())
         near = closest(next(iter(keywords)), ["carry"])
         raise TraceError(
-            f"ml.trace was given {told}; its arguments are positional: functools.partial binds others.{near}"
+            f"ml.trace was given {given}; its arguments are positional: functools.partial binds others.{near}"
         )
     with no_collection():
         return _traced(fn, args, carry)
@@ -71,7 +71,7 @@ def trace(fn: Callable, *args: Any, carry: Mapping[str, int] | None = None, **ke
 def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None) -> Program:
     names = _parameter_names(fn, len(args))
     by_parameter = {name: _leaves(name, arg) for name, arg in zip(names, args, strict=True)}
-    leaves = [leaf for found in by_parameter.values() for leaf in found]
+    leaves = [leaf for group in by_parameter.values() for leaf in group]
     structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, names, structure, leaves)
     code = apart(folded(flatten(closed)))
@@ -82,7 +82,7 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
     if not outputs:
         raise TraceError(f"`{called(fn)}` returns nothing: end it with `return`, and what it computes.")
     _refuse_shared_places(code, names, [place for place, _, _ in leaves], outputs)
-    owners = [name for name, found in by_parameter.items() for _ in found]
+    owners = [name for name, group in by_parameter.items() for _ in group]
     dims = _named_places(naming, code, leaves, outputs)
     return Program(
         fn=fn,
@@ -129,7 +129,7 @@ def _meant_shapes(names: list[str], structure: Any, leaves: list[Leaf]) -> str:
         for name, arg in zip(names, args, strict=True)
         if isinstance(arg, tuple | list) and arg and all(type(size) is int and size > 0 for size in arg)
     ]
-    return "".join(f" {told}" for told in meant)
+    return "".join(f" {text}" for text in meant)
 
 
 def _like(leaf: Any, array: Any) -> Any:
@@ -193,16 +193,16 @@ def _leaves(name: str, tree: Any) -> list[Leaf]:
 
     A Tensor whose array does not fit its dims (some optimizers reshape what they keep) is named by the rules instead.
     """
-    found, wrong = [], []
+    leaves, wrong = [], []
     for place, leaf in placed_leaves(name, tree):
         if isinstance(leaf, Tensor):
             shape = tuple(leaf.array.shape)
             fits = shape == tuple(d.size for d in leaf.dims)
-            found.append((place, leaf, tuple(d.name for d in leaf.dims) if fits else None))
+            leaves.append((place, leaf, tuple(d.name for d in leaf.dims) if fits else None))
         elif isinstance(leaf, NamedArray):
-            found.append((place, leaf.array, leaf.names))
+            leaves.append((place, leaf.array, leaf.names))
         elif is_array(leaf):
-            found.append((place, leaf, None))
+            leaves.append((place, leaf, None))
         else:
             shape = isinstance(leaf, Dim | AbstractDtype)
             fix = "; a shape is written ml.f32[Batch, Embed]" if shape else ""
@@ -211,7 +211,7 @@ def _leaves(name: str, tree: Any) -> list[Leaf]:
         raise TraceError(
             f"ml.trace needs tensors or arrays, but {'; '.join(wrong)}. Close over what is no array, or take it out."
         )
-    return found
+    return leaves
 
 
 def _abstract(leaf: Any) -> Any:
@@ -246,10 +246,10 @@ def _carries(
     single = not (isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields"))
     outputs = [shapes] if single else list(shapes)
     places = ["out"] if single else [f"out/{i}" for i in range(len(outputs))]
-    made = [_signature(place, output, dims) for place, output in zip(places, outputs, strict=True)]
+    signatures = [_signature(place, output, dims) for place, output in zip(places, outputs, strict=True)]
     given = {name: _signature(name, arg, dims) for name, arg in args.items()}
     if carry is None:
-        fitting = {name: [i for i, s in enumerate(made) if s == given[name]] for name in args}
+        fitting = {name: [i for i, s in enumerate(signatures) if s == given[name]] for name in args}
         rivals = Counter(given.values())
         certain = [n for n in args if len(fitting[n]) == 1 and rivals[given[n]] == 1]
         return tuple(Carry(name, fitting[name][0], places[fitting[name][0]]) for name in certain)
@@ -262,7 +262,7 @@ def _carries(
             problems.append(f"`{name}` is to come from {shown(index)}; give the number of an output.")
         elif not 0 <= index < len(outputs):
             problems.append(f"`{name}` is to come from output {index}, but the outputs are 0 to {len(outputs) - 1}.")
-        elif made[index][:2] != given[name][:2]:
+        elif signatures[index][:2] != given[name][:2]:
             problems.append(f"output {index} has another tree, other shapes or dtypes than argument `{name}`.")
     if problems:
         raise TraceError("`carry` cannot be: " + " ".join(problems))

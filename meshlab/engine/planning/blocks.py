@@ -80,9 +80,9 @@ def _barrier(planner: Planner, operation: Operation) -> Nested:
     specs = [_before(planner, v, k) for v, k in zip(operation.inputs, keep, strict=True)]
     operands = _read(planner, operation.inputs, specs, Cause("operand", operation))
     inside = _enter(planner, body, specs)
-    made = [planner.natural(v) for v in body.outputs]
-    returned = _read(planner, body.outputs, made, Cause("carry", operation))
-    return Nested(operation, operands, tuple(made), (Inside(tuple(specs), returned, tuple(inside.steps)),))
+    results = [planner.natural(v) for v in body.outputs]
+    returned = _read(planner, body.outputs, results, Cause("carry", operation))
+    return Nested(operation, operands, tuple(results), (Inside(tuple(specs), returned, tuple(inside.steps)),))
 
 
 def _branches(planner: Planner, operation: Operation) -> Nested:
@@ -103,16 +103,16 @@ def _branches(planner: Planner, operation: Operation) -> Nested:
 
 def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
     """The spec in which all branches return one result: the one for which least is sent, there and then behind it."""
-    made = [(v, home) for v in values if isinstance(v, int) and (home := planner.spec_of(v)) is not None]
-    if not made:
+    pairs = [(v, home) for v in values if isinstance(v, int) and (home := planner.spec_of(v)) is not None]
+    if not pairs:
         return planner.natural(values[0]).resolved()
-    homes = [home for _, home in made]
+    homes = [home for _, home in pairs]
     alike = len(homes) == len(values) and len({home.partial for home in homes}) == 1
     partial = homes[0].partial if alike else ()
-    resolved = homes if alike else [resolution(home, planner.wants.get(v)) for v, home in made]
-    found = dict.fromkeys((_most_split(resolved, partial), *resolved))
+    resolved = homes if alike else [resolution(home, planner.wants.get(v)) for v, home in pairs]
+    candidates = dict.fromkeys((_most_split(resolved, partial), *resolved))
 
-    want = next((planner.wants[v] for v, _ in made if v in planner.wants), None)
+    want = next((planner.wants[v] for v, _ in pairs if v in planner.wants), None)
 
     def sent(start: Spec, target: Spec) -> float:
         return price(Chain(start, hops(start, target, planner.sizes)), planner.sizes)
@@ -121,7 +121,7 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
         inside = sum(sent(home, spec) for home in homes)
         return inside, sent(spec, want) if want is not None else 0.0, -split_count(spec, planner.sizes)
 
-    return min(found, key=cost)
+    return min(candidates, key=cost)
 
 
 def _most_split(specs: list[Spec], partial: Axes) -> Spec:
@@ -148,10 +148,10 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
         inner = [*starts, *(Spec(s.splits[1:]) for s in stacked)]
         tried = zip(body.inputs, starts, zero, strict=False)
         planner.hoped = hoped.union(v for v, s, z in tried if hoping and z and not s.partial)
-        inside, made = _plan_body(planner, operation, inner)
+        inside, outputs = _plan_body(planner, operation, inner)
         planner.hoped = hoped
         joined = [
-            _join(start, after, may) for start, after, may in zip(starts, made[:count], zero[:count], strict=True)
+            _join(start, after, may) for start, after, may in zip(starts, outputs[:count], zero[:count], strict=True)
         ]
         if joined == starts and not hoping:
             break
@@ -161,9 +161,9 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
         starts = [j if z else j.resolved() for z, j in zip(zero, joined, strict=False)]
         _restore(planner, saved)
     operands = _read(planner, operation.inputs, [*starts, *stacked], Cause("operand", operation))
-    returned = _read(planner, body.outputs, [*starts, *made[count:]], Cause("carry", operation))
+    returned = _read(planner, body.outputs, [*starts, *outputs[count:]], Cause("carry", operation))
     blocks = (Inside(tuple(inner), returned, tuple(inside.steps)), *_test(planner, operation, starts))
-    results = (*starts, *(Spec(((), *s.splits), s.partial) for s in made[count:]))
+    results = (*starts, *(Spec(((), *s.splits), s.partial) for s in outputs[count:]))
     return Nested(operation, operands, results, blocks, turns(operation) or 1)
 
 
@@ -181,7 +181,7 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
     """Plans a loop's body for carries and slices in given specs; returns its scope and its outputs' specs."""
     body, count = operation.blocks[0], carried(operation)
     inside = _enter(planner, body, inner)
-    made = []
+    outputs = []
     for position, value in enumerate(body.outputs):
         spec = planner.natural(value)
         if position >= count and spec.partial and isinstance(value, int):
@@ -190,8 +190,8 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
             target = resolution(spec, planner.wants.get(value))
             if split_count(target, planner.sizes) > split_count(spec, planner.sizes):
                 spec = planner.resolve(value, Cause("sum", operation))
-        made.append(spec)
-    return inside, made
+        outputs.append(spec)
+    return inside, outputs
 
 
 def _join(start: Spec, after: Spec, may_be_partial: bool) -> Spec:

@@ -49,24 +49,24 @@ def plan_copy(planner: Planner, copy: Copy):
     shown = tuple(map(wants.get, copy.shown))
     hoped = tuple(i for i, v in enumerate(copy.read) if v in planner.hoped) if planner.hoped else ()
     key = (copy.model, len(planner.chain), id(inside), hoped, states, shown)
-    found = planner.transcripts.get(key)
-    if found is None:
+    transcript = planner.transcripts.get(key)
+    if transcript is None:
         inner = _inner(planner, copy, states, shown)
         inner.hoped = frozenset(copy.model.read[i] for i in hoped)
-        found = planner.transcripts[key] = _transcript(inner, copy.model, states)
-    _take_over(planner, copy, found)
+        transcript = planner.transcripts[key] = _transcript(inner, copy.model, states)
+    _take_over(planner, copy, transcript)
 
 
 def _states(planner: Planner, values: Iterable[int]) -> tuple[_State, ...]:
     """How values lie, and what is wanted of partial sums: only those are resolved."""
     home, scope_of, wants = planner.home.get, planner.scope_of.get, planner.wants.get
-    found = []
+    states = []
     for value in values:
         spec, scope = home(value), scope_of(value)
         want = wants(value) if spec is not None and spec.partial else None
         at_hand = (-1, ()) if scope is None else (scope.depth, scope.available.get(value, ()))
-        found.append((spec, *at_hand, want))
-    return tuple(found)
+        states.append((spec, *at_hand, want))
+    return tuple(states)
 
 
 def _inner(planner: Planner, copy: Copy, states: tuple[_State, ...], shown: tuple[Spec | None, ...]) -> Planner:
@@ -102,11 +102,11 @@ def _transcript(inner: Planner, model: Copy, states: tuple[_State, ...]) -> Tran
     return Transcript(tuple(tuple(scope.steps) for scope in inner.chain), inner.home, tuple(changed))
 
 
-def _take_over(planner: Planner, copy: Copy, found: Transcript):
+def _take_over(planner: Planner, copy: Copy, transcript: Transcript):
     """Has a copy's steps, homes and border be as those that were kept."""
-    for place, state in found.border:
+    for place, state in transcript.border:
         _set(planner, copy.border[place], state)
-    for scope, steps in zip(planner.chain, found.steps, strict=True):
+    for scope, steps in zip(planner.chain, transcript.steps, strict=True):
         if steps:
             scope.steps.append(Part(copy, steps))
-    planner.inside[copy] = found.homes
+    planner.inside[copy] = transcript.homes

@@ -51,7 +51,7 @@ class _Pruner:
 
     def pruned(self, steps: Sequence[Step], read: Reads) -> tuple[Step, ...]:
         """The steps that are read; what they read themselves is added to `read`."""
-        kept: list[Step] = []
+        remaining: list[Step] = []
         for step in reversed(steps):
             if isinstance(step, Compute):
                 self.note(read, zip(step.operation.inputs, step.operands, strict=True))
@@ -67,8 +67,8 @@ class _Pruner:
                 if step.hop.result not in read.get(step.value, _NOWHERE):
                     continue
                 self.note(read, ((step.value, step.start),))
-            kept.append(step)
-        return tuple(reversed(kept))
+            remaining.append(step)
+        return tuple(reversed(remaining))
 
     def nested(self, step: Nested, read: Reads) -> Nested:
         """A nested step: what its blocks return is read in them, what they read besides is read around them."""
@@ -88,9 +88,9 @@ class _Pruner:
         key = (id(part.steps), *map(read.get, border))
         if key not in self.known:
             within = {v: specs for v, specs in zip(model, key[1:], strict=True) if specs}
-            kept = self.pruned(part.steps, within)
+            remaining = self.pruned(part.steps, within)
             more = [(i, within[v]) for i, v in enumerate(model) if v in within and within[v] is not key[1 + i]]
-            self.known[key] = kept, more
-        kept, more = self.known[key]
+            self.known[key] = remaining, more
+        remaining, more = self.known[key]
         read.update([(border[i], specs) for i, specs in more])
-        return Part(part.copy, kept)
+        return Part(part.copy, remaining)

@@ -149,7 +149,7 @@ def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) 
     for own in rules:
         for dim, axes in own.items():
             counts.setdefault(program.dims[dim], set()).add(math.prod(mesh.axes[a] for a in axes))
-    uneven = {size: math.lcm(*found) for size, found in counts.items() if any(size % n for n in found)}
+    uneven = {size: math.lcm(*parts) for size, parts in counts.items() if any(size % n for n in parts)}
     return {size: -(-size // least) * least for size, least in uneven.items()}
 
 
@@ -171,13 +171,13 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
         places = [(place, own) for place, own, names in stored if dim in names and dim not in own]
         for axis in mesh.axes:
             moved = plain | {dim: (axis,)}
-            found = [
+            reasons = [
                 *_size_problems(program, mesh, {dim: (axis,)}, ""),
                 *_scanned(program, {dim: (axis,)}),
                 *_conflicts(program, moved, about=dim),
                 *(p for place, own in places for p in _stored_problems(program, moved, place, own)),
             ]
-            table[dim][axis] = found[0] if found else None
+            table[dim][axis] = reasons[0] if reasons else None
     return table
 
 
@@ -192,10 +192,10 @@ def _said_problems(program: Program, layout: Layout) -> list[Refusal]:
     unknown = (dim for dim in layout.whole if not dim.endswith("?") and dim not in program.dims)
     problems = [_unknown_dim(program, dim, "") for dim in unknown]
     for place, dim, size in layout.sizes:
-        found = program.dims.get(dim, size)
-        if found != size:
+        actual = program.dims.get(dim, size)
+        if actual != size:
             where = f"At `{place}`: " if place else ""
-            text = f"{where}`{dim}` has size {found:,} in this program, and was given as a dim of size {size:,}."
+            text = f"{where}`{dim}` has size {actual:,} in this program, and was given as a dim of size {size:,}."
             problems.append(Refusal("another_size", text, f'Name it "{dim}", or trace the program at that size.'))
     return problems
 
@@ -250,21 +250,21 @@ def _matched_places(
         glob, optional = written, written.endswith("?")
         if optional and not program.matching(glob):
             glob = written.removesuffix("?")
-        found = program.matching(glob)
+        places = program.matching(glob)
         known = _known_rules(program, mesh, rules, f"At `{glob}`: ", problems)
-        if not found and not optional:
+        if not places and not optional:
             empty = [p for p in program.parameters if not program.matching(f"{p}/*") and p not in program.places]
             globs = [f"{p}/*" for p in program.parameters if p not in program.places and p not in empty]
             near = globs if "*" in glob else program.places
             fix = closest(glob, near).strip() or f"Its places are {some(program.places, 12)}."
             fix = f"Argument `{owner}` holds no arrays." if (owner := glob.split("/")[0]) in empty else fix
             problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
-        held = frozenset[str]().union(*{program.place_dims[p] for p in found})
+        dims = frozenset[str]().union(*{program.place_dims[p] for p in places})
         for dim in known:
-            if found and dim not in held:
+            if places and dim not in dims:
                 text = f"At `{glob}`: no value there has the dim `{dim}`."
-                problems.append(Refusal("unused_dim", text, f"They have {listed(sorted(held))}."))
-        for place in found:
+                problems.append(Refusal("unused_dim", text, f"They have {listed(sorted(dims))}."))
+        for place in places:
             matched[place] = known
     return matched
 
@@ -285,11 +285,11 @@ def _different_stored(
     program: Program, matched: Mapping[str, Mapping[str, Axes]]
 ) -> list[tuple[str, Mapping[str, Axes], frozenset[str]]]:
     """Of the places with rules of their own, one for each different set of rules and dims, with those dims."""
-    found = {}
+    different = {}
     for place, own in matched.items():
         names = program.place_dims[place]
-        found.setdefault((id(own), names), (place, own, names))
-    return list(found.values())
+        different.setdefault((id(own), names), (place, own, names))
+    return list(different.values())
 
 
 def _size_problems(

@@ -42,7 +42,7 @@ def outcome_of(
     zeros: Sequence[bool],
     *,
     sizes: Mapping[str, int],
-    held: frozenset[int] = frozenset(),
+    unsplittable: frozenset[int] = frozenset(),
     small: frozenset[int] = frozenset(),
 ) -> Outcome:
     """Works out one operation.
@@ -53,7 +53,7 @@ def outcome_of(
         operands: the specs that the operands have; None for a value that can be made in any spec.
         zeros: which operands are zero everywhere; those may be read as partial for free.
         sizes: the mesh axes' sizes.
-        held: factors in which no split survives: those of a rename whose two sides differ, and padded ones that an
+        unsplittable: factors in which no split survives: those of a rename whose two sides differ, and padded ones that an
             operation does more with than map or sum.
         small: the operands whose splits do not survive, because another one is larger.
 
@@ -63,7 +63,7 @@ def outcome_of(
     partial = {a for spec in operands if spec is not None for a in spec.partial}
     splits = _once_each(factors, {f: axes for f, axes in asked.items() if axes and f not in factors.whole})
     heard = [None if position in small else spec for position, spec in enumerate(operands)]
-    _survivors(factors, heard, splits, partial, held)
+    _survivors(factors, heard, splits, partial, unsplittable)
     for factor, limit in factors.limits.items():
         if factor in splits:
             splits[factor] = fitting(splits[factor], limit, sizes)
@@ -96,13 +96,13 @@ def _once_each(factors: Factors, splits: Mapping[int, Axes]) -> dict[int, Axes]:
 
     `x[order]` of two values of one dim asks so: what is looked up along, and what it is looked up for.
     """
-    made = {f for axes in factors.results for f in axes}
+    in_results = {f for axes in factors.results for f in axes}
     used: set[str] = set()
-    found: dict[int, Axes] = {}
-    for factor in sorted(splits, key=lambda f: f not in made):
-        found[factor] = tuple(itertools.takewhile(lambda a: a not in used, splits[factor]))
-        used.update(found[factor])
-    return found
+    split_of: dict[int, Axes] = {}
+    for factor in sorted(splits, key=lambda f: f not in in_results):
+        split_of[factor] = tuple(itertools.takewhile(lambda a: a not in used, splits[factor]))
+        used.update(split_of[factor])
+    return split_of
 
 
 def _survivors(
@@ -110,7 +110,7 @@ def _survivors(
     operands: Sequence[Spec | None],
     splits: dict[int, Axes],
     partial: set[str],
-    held: frozenset[int],
+    unsplittable: frozenset[int],
 ):
     """Adds the splits that operands bring along."""
     used = {a for axes in splits.values() for a in axes} | partial
@@ -119,7 +119,7 @@ def _survivors(
             continue
         for factor, split in zip(axes, have.splits, strict=True):
             plain = splits.get(factor, ())
-            dropped = factor < 0 or factor in factors.whole or factor in held or not factors.survives(factor)
+            dropped = factor < 0 or factor in factors.whole or factor in unsplittable or not factors.survives(factor)
             if dropped or len(split) <= len(plain):
                 continue
             more = set(split).difference(plain)

@@ -184,7 +184,7 @@ class Planner:
                 for spec in available
                 if set(target.partial) <= set(spec.partial)
             ),
-            key=lambda found: price(found, self.sizes),
+            key=lambda chain: price(chain, self.sizes),
         )
         spec = chain.start
         for hop in chain.hops:
@@ -252,10 +252,12 @@ class Planner:
     def asked(self, operation: Operation) -> dict[int, Axes]:
         """What the plain rules ask of each factor."""
         plain = self.rules.plain
-        held = self.held(operation)
-        return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in held}
+        unsplittable = self.unsplittable(operation)
+        return {
+            f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in unsplittable
+        }
 
-    def held(self, operation: Operation) -> frozenset[int]:
+    def unsplittable(self, operation: Operation) -> frozenset[int]:
         """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
         padded, factors = self.sizes.padded, self.factors[operation]
         form = LOCAL_FORMS.get(operation.name)
@@ -274,7 +276,7 @@ class Planner:
 
     def single(self, operation: Operation) -> frozenset[int]:
         """The exchanged factors whose parts would be one element, in which a gather of slices is one of the operand."""
-        factors, plain, found = self.factors[operation], self.rules.plain, set()
+        factors, plain, singles = self.factors[operation], self.rules.plain, set()
         dims = dict(self.program.factor_dims[operation])
         for value, axes in zip(operation.inputs, factors.operands, strict=True):
             home = self.spec_of(value)
@@ -282,8 +284,8 @@ class Planner:
                 if factor in factors.exchanged and isinstance(value, int):
                     splits = (plain.get(dims.get(factor, ""), ()), home.splits[axis] if home else ())
                     counts = [math.prod(self.sizes[a] for a in axes) for axes in splits]
-                    found.update({factor} if max(counts) == self.shapes[value][axis] else ())
-        return frozenset(found)
+                    singles.update({factor} if max(counts) == self.shapes[value][axis] else ())
+        return frozenset(singles)
 
     def outcome(self, operation: Operation) -> Compute:
         """What becomes of an operation in the specs that its operands now have; looked up if it was met before."""
@@ -303,15 +305,17 @@ class Planner:
             self.hoped.intersection(operation.reads),
             self.sizes.key,
         )
-        found = self.memo.get(key)
-        if found is None:
-            zeros, held = [self.is_zero(v) for v in operation.inputs], self.held(operation)
+        step = self.memo.get(key)
+        if step is None:
+            zeros, unsplittable = [self.is_zero(v) for v in operation.inputs], self.unsplittable(operation)
             factors = self.factors[operation]
             small = frozenset() if welcome else self.small(operation, operands)
-            outcome = outcome_of(factors, asked, operands, zeros, sizes=self.sizes, held=held, small=small)
-            found = self.computed(operation, outcome)
-            self.memo[key] = found
-        return found
+            outcome = outcome_of(
+                factors, asked, operands, zeros, sizes=self.sizes, unsplittable=unsplittable, small=small
+            )
+            step = self.computed(operation, outcome)
+            self.memo[key] = step
+        return step
 
     def small(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
         """The operands that are smaller than the largest of those that lie somewhere."""
@@ -378,4 +382,6 @@ class Planner:
         factors = self.factors[operation]
         asked = self.asked(operation)
         same = type(factors)((factors.results[0],), factors.results)
-        return outcome_of(same, asked, (self.home.get(value),), (value in self.zeros,), sizes=self.sizes, held=moved)
+        return outcome_of(
+            same, asked, (self.home.get(value),), (value in self.zeros,), sizes=self.sizes, unsplittable=moved
+        )

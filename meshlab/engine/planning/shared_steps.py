@@ -16,16 +16,16 @@ from .steps import Cause, Compute, Fill, Move, Nested, Part, Step
 
 def unfolded(steps: Iterable[Step]) -> tuple[Step, ...]:
     """Returns steps with all parts written out, in the program's own numbers."""
-    found: list[Step] = []
+    written: list[Step] = []
     for step in steps:
         if isinstance(step, Part):
-            found += written_out(step)
+            written += written_out(step)
         elif isinstance(step, Nested):
             blocks = (dataclasses.replace(block, steps=unfolded(block.steps)) for block in step.blocks)
-            found.append(dataclasses.replace(step, blocks=tuple(blocks)))
+            written.append(dataclasses.replace(step, blocks=tuple(blocks)))
         else:
-            found.append(step)
-    return tuple(found)
+            written.append(step)
+    return tuple(written)
 
 
 def written_out(part: Part) -> tuple[Step, ...]:
@@ -66,14 +66,14 @@ def counted(steps: Iterable[Step]) -> Iterator[tuple[Step, int]]:
 def stand_ins(steps: Iterable[Step]) -> dict[Copy, Copy]:
     """Returns for each copy the one that is told of in its place."""
     first: dict[int, Copy] = {}
-    found: dict[Copy, Copy] = {}
+    stand_in_of: dict[Copy, Copy] = {}
     for step in steps:
         if isinstance(step, Part):
-            found[step.copy] = first.setdefault(id(step.steps), step.copy)
+            stand_in_of[step.copy] = first.setdefault(id(step.steps), step.copy)
         elif isinstance(step, Nested):
             # The steps of a copy in its own block come after what it asked for of those around.
-            found |= {copy: told for block in step.blocks for copy, told in stand_ins(block.steps).items()}
-    return found
+            stand_in_of |= {copy: other for block in step.blocks for copy, other in stand_ins(block.steps).items()}
+    return stand_in_of
 
 
 def _renumbered(step: Step, copy: Copy) -> Step:

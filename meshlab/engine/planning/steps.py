@@ -135,11 +135,11 @@ class Nested:
             "while": ["while, each turn", "while, each test"],
             "cond": [f"cond, branch {i}" for i in range(len(self.blocks))],
         }.get(name, ["recomputed, behind a barrier"])
-        told = [
+        texts = [
             "\n    ".join([head, *"\n".join(map(str, block.steps)).splitlines()])
             for head, block in zip(heads, self.blocks, strict=True)
         ]
-        return "\n".join(told)
+        return "\n".join(texts)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -82,14 +82,14 @@ def collectives_of(program: Program, rules: Rules, grid: Grid, steps: tuple[Step
         The collectives, in the order of the steps.
     """
     story = _Story(program, rules, grid, steps)
-    found = []
+    collectives = []
     for step, times, copies in story.steps:
         if isinstance(step, Move) and step.hop.kind != "slice":
             row = story.move(step, times)
-            found.append(story.for_all(row, step, copies) if len(copies) > 1 else row)
+            collectives.append(story.for_all(row, step, copies) if len(copies) > 1 else row)
         elif isinstance(step, Compute) and step.exchanged:
-            found += story.exchanged(step)
-    return tuple(found)
+            collectives += story.exchanged(step)
+    return tuple(collectives)
 
 
 def wire_bytes_by_axis(collectives: Iterable[Collective]) -> dict[str, float]:
@@ -130,7 +130,7 @@ class _Story:
         self.exchanges = exchanges_of(steps, program, grid) if exchanging else {}
         self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
 
-    def record(self, hop: Hop, number: int, spec: Spec, times: int, **told: Any) -> Collective:
+    def record(self, hop: Hop, number: int, spec: Spec, times: int, **story: Any) -> Collective:
         code = self.program.code
         shape, count = payload(self.program, self.grid, number, spec, hop)
         shown = self.program.value(number)
@@ -146,14 +146,14 @@ class _Story:
             "dims": tuple(d or "1" for d in shown.dims),
             "chain": "",
         }
-        return Collective(**(facts | told))
+        return Collective(**(facts | story))
 
     def move(self, step: Move, times: int) -> Collective:
         if step.hop.kind in ("all-reduce", "reduce-scatter"):
-            told = self.summed(step)
+            story = self.summed(step)
         else:
-            told = self.relaid(step)
-        return self.record(step.hop, step.name, step.start, times, **told)
+            story = self.relaid(step)
+        return self.record(step.hop, step.name, step.start, times, **story)
 
     def for_all(self, row: Collective, step: Move, copies: Sequence[Copy]) -> Collective:
         """A row that is told for several copies: where their places differ there is a `*`."""
@@ -234,9 +234,9 @@ class _Story:
             remedy = f"Let all branches leave `{dim}` split alike, or take `{dim}` off {axes}."
         else:
             because, remedy = self.needed(cause, dim, axes, step)
-        told = {"source": source, "because": because, "remedy": remedy, "chain": self.chain(step)}
+        story = {"source": source, "because": because, "remedy": remedy, "chain": self.chain(step)}
         place = self.stored(step, dim) if cause.kind == "operand" else None
-        return told | ({"value": place} if place is not None else {})
+        return story | ({"value": place} if place is not None else {})
 
     @staticmethod
     def moved_axis(step: Move) -> int:
@@ -254,9 +254,9 @@ class _Story:
             return ""
         code, sizes = self.program.code, self.grid
         whole = nbytes(math.prod(code.shapes[step.value]), code.dtypes[step.value])
-        told = [f"{hop.kind} over {_quoted(hop.axes)}" for hop in step.chain.hops if hop.kind != "slice"]
+        kinds = [f"{hop.kind} over {_quoted(hop.axes)}" for hop in step.chain.hops if hop.kind != "slice"]
         return (
-            f"{', then '.join(told)}: {whole * price(step.chain, sizes):,.0f} B sent; gathering first would send "
+            f"{', then '.join(kinds)}: {whole * price(step.chain, sizes):,.0f} B sent; gathering first would send "
             f"{whole * price(plain, sizes):,.0f} B"
         )
 
@@ -300,7 +300,7 @@ class _Story:
         rows = []
         for sent, times in self.exchanges[step.operation].items():
             pairs = self.origins.exchanged(step, sent.axes)
-            told = LOCAL_FORMS[operation.name].told.format(dims=_quoted(dim for dim, _ in pairs))
+            text = LOCAL_FORMS[operation.name].told.format(dims=_quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
             row = Collective(
                 kind=sent.kind,
@@ -313,7 +313,7 @@ class _Story:
                 value=shown.label,
                 dims=tuple(d or "1" for d in shown.dims),
                 source=operation.source,
-                because=f"{told[:1].upper()}{told[1:]} while {be} {_split(pairs)}.",
+                because=f"{text[:1].upper()}{text[1:]} while {be} {_split(pairs)}.",
                 remedy=f"{_take_off(pairs)}.",
             )
             rows.append(row)

@@ -154,12 +154,12 @@ class Plan:
         Raises:
             MeshlabError: there is no such place, or it is no value of this program.
         """
-        found = self.program.find(value)
+        asked = self.program.find(value)
         place = value if isinstance(value, str) else value.place
         if place is not None and place in self.program.places:
-            return self.rules.spec(found.dims, place)
-        home = self.homes.get(found.number)
-        return home if home is not None else self.rules.spec(found.dims)
+            return self.rules.spec(asked.dims, place)
+        home = self.homes.get(asked.number)
+        return home if home is not None else self.rules.spec(asked.dims)
 
     def shard(self, value: Value | str, device: int) -> tuple[tuple[int, int], ...]:
         """The index range of each axis of a value that a device holds: (start, stop).
@@ -172,10 +172,10 @@ class Plan:
             MeshError: there is no such device.
             MeshlabError: there is no such place, or it is no value of this program.
         """
-        found = self.program.find(value)
+        asked = self.program.find(value)
         where = self.mesh.coordinates(device)
         ranges = []
-        for size, split in zip(found.shape, self.spec(value).splits, strict=True):
+        for size, split in zip(asked.shape, self.spec(value).splits, strict=True):
             index = 0
             for axis in split:
                 index = index * self.mesh.axes[axis] + where[axis]

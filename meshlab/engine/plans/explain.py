@@ -39,28 +39,28 @@ class Explanation:
     def __str__(self):
         if not self.rows:
             return "\n".join(["No device sends anything: the plan has no collectives.", *self.warnings])
-        return "\n".join([*map(_told, self.rows), *self.warnings])
+        return "\n".join([*map(_text, self.rows), *self.warnings])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        told = "".join(map(_told_html, self.rows)) or "<p>No device sends anything: the plan has no collectives.</p>"
-        return told + "".join(f"<p>{html.escape(w)}</p>" for w in self.warnings)
+        body = "".join(map(_html, self.rows)) or "<p>No device sends anything: the plan has no collectives.</p>"
+        return body + "".join(f"<p>{html.escape(w)}</p>" for w in self.warnings)
 
 
-def _told_html(c: Collective) -> str:
-    head, *lines = (html.escape(line.strip()) for line in _told(c).splitlines())
+def _html(c: Collective) -> str:
+    head, *lines = (html.escape(line.strip()) for line in _text(c).splitlines())
     return f"<p><b>{head}</b><br>{'<br>'.join(lines)}</p>"
 
 
-def _told(c: Collective) -> str:
+def _text(c: Collective) -> str:
     times = f" × {c.times}" if c.times > 1 else ""
     head = (
         f"{c.kind} over {' and '.join(c.axes)} · {c.value} [{' '.join(c.dims)}] · "
         f"{c.payload_bytes:,} B payload, {c.wire_bytes:,.0f} B sent{times} · {c.source or 'no source line'}"
     )
-    told = (("because", c.because), ("remedy", c.remedy), ("chain", c.chain))
-    return "\n".join([head, *(f"  {word:<7}  {text}" for word, text in told if text)])
+    facts = (("because", c.because), ("remedy", c.remedy), ("chain", c.chain))
+    return "\n".join([head, *(f"  {word:<7}  {text}" for word, text in facts if text)])
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:
@@ -70,15 +70,15 @@ def warnings(plan: Plan) -> tuple[str, ...]:
 
 def _unheard(plan: Plan) -> Iterator[str]:
     """What the function itself says of where values lie."""
-    if told := plan.program.code.unheard:
-        yield f"⚠ A plan follows its layout alone, and not what the function says itself: {some_told(told)}."
+    if ignored := plan.program.code.unheard:
+        yield f"⚠ A plan follows its layout alone, and not what the function says itself: {some_told(ignored)}."
 
 
 def _padded(plan: Plan) -> Iterator[str]:
     """The dims that are padded."""
     if sizes := padded_sizes(plan):
-        told = ", ".join(f"{dim} {plan.program.dims[dim]:,} → {size:,}" for dim, size in sizes.items())
-        yield f"padded: {told}, wherever split; results are exact."
+        text = ", ".join(f"{dim} {plan.program.dims[dim]:,} → {size:,}" for dim, size in sizes.items())
+        yield f"padded: {text}, wherever split; results are exact."
 
 
 def padded_sizes(plan: Plan) -> dict[str, int]:
@@ -91,20 +91,20 @@ def padded_sizes(plan: Plan) -> dict[str, int]:
 
 def _without_rules(plan: Plan) -> tuple[str, ...]:
     """Operations that run whole on every device."""
-    found = {
+    unknown = {
         (step.operation.name, str(step.operation.source or "an unknown line"))
         for step, _ in counted(plan.planned.steps)
         if isinstance(step, Compute) and not step.known
     }
     return tuple(
         f"⚠ `{name}` at {where} has no rule: its operands are gathered and it runs whole on every device."
-        for name, where in sorted(found)
+        for name, where in sorted(unknown)
     )
 
 
 def _not_reached(plan: Plan) -> Iterator[str]:
     """Merged axes of arguments of which a dim is split elsewhere, but is not the axis's major part, or does not fit."""
-    found: dict[tuple[str, str], list[str]] = {}
+    minor: dict[tuple[str, str], list[str]] = {}
     short: dict[str, str] = {}
     plain = plan.rules.plain
     for argument in plan.program.arguments:
@@ -114,8 +114,8 @@ def _not_reached(plan: Plan) -> Iterator[str]:
                 short.setdefault(axis, argument.place)
             for dim in (axis or "").split("*")[1:]:
                 if plan.rules.plain.get(dim):
-                    found.setdefault((dim, axis or ""), []).append(argument.place)
-    for (dim, axis), places in found.items():
+                    minor.setdefault((dim, axis or ""), []).append(argument.place)
+    for (dim, axis), places in minor.items():
         more, major = f" and {len(places) - 1} more" if len(places) > 1 else "", axis.split("*")[0]
         yield (
             f"⚠ `{dim}` does not split `{places[0]}`{more}: of the axis `{axis}` only the major part, `{major}`, can be"
@@ -138,7 +138,7 @@ def explain(plan: Plan) -> Explanation:
 def rows(plan: Plan) -> list[tuple[str, str]]:
     """The plan's table: what is known exactly, by name; then what is predicted, where the mesh lies on a machine."""
     stored = plan.stored
-    found = [
+    lines = [
         ("mesh", str(Mesh(plan.mesh.shape))),  # its machine is told with the times
         ("layout", str(plan.layout) or "nothing is split"),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
@@ -146,18 +146,18 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     ]
     order = list(plan.mesh.axes)
     by_axis = wire_bytes_by_axis(sorted(plan.collectives, key=lambda c: [order.index(a) for a in c.axes]))
-    found += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
-    found.append(("arguments a device", f"{stored.argument_bytes:,} B"))
-    found.append(("outputs a device", f"{stored.output_bytes:,} B"))
-    found.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
+    lines += [(f"  over {axes}", f"{count:,.0f} B") for axes, count in by_axis.items()]
+    lines.append(("arguments a device", f"{stored.argument_bytes:,} B"))
+    lines.append(("outputs a device", f"{stored.output_bytes:,} B"))
+    lines.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
     if plan.mesh.on is None:
-        return found
+        return lines
     fits = "it fits" if plan.memory.fits else "it does not fit"
-    found.append(("a device holds", f"{plan.memory.limit_bytes:,} B: {fits}"))
+    lines.append(("a device holds", f"{plan.memory.limit_bytes:,} B: {fits}"))
     try:
-        return found + plan.time.rows()
+        return lines + plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it
-        return [*found, ("estimate of a step", f"not predicted: {error}")]
+        return [*lines, ("estimate of a step", f"not predicted: {error}")]
 
 
 def table(plan: Plan) -> str:

@@ -75,7 +75,7 @@ class Origins:
             The operations that sum dims split over these axes, the last one first, each axis told once; and the
             operation that made the value.
         """
-        found: list[Origin] = []
+        origins: list[Origin] = []
         waiting, seen, left, maker = [(value, Way())], set(), set(axes), None
         while waiting and left:
             value, way = self.inward(*waiting.pop())
@@ -88,17 +88,17 @@ class Origins:
                 outside = self.program.outermost(value)
                 waiting += [(outside, way)] if outside != value else []
                 if value in self.turns:
-                    loop, made = self.turns[value]
-                    waiting.append((made, way if way.loop else Way(loop, "next")))
+                    loop, after = self.turns[value]
+                    waiting.append((after, way if way.loop else Way(loop, "next")))
                 continue
             dims = self.summed(step, left)
             if dims:
-                found.append(Origin(step.operation, dims, way))
+                origins.append(Origin(step.operation, dims, way))
                 left -= {axis for _, split in dims for axis in split}
             operands = zip(step.operation.inputs, step.operands, strict=True)
             partial = [v for v, s in operands if isinstance(v, int) and s is not None and left & set(s.partial)]
             waiting += [(v, way) for v in reversed(partial)]
-        return found, maker
+        return origins, maker
 
     @functools.cached_property
     def turns(self) -> dict[int, tuple[Operation, int]]:
@@ -128,15 +128,15 @@ class Origins:
     def summed(self, step: Compute, axes: Iterable[str]) -> tuple[Split, ...]:
         """The dims that a step sums, of those split over some mesh axes, each with these."""
         summed, wanted = self.program.factors[step.operation].summed, set(axes)
-        found = {name: split for name, factor, split in self.axes(step) if factor in summed and wanted & set(split)}
-        return tuple((name, tuple(a for a in split if a in wanted)) for name, split in found.items())
+        splits = {name: split for name, factor, split in self.axes(step) if factor in summed and wanted & set(split)}
+        return tuple((name, tuple(a for a in split if a in wanted)) for name, split in splits.items())
 
     def exchanged(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
         """The dims, split, for which a step needs its local form; those on some mesh axes where there are any."""
         factors = self.program.factors[step.operation].exchanged
-        found = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
-        on_these = {name: split for name, split in found.items() if set(split) & set(axes)}
-        return tuple((on_these or found).items())
+        splits = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
+        on_these = {name: split for name, split in splits.items() if set(split) & set(axes)}
+        return tuple((on_these or splits).items())
 
     def axes(self, step: Compute) -> Iterator[tuple[str, int, Axes]]:
         """The name, factor and split of each axis of the operands that a step reads."""

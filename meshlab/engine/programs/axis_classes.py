@@ -153,20 +153,20 @@ class Classes:
         return True
 
     def _unite(self, a: int, b: int):
-        kept, gone = (a, b) if a < b else (b, a)
-        known, other = self.given.get(kept), self.given.pop(gone, None)
+        root, gone = (a, b) if a < b else (b, a)
+        known, other = self.given.get(root), self.given.pop(gone, None)
         if known and other:
             self._meet(known, other)
         elif other:
-            self.given[kept] = other
+            self.given[root] = other
         self.parts.pop(gone, None)
         if gone in self.hints:
-            self.hints.setdefault(kept, []).extend(self.hints.pop(gone))
+            self.hints.setdefault(root, []).extend(self.hints.pop(gone))
         # The larger set takes up the smaller one.
-        small, large = sorted((self.rows[kept], self.rows[gone]), key=len)
+        small, large = sorted((self.rows[root], self.rows[gone]), key=len)
         large |= small
-        self.rows[kept], self.rows[gone] = large, set()
-        self.parents[gone] = kept
+        self.rows[root], self.rows[gone] = large, set()
+        self.parents[gone] = root
 
     def hint(self, node: int, other: int):
         """Notes that a class is cut off another or made of it: where nothing names one, the other lends its."""

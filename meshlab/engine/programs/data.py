@@ -67,11 +67,11 @@ class Program:
     @functools.cached_property
     def tags(self) -> dict[str, tuple[Operation, ...]]:
         """The tag operations, by tag."""
-        found: dict[str, list[Operation]] = {}
+        by_tag: dict[str, list[Operation]] = {}
         for operation in walk(self.code.block):
             if operation.name == "tag":
-                found.setdefault(operation.params["tag"], []).append(operation)
-        return {tag: tuple(operations) for tag, operations in found.items()}
+                by_tag.setdefault(operation.params["tag"], []).append(operation)
+        return {tag: tuple(operations) for tag, operations in by_tag.items()}
 
     @functools.cached_property
     def places(self) -> tuple[str, ...]:
@@ -124,8 +124,8 @@ class Program:
         maker = self.makers.get(outer)
         named = self.stored_at.get(outer)
         source = maker.source if maker else None
-        made = f"{maker.name} in {source.function}" if maker and source else maker.name if maker else "constant"
-        label = named or (source and source.target) or made
+        text = f"{maker.name} in {source.function}" if maker and source else maker.name if maker else "constant"
+        label = named or (source and source.target) or text
         code = self.code
         return Value(
             number, self.names[number], code.shapes[number], code.dtypes[number], maker and maker.source, label, place
@@ -182,36 +182,36 @@ class Program:
     @functools.cached_property
     def makers(self) -> dict[int, Operation]:
         """The operation that makes each value."""
-        found = {}
+        makers = {}
         for operation in walk(self.code.block):
-            found.update(dict.fromkeys(operation.outputs, operation))
-        return found
+            makers.update(dict.fromkeys(operation.outputs, operation))
+        return makers
 
     @functools.cached_property
     def _outer(self) -> dict[int, int]:
         """For what comes into a block, the value outside that it is (a slice of), through all blocks."""
-        found: dict[int, int] = {}
+        outer: dict[int, int] = {}
         for operation in walk(self.code.block):
             for block in operation.blocks if operation.name != "cond" else ():
                 for outside, inside in zip(operation.inputs, block.inputs, strict=True):
                     if isinstance(outside, int):
-                        found[inside] = found.get(outside, outside)
-        return found
+                        outer[inside] = outer.get(outside, outside)
+        return outer
 
     @functools.cached_property
     def stored_at(self) -> dict[int, str]:
         """The place of each argument and output, by number."""
         outputs = zip(self.code.block.outputs, self.outputs, strict=True)
-        found = {v: place for v, place in outputs if isinstance(v, int)}
-        return found | {a.value: a.place for a in self.arguments}
+        places = {v: place for v, place in outputs if isinstance(v, int)}
+        return places | {a.value: a.place for a in self.arguments}
 
     @functools.cached_property
     def places_values(self) -> dict[str, int]:
         """The value that is stored at each place."""
         outputs = zip(self.code.block.outputs, self.outputs, strict=True)
-        found = {place: v for v, place in outputs if isinstance(v, int)}
-        found |= {tag: operations[0].outputs[0] for tag, operations in self.tags.items()}
-        return found | {a.place: a.value for a in self.arguments}
+        values = {place: v for v, place in outputs if isinstance(v, int)}
+        values |= {tag: operations[0].outputs[0] for tag, operations in self.tags.items()}
+        return values | {a.place: a.value for a in self.arguments}
 
     @functools.cached_property
     def uses(self) -> list[int]:
@@ -221,11 +221,11 @@ class Program:
     @functools.cached_property
     def roots(self) -> dict[int, int]:
         """For what a rename or a tag returns, the value whose array it is: both are the same data."""
-        found: dict[int, int] = {}
+        roots: dict[int, int] = {}
         for operation in walk(self.code.block):
             if operation.name in ("rename", "tag") and isinstance(operation.inputs[0], int):
-                found[operation.outputs[0]] = found.get(operation.inputs[0], operation.inputs[0])
-        return found
+                roots[operation.outputs[0]] = roots.get(operation.inputs[0], operation.inputs[0])
+        return roots
 
     @functools.cached_property
     def uniform(self) -> tuple[frozenset[int], frozenset[int]]:
@@ -256,7 +256,7 @@ class Program:
     @functools.cached_property
     def factor_dims(self) -> dict[Operation, tuple[tuple[int, str], ...]]:
         """The name of each factor of an operation that rules may split: that of the result, where both have one."""
-        found = {}
+        dims = {}
         for operation, factors in self.factors.items():
             cut = self.cuts.get(operation.outputs[0], frozenset()) if operation.outputs else frozenset()
             names: dict[int, str] = {}
@@ -268,8 +268,8 @@ class Program:
             for value, axes in zip(operation.outputs, factors.results, strict=True):
                 named = zip(axes, self.names[value], strict=True)
                 names.update({f: n for f, n in named if f >= 0 and n and self.dim_of(n)})
-            found[operation] = tuple(names.items())
-        return found
+            dims[operation] = tuple(names.items())
+        return dims
 
     def dim_of(self, name: str | None) -> str | None:
         """The user's dim whose split an axis of this name bears; None for made-up names and minor parts."""

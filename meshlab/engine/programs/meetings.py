@@ -19,21 +19,21 @@ _RELAYOUTS = ("rename", "reshape", "tag")
 @analysis
 def scanned_dims(program: Program) -> dict[str, Operation]:
     """Finds the dims that scans step through, with the scan."""
-    found: dict[str, Operation] = {}
+    scans: dict[str, Operation] = {}
     for operation in walk(program.code.block):
         if operation.name == "scan":
             count = carried(operation)
             for value in (*operation.inputs[count:], *operation.outputs[count:]):
                 name = program.dims_of(value)[0] if isinstance(value, int) else None
                 if name:
-                    found.setdefault(name, operation)
-    return found
+                    scans.setdefault(name, operation)
+    return scans
 
 
 @analysis
 def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
     """Finds the pairs of dims that meet in one operation or one stored value, with the first such."""
-    found: dict[frozenset[str], Operation | str] = {}
+    firsts: dict[frozenset[str], Operation | str] = {}
     # Most operations are over names that met before.
     met: set[tuple[tuple[str | None, int], ...]] = set()
 
@@ -47,7 +47,7 @@ def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
         for i, (a, factor) in enumerate(known):
             for b, other in known[i + 1 :]:
                 if a != b and factor != other:
-                    found.setdefault(frozenset((a, b)), where)
+                    firsts.setdefault(frozenset((a, b)), where)
 
     def apart(names: Sequence[str | None]) -> Iterable[tuple[str | None, int]]:
         return zip(names, range(len(names)), strict=True)
@@ -63,4 +63,4 @@ def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
             meet([(n, f) for pair in named for n, f in pair if f not in factors.whole], operation)
     for argument in program.arguments:
         meet(apart(program.names[argument.value]), argument.place)
-    return found
+    return firsts

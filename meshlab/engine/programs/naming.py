@@ -117,7 +117,7 @@ class _Namer:
                 ' or of tensors x.rename(old="new") where one becomes the other.'
             )
         names, majors = _spread(self.classes, self.nodes, self.code)
-        cuts = {operation: frozenset(found) for operation, found in self.cuts.items()}
+        cuts = {operation: frozenset(axes) for operation, axes in self.cuts.items()}
         return Naming(names, dims, majors, cuts)
 
     # What the user named
@@ -248,15 +248,19 @@ class _Namer:
         A class that stands in the operation's row already is no candidate, nor one that cannot be that of the result.
         """
         classes = self.classes
-        found = dict.fromkeys(classes.find(n) for n in (*operands, *results))
-        if len(found) == 1:
-            return next(iter(found))
-        made = {leaf for n in results for leaf in classes.leaves(n)}
-        taken: set[int] = set().union(*(classes.rows[leaf] for leaf in made))
-        for root in sorted(found, key=lambda r: (r not in classes.given, r)):
+        roots = dict.fromkeys(classes.find(n) for n in (*operands, *results))
+        if len(roots) == 1:
+            return next(iter(roots))
+        result_leaves = {leaf for n in results for leaf in classes.leaves(n)}
+        taken: set[int] = set().union(*(classes.rows[leaf] for leaf in result_leaves))
+        for root in sorted(roots, key=lambda r: (r not in classes.given, r)):
             leaves = classes.leaves(root)
             free = row is None or not any(row in classes.rows[leaf] for leaf in leaves)
-            if free and (not made or set(leaves) <= made or all(taken.isdisjoint(classes.rows[x]) for x in leaves)):
+            if free and (
+                not result_leaves
+                or set(leaves) <= result_leaves
+                or all(taken.isdisjoint(classes.rows[x]) for x in leaves)
+            ):
                 return root
         return results[0] if results else operands[0]
 
@@ -278,11 +282,11 @@ class _Namer:
         if not factors.known:
             return
         shapes = self.code.shapes
-        for result, made in zip(operation.outputs, factors.results, strict=True):
+        for result, result_axes in zip(operation.outputs, factors.results, strict=True):
             for source, axes in zip(operation.inputs, factors.operands, strict=True):
-                if not isinstance(source, int) or len(axes) != len(made) or shapes[source] == shapes[result]:
+                if not isinstance(source, int) or len(axes) != len(result_axes) or shapes[source] == shapes[result]:
                     continue
-                for i, (a, b) in enumerate(zip(axes, made, strict=True)):
+                for i, (a, b) in enumerate(zip(axes, result_axes, strict=True)):
                     resized = shapes[source][i] != shapes[result][i]
                     if b >= 0 and resized and (a == b or {a, b} <= factors.whole):
                         self.classes.hint(self.nodes[result][i], self.nodes[source][i])
@@ -367,11 +371,11 @@ def _spread(
             called[root] = known
         return known
 
-    found = []
+    names = []
     for value, shape in enumerate(code.shapes):
         row = zip(shape, nodes[value], strict=True)
-        found.append(tuple([None if size == 1 else name_of(classes.find(node)) for size, node in row]))
-    return tuple(found), majors
+        names.append(tuple([None if size == 1 else name_of(classes.find(node)) for size, node in row]))
+    return tuple(names), majors
 
 
 def _made_up(root: int, classes: Classes, called: Mapping[int, str], stems: dict[str, str]) -> str | None:
@@ -382,9 +386,9 @@ def _made_up(root: int, classes: Classes, called: Mapping[int, str], stems: dict
         stem = stems.get(called.get(node, ""))
         if stem:
             break
-        found = dict.fromkeys(classes.find(other) for other in classes.hints.get(node, ()))
-        waiting.extend(other for other in found if other not in seen)
-        seen.update(found)
+        neighbours = dict.fromkeys(classes.find(other) for other in classes.hints.get(node, ()))
+        waiting.extend(other for other in neighbours if other not in seen)
+        seen.update(neighbours)
     else:
         return None
     names = itertools.chain([f"~{stem}"], (f"~{stem}_{number}" for number in itertools.count(2)))

@@ -76,13 +76,13 @@ class Kinds:
 
     def _rule(self, operation: Operation) -> Hashable:
         program, factors = self.program, self.program.factors[operation]
-        told: Hashable = ()
+        details: Hashable = ()
         if operation.name in ("rename", "tag"):
-            told = tuple(operation.params.values())
+            details = tuple(operation.params.values())
         elif factors.exchanged:
             # What a local form sends depends on all parameters and literals.
-            told = form_key(operation)
-        return (_factors_key(factors), program.factor_dims[operation], told)
+            details = form_key(operation)
+        return (_factors_key(factors), program.factor_dims[operation], details)
 
 
 def _factors_key(factors: Factors) -> Hashable:

@@ -106,18 +106,18 @@ def outline_of(program: Program, least_operations: int = LEAST_OPERATIONS, least
     Returns:
         For each block that has copies its operations in order, copies in the place of theirs.
     """
-    outliner, found = _Outliner(program, least_saved), {}
+    outliner, with_copies = _Outliner(program, least_saved), {}
 
     def look(block: Block):
         items = outliner.items(block) if len(block.operations) >= least_operations else block.operations
         if any(isinstance(item, Copy) for item in items):
-            found[block] = items
+            with_copies[block] = items
         for item in items:
             for inside in item.blocks if isinstance(item, Operation) else ():
                 look(inside)
 
     look(program.code.block)
-    return found
+    return with_copies
 
 
 @analysis
@@ -145,8 +145,8 @@ class _Outliner:
         operations, last = block.operations, _last_reads(block)
         items: list[Item] = []
         done = 0
-        for found in repeats(np.array([self.kinds.operation(op) for op in operations]), self.least_saved):
-            start, period, count = _widened(found, operations)
+        for repeat in repeats(np.array([self.kinds.operation(op) for op in operations]), self.least_saved):
+            start, period, count = _widened(repeat, operations)
             items += operations[done:start]
             done = start + period * count
             starts = range(start, done, period)
@@ -181,9 +181,9 @@ def _copies(turns: list[_Turn], last: Mapping[int, int]) -> Iterable[Item]:
     shown = sorted(set().union(*(turn.shown(last) for turn in turns)))
     copies: list[Copy] = []
     for turn in turns:
-        made = tuple(turn.made)
-        border = (tuple(turn.read), tuple(made[i] for i in shown))
-        copies.append(Copy(turn.operations, *border, made, tuple(turn.fills), copies[0] if copies else None))
+        produced = tuple(turn.made)
+        border = (tuple(turn.read), tuple(produced[i] for i in shown))
+        copies.append(Copy(turn.operations, *border, produced, tuple(turn.fills), copies[0] if copies else None))
     return copies
 
 
@@ -246,11 +246,11 @@ class _Turn:
         """The places of values that are read elsewhere, and of what these are the array of, or are made of."""
         outputs = (v for operation in self.operations for v in operation.outputs)
         waiting = [v for v in outputs if last.get(v, -1) >= self.stop]
-        found: set[int] = set()
+        places: set[int] = set()
         while waiting:
             value = waiting.pop()
-            if value in self.made and self.made[value] not in found:
-                found.add(self.made[value])
+            if value in self.made and self.made[value] not in places:
+                places.add(self.made[value])
                 waiting += [self.program.roots[value]] if value in self.program.roots else []
                 waiting += self.program.makers[value].reads if value in self.program.free else ()
-        return found
+        return places

@@ -81,7 +81,7 @@ def _indexed(program: Program, operation: Operation, makers: dict[int, Operation
 
 def _roots(program: Program, value: int, makers: dict[int, Operation], through_iota: bool = False) -> list[int]:
     """The arguments (or iotas) that a value of integers comes from."""
-    found, todo, seen = [], [value], set()
+    roots, todo, seen = [], [value], set()
     while todo:
         v = todo.pop()
         if v in seen or not jax.numpy.issubdtype(program.code.dtypes[v], jax.numpy.integer):
@@ -89,7 +89,7 @@ def _roots(program: Program, value: int, makers: dict[int, Operation], through_i
         seen.add(v)
         maker = makers.get(v)
         if maker is None or (through_iota and maker.name == "iota"):
-            found.append(v)
+            roots.append(v)
         elif not maker.blocks:
             todo += maker.reads
-    return found
+    return roots

@@ -36,11 +36,11 @@ def renamed(program: Renamed, names: Mapping[str, str] | None, keywords: Mapping
     known = {part for name in sizes for part in (name, *name.split("*"))}
     problems = [f"`{old}` is no name of this program.{closest(old, known)}" for old in names if old not in known]
     problems += [f"`{new}`: {NAME_RULE}.{proper(new)}" for new in names.values() if not is_name(new)]
-    found = _with(program, names, sizes)
-    problems += _not_one(found, names, sizes) if not problems else []
+    result = _with(program, names, sizes)
+    problems += _not_one(result, names, sizes) if not problems else []
     if problems:
         raise DimError("rename() cannot be: " + " ".join(dict.fromkeys(problems)))
-    return found
+    return result
 
 
 def _read(program: Program, names: Any) -> dict[str, str]:
@@ -54,27 +54,27 @@ def _read(program: Program, names: Any) -> dict[str, str]:
     if wrong:
         raise DimError(f'rename() was given {", ".join(wrong)} for a name; write program.rename({{"~seq": "kv"}}).')
     sizes = _sizes(program)
-    told = [
+    problems = [
         f"{dim} was given, and `{name_of(old)}` has size {sizes[name_of(old)]:,}."
         for old, new in given.items()
         for dim in (old, new)
         if isinstance(dim, Dim) and dim.size != sizes.get(name_of(old), dim.size)
     ]
-    if told:
-        raise DimError("rename() keeps sizes: " + " ".join(told))
+    if problems:
+        raise DimError("rename() keeps sizes: " + " ".join(problems))
     return {name_of(old): name_of(new) for old, new in given.items()}
 
 
-def _not_one(found: Program, names: Mapping[str, str], sizes: Mapping[str, int]) -> Iterator[str]:
+def _not_one(program: Program, names: Mapping[str, str], sizes: Mapping[str, int]) -> Iterator[str]:
     """What is wrong with names that are to be one."""
-    twice = _standing_twice(found)
+    twice = _standing_twice(program)
     for new in dict.fromkeys(names.values()):
         olds = [old for old in sizes if names.get(old, old) == new]
-        told = listed(f"{old}: {sizes[old]:,}" for old in olds)
+        text = listed(f"{old}: {sizes[old]:,}" for old in olds)
         if len({sizes[old] for old in olds}) > 1:
-            yield f"{told} cannot be one dim `{new}`: their sizes differ."
+            yield f"{text} cannot be one dim `{new}`: their sizes differ."
         elif len(olds) > 1 and new in twice:
-            yield f"{told} cannot be one dim `{new}`: two of them stand in {twice[new]}."
+            yield f"{text} cannot be one dim `{new}`: two of them stand in {twice[new]}."
 
 
 def _sizes(program: Program) -> dict[str, int]:
@@ -87,34 +87,34 @@ def _sizes(program: Program) -> dict[str, int]:
 def _with(program: Renamed, names: Mapping[str, str], sizes: Mapping[str, int]) -> Renamed:
     """The program with the names, whether they can be or not."""
 
-    def told(name: str) -> str:
+    def new_name(name: str) -> str:
         if name in names:
             return names[name]
         if "*" in name:
-            return "*".join(told(part) for part in name.split("*"))
+            return "*".join(new_name(part) for part in name.split("*"))
         stem, dot, part = name.partition(".")
         return names.get(stem, stem) + dot + part
 
-    dims = {told(name): size for name, size in program.dims.items()}
-    majors = {told(name): (told(dim), limit) for name, (dim, limit) in program.majors.items()}
+    dims = {new_name(name): size for name, size in program.dims.items()}
+    majors = {new_name(name): (new_name(dim), limit) for name, (dim, limit) in program.majors.items()}
     for old, new in names.items():
         if old in sizes:
             dims[new] = sizes[old]
     for name in sizes:
         first = name.split("*")[0]
         if "*" in name and first in names and name not in program.majors and first in sizes:
-            majors[told(name)] = (told(first), sizes[first])
-    axes = tuple(tuple(told(n) if n else None for n in found) for found in program.names)
+            majors[new_name(name)] = (new_name(first), sizes[first])
+    axes = tuple(tuple(new_name(n) if n else None for n in row) for row in program.names)
     return dataclasses.replace(program, names=axes, dims=dims, majors=majors)
 
 
 def _standing_twice(program: Program) -> dict[str, str]:
     """The dims that stand twice in a value or an operation, with the first place where each does."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
     for dims, where in _rows(program):
         for dim in {d for d in dims if d is not None and dims.count(d) > 1}:
-            found.setdefault(dim, where)
-    return found
+            places.setdefault(dim, where)
+    return places
 
 
 def _rows(program: Program) -> Iterator[tuple[list[str | None], str]]:

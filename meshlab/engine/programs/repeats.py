@@ -62,17 +62,17 @@ def _candidates(items: np.ndarray, least: int) -> Iterator[Repeat]:
     """For each period that is tried, the longest repeat."""
     for period in _distances(items):
         start, length = _longest(items[:-period] == items[period:])
-        found = Repeat(start, period, 1 + length // period)
-        if found.copies > 1 and found.saved >= least:
-            yield found
+        repeat = Repeat(start, period, 1 + length // period)
+        if repeat.copies > 1 and repeat.saved >= least:
+            yield repeat
 
 
 def _distances(items: np.ndarray) -> list[int]:
     """The most frequent distances from an item to the next one that is alike."""
     order = np.argsort(items, kind="stable")
     alike = items[order][1:] == items[order][:-1]
-    found, counts = np.unique(np.diff(order)[alike], return_counts=True)
-    return found[np.argsort(-counts, kind="stable")][:_TRIED].tolist()
+    distances, counts = np.unique(np.diff(order)[alike], return_counts=True)
+    return distances[np.argsort(-counts, kind="stable")][:_TRIED].tolist()
 
 
 def _longest(equal: np.ndarray) -> tuple[int, int]:

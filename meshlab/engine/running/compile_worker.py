@@ -68,9 +68,9 @@ def _is_key(array: Any) -> bool:
 
 def _generator(key: jax.ShapeDtypeStruct) -> Any:
     """Returns what JAX calls the generator that a key is for, which it tells of arrays alone."""
-    found: list[Any] = []
-    jax.eval_shape(lambda array: found.append(jax.random.key_impl(array)), key)
-    return found[0]
+    generators: list[Any] = []
+    jax.eval_shape(lambda array: generators.append(jax.random.key_impl(array)), key)
+    return generators[0]
 
 
 def _data(key: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:

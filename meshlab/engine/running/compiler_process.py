@@ -33,7 +33,7 @@ _LOOK = 0.02
 # How much of a compiler's message is told.
 _MOST = 1500
 # A line with which XLA ends its process: level, date, time and thread, then the file and what is wrong.
-_FATAL = re.compile(r"F\d{4} \S+ +\d+ (?P<told>\S+:\d+\] .*)")
+_FATAL = re.compile(r"F\d{4} \S+ +\d+ (?P<message>\S+:\d+\] .*)")
 
 
 class Cancel(Protocol):
@@ -93,7 +93,7 @@ class Watch:
             raise CompilerError(f"{asked} was given cancel={shown(cancel)}; it must be like a threading.Event.")
         self.target, self.call, self.timeout, self.progress, self.cancel = target, call, timeout, progress, cancel
         self.begun = time.monotonic()
-        self.told: tuple[str, int] | None = None
+        self.last: tuple[str, int] | None = None
 
     @property
     def seconds(self) -> float:
@@ -106,8 +106,8 @@ class Watch:
         Raises:
             CompilerError: it is time to stop.
         """
-        if self.progress is not None and self.told != (name, int(self.seconds)):
-            self.told = name, int(self.seconds)
+        if self.progress is not None and self.last != (name, int(self.seconds)):
+            self.last = name, int(self.seconds)
             self.progress(Progress(name, self.target, self.seconds))
         if self.cancel is not None and self.cancel.is_set():
             raise CompilerError(f"Compiling for {self.target} was cancelled after {self.seconds:.1f} s ({name}).")
@@ -172,15 +172,15 @@ class Process:
         while not answer.exists() and self._running.poll() is None:
             watch.stage(stage.read_text() if stage.exists() else "starting")
             time.sleep(_LOOK)
-        found = json.loads(answer.read_text()) if answer.exists() else {"error": self._ending()}
-        return _short(found["error"]) if "error" in found else (found, (self.folder / "program.hlo").read_text())
+        result = json.loads(answer.read_text()) if answer.exists() else {"error": self._ending()}
+        return _short(result["error"]) if "error" in result else (result, (self.folder / "program.hlo").read_text())
 
     def _ending(self) -> str:
         """How the process ended, with what it said last."""
         status = self._running.wait()
         how = f"by signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"with status {status}"
         lines = (self.folder / "log").read_text(errors="replace").splitlines()
-        fatal = [found["told"] for found in map(_FATAL.match, lines) if found]
+        fatal = [match["message"] for match in map(_FATAL.match, lines) if match]
         last = fatal[-1] if fatal else "its last lines were:\n" + "\n".join(lines[-10:])
         return f"its process ended {how}; {last}"
 
@@ -191,9 +191,9 @@ def refuse_callbacks(code: Code, asked: str) -> None:
     Raises:
         CompilerError: with the line of each such call.
     """
-    found = [o for o in walk(code.block) if o.name == "pure_callback"]
-    if found:
-        lines = ", ".join(dict.fromkeys(f"`{o.name}` at {o.source or 'an unknown line'}" for o in found))
+    callbacks = [o for o in walk(code.block) if o.name == "pure_callback"]
+    if callbacks:
+        lines = ", ".join(dict.fromkeys(f"`{o.name}` at {o.source or 'an unknown line'}" for o in callbacks))
         raise CompilerError(
             f"{asked} compiles in a process of its own, where the Python functions of this one are not: {lines}."
             " plan.check() and plan.run() take the program as it is; or write in JAX what the function computes."

@@ -6,6 +6,7 @@ Every device runs the same steps on its own shards. All collectives are in the p
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,9 +17,7 @@ import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from ..code.loops import carried
 from ..code.operations import Input, Literal
-from ..jax_compat import scan_options
 from ..planning.steps import Compute, Fill, Move, Nested, Step
 from ..plans.data import Plan
 from ..plans.local_collectives import crossed_axes, local_of
@@ -28,6 +27,7 @@ from ..rules.local_forms import bind
 from ..specs.permutation import permutation
 from ..specs.reshard import Hop, sent_shape
 from ..specs.spec import Axes, Grid, Spec, local_shape
+from .interpret import run_blocks
 from .padding import cut, grown, neutralized
 
 Shards = dict[tuple[int, Spec], Any]
@@ -46,10 +46,10 @@ class MeshDevice:
 
     def index(self, axes: Axes) -> Any:
         """Which part this device holds of an axis that is split over mesh `axes`, major first."""
-        found: Any = jnp.zeros((), jnp.int32)
+        number: Any = jnp.zeros((), jnp.int32)
         for axis in axes:
-            found = found * self.sizes[axis] + lax.axis_index(axis)
-        return found
+            number = number * self.sizes[axis] + lax.axis_index(axis)
+        return number
 
     def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
         """The sum, maximum or minimum over the devices along `axes`."""
@@ -159,66 +159,18 @@ class Lowering:
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
 
     def nested(self, step: Nested, shards: Shards):
-        """A loop, branches, or a piece that is recomputed: its blocks read what lies around them."""
-        name, operation = step.operation.name, step.operation
-        run = {"scan": self.scan, "while": self.turn_while, "cond": self.branch}.get(name, self.recompute)
-        operands = self.read(shards, operation.inputs, step.operands)
-        results = run(step, operands, shards)
+        """A loop, branches, or a rematerialised region: its blocks read the values around them."""
+        operation, evaluate = step.operation, functools.partial(self.inside, step, shards)
+        results = run_blocks(operation, self.read(shards, operation.inputs, step.operands), evaluate)
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
 
-    def enter(self, step: Nested, number: int, arrays: Sequence[Any], shards: Shards) -> list[Any]:
-        """Runs a block on its inputs; returns its outputs."""
+    def inside(self, step: Nested, shards: Shards, number: int, arrays: Sequence[Any]) -> list[Any]:
+        """Runs one of a step's blocks on its inputs; returns its outputs."""
         block, inside = step.operation.blocks[number], step.blocks[number]
         known = dict(shards)
         known.update(((v, s), a) for v, s, a in zip(block.inputs, inside.inputs, arrays, strict=True))
         self.run(inside.steps, known)
         return self.read(known, block.outputs, inside.outputs)
-
-    @staticmethod
-    def starts(step: Nested, operands: Sequence[Any]) -> tuple[Any, ...]:
-        """What a loop carries into its first turn, in the dtypes that it carries."""
-        carry = zip(operands[: carried(step.operation)], step.operation.equation.outvars, strict=False)
-        return tuple(jnp.asarray(operand, v.aval.dtype) for operand, v in carry)
-
-    def scan(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
-        """A loop over slices: carries and stacks come in, carries and stacks go out."""
-        count = carried(step.operation)
-
-        def turn(carry, slices):
-            made = self.enter(step, 0, (*carry, *slices), shards)
-            return tuple(_like(m, c) for m, c in zip(made, carry, strict=False)), tuple(made[count:])
-
-        starts, given = self.starts(step, operands), scan_options(step.operation.equation)
-        carry, stacked = lax.scan(turn, starts, tuple(operands[count:]), **given)
-        return (*carry, *stacked)
-
-    def turn_while(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
-        """A loop that turns as long as its test says so, on all devices alike."""
-
-        def turn(carry):
-            return tuple(_like(m, c) for m, c in zip(self.enter(step, 0, carry, shards), carry, strict=True))
-
-        return lax.while_loop(lambda c: self.enter(step, 1, c, shards)[0], turn, self.starts(step, operands))
-
-    def branch(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
-        """One of several branches, the same on all devices."""
-        made = [v.aval.dtype for v in step.operation.equation.outvars]
-
-        def taken(number: int) -> Callable[[], tuple[Any, ...]]:
-            return lambda: tuple(
-                jnp.asarray(r, d) for r, d in zip(self.enter(step, number, (), shards), made, strict=True)
-            )
-
-        return lax.switch(operands[0].astype(jnp.int32), [taken(i) for i in range(len(step.blocks))])
-
-    def recompute(self, step: Nested, operands: Sequence[Any], shards: Shards) -> Sequence[Any]:
-        """A recomputed piece, which the compiler must not merge with the first computation."""
-        # The body computes from its own inputs alone; what else it may read are constants.
-        return self.enter(step, 0, lax.optimization_barrier(tuple(map(jnp.asarray, operands))), shards)
-
-
-def _like(made: Any, carry: Any) -> Any:
-    return jnp.asarray(made, carry.dtype)
 
 
 def device_function(plan: Plan) -> Callable:

@@ -42,7 +42,7 @@ def cut(array: Any, shape: Sequence[int]) -> Any:
 def neutralized(device: Device, local: Local, factors: Factors, operands: Sequence[Any]) -> list[Any]:
     """Returns an operation's operands, what is padded on axes that it adds up, or exchanges, made neutral."""
     mixing = factors.summed | factors.exchanged
-    found = []
+    shards = []
     for shard, shape, spec, axes in zip(operands, local.operand_shapes, local.operands, factors.operands, strict=True):
         for axis, (factor, size) in enumerate(zip(axes, shape, strict=True)):
             split = spec.splits[axis]
@@ -51,8 +51,8 @@ def neutralized(device: Device, local: Local, factors: Factors, operands: Sequen
                 places = device.index(split) * count + lax.broadcasted_iota(jnp.int32, shard.shape, axis)
                 filler = neutral(local.operation.name, jnp.result_type(shard))
                 shard = jnp.where(places < size, shard, filler)  # noqa: PLW2901 - the shard, padded axis by axis
-        found.append(shard)
-    return found
+        shards.append(shard)
+    return shards
 
 
 def _uneven(size: int, split: Sequence[str], sizes: Any) -> bool:

@@ -158,8 +158,8 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
     _refuse_tracers(program, args)
     leaves, structure = jax.tree.flatten(tuple(args), is_leaf=is_tensor)
     if structure != program.structure:
-        told = _difference(program, args, structure)
-        raise RunError(f"{told} Give run() the same arguments as ml.trace().")
+        difference = _difference(program, args, structure)
+        raise RunError(f"{difference} Give run() the same arguments as ml.trace().")
     arrays, problems = [], []
     for position, (leaf, argument) in enumerate(zip(leaves, program.arguments, strict=True)):
         array, problem = _array(leaf, program, argument, program.templates[position])
@@ -190,11 +190,11 @@ def misfits(program: Program, values: Mapping[str, Any]) -> list[str]:
             pair for pair in zip(program.arguments, program.templates, strict=True) if pair[0].parameter == name
         ]
         if structure != wanted:
-            told = _other_places(given, [argument.place for argument, _ in arguments], wanted, structure)
-            problems.append(f"the program {told.removesuffix('.')}")
+            difference = _other_places(given, [argument.place for argument, _ in arguments], wanted, structure)
+            problems.append(f"the program {difference.removesuffix('.')}")
             continue
-        found = (_misfit(_unnamed(leaf), leaf, program, *pair) for leaf, pair in zip(leaves, arguments, strict=True))
-        problems += [problem for problem in found if problem]
+        texts = (_misfit(_unnamed(leaf), leaf, program, *pair) for leaf, pair in zip(leaves, arguments, strict=True))
+        problems += [problem for problem in texts if problem]
     return problems
 
 
@@ -238,8 +238,8 @@ def _other_trees(wanted: Any, given: Any) -> str:
     pair = _apart(wanted, given)
     (kind, _), (other, _) = pair or ((None, None), (None, None))
     if pair is None or kind is not other:
-        told = f": `{kind.__name__}` was traced, and `{other.__name__}` is given" if kind and other else ""
-        return f"has the right arrays, but in trees of other types{told}"
+        types = f": `{kind.__name__}` was traced, and `{other.__name__}` is given" if kind and other else ""
+        return f"has the right arrays, but in trees of other types{types}"
     return (
         f"has the right arrays, but the static data of a `{kind.__name__}` differ from those that were traced: an"
         " attribute that is no array was changed (by model.eval(), say). Trace the function anew for them, or change it"
@@ -253,7 +253,7 @@ def _apart(wanted: Any, given: Any) -> tuple[Any, Any] | None:
     if mine != other or mine is None:
         return None if mine == other else (mine or (None, None), other or (None, None))
     pairs = zip(wanted.children(), given.children(), strict=False)
-    return next((found for one, two in pairs if (found := _apart(one, two)) is not None), None)
+    return next((nodes for one, two in pairs if (nodes := _apart(one, two)) is not None), None)
 
 
 @functools.singledispatch
@@ -340,5 +340,5 @@ def _other_dims(leaf: Any, program: Program, argument: Argument, template: Any) 
     pairs = zip(given, wanted, strict=True)
     if all(not one or one == other or other not in program.dims for one, other in pairs):
         return None
-    told, expected = (" ".join(name or "_" for name in names) for names in (given, wanted))
-    return f"`{argument.place}` has the dims {told}, where {expected} were traced"
+    actual, expected = (" ".join(name or "_" for name in names) for names in (given, wanted))
+    return f"`{argument.place}` has the dims {actual}, where {expected} were traced"

@@ -35,6 +35,7 @@ from ..programs.random_arguments import drawn_arguments, is_key
 from ..running.run import compiled, flat_arguments, run
 from .hlo import read_collectives, totals
 from .merged_collectives import Merged, merged
+from .tables import collective_rows, comparison, mark, note_lines
 
 # Greatest error of an output, as a share of its root mean square, by bytes of the narrowest float in the program; for
 # 16 bits, where single elements may be far off, the root mean square of the error. Measured: layouts of one program
@@ -86,31 +87,23 @@ class Report:
         return self.bytes_equal and self.results_equal and self.memory[0] == self.memory[1]
 
     def __str__(self):
-        lines = [f"{_mark(self.ok)} checked against the compiled program and the unsharded function"]
-        for key in sorted({*self.predicted, *self.compiled}, key=str):
-            kind, axes = key
-            p, c = self.predicted.get(key, 0), self.compiled.get(key, 0)
-            told = {m.kind for m in self.merged if m.axes == axes}
-            mark = "≈" if p != c and kind in told else _mark(p == c)
-            lines.append(f"  {mark} {kind} over {'+'.join(axes or ('?',))}: predicted {p:,} B, compiled {c:,} B")
-        lines += [f"    {one}" for one in self.merged]
-        if not self.predicted and not self.compiled:
-            lines.append(f"  {_mark(True)} no collectives, predicted and compiled")
+        rows = collective_rows(self.predicted, self.compiled, self._mark) or [(f"{mark(True)} no collectives",)]
+        for name, planned, compiled_bytes in zip(("arguments", "outputs"), *self.memory, strict=True):
+            rows.append((f"{mark(planned == compiled_bytes)} {name}", planned, compiled_bytes))
+        head = f"{mark(self.ok)} checked against the compiled program and the unsharded function"
+        lines = [head, *comparison(("bytes of a device", "predicted", "compiled"), rows)]
         worst = max(self.errors, key=lambda e: (e[1] > e[2], e[1]), default=None)
         if worst is not None:
             place, error, tolerance = worst
             text = f"results: greatest error {error:.1e} of the root mean square, at {place} (allowed {tolerance:.0e})"
-            lines.append(f"  {_mark(self.results_equal)} {text}")
-        planned, made = self.memory
-        text = f"arguments {planned[0]:,} B and outputs {planned[1]:,} B a device; compiled {made[0]:,} and {made[1]:,}"
-        lines.append(f"  {_mark(planned == made)} {text}")
-        return "\n".join([*lines, *(f"  · {note}" for note in self.notes)])
+            lines.append(f"  {mark(self.results_equal)} {text}")
+        return "\n".join([*lines, *note_lines((*map(str, self.merged), *self.notes))])
 
     __repr__ = __str__
 
-
-def _mark(good: bool) -> str:
-    return "✓" if good else "✗"
+    def _mark(self, key: tuple[str, tuple[str, ...]]) -> str:
+        equal = self.predicted.get(key, 0) == self.compiled.get(key, 0)
+        return "≈" if not equal and key in {(m.kind, m.axes) for m in self.merged} else mark(equal)
 
 
 def check(plan: Plan, args: Sequence[Any]) -> Report:
@@ -120,8 +113,8 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
     platform = executable.input_shardings[0][0].mesh.devices.flat[0].platform if plan.program.arguments else "cpu"
     predicted, notes = predicted_totals(plan, platform)
     read = read_collectives(executable.as_text(), plan.mesh.axes, unknown_trips=1)
-    found = {(k, a or ("?",)): n for (k, a), n in totals(read).items() if n}
-    together = () if predicted == found else merged(plan.collectives, read, plan.mesh.axes, _executed(platform))
+    read_totals = {(k, a or ("?",)): n for (k, a), n in totals(read).items() if n}
+    together = () if predicted == read_totals else merged(plan.collectives, read, plan.mesh.axes, _executed(platform))
     size = sum(plan.program.value(a.value).nbytes for a in plan.program.arguments)
     if args or size <= MOST_DRAWN:
         errors, said = _errors(plan, args)
@@ -129,8 +122,8 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
         errors, said = (), (f"Bytes checked, numbers not: the arguments are {size / 2**30:,.1f} GiB.",)
     analysis = executable.memory_analysis()
     planned = (plan.stored.argument_bytes, plan.stored.output_bytes)
-    made = (int(analysis.argument_size_in_bytes), _outputs(plan, analysis))
-    return Report(predicted, found, errors, (planned, made), (*notes, *said), together or ())
+    compiled_bytes = (int(analysis.argument_size_in_bytes), _outputs(plan, analysis))
+    return Report(predicted, read_totals, errors, (planned, compiled_bytes), (*notes, *said), together or ())
 
 
 def _errors(plan: Plan, args: Sequence[Any]) -> tuple[Errors, tuple[str, ...]]:
@@ -145,12 +138,12 @@ def _errors(plan: Plan, args: Sequence[Any]) -> tuple[Errors, tuple[str, ...]]:
     """
     if args:
         expected = unsharded(plan, args)
-        return _held(plan, args, expected), _vacuous(plan, expected, "the arguments")
+        return _bounded_errors(plan, args, expected), _vacuous(plan, expected, "the arguments")
     errors, notes = (), ()
     for positive in (False, True):
         drawn = drawn_arguments(plan.program, positive=positive)
         expected = unsharded(plan, drawn)
-        errors, notes = _held(plan, drawn, expected), _vacuous(plan, expected, "all data that was drawn")
+        errors, notes = _bounded_errors(plan, drawn, expected), _vacuous(plan, expected, "all data that was drawn")
         if all(error <= most for _, error, most in errors) and all(map(_all_finite, expected)):
             break
     return errors, notes
@@ -177,7 +170,7 @@ def _vacuous(plan: Plan, expected: Sequence[Any], data: str) -> tuple[str, ...]:
     )
 
 
-def _held(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
+def _bounded_errors(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
     """The results' errors, and what is allowed: where that is exceeded, what rounding makes of the plain function."""
     program = plan.program
     errors = compare(program, expected, jax.tree.leaves(run(plan, args, donate=False)))
@@ -185,7 +178,7 @@ def _held(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
         return errors
     rounded = [compare(program, expected, unsharded(plan, _nudged(plan, args, seed))) for seed in range(3)]
     return tuple(
-        (place, error, max(most, ROUNDING * max(found[i][1] for found in rounded)) if most else most)
+        (place, error, max(most, ROUNDING * max(nudged[i][1] for nudged in rounded)) if most else most)
         for i, (place, error, most) in enumerate(errors)
     )
 
@@ -218,15 +211,15 @@ def _outputs(plan: Plan, analysis: Any) -> int:
 def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[str, ...]]:
     """Payload bytes by kind and axes as a platform executes them, and notes about what it does otherwise."""
     order = list(plan.mesh.axes)
-    found: Counter = Counter()
+    sums: Counter = Counter()
     widened = False
     for c in plan.collectives:
         count = c.payload_bytes
         if _executed(platform)(c.dtype) != c.dtype:
             count, widened = 2 * count, True
-        found[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.times
+        sums[c.kind, tuple(sorted(c.axes, key=order.index))] += count * c.times
     notes = ("XLA for CPU widens bfloat16 and float8: their bytes are counted double here.",) if widened else ()
-    return {k: n for k, n in found.items() if n}, notes
+    return {k: n for k, n in sums.items() if n}, notes
 
 
 def _executed(platform: str) -> Callable[[str], str]:

@@ -90,15 +90,15 @@ def read_collectives(
         raise RunError("Compiled HLO text was expected, got None: JAX has no text of this compiled program.")
     module = parse_module(text)
     _check_devices(text, axes)
-    found, chains = [], {}
+    collectives, chains = [], {}
     for visit in visits(module, unknown_trips):
         for instruction in filter(moves, visit.computation.instructions.values()):
             chain = re.search(r'chain_id="(\w+)"', instruction.attributes)
             place = visit.computation.name
             # The links of a chain stand in different computations; the same one again is another execution.
             if chain is None or chains.setdefault((chain[1], instruction.opcode), place) == place:
-                found += _read(instruction, visit, axes)
-    return tuple(found)
+                collectives += _read(instruction, visit, axes)
+    return tuple(collectives)
 
 
 def totals(collectives: Iterable[HloCollective]) -> dict[tuple[str, tuple[str, ...] | None], int]:
@@ -120,7 +120,7 @@ def _check_devices(text: str, axes: Mapping[str, int]) -> None:
     if not header.startswith("HloModule"):
         return
     replicas, partitions = (
-        int(found[1]) if (found := re.search(rf"\b{key}=(\d+)", header)) else 1
+        int(match[1]) if (match := re.search(rf"\b{key}=(\d+)", header)) else 1
         for key in ("replica_count", "num_partitions")
     )
     if replicas > 1:
@@ -157,9 +157,9 @@ def _read(instruction: Instruction, visit: Visit, axes: Mapping[str, int]) -> li
     if kind == "all-reduce" and "all-reduce-scatter" in visit.computation.name:
         kind = "reduce-scatter"
     where = re.search(r'op_name="([^"]*)"', instruction.attributes)
-    told = (visit.times, instruction.name, visit.conditional, where[1] if where else "")
-    found = []
+    facts = (visit.times, instruction.name, visit.conditional, where[1] if where else "")
+    records = []
     for dtype, operands in payload.items():
         sizes, of = zip(*operands, strict=True)
-        found.append(HloCollective(kind, along, sum(sizes), dtype, *told, operands=sizes, shapes=of))
-    return found
+        records.append(HloCollective(kind, along, sum(sizes), dtype, *facts, operands=sizes, shapes=of))
+    return records

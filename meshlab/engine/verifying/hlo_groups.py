@@ -85,13 +85,13 @@ def _iota(sizes: str, order: str | None) -> np.ndarray:
 
 
 def _expand_mesh(printed: str) -> np.ndarray | None:
-    found = _MESH.fullmatch(printed)
-    if found is None:
+    match = _MESH.fullmatch(printed)
+    if match is None:
         return None
-    sizes = {name: int(size) for name, size in re.findall(r"'?([^',=]+)'?=(\d+)", found[1])}
+    sizes = {name: int(size) for name, size in re.findall(r"'?([^',=]+)'?=(\d+)", match[1])}
     spans = [
         (name, int(before or 1), int(before or 1) * int(size or sizes[name]))
-        for name, before, size in _AXIS.findall(found[3])
+        for name, before, size in _AXIS.findall(match[3])
     ]
     shape, places = _cut(sizes, spans)
     # In the order in which the axes are listed, so that a group's devices come in the order of its data.
@@ -102,7 +102,7 @@ def _expand_mesh(printed: str) -> np.ndarray | None:
         if name == axis and start <= low < end
     ]
     rest = [place for place in range(len(shape)) if place not in grouped]
-    ids = _mesh_devices(found[2], math.prod(shape)).reshape(shape)
+    ids = _mesh_devices(match[2], math.prod(shape)).reshape(shape)
     return ids.transpose(rest + grouped).reshape(-1, math.prod(shape[place] for place in grouped))
 
 
@@ -188,6 +188,6 @@ def axes_of_pairs(printed: str, axes: Mapping[str, int]) -> tuple[str, ...] | No
         moves.setdefault(tuple(source[rest]), set()).add((tuple(source[moving]), tuple(target[moving])))
     if moving and len(moves) != math.prod(sizes[place] for place in rest):
         return None
-    if any(found != next(iter(moves.values())) for found in moves.values()):
+    if any(targets_of != next(iter(moves.values())) for targets_of in moves.values()):
         return None if moving else ()
     return tuple(list(axes)[place] for place in moving)

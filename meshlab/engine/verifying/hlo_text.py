@@ -74,10 +74,10 @@ class Instruction:
 
     def attribute(self, key: str) -> str | None:
         """Returns the text of an attribute up to its end, brackets closed, or None where it does not stand."""
-        found = re.search(rf"(?:^|[\s,]){re.escape(key)}=", self.attributes)
-        if found is None:
+        match = re.search(rf"(?:^|[\s,]){re.escape(key)}=", self.attributes)
+        if match is None:
             return None
-        rest = self.attributes[found.end() :]
+        rest = self.attributes[match.end() :]
         text = _until(rest, ",")
         # Groups of a mesh whose devices are in another order go on behind a comma: mesh['a'=2], device_ids=(1,0) {'a'}.
         ordered = rest[len(text) :].startswith(", device_ids=")
@@ -142,25 +142,25 @@ def shapes(printed: str) -> tuple[tuple[int, ...], ...]:
 
 def _printed(printed: str) -> list[tuple[str, tuple[int, ...]]]:
     # A layout, in braces, can hold more brackets, none of which are arrays of the type.
-    found = _ARRAY.findall(re.sub(r"\{[^{}]*\}", "", printed))
-    return [(dtype, tuple(int(n.strip(" <=")) for n in shape.split(",") if n.strip())) for dtype, shape in found]
+    matches = _ARRAY.findall(re.sub(r"\{[^{}]*\}", "", printed))
+    return [(dtype, tuple(int(n.strip(" <=")) for n in shape.split(",") if n.strip())) for dtype, shape in matches]
 
 
 def dtype_name(printed: str) -> str:
     """Returns JAX's name of a printed element type: `f32` is `float32`, `f8e4m3fn` is `float8_e4m3fn`."""
     if printed in _NAMES:
         return _NAMES[printed]
-    found = re.fullmatch(r"([fsu])(\d+)(e\w+)?", printed)
-    if found is None:
+    match = re.fullmatch(r"([fsu])(\d+)(e\w+)?", printed)
+    if match is None:
         return printed
-    return _KINDS[found[1]] + found[2] + (f"_{found[3]}" if found[3] else "")
+    return _KINDS[match[1]] + match[2] + (f"_{match[3]}" if match[3] else "")
 
 
 def _bits(printed: str) -> int:
-    found = re.match(r"[fsu](\d+)", printed)
-    if printed not in _BITS and found is None:
+    match = re.match(r"[fsu](\d+)", printed)
+    if printed not in _BITS and match is None:
         raise RunError(f"The compiled text has the element type `{printed}`, whose size is not known here.")
-    return _BITS[printed] if printed in _BITS else int(found[1])  # pyright: ignore[reportOptionalSubscript]
+    return _BITS[printed] if printed in _BITS else int(match[1])  # pyright: ignore[reportOptionalSubscript]
 
 
 def _until(text: str, stops: str) -> str:
@@ -192,10 +192,10 @@ def _split(text: str) -> tuple[str, ...]:
 
 def _instruction(line: str) -> tuple[Instruction, bool] | None:
     """Returns the instruction of a line and whether it is the root, or None where the line is not one."""
-    found = _START.match(line)
-    if found is None:
+    match = _START.match(line)
+    if match is None:
         return None
-    rest = line[found.end() :]
+    rest = line[match.end() :]
     printed = _until(rest, " ")
     opening = re.match(r" ([a-z][\w\-]*)\(", rest[len(printed) :])
     if opening is None:
@@ -203,7 +203,7 @@ def _instruction(line: str) -> tuple[Instruction, bool] | None:
     rest = rest[len(printed) + opening.end() :]
     operands = _until(rest, ")")
     attributes = rest[len(operands) + 1 :].lstrip(", ")
-    return Instruction(found[2], printed, opening[1], _split(operands), attributes), bool(found[1])
+    return Instruction(match[2], printed, opening[1], _split(operands), attributes), bool(match[1])
 
 
 def _computation(header: re.Match, lines: list[str]) -> Computation:
@@ -232,19 +232,19 @@ def parse_module(text: str) -> Mapping[str, Computation]:
     Raises:
         RunError: the text has no computations, not exactly one entry, or a collective that cannot be read.
     """
-    found, header, lines = {}, None, []
+    computations, header, lines = {}, None, []
     for raw in text.splitlines():
         line = re.sub(r"/\*.*?\*/", "", raw).strip()
         if header is None and " = " not in line:
             header, lines = _HEADER.match(line), []
         elif header is not None and _FOOTER.match(line):
-            found[header[2]] = _computation(header, lines)
+            computations[header[2]] = _computation(header, lines)
             header = None
         elif header is not None:
             lines.append(line)
-    if sum(computation.entry for computation in found.values()) != 1:
+    if sum(computation.entry for computation in computations.values()) != 1:
         raise RunError(
             "Compiled HLO text was expected, with one computation marked ENTRY; found"
-            f" {len(found)} computations in a text that starts {text.strip()[:60]!r}. Pass compiled.as_text()."
+            f" {len(computations)} computations in a text that starts {text.strip()[:60]!r}. Pass compiled.as_text()."
         )
-    return found
+    return computations

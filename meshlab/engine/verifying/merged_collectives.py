@@ -74,11 +74,11 @@ def merged(
     """
     order = {axis: place for place, axis in enumerate(axes)}
     expected: Counter[Like] = Counter()
-    told: dict[Like, list[Collective]] = {}
+    planned_alike: dict[Like, list[Collective]] = {}
     for c in planned:
         like = c.kind, tuple(sorted(c.axes, key=order.__getitem__)), executed(c.dtype), _sizes(c.shape)
         expected[like] += c.times
-        told.setdefault(like, []).append(c)
+        planned_alike.setdefault(like, []).append(c)
     there: Counter[Like] = Counter()
     payload: dict[Like, int] = {}
     for c in compiled:
@@ -91,7 +91,7 @@ def merged(
     if there - expected or any(like not in there for like in expected):
         return None
     return tuple(
-        Merged(*like, expected[like], there[like], payload[like], tuple(dict.fromkeys(map(_name, told[like]))))
+        Merged(*like, expected[like], there[like], payload[like], tuple(dict.fromkeys(map(_name, planned_alike[like]))))
         for like in expected - there
     )
 

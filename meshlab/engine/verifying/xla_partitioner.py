@@ -42,16 +42,15 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import NamedSharding
 
-from ..code.loops import carried
 from ..code.operations import Block, Input, Literal, Operation
 from ..devices import compiler_options, devices
 from ..errors import CompilerError, LayoutError, MeshlabError, closest, shown, some
-from ..jax_compat import REMAT, scan_options
 from ..planning.legality import uneven
 from ..plans.data import Plan
 from ..running import compile_worker
 from ..running.compile_worker import written
 from ..running.compiler_process import Cancel, Process, Progress, Watch, inherited, refuse_callbacks
+from ..running.interpret import run_blocks
 from ..running.lower import partition_spec
 from ..running.run import abstract_arguments, abstract_mesh, flat_arguments, jax_mesh, mesh_axes, output_tree
 from ..specs.reshard import wire_factor
@@ -61,6 +60,7 @@ from .check import Totals, predicted_totals
 from .hlo import HloCollective, read_collectives, totals
 from .hlo_groups import read_groups
 from .hlo_text import parse_module
+from .tables import collective_rows, comparison, note_lines
 
 CONSTRAINTS = {"all": "the spec of every value", "stored": "arguments, outputs and tags alone"}
 Values = dict[int, Any]
@@ -80,12 +80,12 @@ def shardings(plan: Plan) -> tuple[Any, Any]:
     return _trees(plan, lambda spec: NamedSharding(mesh, partition_spec(spec)))
 
 
-def _trees(plan: Plan, told: Callable[[Spec], Any]) -> tuple[Any, Any]:
+def _trees(plan: Plan, leaf: Callable[[Spec], Any]) -> tuple[Any, Any]:
     """The trees of arguments and outputs, with one leaf in the place of each tensor or array."""
     program = plan.program
-    inputs = [told(plan.argument_specs[a.value]) for a in program.arguments]
+    inputs = [leaf(plan.argument_specs[a.value]) for a in program.arguments]
     outputs = jax.tree.structure(program.out_shapes, is_leaf=is_tensor)
-    return jax.tree.unflatten(program.structure, inputs), jax.tree.unflatten(outputs, map(told, plan.output_specs))
+    return jax.tree.unflatten(program.structure, inputs), jax.tree.unflatten(outputs, map(leaf, plan.output_specs))
 
 
 def _refuse_uneven(plan: Plan, asked: str):
@@ -97,17 +97,17 @@ def _refuse_uneven(plan: Plan, asked: str):
     program, shapes = plan.program, plan.program.code.shape_of
     arguments = ((a.place, a.value, plan.argument_specs[a.value]) for a in program.arguments)
     stored = (*arguments, *zip(program.outputs, program.code.block.outputs, plan.output_specs, strict=True))
-    found: dict[tuple, list[str]] = {}
+    padded: dict[tuple, list[str]] = {}
     for place, value, spec in stored:
         for axis, (size, axes) in enumerate(zip(shapes(value), spec.splits, strict=True)):
             if size % math.prod(plan.mesh.axes[a] for a in axes):
                 name = program.names[value][axis] if isinstance(value, int) else None
-                found.setdefault((name, size, axes), []).append(place)
-    if not found:
+                padded.setdefault((name, size, axes), []).append(place)
+    if not padded:
         return
     problems = tuple(
         uneven(f"At {some(places, 4)}: `{program.dim_of(name) or name}`", size, axes, plan.mesh)
-        for (name, size, axes), places in found.items()
+        for (name, size, axes), places in padded.items()
     )
     lines = "\n".join(f"  {i}. {problem}" for i, problem in enumerate(problems, 1))
     raise LayoutError(
@@ -172,22 +172,14 @@ class Partitioned:
         head = (
             f"XLA's own partitioner beside the plan, told {CONSTRAINTS[self.constraints]} (payload bytes on a device)"
         )
-        rows = [("", "plan", "XLA")]
-        for key in sorted({*self.planned, *self.inserted}):
-            planned, inserted = self.planned.get(key, 0), self.inserted.get(key, 0)
-            mark = "=" if planned == inserted else "≠"
-            rows.append((f"{mark} {key[0]} over {'+'.join(key[1])}", f"{planned:,}", f"{inserted:,}"))
-        if len(rows) == 1:
-            rows.append(("= no collectives", "", ""))
-        rows.append(("sent by a device", f"{self.planned_wire_bytes:,.0f}", f"{self.inserted_wire_bytes:,.0f}"))
-        first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-        lines = [
-            f"  {name:<{first}}" + "".join(f"  {n:>{w}}" for n, w in zip(counts, others, strict=True))
-            for name, *counts in rows
-        ]
-        return "\n".join([head, *(line.rstrip() for line in lines), *(f"  · {note}" for note in self.notes)])
+        rows = collective_rows(self.planned, self.inserted, self._mark) or [("= no collectives",)]
+        rows.append(("sent by a device", round(self.planned_wire_bytes), round(self.inserted_wire_bytes)))
+        return "\n".join([head, *comparison(("", "plan", "XLA"), rows), *note_lines(self.notes)])
 
     __repr__ = __str__
+
+    def _mark(self, key: tuple[str, tuple[str, ...]]) -> str:
+        return "=" if self.planned.get(key, 0) == self.inserted.get(key, 0) else "≠"
 
 
 def partitioned(
@@ -212,15 +204,15 @@ def partitioned(
     if on[0].platform != "cpu":
         text = executable().as_text()
     sizes = plan.mesh.axes
-    found = read_collectives(text, sizes, unknown_trips=1)
-    inserted = {(kind, axes or ("?",)): count for (kind, axes), count in totals(found).items()}
+    collectives = read_collectives(text, sizes, unknown_trips=1)
+    inserted = {(kind, axes or ("?",)): count for (kind, axes), count in totals(collectives).items()}
     planned, notes = predicted_totals(plan, on[0].platform)
     if on[0].platform == "cpu" and any(kind == "reduce-scatter" for kind, _ in planned):
         notes = (*notes, "XLA for CPU makes no reduce-scatter: it all-reduces, and every device keeps its part.")
     if any(axes == ("?",) for _, axes in inserted):
         notes = (*notes, _UNKNOWN_GROUPS)
     sent = sum(n * wire_factor(kind, math.prod(sizes[a] for a in axes)) for (kind, axes), n in planned.items())
-    return Partitioned(planned, inserted, sent, _sent(found, text, count), constraints, plan, executable, notes)
+    return Partitioned(planned, inserted, sent, _sent(collectives, text, count), constraints, plan, executable, notes)
 
 
 def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
@@ -247,7 +239,7 @@ def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
     return answer[1]
 
 
-def _sent(found: Iterable[HloCollective], text: str, count: int) -> float:
+def _sent(collectives: Iterable[HloCollective], text: str, count: int) -> float:
     """Bytes that one device sends for the collectives of a program compiled for `count` devices."""
     sizes = {}
     for computation in parse_module(text).values():
@@ -255,7 +247,7 @@ def _sent(found: Iterable[HloCollective], text: str, count: int) -> float:
             groups = instruction.attribute("replica_groups")
             sizes |= {name: read_groups(groups, count).shape[1]} if groups is not None else {}
     # A permute has no groups, and sends its operand whatever the number of devices.
-    moved = (c for c in found if c.axes != ())
+    moved = (c for c in collectives if c.axes != ())
     return sum(c.payload_bytes * c.times * wire_factor(c.kind, sizes.get(c.name, 2)) for c in moved)
 
 
@@ -270,13 +262,13 @@ def _function(plan: Plan, mesh: Any, constraints: str) -> tuple[Any, list[jax.Sh
     def sharding(spec: Spec) -> NamedSharding:
         return NamedSharding(mesh, partition_spec(spec))
 
-    told = {v: sharding(s) for v, s in _told(plan, constraints).items() if not s.partial}
+    shardings_of = {v: sharding(s) for v, s in _constrained(plan, constraints).items() if not s.partial}
     outputs = tuple(map(sharding, plan.output_specs))
-    function = jax.jit(_whole_function(plan, told), out_shardings=outputs, keep_unused=True)
+    function = jax.jit(_unsharded_function(plan, shardings_of), out_shardings=outputs, keep_unused=True)
     return function, abstract_arguments(plan, mesh)
 
 
-def _told(plan: Plan, constraints: str) -> Mapping[int, Spec]:
+def _constrained(plan: Plan, constraints: str) -> Mapping[int, Spec]:
     """The specs of the values of which XLA is told."""
     if constraints == "all":
         return plan.homes
@@ -285,7 +277,7 @@ def _told(plan: Plan, constraints: str) -> Mapping[int, Spec]:
     return {o: plan.homes[o] for o in stored if o in plan.homes}
 
 
-def _whole_function(plan: Plan, told: Mapping[int, NamedSharding]) -> Callable[..., tuple[Any, ...]]:
+def _unsharded_function(plan: Plan, shardings_of: Mapping[int, NamedSharding]) -> Callable[..., tuple[Any, ...]]:
     """The program as a function of whole arrays, flat: arguments in, outputs out."""
     program = plan.program
     arguments = [a.value for a in program.arguments]
@@ -293,96 +285,46 @@ def _whole_function(plan: Plan, told: Mapping[int, NamedSharding]) -> Callable[.
     def run(*arrays: Any) -> tuple[Any, ...]:
         values = {n: jnp.asarray(c) for n, c in program.code.constants.items()}
         values.update(zip(arguments, arrays, strict=True))
-        return tuple(map(jnp.asarray, _Evaluation(told).run(program.code.block, values)))
+        return tuple(map(jnp.asarray, _Evaluation(shardings_of).run(program.code.block, values)))
 
     return run
 
 
 class _Evaluation:
-    """Evaluates operations on whole arrays, and tells XLA how what they make is to lie.
+    """Evaluates operations on unsharded arrays, and constrains the shardings of their results.
 
     Args:
-        told: the shardings of those values that are constrained, by number.
+        constraints: the shardings of those values that are constrained, by number.
     """
 
-    def __init__(self, told: Mapping[int, NamedSharding]):
-        self.told = told
+    def __init__(self, constraints: Mapping[int, NamedSharding]):
+        self.constraints = constraints
 
     def run(self, block: Block, values: Values) -> list[Any]:
-        """Evaluates a block that reads `values`, to which it adds what it makes; returns its outputs."""
+        """Evaluates a block that reads `values`, to which it adds its results; returns its outputs."""
         for operation in block.operations:
-            evaluate = _NESTED.get(operation.name, _Evaluation.bind)
-            results = evaluate(self, operation, _read(values, operation.inputs), values)
+            operands = _read(values, operation.inputs)
+            if operation.blocks:
+                evaluate = functools.partial(self.inside, operation, values)
+                results = run_blocks(operation, operands, evaluate, self.constrain)
+            else:
+                primitive = operation.equation.primitive
+                result = primitive.bind(*operands, **operation.params)
+                results = result if primitive.multiple_results else [result]
             values.update(zip(operation.outputs, self.constrain(operation.outputs, results), strict=True))
         return _read(values, block.outputs)
 
     def constrain(self, numbers: Iterable[int], arrays: Iterable[Any]) -> list[Any]:
-        """The arrays of values, those constrained of which XLA is told."""
+        """Constrains the arrays of those values for which there is a sharding."""
         return [
-            lax.with_sharding_constraint(array, self.told[number]) if number in self.told else array
+            lax.with_sharding_constraint(array, self.constraints[number]) if number in self.constraints else array
             for number, array in zip(numbers, arrays, strict=True)
         ]
 
-    def inside(self, block: Block | None, inputs: Iterable[Any], values: Values) -> list[Any]:
-        """Evaluates a block within another, whose values it reads and leaves as they are."""
-        assert block is not None
+    def inside(self, operation: Operation, values: Values, number: int, inputs: Iterable[Any]) -> list[Any]:
+        """Evaluates one of an operation's blocks, which reads the values around it and leaves them as they are."""
+        block = operation.blocks[number]
         return self.run(block, values | dict(zip(block.inputs, self.constrain(block.inputs, inputs), strict=True)))
-
-    def bind(self, operation: Operation, operands: Sequence[Any], _: Values) -> list[Any]:
-        """An operation without blocks: its primitive."""
-        primitive = operation.equation.primitive
-        results = primitive.bind(*operands, **operation.params)
-        return list(results) if primitive.multiple_results else [results]
-
-    def recompute(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
-        """A recomputed piece, which the compiler must not merge with the first computation."""
-        return self.inside(operation.body, lax.optimization_barrier([jnp.asarray(o) for o in operands]), values)
-
-    def scan(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
-        """A scan, whose carry is constrained alike where it comes in and where it is handed on."""
-        body, count = operation.body, carried(operation)
-        assert body is not None
-        dtypes = [v.aval.dtype for v in operation.equation.outvars[:count]]
-
-        def carry(arrays: Sequence[Any]) -> list[Any]:
-            return self.constrain(body.inputs[:count], map(jnp.asarray, arrays[:count], dtypes))
-
-        def turn(before: list[Any], slices: list[Any]) -> tuple[list[Any], list[Any]]:
-            made = self.inside(body, (*before, *slices), values)
-            return carry(made), made[count:]
-
-        last, stacked = lax.scan(turn, carry(operands), list(operands[count:]), **scan_options(operation.equation))
-        return [*last, *stacked]
-
-    def turn_while(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
-        """A loop that turns as long as its test says so."""
-        body, test = operation.blocks
-
-        def carry(arrays: Sequence[Any]) -> list[Any]:
-            dtypes = [v.aval.dtype for v in operation.equation.outvars]
-            return self.constrain(body.inputs, map(jnp.asarray, arrays, dtypes))
-
-        def go_on(before: list[Any]) -> Any:
-            return self.inside(test, before, values)[0]
-
-        return lax.while_loop(go_on, lambda before: carry(self.inside(body, before, values)), carry(operands))
-
-    def branch(self, operation: Operation, operands: Sequence[Any], values: Values) -> list[Any]:
-        """One of several branches."""
-        dtypes = [v.aval.dtype for v in operation.equation.outvars]
-
-        def taken(block: Block) -> Callable[[], list[Any]]:
-            return lambda: list(map(jnp.asarray, self.inside(block, (), values), dtypes))
-
-        return lax.switch(jnp.asarray(operands[0], jnp.int32), [taken(block) for block in operation.blocks])
-
-
-_NESTED = {
-    "scan": _Evaluation.scan,
-    "while": _Evaluation.turn_while,
-    "cond": _Evaluation.branch,
-    **dict.fromkeys(REMAT, _Evaluation.recompute),
-}
 
 
 def _read(values: Values, inputs: Iterable[Input]) -> list[Any]:
