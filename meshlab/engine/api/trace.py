@@ -22,9 +22,9 @@ from ..errors import MeshlabError, TraceError, closest, listed, shown
 from ..gc_pause import no_collection
 from ..jax_compat import has_effects, needed, opened
 from ..passes.flatten import flatten
-from ..passes.fold import folded
+from ..passes.fold import fold
 from ..passes.normalize import normalize
-from ..passes.split_constants import apart
+from ..passes.split_constants import split_constants
 from ..programs.naming import Naming, name_axes
 from ..programs.values import Argument, Carry
 from ..tensors.abstract import AbstractDtype
@@ -74,7 +74,7 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
     leaves = [leaf for group in by_parameter.values() for leaf in group]
     structure = jax.tree.structure(args, is_leaf=is_tensor)
     closed, shapes = _jaxpr(fn, names, structure, leaves)
-    code = apart(folded(flatten(closed)))
+    code = split_constants(fold(flatten(closed)))
     _refuse_what_cannot_be_split(fn, code)
     given = {i: (dims, f"argument `{place}`") for i, (place, _, dims) in enumerate(leaves) if dims is not None}
     naming = name_axes(code, given)

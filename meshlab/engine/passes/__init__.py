@@ -1,1 +1,1 @@
-"""Passes: code comes in, code goes out: flattened, folded, with common subexpressions shared, in normal form."""
+"""Passes rewrite a program's code: they flatten, fold, eliminate common subexpressions and normalize."""

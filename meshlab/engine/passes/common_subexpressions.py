@@ -1,9 +1,9 @@
-"""Sharing: what is computed twice is computed once, and what is there already, or known beforehand, is not computed.
+"""Eliminates common subexpressions, and operations that return an operand or a constant.
 
-A compiler merges equal expressions, in whatever way they are spelt (`terms`), and takes a loop that turns twice alike
-for one; so must the plan, or it would count collectives that never run. It does not run what it knows not to be needed
-either: a branch whose predicate is a constant, a loop without iterations. Operations behind the barrier of a `remat`
-are never merged with those outside: that they run again is their purpose.
+A compiler merges equal expressions, however they are spelt (`terms`), and equal loops; so must the plan, or it would
+count collectives that never run. It also takes out branches whose predicate is a constant, and loops without
+iterations. Operations behind the barrier of a `remat` are never merged with those outside: that they run again is their
+purpose.
 """
 
 from __future__ import annotations
@@ -20,66 +20,66 @@ from ..jax_compat import REMAT, changed, has_effects
 from ..rules import names_where
 from . import rewrites
 from .algebra import COMMUTATIVE
-from .data_movement import REARRANGING
+from .data_movement import DATA_MOVEMENT
 from .terms import Number, squeezed
-from .value_terms import ValueTerms, told_params
+from .value_terms import ValueTerms, params_key
 
-# What only gives another shape: it is no less than a reshape of what it reads.
+# Primitives that only change the shape: to replace one by a reshape gains nothing.
 _SHAPING = names_where(lambda traits: traits.keeps and traits.kind in ("bitcast", "broadcast"))
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
-    """What is there where a block is entered.
+class Available:
+    """Holds the values that are available at some place of a program.
 
     Attributes:
-        values: by the number of their term.
-        nested: by what makes them equal, the results of loops and branches.
+        values: the values of each term, by its number.
+        nested: the results of loops and branches, by their key (`key_of`).
     """
 
     values: dict[Number, tuple[int, ...]] = dataclasses.field(default_factory=dict)
     nested: dict[Any, tuple[int, ...]] = dataclasses.field(default_factory=dict)
 
-    def inside(self) -> Known:
-        """What a block inside knows to begin with."""
-        return Known(dict(self.values), dict(self.nested))
+    def copy(self) -> Available:
+        """Returns a copy, to which a block inside adds its own values."""
+        return Available(dict(self.values), dict(self.nested))
 
     def add(self, number: Number, value: int):
-        """Takes note of a value."""
+        """Adds a value of a term."""
         self.values[number] = (*self.values.get(number, ()), value)
 
 
-class Sharing:
-    """Takes what need not be computed out of blocks.
+class Eliminator:
+    """Removes operations from blocks whose results are available already.
 
     Args:
-        code: whose blocks they are.
-        names: the names of each value's axes, by number, or none: what is equal but for its names stays apart, since it
-            is made for different dims (zeros of one shape, say).
+        code: the program's.
+        names: the names of each value's axes, by number, or none: values that differ in their names alone are not
+            merged, since they are for different dims (zeros of one shape, say).
     """
 
     def __init__(self, code: Code, names: Sequence[Any] = ()):
         self.shapes, self.dtypes, self.names = code.shapes, code.dtypes, names
         self.renamed: dict[int, Input] = {}
-        self.makers: dict[int, Operation] = {}
+        self.producers: dict[int, Operation] = {}
         self.terms = ValueTerms(code)
 
     def read(self, value: Input) -> Input:
-        """The value that is read in the place of one."""
+        """Returns the value that is read in the place of another."""
         return self.renamed.get(value, value) if isinstance(value, int) else value
 
-    def block(self, block: Block, known: Known) -> Block:
-        """Returns a block without what is known by now, outside included."""
-        known = known.inside()
+    def block(self, block: Block, known: Available) -> Block:
+        """Returns a block without operations whose results are available, in it or around it."""
+        known = known.copy()
         for value in block.inputs:
             known.add(self.terms.read(value), value)
-        kept: list[Operation] = []
-        self._operations(block.operations, known, kept)
-        return Block(block.inputs, tuple(kept), tuple(map(self.read, block.outputs)))
+        remaining: list[Operation] = []
+        self._operations(block.operations, known, remaining)
+        return Block(block.inputs, tuple(remaining), tuple(map(self.read, block.outputs)))
 
-    def is_there_twice(self, block: Block, moved: Set[int], known: Known) -> bool:
-        """Whether a value that moved stands beside one of its term by now, in a block that was shared before."""
-        known = known.inside()
+    def has_duplicates(self, block: Block, moved: Set[int], known: Available) -> bool:
+        """Says whether a value that moved stands by now beside another of its term."""
+        known = known.copy()
         for operation in block.operations:
             for value in operation.outputs:
                 number = self.terms.of[value]
@@ -87,90 +87,89 @@ class Sharing:
                 if any(value in moved or other in moved for other in others):
                     return True
                 known.add(number, value)
-            around = Known() if operation.name in REMAT else known
-            if any(self.is_there_twice(inside, moved, around) for inside in operation.blocks):
+            around = Available() if operation.name in REMAT else known
+            if any(self.has_duplicates(inside, moved, around) for inside in operation.blocks):
                 return True
         return False
 
-    def _operations(self, operations: Sequence[Operation], known: Known, kept: list[Operation]):
-        for found in operations:
-            inputs = tuple([self.read(value) for value in found.inputs])
-            operation = found if inputs == found.inputs else dataclasses.replace(found, inputs=inputs)
+    def _operations(self, operations: Sequence[Operation], known: Available, remaining: list[Operation]):
+        for original in operations:
+            inputs = tuple([self.read(value) for value in original.inputs])
+            operation = original if inputs == original.inputs else dataclasses.replace(original, inputs=inputs)
             if operation.blocks:
-                self._nested(operation, known, kept)
+                self._nested(operation, known, remaining)
             else:
-                self._flat(_one_sum(operation, self.makers), known, kept)
+                self._flat(_merged_sum(operation, self.producers), known, remaining)
 
-    def _keep(self, operation: Operation, numbers: Sequence[Number], known: Known, kept: list[Operation]):
-        kept.append(operation)
-        self.makers.update(dict.fromkeys(operation.outputs, operation))
+    def _keep(self, operation: Operation, numbers: Sequence[Number], known: Available, remaining: list[Operation]):
+        remaining.append(operation)
+        self.producers.update(dict.fromkeys(operation.outputs, operation))
         for number, value in zip(numbers, operation.outputs, strict=True):
             known.add(number, value)
 
     # Operations without blocks
 
-    def _flat(self, operation: Operation, known: Known, kept: list[Operation]):
+    def _flat(self, operation: Operation, known: Available, remaining: list[Operation]):
         numbers = self.terms.write(operation)
-        same = [self._there(operation, v, n, known) for v, n in zip(operation.outputs, numbers, strict=True)]
+        same = [self._same(operation, v, n, known) for v, n in zip(operation.outputs, numbers, strict=True)]
         if same and None not in same:
             self.renamed.update((v, s) for v, s in zip(operation.outputs, same, strict=True) if s is not None)
         else:
-            self._keep(self._of_less(operation, numbers, known), numbers, known, kept)
+            self._keep(self._simplified(operation, numbers, known), numbers, known, remaining)
 
-    def _there(self, operation: Operation, value: int, number: Number, known: Known) -> Input | None:
-        """What an output is already: an operand as it is, a number, or a value that was made before."""
+    def _same(self, operation: Operation, value: int, number: Number, known: Available) -> Input | None:
+        """Returns an input that equals an output: an operand, a number, or an available value; None without any."""
         shape = self.shapes[value]
         for read in operation.reads:
             if self.terms.of[read] == number and self.shapes[read] == shape:
                 return read
-        found = self.terms.number_of(number)
-        if found is not None and shape == ():
-            return Literal(found)
-        moved = operation.name in REARRANGING and self.terms.is_varying(number)
+        constant = self.terms.number_of(number)
+        if constant is not None and shape == ():
+            return Literal(constant)
+        moved = operation.name in DATA_MOVEMENT and self.terms.is_varying(number)
         return next((v for v in self._alike(value, number, known, moved) if self.shapes[v] == shape), None)
 
-    def _alike(self, value: int, number: Number, known: Known, unnamed: bool = False) -> Iterator[int]:
-        """The values of one term that have the axes and names of another, but for axes of size 1.
+    def _alike(self, value: int, number: Number, known: Available, unnamed: bool = False) -> Iterator[int]:
+        """Yields the available values of a term that have the axes and names of a value, but for axes of size 1.
 
-        Where `unnamed`, an axis without a name is one with any name: slices and concatenations give no names.
+        Where `unnamed`, an axis without a name equals one of any name: slices and concatenations give no names.
         """
         others = known.values.get(number)
         if others is None:
             return
-        shape, called = squeezed(self.shapes[value]), self._called(value)
+        shape, own = squeezed(self.shapes[value]), self._names(value)
         for other in others:
             if squeezed(self.shapes[other]) == shape:
-                names = zip(called, self._called(other), strict=True)
+                names = zip(own, self._names(other), strict=True)
                 if all(name == there or (unnamed and name is None) for name, there in names):
                     yield other
 
-    def _called(self, value: int) -> tuple[Any, ...]:
+    def _names(self, value: int) -> tuple[Any, ...]:
         if not self.names:
             return ()
         names, shape = self.names[value], self.shapes[value]
         return tuple([name for name, size in zip(names, shape, strict=True) if size != 1]) if 1 in shape else names
 
-    def _of_less(self, operation: Operation, numbers: Sequence[Number], known: Known) -> Operation:
-        """The operation, or one that makes the same of less."""
+    def _simplified(self, operation: Operation, numbers: Sequence[Number], known: Available) -> Operation:
+        """Returns the operation, or a constant, reshape or slice that computes the same."""
         if len(numbers) != 1 or has_effects(operation.equation):
             return operation
         (number,), (value,) = numbers, operation.outputs
-        found = self.terms.number_of(number)
-        if found is None and self.terms.is_empty(number) and isinstance(self.dtypes[value], np.dtype):
-            found = np.zeros((), self.dtypes[value])
-        if found is not None:
+        constant = self.terms.number_of(number)
+        if constant is None and self.terms.is_empty(number) and isinstance(self.dtypes[value], np.dtype):
+            constant = np.zeros((), self.dtypes[value])
+        if constant is not None:
             is_plain = operation.name == "broadcast_in_dim" and not operation.reads
-            return operation if is_plain else rewrites.constant(operation, found)
+            return operation if is_plain else rewrites.constant(operation, constant)
         if operation.name in _SHAPING:
             return operation
         other = next(self._alike(value, number, known), None)
-        return self._cut(operation, number, known) if other is None else self._reshaped(operation, other)
+        if other is None:
+            return self._cut(operation, number, known)
+        return rewrites.reshape(operation, other, self.shapes[other])
 
-    def _reshaped(self, operation: Operation, value: int) -> Operation:
-        return rewrites.reshape(operation, value, self.shapes[value])
-
-    def _cut(self, operation: Operation, number: Number, known: Known) -> Operation:
-        """A part of a part, or of one piece of several, as a part of the value itself."""
+    def _cut(self, operation: Operation, number: Number, known: Available) -> Operation:
+        """Merges a slice of a slice, or of one piece of a concatenation, into one slice of the original value."""
         part = self.terms.part(number) if operation.name in ("slice", "dynamic_slice") else None
         if part is None or self.terms.of[operation.reads[0]] == part[0]:
             return operation
@@ -181,143 +180,145 @@ class Sharing:
                 return rewrites.cut(operation, value, self.shapes[value], ranges)
         return operation
 
-    # Loops, branches, and what is recomputed
+    # Loops, branches and rematerialised regions
 
-    def _nested(self, operation: Operation, known: Known, kept: list[Operation]):
-        taken = self._taken(operation)
-        if taken is not None:
-            self._operations(taken.operations, known, kept)
-            self.renamed.update(zip(operation.outputs, map(self.read, taken.outputs), strict=True))
+    def _nested(self, operation: Operation, known: Available, remaining: list[Operation]):
+        branch = self._taken_branch(operation)
+        if branch is not None:
+            self._operations(branch.operations, known, remaining)
+            self.renamed.update(zip(operation.outputs, map(self.read, branch.outputs), strict=True))
             return
         if operation.name in LOOPS:
             if turns(operation) == 0:
-                self._never(operation, known, kept)
+                self._replace_empty_loop(operation, known, remaining)
                 return
-            self._rename_unchanged(operation)
-            operation = self._with_slices(operation, known)
-        around = Known() if operation.name in REMAT else known
+            self._rename_constant_carries(operation)
+            operation = self._with_merged_slices(operation, known)
+        around = Available() if operation.name in REMAT else known
         blocks = tuple(self.block(inside, around) for inside in operation.blocks)
-        operation = self._stacked_once(dataclasses.replace(operation, blocks=blocks))
+        operation = self._with_merged_stacks(dataclasses.replace(operation, blocks=blocks))
         key = key_of(operation, {}, self.names)
         if key is not None and key in known.nested:
             self.renamed.update(zip(operation.outputs, known.nested[key], strict=True))
             return
         if key is not None:
             known.nested[key] = operation.outputs
-        self._keep(operation, self.terms.write(operation), known, kept)
+        self._keep(operation, self.terms.write(operation), known, remaining)
 
-    def _taken(self, operation: Operation) -> Block | None:
-        """The branch of a `cond` that is always taken."""
+    def _taken_branch(self, operation: Operation) -> Block | None:
+        """Returns the branch of a `cond` whose predicate is a constant."""
         if operation.name != "cond":
             return None
         number = self.terms.number_of(self.terms.read_as(operation.inputs[0], np.int32))
         return None if number is None else operation.blocks[max(0, min(int(number), len(operation.blocks) - 1))]
 
-    def _never(self, operation: Operation, known: Known, kept: list[Operation]):
-        """A loop without iterations returns what comes in, and stacks nothing."""
+    def _replace_empty_loop(self, operation: Operation, known: Available, remaining: list[Operation]):
+        """Replaces a loop without iterations by its initial carries and empty stacks."""
         count = carried(operation)
-        for value, given in zip(operation.outputs[:count], operation.inputs, strict=False):
+        for value, initial in zip(operation.outputs[:count], operation.inputs, strict=False):
             self.renamed[value] = (
-                Literal(np.asarray(given.value, self.dtypes[value])) if isinstance(given, Literal) else given
+                Literal(np.asarray(initial.value, self.dtypes[value])) if isinstance(initial, Literal) else initial
             )
         for value in operation.outputs[count:]:
-            made = rewrites.empty(operation, self._made(value))
-            self._keep(made, self.terms.write(made), known, kept)
+            stack = rewrites.empty(operation, self._output(value))
+            self._keep(stack, self.terms.write(stack), known, remaining)
 
-    def _rename_unchanged(self, operation: Operation):
-        """What a loop carries and never changes is what came in: its blocks, and what follows, read that instead."""
+    def _rename_constant_carries(self, operation: Operation):
+        """Renames carries that a loop never changes to their initial values, in its blocks and behind it."""
         body = operation.blocks[0]
         for position in range(carried(operation)):
             if body.outputs[position] == body.inputs[position]:
-                given = operation.inputs[position]
-                self.renamed.update((block.inputs[position], given) for block in operation.blocks)
-                self.renamed[operation.outputs[position]] = given
+                initial = operation.inputs[position]
+                self.renamed.update((block.inputs[position], initial) for block in operation.blocks)
+                self.renamed[operation.outputs[position]] = initial
 
-    def _with_slices(self, operation: Operation, known: Known) -> Operation:
-        """What a scan slices is one value where it slices one; of what repeats along its axis it need not be sliced."""
+    def _with_merged_slices(self, operation: Operation, known: Available) -> Operation:
+        """Merges operands that a scan slices alike; one that is constant along its axis is read without slicing."""
         count, body = carried(operation), operation.blocks[0]
-        made, kept = [], list(zip(operation.inputs[:count], body.inputs, strict=False))
+        broadcasts, remaining = [], list(zip(operation.inputs[:count], body.inputs, strict=False))
         slices: dict[Input, int] = {}
         for value, inner in zip(operation.inputs[count:], body.inputs[count:], strict=True):
-            repeated = self._repeated(operation, value, inner, known)
+            alike = self._slice_of_repeated(operation, value, inner, known)
             first = slices.setdefault(value, inner)
-            if isinstance(repeated, Operation):
-                made.append(repeated)
-            elif repeated is not None:
-                self.renamed[inner] = repeated
-            elif first != inner and self._called(first) == self._called(inner):
+            if isinstance(alike, Operation):
+                broadcasts.append(alike)
+            elif alike is not None:
+                self.renamed[inner] = alike
+            elif first != inner and self._names(first) == self._names(inner):
                 self.renamed[inner] = first
             else:
-                kept.append((value, inner))
-        if len(kept) == len(body.inputs):
+                remaining.append((value, inner))
+        if len(remaining) == len(body.inputs):
             return operation
-        given, inside = zip(*kept, strict=True) if kept else ((), ())
-        body = Block(tuple(inside), (*made, *body.operations), body.outputs)
-        return dataclasses.replace(operation, inputs=tuple(given), blocks=(body,))
+        inputs, inner_inputs = zip(*remaining, strict=True) if remaining else ((), ())
+        body = Block(tuple(inner_inputs), (*broadcasts, *body.operations), body.outputs)
+        return dataclasses.replace(operation, inputs=tuple(inputs), blocks=(body,))
 
-    def _repeated(self, operation: Operation, value: Input, inner: int, known: Known) -> Operation | Input | None:
-        """What each slice of a value is, or what makes it, if all are alike."""
+    def _slice_of_repeated(
+        self, operation: Operation, value: Input, inner: int, known: Available
+    ) -> Operation | Input | None:
+        """Returns the slice of a value whose slices are all alike, or the operation that computes it."""
         if not isinstance(value, int):
             return None
         number = self.terms.of[value]
-        found = self.terms.number_of(number)
-        if found is not None:
-            literal = Literal(found)
-            return rewrites.repeat(operation, literal, (), (), self._made(inner)) if self.shapes[inner] else literal
+        constant = self.terms.number_of(number)
+        if constant is not None:
+            literal = Literal(constant)
+            return rewrites.repeat(operation, literal, (), (), self._output(inner)) if self.shapes[inner] else literal
         repeating = self.terms.repeating(number)
         if repeating is None or squeezed(self.shapes[value]) != self.shapes[value] or 0 in repeating[1]:
             return None
         source, axes = repeating
         for other in known.values.get(source, ()):
             if len(self.shapes[other]) == len(axes):
-                behind = [axis - 1 for axis in axes]
                 if self.shapes[other] == self.shapes[inner]:
                     return other
-                return rewrites.repeat(operation, other, self.shapes[other], behind, self._made(inner))
+                inner_axes = [axis - 1 for axis in axes]
+                return rewrites.repeat(operation, other, self.shapes[other], inner_axes, self._output(inner))
         return None
 
-    def _made(self, value: int) -> rewrites.Made:
-        return rewrites.Made(value, self.shapes[value], self.dtypes[value])
+    def _output(self, value: int) -> rewrites.Output:
+        return rewrites.Output(value, self.shapes[value], self.dtypes[value])
 
-    def _stacked_once(self, operation: Operation) -> Operation:
-        """Of what a scan stacks several times the first stack is all of them."""
+    def _with_merged_stacks(self, operation: Operation) -> Operation:
+        """Merges outputs in which a scan stacks the same value."""
         if operation.name != "scan":
             return operation
         body, count = operation.blocks[0], carried(operation)
         first: dict[Input, int] = {}
-        kept = []
+        remaining = []
         for position, (value, stack) in enumerate(zip(body.outputs, operation.outputs, strict=True)):
             same = first.get(value) if position >= count and isinstance(value, int) else None
-            if same is not None and self._called(same) == self._called(stack):
+            if same is not None and self._names(same) == self._names(stack):
                 self.renamed[stack] = same
                 continue
             if position >= count and isinstance(value, int):
                 first[value] = stack
-            kept.append((value, stack))
-        made, stacks = zip(*kept, strict=True) if kept else ((), ())
-        body = Block(body.inputs, body.operations, tuple(made))
+            remaining.append((value, stack))
+        outputs, stacks = zip(*remaining, strict=True) if remaining else ((), ())
+        body = Block(body.inputs, body.operations, tuple(outputs))
         return dataclasses.replace(operation, outputs=tuple(stacks), blocks=(body, *operation.blocks[1:]))
 
 
-def _one_sum(operation: Operation, makers: Mapping[int, Operation]) -> Operation:
-    """A sum of a sum is one sum over the axes of both, as XLA makes it."""
+def _merged_sum(operation: Operation, producers: Mapping[int, Operation]) -> Operation:
+    """Merges a sum of a sum into one sum over the axes of both, as XLA does."""
     value = operation.inputs[0] if operation.name == "reduce_sum" else None
-    maker = makers.get(value) if isinstance(value, int) else None
-    if maker is None or maker.name != "reduce_sum":
+    inner = producers.get(value) if isinstance(value, int) else None
+    if inner is None or inner.name != "reduce_sum":
         return operation
-    source = maker.equation.invars[0]
-    kept = [axis for axis in range(source.aval.ndim) if axis not in maker.params["axes"]]
-    axes = sorted({*maker.params["axes"], *(kept[axis] for axis in operation.params["axes"])})
+    source = inner.equation.invars[0]
+    remaining = [axis for axis in range(source.aval.ndim) if axis not in inner.params["axes"]]
+    axes = sorted({*inner.params["axes"], *(remaining[axis] for axis in operation.params["axes"])})
     equation = changed(operation.equation, invars=[source], params=operation.params | {"axes": tuple(axes)})
-    return dataclasses.replace(operation, equation=equation, inputs=maker.inputs)
+    return dataclasses.replace(operation, equation=equation, inputs=inner.inputs)
 
 
 def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any]):
-    """What makes two operations equal, or None where they must not be merged.
+    """Returns a key that equal operations share, or None where an operation must not be merged.
 
     Args:
-        operation: the operation, what it reads replaced by now.
-        inner: for values of the block that is compared, their numbers counted from its start.
+        operation: the operation, which reads values that are merged already.
+        inner: the values of the block that is compared, numbered from its start.
         names: the names of each value's axes.
     """
     if operation.name in REMAT or has_effects(operation.equation):
@@ -325,19 +326,19 @@ def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any])
     inputs: tuple = tuple(_input_key(i, inner) for i in operation.inputs)
     if operation.name in COMMUTATIVE:
         inputs = tuple(sorted(inputs, key=str))
-    params = told_params(operation.equation)
+    params = params_key(operation.equation)
     blocks = tuple(_block_key(block, inner, names) for block in operation.blocks)
-    called = tuple(names[o] for o in operation.outputs) if names else ()
-    return None if params is None or None in blocks else (operation.name, inputs, params, blocks, called)
+    own_names = tuple(names[o] for o in operation.outputs) if names else ()
+    return None if params is None or None in blocks else (operation.name, inputs, params, blocks, own_names)
 
 
 def form_key(operation: Operation) -> Hashable:
-    """What the local form of an operation depends on but for shapes and specs: parameters, literals, equal operands."""
+    """Returns what a local form depends on beside shapes and specs: parameters, literals, equal operands."""
     return key_of(operation, {value: i for i, value in enumerate(operation.reads)}, ()) or operation
 
 
 def _block_key(block: Block, inner: Mapping[int, int], names: Sequence[Any]):
-    """What makes two blocks equal: the same operations on the same values, those made inside counted from the start."""
+    """Returns a key that equal blocks share: the same operations on the same values, inner ones numbered in order."""
     numbers = dict(inner)
     for value in block.inputs:
         numbers[value] = len(numbers)

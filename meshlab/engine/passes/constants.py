@@ -1,7 +1,7 @@
-"""What costs nothing, or next to nothing, to make where it is needed: it has no spec of its own.
+"""Finds constants, iotas and broadcasts, which are computed where they are read and have no spec of their own.
 
-jnp.zeros((8, 4))      iota      zeros + 1         any device makes any part of it
-mean[:, None] → [8, 4]                             the mean is moved, if it must be, and repeated there
+jnp.zeros((8, 4))      iota      zeros + 1         any device computes any shard
+mean[:, None] → [8, 4]                             the mean is resharded, if it must be, and broadcast there
 """
 
 from __future__ import annotations
@@ -14,24 +14,23 @@ from ..rules import ELEMENTWISE
 
 
 def free_values(code: Code, uniform: Collection[int]) -> frozenset[int]:
-    """Values that any device can make in any spec: scalars broadcast, iotas, and what is made of them alone.
+    """Finds the values that any device can compute in any spec: broadcast scalars, iotas, and functions of these alone.
 
     Args:
         code: the program's.
         uniform: the values that hold one number everywhere.
     """
-    found: set[int] = set()
+    free: set[int] = set()
     for operation in walk(code.block):
         if operation.name == "iota" or (operation.outputs[:1] and operation.outputs[0] in uniform):
-            found.update(operation.outputs)
+            free.update(operation.outputs)
         elif operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":
-            of_free = all(not isinstance(i, int) or i in found for i in operation.inputs)
-            found.update(operation.outputs if operation.reads and of_free else ())
-    return frozenset(found)
+            free.update(operation.outputs if operation.reads and free.issuperset(operation.reads) else ())
+    return frozenset(free)
 
 
 def repeated_values(code: Code) -> frozenset[int]:
-    """Values that repeat a smaller one, which is moved itself before it is repeated."""
+    """Finds the values that broadcast a smaller one, which is resharded instead, before the broadcast."""
     shape_of = code.shape_of
     return frozenset(
         operation.outputs[0]

@@ -1,9 +1,9 @@
-"""Terms of operators that move elements: slices, concatenations, transposes, reshapes, and the sums that end in them.
+"""Builds the terms of operators that move elements: slices, concatenations, transposes, reshapes; and of reductions.
 
     concatenate([x, y])[:8] → x        x[2:7][1:4] → x[3:6]        x[::-1][::-1] → x        x.T.T → x
 
-Parameters are those of shapes without axes of size 1 (see `terms`), so that what an axis of size 1 is added to, moved
-in or taken from stays the same term.
+Parameters are those of shapes without axes of size 1 (see `terms`), so that adding, moving or removing an axis of size
+1 does not change the term.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ..rules.traits import IDEMPOTENT
 from .algebra import Algebra
 from .terms import Number, Shape, Term, Terms, places, squeezed, text
 
-Maker = Callable[[Algebra, Operation, list[Number]], Number | list[Number] | None]
-# How the terms of primitives are made that are no elementwise operators: of each result, if there are several.
-REARRANGING: dict[str, Maker] = {}
+# Returns the term of an operation's result, or of each if there are several; None where nothing simplifies it.
+Builder = Callable[[Algebra, Operation, list[Number]], Number | list[Number] | None]
+DATA_MOVEMENT: dict[str, Builder] = {}
 
 
-def made(*names: str) -> Callable[[Any], Any]:
-    """Registers how the terms of some primitives are made."""
+def term_of(*names: str) -> Callable[[Any], Any]:
+    """Registers the builder of some primitives' terms."""
 
-    def register(function: Maker) -> Maker:
-        REARRANGING.update(dict.fromkeys(names, function))
+    def register(function: Builder) -> Builder:
+        DATA_MOVEMENT.update(dict.fromkeys(names, function))
         return function
 
     return register
@@ -42,12 +42,12 @@ def _result(operation: Operation) -> Any:
     return operation.equation.outvars[0].aval
 
 
-@made(*names_where(lambda traits: traits.identity))
+@term_of(*names_where(lambda traits: traits.identity))
 def _same(_algebra: Algebra, _operation: Operation, inputs: list[Number]) -> Number:
     return inputs[0]
 
 
-@made(*names_where(lambda traits: traits.kind == "bitcast" and not traits.identity))
+@term_of(*names_where(lambda traits: traits.kind == "bitcast" and not traits.identity))
 def _reshape(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     if operation.name == "reshape" and operation.params["dimensions"] is not None:
         return None
@@ -55,7 +55,7 @@ def _reshape(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Nu
 
 
 def reshaped(terms: Terms, number: Number, shape: Shape) -> Number:
-    """A term in another shape, of as many elements."""
+    """Reshapes a term."""
     while terms[number].name == "reshape":
         (number,) = terms[number].inputs
     term = terms[number]
@@ -66,7 +66,7 @@ def reshaped(terms: Terms, number: Number, shape: Shape) -> Number:
     )
 
 
-@made("broadcast_in_dim")
+@term_of("broadcast_in_dim")
 def _broadcast(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
     shape, target = _operand_shape(operation), _result(operation).shape
     where = places(target)
@@ -75,7 +75,7 @@ def _broadcast(algebra: Algebra, operation: Operation, inputs: list[Number]) -> 
 
 
 def repeated(terms: Terms, number: Number, axes: tuple[int, ...], shape: Shape) -> Number:
-    """A term whose axes become `axes` of a shape, repeated along the others."""
+    """Broadcasts a term, whose axes become `axes` of the shape."""
     term = terms[number]
     if term.name == "const" or term.shape == shape:
         return number
@@ -88,7 +88,7 @@ def _tuple(params: Any) -> tuple[int, ...]:
     return params
 
 
-@made("transpose")
+@term_of("transpose")
 def _transpose(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
     shape = _operand_shape(operation)
     where = places(shape)
@@ -98,7 +98,7 @@ def _transpose(algebra: Algebra, operation: Operation, inputs: list[Number]) -> 
 
 
 def transposed(terms: Terms, number: Number, order: tuple[int, ...]) -> Number:
-    """A term whose axes are put in another order."""
+    """Transposes a term."""
     term = terms[number]
     if term.name == "const" or order == tuple(range(len(order))):
         return number
@@ -108,20 +108,19 @@ def transposed(terms: Terms, number: Number, order: tuple[int, ...]) -> Number:
     return terms.make("transpose", order, (number,), tuple(term.shape[axis] for axis in order), term.dtype)
 
 
-@made(*names_where(lambda traits: traits.kind == "reduce"))
+@term_of(*names_where(lambda traits: traits.kind == "reduce"))
 def _reduce(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     shape = _operand_shape(operation)
     where = places(shape)
     axes = tuple(sorted(where[a] for a in operation.params["axes"] if shape[a] != 1))
-    told = {k: v for k, v in operation.params.items() if k not in ("axes", "out_sharding") and v is not None}
-    if told:
+    if any(v is not None for k, v in operation.params.items() if k not in ("axes", "out_sharding")):
         return None
     count = math.prod(shape[a] for a in operation.params["axes"])
     return reduced(algebra, operation.name, inputs[0], axes, count)
 
 
 def reduced(algebra: Algebra, name: str, number: Number, axes: tuple[int, ...], count: int) -> Number | None:
-    """A term reduced over some of its axes, which hold `count` elements together."""
+    """Reduces a term over some of its axes, which have `count` elements together."""
     terms, dtype = algebra.terms, algebra.terms[number].dtype
     term = terms[number]
     if count == 0:
@@ -153,9 +152,9 @@ def _reduced_constant(algebra: Algebra, name: str, number: Number, count: int, d
     return number if TRAITS[name].joins in IDEMPOTENT else None
 
 
-@made("dot_general")
+@term_of("dot_general")
 def _dot(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
-    """A contraction that leaves no axis of either operand alone is a sum of products."""
+    """Writes a contraction that leaves no axis of either operand alone as a sum of elementwise products."""
     contracted, batched = operation.params["dimension_numbers"]
     shapes = [_operand_shape(operation, i) for i in (0, 1)]
     orders = [(*batched[i], *contracted[i]) for i in (0, 1)]
@@ -175,7 +174,7 @@ def _dot(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number
     return reduced(algebra, "reduce_sum", together, axes, math.prod(ordered[riding:]))
 
 
-@made("slice")
+@term_of("slice")
 def _slice(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     params = operation.params
     strides = params["strides"] or (1,) * len(params["start_indices"])
@@ -183,26 +182,25 @@ def _slice(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Numb
     return sliced(algebra.terms, inputs[0], _operand_shape(operation), [range(*r) for r in ranges])
 
 
-@made("dynamic_slice")
+@term_of("dynamic_slice")
 def _dynamic_slice(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     shape, sizes = _operand_shape(operation), operation.params["slice_sizes"]
     starts = []
     for axis, number in enumerate(inputs[1:]):
-        found = 0 if shape[axis] == sizes[axis] else algebra.number_of(number)
-        if found is None:
+        start = 0 if shape[axis] == sizes[axis] else algebra.number_of(number)
+        if start is None:
             return None
-        starts.append(max(0, min(int(found), shape[axis] - sizes[axis])))
+        starts.append(max(0, min(int(start), shape[axis] - sizes[axis])))
     return sliced(algebra.terms, inputs[0], shape, [range(s, s + n) for s, n in zip(starts, sizes, strict=True)])
 
 
 def sliced(terms: Terms, number: Number, shape: Shape, ranges: Sequence[range]) -> Number:
-    """A part of a term: on each axis of its full shape a range of what is there."""
-    kept = [r for r, size in zip(ranges, shape, strict=True) if size != 1]
-    return _cut(terms, number, kept)
+    """Slices a term: takes a range along each axis of its full shape."""
+    return _cut(terms, number, [r for r, size in zip(ranges, shape, strict=True) if size != 1])
 
 
 def _cut(terms: Terms, number: Number, ranges: list[range]) -> Number:
-    """The same on the axes that are not of size 1."""
+    """Slices a term along the axes that are not of size 1."""
     term = terms[number]
     if term.name == "const" or all(r == range(n) for r, n in zip(ranges, term.shape, strict=True)):
         return number
@@ -212,15 +210,15 @@ def _cut(terms: Terms, number: Number, ranges: list[range]) -> Number:
         waiting = iter(ranges)
         through = [r if len(r) == 1 else r[(w := next(waiting)).start : w.stop : w.step] for r in inner]
         return _cut(terms, term.inputs[0], through)
-    found = _piece(terms, number, ranges)
-    if found is not None:
-        return found
-    told = tuple((r.start, r.stop, r.step) for r in ranges)
-    return terms.make("slice", told, (number,), squeezed([len(r) for r in ranges]), term.dtype)
+    piece = _piece(terms, number, ranges)
+    if piece is not None:
+        return piece
+    params = tuple((r.start, r.stop, r.step) for r in ranges)
+    return terms.make("slice", params, (number,), squeezed([len(r) for r in ranges]), term.dtype)
 
 
 def ranges_of(term: Term) -> list[range]:
-    """For a part of another term, the range of each of its axes."""
+    """Returns the range that a slice takes along each axis."""
     return [range(*r) for r in _tuples(term.params)]
 
 
@@ -229,7 +227,7 @@ def _tuples(params: Any) -> tuple[tuple[int, int, int], ...]:
 
 
 def _piece(terms: Terms, number: Number, ranges: list[range]) -> Number | None:
-    """What is cut out of one piece of a concatenation, or out of the middle of what was padded."""
+    """Slices one piece of a concatenation, or the inside of a pad; None where the slice covers more."""
     term = terms[number]
     if term.name == "concatenate":
         along, sizes = term.params  # pyright: ignore[reportGeneralTypeIssues]
@@ -250,32 +248,32 @@ def _piece(terms: Terms, number: Number, ranges: list[range]) -> Number | None:
     return None
 
 
-@made("dynamic_update_slice")
+@term_of("dynamic_update_slice")
 def _update(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
-    """What is written over everything is what is written."""
+    """Replaces an update of the full array by the update."""
     return inputs[1] if _operand_shape(operation) == _operand_shape(operation, 1) else None
 
 
-@made("scatter")
+@term_of("scatter")
 def _scatter(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
-    """The same where no axis is indexed."""
+    """Replaces a scatter without indexed axes by its updates."""
     unindexed = _operand_shape(operation, 1)[-1:] == (0,) and operation.params["update_jaxpr"] is None
     return inputs[2] if unindexed and _operand_shape(operation) == _operand_shape(operation, 2) else None
 
 
-@made("tile")
+@term_of("tile")
 def _tile(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     return inputs[0] if set(operation.params["reps"]) <= {1} else None
 
 
-@made("concatenate")
+@term_of("concatenate")
 def _concatenate(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     along = operation.params["dimension"]
     sizes = [_operand_shape(operation, i)[along] for i in range(len(inputs))]
     return _joined(algebra.terms, inputs, sizes, _result(operation), along)
 
 
-@made("stack")
+@term_of("stack")
 def _stack(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     result = _result(operation)
     return _joined(algebra.terms, inputs, [1] * len(inputs), result, operation.params["axis"] % len(result.shape))
@@ -288,37 +286,35 @@ def _joined(terms: Terms, inputs: list[Number], sizes: list[int], result: Any, a
     if not pieces:
         return None
     axis = places(result.shape)[along]
-    whole = _in_a_row(terms, pieces, axis)
-    if whole is not None:
-        return whole
+    merged = _merged_slices(terms, pieces, axis)
+    if merged is not None:
+        return merged
     if len({number for number, _ in pieces}) == 1 and terms[pieces[0][0]].name == "const":
         return pieces[0][0]
     numbers, counts = zip(*pieces, strict=True)
     return terms.make("concatenate", (axis, counts), numbers, squeezed(result.shape), result.dtype)
 
 
-def _in_a_row(terms: Terms, pieces: list[tuple[Number, int]], axis: int) -> Number | None:
-    """Slices of one term that lie one behind the other are one slice."""
+def _merged_slices(terms: Terms, pieces: list[tuple[Number, int]], axis: int) -> Number | None:
+    """Merges consecutive slices of one term into one slice."""
     if any(terms[number].name != "slice" for number, _ in pieces):
         return None
     sources = {terms[number].inputs for number, _ in pieces}
-    found = [ranges_of(terms[number]) for number, _ in pieces]
-    alone = {tuple(r for a, r in enumerate(ranges) if a != axis) for ranges in found if len(ranges) > axis}
-    if len(sources) > 1 or len(alone) > 1 or any(len(ranges) <= axis for ranges in found):
+    all_ranges = [ranges_of(terms[number]) for number, _ in pieces]
+    if len(sources) > 1 or any(len(ranges) <= axis for ranges in all_ranges):
         return None
-    runs = [ranges[axis] for ranges in found]
-    is_row = all(a.stop == b.start for a, b in itertools.pairwise(runs)) and all(r.step == 1 for r in runs)
+    others = {tuple(r for a, r in enumerate(ranges) if a != axis) for ranges in all_ranges}
+    runs = [ranges[axis] for ranges in all_ranges]
+    consecutive = all(a.stop == b.start for a, b in itertools.pairwise(runs)) and all(r.step == 1 for r in runs)
     # An axis of which one element was taken before is not the one that the pieces are joined on.
-    others = any(len(r) == 1 for a, r in enumerate(found[0]) if a < axis)
-    if not is_row or others:
+    if len(others) > 1 or not consecutive or any(len(r) == 1 for r in all_ranges[0][:axis]):
         return None
     ((source,),) = sources
-    return _cut(
-        terms, source, [range(runs[0].start, runs[-1].stop) if a == axis else r for a, r in enumerate(found[0])]
-    )
+    merged = [*all_ranges[0][:axis], range(runs[0].start, runs[-1].stop), *all_ranges[0][axis + 1 :]]
+    return _cut(terms, source, merged)
 
 
-@made("pad")
+@term_of("pad")
 def _pad(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     config, shape = operation.params["padding_config"], _operand_shape(operation)
     if all(tuple(c) == (0, 0, 0) for c in config):
@@ -332,7 +328,7 @@ def _pad(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number
     return algebra.terms.make("pad", lows, inputs, squeezed(result.shape), result.dtype)
 
 
-@made("rev")
+@term_of("rev")
 def _reverse(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
     terms, shape = algebra.terms, _operand_shape(operation)
     where = places(shape)
@@ -347,7 +343,7 @@ def _reverse(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Nu
     return terms.make("rev", tuple(sorted(axes)), (number,), term.shape, term.dtype)
 
 
-@made("iota")
+@term_of("iota")
 def _iota(algebra: Algebra, operation: Operation, _inputs: list[Number]) -> Number:
     result, along = _result(operation), operation.params["dimension"]
     size = result.shape[along]
@@ -357,19 +353,19 @@ def _iota(algebra: Algebra, operation: Operation, _inputs: list[Number]) -> Numb
     return repeated(algebra.terms, line, (places(result.shape)[along],), squeezed(result.shape))
 
 
-@made("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
+@term_of("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 def _run(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
-    """What runs along an axis of size 1 changes nothing."""
+    """Drops a running sum, product or extreme along an axis of size 1."""
     return inputs[0] if _operand_shape(operation)[operation.params["axis"]] == 1 else None
 
 
-@made("sort")
+@term_of("sort")
 def _sort(_algebra: Algebra, operation: Operation, inputs: list[Number]) -> list[Number] | None:
-    """What is sorted along an axis of size 1, its companions included, stays as it is."""
+    """Drops a sort along an axis of size 1."""
     return inputs if _operand_shape(operation)[operation.params["dimension"]] == 1 else None
 
 
-@made("split")
+@term_of("split")
 def _split(algebra: Algebra, operation: Operation, inputs: list[Number]) -> list[Number]:
     shape, axis, start = _operand_shape(operation), operation.params["axis"], 0
     pieces = []
@@ -380,7 +376,7 @@ def _split(algebra: Algebra, operation: Operation, inputs: list[Number]) -> list
     return pieces
 
 
-@made("unstack")
+@term_of("unstack")
 def _unstack(algebra: Algebra, operation: Operation, inputs: list[Number]) -> list[Number]:
     shape = _operand_shape(operation)
     axis = operation.params["axis"] % len(shape)

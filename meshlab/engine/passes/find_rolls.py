@@ -1,13 +1,13 @@
-"""Rolling: pieces of one array put together in another order, as the shift that they are.
+"""Rewrites a concatenation or sum of pieces of one array, such as `jnp.roll` makes, as one shift.
 
     concatenate(x[5:8], x[0:5])                        jnp.roll(x, 3)                  shift by 3, around the end
     pad(x[3:8], (0, 3)) + pad(x[0:3], (5, 0))          its gradient, as JAX writes it  shift by -3, around the end
     concatenate(zeros(3), x[0:5]), pad(x, (3, 0))[:8]  what came three steps before    shift by 3
 
-Slices and concatenations say nothing of what stays together: each by itself would gather the axis. A shift keeps its
-name and its split, and only what goes over the edges of shards is sent.
+A slice or a concatenation by itself would gather the axis. A shift keeps its name and its sharding, and only elements
+that cross the edges of shards are sent.
 
-It is done before axes are named, so that the axes before and behind have one name.
+This runs before axes are named, so that the shifted axis keeps its name.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ..code.operations import Input, Literal, Operation
 from ..jax_compat import changed
 from ..tensors.shift import shift_p
 
-Makers = Mapping[int, Operation]
-# What is put together of more pieces is no shift, nor a piece of one.
-_MOST = 4
+Producers = Mapping[int, Operation]
+# A value of more pieces is no shift, nor a piece of one.
+_MOST_PIECES = 4
 _SUMS = ("add", "add_any")
 
 
 class _Piece(NamedTuple):
-    """The elements `start` to `stop` of an array along an axis; as many zeros where there is no array."""
+    """Names the elements `start` to `stop` of an array along an axis; as many zeros where there is no array."""
 
     array: int | None
     variable: Any
@@ -37,10 +37,15 @@ class _Piece(NamedTuple):
     stop: int
 
 
-def rolled(operation: Operation, makers: Makers) -> Operation:
-    """Returns an operation that puts pieces of one array together as a shift; any other one as it is."""
-    axis = _axis(operation, makers)
-    pieces = _put_together(operation, 0, axis, makers) if axis is not None else None
+def as_shift(operation: Operation, producers: Producers) -> Operation:
+    """Rewrites an operation that joins pieces of one array as a shift; returns any other one unchanged.
+
+    Args:
+        operation: the operation.
+        producers: the operation that computes each value so far.
+    """
+    axis = _axis(operation, producers)
+    pieces = _joined(operation, 0, axis, producers) if axis is not None else None
     if axis is None or pieces is None or len(pieces) != 2:
         return operation
     arrays = {piece.array: piece.variable for piece in pieces if piece.array is not None}
@@ -57,7 +62,7 @@ def rolled(operation: Operation, makers: Makers) -> Operation:
 
 
 def _offset(pieces: Sequence[_Piece], size: int) -> int:
-    """By how much two pieces, side by side, are shifted; 0 where they are no shift of the array."""
+    """Returns by how much two pieces, side by side, are shifted; 0 where they are no shift of the array."""
     first, second = pieces
     behind, ahead = first.stop - first.start, first.start
     if first.array is None:
@@ -67,8 +72,8 @@ def _offset(pieces: Sequence[_Piece], size: int) -> int:
     return behind if first.stop == size and (second.start, second.stop) == (0, ahead) else 0
 
 
-def _axis(operation: Operation, makers: Makers) -> int | None:
-    """The axis along which an operation puts pieces together; None where it does not, or along several."""
+def _axis(operation: Operation, producers: Producers) -> int | None:
+    """Returns the axis along which an operation joins pieces; None where it joins none, or along several."""
     if operation.name == "concatenate":
         return operation.params["dimension"]
     if operation.name in ("pad", "slice"):
@@ -76,84 +81,85 @@ def _axis(operation: Operation, makers: Makers) -> int | None:
         return axes[0] if len(axes) == 1 else None
     if operation.name not in _SUMS:
         return None
-    axes = [_axis(pad, makers) if (pad := _maker(v, makers)) and pad.name == "pad" else None for v in operation.inputs]
+    pads = [_producer(value, producers) for value in operation.inputs]
+    axes = [_axis(pad, producers) if pad and pad.name == "pad" else None for pad in pads]
     return axes[0] if axes[0] == axes[1] else None
 
 
-def _maker(value: Input, makers: Makers) -> Operation | None:
-    return makers.get(value) if isinstance(value, int) else None
+def _producer(value: Input, producers: Producers) -> Operation | None:
+    return producers.get(value) if isinstance(value, int) else None
 
 
 def _changed(operation: Operation) -> list[int]:
-    """The axes along which a piece that is cut or padded differs from what it is of."""
+    """Returns the axes along which a slice or pad changes its operand."""
     if operation.name == "pad":
         return [axis for axis, config in enumerate(operation.params["padding_config"]) if any(config)]
     before, after = operation.equation.invars[0].aval.shape, operation.equation.outvars[0].aval.shape
     return [axis for axis, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
 
 
-# What a value is put together of
+# The pieces of a value
 
 
-def _pieces(value: Input, variable: Any, axis: int, makers: Makers) -> list[_Piece]:
-    """The pieces that a value is put together of along an axis; itself where that is not known."""
-    made, found = _maker(value, makers), None
-    # Of sums only those are looked into that may be a shift themselves: most sums are none.
-    if made is not None and made.name not in _SUMS:
-        found = _put_together(made, made.outputs.index(value), axis, makers)
-    if found is not None and len(found) <= _MOST:
-        return found
+def _pieces(value: Input, variable: Any, axis: int, producers: Producers) -> list[_Piece]:
+    """Returns the pieces that a value is joined of along an axis; the value itself where these are unknown."""
+    producer, pieces = _producer(value, producers), None
+    # A sum is taken apart only where it may be a shift itself: most are none.
+    if producer is not None and producer.name not in _SUMS:
+        pieces = _joined(producer, producer.outputs.index(value), axis, producers)
+    if pieces is not None and len(pieces) <= _MOST_PIECES:
+        return pieces
     return [_Piece(value if isinstance(value, int) else None, variable, 0, variable.aval.shape[axis])]
 
 
-def _put_together(operation: Operation, place: int, axis: int, makers: Makers) -> list[_Piece] | None:
-    """The pieces of an operation's result of a number, along an axis; None where it does not put any together."""
-    found = _PIECES.get(operation.name)
-    pieces = found(operation, place, axis, makers) if found is not None else None
+def _joined(operation: Operation, place: int, axis: int, producers: Producers) -> list[_Piece] | None:
+    """Returns the pieces that an operation joins to its result number `place`; None where it joins none."""
+    pieces_of = _PIECES.get(operation.name)
+    pieces = pieces_of(operation, place, axis, producers) if pieces_of is not None else None
     return _merged(pieces) if pieces is not None else None
 
 
-def _of_zeros(operation: Operation, _place: int, axis: int, makers: Makers) -> list[_Piece] | None:
+def _of_zeros(operation: Operation, _place: int, axis: int, producers: Producers) -> list[_Piece] | None:
     size = operation.equation.outvars[0].aval.shape[axis]
-    return [_Piece(None, None, 0, size)] if number(operation.inputs[0], makers) == 0 else None
+    return [_Piece(None, None, 0, size)] if number(operation.inputs[0], producers) == 0 else None
 
 
-def _of_concatenation(operation: Operation, _place: int, axis: int, makers: Makers) -> list[_Piece] | None:
+def _of_concatenation(operation: Operation, _place: int, axis: int, producers: Producers) -> list[_Piece] | None:
     if operation.params["dimension"] != axis:
         return None
-    return [piece for v, a in _read(operation) for piece in _pieces(v, a, axis, makers)]
+    return [piece for v, a in _read(operation) for piece in _pieces(v, a, axis, producers)]
 
 
-def _of_slice(operation: Operation, _place: int, axis: int, makers: Makers) -> list[_Piece] | None:
+def _of_slice(operation: Operation, _place: int, axis: int, producers: Producers) -> list[_Piece] | None:
     params = operation.params
     if any(stride != 1 for stride in params["strides"] or ()) or set(_changed(operation)) - {axis}:
         return None
     ((value, variable),) = _read(operation)
-    return _cut(_pieces(value, variable, axis, makers), params["start_indices"][axis], params["limit_indices"][axis])
+    return _cut(_pieces(value, variable, axis, producers), params["start_indices"][axis], params["limit_indices"][axis])
 
 
-def _of_split(operation: Operation, place: int, axis: int, makers: Makers) -> list[_Piece] | None:
+def _of_split(operation: Operation, place: int, axis: int, producers: Producers) -> list[_Piece] | None:
     ((value, variable),), sizes = _read(operation), operation.params["sizes"]
     if operation.params["axis"] != axis:
         return None
     start = sum(sizes[:place])
-    return _cut(_pieces(value, variable, axis, makers), start, start + sizes[place])
+    return _cut(_pieces(value, variable, axis, producers), start, start + sizes[place])
 
 
-def _of_padding(operation: Operation, _place: int, axis: int, makers: Makers) -> list[_Piece] | None:
-    """Zeros around an array, or the ends cut off it."""
+def _of_padding(operation: Operation, _place: int, axis: int, producers: Producers) -> list[_Piece] | None:
+    """Returns an array's pieces between zeros, or without its ends."""
     low, high, gap = map(int, operation.params["padding_config"][axis])
-    if gap or set(_changed(operation)) - {axis} or number(operation.inputs[1], makers) != 0:
+    if gap or set(_changed(operation)) - {axis} or number(operation.inputs[1], producers) != 0:
         return None
     value, variable = _read(operation)[0]
     zeros = [_Piece(None, None, 0, max(0, width)) for width in (low, high)]
-    found = [zeros[0], *_pieces(value, variable, axis, makers), zeros[1]]
-    return _cut(found, max(0, -low), sum(stop - start for *_, start, stop in found) - max(0, -high))
+    pieces = [zeros[0], *_pieces(value, variable, axis, producers), zeros[1]]
+    return _cut(pieces, max(0, -low), sum(stop - start for *_, start, stop in pieces) - max(0, -high))
 
 
-def _of_sum(operation: Operation, _place: int, axis: int, makers: Makers) -> list[_Piece] | None:
-    """Two arrays, each of which is zero where the other one is not."""
-    left, right = (_pieces(v, a, axis, makers) for v, a in _read(operation))
+def _of_sum(operation: Operation, _place: int, axis: int, producers: Producers) -> list[_Piece] | None:
+    """Joins two arrays, each of which is zero where the other one is not."""
+    left, right = (_pieces(v, a, axis, producers) for v, a in _read(operation))
     if len(left) != 2 or len(right) != 2 or left[0].array is None:
         left, right = right, left
     if len(left) != 2 or len(right) != 2 or left[1].array is not None or right[0].array is not None:
@@ -161,7 +167,7 @@ def _of_sum(operation: Operation, _place: int, axis: int, makers: Makers) -> lis
     return [left[0], right[1]] if left[0].stop - left[0].start == right[0].stop else None
 
 
-_PIECES: dict[str, Callable[[Operation, int, int, Makers], list[_Piece] | None]] = {
+_PIECES: dict[str, Callable[[Operation, int, int, Producers], list[_Piece] | None]] = {
     "broadcast_in_dim": _of_zeros,
     "concatenate": _of_concatenation,
     "slice": _of_slice,
@@ -176,32 +182,32 @@ def _read(operation: Operation) -> list[tuple[Input, Any]]:
 
 
 def _cut(pieces: Iterable[_Piece], start: int, stop: int) -> list[_Piece]:
-    """What stands between two places of some pieces."""
-    found, place = [], 0
+    """Cuts joined pieces to the elements `start` to `stop`."""
+    cut, place = [], 0
     for piece in pieces:
         size = piece.stop - piece.start
         first, last = max(0, start - place), min(size, stop - place)
         if first < last:
-            found.append(piece._replace(start=piece.start + first, stop=piece.start + last))
+            cut.append(piece._replace(start=piece.start + first, stop=piece.start + last))
         place += size
-    return found
+    return cut
 
 
 def _merged(pieces: Iterable[_Piece]) -> list[_Piece]:
-    """The same pieces, those that follow one another in their array joined, and without empty ones."""
-    found: list[_Piece] = []
+    """Merges pieces that follow one another in their array, and drops empty ones."""
+    merged: list[_Piece] = []
     for piece in pieces:
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if last is not None and last.array == piece.array and (piece.array is None or last.stop == piece.start):
-            found[-1] = last._replace(stop=last.stop + piece.stop - piece.start)
+            merged[-1] = last._replace(stop=last.stop + piece.stop - piece.start)
         elif piece.start < piece.stop:
-            found.append(piece if piece.array is not None else _Piece(None, None, 0, piece.stop - piece.start))
-    return found
+            merged.append(piece if piece.array is not None else _Piece(None, None, 0, piece.stop - piece.start))
+    return merged
 
 
-def number(value: Input, makers: Makers) -> Any:
-    """The number that a scalar is known to be, through casts; None where it is not."""
+def number(value: Input, producers: Producers) -> Any:
+    """Returns the number of a constant scalar, looking through casts; None for any other value."""
     if isinstance(value, Literal):
         return np.asarray(value.value).item()
-    made = makers.get(value)
-    return number(made.inputs[0], makers) if made is not None and made.name == "convert_element_type" else None
+    cast = producers.get(value)
+    return number(cast.inputs[0], producers) if cast is not None and cast.name == "convert_element_type" else None

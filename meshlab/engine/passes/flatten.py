@@ -1,13 +1,13 @@
-"""From a jaxpr to `Code`: calls inlined, loops, branches and recomputed pieces kept as blocks.
+"""Flattens a jaxpr to `Code`: calls are inlined; loops, branches and rematerialised regions stay blocks.
 
-`jit`, `closed_call`, `custom_jvp_call` and `custom_vjp_call` are only wrapping by the time that a program is traced
+`jit`, `closed_call`, `custom_jvp_call` and `custom_vjp_call` are mere wrappers by the time that a program is traced
 (differentiation is over): they are inlined. A `remat` that needs no barrier is inlined too; one whose results are
 recomputed for the backward pass stays a block, since XLA would otherwise merge the recomputation back into the forward
 pass, and the memory that it saves would be lost. The constants of loops and the operands of branches are not passed in:
-the blocks inside read them from the block around them. Of a `custom_linear_solve` what solves it is inlined.
+the blocks inside read them from the block around them. Of a `custom_linear_solve` its solver is inlined.
 
 Every operation gets the user's innermost line: its own, else that of the nearest call or loop around it that has one,
-else that of what reads it. Its own counts only where the jaxpr that it stands in names its own lines (see `source`).
+else its reader's. Its own counts only where the jaxpr around it names its own lines (see `code.source`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ..code.source import Source, names_own_lines, source_of
 from ..devices import platform
 from ..jax_compat import REMAT, Opened, opened
 
-# What says where values lie, or whether they are kept: layouts do.
-_UNHEARD = ("device_put", "sharding_constraint", "name")
+# Primitives that place values, or say which to save: layouts do that.
+_IGNORED = ("device_put", "sharding_constraint", "name")
 
 
 class _Flattener:
@@ -36,7 +36,8 @@ class _Flattener:
         self.shapes: list[tuple[int, ...]] = []
         self.dtypes: list[Any] = []
         self.constants: dict[int, Any] = {}
-        self.unheard: dict[str, None] = {}
+        self.ignored: dict[str, None] = {}
+        self.operations: list[Operation] = []
         self.backward = False
         # The line of the call or loop around, and whether the equations inside name lines of their own.
         self.around: Source | None = None
@@ -52,8 +53,8 @@ class _Flattener:
         self.constants[number] = array
         return number
 
-    def block(self, jaxpr: Opened, inputs: list[Input], made: list[Operation]) -> list[Input]:
-        """Appends the operations of a jaxpr to `made`; returns its outputs."""
+    def block(self, jaxpr: Opened, inputs: list[Input]) -> list[Input]:
+        """Appends the operations of a jaxpr; returns its outputs."""
         known: dict[Any, Input] = {v: self.constant(array, v.aval) for v, array in jaxpr.constants}
         known.update(zip(jaxpr.invars, inputs, strict=True))
 
@@ -61,63 +62,61 @@ class _Flattener:
             return Literal(atom.val) if isinstance(atom, JaxLiteral) else known[atom]
 
         for equation in jaxpr.equations:
-            outputs = self.equation(equation, [read(a) for a in equation.invars], made)
+            outputs = self.equation(equation, [read(a) for a in equation.invars])
             known.update(zip(equation.outvars, outputs, strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
-    def closed(self, closed: Any, inputs: list[Input], made: list[Operation], kept: bool = False) -> list[Input]:
-        """The same for a jaxpr that may bring constants; `kept` are those that JAX keeps for other callers."""
+    def closed(self, closed: Any, inputs: list[Input], cached: bool = False) -> list[Input]:
+        """Does the same for a closed jaxpr; `cached` if JAX caches it for other callers."""
         outside, own = self.own, names_own_lines(closed)
-        if own or (kept and own is False):
+        if own or (cached and own is False):
             self.own = own
-        outputs = self.block(opened(closed), inputs, made)
+        outputs = self.block(opened(closed), inputs)
         self.own = outside
         return outputs
 
-    def inlined(
-        self, closed: Any, inputs: list[Input], made: list[Operation], source: Source | None, kept: bool = False
-    ) -> list[Input]:
-        """The same for the jaxpr of a call at `source`."""
+    def inlined(self, closed: Any, inputs: list[Input], source: Source | None, cached: bool = False) -> list[Input]:
+        """Does the same for the jaxpr of a call at `source`."""
         outside, self.around = self.around, source
-        outputs = self.closed(closed, inputs, made, kept)
+        outputs = self.closed(closed, inputs, cached)
         self.around = outside
         return outputs
 
-    def equation(self, equation: Any, inputs: list[Input], made: list[Operation]) -> list[Input]:
+    def equation(self, equation: Any, inputs: list[Input]) -> list[Input]:
         name = equation.primitive.name
         source = (source_of(equation) if self.own else None) or self.around
         wrapped = jax_compat.call(equation)
         if name == "sharding_constraint" or _is_placed(equation):
-            self.unheard[f"`{name}` at {source or 'an unknown line'}"] = None
+            self.ignored[f"`{name}` at {source or 'an unknown line'}"] = None
         if wrapped is not None:
-            return self.inlined(wrapped, inputs, made, source, jax_compat.is_kept(equation))
+            return self.inlined(wrapped, inputs, source, jax_compat.is_kept(equation))
         expanded = jax_compat.expanded(equation)
         if expanded is not None:
             outside, self.backward = self.backward, self.backward or jax_compat.is_backward(equation)
-            outputs = self.inlined(expanded, inputs, made, source)
+            outputs = self.inlined(expanded, inputs, source)
             self.backward = outside
             return outputs
-        if name in _UNHEARD:
+        if name in _IGNORED:
             return inputs
         if name == "optimization_barrier" and len(inputs) > 1:
-            # One for each value: they lie on the mesh each in its own way, and what is not read is dead.
-            alone = [
+            # One for each value: each has a spec of its own, and may be dead.
+            barriers = [
                 jax_compat.changed(equation, invars=[given], outvars=[out])
                 for given, out in zip(equation.invars, equation.outvars, strict=True)
             ]
-            return [self.equation(one, [value], made)[0] for one, value in zip(alone, inputs, strict=True)]
+            return [self.equation(one, [value])[0] for one, value in zip(barriers, inputs, strict=True)]
         if name == "custom_linear_solve":
             solve, reads = jax_compat.solver(equation)
-            return self.inlined(solve, [inputs[i] for i in reads], made, source)
+            return self.inlined(solve, [inputs[i] for i in reads], source)
         nested = jax_compat.nested(equation)
         platforms = jax_compat.platforms(equation)
         if nested and platforms is not None:
             # Only the branch of the platform is compiled.
             branch = nested.bodies[_branch(platforms)]
-            return self.inlined(branch.jaxpr, inputs[branch.constants], made, source)
+            return self.inlined(branch.jaxpr, inputs[branch.constants], source)
         if nested and name in REMAT and not jax_compat.is_barrier(equation):
-            return self.inlined(nested.bodies[0].jaxpr, inputs, made, source)
-        # Inside a block of the backward pass everything runs there, what is recomputed as well.
+            return self.inlined(nested.bodies[0].jaxpr, inputs, source)
+        # Inside a block of the backward pass everything runs there, rematerialised operations too.
         backward = self.backward or jax_compat.is_backward(equation)
         outside = self.backward, self.around
         self.backward, self.around = backward, source
@@ -125,31 +124,32 @@ class _Flattener:
         self.backward, self.around = outside
         inputs = inputs[nested.inputs] if nested else inputs
         outputs = [self.value(v.aval) for v in equation.outvars]
-        made.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, blocks))
+        self.operations.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, blocks))
         return list(outputs)
 
     def body(self, closed: Any, constants: list[Input]) -> Block:
-        """A block of its own: the first inputs are read from outside, the others are fresh values."""
+        """Flattens a body to a block: its first inputs are read from outside, the others are fresh values."""
         fresh = [self.value(v.aval) for v in opened(closed).invars[len(constants) :]]
-        made: list[Operation] = []
-        outputs = self.closed(closed, [*constants, *fresh], made)
-        return Block(tuple(fresh), tuple(made), tuple(outputs))
+        outside, self.operations = self.operations, []
+        outputs = self.closed(closed, [*constants, *fresh])
+        operations, self.operations = self.operations, outside
+        return Block(tuple(fresh), tuple(operations), tuple(outputs))
 
 
 def _is_placed(equation: Any) -> bool:
-    """Whether a call says itself how its arguments or results lie: `jax.jit(f, in_shardings=...)`."""
-    given = (*equation.params.get("in_shardings", ()), *equation.params.get("out_shardings", ()))
-    return any(isinstance(one, Sharding) for one in given)
+    """Says whether a call itself gives shardings: `jax.jit(f, in_shardings=...)`."""
+    shardings = (*equation.params.get("in_shardings", ()), *equation.params.get("out_shardings", ()))
+    return any(isinstance(sharding, Sharding) for sharding in shardings)
 
 
 def _branch(platforms: Sequence[tuple[str, ...] | None]) -> int:
-    """The branch for the platform that programs run on; one that is for all platforms comes last."""
+    """Returns the branch for the platform that programs run on; one for all platforms comes last."""
     here = {"gpu": {"gpu", "cuda", "rocm"}}.get(platform(), {platform()})
     return next(i for i, names in enumerate(platforms) if names is None or here.intersection(names))
 
 
 def _with_readers_lines(operations: list[Operation]) -> list[Operation]:
-    """Gives what has no line that of its first reader: what JAX takes out of a library's loop has none."""
+    """Gives an operation without a source line that of its first reader: JAX hoists some out of a library's loop."""
     if all(operation.source for operation in operations):
         return operations
     lines: dict[int, Source] = {}
@@ -167,14 +167,13 @@ def flatten(closed: Any) -> Code:
     """Returns the code of a closed jaxpr; its constants become further inputs of the outermost block."""
     flattener = _Flattener()
     arguments = [flattener.value(v.aval) for v in opened(closed).invars]
-    made: list[Operation] = []
-    outputs = flattener.closed(closed, list(arguments), made)
-    made = _with_readers_lines(made)
+    outputs = flattener.closed(closed, list(arguments))
+    operations = _with_readers_lines(flattener.operations)
     inputs = (*arguments, *flattener.constants)
     return Code(
-        Block(inputs, tuple(made), tuple(outputs)),
+        Block(inputs, tuple(operations), tuple(outputs)),
         tuple(flattener.shapes),
         tuple(flattener.dtypes),
         flattener.constants,
-        tuple(flattener.unheard),
+        tuple(flattener.ignored),
     )

@@ -1,33 +1,31 @@
-"""Folding: padding into the windows that look at it, transposes into the products that read them.
+"""Folds padding into the windows that read it, and transposes into the matmuls that read them.
 
     pad(x[8]) → [17], then sums of two neighbours → [16]        the gradient of a mean over windows, as JAX writes it
     sums over windows of x[8], spread by 2, padded by (1, 1) → [16]
 
 An axis of 17 cannot be split in two, so the padding would gather it. As a part of the windows it costs nothing: devices
 exchange edges, and beyond the ends there is nothing anyway. The same holds for a causal convolution (`jnp.pad` before,
-and nothing behind), and for the gradient of one, which cuts off what the padding made.
+and nothing behind), and for the gradient of one, which cuts off the padding.
 
-What has no elements (`x[:, :0]`, the edge of `jnp.pad` where nothing is padded) reads nothing.
+A matmul reads its axes in any order, so `x @ table.T` is a matmul with the table itself: a sharded table is gathered
+once, for the matmul and for the lookup of embeddings.
 
-A product reads its axes in any order, so `x @ table.T` is a product with the table itself: stored split, it is gathered
-once, for the product and for the look-up of embeddings.
-
-It is done before axes are named, so that the axes before and behind have one name.
+This runs before axes are named, so that an axis has one name before and after the padding.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import jax_compat
 from ..code.operations import Block, Code, Operation, use_counts
-from .find_rolls import number, rolled
+from .find_rolls import Producers, as_shift, number
 
-# What each reduction ignores. A maximum ignores the least number of its dtype, which for floats alone is -inf.
+# The number that each reduction ignores: for a maximum the least of its dtype, which for floats alone is -inf.
 _IGNORED = {
     "conv_general_dilated": 0,
     "reduce_window_sum": 0,
@@ -36,31 +34,31 @@ _IGNORED = {
 }
 
 
-def folded(code: Code) -> Code:
-    """Returns the same code with padding and transposes folded; what nothing reads any more is left in it."""
-    return dataclasses.replace(code, block=_folded(code.block, use_counts(code)))
+def fold(code: Code) -> Code:
+    """Returns the same code with padding and transposes folded; operations that this makes dead are left in it."""
+    return dataclasses.replace(code, block=_fold(code.block, use_counts(code)))
 
 
-def _folded(block: Block, uses: Sequence[int]) -> Block:
-    makers: dict[int, Operation] = {}
-    kept = []
-    for found in block.operations:
-        blocks = tuple(_folded(inner, uses) for inner in found.blocks)
-        operation = dataclasses.replace(found, blocks=blocks) if blocks else found
-        operation = _padded_itself(operation, makers)
-        operation = _cut_itself(operation, makers, uses)
-        operation = _turned_itself(operation, makers)
-        operation = rolled(operation, makers)
-        kept.append(operation)
-        makers.update(dict.fromkeys(operation.outputs, operation))
-    return Block(block.inputs, tuple(kept), block.outputs)
+def _fold(block: Block, uses: Sequence[int]) -> Block:
+    producers: dict[int, Operation] = {}
+    operations = []
+    for original in block.operations:
+        blocks = tuple(_fold(inner, uses) for inner in original.blocks)
+        operation = dataclasses.replace(original, blocks=blocks) if blocks else original
+        operation = _fold_pad_before(operation, producers)
+        operation = _fold_cut_after(operation, producers, uses)
+        operation = _fold_transposes(operation, producers)
+        operation = as_shift(operation, producers)
+        operations.append(operation)
+        producers.update(dict.fromkeys(operation.outputs, operation))
+    return Block(block.inputs, tuple(operations), block.outputs)
 
 
-def _padded_itself(operation: Operation, makers: Mapping[int, Operation]) -> Operation:
-    """Windows over something padded, as windows with that padding."""
+def _fold_pad_before(operation: Operation, producers: Producers) -> Operation:
+    """Folds a pad into the windows that read it."""
     value = operation.inputs[0] if operation.name in _IGNORED else None
-    pad = makers.get(value) if isinstance(value, int) else None
-    if pad is None or pad.name != "pad" or number(pad.inputs[1], makers) != _IGNORED[operation.name]:
+    pad = producers.get(value) if isinstance(value, int) else None
+    if pad is None or pad.name != "pad" or number(pad.inputs[1], producers) != _IGNORED[operation.name]:
         return operation
     config, params = pad.params["padding_config"], operation.params
     axes, spread_name = _sliding(operation)
@@ -78,7 +76,7 @@ def _padded_itself(operation: Operation, makers: Mapping[int, Operation]) -> Ope
 
 
 def _sliding(operation: Operation) -> tuple[Sequence[int], str]:
-    """The axes of the first operand along which windows slide, and the parameter that spreads its elements."""
+    """Returns the axes of the first operand along which windows slide, and the parameter that spreads its elements."""
     if operation.name == "conv_general_dilated":
         return operation.params["dimension_numbers"].lhs_spec[2:], "lhs_dilation"
     return range(len(operation.equation.invars[0].aval.shape)), "base_dilation"
@@ -95,19 +93,19 @@ def _integers(value: Any) -> Any:
     return tuple(map(int, value)) if isinstance(value, tuple) else int(value)
 
 
-def _cut_itself(operation: Operation, makers: Mapping[int, Operation], uses: Sequence[int]) -> Operation:
-    """A convolution of whose result the ends are cut off, as one with less padding."""
+def _fold_cut_after(operation: Operation, producers: Producers, uses: Sequence[int]) -> Operation:
+    """Folds a negative pad, which cuts off the ends of a convolution's result, into the convolution's padding."""
     value = operation.inputs[0] if operation.name == "pad" else None
-    made = makers.get(value) if isinstance(value, int) else None
-    if made is None or made.name != "conv_general_dilated" or uses[made.outputs[0]] != 1:
+    convolution = producers.get(value) if isinstance(value, int) else None
+    if convolution is None or convolution.name != "conv_general_dilated" or uses[convolution.outputs[0]] != 1:
         return operation
-    config, params = operation.params["padding_config"], made.params
+    config, params = operation.params["padding_config"], convolution.params
     numbers = params["dimension_numbers"]
     axes = numbers.out_spec[2:]
     inside = all(tuple(one) == (0, 0, 0) for axis, one in enumerate(config) if axis not in axes)
     if not inside or any(low > 0 or high > 0 or gap for low, high, gap in config):
         return operation
-    left, right = (made.equation.invars[i].aval.shape for i in (0, 1))
+    left, right = (convolution.equation.invars[i].aval.shape for i in (0, 1))
     result = operation.equation.outvars[0].aval.shape
     padding = []
     for j, axis in enumerate(axes):
@@ -116,25 +114,25 @@ def _cut_itself(operation: Operation, makers: Mapping[int, Operation], uses: Seq
         span = (right[numbers.rhs_spec[2 + j]] - 1) * dilation + 1
         covered = (result[axis] - 1) * stride + span
         padding.append((low, covered - low - (left[numbers.lhs_spec[2 + j]] - 1) * spread - 1))
-    changed = _changed(made, made.inputs, made.equation.invars[0], {"padding": tuple(padding)})
+    changed = _changed(convolution, convolution.inputs, convolution.equation.invars[0], {"padding": tuple(padding)})
     equation = jax_compat.changed(changed.equation, outvars=operation.equation.outvars)
     return dataclasses.replace(changed, outputs=operation.outputs, equation=equation)
 
 
-def _turned_itself(operation: Operation, makers: Mapping[int, Operation]) -> Operation:
-    """A product of something transposed as one of what was there before, if the result's axes keep their order."""
+def _fold_transposes(operation: Operation, producers: Producers) -> Operation:
+    """Folds transposes into the matmul that reads them, if the result's axes keep their order."""
     if operation.name != "dot_general":
         return operation
     inputs, invars = list(operation.inputs), list(operation.equation.invars)
     contracted, batched = (list(map(tuple, pair)) for pair in operation.params["dimension_numbers"])
     for side, value in enumerate(operation.inputs):
-        made = makers.get(value) if isinstance(value, int) else None
-        if made is None or made.name != "transpose":
+        transpose = producers.get(value) if isinstance(value, int) else None
+        if transpose is None or transpose.name != "transpose":
             continue
-        order = made.params["permutation"]
+        order = transpose.params["permutation"]
         free = [order[a] for a in range(len(order)) if a not in (*contracted[side], *batched[side])]
         if free == sorted(free):
-            inputs[side], invars[side] = made.inputs[0], made.equation.invars[0]
+            inputs[side], invars[side] = transpose.inputs[0], transpose.equation.invars[0]
             contracted[side] = tuple(int(order[a]) for a in contracted[side])
             batched[side] = tuple(int(order[a]) for a in batched[side])
     numbers = (tuple(contracted), tuple(batched))

@@ -1,4 +1,4 @@
-"""Identities of elementwise operators, which make one term of several spellings.
+"""Identities of elementwise operators give several spellings one term.
 
     x / 2 → x * 0.5      1 / sqrt(x) → rsqrt(x)      min(max(x, 0), 1) → clamp(0, x, 1)      select(true, x, y) → x
 
@@ -20,8 +20,8 @@ from .terms import Number, is_float, text
 IDENTITIES: dict[str, Rule] = {}
 
 
-def spelt(*names: str) -> Callable[[Rule], Rule]:
-    """Registers in which other way the terms of some primitives are written."""
+def identity_of(*names: str) -> Callable[[Rule], Rule]:
+    """Registers the identity of one or more primitives."""
 
     def register(function: Rule) -> Rule:
         IDENTITIES.update(dict.fromkeys(names, function))
@@ -30,13 +30,13 @@ def spelt(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-@spelt("add_any")
+@identity_of("add_any")
 def _add_any(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
-    """How differentiation adds up cotangents."""
+    """Equates `add_any`, by which differentiation adds up cotangents, with `add`."""
     return a.of("add", *inputs, dtype=dtype)
 
 
-@spelt("add")
+@identity_of("add")
 def _add(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     for x, other in (inputs, inputs[::-1]):
         number = a.number_of(other)
@@ -53,7 +53,7 @@ def _add(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
 
 
 def _common_factor(a: Algebra, inputs: list[Number], dtype: Any) -> Number | None:
-    """X c + y c → (x + y) c, where that changes no float: c is a power of two, or nothing is rounded."""
+    """Takes out a common factor, x c + y c → (x + y) c, where that is exact: c is a power of two, or an integer."""
     x, y = (a.terms[i] for i in inputs)
     if x.name != "mul" or y.name != "mul":
         return None
@@ -71,7 +71,7 @@ def _is_power_of_two(number: np.ndarray | None) -> bool:
     return abs(np.frexp(np.float64(number))[0]) == 0.5
 
 
-@spelt("sub")
+@identity_of("sub")
 def _sub(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
     if x == y and not is_float(dtype):
@@ -81,7 +81,7 @@ def _sub(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return None
 
 
-@spelt("mul")
+@identity_of("mul")
 def _mul(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
     for one, other in ((x, y), (y, x)):
@@ -95,7 +95,7 @@ def _mul(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
         if number is not None and known is not None:
             rest = term.inputs[0] if term.inputs[1] == known else term.inputs[1]
             return a.of("mul", rest, a.of("mul", known, other, dtype=dtype), dtype=dtype)
-        # A mask that is multiplied with selects.
+        # Multiplying by a mask is a select.
         if (
             term.name == "convert_element_type"
             and a.terms[term.inputs[0]].dtype == "bool"
@@ -110,7 +110,7 @@ def _mul(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return None
 
 
-@spelt("div")
+@identity_of("div")
 def _div(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
     number = a.number_of(y)
@@ -128,7 +128,7 @@ def _div(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     elif bottom.name == "sqrt":
         inverse = a.of("rsqrt", bottom.inputs[0], dtype=dtype)
     elif bottom.name == "broadcast":
-        # The inverse of what is repeated is taken once.
+        # The inverse is taken before the broadcast.
         one = a.of("div", a.constant(1, dtype), bottom.inputs[0], dtype=dtype)
         inverse = a.terms.make("broadcast", bottom.params, (one,), bottom.shape, dtype)
     elif bottom.name == "pow":
@@ -144,42 +144,42 @@ def _div(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return a.of("mul", x, inverse, dtype=dtype)
 
 
-@spelt("neg")
+@identity_of("neg")
 def _neg(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
     return a.operand(inputs[0]) if a.is_a(inputs[0], "neg") else None
 
 
-@spelt("not")
+@identity_of("not")
 def _not(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
     return a.operand(inputs[0]) if a.is_a(inputs[0], "not") else None
 
 
-@spelt("abs")
+@identity_of("abs")
 def _abs(a: Algebra, inputs: list[Number], _dtype: Any, _params: dict) -> Number | None:
     return inputs[0] if a.is_never_negative(inputs[0]) else None
 
 
-@spelt("square")
+@identity_of("square")
 def _square(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
     return a.of("mul", inputs[0], inputs[0], dtype=dtype)
 
 
-@spelt("integer_pow")
+@identity_of("integer_pow")
 def _integer_pow(a: Algebra, inputs: list[Number], dtype: Any, params: dict) -> Number:
-    """By squaring, as JAX lowers it."""
+    """Multiplies out an integer power by squaring, as JAX lowers it."""
     (x,), exponent = inputs, params["y"]
-    left, power, found = abs(exponent), x, None
+    left, power, result = abs(exponent), x, None
     while left:
         if left & 1:
-            found = power if found is None else a.of("mul", found, power, dtype=dtype)
+            result = power if result is None else a.of("mul", result, power, dtype=dtype)
         left >>= 1
         power = a.of("mul", power, power, dtype=dtype) if left else power
     one = a.constant(1, dtype)
-    found = one if found is None else found
-    return found if exponent >= 0 else a.of("div", one, found, dtype=dtype)
+    result = one if result is None else result
+    return result if exponent >= 0 else a.of("div", one, result, dtype=dtype)
 
 
-@spelt("pow")
+@identity_of("pow")
 def _pow(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     x, y = inputs
     exponent = a.number_of(y)
@@ -190,14 +190,14 @@ def _pow(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return None
 
 
-@spelt("sqrt")
+@identity_of("sqrt")
 def _sqrt(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     term = a.terms[inputs[0]]
     is_square = term.name == "mul" and term.inputs[0] == term.inputs[1] and jnp.issubdtype(dtype, jnp.floating)
     return a.of("abs", term.inputs[0], dtype=dtype) if is_square else None
 
 
-@spelt("log")
+@identity_of("log")
 def _log(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     term = a.terms[inputs[0]]
     if term.name == "exp":
@@ -209,24 +209,24 @@ def _log(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number 
     return None
 
 
-@spelt("exp2")
+@identity_of("exp2")
 def _exp2(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
     return a.of("exp", a.of("mul", inputs[0], a.constant(np.log(2), dtype), dtype=dtype), dtype=dtype)
 
 
-@spelt("logistic")
+@identity_of("logistic")
 def _logistic(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number:
     one = a.constant(1, dtype)
     below = a.of("add", a.of("exp", a.of("neg", inputs[0], dtype=dtype), dtype=dtype), one, dtype=dtype)
     return a.of("div", one, below, dtype=dtype)
 
 
-@spelt("max")
+@identity_of("max")
 def _max(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     return _extremum(a, inputs, dtype, "max")
 
 
-@spelt("min")
+@identity_of("min")
 def _min(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     return _extremum(a, inputs, dtype, "min")
 
@@ -253,7 +253,7 @@ def _extremum(a: Algebra, inputs: list[Number], dtype: Any, name: str) -> Number
     return None
 
 
-@spelt("clamp")
+@identity_of("clamp")
 def _clamp(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     low, x, high = inputs
     if a.terms[low].name == a.terms[high].name == "const":
@@ -261,33 +261,32 @@ def _clamp(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Numbe
     return a.of("min", a.of("max", x, low, dtype=dtype), high, dtype=dtype)
 
 
-@spelt("and")
+@identity_of("and")
 def _and(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
-    return _bitwise(a, inputs, dtype, keeps=-1, decides=0)
+    return _bitwise(a, inputs, dtype, neutral=-1, absorbing=0)
 
 
-@spelt("or")
+@identity_of("or")
 def _or(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
-    return _bitwise(a, inputs, dtype, keeps=0, decides=-1)
+    return _bitwise(a, inputs, dtype, neutral=0, absorbing=-1)
 
 
-def _bitwise(a: Algebra, inputs: list[Number], dtype: Any, keeps: int, decides: int) -> Number | None:
-    neutral, absorbing = (a.constant(np.asarray(n).astype(dtype), dtype) for n in (keeps, decides))
+def _bitwise(a: Algebra, inputs: list[Number], dtype: Any, neutral: int, absorbing: int) -> Number | None:
     for x, other in (inputs, inputs[::-1]):
-        if other == neutral:
+        if other == a.constant(np.asarray(neutral).astype(dtype), dtype):
             return x
-        if other == absorbing:
+        if other == a.constant(np.asarray(absorbing).astype(dtype), dtype):
             return other
     return None
 
 
-@spelt("xor")
+@identity_of("xor")
 def _xor(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     return a.constant(0, dtype) if inputs[0] == inputs[1] else None
 
 
 def _compared_with_itself(holds: bool) -> Rule:
-    """A comparison that holds, or does not, of a value and itself, where it is no float."""
+    """Returns the identity of a comparison that holds, or does not, of a value and itself; floats may be NaN."""
 
     def compare(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
         x, y = inputs
@@ -297,16 +296,16 @@ def _compared_with_itself(holds: bool) -> Rule:
     return compare
 
 
-spelt("eq", "ge", "le")(_compared_with_itself(True))
-spelt("ne", "gt", "lt")(_compared_with_itself(False))
+identity_of("eq", "ge", "le")(_compared_with_itself(True))
+identity_of("ne", "gt", "lt")(_compared_with_itself(False))
 
 
-@spelt("convert_element_type")
+@identity_of("convert_element_type")
 def _convert(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     term = a.terms[inputs[0]]
     if term.dtype == text(dtype):
         return inputs[0]
-    # There and back again, by way of a dtype that can hold it.
+    # A round trip through a dtype that represents every value.
     source = a.terms[term.inputs[0]].dtype if term.name == "convert_element_type" else ""
     if source == text(dtype):
         kinds = [
@@ -324,11 +323,11 @@ def _part(position: int) -> Rule:
     return part
 
 
-spelt("real")(_part(0))
-spelt("imag")(_part(1))
+identity_of("real")(_part(0))
+identity_of("imag")(_part(1))
 
 
-@spelt("select_n")
+@identity_of("select_n")
 def _select(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     which, *cases = inputs
     number = a.number_of(which)
@@ -341,7 +340,7 @@ def _select(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Numb
     return None
 
 
-@spelt("bitcast_convert_type")
+@identity_of("bitcast_convert_type")
 def _bitcast(a: Algebra, inputs: list[Number], dtype: Any, _params: dict) -> Number | None:
     (x,) = inputs
     while a.is_a(x, "bitcast_convert_type"):

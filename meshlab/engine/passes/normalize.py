@@ -1,10 +1,10 @@
-"""The normal form of a program, so that what is counted is what a compiler leaves.
+"""Brings a program into normal form, so that the plan counts only collectives that a compiler keeps.
 
-XLA removes what is dead, computes equal expressions once, and takes out of a loop what does not change inside. If the
-plan counted before that, it would count collectives that never run. So the code is brought into that form first:
+XLA eliminates dead code and common subexpressions, and hoists loop invariants. A plan of the code before that would
+count collectives that never run. So here:
 
-    name marks are taken out; equal operations of one block are made one; a loop's operations that depend on nothing
-    made inside it move in front of it; what no output needs is dropped.
+    name marks are removed; equal operations of one block are merged (`common_subexpressions`); loop invariants move in
+    front of their loop; dead operations are dropped
 
 Operations behind the barrier of a `remat` are never merged with those outside: that they run again is their purpose.
 """
@@ -12,14 +12,14 @@ Operations behind the barrier of a `remat` are never merged with those outside: 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ..code.loops import LOOPS, carried
-from ..code.operations import Block, Code, Literal, Operation
+from ..code.operations import Block, Code, Literal, Operation, walk
 from ..jax_compat import REMAT, has_effects
 from ..rules import ELEMENTWISE
-from .common_subexpressions import Known, Sharing
+from .common_subexpressions import Available, Eliminator
 
 
 def normalize(code: Code, names: Sequence[Any] = ()) -> Code:
@@ -27,55 +27,54 @@ def normalize(code: Code, names: Sequence[Any] = ()) -> Code:
 
     Args:
         code: the flattened program.
-        names: the names of each value's axes, by number: what is equal but for its names stays apart, since it is made
-            for different dims (zeros of one shape, say).
+        names: the names of each value's axes, by number: values that differ in their names alone are not merged, since
+            they are for different dims (zeros of one shape, say).
     """
-    sharing = Sharing(code, names)
-    hoisted, moved = _hoist(sharing.block(code.block, Known()), set(code.block.inputs))
-    if (moved and sharing.is_there_twice(hoisted, moved, Known())) or _keeps_a_carry(hoisted):
-        # What came out of a loop may be what is beside it already.
-        hoisted = Sharing(code, names).block(hoisted, Known())
+    eliminator = Eliminator(code, names)
+    hoisted, moved = _hoist(eliminator.block(code.block, Available()), set(code.block.inputs))
+    if (moved and eliminator.has_duplicates(hoisted, moved, Available())) or _has_constant_carry(hoisted):
+        # An operation that was hoisted may equal one in front of the loop.
+        hoisted = Eliminator(code, names).block(hoisted, Available())
     return dataclasses.replace(code, block=_drop_dead(hoisted))
 
 
-def _keeps_a_carry(block: Block) -> bool:
-    """Whether some loop is seen by now to carry a value that it never changes."""
+def _has_constant_carry(block: Block) -> bool:
+    """Says whether some loop carries a value that its body never changes."""
     for operation in block.operations:
         if operation.name in LOOPS:
             body = operation.blocks[0]
             if any(body.inputs[i] == body.outputs[i] for i in range(carried(operation))):
                 return True
-        if any(map(_keeps_a_carry, operation.blocks)):
+        if any(map(_has_constant_carry, operation.blocks)):
             return True
     return False
 
 
 def _hoist(block: Block, outside: set[int]) -> tuple[Block, set[int]]:
-    """Moves what does not change inside a loop in front of it; `outside` are the values known around the block.
+    """Moves loop invariants in front of their loop; `outside` are the values available around the block.
 
     Returns:
         The block, and the values that moved, inside it too.
     """
     known = set(outside)
     moved: set[int] = set()
-    kept = []
+    operations = []
     for operation in block.operations:
         known.update(operation.outputs)
-        looped = operation.name in LOOPS
         around = set() if operation.name in REMAT else known
         blocks = []
         for inside in operation.blocks:
-            settled, inner = _hoist(inside, around | set(inside.inputs))
+            hoisted, inner = _hoist(inside, around | set(inside.inputs))
             moved |= inner
-            if looped:
-                invariant, settled = _split_invariant(settled, known)
-                kept += invariant
-                freed = [o for op in invariant for o in op.outputs]
-                known.update(freed)
-                moved.update(freed)
-            blocks.append(settled)
-        kept.append(dataclasses.replace(operation, blocks=tuple(blocks)))
-    return Block(block.inputs, tuple(kept), block.outputs), moved
+            if operation.name in LOOPS:
+                invariant, hoisted = _split_invariant(hoisted, known)
+                operations += invariant
+                outputs = [o for op in invariant for o in op.outputs]
+                known.update(outputs)
+                moved.update(outputs)
+            blocks.append(hoisted)
+        operations.append(dataclasses.replace(operation, blocks=tuple(blocks)))
+    return Block(block.inputs, tuple(operations), block.outputs), moved
 
 
 def _split_invariant(body: Block, outside: set[int]) -> tuple[list[Operation], Block]:
@@ -93,46 +92,39 @@ def _split_invariant(body: Block, outside: set[int]) -> tuple[list[Operation], B
 
 def _drop_dead(block: Block) -> Block:
     needed = {o for o in block.outputs if isinstance(o, int)}
-    kept = []
+    operations = []
     for operation in reversed(block.operations):
         if not needed.intersection(operation.outputs) and not has_effects(operation.equation):
             continue
         needed.update(operation.reads)
         blocks = tuple(map(_drop_dead, operation.blocks))
         needed.update(*map(outside_reads, blocks))
-        kept.append(dataclasses.replace(operation, blocks=blocks))
-    return Block(block.inputs, tuple(reversed(kept)), block.outputs)
+        operations.append(dataclasses.replace(operation, blocks=blocks))
+    return Block(block.inputs, tuple(reversed(operations)), block.outputs)
 
 
 def outside_reads(block: Block) -> set[int]:
-    """The values that a block reads from the blocks around it."""
-    made = set(block.inputs)
+    """Returns the values that a block reads from the blocks around it."""
+    local = set(block.inputs)
     read: set[int] = set()
     for operation in block.operations:
         read.update(operation.reads)
         read.update(*map(outside_reads, operation.blocks))
-        made.update(operation.outputs)
+        local.update(operation.outputs)
     read.update(o for o in block.outputs if isinstance(o, int))
-    return read - made
+    return read - local
 
 
 def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
     """Finds the values that hold one number everywhere, and those of them that are zero.
 
     Returns:
-        The numbers of the values that are a scalar broadcast, or made of such element by element, and of those that are
+        The numbers of the values that are a broadcast scalar, or elementwise functions of such, and of those that are
         the constant zero.
     """
     uniform: set[int] = set()
     zeros: set[int] = set()
-
-    def look(block: Block, visit: Callable[[Operation], None]):
-        for operation in block.operations:
-            visit(operation)
-            for inside in operation.blocks:
-                look(inside, visit)
-
-    def visit(operation: Operation):
+    for operation in walk(code.block):
         if operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":
             known = [isinstance(i, Literal) or i in uniform for i in operation.inputs]
             uniform.update(operation.outputs if all(known) and code.shapes[operation.outputs[0]] else ())
@@ -141,6 +133,4 @@ def uniform_values(code: Code) -> tuple[frozenset[int], frozenset[int]]:
             source = operation.inputs[0]
             if isinstance(source, Literal) and source.is_zero:
                 zeros.update(operation.outputs)
-
-    look(code.block, visit)
     return frozenset(uniform), frozenset(zeros)

@@ -1,10 +1,10 @@
-"""Pieces: slices that take so little of an array that it had better stay where it is.
+"""Finds slices so small that their operand stays sharded, and the slice is a partial sum.
 
-    h[:, -1]                          the last of many positions: whoever holds it sends it, not all of h
-    qkv[:n], qkv[n : 2 * n], qkv[2 * n :]   all of it, piece by piece: it is gathered once, if it must be
+    h[:, -1]                                the last of many positions: only that one is sent, not all of h
+    qkv[:n], qkv[n : 2 * n], qkv[2 * n :]   the slices cover the array: it is gathered once, if it must be
 
-A device that holds none of a piece answers zeros, so that the piece is a partial sum. To add it up sends twice what the
-piece is, which is less than gathering as long as all pieces of an array together are at most half of it.
+A device that holds no element of a slice contributes zeros. To reduce the partial sum sends twice the slice's bytes,
+which is less than gathering as long as all slices of an array together are at most half of it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Collection
 from ..code.operations import Code, Operation, walk
 
 
-def little_slices(code: Code, free: Collection[int]) -> frozenset[Operation]:
+def small_slices(code: Code, free: Collection[int]) -> frozenset[Operation]:
     """Returns the slices of arrays of which all slices together take at most half.
 
     Args:
         code: the program's.
-        free: values that any device can make in any spec; nothing of them need be sent.
+        free: the values that any device can compute in any spec (`constants`): nothing of them is ever sent.
     """
     slices = [
         operation

@@ -1,15 +1,15 @@
-"""Terms: what a value is, written in the one form that a compiler's simplifier would give it.
+"""A term writes a value's expression in the one form that a compiler's simplifier would give it.
 
     jnp.square(x)    x * x    x ** 2                          mul(x, x)
     x.mean(0)[None]  and the mean that `x.var(0)` takes       mul(reduce_sum(x, 0), 1/8)
 
 XLA rewrites what it compiles by hundreds of algebraic identities before it merges equal expressions, so a value that a
-user wrote in two ways is one there: gathered once, reduced once. Terms are how the plan sees the same. A term is an
-operator over terms, and equal terms are one number (hash-consing), so that comparing is cheap. Nothing is rewritten
-here: `sharing` takes values of one term for one value, and the operation that stood first is what runs.
+user wrote in two ways is one there: gathered once, reduced once. Terms let the plan see the same. A term is an operator
+over terms, and equal terms are one number (hash-consing), so that comparing is cheap. Nothing is rewritten here:
+`common_subexpressions` takes values of one term for one value, and the operation that stood first runs.
 
 Axes of size 1 are left out of a term's shape: `x[None]` is `x`. A constant has no shape at all: it is one number,
-however often it is repeated. `algebra` has the identities of elementwise operators, `shapes` those of operators that
+however often it is repeated. `identities` has those of elementwise operators, `data_movement` those of operators that
 move elements; both follow XLA's AlgebraicSimplifier (openxla/xla, xla/hlo/transforms/simplifiers/
 algebraic_simplifier.cc), and a test holds pairs of spellings against the compiler.
 """
@@ -29,14 +29,14 @@ Number = int
 
 
 class Term(NamedTuple):
-    """An operator over terms.
+    """Applies an operator to terms.
 
     Attributes:
         name: the operator: a primitive's name, or "const", "value", "broadcast".
-        params: what else decides what it makes.
+        params: its parameters, hashable.
         inputs: the numbers of the terms that it is applied to.
-        shape: of what it makes, without axes of size 1; of a constant, none.
-        dtype: of what it makes, as text.
+        shape: the result's shape without axes of size 1; a constant has none.
+        dtype: the result's dtype, as text.
     """
 
     name: str
@@ -48,18 +48,18 @@ class Term(NamedTuple):
 
 @functools.cache
 def text(dtype: Any) -> str:
-    """The name of a dtype: NumPy takes its time to make one."""
+    """Returns the name of a dtype, cached: NumPy is slow to make one."""
     return str(dtype)
 
 
 @functools.cache
 def is_float(dtype: Any) -> bool:
-    """Whether numbers of a dtype are rounded: floats and complex numbers."""
+    """Says whether numbers of a dtype are rounded: floats and complex numbers."""
     return jnp.issubdtype(dtype, jnp.inexact)
 
 
 class Terms:
-    """Terms by number; equal terms have one number."""
+    """Numbers terms, equal ones alike."""
 
     def __init__(self):
         self.terms: list[Term] = []
@@ -69,7 +69,7 @@ class Terms:
         return self.terms[number]
 
     def make(self, name: str, params: Hashable, inputs: Sequence[Number], shape: Shape, dtype: Any) -> Number:
-        """The number of a term, as it is written."""
+        """Returns the number of a term as written."""
         term = Term(name, params, tuple(inputs), shape, text(dtype))
         number = self.numbers.get(term)
         if number is None:
@@ -78,36 +78,31 @@ class Terms:
         return number
 
     def value(self, value: int, shape: Shape, dtype: Any) -> Number:
-        """The term of a value of which nothing else is known."""
+        """Returns the term of a value of which nothing else is known."""
         return self.make("value", value, (), squeezed(shape), dtype)
 
     def constant(self, number: Any, dtype: Any) -> Number:
-        """The term of one number, or of an array that holds it everywhere."""
+        """Returns the term of one number, or of an array that holds it everywhere."""
         kind = np.dtype(dtype)
         return self.make("const", np.asarray(number).astype(kind).tobytes(), (), (), kind)
 
     def number_of(self, number: Number) -> np.ndarray | None:
-        """The number that a constant is, as an array without axes; None for any other term."""
+        """Returns a constant's number as an array without axes; None for any other term."""
         term = self.terms[number]
         return np.frombuffer(term.params, np.dtype(term.dtype)).reshape(()) if term.name == "const" else None  # pyright: ignore[reportArgumentType,reportCallIssue]
 
-    def holds(self, number: Number, what: float) -> bool:
-        """Whether a term is the constant `what`."""
-        found = self.number_of(number)
-        return found is not None and bool(found == what)
-
 
 def squeezed(shape: Sequence[int]) -> Shape:
-    """A shape without its axes of size 1."""
+    """Returns a shape without its axes of size 1."""
     return tuple([size for size in shape if size != 1]) if 1 in shape else tuple(shape)
 
 
 def places(shape: Sequence[int]) -> list[int]:
-    """For each axis of a shape, its place among those that are not of size 1; -1 for one that is."""
+    """Returns for each axis of a shape its place among those that are not of size 1; -1 for one that is."""
     if 1 not in shape:
         return list(range(len(shape)))
-    found, count = [], 0
+    positions, count = [], 0
     for size in shape:
-        found.append(-1 if size == 1 else count)
+        positions.append(-1 if size == 1 else count)
         count += size != 1
-    return found
+    return positions

@@ -1,4 +1,4 @@
-"""The terms of a program's values, operation by operation (see `terms`)."""
+"""Builds the terms of a program's values, operation by operation (see `terms`)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from ..code.operations import Code, Input, Literal, Operation
 from ..jax_compat import has_effects, own_params
 from ..rules import ELEMENTWISE
 from .algebra import Algebra
-from .data_movement import REARRANGING, ranges_of, repeated
+from .data_movement import DATA_MOVEMENT, ranges_of, repeated
 from .identities import IDENTITIES
 from .terms import Number, Terms, places, squeezed, text
 
-# Parameters that say what the result's type says as well; and what the names of scatters say, but for `scatter` itself,
-# which applies a function of the user's.
-_TOLD_ELSEWHERE = frozenset("weak_type sharding out_sharding".split())
-_TOLD_BY_NAME = frozenset("update_jaxpr update_consts".split())
+# Parameters that the result's type implies; and those that a scatter's name implies, but for `scatter` itself, which
+# applies a function of the user's.
+_IN_TYPE = frozenset("weak_type sharding out_sharding".split())
+_IN_NAME = frozenset("update_jaxpr update_consts".split())
 
 
 class ValueTerms:
-    """The term of every value that was met so far, by number.
+    """Maps every value met so far to its term.
 
     Args:
-        code: whose values they are.
+        code: the program's, whose values are numbered.
     """
 
     def __init__(self, code: Code):
@@ -35,96 +35,91 @@ class ValueTerms:
         self.of: dict[int, Number] = {}
 
     def read(self, value: int) -> Number:
-        """The term of a value; of one that was not met before nothing else is known."""
+        """Returns the term of a value; a value not met before is a term of its own."""
         if value not in self.of:
             self.of[value] = self.terms.value(value, self.shapes[value], self.dtypes[value])
         return self.of[value]
 
     def read_as(self, value: Input, dtype: Any) -> Number:
-        """The term of an input of a dtype, which a literal has as it is read."""
+        """Returns the term of an input; a literal takes the dtype that it is read as."""
         return self.terms.constant(value.value, dtype) if isinstance(value, Literal) else self.read(value)
 
     def write(self, operation: Operation) -> tuple[Number, ...]:
-        """The terms of what an operation makes, which are kept."""
-        made = self._made(operation) or tuple(
+        """Stores and returns the terms of an operation's results."""
+        results = self._results(operation) or tuple(
             self.terms.value(o, self.shapes[o], self.dtypes[o]) for o in operation.outputs
         )
-        self.of.update(zip(operation.outputs, made, strict=True))
-        return made
+        self.of.update(zip(operation.outputs, results, strict=True))
+        return results
 
     def number_of(self, number: Number) -> np.ndarray | None:
-        """The number that a term is everywhere, if it is a constant."""
+        """Returns a constant's number; None for any other term."""
         return self.terms.number_of(number)
 
     def is_empty(self, number: Number) -> bool:
-        """Whether a term has no elements."""
+        """Says whether a term has no elements."""
         return self.terms[number].name == "empty"
 
     def is_varying(self, number: Number) -> bool:
-        """Whether a term is more than numbers repeated."""
+        """Says whether a term is more than a constant, an iota or a broadcast."""
         return self.terms[number].name not in ("const", "broadcast", "iota", "empty")
 
     def part(self, number: Number) -> tuple[Number, list[range]] | None:
-        """For a part of another term, that term and the range of each axis."""
+        """Returns the term that a slice is of, and the range of each axis; None for any other term."""
         term = self.terms[number]
         return (term.inputs[0], ranges_of(term)) if term.name == "slice" else None
 
     def repeating(self, number: Number) -> tuple[Number, tuple[int, ...]] | None:
-        """For a term that repeats another one, that one and the axes that it has in the result."""
+        """Returns the term that a broadcast is of, and its axes in the result; None for any other term."""
         term = self.terms[number]
         return (term.inputs[0], tuple(term.params)) if term.name == "broadcast" else None  # pyright: ignore[reportArgumentType]
 
-    def _made(self, operation: Operation) -> tuple[Number, ...] | None:
-        """The terms of an operation's results; None where nothing is known of them."""
+    def _results(self, operation: Operation) -> tuple[Number, ...] | None:
+        """Returns the terms of an operation's results; None where nothing is known of them."""
         equation = operation.equation
-        told = told_params(equation)
-        if operation.blocks or has_effects(equation) or told is None or not operation.outputs:
+        key = params_key(equation)
+        if operation.blocks or has_effects(equation) or key is None or not operation.outputs:
             return None
-        given = [self.read_as(i, v.aval.dtype) for i, v in zip(operation.inputs, equation.invars, strict=True)]
-        special = self._special(operation, given, told)
-        if special is not None:
-            return tuple([self._spread(n, o) for n, o in zip(special, operation.outputs, strict=True)])
+        inputs = [self.read_as(i, v.aval.dtype) for i, v in zip(operation.inputs, equation.invars, strict=True)]
+        simplified = self._simplified(operation, inputs, key)
+        if simplified is not None:
+            return tuple([self._broadcast(n, o) for n, o in zip(simplified, operation.outputs, strict=True)])
         shapes = tuple([tuple(v.aval.shape) for v in equation.invars])
-        # Not to be taken for the terms that `rearranging` makes, whose parameters are others.
+        # Not to be confused with the terms of `data_movement`, which have other parameters.
         name = f"as written: {operation.name}"
         return tuple(
-            self.terms.make(name, (told, shapes, i), given, squeezed(self.shapes[o]), self.dtypes[o])
+            self.terms.make(name, (key, shapes, i), inputs, squeezed(self.shapes[o]), self.dtypes[o])
             for i, o in enumerate(operation.outputs)
         )
 
-    def _special(self, operation: Operation, given: list[Number], told: Hashable) -> list[Number] | None:
-        """The terms of the results, if there is more to say of them than how they were made."""
+    def _simplified(self, operation: Operation, inputs: list[Number], key: Hashable) -> list[Number] | None:
+        """Returns the simplified terms of the results; None where there is no rule for the primitive."""
         outputs = operation.outputs
         if all(0 in self.shapes[o] for o in outputs):
             return [self.terms.make("empty", (), (), squeezed(self.shapes[o]), self.dtypes[o]) for o in outputs]
-        maker, made = REARRANGING.get(operation.name), None
-        if maker is not None:
-            made = maker(self.algebra, operation, given)
+        movement, terms = DATA_MOVEMENT.get(operation.name), None
+        if movement is not None:
+            terms = movement(self.algebra, operation, inputs)
         elif operation.name in ELEMENTWISE or operation.name in IDENTITIES:
-            aligned = self._aligned(operation, given, self.shapes[outputs[0]])
-            made = (
-                self.algebra.apply(operation.name, operation.params, aligned, self.dtypes[outputs[0]], told)
-                if aligned
-                else None
-            )
-        found = [made] if isinstance(made, Number) else made
-        if found is None or any(
-            self.terms[n].dtype != text(self.dtypes[o]) for n, o in zip(found, outputs, strict=True)
-        ):
+            aligned = self._aligned(operation, inputs, self.shapes[outputs[0]])
+            if aligned:
+                terms = self.algebra.apply(operation.name, operation.params, aligned, self.dtypes[outputs[0]], key)
+        terms = [terms] if isinstance(terms, Number) else terms
+        if terms and any(self.terms[n].dtype != text(self.dtypes[o]) for n, o in zip(terms, outputs, strict=True)):
             return None
-        return found
+        return terms
 
-    def _spread(self, number: Number, output: int) -> Number:
-        """A term in the shape of a value: what is made of numbers alone is the same everywhere."""
+    def _broadcast(self, number: Number, output: int) -> Number:
+        """Broadcasts a term of constants alone to the shape of a value."""
         term, shape = self.terms[number], squeezed(self.shapes[output])
         if term.shape or not shape or term.name == "const":
             return number
         return self.terms.make("broadcast", (), (number,), shape, term.dtype)
 
-    def _aligned(self, operation: Operation, given: list[Number], shape: tuple[int, ...]) -> list[Number]:
-        """The operands in the shape of the result; none where they do not have its axes."""
+    def _aligned(self, operation: Operation, inputs: list[Number], shape: tuple[int, ...]) -> list[Number]:
+        """Returns the operands in the shape of the result; none where they do not have its axes."""
         aligned = []
-        for number, variable in zip(given, operation.equation.invars, strict=True):
+        for number, variable in zip(inputs, operation.equation.invars, strict=True):
             own = variable.aval.shape
             if own == shape or self.terms[number].name == "const":
                 aligned.append(number)
@@ -137,14 +132,14 @@ class ValueTerms:
         return aligned
 
 
-def told_params(equation: Any) -> Hashable:
-    """What tells an equation's parameters from others; None where they cannot be compared."""
+def params_key(equation: Any) -> Hashable:
+    """Returns an equation's parameters in a form that compares and hashes; None where they cannot be compared."""
     if not equation.params:
         return ()
-    told = []
-    elsewhere = _TOLD_ELSEWHERE if equation.primitive.name == "scatter" else _TOLD_ELSEWHERE | _TOLD_BY_NAME
+    key = []
+    implied = _IN_TYPE if equation.primitive.name == "scatter" else _IN_TYPE | _IN_NAME
     for name, value in sorted(own_params(equation).items()):
-        if name in elsewhere or value is None:
+        if name in implied or value is None:
             continue
         try:
             hash(value)
@@ -152,5 +147,5 @@ def told_params(equation: Any) -> Hashable:
             return None
         if callable(value):
             return None
-        told.append((name, type(value).__name__, value))
-    return tuple(told)
+        key.append((name, type(value).__name__, value))
+    return tuple(key)

@@ -18,7 +18,7 @@ from ..code.operations import Code, Operation, use_counts, walk
 from ..errors import MeshlabError, closest, shown, some
 from ..passes.constants import free_values, repeated_values
 from ..passes.normalize import uniform_values
-from ..passes.small_slices import little_slices
+from ..passes.small_slices import small_slices
 from ..rules import Factors, factors_of
 from .naming import Cuts, Names, facts_of
 from .values import Argument, Carry, Value
@@ -246,7 +246,7 @@ class Program:
     def factors(self) -> dict[Operation, Factors]:
         """The factors of every operation that is no block."""
         uniform, zeros = self.uniform
-        little = little_slices(self.code, self.free)
+        little = small_slices(self.code, self.free)
         return {
             operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros, little))
             for operation in walk(self.code.block)
