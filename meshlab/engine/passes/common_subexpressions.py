@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..code.loops import LOOPS, carried, turns
+from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Code, Input, Literal, Operation
 from ..jax_compat import REMAT, changed, has_effects
 from ..rules import names_where
@@ -190,7 +190,7 @@ class Sharing:
             self.renamed.update(zip(operation.outputs, map(self.read, taken.outputs), strict=True))
             return
         if operation.name in LOOPS:
-            if turns(operation) == 0:
+            if trip_count(operation) == 0:
                 self._never(operation, known, kept)
                 return
             self._rename_unchanged(operation)

@@ -36,7 +36,7 @@ class _Flattener:
         self.shapes: list[tuple[int, ...]] = []
         self.dtypes: list[Any] = []
         self.constants: dict[int, Any] = {}
-        self.unheard: dict[str, None] = {}
+        self.ignored: dict[str, None] = {}
         self.backward = False
         # The line of the call or loop around, and whether the equations inside name lines of their own.
         self.around: Source | None = None
@@ -88,7 +88,7 @@ class _Flattener:
         source = (source_of(equation) if self.own else None) or self.around
         wrapped = jax_compat.call(equation)
         if name == "sharding_constraint" or _is_placed(equation):
-            self.unheard[f"`{name}` at {source or 'an unknown line'}"] = None
+            self.ignored[f"`{name}` at {source or 'an unknown line'}"] = None
         if wrapped is not None:
             return self.inlined(wrapped, inputs, made, source, jax_compat.is_kept(equation))
         expanded = jax_compat.expanded(equation)
@@ -176,5 +176,5 @@ def flatten(closed: Any) -> Code:
         tuple(flattener.shapes),
         tuple(flattener.dtypes),
         flattener.constants,
-        tuple(flattener.unheard),
+        tuple(flattener.ignored),
     )

@@ -70,7 +70,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
 
 def _unheard(plan: Plan) -> Iterator[str]:
     """What the function itself says of where values lie."""
-    if told := plan.program.code.unheard:
+    if told := plan.program.code.ignored:
         yield f"⚠ A plan follows its layout alone, and not what the function says itself: {some_told(told)}."
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
 from meshlab.engine.running.lower import MeshDevice, moved, partition_spec
-from meshlab.engine.specs.reshard import hops, resolution, wire_bytes, wire_factor
-from meshlab.engine.specs.spec import Spec, local_shape, split_count, whole
+from meshlab.engine.specs.reshard import hops, reduced_spec, wire_bytes, wire_factor
+from meshlab.engine.specs.spec import Spec, local_shape, replicated, split_count
 
 SIZES = {"x": 2, "y": 2, "z": 2}
 SHAPE = (8, 8)
@@ -107,11 +107,11 @@ def test_awkward_relayouts_move_the_value_that_is_meant(start, target):
     ("start", "target", "kinds"),
     [
         (Spec(((), ()), ("x",)), Spec((("x",), ())), ["reduce-scatter"]),
-        (Spec(((), ()), ("x",)), whole(2), ["all-reduce"]),
-        (Spec((("x",), ())), whole(2), ["all-gather"]),
+        (Spec(((), ()), ("x",)), replicated(2), ["all-reduce"]),
+        (Spec((("x",), ())), replicated(2), ["all-gather"]),
         (Spec((("x",), ())), Spec(((), ("x",))), ["all-to-all"]),
-        (whole(2), Spec((("x", "y"), ())), ["slice"]),
-        (Spec(((), ()), ("x", "y")), whole(2), ["all-reduce"]),
+        (replicated(2), Spec((("x", "y"), ())), ["slice"]),
+        (Spec(((), ()), ("x", "y")), replicated(2), ["all-reduce"]),
         (Spec(((), ()), ("x", "y")), Spec(((), ()), ("y",)), ["all-reduce"]),
         # What shrinks the shard goes first, what grows it last.
         (Spec((("y",), ()), ("x",)), Spec(((), ("x",))), ["reduce-scatter", "all-gather"]),
@@ -149,12 +149,12 @@ def test_a_group_of_one_sends_nothing(kind):
 
 def test_a_sum_is_resolved_to_what_extends_its_own_splits():
     partial = Spec((("x",), ()), ("y",))
-    assert resolution(partial, None) == Spec((("x",), ()))
-    assert resolution(partial, Spec((("x", "y"), ()))) == Spec((("x", "y"), ()))
-    assert resolution(partial, Spec(((), ("y",)))) == Spec((("x",), ("y",)))
+    assert reduced_spec(partial, None) == Spec((("x",), ()))
+    assert reduced_spec(partial, Spec((("x", "y"), ()))) == Spec((("x", "y"), ()))
+    assert reduced_spec(partial, Spec(((), ("y",)))) == Spec((("x",), ("y",)))
     # A want that lies across what is there, or uses its axis again, is not followed.
-    assert resolution(partial, Spec((("y",), ()))) == Spec((("x",), ()))
-    assert resolution(partial, Spec(((), ("x",)))) == Spec((("x",), ()))
+    assert reduced_spec(partial, Spec((("y",), ()))) == Spec((("x",), ()))
+    assert reduced_spec(partial, Spec(((), ("x",)))) == Spec((("x",), ()))
 
 
 def test_a_spec_tells_shapes_counts_and_itself():
@@ -162,6 +162,6 @@ def test_a_spec_tells_shapes_counts_and_itself():
     assert local_shape((8, 6), spec, SIZES) == (2, 3)
     assert split_count(spec, SIZES) == 8
     assert spec.axes == ("x", "y", "z")
-    assert spec.resolved() == Spec((("x", "y"), ("z",)))
+    assert spec.reduced() == Spec((("x", "y"), ("z",)))
     assert str(spec) == "[x+y, z] partial over w"
-    assert str(whole(2)) == "[·, ·]"
+    assert str(replicated(2)) == "[·, ·]"
