@@ -306,7 +306,7 @@ def shape_of(x):
         (lambda: X.rename({"a": "b"}), ml.DimError, r"rename was given {'a': 'b'}; write x.rename\(seq="),
         (lambda: PROGRAM.rename(a="b"), ml.DimError, r'was given a=\'b\'; .*program.rename\({"a": "b"}\)'),
         (lambda: X.sum("batch embed"), ml.DimError, "Dims are given one by one: 'batch', 'embed'"),
-        (lambda: X.sum(["batch", "embed"]), ml.DimError, "dims are told one by one, by their names"),
+        (lambda: X.sum(["batch", "embed"]), ml.DimError, "dims are given one by one, by name"),
         (lambda: ml.named(np.ones((4, 4)), "a a"), ml.DimError, 'of a square weight one axis goes without, "a _"'),
         (lambda: PROGRAM.plan(MESH, {"params": {"w1": {"a": "b"}}}), ml.LayoutError, 'in one text: "params/w1"'),
         (

@@ -172,7 +172,7 @@ def test_a_flag_is_told_to_be_closed_over():
     assert bound in refused(jax.jit(flagged, static_argnums=1), X, True)
     assert bound in refused(jax.jit(flagged, static_argnames="train"), X, True)
     assert "functools.partial(sized, count=4), say" in refused(sized, X, 4)
-    assert "`flagged` could not be traced: `jax.jit` is told to hold an argument static" in refused(
+    assert "`flagged` could not be traced: `jax.jit` marks an argument as static" in refused(
         jax.jit(flagged, static_argnums=1), X, True
     )
     several = refused(lambda x, shape, train: x.reshape(shape) if train else x, X, (4, -1), True)
@@ -180,7 +180,7 @@ def test_a_flag_is_told_to_be_closed_over():
         "If `shape`, `train` are flags or sizes, close over them: functools.partial(fn, shape=…, train=True)" in several
     )
     assert "functools.partial(fn, n=2), say" in refused(lambda x, n: x if n else -x, X, 2)
-    assert "close over what jit holds static" in refused(jax.jit(flagged, static_argnums=1), X, jnp.ones(()))
+    assert "close over what is static" in refused(jax.jit(flagged, static_argnums=1), X, jnp.ones(()))
     assert "functools.partial" not in refused(flagged, X, jnp.ones(()))
     assert ml.trace(functools.partial(flagged, train=True), X).outputs == ("out",)
     assert "`flagged` takes () but 1 arguments were given" in refused(functools.partial(flagged, X, True), X)

@@ -31,10 +31,10 @@ def padded(x, value):
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        (lambda: ml.normalize(INTEGERS), r"^normalize was given i32\[q=2\]; it is of floats: x.astype\(ml.f32\), say"),
-        (lambda: ml.normalize(BOOLEANS), r"^normalize was given bool\[q=2\]; it is of floats"),
-        (lambda: ml.categorical(KEY, BOOLEANS, "q"), r"^categorical was given bool\[q=2\]; it is of floats"),
-        (lambda: ml.categorical(KEY, COMPLEX, "q"), r"^categorical was given complex64\[q=2\]; it is of floats"),
+        (lambda: ml.normalize(INTEGERS), r"^normalize was given i32\[q=2\]; it takes floats: x.astype\(ml.f32\), say"),
+        (lambda: ml.normalize(BOOLEANS), r"^normalize was given bool\[q=2\]; it takes floats"),
+        (lambda: ml.categorical(KEY, BOOLEANS, "q"), r"^categorical was given bool\[q=2\]; it takes floats"),
+        (lambda: ml.categorical(KEY, COMPLEX, "q"), r"^categorical was given complex64\[q=2\]; it takes floats"),
         (lambda: ml.softmax(BOOLEANS), r"^softmax was given bool\[q=2\]; it takes numbers: x.astype\(ml.f32\), say"),
         (lambda: ml.log_softmax(BOOLEANS), r"^log_softmax was given bool\[q=2\]; it takes numbers"),
         (lambda: ml.logsumexp(BOOLEANS), r"^logsumexp was given bool\[q=2\]; it takes numbers"),
@@ -157,7 +157,10 @@ def test_ids_of_few_bits_count_along_a_long_dim():
         (lambda: ml.tensor([2**40], "a"), "^tensor was given 1,099,511,627,776, which int32 cannot hold; give floats"),
         (lambda: ml.tensor([-(2**40)], "a"), "^tensor was given -1,099,511,627,776, which int32 cannot hold"),
         (lambda: ml.dot(FLOATS, FLOATS, 1), r"^dot was given 1 last; .* Name the dims to sum over, dot\(x, w, Embed\)"),
-        (lambda: ml.dims(a=10**30), "^Dim `a` was given the size 1000.*; a size is at most 9,223,372,036,854,775,807"),
+        (
+            lambda: ml.dims(a=10**30),
+            "^Dim `a` was given the size 1000.*; a size must be at most 9,223,372,036,",
+        ),
         (lambda: ml.dims(3, a=0), r"^dims\(\) was given 3 without a name; .* Dim `a` was given the size 0"),
         (lambda: ml.uniform(KEY, A, high=float("inf")), "^uniform was given low=0.0 and high=inf; both must be finite"),
         (

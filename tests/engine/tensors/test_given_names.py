@@ -24,7 +24,7 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.Mesh("data"), "A mesh was given 'data' for its axes, and not pairs of a name and a size"),
         (
             lambda: ml.Mesh((("data", 2),), on="v5e"),
-            r"given on='v5e', which does not .* ml.mesh\('v5e', data=2\)",
+            r"given on='v5e', which places it on no .* ml.mesh\('v5e', data=2\)",
         ),
         (
             lambda: ml.Mesh((("data", 0),), on=3),
@@ -38,7 +38,10 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.named(ARRAY, "größe b"), "given 'größe', which is neither a name.*; a name is ASCII letters"),
         (lambda: ml.named(ARRAY, "(heads b"), r"is given '\(heads', which is neither a name"),
         (lambda: ml.named(ARRAY, "heads) b"), r"is given 'heads\)', which is neither a name"),
-        (lambda: ml.named(ARRAY, "(heads=0 head) b"), r"is given heads=0 in '\(heads=0 head\)'; a size is at least 1"),
+        (
+            lambda: ml.named(ARRAY, "(heads=0 head) b"),
+            r"heads=0 in '\(heads=0 head\)'; a size must be at least 1",
+        ),
         (lambda: ml.named(ARRAY, "a, b"), "given 'a,', which is neither a name.*; names stand apart by spaces alone"),
         (lambda: ml.named(ARRAY, "a,b"), "'a,b' has 1 name; names stand apart by spaces alone: \"a b\""),
         (lambda: ml.named(ARRAY, (Embed, Batch)), "given the dim embed=16 for an axis of size 8"),
@@ -102,7 +105,7 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: ml.normalize(X, "embde"), "^normalize was asked for the dim `embde`"),
         (lambda: ml.normalize(X, "embed", epsilon="a"), "normalize was given the epsilon 'a'; it must be a number"),
         (lambda: ml.normalize(X, moments=(1,)), r"normalize was given the moments \(1,\); they must be a pair"),
-        (lambda: X.sum(0), r"sum was given 0 for a dim of \[batch=8, embed=16\]; .* names: it has `batch`, `embed`"),
+        (lambda: X.sum(0), r"sum was given 0 for a dim of \[batch=8, embed=16\]; .* by name: it has `batch`, `embed`"),
         (lambda: X.astype("float33"), "'float33' is no dtype. Did you mean `float32`"),
         (lambda: ml.arange(Batch, None), "None is no dtype"),
         (lambda: ml.arange(Batch, X), r"^a tensor of \[batch=8, embed=16\] is no dtype. Give ml.f32"),

@@ -84,7 +84,7 @@ def test_a_merged_axis_that_cannot_be_is_told_why():
         ("(a=4 b c)", r"`a\*b\*c` is a=4 × b=\? × c=\? and has size 6 at the array: 4 does not divide 6\."),
         ("(a=2 b=4)", r"`a\*b` is a=2 × b=4 and has size 6 at the array: 2 × 4 is 8, not 6\."),
     ):
-        with pytest.raises(ml.DimError, match=rf"^named\(\) cannot be: {told}"):
+        with pytest.raises(ml.DimError, match=rf"^named\(\) was given invalid arguments: {told}"):
             ml.named(jnp.ones(6), text)
     for other, told in (
         ("a", r"`a\*b` is a=4 × b=\? and has size 6 at argument `x`: 4 does not divide 6\."),
@@ -118,4 +118,7 @@ def test_a_glob_that_lacks_what_all_paths_end_in_is_completed():
     ):
         with pytest.raises(ml.DimError) as caught:
             ml.named(nested, {glob: "a b"})
-        assert str(caught.value) == f"named() cannot be: `{glob}` matches no path. Did you mean `{meant}`?"
+        assert (
+            str(caught.value)
+            == f"named() was given invalid arguments: `{glob}` matches no path. Did you mean `{meant}`?"
+        )
