@@ -1,4 +1,4 @@
-"""Functions of one element, and choices between elements: they use up no dims.
+"""Applies functions to each element, and chooses between elements: no dim is used up.
 
     >>> import meshlab as ml
     >>> x = ml.tensor([-1.0, 2.0], "hidden")

@@ -79,7 +79,7 @@ def scan(
         parts = [_stripped(leaf, array, dim) for (_, leaf), array in zip(leaves, arrays, strict=True)]
         result = function(carry, jax.tree.unflatten(tree, parts))
         if not isinstance(result, tuple | list) or len(result) != 2:
-            raise DimError(f"scan's function returned {shown(result)}; it must return a pair: the carry, y or None.")
+            raise DimError(f"scan's function returned {shown(result)}; it must return a pair: (carry, y).")
         after, ys = result
         argument_checks.numeric("scan's result", result)
         return _same_carry(carry, after), ys

@@ -219,7 +219,7 @@ def test_cross_entropy_neither_gathers_nor_reshapes_nor_differentiates_the_maxim
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (LABELS.astype(jnp.float32), r"labels of f32\[a=2, b=3\]; they are integers"),
+        (LABELS.astype(jnp.float32), r"labels of f32\[a=2, b=3\]; they must be integers"),
         (ml.tensor([1, 2, 3, 4], C), r"labels of \[c=4\] for logits of \[a=2, b=3, k=5\].*so not \[c=4\]"),
         (ml.one_hot(LABELS, K, ml.i32), r"labels have the dims of logits without `k`, so not \[k=5\]"),
     ],
@@ -291,7 +291,7 @@ def test_split_and_concat_refuse_sizes_and_dims_that_do_not_fit():
     with pytest.raises(ml.DimError, match=r"different dims: part 0 has \[half=2\], part 1 \[half=2, a=2\]"):
         ml.concat((draw(Half), draw(Half, A)), Half, C)
     with pytest.raises(
-        ml.DimError, match="concat was asked to join 2 times half=2 into b=3; together they have the size 4"
+        ml.DimError, match="concat was asked to join 2 times half=2 into b=3, whose size must be their sum, 4"
     ):
         ml.concat((draw(Half), draw(Half)), Half, B)
     with pytest.raises(ml.DimError, match="The result of concat has the dim `a` twice"):

@@ -108,7 +108,7 @@ def test_concat_joins_parts_that_are_called_differently():
     same(joined, "a joined", np.concatenate([x.array, y.array.T], 1))
     with pytest.raises(ml.DimError, match="concat was given 2 tensors and 1 dims to join along"):
         ml.concat((x, y), (B,), ml.Dim("joined", 9))
-    with pytest.raises(ml.DimError, match=r"join \[b=3, c=6\] into joined=8; together they have the size 9"):
+    with pytest.raises(ml.DimError, match=r"join \[b=3, c=6\] into joined=8, whose size must be their sum, 9"):
         ml.concat((x, y), (B, C), ml.Dim("joined", 8))
     with pytest.raises(ml.DimError, match=r"different dims: part 0 has \[a=2, b=3\], part 1 \[c=6, b=3\]"):
         ml.concat((x, draw(C, B)), (B, B), ml.Dim("joined", 6))

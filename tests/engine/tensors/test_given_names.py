@@ -112,7 +112,7 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: X.astype(ml.f32[Batch]), r"^a tensor of \[batch=8\] is no dtype"),
         (lambda: X.astype(ARRAY), r"^an array of shape \(8, 16\) and dtype float32 is no dtype"),
         (lambda: ml.dot(X, X, [Batch]), r"^dot was given \[Dim.*\], a list; .* one by one: ml.dot\(x, w, Batch\)"),
-        (lambda: ml.dot([X, X], Batch), r"^dot was given \[a tensor of .*\], a list; tensors and dims are told one by"),
+        (lambda: ml.dot([X, X], Batch), r"^dot was given \[a tensor of .*\], a list; .* are given one by"),
         (lambda: X.sum("batch,embed"), "Dims are given one by one: 'batch', 'embed'"),
         (
             lambda: ml.cross_entropy(X, [1] * 8, Embed),
@@ -136,7 +136,7 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: ml.concat([], "embed", Embed), r"concat was given no tensors; it takes at least one: ml.concat\("),
         (lambda: ml.shift(X, "embed", 1, wrap="yes"), "shift was given wrap='yes'; it must be True or False"),
         (lambda: ml.pad(X, "embed", ml.Dim("p", 20), value="a"), "pad was given the value 'a'; it must be a number"),
-        (lambda: ml.tag(X, "a*"), r"tag was given the name 'a\*'; a place is called by a word without"),
+        (lambda: ml.tag(X, "a*"), r"tag was given the name 'a\*'; a place must be a word without"),
         (lambda: ml.tag("residual", X), r"^tag was given 'residual' first; .* comes last: ml.tag\(x, 'residual'\)"),
         (lambda: ml.tag("text", "name"), "tag was given 'text'; it takes trees of tensors, arrays and numbers"),
         (lambda: ml.stop_gradient("a"), "stop_gradient was given 'a'; it takes trees"),
