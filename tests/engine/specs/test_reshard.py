@@ -34,8 +34,8 @@ def specs(draw, partial=True):
 def pairs(draw):
     """A start, and a target that is partial over no more than the start."""
     start, target = draw(specs()), draw(specs(partial=False))
-    kept = [a for a in start.partial if a not in target.axes]
-    keep = draw(st.lists(st.sampled_from(kept), unique=True)) if kept else []
+    remaining = [a for a in start.partial if a not in target.axes]
+    keep = draw(st.lists(st.sampled_from(remaining), unique=True)) if remaining else []
     return start, Spec(target.splits, tuple(sorted(keep)))
 
 
@@ -84,8 +84,8 @@ def really(start, target):
 @given(pairs())
 @settings(max_examples=15)
 def test_hops_move_the_value_that_is_meant(pair):
-    value, found = really(*pair)
-    np.testing.assert_array_equal(value, found)
+    value, result = really(*pair)
+    np.testing.assert_array_equal(value, result)
 
 
 @pytest.mark.parametrize(
@@ -99,8 +99,8 @@ def test_hops_move_the_value_that_is_meant(pair):
     ],
 )
 def test_awkward_relayouts_move_the_value_that_is_meant(start, target):
-    value, found = really(start, target)
-    np.testing.assert_array_equal(value, found)
+    value, result = really(start, target)
+    np.testing.assert_array_equal(value, result)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: ml.mesh(2, 4), r"was given 2, 4 without a name. .* write ml.mesh\(data=2, model=4\)"),
         (lambda: ml.mesh((2, 4)), r"was given \(2, 4\) without a name. .* write ml.mesh\(data=2, model=4\)"),
@@ -72,8 +72,8 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.named(ml.named(ARRAY, "a _"), "c d"), "the array has names already: a _"),
     ],
 )
-def test_names_and_sizes_that_cannot_be(call, told):
-    refused(call, ml.MeshlabError, told)
+def test_names_and_sizes_that_cannot_be(call, message):
+    refused(call, ml.MeshlabError, message)
 
 
 def test_names_may_be_left_out_of_a_tuple():
@@ -84,7 +84,7 @@ def test_names_may_be_left_out_of_a_tuple():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: ml.tensor([[1, 2], [3]], "a", "b"), r"tensor was given \[\[1, 2\], \[3\]\]; .* equally long"),
         (lambda: ml.tensor("hello"), "tensor was given 'hello'; its array must be numbers"),
@@ -160,8 +160,8 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: ml.checkpoint(step, policy="dots"), "checkpoint's policy was given 'dots' for its function"),
     ],
 )
-def test_operations_name_the_users_own_call(call, told):
-    refused(call, ml.DimError, told)
+def test_operations_name_the_users_own_call(call, message):
+    refused(call, ml.DimError, message)
 
 
 @pytest.mark.parametrize(
