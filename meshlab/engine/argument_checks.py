@@ -24,20 +24,7 @@ from jax.core import Tracer
 
 from .errors import DimError, MeshlabError, closest, shown
 
-_DTYPES = (
-    "float32",
-    "float16",
-    "bfloat16",
-    "float64",
-    "int32",
-    "int16",
-    "int8",
-    "int64",
-    "uint32",
-    "uint16",
-    "uint8",
-    "bool",
-)
+_DTYPES = "float32 float16 bfloat16 float64 int32 int16 int8 int64 uint32 uint16 uint8 bool".split()
 
 
 def is_whole(value: Any) -> bool:

@@ -106,7 +106,7 @@ def _say_once(text: str) -> None:
 
 
 def platform() -> str:
-    """Returns the platform that programs run on: "cpu", "tpu", "gpu" or, where JAX was told which, "cuda" or "rocm".
+    """Returns the platform that programs run on: "cpu", "tpu", "gpu" or, where JAX's settings say so, "cuda" or "rocm".
 
     JAX's back ends are not started for it: where none has started and none was chosen, devices are simulated on CPU.
     """
@@ -158,7 +158,7 @@ def _check_limit(count: int, asking: str) -> int:
 
 
 def _started() -> bool:
-    """Tells whether JAX has started its back ends; from then on it refuses other numbers of CPU devices."""
+    """Says whether JAX has started its back ends; from then on it refuses other numbers of CPU devices."""
     configured = setting("jax_num_cpu_devices")
     try:
         jax.config.update("jax_num_cpu_devices", configured + 1)
@@ -169,7 +169,7 @@ def _started() -> bool:
 
 
 def _configured() -> int:
-    """Returns how many CPU devices JAX was told to make: by its setting, else by XLA's flag, else one."""
+    """Returns how many CPU devices JAX is set to make: by its setting, else by XLA's flag, else one."""
     configured = setting("jax_num_cpu_devices")
     flag = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
     return configured if configured > 0 else int(flag[1]) if flag else 1

@@ -63,7 +63,7 @@ class LayoutError(MeshlabError):
 
 
 def brief(message: str) -> str:
-    """Returns a message with what is too long in it shortened: names, texts, and the whole where there is no end to it.
+    """Shortens a message: its long names and texts, and all of it where it is still too long.
 
     Example:
         >>> brief("There is no dim `" + "a" * 1_000 + "`.") == "There is no dim `" + "a" * 119 + " …`."

@@ -218,7 +218,7 @@ def scan_options(equation: Any) -> dict[str, Any]:
 
 
 def is_barrier(equation: Any) -> bool:
-    """Says whether a `remat` keeps what it recomputes apart from the first computation."""
+    """Says whether a `remat` keeps the rematerialised values apart from the first ones."""
     return equation.params["prevent_cse"] and equation.params["differentiated"]
 
 
@@ -324,7 +324,7 @@ def linear_primitive(name: str, run: Callable, transpose: Callable, batch: Calla
 
 
 def setting(name: str) -> Any:
-    """Returns what one of JAX's settings, `jax_platforms` say, is now."""
+    """Returns the value of one of JAX's settings, `jax_platforms` say."""
     return getattr(jax.config, name)
 
 
@@ -339,7 +339,7 @@ def is_threefry(dtype: Any) -> bool:
 
 
 def in_memory_order(array: Any) -> Any:
-    """Returns an array whose axes lie in memory in their own order, inside of what is compiled."""
+    """Returns an array whose axes are laid out in memory in their own order, in a compiled function."""
     return with_layout_constraint(array, Layout(tuple(range(array.ndim))))
 
 

@@ -32,7 +32,7 @@ class Literal:
 
     @property
     def is_zero(self) -> bool:
-        """Whether it is the number zero."""
+        """Says whether it is the number zero."""
         return not np.any(np.asarray(self.value))
 
 
@@ -106,7 +106,7 @@ class Code:
     ignored: tuple[str, ...] = ()
 
     def shape_of(self, value: Input) -> tuple[int, ...]:
-        """The shape of an input; literals are scalars."""
+        """Returns the shape of an input; literals are scalars."""
         return self.shapes[value] if isinstance(value, int) else ()
 
 

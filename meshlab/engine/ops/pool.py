@@ -68,7 +68,7 @@ def mean_pool(
     padding: Any = "VALID",
     out: Named | None = None,
 ) -> Tensor:
-    """Returns the mean of each window, over the positions that `x` has: what is padded does not count.
+    """Returns the mean of each window, over the positions that `x` has: padding does not count.
 
     Args:
         x: [..., dims of the window].

@@ -82,7 +82,7 @@ class _Options(NamedTuple):
 
 
 def windows(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> tuple[Window, ...]:
-    """Returns the window along each dim, and what comes out.
+    """Returns the window along each dim, with the dim that results.
 
     Args:
         slide: how they slide.

@@ -87,7 +87,7 @@ def _used(changed: Pairs, mesh: MeshShape) -> MeshShape:
 
 
 def _small(start: Spec, result: Spec, mesh: MeshShape) -> MeshShape:
-    """Returns the smallest mesh like this one: what is more, less or as many blocks here is so there.
+    """Returns the smallest mesh like this one: numbers of blocks compare there as they do here.
 
     Blocks are numbered axis by axis, so where one block ends in the numbers of another is all that matters. The tests
     hold it against the real mesh.

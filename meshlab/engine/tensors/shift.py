@@ -17,7 +17,7 @@ from ..jax_compat import linear_primitive
 
 
 def shifted(array: Any, *, axis: int, offset: int, wrap: bool) -> Any:
-    """Returns the array moved by `offset` along an axis; what leaves at one end comes in at the other, or zeros do."""
+    """Returns the array moved by `offset` along an axis; what leaves at one end comes in at the other, or zeros."""
     size = array.shape[axis]
     if wrap:
         return jnp.roll(array, offset, axis)

@@ -262,7 +262,7 @@ _AS_FLOATS = "give floats, np.asarray(numbers, np.float32), say"
 
 
 def _on_host(given: Any) -> np.ndarray:
-    """Returns numbers as a NumPy array; its 64-bit defaults become what JAX would make of them.
+    """Returns numbers as a NumPy array; its 64-bit defaults become those of JAX.
 
     Raises:
         DimError: they are no numbers, lists of several lengths, or integers that are too large.

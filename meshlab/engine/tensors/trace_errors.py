@@ -275,7 +275,7 @@ class _Seen:
 
 
 def refuse_leaks(name: str, closed: Any):
-    """Refuses values of another trace: what an earlier call left behind, or the function around has.
+    """Refuses values of another trace: an earlier call left them behind, or the function around has them.
 
     Raises:
         TraceError: there is one.

@@ -31,6 +31,7 @@ from . import dim_lists
 from . import tensor as named
 from .dims import Dim, name_of
 from .tensor import Tensor
+from .trees import is_tensor
 
 _keystr = jax.tree_util.keystr
 
@@ -71,7 +72,7 @@ def scan(
         argument_checks.whole_number("scan", "unroll", unroll, 1, DimError)
     for name, value in (("carry", carry), ("xs", xs)):
         argument_checks.numeric(f"scan's {name}", value)
-    leaves, tree = jax.tree_util.tree_flatten_with_path(xs, is_leaf=_is_tensor)
+    leaves, tree = jax.tree_util.tree_flatten_with_path(xs, is_leaf=is_tensor)
     dim = _sized("scan", dim, [leaf for _, leaf in leaves])
     slices = [_in_front(_keystr(path), leaf, dim) for path, leaf in leaves]
 
@@ -110,7 +111,7 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
 
     def mapped(*args: Any) -> Any:
         argument_checks.takes("vmap", function, len(args), "what the mapped function was called with", DimError)
-        leaves, tree = argument_checks.flat("vmap's argument", args, _is_tensor)
+        leaves, tree = argument_checks.flat("vmap's argument", args, is_tensor)
         size = _sized("vmap", dim, leaves)
         places = [place for place, leaf in enumerate(leaves) if _has(leaf, size)]
         if not places:
@@ -171,10 +172,6 @@ def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | No
     return checkpointed
 
 
-def _is_tensor(x: Any) -> bool:
-    return isinstance(x, Tensor)
-
-
 def _has(x: Any, dim: Dim) -> bool:
     """Returns whether `x` is a tensor with this dim."""
     return isinstance(x, Tensor) and dim.name in dim_lists.names(x.dims)
@@ -182,7 +179,7 @@ def _has(x: Any, dim: Dim) -> bool:
 
 def _map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     """Applies a function to the tensors of a tree, and leaves the rest."""
-    return jax.tree.map(lambda x: function(x) if isinstance(x, Tensor) else x, tree, is_leaf=_is_tensor)
+    return jax.tree.map(lambda x: function(x) if isinstance(x, Tensor) else x, tree, is_leaf=is_tensor)
 
 
 def _marked(x: Tensor) -> Any:
@@ -244,7 +241,7 @@ def _restored(what: str, tree: Any, dim: Dim) -> Any:
             )
         return named.result(x.array, (dim, *x.dims))
 
-    return jax.tree.map(restore, tree, is_leaf=_is_tensor)
+    return jax.tree.map(restore, tree, is_leaf=is_tensor)
 
 
 def _same_carry(before: Any, after: Any) -> Any:
@@ -253,8 +250,8 @@ def _same_carry(before: Any, after: Any) -> Any:
     Raises:
         DimError: it has another structure or other dims.
     """
-    old, old_tree = jax.tree_util.tree_flatten_with_path(before, is_leaf=_is_tensor)
-    new, new_tree = jax.tree.flatten(after, is_leaf=_is_tensor)
+    old, old_tree = jax.tree_util.tree_flatten_with_path(before, is_leaf=is_tensor)
+    new, new_tree = jax.tree.flatten(after, is_leaf=is_tensor)
     if old_tree != new_tree:
         raise DimError(
             f"The function of scan was given the carry {old_tree} and returned {new_tree}; it keeps its form."

@@ -1,4 +1,4 @@
-"""Relayouts end where they should, by valid hops, and the hops really do what they say."""
+"""Reshards end where they should, by valid hops, and the hops really do what they say."""
 
 import math
 
@@ -57,12 +57,12 @@ def test_hops_are_valid_and_end_at_the_target(pair):
 
 
 @given(specs())
-def test_a_relayout_to_itself_is_no_hop(spec):
+def test_a_reshard_to_itself_is_no_hop(spec):
     assert hops(spec, spec, SIZES) == ()
 
 
 def really(start, target):
-    """Runs a relayout on 8 devices; returns the value that it is of, and the one that comes out."""
+    """Runs a reshard on 8 devices; returns the value that it is of, and the one that comes out."""
     mesh = jax.make_mesh((2, 2, 2), tuple(SIZES), axis_types=(jax.sharding.AxisType.Auto,) * 3)
     device = MeshDevice(SIZES)
     addends = math.prod(SIZES[a] for a in start.partial)
@@ -98,7 +98,7 @@ def test_hops_move_the_value_that_is_meant(pair):
         (Spec((("x",), ()), ("y", "z")), Spec(((), ("z", "x")), ("y",))),
     ],
 )
-def test_awkward_relayouts_move_the_value_that_is_meant(start, target):
+def test_awkward_reshards_move_the_value_that_is_meant(start, target):
     value, result = really(start, target)
     np.testing.assert_array_equal(value, result)
 
@@ -124,7 +124,7 @@ def test_awkward_relayouts_move_the_value_that_is_meant(start, target):
         (Spec((("x", "y"), ())), Spec(((), ("x", "y"))), ["all-to-all"]),
     ],
 )
-def test_each_relayout_takes_the_collective_made_for_it(start, target, kinds):
+def test_each_reshard_takes_the_collective_made_for_it(start, target, kinds):
     assert [hop.kind for hop in hops(start, target, SIZES)] == kinds
 
 
