@@ -112,23 +112,23 @@ from .widgets.explorer import Explorer as Explorer
 from .widgets.explorer import explore as explore
 from .widgets.state.training import Training as Training
 
-# What is called otherwise here, or is written otherwise, by the names that it has elsewhere.
+# Names of other libraries or spellings, and the names that they have here.
 _ALIKE = {
     **{"float32": "f32", "float16": "f16", "bfloat16": "bf16", "int32": "i32", "int16": "i16", "int8": "i8"},
     **{"uint32": "u32", "uint16": "u16", "uint8": "u8", "bool": "bool_"},
     **{"float64": "f32", "f64": "f32", "int64": "i32", "i64": "i32", "uint64": "u32", "u64": "u32"},
     **{"layout": "Layout` or `auto.layout", "full": "tensor", "array": "tensor", "zeros": "tensor", "ones": "tensor"},
 }
-_MADE = {name: f' Write ml.tensor(jnp.{name}((2, 3)), "a", "b").' for name in ("zeros", "ones")}
+_EXAMPLES = {name: f' Write ml.tensor(jnp.{name}((2, 3)), "a", "b").' for name in ("zeros", "ones")}
 
 
 def __getattr__(name: str):
-    """Tells which name was probably meant."""
+    """Suggests the name that was probably meant."""
     meant = ""
     if not name.startswith("_"):
         public = sorted(known for known in globals() if not known.startswith("_"))
         alike = _ALIKE.get(name) or next((known for known in public if known.lower() == name.lower()), None)
-        meant = (f" Did you mean `{alike}`?" if alike else _closest(name, public)) + _MADE.get(name, "")
+        meant = (f" Did you mean `{alike}`?" if alike else _closest(name, public)) + _EXAMPLES.get(name, "")
     raise AttributeError(_brief(f"module 'meshlab' has no attribute {name!r}.{meant}"), name=name)
 
 

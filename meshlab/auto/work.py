@@ -19,7 +19,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..engine.code.loops import LOOPS, turns
+from ..engine.code.loops import LOOPS, trip_count
 from ..engine.code.operations import Block, Operation
 from ..engine.planning.shared_steps import counted
 from ..engine.planning.steps import Compute
@@ -103,7 +103,7 @@ def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
         if not operation.blocks:
             yield operation, times
         for inside in operation.blocks:
-            more = (turns(operation) or 1) if operation.name in LOOPS else 1
+            more = (trip_count(operation) or 1) if operation.name in LOOPS else 1
             yield from _operations(inside, times * more)
 
 

@@ -1,10 +1,10 @@
-"""What is handed in from outside: the checks that public functions share.
+"""Checks the arguments of public functions.
 
     count = whole_number("slice", "start", start, least=0)
     pad = flag("plan()", "pad", pad)
 
-Each returns what it was given in the one form that the code behind it knows, or refuses it, and names the function, the
-argument, what was found and what to give instead. `bool` is an `int` to Python, and a float or a text that looks like a
+Each returns its argument in the one form that the code behind it knows, or refuses it, and names the function, the
+argument, its value and what to give instead. `bool` is an `int` to Python, and a float or a text that looks like a
 number is no number of anything here.
 """
 
@@ -24,20 +24,7 @@ from jax.core import Tracer
 
 from .errors import DimError, MeshlabError, closest, shown
 
-_DTYPES = (
-    "float32",
-    "float16",
-    "bfloat16",
-    "float64",
-    "int32",
-    "int16",
-    "int8",
-    "int64",
-    "uint32",
-    "uint16",
-    "uint8",
-    "bool",
-)
+_DTYPES = "float32 float16 bfloat16 float64 int32 int16 int8 int64 uint32 uint16 uint8 bool".split()
 
 
 def is_whole(value: Any) -> bool:
@@ -148,16 +135,16 @@ def known_dtype(dtype: Any) -> Any:
         DimError: it is none.
     """
     # The classes of NumPy have an attribute of that name that is no dtype.
-    given = found if isinstance(found := getattr(dtype, "dtype", None), np.dtype) else dtype
+    given = inner if isinstance(inner := getattr(dtype, "dtype", None), np.dtype) else dtype
     # Arrays and shapes have a dtype, and are none.
-    is_array = given is found and hasattr(dtype, "shape")
+    is_array = given is inner and hasattr(dtype, "shape")
     try:
-        found = None if given is None or is_array else jnp.dtype(given)
+        known = None if given is None or is_array else jnp.dtype(given)
     except TypeError:
-        found = None
-    if found is None or not any(jnp.issubdtype(found, kind) for kind in (jnp.number, jnp.bool_)):
+        known = None
+    if known is None or not any(jnp.issubdtype(known, kind) for kind in (jnp.number, jnp.bool_)):
         raise DimError(f"{shown(dtype)} is no dtype.{closest(given, _DTYPES)} Give ml.f32 or jnp.float32, for example.")
-    return found
+    return known
 
 
 def flat(what: str, tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Any]:
@@ -173,7 +160,7 @@ def flat(what: str, tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> 
 
 
 def disordered(what: str, error: ValueError) -> str:
-    """Returns what is told of a tree whose keys do not compare."""
+    """Returns the message for a tree whose keys do not compare."""
     return f"{what} has a dict whose keys have no order ({error}): use texts alone, or integers alone."
 
 

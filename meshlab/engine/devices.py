@@ -1,9 +1,9 @@
-"""Devices to run on: the attached ones, or simulated CPU devices where there are too few.
+"""Finds the devices to run on: the attached ones, or simulated CPU devices where there are too few.
 
     simulate(8)             # from here on this process has 8 simulated CPU devices, whether or not JAX was used before
     devices(8)              # 8 attached accelerators if there are as many, else 8 simulated CPU devices
 
-Simulated devices are real devices to JAX: programs are compiled for them, split over them, and their collectives move
+Simulated devices are real devices to JAX: programs are compiled for them, sharded over them, and their collectives move
 data from one to the other, so that results and traffic can be trusted. Times cannot: all share this machine's cores.
 
 JAX fixes the number of CPU devices when it is first used. If there are too few by then, its back ends are dropped
@@ -94,10 +94,10 @@ def devices(n: int) -> list[Any]:
     _check_limit(count, "The mesh")
     if len(_cpu_devices()) < count:
         simulate(count)
-    found = _cpu_devices()[:count]
+    simulated = _cpu_devices()[:count]
     if not asked_for_cpu:
-        _say_once(f"No {count} accelerators are attached: running on {describe(found)}.")
-    return found
+        _say_once(f"No {count} accelerators are attached: running on {describe(simulated)}.")
+    return simulated
 
 
 @functools.cache
@@ -106,7 +106,7 @@ def _say_once(text: str) -> None:
 
 
 def platform() -> str:
-    """Returns the platform that programs run on: "cpu", "tpu", "gpu" or, where JAX was told which, "cuda" or "rocm".
+    """Returns the platform that programs run on: "cpu", "tpu", "gpu" or, where JAX's settings say so, "cuda" or "rocm".
 
     JAX's back ends are not started for it: where none has started and none was chosen, devices are simulated on CPU.
     """
@@ -114,21 +114,21 @@ def platform() -> str:
     return chosen or (jax.default_backend() if _started() else "cpu")
 
 
-def describe(found: Sequence[Any]) -> str:
-    """Returns what devices are, in words: "8 simulated CPU devices", "4 GPU devices (NVIDIA H100)"."""
-    kind, plural = found[0].device_kind, "s" * (len(found) != 1)
-    if found[0].platform == "cpu":
-        return f"{len(found)} simulated CPU device{plural} (results and traffic are real, times are not)"
-    return f"{len(found)} {found[0].platform.upper()} device{plural} ({kind})"
+def describe(used: Sequence[Any]) -> str:
+    """Describes devices in words: "8 simulated CPU devices", "4 GPU devices (NVIDIA H100)"."""
+    kind, plural = used[0].device_kind, "s" * (len(used) != 1)
+    if used[0].platform == "cpu":
+        return f"{len(used)} simulated CPU device{plural} (results and traffic are real, times are not)"
+    return f"{len(used)} {used[0].platform.upper()} device{plural} ({kind})"
 
 
 def compiler_options(platform: str) -> dict[str, Any]:
     """Returns the options with which to compile for devices of a platform.
 
     XLA for CPU ends the process when devices reach a collective more than 40 seconds apart, which simulated devices on
-    few cores do; they are given ten minutes. It also takes out the barriers around recomputed pieces before it merges
-    equal expressions, which would undo the recomputation, and is kept from it; then it must not make a function of its
-    own of a small loop either, since its generator for those knows no barriers and ends the process.
+    few cores do; they are given ten minutes. It also takes out the barriers around rematerialised regions before it
+    merges equal expressions, which would undo the rematerialisation, and is kept from it; then it must not make a
+    function of its own of a small loop either, since its generator for those knows no barriers and ends the process.
     """
     if platform != "cpu":
         return {}
@@ -158,7 +158,7 @@ def _check_limit(count: int, asking: str) -> int:
 
 
 def _started() -> bool:
-    """Tells whether JAX has started its back ends; from then on it refuses other numbers of CPU devices."""
+    """Says whether JAX has started its back ends; from then on it refuses other numbers of CPU devices."""
     configured = setting("jax_num_cpu_devices")
     try:
         jax.config.update("jax_num_cpu_devices", configured + 1)
@@ -169,7 +169,7 @@ def _started() -> bool:
 
 
 def _configured() -> int:
-    """Returns how many CPU devices JAX was told to make: by its setting, else by XLA's flag, else one."""
+    """Returns how many CPU devices JAX is set to make: by its setting, else by XLA's flag, else one."""
     configured = setting("jax_num_cpu_devices")
     flag = re.search(r"xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
     return configured if configured > 0 else int(flag[1]) if flag else 1

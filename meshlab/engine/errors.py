@@ -1,9 +1,9 @@
-"""What meshlab raises.
+"""Defines the errors that meshlab raises, and words their messages.
 
 One base, so that `except meshlab.MeshlabError` catches everything that meshlab refuses; it is a `ValueError`, since
-each of them says that something that was handed in cannot be used as it is. A message says what was asked, what was
-found, where, and what to do; `closest` finds the name that was probably meant. However long what was handed in is, a
-message stays readable: `brief` shortens every one of them.
+each of them says that an argument is invalid. A message says what was asked, what was found, where, and what to do;
+`closest` finds the name that was probably meant. However long an argument is, a message stays readable: `brief`
+shortens every one of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# A name is compared with known ones as far as here, and a thing that was given is told as far as there.
+# The most characters of a name that are compared with known ones, and of an argument that are shown.
 _COMPARED, _SHOWN = 200, 120
 # No path, place or line of code is longer than the first of these, and no message with all its problems than the
 # second, of which the beginning and the end are kept.
@@ -26,20 +26,20 @@ _PIECE = re.compile(r"`[^`\n]*`|(?<!\w)'[^'\n…]*'(?!\w)|(?<!\w)\"[^\"\n…]*\"
 class MeshlabError(ValueError):
     """Base of every error that meshlab raises on purpose."""
 
-    def __init__(self, *told: Any):
-        super().__init__(*(brief(text) if isinstance(text, str) else text for text in told))
+    def __init__(self, *args: Any):
+        super().__init__(*(brief(text) if isinstance(text, str) else text for text in args))
 
 
 class DimError(MeshlabError):
-    """A dim, or an operation on named tensors, that cannot be."""
+    """An invalid dim, or an invalid operation on named tensors."""
 
 
 class MeshError(MeshlabError):
-    """A mesh, or a number of devices, that cannot be."""
+    """An invalid mesh, or an invalid number of devices."""
 
 
 class TraceError(MeshlabError):
-    """A function or its arguments that cannot be made into a program."""
+    """A function or arguments that cannot be traced into a program."""
 
 
 class RunError(MeshlabError):
@@ -63,7 +63,7 @@ class LayoutError(MeshlabError):
 
 
 def brief(message: str) -> str:
-    """Returns a message with what is too long in it shortened: names, texts, and the whole where there is no end to it.
+    """Shortens a message: its long names and texts, and all of it where it is still too long.
 
     Example:
         >>> brief("There is no dim `" + "a" * 1_000 + "`.") == "There is no dim `" + "a" * 119 + " …`."
@@ -78,8 +78,8 @@ def brief(message: str) -> str:
     return f"{short[: _MESSAGE - _END]} … ({left:,} characters are left out here) … {short[-_END:]}"
 
 
-def _brief_piece(found: re.Match[str]) -> str:
-    piece = found[0]
+def _brief_piece(match: re.Match[str]) -> str:
+    piece = match[0]
     if len(piece) <= _LONG:
         return piece
     return f"{piece[:_SHOWN]} …" + (piece[0] if piece[0] in "`'\"" else "")
@@ -99,16 +99,16 @@ def listed(names: Iterable[str]) -> str:
 
 def some(names: Sequence[str], most: int = 8) -> str:
     """Returns the first of many names in backquotes, and how many more there are: "`a`, `b` and 80 more"."""
-    return some_told([f"`{name}`" for name in names], most) or "none"
+    return first_of([f"`{name}`" for name in names], most) or "none"
 
 
-def some_told(told: Sequence[str], most: int = 8) -> str:
+def first_of(texts: Sequence[str], most: int = 8) -> str:
     """Returns the first of many texts, and how many more there are: "a, b and 80 more"."""
-    return ", ".join(told[:most]) + (f" and {len(told) - most} more" if len(told) > most else "")
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
 
 
 def shown(value: Any) -> str:
-    """Returns what was given, for a message: short, in one line, and without the numbers of an array."""
+    """Returns a value for a message: short, in one line, and without the numbers of an array."""
     kind = type(value).__name__
     if isinstance(dims := getattr(value, "dims", None), tuple):
         return f"a tensor of [{', '.join(map(str, dims))}]"
@@ -116,7 +116,7 @@ def shown(value: Any) -> str:
         return f"an array of shape {tuple(value.shape)} and dtype {value.dtype}"
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # whatever it is, it is not what was to be given
+    except Exception:  # whatever it is, it is invalid here
         return f"a {kind}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} …" + ("" if isinstance(value, str) else f" (a {kind})")
 

@@ -1,10 +1,10 @@
-"""What meshlab reads of JAX beyond its documented surface: here, and nowhere else.
+"""Reads JAX beyond its documented surface; nothing else in meshlab does.
 
     carries(equation)           # of a scan: `num_carry` among its parameters until JAX 0.10, part of a tree since 0.11
     call(equation)              # the jaxpr inside `jit`, `custom_jvp_call`, `eval_jaxpr` (JAX 0.12), …
 
 A jaxpr's equations, variables and primitives are documented (`jax.make_jaxpr`, `jax.extend.core`). How a call keeps the
-jaxpr inside it, how a scan tells what it carries, what a traceback or a name stack looks like, is not, and changes from
+jaxpr inside it, how a scan says what it carries, what a traceback or a name stack looks like, is not, and changes from
 version to version. Each function here reads one such thing in all versions that are tested (`meshlab.tested`), and has
 a test of its own: what the next JAX changes breaks that test, and is mended in this file.
 
@@ -45,14 +45,14 @@ class Opened(NamedTuple):
 
 
 def opened(jaxpr: Any) -> Opened:
-    """Returns what a jaxpr is made of; until JAX 0.11 one with constants is wrapped (`ClosedJaxpr`)."""
+    """Returns the parts of a jaxpr; until JAX 0.11 one with constants is wrapped (`ClosedJaxpr`)."""
     inner = getattr(jaxpr, "jaxpr", jaxpr)
     constants = tuple(zip(inner.constvars, getattr(jaxpr, "consts", ()), strict=True))
     return Opened(inner.invars, constants, inner.eqns, inner.outvars)
 
 
 def needed(closed: Any, used: Sequence[bool]) -> Any:
-    """Returns a closed jaxpr of some of its outputs, rid of what they do not need; inside loops too.
+    """Returns a closed jaxpr of some of its outputs, without the equations that they do not need, inside loops too.
 
     Args:
         closed: the jaxpr. It keeps all of its inputs and constants.
@@ -60,8 +60,8 @@ def needed(closed: Any, used: Sequence[bool]) -> Any:
     """
     jaxpr = closed.jaxpr
     inputs, count = (*jaxpr.constvars, *jaxpr.invars), len(jaxpr.constvars)
-    kept, _ = dce_jaxpr(jaxpr.replace(constvars=[], invars=inputs), list(used), instantiate=True)
-    return ClosedJaxpr(kept.replace(constvars=kept.invars[:count], invars=kept.invars[count:]), closed.consts)
+    pruned, _ = dce_jaxpr(jaxpr.replace(constvars=[], invars=inputs), list(used), instantiate=True)
+    return ClosedJaxpr(pruned.replace(constvars=pruned.invars[:count], invars=pruned.invars[count:]), closed.consts)
 
 
 def changed(equation: Any, **given: Any) -> Any:
@@ -91,8 +91,8 @@ _CALLS = {
     "custom_vjp_call": "call_jaxpr",
     "remat_opt": "fwd_jaxpr",
 }
-# Of these JAX keeps the jaxpr, for every caller of the function.
-_KEPT = ("jit", "custom_jvp_call", "custom_vjp_call")
+# Of these JAX caches the jaxpr, for every caller of the function.
+_CACHED = ("jit", "custom_jvp_call", "custom_vjp_call")
 # The names of `jax.checkpoint`'s primitive.
 REMAT = ("remat2",)
 
@@ -103,13 +103,13 @@ def call(equation: Any) -> Any | None:
     return None if parameter is None else equation.params[parameter]
 
 
-def is_kept(equation: Any) -> bool:
-    """Says whether JAX keeps the jaxpr of a call, so that other callers of the function have the very same."""
-    return equation.primitive.name in _KEPT
+def is_cached(equation: Any) -> bool:
+    """Says whether JAX caches the jaxpr of a call, so that other callers of the function have the very same."""
+    return equation.primitive.name in _CACHED
 
 
 def expanded(equation: Any) -> Any | None:
-    """Returns what an operation that stands for others is made of; None for one that is what it is.
+    """Returns the jaxpr that an operation stands for; None for one that stands for itself.
 
     Those are JAX 0.12's own (`jnp.searchsorted`, `jnp.frexp`), and a `while` under `vmap` (see `_together`). They are
     traced here and now: what is not the user's function has no lines, and no name stack, of theirs (see `innermost`).
@@ -127,9 +127,9 @@ def expanded(equation: Any) -> Any | None:
 
 
 def _together(equation: Any) -> Any:
-    """Several loops that `vmap` made one: it turns as long as any of them does, and those that are done keep what is.
+    """Returns several loops that `vmap` joined as one jaxpr: it runs as long as any does; the others keep their values.
 
-    JAX leaves that to its lowering; the test tells of each loop by itself, along leading axes of all that is carried.
+    JAX leaves that to its lowering; the test returns a boolean for each loop, along leading axes of all carried values.
     """
     params = equation.params
     test, body = (jaxpr_as_fun(params[name]) for name in ("cond_jaxpr", "body_jaxpr"))
@@ -139,25 +139,25 @@ def _together(equation: Any) -> Any:
         def going(carry: tuple[Any, ...]) -> Any:
             return test(*given[:tested], *carry)[0]
 
-        def turn(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        def iteration(carry: tuple[Any, ...]) -> tuple[Any, ...]:
             goes = going(carry)
-            made = body(*given[tested:count], *carry)
+            results = body(*given[tested:count], *carry)
             return tuple(
                 jax.numpy.where(goes.reshape(goes.shape + (1,) * (after.ndim - goes.ndim)), after, before)
-                for after, before in zip(made, carry, strict=True)
+                for after, before in zip(results, carry, strict=True)
             )
 
-        return jax.lax.while_loop(lambda carry: going(carry).any(), turn, tuple(given[count:]))
+        return jax.lax.while_loop(lambda carry: going(carry).any(), iteration, tuple(given[count:]))
 
     return jax.make_jaxpr(run)(*(v.aval for v in equation.invars))
 
 
 class Body(NamedTuple):
-    """A jaxpr that a loop, a branch or a recomputed piece runs.
+    """A jaxpr that a loop, a branch or a rematerialised region runs.
 
     Attributes:
         jaxpr: what runs.
-        constants: which of the equation's inputs are its first inputs, the same in every turn.
+        constants: which of the equation's inputs are its first inputs, the same in every iteration.
     """
 
     jaxpr: Any
@@ -165,7 +165,7 @@ class Body(NamedTuple):
 
 
 class Nested(NamedTuple):
-    """An equation with jaxprs inside that are more than wrapping.
+    """The jaxprs inside an equation that is more than wrapping.
 
     Attributes:
         inputs: which of the equation's inputs are no constants of a body.
@@ -177,7 +177,7 @@ class Nested(NamedTuple):
 
 
 def nested(equation: Any) -> Nested | None:
-    """Returns what runs inside a loop, a branch or a recomputed piece; None for all other equations."""
+    """Returns the jaxprs inside a loop, a branch or a rematerialised region; None for all other equations."""
     name, params = equation.primitive.name, equation.params
     if name == "scan":
         count = _scan_constants(params)
@@ -203,7 +203,7 @@ def platforms(equation: Any) -> tuple[tuple[str, ...] | None, ...] | None:
 
 
 def carries(equation: Any) -> int:
-    """Returns how many values a scan carries from turn to turn; others of its inputs and outputs are stacks."""
+    """Counts the values that a scan carries from iteration to iteration; its other inputs and outputs are stacks."""
     params = equation.params
     return params["num_carry"] if "num_carry" in params else len(params["ft_in"].unpack()[1])
 
@@ -218,7 +218,7 @@ def scan_options(equation: Any) -> dict[str, Any]:
 
 
 def is_barrier(equation: Any) -> bool:
-    """Says whether a `remat` keeps what it recomputes apart from the first computation."""
+    """Says whether a `remat` keeps the rematerialised values apart from the first ones."""
     return equation.params["prevent_cse"] and equation.params["differentiated"]
 
 
@@ -228,7 +228,7 @@ _COMING_IN = frozenset(("num_consts", "num_carry", "ft_in", "ft_out", "linear", 
 
 
 def own_params(equation: Any) -> dict[str, Any]:
-    """Returns an equation's parameters but for what tells of the jaxprs inside; of a scan, how much it carries too."""
+    """Returns an equation's parameters without those of the jaxprs inside; for a scan, the count of its carries too."""
     params = {name: value for name, value in equation.params.items() if name not in _JAXPRS | _COMING_IN}
     return params | {"carries": carries(equation)} if equation.primitive.name == "scan" else params
 
@@ -242,7 +242,7 @@ def solver(equation: Any) -> tuple[Any, list[int]]:
 
 
 def reducer(equation: Any) -> Opened:
-    """Returns the function of a reduction over windows: what it makes of two elements."""
+    """Returns the function by which a reduction over windows combines two elements."""
     return opened(equation.params["jaxpr"])
 
 
@@ -324,7 +324,7 @@ def linear_primitive(name: str, run: Callable, transpose: Callable, batch: Calla
 
 
 def setting(name: str) -> Any:
-    """Returns what one of JAX's settings, `jax_platforms` say, is now."""
+    """Returns the value of one of JAX's settings, `jax_platforms` say."""
     return getattr(jax.config, name)
 
 
@@ -339,7 +339,7 @@ def is_threefry(dtype: Any) -> bool:
 
 
 def in_memory_order(array: Any) -> Any:
-    """Returns an array whose axes lie in memory in their own order, inside of what is compiled."""
+    """Returns an array whose axes are laid out in memory in their own order, in a compiled function."""
     return with_layout_constraint(array, Layout(tuple(range(array.ndim))))
 
 

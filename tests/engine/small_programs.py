@@ -32,13 +32,13 @@ def moved(plan):
 
 def sent(plan, what="wire_bytes"):
     """Bytes by kind, over a whole step."""
-    found = Counter()
+    result = Counter()
     for c in plan.collectives:
-        found[c.kind] += getattr(c, what) * c.times
-    return dict(found)
+        result[c.kind] += getattr(c, what) * c.times
+    return dict(result)
 
 
 def inserted_here(report):
     """The collectives of a program that XLA partitioned, as they are read in this process, by (kind, axes)."""
-    found = totals(read_collectives(report.compiled.as_text(), report.plan.mesh.axes, unknown_trips=1))
-    return {(kind, axes or ("?",)): count for (kind, axes), count in found.items()}
+    result = totals(read_collectives(report.compiled.as_text(), report.plan.mesh.axes, unknown_trips=1))
+    return {(kind, axes or ("?",)): count for (kind, axes), count in result.items()}

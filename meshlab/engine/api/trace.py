@@ -31,7 +31,7 @@ from ..tensors.abstract import AbstractDtype
 from ..tensors.dims import Dim
 from ..tensors.named_arrays import AxisName, NamedArray
 from ..tensors.tensor import Tensor
-from ..tensors.trace_errors import Change, admitted, called, is_array, refuse_leaks, refuse_lost, told
+from ..tensors.trace_errors import Change, admitted, called, is_array, refuse_leaks, refuse_lost, trace_failure
 from ..tensors.trees import is_tensor, placed_leaves
 from .stages import Program
 
@@ -114,7 +114,7 @@ def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -
         raise type(error)(f"{error}{meant}") from error
     except Exception as error:
         numbers = {place: leaf for place, leaf, _ in leaves if isinstance(leaf, bool | int | float | complex)}
-        raise TraceError(told(called(fn), error, numbers) + _meant_shapes(names, structure, leaves)) from error
+        raise TraceError(trace_failure(called(fn), error, numbers) + _meant_shapes(names, structure, leaves)) from error
     refuse_leaks(called(fn), closed)
     refuse_lost(called(fn), closed, changes)
     results = len(opened(closed).outvars) - len(changes)

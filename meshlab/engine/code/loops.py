@@ -1,7 +1,7 @@
-"""Loops: what they carry from turn to turn, and how often they turn.
+"""Reads a loop: how many values it carries from iteration to iteration, and its trip count.
 
-A `scan` says its length. How often a `while` turns is in general decided when it runs; where it counts from a constant
-to a constant it is known before, as XLA knows it too.
+A `scan` says its length. The trip count of a `while` is in general decided when it runs; where it counts from a
+constant to a constant it is known before, as XLA knows it too.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
 
 def carried(operation: Operation) -> int:
-    """How many values a loop carries from turn to turn."""
+    """Counts the values that a loop carries from iteration to iteration."""
     return jax_compat.carries(operation.equation) if operation.name == "scan" else len(operation.inputs)
 
 
-def turns(operation: Operation) -> int | None:
-    """How often the body of a loop runs, or None where only running tells."""
+def trip_count(operation: Operation) -> int | None:
+    """Counts the iterations of a loop; None where only running it tells."""
     if operation.name == "scan":
         return jax_compat.scan_options(operation.equation)["length"]
     body, test = operation.blocks
-    compared = _made(test, test.outputs[0])
+    compared = _producer(test, test.outputs[0])
     if compared is None or compared.name not in _FLIPPED:
         return None
     name, (counter, bound) = compared.name, compared.inputs
@@ -45,7 +45,7 @@ def turns(operation: Operation) -> int | None:
     return len(range(start, stop + inclusive, step))
 
 
-def _made(block: Block, value: Input) -> Operation | None:
+def _producer(block: Block, value: Input) -> Operation | None:
     return next((op for op in block.operations if value in op.outputs), None)
 
 
@@ -55,9 +55,9 @@ def _number(value: Input) -> int | None:
 
 
 def _step(body: Block, place: int) -> int | None:
-    """What a body adds to a carried number, if that is all that it does with it."""
-    made = _made(body, body.outputs[place])
-    if made is None or made.name not in ("add", "sub") or made.inputs[0] != body.inputs[place]:
+    """Returns the number that a body adds to a carried one, if that is all that it does with it."""
+    update = _producer(body, body.outputs[place])
+    if update is None or update.name not in ("add", "sub") or update.inputs[0] != body.inputs[place]:
         return None
-    number = _number(made.inputs[1])
-    return number if number is None or made.name == "add" else -number
+    number = _number(update.inputs[1])
+    return number if number is None or update.name == "add" else -number

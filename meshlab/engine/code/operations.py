@@ -1,10 +1,10 @@
-"""The code of a program: its jaxpr, flattened and numbered.
+"""Defines the code of a program: its jaxpr, flattened and numbered.
 
 A jaxpr nests: `jit`, `custom_jvp` and their like wrap more equations. The code of a program is the same list of
 equations with such calls inlined, so that what remains is one block of operations, and inside it blocks for loops
-(`scan`: its body; `while`: its body and its test), for the branches of a `cond`, and for every piece that is recomputed
-behind a barrier (`remat`). Values are numbered through all blocks; a block reads values of the blocks around it
-directly, which makes *loop-invariant* a matter of where a value was made.
+(`scan`: its body; `while`: its body and its test), for the branches of a `cond`, and for every rematerialised region
+(`remat`). Values are numbered through all blocks; a block reads values of the blocks around it directly, so that a
+value is *loop-invariant* where an operation around the loop makes it.
 
     Block(inputs=(0, 1), operations=(mul 0 1 -> 2, reduce_sum 2 -> 3), outputs=(3,))
 
@@ -32,7 +32,7 @@ class Literal:
 
     @property
     def is_zero(self) -> bool:
-        """Whether it is the number zero."""
+        """Says whether it is the number zero."""
         return not np.any(np.asarray(self.value))
 
 
@@ -96,17 +96,17 @@ class Code:
         shapes: the shape of each value, by number.
         dtypes: the dtype of each value, by number.
         constants: arrays that the function closed over, by number.
-        unheard: what says in the function itself where values lie, with its line: layouts alone do.
+        ignored: shardings that the function itself asks for, each with its line; only a layout shards.
     """
 
     block: Block
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[Any, ...]
     constants: dict[int, Any]
-    unheard: tuple[str, ...] = ()
+    ignored: tuple[str, ...] = ()
 
     def shape_of(self, value: Input) -> tuple[int, ...]:
-        """The shape of an input; literals are scalars."""
+        """Returns the shape of an input; literals are scalars."""
         return self.shapes[value] if isinstance(value, int) else ()
 
 
@@ -137,7 +137,7 @@ def use_counts(code: Code) -> list[int]:
 
 
 def item_bytes(dtype: Any) -> float:
-    """Bytes of one element: a fraction of one where compilers pack several into a byte, as of int4.
+    """Returns the bytes of one element: a fraction of one where compilers pack several into a byte, as of int4.
 
     Extended dtypes (PRNG keys) count as two 32-bit words.
     """
@@ -150,5 +150,5 @@ def item_bytes(dtype: Any) -> float:
 
 
 def nbytes(elements: int, dtype: Any) -> int:
-    """Bytes of an array of so many elements."""
+    """Returns the bytes of an array of so many elements."""
     return math.ceil(elements * item_bytes(dtype))

@@ -1,4 +1,4 @@
-"""Where an operation comes from: the user's own file and line.
+"""Finds the user's own file and line that an operation comes from.
 
 JAX keeps a traceback with every equation, through differentiation too, from the operation out to the function that was
 traced. The user's line is the innermost frame that lies neither in meshlab's engine, nor in Python's own modules, nor
@@ -26,7 +26,7 @@ from ..jax_compat import defined_at, innermost, opened, was_made_in
 _PACKAGE = str(pathlib.Path(os.path.abspath(__file__)).parents[2])
 _MODELS = os.path.join(_PACKAGE, "models") + os.sep
 _LIBRARIES = tuple(f"{os.sep}{folder}{os.sep}" for folder in ("site-packages", "dist-packages"))
-# Libraries wherever they lie: one may be installed from a checkout.
+# Libraries in whatever folder: one may be installed from a checkout.
 _KNOWN = ("jax", "jaxlib", "flax", "optax", "equinox")
 _PYTHON = tuple({sysconfig.get_path(kind) + os.sep for kind in ("stdlib", "platstdlib")})
 
@@ -61,7 +61,7 @@ class Source:
 
 @functools.lru_cache(maxsize=4096)
 def _place(path: str, function: str) -> str:
-    """What a function's file is called."""
+    """Returns the name that a function's file is shown by."""
     folder, file = os.path.split(path)
     if os.path.basename(folder).startswith("ipykernel_"):
         # A notebook's cell has a made-up file name, which tells nobody anything.
@@ -82,7 +82,7 @@ def _target(code: str) -> str | None:
 
 @functools.lru_cache(maxsize=4096)
 def _rank(file: str) -> int:
-    """0: the user's own, 1: an installed library or a module of Python, 2: meshlab's engine or Python's launchers."""
+    """Returns 0 for the user's own, 1 for a library or a module of Python, 2 for meshlab's engine or a launcher."""
     if file.startswith(_MODELS):
         return 0
     if file.startswith(_PACKAGE + os.sep) or file.startswith("<frozen"):
@@ -93,7 +93,7 @@ def _rank(file: str) -> int:
 
 
 def _known_folders() -> list[str]:
-    """Where the well known libraries lie, of those that are imported."""
+    """Returns the folders of the well known libraries that are imported."""
     files = [getattr(sys.modules.get(name), "__file__", None) for name in _KNOWN]
     return [os.path.dirname(file) + os.sep for file in files if file]
 
@@ -129,10 +129,10 @@ def names_own_lines(jaxpr: Any) -> bool | None:
 
 def source_of_error(error: BaseException) -> Source | None:
     """Returns the innermost of the user's lines that an error came through, or None where there is none."""
-    found, traceback = None, error.__traceback__
+    source, traceback = None, error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
         if _rank(code.co_filename) == 0:
-            found = Source(code.co_filename, traceback.tb_lineno, code.co_name)
+            source = Source(code.co_filename, traceback.tb_lineno, code.co_name)
         traceback = traceback.tb_next
-    return found
+    return source

@@ -1,4 +1,4 @@
-"""Parts of a dim, and what a value is to the rest of the program: no arithmetic here.
+"""Splits, joins and shifts dims, tags values and stops gradients: no arithmetic here.
 
     >>> import meshlab as ml
     >>> Head, Half = ml.dims(head=4, half=2)
@@ -6,8 +6,8 @@
     >>> ml.concat((second, first), Half, Head)
     i32[head=4]([2 3 0 1])
 
-A part of a dim is another dim, of another size and so of another name. A dim that is taken apart has to be whole on
-each device: where a layout splits it, it is gathered first.
+A part of a dim is another dim, of another size and so of another name. A dim that is taken apart must be unsharded:
+where a layout shards it, it is gathered first.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def split(x: Tensor, dim: Dim | str, part: Dim) -> tuple[Any, ...]:
     array = named.array_of("split", x)
     axis = dim_lists.find("split", x.dims, dim)
     sized("split", part)
-    whole = x.dims[axis]
-    if whole.size % part.size:
-        raise DimError(f"split was asked to cut {whole} into parts of {part}; the size of a part divides the whole.")
+    size = x.shape[axis]
+    if size % part.size:
+        raise DimError(f"split was asked to cut {x.dims[axis]} into parts of {part}; their size must divide {size}.")
     dims = (*x.dims[:axis], part, *x.dims[axis + 1 :])
-    starts = range(0, whole.size, part.size)
+    starts = range(0, size, part.size)
     return tuple(
         resized("split", lax.slice_in_dim(array, at, at + part.size, axis=axis), x.dims, dims) for at in starts
     )
@@ -86,27 +86,27 @@ def concat(parts: Sequence[Tensor], part: Dim | str | Sequence[Dim | str], dim: 
         raise DimError(
             f"concat was given {len(parts)} tensors and {len(along)} dims to join along; it takes one for each."
         )
-    found = [x.dims[dim_lists.find("concat", x.dims, one)] for x, one in zip(parts, along, strict=True)]
+    joined = [x.dims[dim_lists.find("concat", x.dims, one)] for x, one in zip(parts, along, strict=True)]
     for position, x in enumerate(parts):
-        if set(x.dims) - {found[position]} != set(first) - {found[0]}:
+        if set(x.dims) - {joined[position]} != set(first) - {joined[0]}:
             raise DimError(
                 f"concat was given parts of different dims: part 0 has {dim_lists.show(first)}, "
-                f"part {position} {dim_lists.show(x.dims)}. All have the same dims, but for the one they are joined "
-                "along."
+                f"part {position} {dim_lists.show(x.dims)}. All must have the same dims, but for the one they are "
+                "joined along."
             )
-    size = sum(one.size for one in found)
+    size = sum(one.size for one in joined)
     if size != dim.size:
-        whole = f"{len(parts)} times {found[0]}" if len(set(found)) == 1 else dim_lists.show(found)
-        raise DimError(f"concat was asked to join {whole} into {dim}; together they have the size {size}.")
-    axis = first.index(found[0])
-    orders = [(*first[:axis], one, *first[axis + 1 :]) for one in found]
+        listed = f"{len(parts)} times {joined[0]}" if len(set(joined)) == 1 else dim_lists.show(joined)
+        raise DimError(f"concat was asked to join {listed} into {dim}, whose size must be their sum, {size}.")
+    axis = first.index(joined[0])
+    orders = [(*first[:axis], one, *first[axis + 1 :]) for one in joined]
     arrays = [named.expand(array, x.dims, order) for array, x, order in zip(arrays, parts, orders, strict=True)]
     dims = dim_lists.distinct("The result of concat", (*first[:axis], dim, *first[axis + 1 :]))
     return named.result(lax.concatenate(arrays, axis), dims)
 
 
 def stop_gradient(x: Any) -> Any:
-    """Returns a tensor, or a tree of them, that gradients take for a constant.
+    """Returns a tensor, or a tree of them, through which no gradient flows.
 
     Args:
         x: a tree of tensors and arrays of any dims.
@@ -130,7 +130,7 @@ def tag(tree: Any, name: str) -> Any:
         raise DimError(f"tag was given {shown(tree)} first; the name comes last: ml.tag(x, {shown(tree)}).")
     if not isinstance(name, str) or not name.strip() or any(sign in name for sign in "*?["):
         raise DimError(
-            f"tag was given the name {shown(name)}; a place is called by a word without `*`, `?` and `[`: 'residual'."
+            f"tag was given the name {shown(name)}; a place must be a word without `*`, `?` and `[`: 'residual'."
         )
     if name.startswith("out/"):
         raise DimError(
@@ -143,7 +143,7 @@ def tag(tree: Any, name: str) -> Any:
 def shift(x: Tensor, dim: Dim | str, offset: int, *, wrap: bool = False) -> Tensor:
     """Returns the tensor moved along a dim: element i comes to i + offset.
 
-    Where the dim is split, only what crosses the edge of a shard is sent, to the neighbour that it belongs to.
+    Where the dim is sharded, only what crosses the edge of a shard is sent, to the neighbour that it belongs to.
 
     Args:
         x: [..., dim, ...].

@@ -1,4 +1,4 @@
-"""`conv`: a filter slides along dims, and what it covers is multiplied with it and summed.
+"""`conv` slides a filter along dims, multiplies it with the elements it covers, and sums.
 
 It is `dot` with windows: it says which dims of the filter slide along which dims of the tensor, and then, as `dot`
 does, which dims are summed. The rest ride along.
@@ -41,7 +41,7 @@ from .windows import Named, Sizes, Slide, Window, become, windows, windows_back
 
 
 class _Roles(NamedTuple):
-    """What each dim of the tensor and the filter is there for.
+    """Groups the dims of the tensor and the filter by their role.
 
     Attributes:
         slid: dims of the tensor that the filter slides along.
@@ -70,7 +70,7 @@ def conv(
     padding: Any = "SAME",
     out: Named | None = None,
 ) -> Tensor:
-    """Slides a filter along dims, and sums over what it covers and over the dims listed.
+    """Slides a filter along dims, and sums over the positions it covers and over the dims listed.
 
     Args:
         x: [..., slid dims, summed dims].
@@ -145,7 +145,7 @@ def conv_transpose(
 
 
 def _roles(what: str, x: Tensor, w: Tensor, window: Named, summed: tuple[Dim | str, ...]) -> _Roles:
-    """Finds out what each dim is there for."""
+    """Finds the role of each dim."""
     named.array_of(what, x)
     named.array_of(what, w)
     if not isinstance(window, Mapping) or not window:
@@ -185,7 +185,7 @@ def _around(window: Window) -> tuple[int, int]:
 def _convolve(
     what: str, operands: tuple[Tensor, Tensor], roles: _Roles, slid: Sequence[Window], lax_options: dict[str, Any]
 ) -> Tensor:
-    """Convolves, with one axis for what rides along and one for features."""
+    """Convolves, with one axis for the dims that ride along and one for features."""
     x, w = operands
     features = roles.shared + roles.features
     left, left_spec = _merged(x, (roles.batch, roles.shared + roles.summed, *_alone(roles.slid)))

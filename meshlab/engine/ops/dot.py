@@ -1,7 +1,7 @@
-"""`dot`: multiply tensors, and sum over the dims that are listed.
+"""`dot` multiplies tensors, and sums over the dims that are listed.
 
 Every contraction of a model is this one operation. A dim that tensors share and that is not listed rides along once
-(a batch); a dim that is listed is summed away; the rest are the free dims of a matrix product.
+(a batch); a dim that is listed is summed away; the rest are the free dims of a matmul.
 
     >>> import meshlab as ml
     >>> x = ml.tensor([[1.0, 2.0], [3.0, 4.0]], "batch", "embed")
@@ -10,7 +10,7 @@ Every contraction of a model is this one operation. A dim that tensors share and
     f32[batch=2]([12. 34.])
 
 Several tensors are multiplied from left to right, and a dim is summed as soon as no later tensor has it. A pair becomes
-one `lax.dot_general`. Where nothing is summed and one operand has all the dims of the other, it is a plain product.
+one `lax.dot_general`. Where nothing is summed and one operand has all the dims of the other, it is elementwise.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _sort_operands(operands: tuple[Any, ...]) -> tuple[list[Any], list[Dim | str
     for x in operands:
         if isinstance(x, list | tuple) and any(isinstance(one, Dim | str | named.Tensor) for one in x):
             listed = f"[{', '.join(map(shown, x))}], a {type(x).__name__}"
-            raise DimError(f"dot was given {listed}; tensors and dims are told one by one: ml.dot(x, w, Batch).")
+            raise DimError(f"dot was given {listed}; tensors and dims are given one by one: ml.dot(x, w, Batch).")
     summed = [x for x in operands if isinstance(x, Dim | str)]
     tensors = list(operands[: len(operands) - len(summed)])
     if any(isinstance(x, Dim | str) for x in tensors):
@@ -103,9 +103,9 @@ def _multiply(left: _Operand, right: _Operand, later: list[_Operand], consumed: 
     """Multiplies two tensors, and sums the dims that are to go and that no later tensor has."""
     (a, a_dims), (b, b_dims) = left, right
     a, b = promoted("dot", (a, b))
-    kept = {dim for _, has in later for dim in has}
+    needed = {dim for _, has in later for dim in has}
     shared = tuple(dim for dim in a_dims if dim in b_dims)
-    summed = tuple(dim for dim in shared if dim in consumed and dim not in kept)
+    summed = tuple(dim for dim in shared if dim in consumed and dim not in needed)
     batch = tuple(dim for dim in shared if dim not in summed)
     a_free = tuple(dim for dim in a_dims if dim not in shared)
     b_free = tuple(dim for dim in b_dims if dim not in shared)

@@ -1,4 +1,4 @@
-"""Functions of one element, and choices between elements: they use up no dims.
+"""Applies functions to each element, and chooses between elements: no dim is used up.
 
     >>> import meshlab as ml
     >>> x = ml.tensor([-1.0, 2.0], "hidden")
@@ -114,7 +114,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 
 def _select(condition: Any, x: Any, y: Any) -> Any:
-    """`jnp.where` without the nested call that it leaves in a jaxpr."""
+    """Selects as `jnp.where` does, without the nested call that that leaves in a jaxpr."""
     dtype = jnp.result_type(x, y)
     shape = np.shape(condition) or np.shape(x) or np.shape(y)
     # A scalar has no axes to lay out, so it is the only operand that still has to be spread.

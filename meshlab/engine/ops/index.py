@@ -1,4 +1,4 @@
-"""Positions along a dim: counting them, comparing with them, looking things up by them.
+"""Counts positions along a dim, and looks up rows of a table by them.
 
     >>> import meshlab as ml
     >>> Vocab, Embed = ml.dims(vocab=3, embed=2)
@@ -41,15 +41,15 @@ def arange(dim: Dim, dtype: Any = jnp.int32) -> Tensor:
         DimError: `dim` is not a `Dim`, or the dtype does not hold all of its positions.
     """
     sized("arange", dim)
-    found = dtype_of(dtype)
-    if found == jnp.bool_:
+    kind = known_dtype(dtype)
+    if kind == jnp.bool_:
         raise DimError("arange was given the dtype bool, which does not count: leave it out, or give ml.i32, say.")
-    if jnp.issubdtype(found, jnp.integer) and dim.size - 1 > jnp.iinfo(found).max:
+    if jnp.issubdtype(kind, jnp.integer) and dim.size - 1 > jnp.iinfo(kind).max:
         raise DimError(
-            f"arange was given {dim} and the dtype {found}, which counts to {jnp.iinfo(found).max:,}: give a larger one"
+            f"arange was given {dim} and the dtype {kind}, which counts to {jnp.iinfo(kind).max:,}: give a larger one"
             " (ml.i32, ml.u32), or floats."
         )
-    return named.result(lax.iota(found, dim.size), (dim,))
+    return named.result(lax.iota(kind, dim.size), (dim,))
 
 
 def one_hot(ids: Any, dim: Dim, dtype: Any = jnp.float32) -> Tensor:
@@ -73,7 +73,7 @@ def one_hot(ids: Any, dim: Dim, dtype: Any = jnp.float32) -> Tensor:
         array = lax.convert_element_type(array, jnp.int32)
     positions = lax.broadcasted_iota(array.dtype, dim_lists.sizes(wanted), len(dims))
     spread = lax.broadcast_in_dim(array, dim_lists.sizes(wanted), tuple(range(len(dims))))
-    return named.result(lax.convert_element_type(lax.eq(spread, positions), dtype_of(dtype)), wanted)
+    return named.result(lax.convert_element_type(lax.eq(spread, positions), known_dtype(dtype)), wanted)
 
 
 def take(table: Tensor, ids: Any, dim: Dim | str) -> Any:
@@ -128,8 +128,3 @@ def _integers(what: str, ids: Any) -> tuple[Any, dim_lists.Dims]:
             f"{what} was given {short_name(array.dtype)}{dim_lists.show(dims)} to count with; it takes integers."
         )
     return array, dims
-
-
-def dtype_of(dtype: Any) -> Any:
-    """Returns what JAX calls a dtype, of meshlab's `i32` as of JAX's own."""
-    return known_dtype(dtype)

@@ -1,4 +1,4 @@
-"""Several dims as one, and one as several: the reshapes that have a meaning.
+"""Merges several dims into one, and takes one apart: the reshapes that have a meaning.
 
     >>> import meshlab as ml
     >>> x = ml.tensor([[0, 1, 2], [3, 4, 5]], "rows", "cols")
@@ -51,15 +51,15 @@ def merge(x: Tensor, dims: Sequence[Dim | str], merged: Dim | str) -> Tensor:
         )
     parts = tuple(x.dims[axis] for axis in dim_lists.find_all("merge", x.dims, dims))
     size = math.prod(dim_lists.sizes(parts))
-    made = merged if isinstance(merged, Dim) else Dim(merged, size)
-    if made.size != size:
+    result = merged if isinstance(merged, Dim) else Dim(merged, size)
+    if result.size != size:
         raise DimError(
-            f"merge was asked to make {made} of {dim_lists.show(parts)}, which have {size} positions together."
+            f"merge was asked to make {result} of {dim_lists.show(parts)}, which have {size} positions together."
         )
     place = sum(dim not in parts for dim in x.dims[: x.dims.index(parts[0])])
     rest = tuple(dim for dim in x.dims if dim not in parts)
     array = named.expand(array, x.dims, (*rest[:place], *parts, *rest[place:]))
-    wanted = dim_lists.distinct("The result of merge", (*rest[:place], made, *rest[place:]))
+    wanted = dim_lists.distinct("The result of merge", (*rest[:place], result, *rest[place:]))
     return _result(lax.reshape(array, dim_lists.sizes(wanted)), wanted, {place: _only(parts)})
 
 
@@ -91,8 +91,8 @@ def unmerge(x: Tensor, dim: Dim | str, dims: Sequence[Dim]) -> Tensor:
             f"together they have {math.prod(dim_lists.sizes(dims))} positions."
         )
     wanted = dim_lists.distinct("The result of unmerge", (*x.dims[:axis], *dims, *x.dims[axis + 1 :]))
-    whole = {axis + place: x.dims[axis] for place, part in enumerate(dims) if part == _only(dims)}
-    return _result(lax.reshape(array, dim_lists.sizes(wanted)), wanted, whole)
+    same = {axis + place: x.dims[axis] for place, part in enumerate(dims) if part == _only(dims)}
+    return _result(lax.reshape(array, dim_lists.sizes(wanted)), wanted, same)
 
 
 def _only(dims: Sequence[Dim]) -> Dim | None:

@@ -1,4 +1,4 @@
-"""Normalisation: mean 0 and variance 1 over the dims listed.
+"""Normalises to mean 0 and variance 1 over the dims listed.
 
     >>> import meshlab as ml
     >>> ml.normalize(ml.tensor([1.0, 3.0], "embed"), "embed")
@@ -11,8 +11,8 @@ Which normalisation of the literature it is, is said by the dims alone; scale an
     ml.normalize(x, Height, Width) * scale + bias              instance norm
     ml.normalize(ml.unmerge(x, Channels, (Groups, Within)), Height, Width, Within)     group norm
 
-Means divide by the global size, so that a batch that is split over devices is normalised as a whole; they are taken in
-32 bits, whatever the tensor has. For use after training, batch norm keeps running moments, and normalises by them:
+Means divide by the global size, so that a batch that is sharded is normalised as a whole; they are taken in 32 bits,
+whatever the tensor has. For use after training, batch norm keeps running moments, and normalises by them:
 
     running = jax.tree.map(lambda old, new: 0.9 * old + 0.1 * new, running, ml.moments(x, Batch, Height, Width))
     x = ml.normalize(x, moments=running) * scale + bias

@@ -1,4 +1,4 @@
-"""Operations for which the order along a dim counts: running sums, sorting, the largest.
+"""Sums and sorts along a dim, and finds its largest elements: operations for which order counts.
 
 >>> import meshlab as ml
 >>> x = ml.tensor([3.0, 1.0, 2.0], "seq")

@@ -1,4 +1,4 @@
-"""Windows without weights: the greatest or the mean of each, and the way back by repeating.
+"""Takes the greatest element or the mean of each window, and repeats elements for the way back.
 
     >>> import meshlab as ml
     >>> x = ml.tensor([1.0, 3.0, 2.0, 4.0], "time")
@@ -68,7 +68,7 @@ def mean_pool(
     padding: Any = "VALID",
     out: Named | None = None,
 ) -> Tensor:
-    """Returns the mean of each window, over the positions that `x` has: what is padded does not count.
+    """Returns the mean of each window, over the positions that `x` has: padding does not count.
 
     Args:
         x: [..., dims of the window].
@@ -112,7 +112,7 @@ def upsample(x: Tensor, sizes: Mapping[Any, Dim]) -> Tensor:
         sized("upsample", new)
         if new.size % x.shape[axis]:
             raise DimError(
-                f"upsample was asked to make {new} of {x.dims[axis]}; the new size is a multiple of the old one."
+                f"upsample was asked to make {new} of {x.dims[axis]}; the new size must be a multiple of the old one."
             )
         after[axis] = new
     spread: list[int] = []
@@ -130,8 +130,8 @@ def _slid(x: Tensor, window: Sizes, slide: Slide) -> tuple[Window, ...]:
     if not isinstance(window, Mapping) or not window:
         raise DimError(f"{slide.what} was given {window!r} for its windows; say their sizes: {{Height: 2, Width: 2}}.")
     numbers(slide.what, x)
-    found = dim_lists.find_all(slide.what, x.dims, tuple(window))
-    slid = windows(slide, [(x.dims[axis], size) for axis, size in zip(found, window.values(), strict=True)])
+    axes = dim_lists.find_all(slide.what, x.dims, tuple(window))
+    slid = windows(slide, [(x.dims[axis], size) for axis, size in zip(axes, window.values(), strict=True)])
     for one in slid:
         if one.padding[0] >= one.span or (one.out.size - 1) * one.stride - one.padding[0] >= one.dim.size:
             raise DimError(
@@ -144,14 +144,14 @@ def _slid(x: Tensor, window: Sizes, slide: Slide) -> tuple[Window, ...]:
 def _reduce(what: str, x: Tensor, start: Any, join: Callable[[Any, Any], Any], slid: tuple[Window, ...]) -> Tensor:
     """Applies a reduction to each window."""
     by_dim = {window.dim: window for window in slid}
-    found = [by_dim.get(dim, Window(dim, dim, 1, 1, 1, (0, 0))) for dim in x.dims]
+    by_axis = [by_dim.get(dim, Window(dim, dim, 1, 1, 1, (0, 0))) for dim in x.dims]
     array = lax.reduce_window(
         jnp.asarray(x.array),
         np.asarray(start, x.dtype),
         join,
-        window_dimensions=tuple(window.span for window in found),
-        window_strides=tuple(window.stride for window in found),
-        padding=tuple(window.padding for window in found),
+        window_dimensions=tuple(window.span for window in by_axis),
+        window_strides=tuple(window.stride for window in by_axis),
+        padding=tuple(window.padding for window in by_axis),
     )
     return resized(what, array, x.dims, become(x.dims, slid))
 

@@ -1,4 +1,4 @@
-"""Random numbers along named dims, each from a key.
+"""Draws random numbers along named dims, each from a key.
 
     >>> import jax, meshlab as ml
     >>> Batch, Hidden = ml.dims(batch=2, hidden=3)
@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
-from ..argument_checks import number
+from ..argument_checks import known_dtype, number
 from ..errors import DimError, shown
 from ..tensors import dim_lists
 from ..tensors import tensor as named
@@ -26,7 +26,7 @@ from ..tensors.dims import Dim
 from ..tensors.dtypes import floats
 from ..tensors.tensor import Tensor
 from .elementwise import where
-from .index import dtype_of, sized
+from .index import sized
 from .order import argmax
 
 
@@ -49,7 +49,7 @@ def normal(key: Any, *dims: Dim, dtype: Any = jnp.float32) -> Any:
 
 
 def uniform(key: Any, *dims: Dim, low: float = 0.0, high: float = 1.0, dtype: Any = jnp.float32) -> Any:
-    """Draws numbers that are anywhere in an interval alike.
+    """Draws numbers that are uniform over an interval.
 
     Args:
         key: a key of `jax.random`.
@@ -67,14 +67,14 @@ def uniform(key: Any, *dims: Dim, low: float = 0.0, high: float = 1.0, dtype: An
     shape = _shape("uniform", key, dims)
     number("uniform", "low", low)
     number("uniform", "high", high)
-    found = _floating("uniform", dtype, jnp.floating)
+    kind = _floating("uniform", dtype, jnp.floating)
     if isinstance(low, numbers.Real) and isinstance(high, numbers.Real):
-        _interval(low, high, found)
-    return named.result(jax.random.uniform(key, shape, found, low, high), dims)
+        _interval(low, high, kind)
+    return named.result(jax.random.uniform(key, shape, kind, low, high), dims)
 
 
 def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
-    """Makes a share of the elements 0, and the others larger by as much, so that the mean is expected to stay.
+    """Sets a share of the elements to 0, and scales the others so that the expected mean stays.
 
     Args:
         key: a key of `jax.random`.
@@ -93,8 +93,8 @@ def dropout(key: Any, x: Tensor, rate: float, *shared: Dim | str) -> Tensor:
     if not isinstance(number("dropout", "rate", rate), Tracer) and not 0 <= rate < 1:
         raise DimError(f"dropout was given the rate {shown(rate)}; it is the share that is lost, from 0 to below 1.")
     dims = dim_lists.without(x.dims, dim_lists.find_all("dropout", x.dims, shared) if shared else ())
-    kept = named.result(jax.random.bernoulli(key, 1.0 - rate, _shape("dropout", key, dims)), dims)
-    return where(kept, x * (1 / (1 - rate)), 0.0)
+    mask = named.result(jax.random.bernoulli(key, 1.0 - rate, _shape("dropout", key, dims)), dims)
+    return where(mask, x * (1 / (1 - rate)), 0.0)
 
 
 def categorical(key: Any, logits: Tensor, classes: Dim | str) -> Any:
@@ -120,7 +120,7 @@ def categorical(key: Any, logits: Tensor, classes: Dim | str) -> Any:
 
 
 def _interval(low: Any, high: Any, dtype: Any):
-    """Refuses the ends of what is no interval, or one that is longer than any number."""
+    """Refuses an interval that is empty, infinite, or longer than the dtype holds."""
     if low > high:
         raise DimError(f"uniform was given low={shown(low)} and high={shown(high)}; low must be below high.")
     most = float(jnp.finfo(dtype).max)
@@ -133,10 +133,10 @@ def _interval(low: Any, high: Any, dtype: Any):
 
 def _floating(what: str, dtype: Any, kind: Any = jnp.inexact) -> Any:
     """Returns a dtype of floats."""
-    found = dtype_of(dtype)
-    if not jnp.issubdtype(found, kind):
-        raise DimError(f"{what} was given the dtype {found}; it draws floats: give ml.f32, for example.")
-    return found
+    known = known_dtype(dtype)
+    if not jnp.issubdtype(known, kind):
+        raise DimError(f"{what} was given the dtype {known}; it draws floats: give ml.f32, for example.")
+    return known
 
 
 def _shape(what: str, key: Any, dims: tuple[Dim, ...]) -> tuple[int, ...]:
@@ -148,7 +148,7 @@ def _shape(what: str, key: Any, dims: tuple[Dim, ...]) -> tuple[int, ...]:
 
 
 def _keyed(what: str, key: Any):
-    """Refuses what is no key, or several."""
+    """Refuses anything but one key."""
     dtype, shape = getattr(key, "dtype", None), getattr(key, "shape", ())
     new = dtype is not None and jnp.issubdtype(dtype, jax.dtypes.prng_key)
     # Before keys had a dtype of their own they were arrays of two or four words.

@@ -1,4 +1,4 @@
-"""Results whose axes are those of the operand, one by one, some of another size.
+"""Names a result whose axes are those of the operand, one by one, some of another size.
 
     height=16 → height_2=8      another size: another dim, of which nothing is known
     height=16 → rows=16         the same positions under another name: a rename

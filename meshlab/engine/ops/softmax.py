@@ -1,12 +1,12 @@
-"""Normalised exponentials along named dims, and the loss that is made of them.
+"""Normalises exponentials along named dims, and makes a loss of them.
 
     >>> import meshlab as ml
     >>> ml.softmax(ml.tensor([0.0, 0.0], "classes"), "classes")
     f32[classes=2]([0.5 0.5])
 
 All subtract the maximum first, so that nothing overflows; the maximum has no gradient, since the result does not
-depend on it. Written in plain reductions, they may be split along the very dim that they use up: each device then
-reduces its part, and what is exchanged is the reduced values alone.
+depend on it. Written in plain reductions, they may be sharded along the very dim that they use up: each device then
+reduces its part, and only the reduced values are communicated.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
     """Returns -log softmax(logits) at the labels.
 
     The label's logit is picked by comparing each class with the label and summing, not by a gather: that stays a local
-    operation where the classes are split.
+    operation where the classes are sharded.
 
     Args:
         logits: [..., classes].
@@ -123,7 +123,7 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
     if not jnp.issubdtype(dtype, jnp.integer):
         raise DimError(
             f"cross_entropy was given labels of {short_name(dtype)}{dim_lists.show(label_dims)}; "
-            "they are integers, the position of the right class."
+            "they must be integers, the position of the right class."
         )
     position = named.result(lax.broadcasted_iota(jnp.int32, logits.shape, axis), logits.dims)
     picked = where(position == labels, logits, 0.0).sum(classes)

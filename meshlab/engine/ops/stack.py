@@ -1,4 +1,4 @@
-"""One position of a dim, or some of them, and a dim around others: slice, pad, stack, unstack.
+"""Slices and pads a dim, and stacks tensors along a new one.
 
     >>> import meshlab as ml
     >>> x = ml.tensor([1, 2, 3, 4], "seq")
@@ -112,12 +112,12 @@ def stack(parts: Sequence[Any], dim: Dim | str) -> Tensor:
         if set(has) != set(dims):
             raise DimError(
                 f"stack was given tensors of different dims: number 0 has {dim_lists.show(dims)}, "
-                f"number {position} {dim_lists.show(has)}. All have the same dims."
+                f"number {position} {dim_lists.show(has)}. All must have the same dims."
             )
-    made = dim if isinstance(dim, Dim) else Dim(dim, len(parts))
-    if made.size != len(parts):
-        raise DimError(f"stack was asked to make {made} of {len(parts)} tensors; the size is how many there are.")
-    wanted = dim_lists.distinct("The result of stack", (made, *dims))
+    new = dim if isinstance(dim, Dim) else Dim(dim, len(parts))
+    if new.size != len(parts):
+        raise DimError(f"stack was asked to make {new} of {len(parts)} tensors; the size must be how many there are.")
+    wanted = dim_lists.distinct("The result of stack", (new, *dims))
     alike = promoted("stack", [array for array, _ in operands])
     arrays = [named.expand(array, has, dims) for array, (_, has) in zip(alike, operands, strict=True)]
     return named.result(lax.concatenate([lax.expand_dims(array, (0,)) for array in arrays], 0), wanted)

@@ -1,17 +1,17 @@
-"""Windows that slide along dims: how large, how far they step, and what size comes out.
+"""Works out the windows that slide along dims: their spans, strides, paddings, and the sizes that come out.
 
 Convolutions and pooling ask the same of each dim that a window slides along. `Slide` is what the caller said, and
 `windows` answers with one `Window` for each dim:
 
     >>> from meshlab.engine.tensors.dims import Dim
     >>> slide = Slide("max_pool", stride=2, out={"height": "height_2"})
-    >>> found = windows(slide, [(Dim("height", 8), 2)])
-    >>> str(found[0].out), found[0].padding
+    >>> slid = windows(slide, [(Dim("height", 8), 2)])
+    >>> str(slid[0].out), slid[0].padding
     ('height_2=4', (0, 0))
 
-What is said of a window is said for all dims at once (`stride=2`), or for each (`stride={Height: 2}`; a dim that is
-left out has a stride and a dilation of 1, and no padding). A dim whose size does not change keeps its name; where the
-size changes, the caller names the dim of the result, since a name has one size in a program.
+An option is given for all dims at once (`stride=2`), or for each (`stride={Height: 2}`; a dim that is left out has a
+stride and a dilation of 1, and no padding). A dim whose size does not change keeps its name; where the size changes,
+the caller names the dim of the result, since a name has one size in a program.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Pair = tuple[int, int]
 
 
 class Slide(NamedTuple):
-    """How windows slide.
+    """The options of windows, as the caller gave them.
 
     Attributes:
         what: the operation.
@@ -52,7 +52,7 @@ class Slide(NamedTuple):
 
 
 class Window(NamedTuple):
-    """What slides along one dim.
+    """The window along one dim.
 
     Attributes:
         dim: the dim.
@@ -71,8 +71,8 @@ class Window(NamedTuple):
     padding: Pair
 
 
-class _Told(NamedTuple):
-    """What was said of the window along one dim."""
+class _Options(NamedTuple):
+    """The options of the window along one dim."""
 
     dim: Dim
     span: int
@@ -82,26 +82,26 @@ class _Told(NamedTuple):
 
 
 def windows(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> tuple[Window, ...]:
-    """Returns the window along each dim, and what comes out.
+    """Returns the window along each dim, with the dim that results.
 
     Args:
         slide: how they slide.
         sizes: the dims, each with the size of its window.
 
     Raises:
-        DimError: an option that cannot be, or a result without a name or of another size than asked for.
+        DimError: an invalid option, or a result without a name or of another size than asked for.
     """
-    made = []
-    for told in _told(slide, sizes):
-        pads = _pads(slide.what, told, told.dim.size)
-        if told.dim.size + sum(pads) < told.span:
+    result = []
+    for one in _options(slide, sizes):
+        pads = _pads(slide.what, one, one.dim.size)
+        if one.dim.size + sum(pads) < one.span:
             raise DimError(
-                f"{slide.what} was asked to slide a window over {told.span} positions of {told.dim}, padded by {pads}: "
+                f"{slide.what} was asked to slide a window over {one.span} positions of {one.dim}, padded by {pads}: "
                 'it does not fit. Use a smaller window or padding="SAME".'
             )
-        out = _called(slide, told.dim, _count(told, told.dim.size, pads))
-        made.append(Window(told.dim, out, told.span, told.stride, told.dilation, pads))
-    return tuple(made)
+        out = _called(slide, one.dim, _count(one, one.dim.size, pads))
+        result.append(Window(one.dim, out, one.span, one.stride, one.dilation, pads))
+    return tuple(result)
 
 
 def windows_back(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> tuple[Window, ...]:
@@ -115,32 +115,32 @@ def windows_back(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> tuple[Window
         sizes: the dims, each with the size of its window.
 
     Raises:
-        DimError: an option that cannot be, or windows along `out` that do not make these dims.
+        DimError: an invalid option, or windows along `out` that do not make these dims.
     """
-    made = []
-    for told in _told(slide, sizes):
-        usual, asked = _usual(slide.what, told), _asked(slide, told.dim)
+    result = []
+    for one in _options(slide, sizes):
+        usual, asked = _usual(slide.what, one), _asked(slide, one.dim)
         size = asked.size if isinstance(asked, Dim) else usual
-        pads = _pads(slide.what, told, size)
-        count = max(0, _count(told, size, pads))
-        if count != told.dim.size:
+        pads = _pads(slide.what, one, size)
+        count = max(0, _count(one, size, pads))
+        if count != one.dim.size:
             raise DimError(
-                f"{slide.what} was asked to make {asked} of {told.dim}, but of {asked} a window over {told.span} "
-                f"positions with a stride of {told.stride} makes {count}, not {told.dim.size}. "
-                f"It makes {told.dim.size} of {usual}."
+                f"{slide.what} was asked to make {asked} of {one.dim}, but of {asked} a window over {one.span} "
+                f"positions with a stride of {one.stride} makes {count}, not {one.dim.size}. "
+                f"It makes {one.dim.size} of {usual}."
             )
-        made.append(Window(told.dim, _called(slide, told.dim, size), told.span, told.stride, told.dilation, pads))
-    return tuple(made)
+        result.append(Window(one.dim, _called(slide, one.dim, size), one.span, one.stride, one.dilation, pads))
+    return tuple(result)
 
 
 def become(dims: Dims, slid: Sequence[Window]) -> Dims:
-    """Returns the dims with what the windows make of them."""
-    made = {window.dim: window.out for window in slid}
-    return tuple(made.get(dim, dim) for dim in dims)
+    """Returns the dims after the windows."""
+    after = {window.dim: window.out for window in slid}
+    return tuple(after.get(dim, dim) for dim in dims)
 
 
-def _told(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> Iterator[_Told]:
-    """Yields what was said for each dim."""
+def _options(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> Iterator[_Options]:
+    """Yields the options for each dim."""
     dims = tuple(dim for dim, _ in sizes)
     if slide.out is not None:
         mapping(slide.what, "out", slide.out, '{"height": "height_2"}', DimError)
@@ -152,7 +152,7 @@ def _told(slide: Slide, sizes: Sequence[tuple[Dim, int]]) -> Iterator[_Told]:
     ):
         gap = _positive(slide.what, "dilation", dilation, dim)
         span = (_positive(slide.what, "window", size, dim) - 1) * gap + 1
-        yield _Told(dim, span, _positive(slide.what, "stride", stride, dim), gap, padding)
+        yield _Options(dim, span, _positive(slide.what, "stride", stride, dim), gap, padding)
 
 
 def _each(slide: Slide, option: str, default: Any, dims: Dims) -> list[Any]:
@@ -167,40 +167,40 @@ def _each(slide: Slide, option: str, default: Any, dims: Dims) -> list[Any]:
 def _positive(what: str, option: str, value: Any, dim: Dim) -> int:
     """Returns an integer that is at least 1."""
     if not is_whole(value) or value < 1:
-        raise DimError(f"{what} was given the {option} {shown(value)} along {dim}; it is an integer of at least 1.")
+        raise DimError(f"{what} was given the {option} {shown(value)} along {dim}; it must be a positive integer.")
     return operator.index(value)
 
 
-def _pads(what: str, told: _Told, size: int) -> Pair:
+def _pads(what: str, one: _Options, size: int) -> Pair:
     """Returns how many positions stand before and behind a dim of this size."""
-    padding = told.padding
+    padding = one.padding
     if isinstance(padding, str) and padding == "VALID":
         return 0, 0
     if isinstance(padding, str) and padding == "SAME":
-        total = max(0, (-(-size // told.stride) - 1) * told.stride + told.span - size)
+        total = max(0, (-(-size // one.stride) - 1) * one.stride + one.span - size)
         return total // 2, total - total // 2
     if isinstance(padding, tuple | list) and len(padding) == 2 and all(isinstance(p, int) and p >= 0 for p in padding):
         return padding[0], padding[1]
     raise DimError(
-        f'{what} was given the padding {shown(padding)} along {told.dim}; it is "SAME", "VALID", or how many positions '
-        "stand before and behind: (1, 1)."
+        f'{what} was given the padding {shown(padding)} along {one.dim}; it must be "SAME", "VALID", or how many '
+        "positions stand before and behind: (1, 1)."
     )
 
 
-def _count(told: _Told, size: int, pads: Pair) -> int:
+def _count(one: _Options, size: int, pads: Pair) -> int:
     """Returns how many windows fit into a dim of this size."""
-    return (size + sum(pads) - told.span) // told.stride + 1
+    return (size + sum(pads) - one.span) // one.stride + 1
 
 
-def _usual(what: str, told: _Told) -> int:
+def _usual(what: str, one: _Options) -> int:
     """Returns the size of which a window makes this dim with nothing left over."""
-    if told.padding == "SAME":
-        return told.dim.size * told.stride
-    return (told.dim.size - 1) * told.stride + told.span - sum(_pads(what, told, told.dim.size))
+    if one.padding == "SAME":
+        return one.dim.size * one.stride
+    return (one.dim.size - 1) * one.stride + one.span - sum(_pads(what, one, one.dim.size))
 
 
 def _asked(slide: Slide, dim: Dim) -> Dim | str | None:
-    """Returns what a dim is to become, where that is said."""
+    """Returns the dim or the name that the caller gave for a result, if any."""
     return next((new for key, new in (slide.out or {}).items() if key in (dim, dim.name)), None)
 
 
@@ -214,8 +214,8 @@ def _called(slide: Slide, dim: Dim, size: int) -> Dim:
             f"{slide.what} makes {size} positions of {dim}, and a name has one size. Name what it becomes: "
             f'out={{"{dim.name}": ml.Dim("{dim.name}_{size}", {size})}}.'
         )
-    made = asked if isinstance(asked, Dim) else Dim(asked, size)
-    dim_lists.agree(slide.what, [dim], [made])
-    if made.size != size:
-        raise DimError(f"{slide.what} was asked to make {made} of {dim}, but makes {size} positions of it.")
-    return made
+    new = asked if isinstance(asked, Dim) else Dim(asked, size)
+    dim_lists.agree(slide.what, [dim], [new])
+    if new.size != size:
+        raise DimError(f"{slide.what} was asked to make {new} of {dim}, but makes {size} positions of it.")
+    return new

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..code.loops import LOOPS, carried, turns
+from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Code, Input, Literal, Operation
 from ..jax_compat import REMAT, changed, has_effects
 from ..rules import names_where
@@ -189,7 +189,7 @@ class Eliminator:
             self.renamed.update(zip(operation.outputs, map(self.read, branch.outputs), strict=True))
             return
         if operation.name in LOOPS:
-            if turns(operation) == 0:
+            if trip_count(operation) == 0:
                 self._replace_empty_loop(operation, known, remaining)
                 return
             self._rename_constant_carries(operation)

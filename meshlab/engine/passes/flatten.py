@@ -89,7 +89,7 @@ class _Flattener:
         if name == "sharding_constraint" or _is_placed(equation):
             self.ignored[f"`{name}` at {source or 'an unknown line'}"] = None
         if wrapped is not None:
-            return self.inlined(wrapped, inputs, source, jax_compat.is_kept(equation))
+            return self.inlined(wrapped, inputs, source, jax_compat.is_cached(equation))
         expanded = jax_compat.expanded(equation)
         if expanded is not None:
             outside, self.backward = self.backward, self.backward or jax_compat.is_backward(equation)

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..code.loops import LOOPS, carried, turns
+from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Operation
-from ..specs.reshard import Chain, hops, price, resolution
-from ..specs.spec import Axes, Spec, split_count, whole
+from ..specs.reshard import Chain, hops, price, reduced_spec
+from ..specs.spec import Axes, Spec, replicated, split_count
 from .propagation import carry_may_be_partial, entering, may_stay_partial
 from .scope import Scope
 from .steps import Cause, Inside, Nested
@@ -41,7 +41,7 @@ def _start(planner: Planner, value: Input, inner: int) -> Spec:
     want = planner.wants.get(inner)
     if planner.spec_of(value) is not None or not isinstance(value, int) or want is None:
         return spec
-    return want.resolved() if split_count(want, planner.sizes) > split_count(spec, planner.sizes) else spec
+    return want.reduced() if split_count(want, planner.sizes) > split_count(spec, planner.sizes) else spec
 
 
 def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause: Cause) -> tuple[Spec | None, ...]:
@@ -87,7 +87,7 @@ def _barrier(planner: Planner, operation: Operation) -> Nested:
 
 def _branches(planner: Planner, operation: Operation) -> Nested:
     """Branches: each is planned by itself, and returns what it makes in a spec that all can have."""
-    operands = _read(planner, operation.inputs, [whole(0)], Cause("operand", operation))
+    operands = _read(planner, operation.inputs, [replicated(0)], Cause("operand", operation))
     scopes = [_enter(planner, branch, []) for branch in operation.blocks]
     results = [_returned(planner, vs) for vs in zip(*(branch.outputs for branch in operation.blocks), strict=True)]
     blocks = []
@@ -105,11 +105,11 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
     """The spec in which all branches return one result: the one for which least is sent, there and then behind it."""
     pairs = [(v, home) for v in values if isinstance(v, int) and (home := planner.spec_of(v)) is not None]
     if not pairs:
-        return planner.natural(values[0]).resolved()
+        return planner.natural(values[0]).reduced()
     homes = [home for _, home in pairs]
     alike = len(homes) == len(values) and len({home.partial for home in homes}) == 1
     partial = homes[0].partial if alike else ()
-    resolved = homes if alike else [resolution(home, planner.wants.get(v)) for v, home in pairs]
+    resolved = homes if alike else [reduced_spec(home, planner.wants.get(v)) for v, home in pairs]
     candidates = dict.fromkeys((_most_split(resolved, partial), *resolved))
 
     want = next((planner.wants[v] for v, _ in pairs if v in planner.wants), None)
@@ -158,13 +158,13 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
         hoping = hoping and joined != starts
         # A carry that did not stay as partial as it came in is not tried as a partial sum again.
         zero = [z and (not s.partial or s.partial == j.partial) for z, s, j in zip(zero, starts, joined, strict=False)]
-        starts = [j if z else j.resolved() for z, j in zip(zero, joined, strict=False)]
+        starts = [j if z else j.reduced() for z, j in zip(zero, joined, strict=False)]
         _restore(planner, saved)
     operands = _read(planner, operation.inputs, [*starts, *stacked], Cause("operand", operation))
     returned = _read(planner, body.outputs, [*starts, *outputs[count:]], Cause("carry", operation))
     blocks = (Inside(tuple(inner), returned, tuple(inside.steps)), *_test(planner, operation, starts))
     results = (*starts, *(Spec(((), *s.splits), s.partial) for s in outputs[count:]))
-    return Nested(operation, operands, results, blocks, turns(operation) or 1)
+    return Nested(operation, operands, results, blocks, trip_count(operation) or 1)
 
 
 def _test(planner: Planner, operation: Operation, starts: list[Spec]) -> tuple[Inside, ...]:
@@ -173,7 +173,7 @@ def _test(planner: Planner, operation: Operation, starts: list[Spec]) -> tuple[I
         return ()
     test = operation.blocks[1]
     inside = _enter(planner, test, starts)
-    returned = _read(planner, test.outputs, [whole(0)], Cause("operand", operation))
+    returned = _read(planner, test.outputs, [replicated(0)], Cause("operand", operation))
     return (Inside(tuple(starts), returned, tuple(inside.steps)),)
 
 
@@ -187,7 +187,7 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
         if position >= count and spec.partial and isinstance(value, int):
             # What is stacked stays partial until after the loop, unless it is wanted split: then it is reduced and
             # scattered step by step, so that the whole stack is never held.
-            target = resolution(spec, planner.wants.get(value))
+            target = reduced_spec(spec, planner.wants.get(value))
             if split_count(target, planner.sizes) > split_count(spec, planner.sizes):
                 spec = planner.resolve(value, Cause("sum", operation))
         outputs.append(spec)

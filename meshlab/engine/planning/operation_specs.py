@@ -53,8 +53,8 @@ def outcome_of(
         operands: the specs that the operands have; None for a value that can be made in any spec.
         zeros: which operands are zero everywhere; those may be read as partial for free.
         sizes: the mesh axes' sizes.
-        unsplittable: factors in which no split survives: those of a rename whose two sides differ, and padded ones that an
-            operation does more with than map or sum.
+        unsplittable: factors in which no split survives: those of a rename whose two sides differ, and padded ones
+            that an operation does more with than map or sum.
         small: the operands whose splits do not survive, because another one is larger.
 
     Returns:

@@ -22,8 +22,8 @@ from ..code.operations import Block, Input, Operation
 from ..programs.data import Program, analysis
 from ..programs.outline import Copy, Outline
 from ..rules import LOCAL_FORMS
-from ..specs.reshard import Chain, hops, price, resolution
-from ..specs.spec import Axes, Grid, Spec, whole
+from ..specs.reshard import Chain, hops, price, reduced_spec
+from ..specs.spec import Axes, Grid, Spec, replicated
 from . import blocks, copies
 from .dead_moves import prune
 from .legality import Rules
@@ -68,12 +68,13 @@ def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) ->
     scope = Scope()
     placed = {a.value: a.place for a in program.arguments}
     for value in block.inputs:
-        spec = rules.spec(program.names[value], placed[value]) if value in placed else whole(len(program.names[value]))
+        names = program.names[value]
+        spec = rules.spec(names, placed[value]) if value in placed else replicated(len(names))
         planner.arrive(scope, value, spec)
     planner.run(scope, block)
     outputs: list[tuple[Input, Spec | None]] = []
     for value, place in zip(block.outputs, program.outputs, strict=True):
-        stored = rules.spec(program.names[value], place) if isinstance(value, int) else whole(0)
+        stored = rules.spec(program.names[value], place) if isinstance(value, int) else replicated(0)
         planner.obtain(value, stored, Cause("stored", place=place))
         outputs.append((value, stored))
     return Planned(prune(scope.steps, outputs, program.roots), planner.home, planner.inside)
@@ -143,7 +144,7 @@ class Planner:
     def natural(self, value: Input) -> Spec:
         """The home of an input or, where it has none, what it repeats or the plain rules ask for."""
         if not isinstance(value, int):
-            return whole(0)
+            return replicated(0)
         return self.home.get(value) or self.repeating(value) or self.rules.spec(self.names[value])
 
     def repeating(self, value: Input) -> Spec | None:
@@ -158,7 +159,7 @@ class Planner:
 
     def resolve(self, value: int, cause: Cause | None = None) -> Spec:
         """Resolves a partial sum to its wanted spec, for good."""
-        target = resolution(self.home[value], self.wants.get(value))
+        target = reduced_spec(self.home[value], self.wants.get(value))
         self.obtain(value, target, cause or Cause("sum"))
         self.home[value] = target
         return target

@@ -21,7 +21,7 @@ from ..planning.shared_steps import unfolded
 from ..planning.steps import Step
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
-from ..specs.spec import Grid, Spec, local_shape, whole
+from ..specs.spec import Grid, Spec, local_shape, replicated
 from .collectives import Collective, collectives_of
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class Plan:
         names = self.program.names
         places = {a.value: a.place for a in self.program.arguments}
         return {
-            v: self.rules.spec(names[v], places[v]) if v in places else whole(len(names[v]))
+            v: self.rules.spec(names[v], places[v]) if v in places else replicated(len(names[v]))
             for v in self.program.code.block.inputs
         }
 
@@ -91,7 +91,7 @@ class Plan:
         """How each output is stored."""
         program = self.program
         return tuple(
-            self.rules.spec(program.names[v], place) if isinstance(v, int) else whole(0)
+            self.rules.spec(program.names[v], place) if isinstance(v, int) else replicated(0)
             for v, place in zip(program.code.block.outputs, program.outputs, strict=True)
         )
 

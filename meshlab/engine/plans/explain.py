@@ -15,7 +15,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ..errors import MeshlabError, some_told
+from ..errors import MeshlabError, first_of
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute
 from ..specs.mesh import Mesh
@@ -70,8 +70,8 @@ def warnings(plan: Plan) -> tuple[str, ...]:
 
 def _unheard(plan: Plan) -> Iterator[str]:
     """What the function itself says of where values lie."""
-    if ignored := plan.program.code.unheard:
-        yield f"⚠ A plan follows its layout alone, and not what the function says itself: {some_told(ignored)}."
+    if ignored := plan.program.code.ignored:
+        yield f"⚠ A plan follows its layout alone, and not what the function says itself: {first_of(ignored)}."
 
 
 def _padded(plan: Plan) -> Iterator[str]:

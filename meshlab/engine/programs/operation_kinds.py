@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ..code.loops import LOOPS, carried, turns
+from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Literal, Operation
 from ..passes.common_subexpressions import form_key
 from ..rules import Factors
@@ -67,7 +67,7 @@ class Kinds:
             len(operation.inputs),
             values,
             inside,
-            ((carried(operation), turns(operation)) if operation.name in LOOPS else ()),
+            ((carried(operation), trip_count(operation)) if operation.name in LOOPS else ()),
         )
 
     def _block(self, block: Block) -> Hashable:

@@ -1,4 +1,4 @@
-"""Layouts: which mesh axes split which dims, said from outside the model.
+"""A layout shards dims over mesh axes, from outside the model.
 
     "batch:data hidden:model"                        Mesh TensorFlow's notation
     {"batch": "data", "vocab": ("data", "model")}    the same as a dict; several axes, major first
@@ -32,7 +32,7 @@ from .spec import Axes
 Rules = tuple[tuple[str, Axes], ...]
 
 _SEPARATORS = re.compile(r"[\s,;]+")
-# So many problems of one text are told.
+# A message lists at most so many problems.
 _MOST = 20
 _MAKE = 'Make layouts with ml.Layout.of({"batch": "data"}).'
 _HELP = 'Write "batch:data hidden:model", "vocab:data+model" for several axes, or a dict.'
@@ -45,12 +45,11 @@ class Layout:
     Attributes:
         dim_rules: (dim, axes) pairs, sorted by dim; a trailing `?` marks a dim that may be missing.
         place_rules: (glob, rules) pairs in the order given.
-        whole: dims that were named to lie whole: no rule comes of them, but their names are checked as others are.
-        sizes: (place, dim, size) of those that were given as dims, of the program's size; the place is "" for rules
-            that are plain.
+        whole: dims that were given no axes: no rule comes of them, but their names are checked as others are.
+        sizes: (place, dim, size) of dims that were given as `ml.Dim`; the place is "" for plain rules.
 
     Raises:
-        LayoutError: these are no such pairs, names and sizes, or a dim stands twice.
+        LayoutError: one is no such pair, name or size, or a dim stands twice.
     """
 
     dim_rules: Rules = ()
@@ -72,9 +71,9 @@ class Layout:
             )
         twice = _twice([dim.removesuffix("?") for dim, _ in self.dim_rules])
         twice += [
-            f"at `{glob}`, {told}" for glob, rules in places for told in _twice([d.removesuffix("?") for d, _ in rules])
+            f"at `{glob}`, {text}" for glob, rules in places for text in _twice([d.removesuffix("?") for d, _ in rules])
         ]
-        _refuse("Layout was given rules that cannot be", twice)
+        _refuse("Layout was given invalid rules", twice)
 
     @staticmethod
     def of(given: LayoutLike) -> Layout:
@@ -113,16 +112,16 @@ class Layout:
         Raises:
             LayoutError: the dim or the axes cannot be read.
         """
-        made = Layout.of({dim: tuple(axes) if isinstance(axes, list) else axes})
-        names = {name.removesuffix("?") for name in (*(d for d, _ in made.dim_rules), *made.whole)}
-        if made.place_rules or any("*" in name or "/" in name for name in names):
+        added = Layout.of({dim: tuple(axes) if isinstance(axes, list) else axes})
+        names = {name.removesuffix("?") for name in (*(d for d, _ in added.dim_rules), *added.whole)}
+        if added.place_rules or any("*" in name or "/" in name for name in names):
             given = f"{shown(dim)} on {shown(axes)}"
             raise LayoutError(f"with_rule() was given {given}, which is no dim on mesh axes. {_HELP}")
         rules = tuple(rule for rule in self.dim_rules if rule[0].removesuffix("?") not in names)
         sizes = tuple(size for size in self.sizes if size[0] or size[1] not in names)
         whole = tuple(name for name in self.whole if name not in names)
         return dataclasses.replace(
-            self, dim_rules=tuple(sorted((*rules, *made.dim_rules))), whole=whole, sizes=(*sizes, *made.sizes)
+            self, dim_rules=tuple(sorted((*rules, *added.dim_rules))), whole=whole, sizes=(*sizes, *added.sizes)
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,7 +151,7 @@ def _is_pair(pair: Any) -> bool:
 
 
 def _are_rules(rules: Any) -> bool:
-    """Whether something is (dim, axes) pairs, axes being a tuple of names."""
+    """Says whether something is (dim, axes) pairs, axes being a tuple of names."""
     return isinstance(rules, tuple) and all(
         _is_pair(rule)
         and isinstance(rule[0], str)
@@ -185,7 +184,7 @@ def _are_names(whole: Any) -> bool:
 
 
 def _are_sizes(sizes: Any) -> bool:
-    """Whether something is (place, dim, size) triples."""
+    """Says whether something is (place, dim, size) triples."""
     return isinstance(sizes, tuple | list) and all(
         isinstance(size, tuple | list) and len(size) == 3 and _are_names(size[:2]) and is_whole(size[2])
         for size in sizes
@@ -193,24 +192,24 @@ def _are_sizes(sizes: Any) -> bool:
 
 
 def _twice(dims: list[str]) -> list[str]:
-    """Says of dims that stand twice how one on several axes is written."""
+    """Returns a problem for each dim that stands twice."""
     if len(set(dims)) == len(dims):
         return []
     return [_stands_twice(dim, dim) for dim, count in Counter(dims).items() if count > 1]
 
 
-def _stands_twice(told: str, dim: str) -> str:
-    return f"`{told}` stands twice; a dim on several axes is written `{dim}:data+model`"
+def _stands_twice(name: str, dim: str) -> str:
+    return f"`{name}` stands twice; a dim on several axes is written `{dim}:data+model`"
 
 
 class _Reading:
-    """What is found while rules are read, at one place or plain.
+    """Collects the rules of one place, or the plain ones, and their problems.
 
     Attributes:
         place: the place; "" for plain rules.
         rules: axes by name.
         sizes: of those that were given as dims.
-        problems: what cannot be read.
+        problems: the reasons why rules are invalid.
     """
 
     def __init__(self, place: str = ""):
@@ -221,7 +220,7 @@ class _Reading:
         self._names: set[str] = set()
 
     def enter(self, dim: Any, value: Any):
-        """Takes note of a rule."""
+        """Adds a rule, or a problem."""
         where = f"at `{self.place}`, " if self.place else ""
         name = dim.name if isinstance(dim, Dim) else dim
         if not isinstance(name, str) or not name.strip() or "?" in (name.strip().removesuffix("?") or "?"):
@@ -268,7 +267,7 @@ def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
             problems.append(f'`{key}` is a place, whose rules are a dict: {{"{key}": {{"embed": "data"}}}}, say')
         else:
             plain.enter(key, value)
-    _refuse("This layout cannot be read", plain.problems + problems)
+    _refuse("Invalid layout", plain.problems + problems)
     rules = plain.rules.items()
     return Layout(
         tuple(sorted((d, a) for d, a in rules if a)),

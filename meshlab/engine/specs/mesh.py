@@ -1,10 +1,10 @@
-"""Meshes: named axes of devices, apart from any model.
+"""A mesh names the axes along which devices stand, apart from any model.
 
     mesh = ml.mesh(data=2, model=4)      # 8 devices; device 5 stands at data=1, model=1
 
 Devices are numbered row-major: the last axis changes fastest. A mesh knows no devices; they are found when a plan
-runs. Everything up to there costs the same for 8 devices and for 65,536. On which machine a mesh lies, and how, is
-carried along and means nothing here: `meshlab.cost` reads it.
+runs. Everything up to there costs the same for 8 devices and for 65,536. How a mesh is placed on a machine is carried
+along and means nothing here: `meshlab.cost` reads it.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ class Mesh:
 
     Args:
         shape: (name, size) of each axis, major first.
-        on: how the mesh lies on a machine, for whoever predicts times; None where no machine is meant.
+        on: how the mesh is placed on a machine, for predictions of time; None where no machine is meant.
 
     Raises:
-        MeshError: an axis has no usable name or size, or a name stands twice; or `on` says of no machine how the mesh
-            lies there.
+        MeshError: an axis has no usable name or size, or a name stands twice; or `on` places it on no machine.
     """
 
     shape: tuple[tuple[str, int], ...]
@@ -55,17 +54,17 @@ class Mesh:
             if not is_name(name):
                 problems.append(f"an axis was named {shown(name)}; {NAME_RULE}.{proper(name)}".rstrip("."))
             elif not is_whole(size) or operator.index(size) < 1:
-                problems.append(f"axis `{name}` was given the size {shown(size)}; a size is an integer, at least 1")
+                problems.append(f"axis `{name}` was given the size {shown(size)}; it must be an integer of at least 1")
         if not problems and math.prod(operator.index(size) for _, size in self.shape) > _MOST:
             problems.append(f"it would have more than {_MOST:,} devices")
         names = Counter(name for name, _ in self.shape if isinstance(name, str))
         problems += [f"axis `{name}` stands twice" for name, count in names.items() if count > 1]
         write = "data=2, model=4" if problems or not self.shape else ", ".join(f"{n}={size}" for n, size in self.shape)
         if self.on is not None and not hasattr(self.on, "hardware"):
-            problems.append(f"it was given on={shown(self.on)}, which does not say how it lies on a machine")
+            problems.append(f"it was given on={shown(self.on)}, which places it on no machine")
             write = f"{shown(self.on if isinstance(self.on, str) else 'v5e')}, {write}"
         if problems:
-            raise MeshError("This mesh cannot be: " + "; ".join(problems) + f". Write ml.mesh({write}).")
+            raise MeshError("Invalid mesh: " + "; ".join(problems) + f". Write ml.mesh({write}).")
         object.__setattr__(self, "shape", tuple((n, operator.index(s)) for n, s in self.shape))
 
     @property
@@ -87,10 +86,10 @@ class Mesh:
         device = whole_number("The mesh", "device", device, error=MeshError)
         if not 0 <= device < self.size:
             raise MeshError(f"Device {device} was asked for; this mesh ({self}) has the devices 0 to {self.size - 1}.")
-        found = {}
+        indices = {}
         for name, size in reversed(self.shape):
-            device, found[name] = divmod(device, size)
-        return {name: found[name] for name, _ in self.shape}
+            device, indices[name] = divmod(device, size)
+        return {name: indices[name] for name, _ in self.shape}
 
     @property
     def _machine(self) -> str:

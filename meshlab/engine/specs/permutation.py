@@ -1,4 +1,4 @@
-"""Permutations: a value lies otherwise, in as many blocks as before, and every device gets the block that it needs.
+"""Finds who sends to whom in a collective-permute, which reshards a value into as many blocks as before.
 
     axis over x  →  axis over y     on 2 × 2: device (0, 1) holds block 0 and needs block 1, so it swaps with (1, 0)
 
@@ -24,7 +24,7 @@ Pairs = list[tuple[Axes, Axes]]
 
 
 class Permutation(NamedTuple):
-    """Which device sends its block to which.
+    """Says which device sends its block to which.
 
     Attributes:
         crossed: the mesh axes that blocks cross.
@@ -42,19 +42,19 @@ def crossed(start: Spec, result: Spec, mesh: MeshShape) -> Axes:
     """Returns the mesh axes that blocks cross; how long it takes does not depend on the number of devices.
 
     Args:
-        start: how a value lies.
-        result: how it is to lie, in as many blocks on each of its axes.
+        start: the spec that a value has.
+        result: the spec that it must have, with as many blocks on each of its axes.
         mesh: the mesh axes' names and sizes.
     """
     return permutation(start, result, _small(start, result, mesh)).crossed
 
 
 def permutation(start: Spec, result: Spec, mesh: MeshShape) -> Permutation:
-    """Returns which blocks go where, so that a value lies otherwise, in as many blocks on each of its axes.
+    """Returns the permutation of blocks that reshards a value.
 
     Args:
-        start: how the value lies.
-        result: how it is to lie.
+        start: the spec that the value has.
+        result: the spec that it must have, with as many blocks on each of its axes.
         mesh: the mesh axes' names and sizes.
     """
     changed = _changed(start, result)
@@ -68,17 +68,17 @@ def permutation(start: Spec, result: Spec, mesh: MeshShape) -> Permutation:
             number = number * sizes[axis] + where[axis]
         return number
 
-    held, needed = blocks([a for a, _ in changed]), blocks([b for _, b in changed])
-    source = np.where(held == needed, np.arange(held.size), -1)
-    open_sources, open_targets = (held != needed).nonzero()[0], (source < 0).nonzero()[0]
-    by_block = open_sources[np.argsort(held[open_sources], kind="stable")]
+    current, needed = blocks([a for a, _ in changed]), blocks([b for _, b in changed])
+    source = np.where(current == needed, np.arange(current.size), -1)
+    open_sources, open_targets = (current != needed).nonzero()[0], (source < 0).nonzero()[0]
+    by_block = open_sources[np.argsort(current[open_sources], kind="stable")]
     source[open_targets[np.argsort(needed[open_targets], kind="stable")]] = by_block
     over = tuple(a for a, _ in axes if (where[a] != where[a][source]).any())
     return Permutation(over, tuple(a for a, _ in axes), tuple((int(s), t) for t, s in enumerate(source)))
 
 
 def _changed(start: Spec, result: Spec) -> Pairs:
-    """The splits before and after, of those axes of the value that change."""
+    """Returns the splits before and after, of those axes of the value that change."""
     return [(a, b) for a, b in zip(start.splits, result.splits, strict=True) if a != b]
 
 
@@ -87,7 +87,7 @@ def _used(changed: Pairs, mesh: MeshShape) -> MeshShape:
 
 
 def _small(start: Spec, result: Spec, mesh: MeshShape) -> MeshShape:
-    """The smallest mesh like this one: what is more, less or as many blocks here is so there.
+    """Returns the smallest mesh like this one: numbers of blocks compare there as they do here.
 
     Blocks are numbered axis by axis, so where one block ends in the numbers of another is all that matters. The tests
     hold it against the real mesh.
@@ -96,12 +96,12 @@ def _small(start: Spec, result: Spec, mesh: MeshShape) -> MeshShape:
     used = _used(changed, mesh)
     wanted = _order(changed, dict(used))
     exponents = sorted(itertools.product(range(1, 5), repeat=len(used)), key=sum) if len(used) <= 6 else ()
-    small = (tuple((a, 2**e) for (a, _), e in zip(used, found, strict=True)) for found in exponents)
+    small = (tuple((a, 2**e) for (a, _), e in zip(used, powers, strict=True)) for powers in exponents)
     return next((shape for shape in small if _order(changed, dict(shape)) == wanted), used)
 
 
 def _order(changed: Pairs, sizes: Mapping[str, int]) -> list[int]:
-    """How the numbers of blocks compare, of each first part of a split with each of its other side."""
+    """Compares the numbers of blocks, of each first part of a split with each of its other side."""
     before, after = (
         [[math.prod(sizes[a] for a in pair[side][: i + 1]) for i in range(len(pair[side]))] for pair in changed]
         for side in (0, 1)

@@ -1,11 +1,11 @@
-"""Relayouts: the chain of collectives that takes a value from one spec to another.
+"""Finds the chain of collectives that reshards a value from one spec to another.
 
-    partial over x, whole   →  split over x     one reduce-scatter
-    partial over x          →  whole            one all-reduce
-    split over x            →  whole            one all-gather
+    partial over x          →  sharded over x   one reduce-scatter
+    partial over x          →  replicated       one all-reduce
+    sharded over x          →  replicated       one all-gather
     axis 0 over x           →  axis 1 over x    one all-to-all
     axis 0 over x           →  axis 0 over y    one collective-permute, where both have as many devices
-    whole                   →  split over x     a slice: every device keeps its part, nothing moves
+    replicated              →  sharded over x   a slice: every device keeps its part, nothing moves
 
 Of all chains of such moves the one is taken that sends the fewest bytes; of those that send as many, the shortest. The
 list of hops is what is counted, drawn and run.
@@ -26,13 +26,13 @@ from .spec import Axes, Spec, local_shape, padded_shape
 
 
 class Hop(NamedTuple):
-    """One move of a relayout.
+    """One move of a reshard.
 
     Attributes:
         kind: "slice" (local) or a collective.
         axes: the mesh axes, major first.
-        axis: the axis of the value that becomes split (slice, reduce-scatter, all-to-all) or whole (all-gather).
-        other: all-to-all only: the axis of the value that becomes whole.
+        axis: the axis of the value that becomes sharded (slice, reduce-scatter, all-to-all) or replicated (all-gather).
+        other: all-to-all only: the axis of the value that becomes replicated.
         result: the spec after the hop.
     """
 
@@ -44,7 +44,7 @@ class Hop(NamedTuple):
 
 
 def wire_factor(kind: str, n: int) -> float:
-    """What one device sends, per byte of its operand, among `n` devices on a ring.
+    """Returns the bytes that one device sends, per byte of its operand, among `n` devices on a ring.
 
     Source: the bandwidth-optimal ring algorithms (Patarasuk and Yuan, J. Parallel Distrib. Comput. 69, 2009):
     all-reduce 2(n-1)/n, reduce-scatter and all-to-all (n-1)/n, all-gather n-1; a permute sends its operand once.
@@ -61,14 +61,14 @@ def wire_factor(kind: str, n: int) -> float:
 
 
 def wire_bytes(kind: str, payload: int, axes: Axes, sizes: Mapping[str, int]) -> float:
-    """Bytes that one device sends for a collective with an operand of `payload` bytes over mesh `axes`."""
+    """Returns the bytes that one device sends for a collective over mesh `axes` with an operand of `payload` bytes."""
     return payload * wire_factor(kind, math.prod(sizes[a] for a in axes))
 
 
-def resolution(spec: Spec, wanted: Spec | None) -> Spec:
-    """The spec that a partial sum is resolved to: its own splits, and those of `wanted` that extend them."""
+def reduced_spec(spec: Spec, wanted: Spec | None) -> Spec:
+    """Returns the spec that a partial sum is reduced to: its own splits, and those of `wanted` that extend them."""
     if wanted is None:
-        return spec.resolved()
+        return spec.reduced()
     used = set(spec.axes)
     splits = []
     for have, want in zip(spec.splits, wanted.splits, strict=True):
@@ -87,31 +87,31 @@ def hops(start: Spec, target: Spec, sizes: Mapping[str, int]) -> tuple[Hop, ...]
     The target may leave the value partial over some of the axes that it is partial over already.
 
     Args:
-        start: how the value lies.
-        target: how it is to lie.
+        start: the spec that the value has.
+        target: the spec that it must have.
         sizes: the mesh axes' sizes.
     """
     return () if start == target else _cheapest(start, target, tuple(sizes.items()))
 
 
 def sent_shape(shape: tuple[int, ...], start: Spec, hop: Hop, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """The shape of what a device puts into a hop of a value of `shape`: its shard, padded where it is cut unevenly."""
-    found = local_shape(shape, start, sizes)
+    """Returns the shape of a hop's operand on one device: its shard, padded where the value is cut unevenly."""
+    local = local_shape(shape, start, sizes)
     if hop.kind in ("reduce-scatter", "all-to-all", "slice") and not start.splits[hop.axis]:
         padded = padded_shape(shape, hop.result, sizes)[hop.axis]
-        return (*found[: hop.axis], padded, *found[hop.axis + 1 :])
-    return found
+        return (*local[: hop.axis], padded, *local[hop.axis + 1 :])
+    return local
 
 
 class Chain(NamedTuple):
-    """A relayout: the spec that it starts from, and its moves."""
+    """A reshard: the spec that it starts from, and its moves."""
 
     start: Spec
     hops: tuple[Hop, ...]
 
 
 def price(chain: Chain, sizes: Mapping[str, int]) -> float:
-    """The wire bytes of a relayout, per byte of the whole value."""
+    """Returns the wire bytes of a reshard, per byte of the unsharded value."""
     total, spec = 0.0, chain.start
     for hop in chain.hops:
         total += _cost(spec, hop, sizes)
@@ -120,10 +120,10 @@ def price(chain: Chain, sizes: Mapping[str, int]) -> float:
 
 
 def gathered_first(chain: Chain) -> Chain | None:
-    """The plain alternative to a relayout that moves blocks: what lies otherwise is gathered, and parts are kept.
+    """Returns the plain alternative to a reshard that moves blocks: all-gathers, after which devices slice.
 
     Returns:
-        The alternative; None where the relayout is that already, or does not move blocks.
+        The alternative; None where the reshard is that already, or does not move blocks.
     """
     if not any(hop.kind in ("all-to-all", "collective-permute") for hop in chain.hops):
         return None
@@ -144,7 +144,7 @@ def _cost(spec: Spec, hop: Hop, sizes: Mapping[str, int]) -> float:
 
 @functools.lru_cache(maxsize=65536)
 def _cheapest(start: Spec, target: Spec, mesh: tuple[tuple[str, int], ...]) -> tuple[Hop, ...]:
-    """The cheapest chain, by Dijkstra's algorithm over the specs between."""
+    """Returns the cheapest chain, by Dijkstra's algorithm over the specs between."""
     sizes, count = dict(mesh), itertools.count()
     waiting: list[tuple] = [(0.0, 0, next(count), start, ())]
     settled: set[Spec] = set()
@@ -164,7 +164,7 @@ def _cheapest(start: Spec, target: Spec, mesh: tuple[tuple[str, int], ...]) -> t
 
 
 def _moves(spec: Spec, start: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[Hop]:
-    """All moves from a spec that may lead on; each axis is split as the start or the target begins."""
+    """Yields the moves from a spec that may lead on; each axis is sharded as the start or the target begins."""
     used, to_sum = {*spec.axes, *spec.partial}, set(spec.partial) - set(target.partial)
     if to_sum:
         yield from _sums(spec, target, to_sum)
@@ -176,7 +176,7 @@ def _moves(spec: Spec, start: Spec, target: Spec, sizes: Mapping[str, int]) -> I
         elif have:
             yield from _gathers(spec, i, start.splits[i], want)
         if have and want != have:
-            yield from _exchanges(spec, i, target)
+            yield from _all_to_alls(spec, i, target)
     yield from _permutes(spec, target, sizes)
 
 
@@ -186,7 +186,7 @@ def _with(spec: Spec, changed: Mapping[int, Axes], partial: Iterable[str] | None
 
 
 def _sums(spec: Spec, target: Spec, to_sum: set[str]) -> Iterator[Hop]:
-    """Sums that are scattered where the target is split, and the sum of what is to be whole, over all axes at once."""
+    """Yields reduce-scatters to where the target is sharded, and all-reduces of the rest, over all axes at once."""
     for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
         more = tuple(itertools.takewhile(lambda a: a in to_sum, want[len(have) :]))
         if want[: len(have)] == have and more:
@@ -204,8 +204,8 @@ def _gathers(spec: Spec, i: int, first: Axes, want: Axes) -> Iterator[Hop]:
             yield Hop("all-gather", have[keep:], i, -1, _with(spec, {i: have[:keep]}))
 
 
-def _exchanges(spec: Spec, j: int, target: Spec) -> Iterator[Hop]:
-    """The minor-most mesh axes of one axis of the value go to the end of another's."""
+def _all_to_alls(spec: Spec, j: int, target: Spec) -> Iterator[Hop]:
+    """Yields moves of the minor-most mesh axes of one axis of the value to the end of another's."""
     have = spec.splits[j]
     for keep in range(len(have)):
         moved = have[keep:]
@@ -215,7 +215,7 @@ def _exchanges(spec: Spec, j: int, target: Spec) -> Iterator[Hop]:
 
 
 def _permutes(spec: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[Hop]:
-    """Blocks stay as large as they are, and go to the devices that the target begins with."""
+    """Yields the move of blocks, as large as they are, to the devices that the target begins with."""
     changed: dict[int, Axes] = {}
     for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
         if have != want[: len(have)]:

@@ -1,12 +1,12 @@
-"""Specs: how one value lies on the mesh.
+"""A spec says how one value is sharded on the mesh.
 
 A spec says, for each axis of a value, which mesh axes split it (major first), and over which mesh axes the value is a
 **partial** sum: every device holds an addend, and the value is the sum of them over those axes.
 
-    Spec((("data",), ()), ())            # [batch, hidden]: batch split over `data`, hidden whole
-    Spec(((), ()), ("model",))           # whole on every device, but only an addend: still to be summed over `model`
+    Spec((("data",), ()), ())            # [batch, hidden]: batch sharded over `data`, hidden replicated
+    Spec(((), ()), ("model",))           # replicated, but only an addend: still to be summed over `model`
 
-A mesh axis stands at most once in a spec. Mesh axes of size 1 never stand in one: they split nothing.
+A mesh axis stands at most once in a spec. Mesh axes of size 1 never stand in one: they shard nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Axes = tuple[str, ...]
 
 
 class Spec(NamedTuple):
-    """How a value lies on the mesh.
+    """Says for each axis of a value which mesh axes shard it, and over which the value is partial.
 
     Attributes:
         splits: for each axis of the value the mesh axes that split it, major first.
@@ -35,8 +35,8 @@ class Spec(NamedTuple):
         """The mesh axes that split some axis of the value."""
         return tuple(axis for split in self.splits for axis in split)
 
-    def resolved(self) -> Spec:
-        """The same splits, with nothing left to sum."""
+    def reduced(self) -> Spec:
+        """Returns the spec after its partial sum is reduced: the same splits, with nothing left to sum."""
         return Spec(self.splits) if self.partial else self
 
     def __str__(self):
@@ -44,16 +44,16 @@ class Spec(NamedTuple):
         return f"[{inside}]" + (f" partial over {'+'.join(self.partial)}" if self.partial else "")
 
 
-def whole(rank: int) -> Spec:
-    """The spec of a value of `rank` axes that every device holds whole."""
+def replicated(rank: int) -> Spec:
+    """Returns the spec of a value of `rank` axes that is replicated over the whole mesh."""
     return Spec(((),) * rank)
 
 
 class Grid(dict[str, int]):
-    """The mesh axes' sizes, and what is padded on them.
+    """Maps mesh axes to their sizes, and sizes of dims to those that they are padded to.
 
     Attributes:
-        padded: for sizes that the axes which split them do not divide, what they are padded to wherever they are split.
+        padded: the padded size of each size that the axes which shard it do not divide, wherever it is sharded.
     """
 
     def __init__(self, sizes: Mapping[str, int], padded: Mapping[int, int] = MappingProxyType({})):
@@ -62,12 +62,12 @@ class Grid(dict[str, int]):
 
     @property
     def key(self) -> tuple:
-        """What two grids are equal by."""
+        """Equal for two grids that are equal."""
         return (*self.items(), *self.padded.items())
 
 
 def padded_shape(shape: tuple[int, ...], spec: Spec, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Returns the shape of a whole value as its shards make it up: with padding where it is split unevenly."""
+    """Returns the shape that the shards of a value make up together: with padding where it is sharded unevenly."""
     padded = sizes.padded if isinstance(sizes, Grid) else {}
     if not padded:
         return shape
@@ -83,5 +83,5 @@ def local_shape(shape: tuple[int, ...], spec: Spec, sizes: Mapping[str, int]) ->
 
 
 def split_count(spec: Spec, sizes: Mapping[str, int]) -> int:
-    """Returns the number of different shards that a value is cut into."""
+    """Counts the different shards of a value."""
     return math.prod(sizes[a] for a in spec.axes)

@@ -1,4 +1,4 @@
-"""Abstract tensors: `f32[Batch, Hidden]` is a shape and a dtype without data.
+"""`f32[Batch, Hidden]` is an abstract tensor: a shape and a dtype without data.
 
 They are what `ml.trace` needs to know of an argument, so that a model whose parameters fill a thousand devices is
 traced on a laptop. `f32[()]` is a scalar: a plain `jax.ShapeDtypeStruct`, as a tensor without dims is a plain scalar.
@@ -24,7 +24,7 @@ from .tensor import Tensor
 
 
 class AbstractDtype:
-    """A dtype that makes abstract tensors when it is given dims in brackets."""
+    """Makes abstract tensors of a dtype, when it is given dims in brackets."""
 
     def __init__(self, dtype: Any):
         self.dtype = jnp.dtype(dtype)

@@ -1,4 +1,4 @@
-"""What arrays do by position, or without names, and tensors refuse: each time with what to write instead.
+"""Refuses uses of a tensor's axes by position, each with the named form to write instead.
 
 x[0]        A tensor of [batch=8] was indexed, but its axes have names, not positions. Use ml.take, …
 x.T         A tensor's axes have names, and no positions: `.T` is not needed: …
@@ -14,10 +14,10 @@ from . import dim_lists
 
 
 class TensorAttributeError(DimError, AttributeError):
-    """What an array has and a tensor does not, since its axes have names."""
+    """An attribute that arrays have and tensors do not, since their axes have names."""
 
 
-# What to write instead of what arrays have.
+# The named form, by the attribute that arrays have.
 _INSTEAD = {
     "T": "not needed: operations find axes by name, in whatever order",
     "mT": "not needed: operations find axes by name, in whatever order",
@@ -34,7 +34,7 @@ _INSTEAD = {
 
 
 class Positional:
-    """Base of tensors: the refusals alone."""
+    """Gives tensors their refusals, as their base class."""
 
     dims: dim_lists.Dims
 
@@ -67,8 +67,8 @@ class Positional:
         # What arrays have and tensors do not; JAX and Python ask for names of their own, which are none of the user's.
         if name in _INSTEAD:
             raise TensorAttributeError(f"A tensor's axes have names, and no positions: `.{name}` is {_INSTEAD[name]}.")
-        told = brief(f"A tensor has no attribute `{name}`; its array, without names, is `.array`.")
-        raise AttributeError(told, name=name)
+        text = brief(f"A tensor has no attribute `{name}`; its array, without names, is `.array`.")
+        raise AttributeError(text, name=name)
 
     def __bool__(self):
         raise DimError(
@@ -77,18 +77,18 @@ class Positional:
         )
 
     def refuse_unnamed(self, what: str, given: Mapping[str, Any]):
-        """Refuses what arrays take, `x.sum(axis=0)`; NumPy's own function of that name calls it with nothing but None.
+        """Refuses arguments that arrays take, `x.sum(axis=0)`; NumPy's function of that name passes nothing but None.
 
         Raises:
             DimError: always.
         """
         if all(value is None for value in given.values()):
             self.__array__()
-        told = ", ".join(f"{name}={shown(value)}" for name, value in given.items() if value is not None)
+        arguments = ", ".join(f"{name}={shown(value)}" for name, value in given.items() if value is not None)
         dims = f'"{self.dims[0].name}"' if self.dims else ""
         raise DimError(
-            f"{what} was given {told}, but the axes of {dim_lists.show(self.dims)} have names, not positions. Name the"
-            f" dims alone: x.{what}({dims})."
+            f"{what} was given {arguments}, but the axes of {dim_lists.show(self.dims)} have names, not positions."
+            f" Name the dims alone: x.{what}({dims})."
         )
 
     def __array__(self, dtype=None, copy=None):

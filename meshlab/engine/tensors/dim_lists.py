@@ -1,4 +1,4 @@
-"""Dims as lists: finding, uniting and removing them. No arrays here.
+"""Finds, unites and removes dims in lists of them. No arrays here.
 
 Every operation on named tensors asks the same three questions, and they are answered here with the same words:
 which axis is meant by a dim (`find`), whether two operands agree on a dim's size (`agree`), and which dims a result has
@@ -75,7 +75,7 @@ def find(what: str, dims: Dims, dim: Dim | str) -> int:
     if not isinstance(dim, Dim | str):
         has = f"it has {listed(names(dims))}" if dims else "it has none"
         raise DimError(
-            f"{what} was given {shown(dim)} for a dim of {show(dims)}; dims are told one by one, by their names: {has}."
+            f"{what} was given {shown(dim)} for a dim of {show(dims)}; dims are given one by one, by name: {has}."
         )
     name = name_of(dim)
     for axis, candidate in enumerate(dims):

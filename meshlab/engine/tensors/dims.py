@@ -1,4 +1,4 @@
-"""Named dimensions: `Batch, Hidden = dims(batch=100, hidden=1024)`.
+"""A dim is a named dimension: `Batch, Hidden = dims(batch=100, hidden=1024)`.
 
 A dim is a name and a size. Within one program a name has one size; two dims of one name and different sizes that meet
 are an error (Mesh TensorFlow takes the pair for the identity and silently computes an outer product instead).
@@ -21,7 +21,7 @@ _NAME = re.compile(r"(?!_\Z)[A-Za-z_][A-Za-z0-9_]*\Z")
 NAME_RULE = "a name is ASCII letters, digits and `_`, with no digit in front (and `_` alone names nothing)"
 
 
-# What XLA counts with.
+# The largest number that XLA counts with.
 _MOST = 2**63 - 1
 
 
@@ -45,7 +45,7 @@ class Dim:
         size: at least 1, and of 64 bits.
 
     Raises:
-        DimError: the name or the size cannot be used.
+        DimError: the name or the size is invalid.
     """
 
     name: str
@@ -53,17 +53,17 @@ class Dim:
 
     def __post_init__(self):
         if is_whole(self.name) and is_name(self.size):
-            told = f"{shown(self.name)}, {shown(self.size)}"
-            raise DimError(f"A dim was given {told}; the name comes first: ml.Dim({shown(self.size)}, {self.name}).")
+            given = f"{shown(self.name)}, {shown(self.size)}"
+            raise DimError(f"A dim was given {given}; the name comes first: ml.Dim({shown(self.size)}, {self.name}).")
         if not is_name(self.name):
             raise DimError(f"A dim was named {shown(self.name)}; {NAME_RULE}.{proper(self.name)}")
         if not is_whole(self.size):
-            raise DimError(f"Dim `{self.name}` was given the size {shown(self.size)}; a size is an integer.")
+            raise DimError(f"Dim `{self.name}` was given the size {shown(self.size)}; a size must be an integer.")
         size = operator.index(self.size)
         if size < 1:
-            raise DimError(f"Dim `{self.name}` was given the size {size}; a size is at least 1.")
+            raise DimError(f"Dim `{self.name}` was given the size {size}; a size must be at least 1.")
         if size > _MOST:
-            raise DimError(f"Dim `{self.name}` was given the size {shown(size)}; a size is at most {_MOST:,}.")
+            raise DimError(f"Dim `{self.name}` was given the size {shown(size)}; a size must be at most {_MOST:,}.")
         object.__setattr__(self, "size", size)
 
     def __str__(self):
@@ -81,7 +81,7 @@ def dims(*unnamed: Any, **sizes: int) -> tuple[Dim, ...]:
         One `Dim` for each keyword.
 
     Raises:
-        DimError: no keyword was given, something without a name was, or one cannot be a dim; all are told.
+        DimError: no keyword was given, something without a name was, or a dim is invalid; all are listed.
 
     Example:
         >>> dims(batch=100, hidden=1024)
@@ -89,18 +89,18 @@ def dims(*unnamed: Any, **sizes: int) -> tuple[Dim, ...]:
     """
     if not sizes and not unnamed:
         raise DimError("dims() was called without sizes; write dims(batch=100, hidden=1024).")
-    made, problems = [], []
+    result, problems = [], []
     if unnamed:
         given = ", ".join(map(shown, unnamed))
         problems.append(f"dims() was given {given} without a name; write dims(batch=100, hidden=1024).")
     for name, size in sizes.items():
         try:
-            made.append(Dim(name, size))
+            result.append(Dim(name, size))
         except DimError as error:
             problems.append(str(error))
     if problems:
         raise DimError(" ".join(problems))
-    return tuple(made)
+    return tuple(result)
 
 
 def name_of(dim: Dim | str, what: str = "meshlab") -> str:

@@ -1,4 +1,4 @@
-"""Which dtypes an operation takes, and how it says that it does not take others.
+"""Refuses operands of a dtype that an operation does not take, in words that its caller knows.
 
     subtract was given bool[q=2] and bool[q=2]; it takes numbers: x.astype(ml.i32), say.
 
@@ -57,7 +57,7 @@ def taking(what: str, x: Any, kinds: Sequence[Any], instead: str) -> None:
 
 
 def numbers(what: str, x: Any) -> None:
-    """Refuses a tensor of what is no number: of booleans, of keys."""
+    """Refuses a tensor of booleans or keys, which are no numbers."""
     taking(what, x, (jnp.number,), "it takes numbers: x.astype(ml.f32), say")
 
 
@@ -68,18 +68,18 @@ def ordered(what: str, x: Any) -> None:
 
 def floats(what: str, x: Any, kind: Any = jnp.inexact) -> None:
     """Refuses a tensor of integers or booleans, which would round the result."""
-    taking(what, x, (kind,), "it is of floats: x.astype(ml.f32), say")
+    taking(what, x, (kind,), "it takes floats: x.astype(ml.f32), say")
 
 
 def holding(what: str, name: str, value: Any, dtype: Any) -> None:
-    """Refuses a number that a dtype would make another one of: a fraction among integers, one that is too large.
+    """Refuses a number that a dtype would change: a fraction among integers, one that is too large.
 
     Raises:
         DimError: it does not hold it.
     """
     traced = isinstance(value, Tracer)
     value = value.item() if not traced and hasattr(value, "item") else value
-    given, whole = jnp.result_type(value), jnp.issubdtype(dtype, jnp.integer)
+    given, is_integer = jnp.result_type(value), jnp.issubdtype(dtype, jnp.integer)
     if jnp.issubdtype(dtype, jnp.complexfloating) or jnp.issubdtype(dtype, jax.dtypes.extended):
         return
     least, most = _range(dtype) or (0, 1)
@@ -88,7 +88,7 @@ def holding(what: str, name: str, value: Any, dtype: Any) -> None:
         holds = "no complex numbers"
         fits = not jnp.issubdtype(given, jnp.complexfloating)
     elif traced:
-        fits = given == jnp.bool_ or (whole and jnp.issubdtype(given, jnp.integer))
+        fits = given == jnp.bool_ or (is_integer and jnp.issubdtype(given, jnp.integer))
     else:
         fits = least <= value <= most and value == int(value)
     if not fits:
@@ -99,16 +99,16 @@ def holding(what: str, name: str, value: Any, dtype: Any) -> None:
 
 
 def fitting(what: str, operands: Sequence[Any]) -> None:
-    """Refuses a Python integer among integers that do not hold it: JAX would make another one of it, in silence.
+    """Refuses a Python integer among integers whose dtype does not hold it: JAX would change it in silence.
 
     Raises:
         DimError: there is one.
     """
     others = {x.dtype for x in operands if hasattr(x, "dtype")} - {_BOOL}
     dtype = others.pop() if len(others) == 1 else None
-    if dtype is None or (held := _range(dtype)) is None:
+    if dtype is None or (limits := _range(dtype)) is None:
         return
-    least, most = held
+    least, most = limits
     # An exponent stays what it is, whatever it is the power of.
     for x in operands[:1] if what == "power" else operands:
         if type(x) is int and not least <= x <= most:
@@ -125,7 +125,7 @@ def _range(dtype: Any) -> tuple[int, int] | None:
 
 
 def beyond(array: np.ndarray, dtype: Any) -> Any:
-    """Returns a number that another dtype would make another one of: a large integer, or one that becomes infinite.
+    """Returns a number that another dtype would change: a large integer, or one that becomes infinite.
 
     None where there is none.
     """
@@ -144,7 +144,7 @@ def beyond(array: np.ndarray, dtype: Any) -> Any:
 
 
 def applied(what: str, function: Callable[..., Any], given: Sequence[Any], operands: Sequence[Any], **keywords: Any):
-    """Returns what a function of JAX makes of arrays.
+    """Returns the result of a function of JAX.
 
     Args:
         what: the operation that the user called.
@@ -169,7 +169,7 @@ def applied(what: str, function: Callable[..., Any], given: Sequence[Any], opera
 
 
 def _fix(what: str, operands: Sequence[Any], error: Exception) -> str | None:
-    """Returns what to do about dtypes that an operation does not take; None where the error is not for dtypes."""
+    """Returns a fix for dtypes that an operation does not take; None where the error is not for dtypes."""
     if isinstance(error, jax.errors.JAXTypeError | MeshlabError):
         return None
     dtypes = [x.dtype if hasattr(x, "dtype") else jnp.result_type(x) for x in operands]

@@ -1,4 +1,4 @@
-"""Marks: identity operations that write dim names into a jaxpr.
+"""A mark is an identity operation that writes dim names into a jaxpr.
 
 A jaxpr knows shapes, not names. A mark is a primitive that returns its operand as it is and carries, in its
 parameters, what meshlab wants to know about it. It costs nothing: it lowers to no operation at all.

@@ -1,4 +1,4 @@
-"""Names for plain arrays: how a program that knows nothing of meshlab is brought along.
+"""Gives dim names to plain arrays, so that a program that knows nothing of meshlab can be traced.
 
     ml.trace(step, ml.named(params, {"*kernel": "in out", "*/query/kernel": "embed (heads=8 head)"}), opt_state,
              ml.named(tokens, "batch seq"))
@@ -77,22 +77,22 @@ for _name in (*_PAIRED, *_REFLECTED, *"__lt__ __le__ __gt__ __ge__ __neg__ __abs
     setattr(NamedArray, _name, _refuse)
 
 
-def _wrong(sizes: Sequence[int | None], whole: int) -> str | None:
-    """Why parts of these sizes, as far as they are known, are no axis of size `whole`; None where they may be."""
+def _wrong(sizes: Sequence[int | None], total: int) -> str | None:
+    """Returns why parts of these sizes, as far as known, make no axis of size `total`; None where they may."""
     known = math.prod(size or 1 for size in sizes)
     if None not in sizes:
-        return None if known == whole else f"{' × '.join(map(str, sizes))} is {known}, not {whole}"
-    return f"{known} does not divide {whole}" if whole % known else None
+        return None if known == total else f"{' × '.join(map(str, sizes))} is {known}, not {total}"
+    return f"{known} does not divide {total}" if total % known else None
 
 
-def _parted(merged: Merged, sizes: Sequence[int | None], whole: int, where: str) -> str:
-    """What is known of a merged axis, before what is wrong with that: "`heads*head` is heads=8 × head=? and …"."""
-    told = " × ".join(f"{part}={size or '?'}" for (part, _), size in zip(merged.parts, sizes, strict=True))
-    return f"`{merged}` is {told} and has size {whole} at {where}: "
+def _description(merged: Merged, sizes: Sequence[int | None], total: int, where: str) -> str:
+    """Describes a merged axis, in front of its problem: "`heads*head` is heads=8 × head=? and has size 20 at …"."""
+    factors = " × ".join(f"{part}={size or '?'}" for (part, _), size in zip(merged.parts, sizes, strict=True))
+    return f"`{merged}` is {factors} and has size {total} at {where}: "
 
 
 class Sizes:
-    """The size of each dim's name, as far as it is known by now; what does not agree is told at the end."""
+    """Collects the size of each dim's name, and the sizes that disagree, which `check` refuses."""
 
     def __init__(self):
         self.known: dict[str, int] = {}
@@ -100,7 +100,7 @@ class Sizes:
         self.problems: dict[tuple[str, int], str] = {}
 
     def note(self, name: str, size: int, where: str):
-        """Takes note of the size that a name has somewhere."""
+        """Notes the size that a name has somewhere."""
         before = self.known.setdefault(name, size)
         self.where.setdefault(name, where)
         if before != size:
@@ -108,34 +108,34 @@ class Sizes:
             self.problems.setdefault((name, size), text)
 
     def note_given(self, merged: Merged, where: str):
-        """Takes note of the sizes that are written with a merged axis: they count for every other one, wherever."""
+        """Notes the sizes that are written with a merged axis: they count for every other one, wherever."""
         for part, size in merged.parts:
             if size is not None:
                 self.note(part, size, where)
 
-    def of_parts(self, merged: Merged, whole: int, where: str) -> list[tuple[str, int]]:
-        """The dims that an axis of size `whole` merges, with their sizes; one that is not known follows from it."""
+    def of_parts(self, merged: Merged, total: int, where: str) -> list[tuple[str, int]]:
+        """Returns the dims that an axis of size `total` merges, with their sizes; an unknown one follows from it."""
         sizes = [self.known.get(part) for part, _ in merged.parts]
-        rest = whole // math.prod(size or 1 for size in sizes)
-        wrong = _wrong(sizes, whole)
+        rest = total // math.prod(size or 1 for size in sizes)
+        wrong = _wrong(sizes, total)
         if sizes.count(None) > 1 or wrong:
             fix = wrong or "write what is not known with its size, (heads=8 head)"
-            self.problems[str(merged), whole] = _parted(merged, sizes, whole, where) + fix
+            self.problems[str(merged), total] = _description(merged, sizes, total, where) + fix
             return []
-        found = [(part, size or rest) for (part, _), size in zip(merged.parts, sizes, strict=True)]
-        for part, size in found:
+        dims = [(part, size or rest) for (part, _), size in zip(merged.parts, sizes, strict=True)]
+        for part, size in dims:
             self.note(part, size, where)
-        return found
+        return dims
 
     def check(self):
-        """Refuses what does not agree.
+        """Refuses sizes that disagree.
 
         Raises:
             DimError: a name has two sizes, or a merged axis is not the product of its parts.
         """
         if self.problems:
-            told = "; ".join(self.problems.values())
-            raise DimError(f"A dim has one size in a program, but {told}. Give what differs another name or size.")
+            problems = "; ".join(self.problems.values())
+            raise DimError(f"A dim has one size in a program, but {problems}. Give what differs another name or size.")
 
 
 def named(tree: Any, names: Any) -> Any:
@@ -164,13 +164,13 @@ def named(tree: Any, names: Any) -> Any:
         for (place, leaf), text in zip(leaves, texts, strict=True)
     ]
     if problems:
-        told = "; ".join(dict.fromkeys(problems))
-        raise DimError(f"named() cannot be: {told}{'' if told.endswith('?') else '.'}")
+        text = "; ".join(dict.fromkeys(problems))
+        raise DimError(f"named() was given invalid arguments: {text}{'' if text.endswith('?') else '.'}")
     return jax.tree.unflatten(jax.tree.structure(tree, is_leaf=is_tensor), wrapped)
 
 
 def _unnameable(leaves: Sequence[tuple[str, Any]], names: Any) -> list[str]:
-    """What is wrong before any name is read: no names at all, or what comes in their place."""
+    """Returns the problems that show before any name is read: no names at all, or something in their place."""
     if names is None:
         return ['no names were given; write ml.named(array, "batch embed")']
     if isinstance(names, str | tuple | Mapping):
@@ -181,14 +181,14 @@ def _unnameable(leaves: Sequence[tuple[str, Any]], names: Any) -> list[str]:
 
 
 def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: list[str]) -> list[Any]:
-    """What names each leaf; None where nothing does."""
+    """Returns the text that names each leaf; None where none does."""
     if problems:
         return [None] * len(leaves)
     if isinstance(names, str):
         return [names] * len(leaves)
     places = [place for place, _ in leaves]
     if isinstance(names, Mapping) and all(isinstance(text, str | tuple) for text in names.values()):
-        found: list[Any] = [None] * len(leaves)
+        texts: list[Any] = [None] * len(leaves)
         for glob, text in names.items():
             if not isinstance(glob, str):
                 problems.append(f"{shown(glob)} is no path; names are given by globs over paths, as texts")
@@ -198,8 +198,8 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
                 near = _closest_glob(glob, places) or closest(glob, places) or f" The paths are {some(places)}"
                 problems.append(f"`{glob}` matches no path.{near}".rstrip("."))
             for i in matching:
-                found[i] = text
-        return found
+                texts[i] = text
+        return texts
     try:
         return jax.tree.structure(tree, is_leaf=is_tensor).flatten_up_to(names)
     except ValueError as error:
@@ -212,15 +212,15 @@ def _texts(tree: Any, leaves: Sequence[tuple[str, Any]], names: Any, problems: l
 
 
 def _closest_glob(glob: str, places: Sequence[str]) -> str:
-    """The glob that was probably meant: the same one, where it matches with what all paths end in or begin with."""
+    """Suggests the glob that was probably meant: the same one, with an end or a beginning of paths added."""
     ends = dict.fromkeys("/" + place.rpartition("/")[2] for place in places)
     tried = (*(glob + end for end in ends), f"{glob}/*", f"*/{glob}", *(f"*/{glob}{end}" for end in ends))
-    found = next((t for t in tried if any(fnmatch.fnmatchcase(place, t) for place in places)), None)
-    return f" Did you mean `{found}`?" if found else ""
+    match = next((t for t in tried if any(fnmatch.fnmatchcase(place, t) for place in places)), None)
+    return f" Did you mean `{match}`?" if match else ""
 
 
 def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisName, ...]:
-    """The names of a leaf's axes."""
+    """Returns the names of a leaf's axes."""
     where = f"`{place}`" if place else "the array"
     if isinstance(leaf, Tensor | NamedArray):
         has = leaf.names if isinstance(leaf, NamedArray) else names_of(leaf.dims)
@@ -243,21 +243,21 @@ def _axes(text: Any, place: str, leaf: Any, problems: list[str]) -> tuple[AxisNa
         counted = f"{len(words)} name" + ("s" if len(words) != 1 else "")
         problems.append(f"{where} has shape {shape}, for which {shown(text)} has {counted}{_misread(text, words)}")
         return (None,) * len(shape)
-    found = tuple(_axis(word, size, where, problems) for word, size in zip(words, shape, strict=True))
-    flat = [n for name in found if name for n in str(name).split("*")]
+    axes = tuple(_axis(word, size, where, problems) for word, size in zip(words, shape, strict=True))
+    flat = [n for name in axes if name for n in str(name).split("*")]
     twice = sorted({n for n in flat if flat.count(n) > 1})
     problems += [f'{where} has the dim `{n}` twice: of a square weight one axis goes without, "{n} _"' for n in twice]
-    return found
+    return axes
 
 
 def _example(leaf: Any) -> str:
-    """Names for the axes of an array, such as a message may propose."""
+    """Returns names for the axes of an array, for a message to propose."""
     rank = len(getattr(leaf, "shape", ()))
     return " ".join(["batch", "seq", "embed"][:rank] if rank < 4 else ["...", "batch"])
 
 
 def _misread(text: Any, words: Sequence[Any]) -> str:
-    """What in a text made of it another number of names than was probably meant, for the end of a message."""
+    """Returns the likely reason why a text has another number of names than was meant, for the end of a message."""
     if not isinstance(text, str):
         return ""
     fixes = []
@@ -272,7 +272,7 @@ def _misread(text: Any, words: Sequence[Any]) -> str:
 
 
 def _axis(word: Any, size: int, where: str, problems: list[str]) -> AxisName:
-    """The name of one axis: a dim, which brings its size, or a word."""
+    """Returns the name of one axis, given by a dim, which brings its size, or by a word."""
     if isinstance(word, Dim):
         if word.size != size:
             problems.append(f"{where} is given the dim {word} for an axis of size {size}")
@@ -294,8 +294,8 @@ def _axis(word: Any, size: int, where: str, problems: list[str]) -> AxisName:
         )
         return None
     pairs = tuple((part[1], int(part[2]) if part[2] else None) for part in parts if part)
-    problems += [f"{where} is given {name}=0 in {word!r}; a size is at least 1" for name, given in pairs if given == 0]
-    sizes = [given for _, given in pairs]
+    problems += [f"{where} is given {name}=0 in {word!r}; a size must be at least 1" for name, n in pairs if n == 0]
+    sizes = [n for _, n in pairs]
     if merged and 0 not in sizes and (wrong := _wrong(sizes, size)):
-        problems.append(_parted(Merged(pairs), sizes, size, where) + wrong)
+        problems.append(_description(Merged(pairs), sizes, size, where) + wrong)
     return Merged(pairs) if merged else pairs[0][0]

@@ -1,4 +1,4 @@
-"""Tensors: arrays whose axes have names.
+"""A tensor is an array whose axes have names.
 
 A `Tensor` is one array and its dims. It is a pytree, so everything in JAX that takes trees takes tensors: `jax.grad`,
 `jax.tree.map`, optax. Operations find axes by name; two tensors broadcast over the dims that they do not share.
@@ -81,7 +81,7 @@ class Tensor(Positional):
         head = f"{short_name(getattr(self.array, 'dtype', 'Tensor'))}{dim_lists.show(self.dims)}"
         if isinstance(self.array, Tracer) or not isinstance(self.array, jax.Array | np.ndarray):
             return head
-        if jnp.issubdtype(self.array.dtype, jax.dtypes.extended):  # keys are no numbers, and not told
+        if jnp.issubdtype(self.array.dtype, jax.dtypes.extended):  # keys are no numbers, and not shown
             return head
         return f"{head}({np.array2string(np.asarray(self.array), threshold=20, precision=4)})"
 
@@ -98,7 +98,7 @@ class Tensor(Positional):
         return reduce("min", jnp.min, self, dims, unnamed)
 
     def mean(self, *dims: Dim | str, **unnamed: Any) -> Any:
-        """Returns the mean over the dims listed, or over all; it divides by the global size, however they are split."""
+        """Returns the mean over the dims listed, or over all; it divides by the global size, however sharded."""
         return reduce("mean", jnp.mean, self, dims, unnamed)
 
     def rename(self, *unnamed: Any, **names: Dim | str) -> Tensor:
@@ -106,7 +106,7 @@ class Tensor(Positional):
 
         Args:
             unnamed: nothing: a name that stands alone is refused.
-            names: old=new; several at once are one relayout, so `x.rename(a="b", b="a")` swaps two names.
+            names: old=new; several at once are one reshard, so `x.rename(a="b", b="a")` swaps two names.
 
         Raises:
             DimError: no such dim, a new size, or a name that would stand twice.
@@ -212,10 +212,10 @@ class Tensor(Positional):
 
 def _unchecked(array: Any, dims: Dims) -> Tensor:
     """Makes a tensor without looking at the array."""
-    made = object.__new__(Tensor)
-    object.__setattr__(made, "array", array)
-    object.__setattr__(made, "dims", dims)
-    return made
+    unchecked = object.__new__(Tensor)
+    object.__setattr__(unchecked, "array", array)
+    object.__setattr__(unchecked, "dims", dims)
+    return unchecked
 
 
 jax.tree_util.register_pytree_with_keys(
@@ -262,7 +262,7 @@ _AS_FLOATS = "give floats, np.asarray(numbers, np.float32), say"
 
 
 def _on_host(given: Any) -> np.ndarray:
-    """Returns numbers as a NumPy array; its 64-bit defaults become what JAX would make of them.
+    """Returns numbers as a NumPy array; its 64-bit defaults become those of JAX.
 
     Raises:
         DimError: they are no numbers, lists of several lengths, or integers that are too large.
@@ -305,7 +305,7 @@ def array_of(what: str, x: Any) -> Any:
 
 
 def misfit(x: Tensor) -> str:
-    """Returns what is wrong with a tensor that does not fit its dims, and what to do, for a message."""
+    """Describes a tensor that does not fit its dims, and what to do, for a message."""
     return (
         f"a tensor of {dim_lists.show(x.dims)} whose array has the shape {getattr(x.array, 'shape', None)}. "
         "A raw JAX transform has changed the axes of the array and not the dims: "
@@ -314,7 +314,7 @@ def misfit(x: Tensor) -> str:
 
 
 def operand(what: str, x: Any, name: str = "") -> tuple[Any, Dims]:
-    """Returns the array and the dims of a tensor or a scalar, which is told by its argument's name, if there is one.
+    """Returns the array and the dims of a tensor or a scalar; errors say which argument it is, if `name` does.
 
     Raises:
         DimError: `x` is an array whose axes have no names, or not a number at all.
@@ -325,13 +325,13 @@ def operand(what: str, x: Any, name: str = "") -> tuple[Any, Dims]:
         fix = " Name the axes: ml.tensor(array, Batch, Hidden)." if isinstance(x, list | tuple) else ""
         raise DimError(f"{_given(what, x, name)}; it takes tensors and numbers.{fix}")
     if np.shape(x):
-        told = _given(what, x, name)
-        raise DimError(f"{told}. Name its axes: ml.tensor(array, Batch, Hidden). Only numbers go without.")
+        given = _given(what, x, name)
+        raise DimError(f"{given}. Name its axes: ml.tensor(array, Batch, Hidden). Only numbers go without.")
     return x, ()
 
 
 def _given(what: str, x: Any, name: str = "") -> str:
-    """Returns what a value without names is, and for which argument it came, for the beginning of a message."""
+    """Describes a value without names, and the argument that it came for, for the beginning of a message."""
     place = f" for `{name}`" if name else ""
     if hasattr(x, "dtype") and hasattr(x, "shape"):
         return f"{what} was given an array of shape {tuple(x.shape)} without names{place}"

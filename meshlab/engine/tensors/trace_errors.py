@@ -1,4 +1,4 @@
-"""What cannot be traced, and how that is told: with the user's own line, and what to write instead.
+"""Says why a function cannot be traced, with the user's own line and what to write instead.
 
     `step` could not be traced: TracerBoolConversionError: Attempted boolean conversion of traced array …
     It was raised at train.py:12, `if loss > 0:`. What depends on data is chosen by jnp.where or jax.lax.cond.
@@ -35,7 +35,7 @@ _FIXES = (
     (jax.errors.ConcretizationTypeError, _SIZES),
 )
 # The same by what JAX says, where its error is one for several reasons.
-_TOLD = {
+_FIXES_BY_TEXT = {
     r"arose with the `(float|complex)` function|__format__|^int\(": "Values are not known while a function is traced:"
     " return what is to be read, and read or print it around the step",
     "unbound axis name": "Take the collective out: the plan puts collectives in, and the function says what is computed"
@@ -45,7 +45,7 @@ _TOLD = {
 
 
 def called(fn: Callable) -> str:
-    """The name of a function, for messages."""
+    """Returns the name of a function, for messages."""
     named = fn.func if isinstance(fn, functools.partial) else fn
     return getattr(named, "__name__", type(named).__name__)
 
@@ -70,8 +70,8 @@ def _is_shape(leaf: Any) -> bool:
     return isinstance(getattr(leaf, "array", leaf), jax.ShapeDtypeStruct)
 
 
-def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
-    """What a function raised while it was traced, in words.
+def trace_failure(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
+    """Returns the message for an error that a function raised while it was traced.
 
     Args:
         name: of the function.
@@ -81,13 +81,13 @@ def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
     source = source_of_error(error)
     # JAX asks for sizes by `int` itself; where the user's own line does it may be a value that is meant.
     text = "int(" if source and re.search(r"\bint\(", source.code) else str(error)
-    fix = next((f" {fix}." for found, fix in _TOLD.items() if re.search(found, text)), "")
+    fix = next((f" {fix}." for pattern, fix in _FIXES_BY_TEXT.items() if re.search(pattern, text)), "")
     fix += f" {_SIZES}." if fix and text == "int(" else ""
     fix = fix or next((f" {fix}." for kind, fix in _FIXES if isinstance(error, kind)), "")
     raised = f"{type(error).__name__}: {str(error).rstrip()}"
     static = "static arguments" in str(error)
     if static:
-        raised = "`jax.jit` is told to hold an argument static (static_argnums, static_argnames), which is data here."
+        raised = "`jax.jit` marks an argument as static (static_argnums, static_argnames), but here it is traced."
     if numbers and (static or fix or "concrete value" in str(error)):
         parameters = {
             place.split("/")[0]: repr(number) if "/" not in place else "…" for place, number in numbers.items()
@@ -98,7 +98,7 @@ def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
         it = "are flags or sizes, close over them" if len(parameters) > 1 else "is a flag or a size, close over it"
         fix += f" Every argument is traced as data. If {listed(parameters)} {it}: functools.partial({bound}), say."
     elif static:
-        fix += " Every argument of ml.trace is traced as data: close over what jit holds static, by functools.partial."
+        fix += " Every argument of ml.trace is traced as data: close over what is static, by functools.partial."
     # What was made by `exec` has no file to read the line from.
     line = f": `{source.code}`" if source and source.code else ""
     where = f"\nIt was raised at {source}{line}." if source else ""
@@ -106,7 +106,7 @@ def told(name: str, error: Exception, numbers: Mapping[str, Any]) -> str:
 
 
 class Change(NamedTuple):
-    """What a function did at a place of its arguments.
+    """One change that a function makes at a place of its arguments.
 
     Attributes:
         number: of the leaf that was there; None where there was none.
@@ -118,7 +118,7 @@ class Change(NamedTuple):
 
 
 def admitted(fn: Callable, names: Sequence[str], changes: dict[str, Change]) -> Callable:
-    """The same function, that refuses to return what is no array.
+    """Wraps a function so that it refuses to return anything but arrays.
 
     Args:
         fn: the function.
@@ -129,13 +129,13 @@ def admitted(fn: Callable, names: Sequence[str], changes: dict[str, Change]) -> 
 
     @functools.wraps(fn)
     def checked(*args: Any) -> tuple[Any, list[Any]]:
-        before = _held(names, args)
+        before = _leaves_by_place(names, args)
         result = fn(*args)
         leaves = placed_leaves("out", result)
         wrong = [(place, leaf) for place, leaf in leaves if not is_leaf(leaf) or _is_shape(leaf)]
         if wrong:
-            found = "; ".join(f"{leaf!r} ({type(leaf).__name__}) at `{place}`" for place, leaf in wrong)
-            raise TraceError(f"{_located(fn)} returns {found}: return arrays alone, with data.")
+            results = "; ".join(f"{leaf!r} ({type(leaf).__name__}) at `{place}`" for place, leaf in wrong)
+            raise TraceError(f"{_located(fn)} returns {results}: return arrays alone, with data.")
         _refuse_misfits(fn, leaves, [leaf for _, leaf in placed_leaves("", args)])
         return result, _changed(names, args, result, before, changes)
 
@@ -143,7 +143,7 @@ def admitted(fn: Callable, names: Sequence[str], changes: dict[str, Change]) -> 
 
 
 def _located(fn: Callable) -> str:
-    """The name of a function, and where it is written."""
+    """Returns the name of a function, and where it is written."""
     code = getattr(fn, "__code__", None)
     return f"`{called(fn)}`" + (f" ({Source(code.co_filename, code.co_firstlineno, called(fn))})" if code else "")
 
@@ -157,25 +157,25 @@ def _refuse_misfits(fn: Callable, leaves: Sequence[tuple[str, Any]], given: Sequ
     Raises:
         TraceError: there is one.
     """
-    held = {(leaf.dims, leaf.array.shape) for leaf in given if is_tensor(leaf)}
+    unchanged = {(leaf.dims, leaf.array.shape) for leaf in given if is_tensor(leaf)}
     for place, leaf in leaves:
         shape = tuple(leaf.array.shape) if is_tensor(leaf) else ()
-        if not shape or len(shape) != len(leaf.dims) or (leaf.dims, shape) in held:
+        if not shape or len(shape) != len(leaf.dims) or (leaf.dims, shape) in unchanged:
             continue
         if any(size not in (1, dim.size) for size, dim in zip(shape, leaf.dims, strict=True)):
             raise TraceError(f"{_located(fn)} returns at `{place}` {misfit(leaf)}")
 
 
-def _held(names: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
-    """The leaves of the arguments, by place."""
+def _leaves_by_place(names: Sequence[str], args: Sequence[Any]) -> dict[str, Any]:
+    """Returns the leaves of the arguments, by place."""
     return {place: leaf for name, arg in zip(names, args, strict=True) for place, leaf in placed_leaves(name, arg)}
 
 
 def _changed(
     names: Sequence[str], args: Sequence[Any], result: Any, before: Mapping[str, Any], changes: dict[str, Change]
 ) -> list[Any]:
-    """What the arguments hold now and did not before, or held and do not any more; fills in what was done there."""
-    after, arrays = _held(names, args), []
+    """Returns the arrays that came into the arguments or went out of them, and notes each such change by its place."""
+    after, arrays = _leaves_by_place(names, args), []
     known = {id(leaf) for _, leaf in placed_leaves("out", result)}
     for number, (place, leaf) in enumerate(before.items()):
         now = after.get(place, leaf)
@@ -184,16 +184,16 @@ def _changed(
             arrays.append(now)
     if before.keys() == after.keys():
         return arrays
-    numbers, kept = {place: number for number, place in enumerate(before)}, _returned(names, args, result)
-    for place, held in {**after, **before}.items():
-        if (place in before) != (place in after) and is_leaf(held) and not place.startswith(kept):
+    numbers, returned = {place: number for number, place in enumerate(before)}, _returned(names, args, result)
+    for place, leaf in {**after, **before}.items():
+        if (place in before) != (place in after) and is_leaf(leaf) and not place.startswith(returned):
             changes[place] = Change(numbers.get(place), place in before)
-            arrays.append(held)
+            arrays.append(leaf)
     return arrays
 
 
 def _returned(names: Sequence[str], args: Sequence[Any], result: Any) -> tuple[str, ...]:
-    """How the places begin of those lists and dicts of the arguments that a function returns as they are."""
+    """Returns the prefixes of places in those lists and dicts of the arguments that a function returns as they are."""
     nodes: dict[int, Any] = {}
 
     def is_noted(node: Any) -> bool:
@@ -233,12 +233,12 @@ def refuse_lost(name: str, closed: Any, changes: Mapping[str, Change]):
     for variable, (place, change) in zip(jaxpr.outvars[count:], changes.items(), strict=True):
         origin = origin_of(jaxpr, variable)
         if change.gone:
-            kept = id(variable) in read
+            survives = id(variable) in read
         elif change.number is None:
-            kept = origin in results and origin not in given
+            survives = origin in results and origin not in given
         else:
-            kept = origin in results or origin == (jaxpr.invars[change.number],)
-        lost += [] if kept else [place]
+            survives = origin in results or origin == (jaxpr.invars[change.number],)
+        lost += [] if survives else [place]
     if lost:
         raise TraceError(
             f"`{name}` changes what it is given and does not return it, at {some(lost)}. meshlab traces pure"
@@ -249,13 +249,13 @@ def refuse_lost(name: str, closed: Any, changes: Mapping[str, Change]):
 
 
 class _Seen:
-    """Variables, seen through calls that return what they are given, as `nnx.jit` returns all of its state."""
+    """Sees variables through calls that return what they are given, as `nnx.jit` returns all of its state."""
 
     def __init__(self):
         self.makers: dict[int, dict[Var, tuple[Any, int]]] = {}
 
     def origin(self, jaxpr: Opened, variable: Any) -> tuple:
-        """What a variable is: an earlier one, or what a call made, by the path into it."""
+        """Returns the origin of a variable: an earlier one, or one inside a call, by the path into it."""
         key = id(jaxpr.equations)
         if key not in self.makers:
             self.makers[key] = {out: (e, i) for e in jaxpr.equations for i, out in enumerate(e.outvars)}
@@ -275,7 +275,7 @@ class _Seen:
 
 
 def refuse_leaks(name: str, closed: Any):
-    """Refuses values of another trace: what an earlier call left behind, or the function around has.
+    """Refuses values of another trace: an earlier call left them behind, or the function around has them.
 
     Raises:
         TraceError: there is one.

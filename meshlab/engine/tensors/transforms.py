@@ -1,4 +1,4 @@
-"""JAX's transforms for functions of named tensors: `scan`, `vmap`, `checkpoint`.
+"""Transforms functions of named tensors as JAX does those of arrays: `scan`, `vmap`, `checkpoint`.
 
 Each of JAX's transforms that maps over an axis takes that axis off the arrays, and does not know that tensors have
 dims as well. These take off both, and put both back:
@@ -11,8 +11,8 @@ dims as well. These take off both, and put both back:
     >>> ml.scan(layer, ml.tensor([1.0, 1.0], Embed), scales, Layers)
     (f32[embed=2]([6. 1.]), f32[layers=3]([2. 2. 3.]))
 
-A scan over layers keeps the program as long as one layer. Under `checkpoint` only what enters a layer is kept for the
-backward pass, and the rest is computed again. Gradients, `jax.jit` and optimizers need nothing of their own here.
+A scan over layers keeps the program as long as one layer. Under `checkpoint` only what enters a layer is saved for the
+backward pass, and the rest is rematerialised. Gradients, `jax.jit` and optimizers need nothing of their own here.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from . import dim_lists
 from . import tensor as named
 from .dims import Dim, name_of
 from .tensor import Tensor
+from .trees import is_tensor
 
 _keystr = jax.tree_util.keystr
 
@@ -71,17 +72,17 @@ def scan(
         argument_checks.whole_number("scan", "unroll", unroll, 1, DimError)
     for name, value in (("carry", carry), ("xs", xs)):
         argument_checks.numeric(f"scan's {name}", value)
-    leaves, tree = jax.tree_util.tree_flatten_with_path(xs, is_leaf=_is_tensor)
-    dim = _resolve("scan", dim, [leaf for _, leaf in leaves])
+    leaves, tree = jax.tree_util.tree_flatten_with_path(xs, is_leaf=is_tensor)
+    dim = _sized("scan", dim, [leaf for _, leaf in leaves])
     slices = [_in_front(_keystr(path), leaf, dim) for path, leaf in leaves]
 
     def body(carry, arrays):
         parts = [_stripped(leaf, array, dim) for (_, leaf), array in zip(leaves, arrays, strict=True)]
-        made = function(carry, jax.tree.unflatten(tree, parts))
-        if not isinstance(made, tuple | list) or len(made) != 2:
-            raise DimError(f"scan's function returned {shown(made)}; it must return a pair: the carry, and y or None.")
-        after, ys = made
-        argument_checks.numeric("scan's result", made)
+        result = function(carry, jax.tree.unflatten(tree, parts))
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise DimError(f"scan's function returned {shown(result)}; it must return a pair: (carry, y).")
+        after, ys = result
+        argument_checks.numeric("scan's result", result)
         return _same_carry(carry, after), ys
 
     carry, ys = lax.scan(body, carry, slices, length=dim.size, reverse=reverse, unroll=unroll)
@@ -110,8 +111,8 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
 
     def mapped(*args: Any) -> Any:
         argument_checks.takes("vmap", function, len(args), "what the mapped function was called with", DimError)
-        leaves, tree = argument_checks.flat("vmap's argument", args, _is_tensor)
-        size = _resolve("vmap", dim, leaves)
+        leaves, tree = argument_checks.flat("vmap's argument", args, is_tensor)
+        size = _sized("vmap", dim, leaves)
         places = [place for place, leaf in enumerate(leaves) if _has(leaf, size)]
         if not places:
             raise DimError(f"vmap was asked to go along `{size.name}`, and no argument has this dim.")
@@ -120,9 +121,9 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
             parts = list(leaves)
             for place, array in zip(places, arrays, strict=True):
                 parts[place] = _stripped(leaves[place], array, size)
-            made = function(*jax.tree.unflatten(tree, parts))
-            argument_checks.numeric("vmap's result", made)
-            return made
+            result = function(*jax.tree.unflatten(tree, parts))
+            argument_checks.numeric("vmap's result", result)
+            return result
 
         at = tuple(dim_lists.find("vmap", leaves[place].dims, size) for place in places)
         arrays = [named.array_of("vmap", leaves[place]) for place in places]
@@ -132,7 +133,7 @@ def vmap(function: Callable[..., Any], dim: Dim | str) -> Callable[..., Any]:
 
 
 def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | None = None) -> Callable[..., Any]:
-    """Makes a function compute its intermediate values again in the backward pass: `jax.checkpoint`.
+    """Makes a function rematerialise its intermediate values in the backward pass: `jax.checkpoint`.
 
     It takes no axis off anything, and so is JAX's own; it stands here that there be one place to look.
 
@@ -154,11 +155,11 @@ def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | No
 
     @functools.wraps(function)
     def checked(*args: Any, **named: Any) -> Any:
-        made = function(*args, **named)
-        argument_checks.numeric("checkpoint's result", made)
-        return made
+        result = function(*args, **named)
+        argument_checks.numeric("checkpoint's result", result)
+        return result
 
-    kept = jax.checkpoint(checked, policy=policy)
+    rematerialised = jax.checkpoint(checked, policy=policy)
 
     @functools.wraps(function)
     def checkpointed(*args: Any, **named: Any) -> Any:
@@ -166,13 +167,9 @@ def checkpoint(function: Callable[..., Any], *, policy: Callable[..., bool] | No
             argument_checks.numeric(f"checkpoint's argument {number}", value)
         for name, value in named.items():
             argument_checks.numeric(f"checkpoint's argument `{name}`", value)
-        return kept(*args, **named)
+        return rematerialised(*args, **named)
 
     return checkpointed
-
-
-def _is_tensor(x: Any) -> bool:
-    return isinstance(x, Tensor)
 
 
 def _has(x: Any, dim: Dim) -> bool:
@@ -182,7 +179,7 @@ def _has(x: Any, dim: Dim) -> bool:
 
 def _map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
     """Applies a function to the tensors of a tree, and leaves the rest."""
-    return jax.tree.map(lambda x: function(x) if isinstance(x, Tensor) else x, tree, is_leaf=_is_tensor)
+    return jax.tree.map(lambda x: function(x) if isinstance(x, Tensor) else x, tree, is_leaf=is_tensor)
 
 
 def _marked(x: Tensor) -> Any:
@@ -190,18 +187,18 @@ def _marked(x: Tensor) -> Any:
     return named.result(x.array, x.dims)
 
 
-def _resolve(what: str, dim: Dim | str, leaves: list[Any]) -> Dim:
+def _sized(what: str, dim: Dim | str, leaves: list[Any]) -> Dim:
     """Returns the dim with its size, which all tensors must agree on."""
     name = name_of(dim, what)
-    found = [x for leaf in leaves if isinstance(leaf, Tensor) for x in leaf.dims if x.name == name]
+    alike = [x for leaf in leaves if isinstance(leaf, Tensor) for x in leaf.dims if x.name == name]
     if isinstance(dim, Dim):
-        found.insert(0, dim)
-    if not found:
-        told = f"{what} was asked to go along `{name}`, and nothing that it was given has this dim."
+        alike.insert(0, dim)
+    if not alike:
+        text = f"{what} was asked to go along `{name}`, and nothing that it was given has this dim."
         fix = f' Without xs a dim with its size is given: ml.Dim("{name}", 12), say.' if not leaves else ""
-        raise DimError(told + (fix if what == "scan" else ""))
-    dim_lists.agree(what, found)
-    return found[0]
+        raise DimError(text + (fix if what == "scan" else ""))
+    dim_lists.agree(what, alike)
+    return alike[0]
 
 
 def _in_front(path: str, x: Any, dim: Dim) -> Any:
@@ -244,7 +241,7 @@ def _restored(what: str, tree: Any, dim: Dim) -> Any:
             )
         return named.result(x.array, (dim, *x.dims))
 
-    return jax.tree.map(restore, tree, is_leaf=_is_tensor)
+    return jax.tree.map(restore, tree, is_leaf=is_tensor)
 
 
 def _same_carry(before: Any, after: Any) -> Any:
@@ -253,8 +250,8 @@ def _same_carry(before: Any, after: Any) -> Any:
     Raises:
         DimError: it has another structure or other dims.
     """
-    old, old_tree = jax.tree_util.tree_flatten_with_path(before, is_leaf=_is_tensor)
-    new, new_tree = jax.tree.flatten(after, is_leaf=_is_tensor)
+    old, old_tree = jax.tree_util.tree_flatten_with_path(before, is_leaf=is_tensor)
+    new, new_tree = jax.tree.flatten(after, is_leaf=is_tensor)
     if old_tree != new_tree:
         raise DimError(
             f"The function of scan was given the carry {old_tree} and returned {new_tree}; it keeps its form."

@@ -1,4 +1,4 @@
-"""Trees of tensors and arrays, with a place for each leaf.
+"""Lists the leaves of a tree of tensors and arrays, each with its place.
 
     placed_leaves("params", {"w1": Tensor, "w2": Tensor})    →    [("params/w1", Tensor), ("params/w2", Tensor)]
 
@@ -17,7 +17,7 @@ from ..argument_checks import disordered
 from ..errors import TraceError
 from .tensor import Tensor
 
-# What JAX walks by its type, and can be made to hold itself.
+# Types that JAX walks, and that can be made to hold themselves.
 _NODES = frozenset((list, tuple, dict))
 
 
@@ -27,7 +27,7 @@ def is_tensor(node: Any) -> bool:
 
 
 def _is_endless(tree: Any) -> bool:
-    """Whether lists, tuples and dicts hold themselves, or are too deep: JAX walks on until Python's stack is broken."""
+    """Says whether lists, tuples and dicts hold themselves, or are too deep: JAX would break Python's stack."""
     path: list[tuple[int, list[Any]]] = []
     within: set[int] = set()
     waiting = [tree] if type(tree) in _NODES else []
@@ -60,7 +60,6 @@ def placed_leaves(name: str, tree: Any, is_leaf: Callable[[Any], bool] = is_tens
     Raises:
         TraceError: JAX finds no order in it, or no end.
     """
-    found = []
     called = f"`{name}`" if name else "The tree"
     endless = (
         f"{called} has no end: it holds itself, or trees in trees too deep to be walked. Give a tree without what leads"
@@ -74,7 +73,5 @@ def placed_leaves(name: str, tree: Any, is_leaf: Callable[[Any], bool] = is_tens
         raise TraceError(disordered(called, error)) from error
     except RecursionError:  # through nodes of types of their own
         raise TraceError(endless) from None
-    for path, leaf in leaves:
-        inner = jax.tree_util.keystr(path, simple=True, separator="/")
-        found.append((f"{name}/{inner}" if inner else name, leaf))
-    return found
+    inner = (jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in leaves)
+    return [(f"{name}/{path}" if path else name, leaf) for path, (_, leaf) in zip(inner, leaves, strict=True)]

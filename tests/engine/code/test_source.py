@@ -20,7 +20,7 @@ X, W = ml.named(jnp.ones((16, 4)), "batch a"), ml.named(jnp.ones((4, 8)), "a b")
 SPLIT = ml.mesh(d=2, m=2), "batch:d b:m"
 
 
-def told(fn, *args, only=None):
+def source_lines(fn, *args, only=None):
     """The text of the line and the function that each operation says, the same ones once."""
     sources = [o.source for o in walk(ml.trace(fn, *args).code.block) if only in (None, o.name)]
     return list(dict.fromkeys((s.code, s.function) if s else ("no line", "no function") for s in sources))
@@ -81,8 +81,8 @@ def second(x):
 @pytest.mark.parametrize("wrap", [lambda fn: fn, jax.jit, jax.value_and_grad, lambda fn: jax.jit(jax.grad(fn))])
 def test_what_jax_keeps_of_a_library_function_says_each_callers_line(wrap):
     x = ml.named(jnp.ones((5, 3)), "a b")
-    assert {function for _, function in told(wrap(first), x)} == {"first"}
-    assert {function for _, function in told(wrap(second), x)} == {"second"}
+    assert {function for _, function in source_lines(wrap(first), x)} == {"first"}
+    assert {function for _, function in source_lines(wrap(second), x)} == {"second"}
 
 
 def twice(x):
@@ -99,8 +99,8 @@ def test_two_calls_in_one_function_say_their_own_lines(wrap, jitted_inside):
     fn = wrap(jax.jit(twice) if jitted_inside else twice)
     both = [("again = jax.nn.relu(once)", "twice"), ("once = jax.nn.relu(x)", "twice")]
     for traced in (fn, jax.jit(fn)):
-        assert sorted(told(traced, x, only="select_n")) == both
-        assert sorted(told(traced, x, only="max")) == (both if wrap is jax.value_and_grad else both[1:])
+        assert sorted(source_lines(traced, x, only="select_n")) == both
+        assert sorted(source_lines(traced, x, only="max")) == (both if wrap is jax.value_and_grad else both[1:])
 
 
 def test_a_module_of_python_on_the_way_is_not_the_users():
@@ -109,8 +109,8 @@ def test_a_module_of_python_on_the_way_is_not_the_users():
         return x
 
     fn.register(object, jnp.sin)
-    assert told(lambda x: fn(x).sum(), X, only="sin") == [
-        ('assert told(lambda x: fn(x).sum(), X, only="sin") == [', "<lambda>")
+    assert source_lines(lambda x: fn(x).sum(), X, only="sin") == [
+        ('assert source_lines(lambda x: fn(x).sum(), X, only="sin") == [', "<lambda>")
     ]
 
 
@@ -122,7 +122,7 @@ def test_a_well_known_library_in_a_checkout_is_not_the_users(tmp_path, monkeypat
     monkeypatch.syspath_prepend(tmp_path)
     library = importlib.import_module("optax")
     monkeypatch.setitem(sys.modules, "optax", library)
-    assert {function for _, function in told(lambda x: library.scale(x), X)} == {"<lambda>"}
+    assert {function for _, function in source_lines(lambda x: library.scale(x), X)} == {"<lambda>"}
 
 
 def helper(x):
@@ -144,9 +144,9 @@ def other_caller(x):
 
 def test_a_jitted_function_keeps_its_own_lines_for_every_caller():
     for fn in (one_caller, other_caller, jax.jit(other_caller)):
-        assert told(fn, X, only="cos") == [("return jnp.cos(x) * 2", "helper")]
-    assert ("return inner_of_two(x) + helper(x).mean()", "other_caller") in told(other_caller, X)
-    assert {function for _, function in told(one_caller, X)} == {"helper", "inner_of_two", "one_caller"}
+        assert source_lines(fn, X, only="cos") == [("return jnp.cos(x) * 2", "helper")]
+    assert ("return inner_of_two(x) + helper(x).mean()", "other_caller") in source_lines(other_caller, X)
+    assert {function for _, function in source_lines(one_caller, X)} == {"helper", "inner_of_two", "one_caller"}
 
 
 class Doubled:
@@ -155,7 +155,7 @@ class Doubled:
 
 
 def test_a_jitted_object_says_its_own_line():
-    assert told(jax.jit(Doubled()), X, only="sin") == [("return jnp.sin(x).sum()", "__call__")]
+    assert source_lines(jax.jit(Doubled()), X, only="sin") == [("return jnp.sin(x).sum()", "__call__")]
 
 
 def scanned(x):
@@ -177,11 +177,11 @@ def scanned(x):
 
 @pytest.mark.parametrize("fn", [scanned, jax.jit(scanned)])
 def test_bodies_say_their_own_lines(fn):
-    assert told(fn, X, only="sin") == [("carry = carry + jnp.sin(row)", "body")]
-    assert told(fn, X, only="tan") == [("return jnp.tan(state[0]), state[1] + 1", "onward")]
-    assert told(fn, X, only="max") == [("return carry, jax.nn.relu(carry)", "body")]
-    assert ("return jnp.cos(x) * 2", "helper") in told(fn, X, only="cos")
-    assert ("no line", "no function") not in told(fn, X)
+    assert source_lines(fn, X, only="sin") == [("carry = carry + jnp.sin(row)", "body")]
+    assert source_lines(fn, X, only="tan") == [("return jnp.tan(state[0]), state[1] + 1", "onward")]
+    assert source_lines(fn, X, only="max") == [("return carry, jax.nn.relu(carry)", "body")]
+    assert ("return jnp.cos(x) * 2", "helper") in source_lines(fn, X, only="cos")
+    assert ("no line", "no function") not in source_lines(fn, X)
 
 
 def solved(x):
@@ -191,7 +191,7 @@ def solved(x):
 
 @pytest.mark.parametrize("fn", [solved, jax.jit(solved), jax.value_and_grad(solved)])
 def test_what_a_library_solves_says_the_call(fn):
-    assert {function for _, function in told(fn, X)} == {"solved", "<lambda>", "helper"}
+    assert {function for _, function in source_lines(fn, X)} == {"solved", "<lambda>", "helper"}
 
 
 def test_what_jax_takes_out_of_a_librarys_loop_says_the_call():
@@ -200,7 +200,7 @@ def test_what_jax_takes_out_of_a_librarys_loop_says_the_call():
         return optax.ctc_loss(x, jnp.zeros((2, 6)), jnp.ones((2, 4), int), none).mean()
 
     x = ml.named(jnp.ones((2, 6, 5)), "batch time vocab")
-    assert {function for _, function in told(jax.value_and_grad(labelled), x)} == {"labelled"}
+    assert {function for _, function in source_lines(jax.value_and_grad(labelled), x)} == {"labelled"}
 
 
 def test_a_function_under_anothers_name_says_its_own_lines():
@@ -208,7 +208,7 @@ def test_a_function_under_anothers_name_says_its_own_lines():
     def other(w, x):
         return (x @ w).sum()
 
-    assert {function for _, function in told(other, W, X)} == {"other"}
+    assert {function for _, function in source_lines(other, W, X)} == {"other"}
 
 
 @jax.custom_vjp
@@ -233,7 +233,7 @@ def uses_it(x):
 
 def test_a_custom_derivative_says_the_call():
     for fn in (jax.jit(uses_it), jax.grad(jax.jit(uses_it)), jax.jit(jax.grad(uses_it))):
-        assert {function for _, function in told(fn, X)} <= {"uses_it", "scaled"}
+        assert {function for _, function in source_lines(fn, X)} <= {"uses_it", "scaled"}
 
 
 class Block(linen.Module):
@@ -308,18 +308,18 @@ def linen_steps():
 @pytest.mark.parametrize("steps", [nnx_steps, eqx_steps, linen_steps])
 def test_other_libraries_say_the_users_lines_with_and_without_jit(steps):
     plain, under_jit, args = steps()
-    lines = told(plain, *args)
+    lines = source_lines(plain, *args)
     assert ("no line", "no function") not in lines
     assert "__call__" in {function for _, function in lines}
     for fn in under_jit:
-        assert told(fn, *args) == lines
+        assert source_lines(fn, *args) == lines
 
 
 @pytest.mark.parametrize("steps", [nnx_steps, eqx_steps])
 def test_a_lookup_says_the_line_of_the_lookup(steps):
     plain, under_jit, args = steps()
     for fn in (plain, *under_jit):
-        [(line, function)] = told(fn, *args, only="gather")
+        [(line, function)] = source_lines(fn, *args, only="gather")
         assert line in LOOKED_UP
         assert function == "__call__"
 

@@ -22,8 +22,8 @@ def draw(*dims, seed=0):
     return ml.tensor(jnp.asarray(values), *dims)
 
 
-def close(found, wanted):
-    np.testing.assert_allclose(getattr(found, "array", found), wanted, rtol=1e-4, atol=1e-4)
+def close(result, wanted):
+    np.testing.assert_allclose(getattr(result, "array", result), wanted, rtol=1e-4, atol=1e-4)
 
 
 def names(tree):
@@ -55,9 +55,9 @@ def written_out(x, w, slide, summed, *, stride=1, dilation=1, padding="SAME"):
         axis = x.dims.index(dim)
         starts[axis], pads = covered(dim.size, (window.size - 1) * dilation + 1, stride, padding)
         array = np.pad(array, [pads if i == axis else (0, 0) for i in range(array.ndim)])
-    kept = [dim for dim in w.dims if dim not in slide.values()]
-    result = [dim for dim in (*x.dims, *kept) if dim.name not in summed]
-    spec = ",".join("".join(letters[d.name] for d in dims) for dims in (x.dims, kept))
+    own = [dim for dim in w.dims if dim not in slide.values()]
+    result = [dim for dim in (*x.dims, *own) if dim.name not in summed]
+    spec = ",".join("".join(letters[d.name] for d in dims) for dims in (x.dims, own))
     spec += "->" + "".join(dict.fromkeys(letters[dim.name] for dim in result))
     total = 0.0
     for place in itertools.product(*(range(window.size) for window in slide.values())):
@@ -79,9 +79,9 @@ def test_a_convolution_of_images_is_that_of_lax_and_one_primitive():
     def plain(x, w):
         return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
 
-    found = named(x, w)
-    assert found.dims == (Batch, Height, Width, Features)
-    close(found, plain(x.array, w.array))
+    result = named(x, w)
+    assert result.dims == (Batch, Height, Width, Features)
+    close(result, plain(x.array, w.array))
     assert primitives(named, x, w) == ["conv_general_dilated", "dim_names"]
     grads = jax.grad(lambda *a: ml.square(named(*a)).sum(), (0, 1))(x, w)
     wanted = jax.grad(lambda *a: jnp.square(plain(*a)).sum(), (0, 1))(x.array, w.array)
@@ -100,9 +100,9 @@ def test_a_convolution_of_images_is_that_of_lax_and_one_primitive():
 )
 def test_any_order_of_dims_is_taken_as_it_is(x_dims, w_dims):
     x, w = draw(*x_dims), draw(*w_dims, seed=1)
-    found = ml.conv(x, w, SLIDE, Channels)
-    assert found.dims == (*(dim for dim in x_dims if dim != Channels), Features)
-    close(found, written_out(x, w, SLIDE, ["channels"]))
+    result = ml.conv(x, w, SLIDE, Channels)
+    assert result.dims == (*(dim for dim in x_dims if dim != Channels), Features)
+    close(result, written_out(x, w, SLIDE, ["channels"]))
     assert primitives(lambda x, w: ml.conv(x, w, SLIDE, Channels), x, w) == ["conv_general_dilated", "dim_names"]
 
 
@@ -111,9 +111,9 @@ def test_one_two_and_three_dims_are_slid_along(count):
     pairs = [(Height, Tall), (Width, Wide), (Depth, Deep)][:count]
     x = draw(Batch, *(dim for dim, _ in pairs), Channels)
     w = draw(*(window for _, window in pairs), Channels, Features, seed=1)
-    found = ml.conv(x, w, dict(pairs), "channels")
-    assert found.dims == (Batch, *(dim for dim, _ in pairs), Features)
-    close(found, written_out(x, w, dict(pairs), ["channels"]))
+    result = ml.conv(x, w, dict(pairs), "channels")
+    assert result.dims == (Batch, *(dim for dim, _ in pairs), Features)
+    close(result, written_out(x, w, dict(pairs), ["channels"]))
 
 
 @settings(max_examples=20)
@@ -131,16 +131,16 @@ def test_any_convolution_is_its_sum_written_out(data):
     w = draw(*data.draw(st.permutations((*slide.values(), *summed, *shared, *features))), seed=1)
     out = {dim: f"{dim.name}_out" for dim in slide}
     options = {"stride": stride, "dilation": dilation, "padding": padding}
-    found = ml.conv(x, w, slide, *summed, out=out, **options)
-    close(found, written_out(x, w, slide, [d.name for d in summed], **options))
+    result = ml.conv(x, w, slide, *summed, out=out, **options)
+    close(result, written_out(x, w, slide, [d.name for d in summed], **options))
     renamed = [out.get(dim, dim.name) for dim in x.dims if dim not in summed]
-    assert names(found) == renamed + [dim.name for dim in w.dims if dim in features]
+    assert names(result) == renamed + [dim.name for dim in w.dims if dim in features]
 
 
 def test_a_dim_that_both_have_and_that_is_not_summed_makes_a_depthwise_convolution():
     x, w = draw(Batch, Height, Width, Channels), draw(Tall, Wide, Channels, seed=1)
-    found = ml.conv(x, w, SLIDE)
-    assert found.dims == x.dims
+    result = ml.conv(x, w, SLIDE)
+    assert result.dims == x.dims
     plain = lax.conv_general_dilated(
         x.array,
         w.array[..., None, :],
@@ -149,20 +149,20 @@ def test_a_dim_that_both_have_and_that_is_not_summed_makes_a_depthwise_convoluti
         dimension_numbers=("NHWC", "HWIO", "NHWC"),
         feature_group_count=3,
     )
-    close(found, plain)
+    close(result, plain)
     assert "transpose" not in primitives(lambda x, w: ml.conv(x, w, SLIDE), x, w)
 
 
 def test_what_is_said_of_windows_may_differ_from_dim_to_dim():
     x, w = draw(Batch, Height, Width, Channels), draw(Tall, Wide, Channels, Features, seed=1)
-    found = ml.conv(
+    result = ml.conv(
         x, w, SLIDE, Channels, stride={"height": 2}, padding={Width: (1, 0)}, dilation={"height": 2}, out={Height: "h"}
     )
-    assert names(found) == ["batch", "h", "width", "features"]
+    assert names(result) == ["batch", "h", "width", "features"]
     plain = lax.conv_general_dilated(
         x.array, w.array, (2, 1), ((0, 0), (1, 0)), rhs_dilation=(2, 1), dimension_numbers=("NHWC", "HWIO", "NHWC")
     )
-    close(found, plain)
+    close(result, plain)
 
 
 def test_dtypes_are_promoted():
@@ -195,9 +195,9 @@ def test_conv_transpose_is_the_transpose_of_conv(data):
 
 def test_conv_transpose_lays_copies_of_the_filter_side_by_side():
     x, w = ml.tensor([1.0, 10.0], "short"), ml.tensor([1.0, 2.0], "deep")
-    found = ml.conv_transpose(x, w, {"short": "deep"}, stride=2, out={"short": "long"})
-    assert found.dims == (ml.Dim("long", 4),)
-    close(found, [1, 2, 10, 20])
+    result = ml.conv_transpose(x, w, {"short": "deep"}, stride=2, out={"short": "long"})
+    assert result.dims == (ml.Dim("long", 4),)
+    close(result, [1, 2, 10, 20])
     overlapping = ml.conv_transpose(x, w, {"short": "deep"}, padding="VALID", out={"short": "long"})
     close(overlapping, [1, 12, 20])
     same = ml.conv_transpose(x, ml.tensor([1.0, 2.0, 3.0], "deep"), {"short": "deep"})
@@ -240,9 +240,9 @@ def test_windows_of_pooling_may_overlap_and_leave_the_edge():
     close(ml.mean_pool(x, {"time": 3}, stride=1, padding="SAME"), [2.5, 7 / 3, 4, 16 / 3, 7])
     close(ml.mean_pool(x, {"time": 3}, stride=2, out={"time": "t"}), [7 / 3, 16 / 3])
     counts = ml.tensor([3, -7, 5], "time")
-    found = ml.max_pool(counts, {"time": 2}, stride=1, padding="SAME")
-    assert found.dtype == jnp.int32
-    close(found, [3, 5, 5])
+    result = ml.max_pool(counts, {"time": 2}, stride=1, padding="SAME")
+    assert result.dtype == jnp.int32
+    close(result, [3, 5, 5])
     assert ml.mean_pool(x.astype(ml.bf16), {"time": 3}, stride=1, padding="SAME").dtype == jnp.bfloat16
 
 
@@ -257,17 +257,17 @@ def test_gradients_of_pooling_go_to_the_greatest_and_to_all():
 def test_upsampling_repeats_and_its_gradient_adds_up():
     x = draw(Batch, Height, Width, Channels)
     Height2, Width3 = ml.dims(height_2=16, width_3=18)
-    found = ml.upsample(x, {Height: Height2, "width": Width3})
-    assert found.dims == (Batch, Height2, Width3, Channels)
-    close(found, np.repeat(np.repeat(x.array, 2, 1), 3, 2))
+    result = ml.upsample(x, {Height: Height2, "width": Width3})
+    assert result.dims == (Batch, Height2, Width3, Channels)
+    close(result, np.repeat(np.repeat(x.array, 2, 1), 3, 2))
     close(jax.grad(lambda x: ml.upsample(x, {Height: Height2}).sum())(x), np.full(x.shape, 2.0))
     assert "transpose" not in primitives(lambda x: ml.upsample(x, {Height: Height2}), x)
 
 
 def test_upsampling_by_one_is_a_rename():
     x = draw(Batch, Height)
-    found = ml.upsample(x, {Height: ml.Dim("rows", 8)})
-    assert names(found) == ["batch", "rows"]
+    result = ml.upsample(x, {Height: ml.Dim("rows", 8)})
+    assert names(result) == ["batch", "rows"]
     program = ml.trace(lambda x: ml.upsample(x, {Height: ml.Dim("rows", 8)}), ml.f32[Batch, Height])
     assert list(program.dims) == ["batch", "height", "rows"]
 
@@ -281,8 +281,8 @@ def test_convolutions_and_windows_survive_vmap_and_scan():
 
     wanted = one(x)
     close(ml.vmap(one, Batch)(x), wanted.array)
-    _, found = ml.scan(lambda carry, image: (carry, one(image)), 0.0, x, Batch)
-    close(found, wanted.array)
+    _, result = ml.scan(lambda carry, image: (carry, one(image)), 0.0, x, Batch)
+    close(result, wanted.array)
 
 
 def step(x, w):
@@ -298,9 +298,9 @@ def step(x, w):
 
 def test_convolutions_have_names_everywhere_and_run_split_over_the_batch():
     program = ml.trace(step, ml.f32[Batch, Height, Width, Channels], ml.f32[Tall, Wide, Channels, Features])
-    made = {op.name: program.names[op.outputs[0]] for op in program.code.block.operations}
+    result = {op.name: program.names[op.outputs[0]] for op in program.code.block.operations}
     for name in ("conv_general_dilated", "reduce_window_max", "select_and_scatter_add", "sub"):
-        assert {"height", "height_2", "height_4", "tall"} & set(made[name]), made[name]
+        assert {"height", "height_2", "height_4", "tall"} & set(result[name]), result[name]
     plan = program.plan(ml.mesh(data=2), "batch:data")
     report = plan.check()
     assert report.ok, report

@@ -15,8 +15,8 @@ def draw(*dims, seed=0):
     return ml.tensor(jnp.asarray(values * 3 + 1), *dims)
 
 
-def close(found, wanted, tolerance=1e-4):
-    np.testing.assert_allclose(getattr(found, "array", found), wanted, rtol=tolerance, atol=tolerance)
+def close(result, wanted, tolerance=1e-4):
+    np.testing.assert_allclose(getattr(result, "array", result), wanted, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -27,9 +27,9 @@ def close(found, wanted, tolerance=1e-4):
 def test_the_dims_say_which_normalisation_it_is(dims, axis):
     x = draw(Batch, Height, Channels)
     weights = draw(Batch, Height, Channels, seed=1)
-    found = ml.normalize(x, *dims)
-    assert found.dims == x.dims
-    close(found, jax.nn.standardize(x.array, axis, epsilon=1e-5))
+    result = ml.normalize(x, *dims)
+    assert result.dims == x.dims
+    close(result, jax.nn.standardize(x.array, axis, epsilon=1e-5))
     close(
         jax.grad(lambda x: (ml.normalize(x, *dims) * weights).sum())(x),
         jax.grad(lambda x: (jax.nn.standardize(x, axis, epsilon=1e-5) * weights.array).sum())(x.array),
@@ -97,9 +97,9 @@ def test_a_batch_that_is_split_is_normalised_as_a_whole():
 def test_functions_of_one_element_are_those_of_jax(name):
     x = ml.tensor(jnp.asarray([-100.0, -1.5, -0.0, 0.5, 100.0]), "batch")
     reference = jnp.sign if name == "sign" else getattr(jax.nn, name)
-    found = getattr(ml, name)(x)
-    assert found.dims == x.dims
-    close(found, reference(x.array))
+    result = getattr(ml, name)(x)
+    assert result.dims == x.dims
+    close(result, reference(x.array))
     close(jax.grad(lambda x: getattr(ml, name)(x).sum())(x), jax.vmap(jax.grad(reference))(x.array))
     close(getattr(ml, name)(-2.0), reference(-2.0))
     with pytest.raises(ml.DimError, match=f"{name} was given an array of shape"):

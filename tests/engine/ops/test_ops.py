@@ -21,8 +21,8 @@ def draw(*dims, seed=0):
     return ml.tensor(values, *dims)
 
 
-def close(found, wanted):
-    np.testing.assert_allclose(getattr(found, "array", found), wanted, rtol=1e-5, atol=1e-5)
+def close(result, wanted):
+    np.testing.assert_allclose(getattr(result, "array", result), wanted, rtol=1e-5, atol=1e-5)
 
 
 def primitives(function, *args):
@@ -57,9 +57,9 @@ REFERENCES = {
 @pytest.mark.parametrize("name", REFERENCES)
 def test_unary_functions_keep_dims(name):
     x = abs(draw(A, B))
-    found = getattr(ml, name)(x)
-    assert found.dims == (A, B)
-    close(found, REFERENCES[name](x.array))
+    result = getattr(ml, name)(x)
+    assert result.dims == (A, B)
+    close(result, REFERENCES[name](x.array))
     close(getattr(ml, name)(2.0), REFERENCES[name](2.0))
     assert getattr(ml, name).__doc__.startswith("Returns")
 
@@ -75,9 +75,9 @@ def test_choices_broadcast_by_name():
     x, y = draw(A, B), draw(B, seed=1)
     close(ml.maximum(x, y), np.maximum(x.array, y.array))
     close(ml.minimum(y, x), np.minimum(x.array, y.array))
-    found = ml.where(y > 0, x, -1)
-    assert found.dims == (A, B)
-    close(found, np.where(y.array > 0, x.array, -1))
+    result = ml.where(y > 0, x, -1)
+    assert result.dims == (A, B)
+    close(result, np.where(y.array > 0, x.array, -1))
     close(ml.where(y > 0, 1.0, 0.0), np.where(y.array > 0, 1.0, 0.0))
     close(ml.where(True, x, 0.0), x.array)
     assert "jit" not in primitives(lambda x, y: ml.where(y > 0, x, 0.0), x, y)
@@ -85,17 +85,17 @@ def test_choices_broadcast_by_name():
 
 def test_dot_is_a_matrix_product():
     x, w = draw(A, B), draw(B, C)
-    found = ml.dot(x, w, B)
-    assert found.dims == (A, C)
-    close(found, np.asarray(x.array) @ np.asarray(w.array))
+    result = ml.dot(x, w, B)
+    assert result.dims == (A, C)
+    close(result, np.asarray(x.array) @ np.asarray(w.array))
     assert primitives(lambda x, w: ml.dot(x, w, B), x, w) == ["dot_general", "dim_names"]
 
 
 def test_dot_lets_shared_dims_ride_along_in_the_order_of_appearance():
     query, key = draw(A, B, C, K), draw(A, ml.Dim("kv", 3), C, K, seed=1)
-    found = ml.dot(query, key, K)
-    assert [dim.name for dim in found.dims] == ["a", "b", "c", "kv"]
-    close(found, np.einsum("abck,avck->abcv", query.array, key.array))
+    result = ml.dot(query, key, K)
+    assert [dim.name for dim in result.dims] == ["a", "b", "c", "kv"]
+    close(result, np.einsum("abck,avck->abcv", query.array, key.array))
     assert primitives(lambda *x: ml.dot(*x, K), query, key) == ["dot_general", "transpose", "dim_names"]
 
 
@@ -121,11 +121,11 @@ def test_dot_of_any_tensors_is_their_einsum(shapes, data):
     union = list(dict.fromkeys(dim for dims in shapes for dim in dims))
     summed = data.draw(st.lists(st.sampled_from(union), unique=True)) if union else []
     tensors = [draw(*dims, seed=seed) for seed, dims in enumerate(shapes)]
-    found = ml.dot(*tensors, *summed)
+    result = ml.dot(*tensors, *summed)
     left = [dim for dim in union if dim not in summed]
     spec = ",".join("".join(dim.name for dim in dims) for dims in shapes) + "->" + "".join(dim.name for dim in left)
-    assert list(getattr(found, "dims", ())) == left
-    close(found, np.einsum(spec, *(getattr(x, "array", x) for x in tensors)))
+    assert list(getattr(result, "dims", ())) == left
+    close(result, np.einsum(spec, *(getattr(x, "array", x) for x in tensors)))
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_cross_entropy_is_minus_the_log_of_the_softmax_at_the_label(dims):
     def reference(array):
         return -jnp.take_along_axis(jax.nn.log_softmax(array.transpose(order)), LABELS.array[..., None], 2)[..., 0]
 
-    found = ml.cross_entropy(logits, LABELS, K)
-    assert found.dims == tuple(dim for dim in dims if dim != K)
-    close(found.array if found.dims == (A, B) else found.array.T, reference(logits.array))
+    result = ml.cross_entropy(logits, LABELS, K)
+    assert result.dims == tuple(dim for dim in dims if dim != K)
+    close(result.array if result.dims == (A, B) else result.array.T, reference(logits.array))
     close(
         jax.grad(lambda x: ml.cross_entropy(x, LABELS, K).mean())(logits),
         jax.grad(lambda x: reference(x).mean())(jnp.asarray(logits.array)),
@@ -219,7 +219,7 @@ def test_cross_entropy_neither_gathers_nor_reshapes_nor_differentiates_the_maxim
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (LABELS.astype(jnp.float32), r"labels of f32\[a=2, b=3\]; they are integers"),
+        (LABELS.astype(jnp.float32), r"labels of f32\[a=2, b=3\]; they must be integers"),
         (ml.tensor([1, 2, 3, 4], C), r"labels of \[c=4\] for logits of \[a=2, b=3, k=5\].*so not \[c=4\]"),
         (ml.one_hot(LABELS, K, ml.i32), r"labels have the dims of logits without `k`, so not \[k=5\]"),
     ],
@@ -231,9 +231,9 @@ def test_cross_entropy_refuses_labels_that_do_not_fit(labels, message):
 
 def test_take_looks_up_rows_by_one_gather():
     table = draw(K, C)
-    found = ml.take(table, LABELS, K)
-    assert found.dims == (A, B, C)
-    close(found, np.asarray(table.array)[LABELS.array])
+    result = ml.take(table, LABELS, K)
+    assert result.dims == (A, B, C)
+    close(result, np.asarray(table.array)[LABELS.array])
     second = ml.take(draw(C, K), LABELS, "k")
     close(second, np.moveaxis(np.asarray(draw(C, K).array)[:, LABELS.array], 0, -1))
     close(ml.take(table, 3, K), table.array[3])
@@ -291,7 +291,7 @@ def test_split_and_concat_refuse_sizes_and_dims_that_do_not_fit():
     with pytest.raises(ml.DimError, match=r"different dims: part 0 has \[half=2\], part 1 \[half=2, a=2\]"):
         ml.concat((draw(Half), draw(Half, A)), Half, C)
     with pytest.raises(
-        ml.DimError, match="concat was asked to join 2 times half=2 into b=3; together they have the size 4"
+        ml.DimError, match="concat was asked to join 2 times half=2 into b=3, whose size must be their sum, 4"
     ):
         ml.concat((draw(Half), draw(Half)), Half, B)
     with pytest.raises(ml.DimError, match="The result of concat has the dim `a` twice"):
@@ -302,9 +302,9 @@ def test_order_along_a_dim():
     x = draw(A, C, B)
     close(ml.cumsum(x, C), np.cumsum(x.array, 1))
     close(ml.sort(x, C), np.sort(x.array, 1))
-    found = ml.argmax(x, C)
-    assert (found.dims, found.dtype) == ((A, B), jnp.int32)
-    close(found, np.argmax(x.array, 1))
+    result = ml.argmax(x, C)
+    assert (result.dims, result.dtype) == ((A, B), jnp.int32)
+    close(result, np.argmax(x.array, 1))
     values, positions = ml.top_k(x, C, ml.Dim("best", 2))
     assert [dim.name for dim in values.dims] == ["a", "best", "b"]
     close(values, -np.sort(-np.asarray(x.array), 1)[:, :2])

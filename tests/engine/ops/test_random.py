@@ -12,11 +12,11 @@ KEY = jax.random.key(7)
 
 
 def test_numbers_are_those_of_jax_random():
-    found = ml.normal(KEY, Batch, Hidden)
-    assert found.dims == (Batch, Hidden)
-    np.testing.assert_array_equal(found.array, jax.random.normal(KEY, (8, 512)))
-    found = ml.uniform(KEY, Batch, low=-2.0, high=3.0)
-    np.testing.assert_array_equal(found.array, jax.random.uniform(KEY, (8,), jnp.float32, -2.0, 3.0))
+    result = ml.normal(KEY, Batch, Hidden)
+    assert result.dims == (Batch, Hidden)
+    np.testing.assert_array_equal(result.array, jax.random.normal(KEY, (8, 512)))
+    result = ml.uniform(KEY, Batch, low=-2.0, high=3.0)
+    np.testing.assert_array_equal(result.array, jax.random.uniform(KEY, (8,), jnp.float32, -2.0, 3.0))
     assert ml.normal(KEY, Batch, dtype=ml.bf16).dtype == jnp.bfloat16
     assert ml.uniform(KEY, Batch, dtype=jnp.float16).dtype == jnp.float16
     np.testing.assert_array_equal(ml.normal(KEY), jax.random.normal(KEY))
@@ -31,21 +31,21 @@ def test_bits_are_drawn_once_for_the_whole_tensor():
 
 def test_dropout_loses_a_share_and_keeps_the_mean():
     x = ml.tensor(np.ones((8, 512), np.float32), Batch, Hidden)
-    found = ml.dropout(KEY, x, 0.25)
-    assert found.dims == x.dims
-    assert set(np.unique(found.array)) == {np.float32(0), np.float32(1 / 0.75)}
-    assert abs(float((found == 0).mean()) - 0.25) < 0.02
+    result = ml.dropout(KEY, x, 0.25)
+    assert result.dims == x.dims
+    assert set(np.unique(result.array)) == {np.float32(0), np.float32(1 / 0.75)}
+    assert abs(float((result == 0).mean()) - 0.25) < 0.02
     np.testing.assert_array_equal(ml.dropout(KEY, x, 0).array, x.array)
     gradient = jax.grad(lambda x: ml.dropout(KEY, x, 0.25).sum())(x)
-    np.testing.assert_array_equal(gradient.array, found.array)
+    np.testing.assert_array_equal(gradient.array, result.array)
 
 
 def test_one_draw_of_dropout_may_serve_a_whole_dim():
     x = ml.tensor(np.ones((8, 512), np.float32), Batch, Hidden)
-    found = ml.dropout(KEY, x, 0.5, Batch)
-    assert found.dims == x.dims
-    assert len(np.unique(found.array, axis=0)) == 1
-    assert abs(float((found == 0).mean()) - 0.5) < 0.1
+    result = ml.dropout(KEY, x, 0.5, Batch)
+    assert result.dims == x.dims
+    assert len(np.unique(result.array, axis=0)) == 1
+    assert abs(float((result == 0).mean()) - 0.5) < 0.1
 
 
 def test_categorical_draws_classes_with_their_probabilities():
@@ -69,8 +69,8 @@ def test_layouts_do_not_change_the_numbers():
     program = ml.trace(draws, jax.ShapeDtypeStruct((2,), jnp.uint32), ml.f32[Batch, Hidden])
     wanted, best = draws(key, x)
     for layout in ("", "batch:data", "hidden:data", "batch:data hidden:model"):
-        found, chosen = program.plan(ml.mesh(data=2, model=2), layout).run(key, x)
-        np.testing.assert_array_equal(found.array, wanted.array)
+        result, chosen = program.plan(ml.mesh(data=2, model=2), layout).run(key, x)
+        np.testing.assert_array_equal(result.array, wanted.array)
         np.testing.assert_array_equal(chosen.array, best.array)
 
 

@@ -15,9 +15,9 @@ def draw(*dims, seed=0):
     return ml.tensor(jnp.asarray(values), *dims)
 
 
-def same(found, dims, wanted):
-    assert [dim.name for dim in found.dims] == dims.split()
-    np.testing.assert_array_equal(found.array, wanted)
+def same(result, dims, wanted):
+    assert [dim.name for dim in result.dims] == dims.split()
+    np.testing.assert_array_equal(result.array, wanted)
 
 
 def names(function, *shapes):
@@ -35,10 +35,10 @@ def test_slices_start_and_step_where_they_are_told():
 
 
 def test_a_slice_of_everything_and_a_split_in_one_are_renames():
-    whole = ml.Dim("whole", 6)
-    assert names(lambda x: ml.slice(x, C, whole), ml.f32[A, C]) == ["a", "c", "whole"]
-    assert names(lambda x: ml.split(x, C, whole)[0], ml.f32[A, C]) == ["a", "c", "whole"]
-    assert names(lambda x: ml.pad(x, C, whole), ml.f32[A, C]) == ["a", "c", "whole"]
+    full = ml.Dim("whole", 6)
+    assert names(lambda x: ml.slice(x, C, full), ml.f32[A, C]) == ["a", "c", "whole"]
+    assert names(lambda x: ml.split(x, C, full)[0], ml.f32[A, C]) == ["a", "c", "whole"]
+    assert names(lambda x: ml.pad(x, C, full), ml.f32[A, C]) == ["a", "c", "whole"]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_concat_joins_parts_that_are_called_differently():
     same(joined, "a joined", np.concatenate([x.array, y.array.T], 1))
     with pytest.raises(ml.DimError, match="concat was given 2 tensors and 1 dims to join along"):
         ml.concat((x, y), (B,), ml.Dim("joined", 9))
-    with pytest.raises(ml.DimError, match=r"join \[b=3, c=6\] into joined=8; together they have the size 9"):
+    with pytest.raises(ml.DimError, match=r"join \[b=3, c=6\] into joined=8, whose size must be their sum, 9"):
         ml.concat((x, y), (B, C), ml.Dim("joined", 8))
     with pytest.raises(ml.DimError, match=r"different dims: part 0 has \[a=2, b=3\], part 1 \[c=6, b=3\]"):
         ml.concat((x, draw(C, B)), (B, B), ml.Dim("joined", 6))

@@ -62,7 +62,7 @@ def test_convolutions_refuse_arrays_and_two_sizes_of_a_name():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"stride": 0}, "conv was given the stride 0 along height=8; it is an integer of at least 1"),
+        ({"stride": 0}, "conv was given the stride 0 along height=8; it must be a positive integer"),
         ({"stride": {Height: 1.5}}, "conv was given the stride 1.5 along height=8"),
         ({"dilation": True}, "conv was given the dilation True along height=8"),
         (
@@ -71,7 +71,7 @@ def test_convolutions_refuse_arrays_and_two_sizes_of_a_name():
         ),
         (
             {"padding": "REFLECT"},
-            'conv was given the padding \'REFLECT\' along height=8; it is "SAME", "VALID", or how',
+            'conv was given the padding \'REFLECT\' along height=8; it must be "SAME", "VALID", or how',
         ),
         ({"padding": (1, -1)}, r"conv was given the padding \(1, -1\) along height=8"),
         ({"out": {"batch": "b"}}, r"out of conv was asked for the dim `batch` of \[height=8\]"),
@@ -107,7 +107,7 @@ def test_pooling_refuses_windows_that_cannot_be(operation):
     x, what = draw(Batch, Height), operation.__name__
     with pytest.raises(ml.DimError, match=rf"{what} was given 2 for its windows; say their sizes: \{{Height: 2"):
         operation(x, 2)
-    with pytest.raises(ml.DimError, match=f"{what} was given the window 0 along height=8; it is an integer"):
+    with pytest.raises(ml.DimError, match=f"{what} was given the window 0 along height=8; it must be a pos"):
         operation(x, {Height: 0})
     with pytest.raises(ml.DimError, match=f"{what} was asked for the dim `width` of"):
         operation(x, {Width: 2})
@@ -123,7 +123,7 @@ def test_upsampling_refuses_what_is_no_multiple():
     x = draw(Batch, Height)
     with pytest.raises(ml.DimError, match="upsample was given 2; say what each dim becomes"):
         ml.upsample(x, 2)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ml.DimError, match="upsample was asked to make h=12 of height=8; the new size is a multiple"):
+    with pytest.raises(ml.DimError, match="asked to make h=12 of height=8; the new size must be a multiple"):
         ml.upsample(x, {Height: ml.Dim("h", 12)})
     with pytest.raises(ml.DimError, match="upsample was given 'h'; it needs a dim with a size"):
         ml.upsample(x, {Height: "h"})  # pyright: ignore[reportArgumentType]

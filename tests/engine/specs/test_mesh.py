@@ -47,7 +47,7 @@ def test_a_device_that_is_not_there(device):
 
 @pytest.mark.parametrize("size", [0, -2, 2.5, "2", True, None])
 def test_a_size_is_an_integer_of_at_least_one(size):
-    with pytest.raises(MeshError, match="axis `x` was given the size .*; a size is an integer, at least 1"):
+    with pytest.raises(MeshError, match="axis `x` was given the size .*; it must be an integer of at least 1"):
         ml.mesh(x=size)
 
 

@@ -30,8 +30,8 @@ def draw_case(chance):
 
 def cases(count):
     chance = random.Random(0)
-    found = filter(None, (draw_case(chance) for _ in itertools.count()))
-    return list(itertools.islice(found, count))
+    result = filter(None, (draw_case(chance) for _ in itertools.count()))
+    return list(itertools.islice(result, count))
 
 
 def test_what_is_crossed_on_a_small_mesh_is_crossed_on_the_real_one():
@@ -51,14 +51,15 @@ def block(device, side, axes, case):
 
 def test_every_device_gets_the_block_that_it_needs():
     for case in cases(100):
-        found = permutation(*case)
+        result = permutation(*case)
         sizes = dict(case[2])
 
-        everyone = list(range(math.prod(sizes[a] for a in found.axes)))
-        assert sorted(source for source, _ in found.pairs) == everyone
-        assert sorted(target for _, target in found.pairs) == everyone
+        everyone = list(range(math.prod(sizes[a] for a in result.axes)))
+        assert sorted(source for source, _ in result.pairs) == everyone
+        assert sorted(target for _, target in result.pairs) == everyone
         assert all(
-            block(source, 0, found.axes, case) == block(target, 1, found.axes, case) for source, target in found.pairs
+            block(source, 0, result.axes, case) == block(target, 1, result.axes, case)
+            for source, target in result.pairs
         )
 
 

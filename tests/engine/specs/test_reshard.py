@@ -1,4 +1,4 @@
-"""Relayouts end where they should, by valid hops, and the hops really do what they say."""
+"""Reshards end where they should, by valid hops, and the hops really do what they say."""
 
 import math
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
 from meshlab.engine.running.lower import MeshDevice, moved, partition_spec
-from meshlab.engine.specs.reshard import hops, resolution, wire_bytes, wire_factor
-from meshlab.engine.specs.spec import Spec, local_shape, split_count, whole
+from meshlab.engine.specs.reshard import hops, reduced_spec, wire_bytes, wire_factor
+from meshlab.engine.specs.spec import Spec, local_shape, replicated, split_count
 
 SIZES = {"x": 2, "y": 2, "z": 2}
 SHAPE = (8, 8)
@@ -34,8 +34,8 @@ def specs(draw, partial=True):
 def pairs(draw):
     """A start, and a target that is partial over no more than the start."""
     start, target = draw(specs()), draw(specs(partial=False))
-    kept = [a for a in start.partial if a not in target.axes]
-    keep = draw(st.lists(st.sampled_from(kept), unique=True)) if kept else []
+    remaining = [a for a in start.partial if a not in target.axes]
+    keep = draw(st.lists(st.sampled_from(remaining), unique=True)) if remaining else []
     return start, Spec(target.splits, tuple(sorted(keep)))
 
 
@@ -57,12 +57,12 @@ def test_hops_are_valid_and_end_at_the_target(pair):
 
 
 @given(specs())
-def test_a_relayout_to_itself_is_no_hop(spec):
+def test_a_reshard_to_itself_is_no_hop(spec):
     assert hops(spec, spec, SIZES) == ()
 
 
 def really(start, target):
-    """Runs a relayout on 8 devices; returns the value that it is of, and the one that comes out."""
+    """Runs a reshard on 8 devices; returns the value that it is of, and the one that comes out."""
     mesh = jax.make_mesh((2, 2, 2), tuple(SIZES), axis_types=(jax.sharding.AxisType.Auto,) * 3)
     device = MeshDevice(SIZES)
     addends = math.prod(SIZES[a] for a in start.partial)
@@ -84,8 +84,8 @@ def really(start, target):
 @given(pairs())
 @settings(max_examples=15)
 def test_hops_move_the_value_that_is_meant(pair):
-    value, found = really(*pair)
-    np.testing.assert_array_equal(value, found)
+    value, result = really(*pair)
+    np.testing.assert_array_equal(value, result)
 
 
 @pytest.mark.parametrize(
@@ -98,20 +98,20 @@ def test_hops_move_the_value_that_is_meant(pair):
         (Spec((("x",), ()), ("y", "z")), Spec(((), ("z", "x")), ("y",))),
     ],
 )
-def test_awkward_relayouts_move_the_value_that_is_meant(start, target):
-    value, found = really(start, target)
-    np.testing.assert_array_equal(value, found)
+def test_awkward_reshards_move_the_value_that_is_meant(start, target):
+    value, result = really(start, target)
+    np.testing.assert_array_equal(value, result)
 
 
 @pytest.mark.parametrize(
     ("start", "target", "kinds"),
     [
         (Spec(((), ()), ("x",)), Spec((("x",), ())), ["reduce-scatter"]),
-        (Spec(((), ()), ("x",)), whole(2), ["all-reduce"]),
-        (Spec((("x",), ())), whole(2), ["all-gather"]),
+        (Spec(((), ()), ("x",)), replicated(2), ["all-reduce"]),
+        (Spec((("x",), ())), replicated(2), ["all-gather"]),
         (Spec((("x",), ())), Spec(((), ("x",))), ["all-to-all"]),
-        (whole(2), Spec((("x", "y"), ())), ["slice"]),
-        (Spec(((), ()), ("x", "y")), whole(2), ["all-reduce"]),
+        (replicated(2), Spec((("x", "y"), ())), ["slice"]),
+        (Spec(((), ()), ("x", "y")), replicated(2), ["all-reduce"]),
         (Spec(((), ()), ("x", "y")), Spec(((), ()), ("y",)), ["all-reduce"]),
         # What shrinks the shard goes first, what grows it last.
         (Spec((("y",), ()), ("x",)), Spec(((), ("x",))), ["reduce-scatter", "all-gather"]),
@@ -124,7 +124,7 @@ def test_awkward_relayouts_move_the_value_that_is_meant(start, target):
         (Spec((("x", "y"), ())), Spec(((), ("x", "y"))), ["all-to-all"]),
     ],
 )
-def test_each_relayout_takes_the_collective_made_for_it(start, target, kinds):
+def test_each_reshard_takes_the_collective_made_for_it(start, target, kinds):
     assert [hop.kind for hop in hops(start, target, SIZES)] == kinds
 
 
@@ -149,12 +149,12 @@ def test_a_group_of_one_sends_nothing(kind):
 
 def test_a_sum_is_resolved_to_what_extends_its_own_splits():
     partial = Spec((("x",), ()), ("y",))
-    assert resolution(partial, None) == Spec((("x",), ()))
-    assert resolution(partial, Spec((("x", "y"), ()))) == Spec((("x", "y"), ()))
-    assert resolution(partial, Spec(((), ("y",)))) == Spec((("x",), ("y",)))
+    assert reduced_spec(partial, None) == Spec((("x",), ()))
+    assert reduced_spec(partial, Spec((("x", "y"), ()))) == Spec((("x", "y"), ()))
+    assert reduced_spec(partial, Spec(((), ("y",)))) == Spec((("x",), ("y",)))
     # A want that lies across what is there, or uses its axis again, is not followed.
-    assert resolution(partial, Spec((("y",), ()))) == Spec((("x",), ()))
-    assert resolution(partial, Spec(((), ("x",)))) == Spec((("x",), ()))
+    assert reduced_spec(partial, Spec((("y",), ()))) == Spec((("x",), ()))
+    assert reduced_spec(partial, Spec(((), ("x",)))) == Spec((("x",), ()))
 
 
 def test_a_spec_tells_shapes_counts_and_itself():
@@ -162,6 +162,6 @@ def test_a_spec_tells_shapes_counts_and_itself():
     assert local_shape((8, 6), spec, SIZES) == (2, 3)
     assert split_count(spec, SIZES) == 8
     assert spec.axes == ("x", "y", "z")
-    assert spec.resolved() == Spec((("x", "y"), ("z",)))
+    assert spec.reduced() == Spec((("x", "y"), ("z",)))
     assert str(spec) == "[x+y, z] partial over w"
-    assert str(whole(2)) == "[·, ·]"
+    assert str(replicated(2)) == "[·, ·]"

@@ -38,9 +38,9 @@ def keeps(params, x):
 
 
 def test_what_changes_its_arguments_is_refused_with_their_places():
-    told = refused(updates, {"w": X, "b": X}, X)
-    assert "`updates` changes what it is given and does not return it, at `params/w`. meshlab traces pure" in told
-    assert "return what changed" in told
+    message = refused(updates, {"w": X, "b": X}, X)
+    assert "`updates` changes what it is given and does not return it, at `params/w`. meshlab traces pure" in message
+    assert "return what changed" in message
     assert "at `params/b/c`. " in refused(adds, {"w": X}, X)
     assert "at `params/w`. " in refused(lambda params: params.update(w=1.0), {"w": X})
     tensors = {"w": ml.f32[ml.Dim("a", 4)]}
@@ -133,9 +133,9 @@ def test_a_module_that_is_updated_in_place_is_refused():
         return loss
 
     for fn in (step, nnx.jit(step)):
-        told = refused(fn, model, optimizer, X)
-        assert "at `model/bias/value`, `model/kernel/value`, `optimizer/step/value`. " in told
-        assert "graph, state = nnx.split(model)" in told
+        message = refused(fn, model, optimizer, X)
+        assert "at `model/bias/value`, `model/kernel/value`, `optimizer/step/value`. " in message
+        assert "graph, state = nnx.split(model)" in message
     for fn in (forward, nnx.jit(forward)):
         assert ml.trace(fn, model, X).outputs == ("out",)
     graph, state = nnx.split((model, optimizer))
@@ -146,8 +146,8 @@ def test_a_module_that_is_updated_in_place_is_refused():
         return loss, nnx.state((model, optimizer))
 
     def half(state, x):
-        loss, made = pure(state, x)
-        return loss, made[0]
+        loss, result = pure(state, x)
+        return loss, result[0]
 
     for fn in (pure, jax.jit(pure), nnx.jit(pure)):
         assert ml.trace(fn, state, X).carry == {"state": 1}
@@ -172,7 +172,7 @@ def test_a_flag_is_told_to_be_closed_over():
     assert bound in refused(jax.jit(flagged, static_argnums=1), X, True)
     assert bound in refused(jax.jit(flagged, static_argnames="train"), X, True)
     assert "functools.partial(sized, count=4), say" in refused(sized, X, 4)
-    assert "`flagged` could not be traced: `jax.jit` is told to hold an argument static" in refused(
+    assert "`flagged` could not be traced: `jax.jit` marks an argument as static" in refused(
         jax.jit(flagged, static_argnums=1), X, True
     )
     several = refused(lambda x, shape, train: x.reshape(shape) if train else x, X, (4, -1), True)
@@ -180,7 +180,7 @@ def test_a_flag_is_told_to_be_closed_over():
         "If `shape`, `train` are flags or sizes, close over them: functools.partial(fn, shape=…, train=True)" in several
     )
     assert "functools.partial(fn, n=2), say" in refused(lambda x, n: x if n else -x, X, 2)
-    assert "close over what jit holds static" in refused(jax.jit(flagged, static_argnums=1), X, jnp.ones(()))
+    assert "close over what is static" in refused(jax.jit(flagged, static_argnums=1), X, jnp.ones(()))
     assert "functools.partial" not in refused(flagged, X, jnp.ones(()))
     assert ml.trace(functools.partial(flagged, train=True), X).outputs == ("out",)
     assert "`flagged` takes () but 1 arguments were given" in refused(functools.partial(flagged, X, True), X)

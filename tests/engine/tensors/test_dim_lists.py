@@ -24,8 +24,8 @@ def test_union_takes_the_longer_where_it_holds_the_shorter_in_order():
 
 @given(SOME, SOME, SOME)
 def test_union_holds_every_dim_once(first, second, third):
-    found = dim_lists.union("add", first, second, third)
-    assert sorted(dim_lists.names(found)) == sorted({dim.name for dim in (*first, *second, *third)})
+    result = dim_lists.union("add", first, second, third)
+    assert sorted(dim_lists.names(result)) == sorted({dim.name for dim in (*first, *second, *third)})
 
 
 def test_find_takes_a_dim_or_its_name():

@@ -28,13 +28,13 @@ def test_a_name_that_cannot_stand_in_a_layout_is_refused(name):
 
 @pytest.mark.parametrize("size", [2.0, "2", None, True, np.ones(2, int)])
 def test_a_size_is_an_integer(size):
-    with pytest.raises(DimError, match="Dim `a` was given the size .*; a size is an integer"):
+    with pytest.raises(DimError, match="Dim `a` was given the size .*; a size must be an integer"):
         Dim("a", size)
 
 
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_size_is_at_least_one(size):
-    with pytest.raises(DimError, match=f"Dim `a` was given the size {size}; a size is at least 1"):
+    with pytest.raises(DimError, match=f"Dim `a` was given the size {size}; a size must be at least 1"):
         Dim("a", size)
 
 

@@ -29,12 +29,12 @@ def padded(x, value):
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
-        (lambda: ml.normalize(INTEGERS), r"^normalize was given i32\[q=2\]; it is of floats: x.astype\(ml.f32\), say"),
-        (lambda: ml.normalize(BOOLEANS), r"^normalize was given bool\[q=2\]; it is of floats"),
-        (lambda: ml.categorical(KEY, BOOLEANS, "q"), r"^categorical was given bool\[q=2\]; it is of floats"),
-        (lambda: ml.categorical(KEY, COMPLEX, "q"), r"^categorical was given complex64\[q=2\]; it is of floats"),
+        (lambda: ml.normalize(INTEGERS), r"^normalize was given i32\[q=2\]; it takes floats: x.astype\(ml.f32\), say"),
+        (lambda: ml.normalize(BOOLEANS), r"^normalize was given bool\[q=2\]; it takes floats"),
+        (lambda: ml.categorical(KEY, BOOLEANS, "q"), r"^categorical was given bool\[q=2\]; it takes floats"),
+        (lambda: ml.categorical(KEY, COMPLEX, "q"), r"^categorical was given complex64\[q=2\]; it takes floats"),
         (lambda: ml.softmax(BOOLEANS), r"^softmax was given bool\[q=2\]; it takes numbers: x.astype\(ml.f32\), say"),
         (lambda: ml.log_softmax(BOOLEANS), r"^log_softmax was given bool\[q=2\]; it takes numbers"),
         (lambda: ml.logsumexp(BOOLEANS), r"^logsumexp was given bool\[q=2\]; it takes numbers"),
@@ -59,8 +59,8 @@ def padded(x, value):
         (lambda: ml.arange(LONG, ml.i8), "^arange was given long=300 and the dtype int8, which counts to 127: give a"),
     ],
 )
-def test_dtypes_that_an_operation_does_not_take(call, told):
-    refused(call, ml.DimError, told)
+def test_dtypes_that_an_operation_does_not_take(call, message):
+    refused(call, ml.DimError, message)
 
 
 def test_jaxs_own_refusal_is_the_cause():
@@ -88,8 +88,8 @@ def test_what_is_not_for_dtypes_stays_what_it_is():
 def test_functions_of_floats_take_what_those_of_jax_numpy_take(name):
     apply = getattr(ml, name)
     for given in (INTEGERS, BOOLEANS, INTEGERS.astype(ml.i8), 1, True):
-        found, like = apply(given), ml.tanh(given)
-        assert (found.dtype, getattr(found, "dims", ())) == (like.dtype, getattr(like, "dims", ()))
+        result, like = apply(given), ml.tanh(given)
+        assert (result.dtype, getattr(result, "dims", ())) == (like.dtype, getattr(like, "dims", ()))
     np.testing.assert_allclose(apply(INTEGERS).array, apply(FLOATS).array, rtol=1e-6)
 
 
@@ -110,7 +110,7 @@ def test_ids_of_few_bits_count_along_a_long_dim():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (
             lambda: padded(INTEGERS, 1.5),
@@ -157,7 +157,10 @@ def test_ids_of_few_bits_count_along_a_long_dim():
         (lambda: ml.tensor([2**40], "a"), "^tensor was given 1,099,511,627,776, which int32 cannot hold; give floats"),
         (lambda: ml.tensor([-(2**40)], "a"), "^tensor was given -1,099,511,627,776, which int32 cannot hold"),
         (lambda: ml.dot(FLOATS, FLOATS, 1), r"^dot was given 1 last; .* Name the dims to sum over, dot\(x, w, Embed\)"),
-        (lambda: ml.dims(a=10**30), "^Dim `a` was given the size 1000.*; a size is at most 9,223,372,036,854,775,807"),
+        (
+            lambda: ml.dims(a=10**30),
+            "^Dim `a` was given the size 1000.*; a size must be at most 9,223,372,036,",
+        ),
         (lambda: ml.dims(3, a=0), r"^dims\(\) was given 3 without a name; .* Dim `a` was given the size 0"),
         (lambda: ml.uniform(KEY, A, high=float("inf")), "^uniform was given low=0.0 and high=inf; both must be finite"),
         (
@@ -176,8 +179,8 @@ def test_ids_of_few_bits_count_along_a_long_dim():
         ),
     ],
 )
-def test_numbers_that_cannot_be(call, told):
-    refused(call, ml.DimError, told)
+def test_numbers_that_cannot_be(call, message):
+    refused(call, ml.DimError, message)
 
 
 def test_numbers_that_fit_are_taken():
@@ -199,7 +202,7 @@ def test_numbers_that_fit_are_taken():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (
             lambda: ml.normal(KEYS, A),
@@ -224,8 +227,8 @@ def test_numbers_that_fit_are_taken():
         (lambda: ml.stack((NAMED_KEYS, 1), "z"), "stack was given tensors of different dims"),
     ],
 )
-def test_keys_where_they_cannot_be(call, told):
-    refused(call, ml.DimError, told)
+def test_keys_where_they_cannot_be(call, message):
+    refused(call, ml.DimError, message)
 
 
 def test_keys_may_be_named_told_and_drawn_with():
@@ -239,7 +242,7 @@ def test_keys_may_be_named_told_and_drawn_with():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: np.sum(FLOATS), r"tensor of \[q=2\] was handed to NumPy or jax.numpy, which know no names"),
         (lambda: np.max(FLOATS), "was handed to NumPy or jax.numpy"),
@@ -248,19 +251,19 @@ def test_keys_may_be_named_told_and_drawn_with():
         (lambda: FLOATS.sum(axis=0), r'sum was given axis=0, but the axes of \[q=2\] have names, .*: x.sum\("q"\)'),
     ],
 )
-def test_numpys_functions_are_told_of_names(call, told):
-    refused(call, ml.DimError, told)
+def test_numpys_functions_are_told_of_names(call, message):
+    refused(call, ml.DimError, message)
 
 
 @pytest.mark.parametrize("number", [np.float32(2), np.float64(2), np.int64(2), np.asarray(2.0), jnp.float32(2), 2])
 @pytest.mark.parametrize("operate", [operator.sub, operator.truediv, operator.pow, operator.lt, operator.eq])
 def test_numbers_of_numpy_stand_on_either_side(number, operate):
-    for found, wanted in (
+    for result, wanted in (
         (operate(number, FLOATS), operate(np.float32(2), FLOATS.array)),
         (operate(FLOATS, number), operate(FLOATS.array, np.float32(2))),
     ):
-        assert found.dims == FLOATS.dims
-        np.testing.assert_array_equal(found.array, wanted)
+        assert result.dims == FLOATS.dims
+        np.testing.assert_array_equal(result.array, wanted)
 
 
 # Results
@@ -271,13 +274,13 @@ def cut(x):
 
 
 def test_a_result_that_contradicts_its_dims_is_refused():
-    told = r"`cut` \(test_dtypes.py:\d+\) returns at `out/y` a tensor of \[a=8\] whose array has the shape \(4,\)"
-    refused(lambda: ml.trace(cut, ml.f32[A]), ml.TraceError, told)
+    message = r"`cut` \(test_dtypes.py:\d+\) returns at `out/y` a tensor of \[a=8\] whose array has the shape \(4,\)"
+    refused(lambda: ml.trace(cut, ml.f32[A]), ml.TraceError, message)
 
 
 def test_what_an_optimizer_keeps_in_a_weights_place_may_be_returned():
-    kept = jax.tree.map(lambda array: array[:4], ml.tensor(np.ones(8, np.float32), A))
-    same = ml.trace(lambda state: jax.tree.map(lambda array: array * 2, state), kept)
+    smaller = jax.tree.map(lambda array: array[:4], ml.tensor(np.ones(8, np.float32), A))
+    same = ml.trace(lambda state: jax.tree.map(lambda array: array * 2, state), smaller)
     assert dict(same.dims) != {"a": 8}
     weight = ml.tensor(np.ones((8, 3), np.float32), A, R)
     for smaller in (lambda array: array.mean(1), lambda array: array[:1, :1]):

@@ -11,7 +11,7 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: ml.mesh(2, 4), r"was given 2, 4 without a name. .* write ml.mesh\(data=2, model=4\)"),
         (lambda: ml.mesh((2, 4)), r"was given \(2, 4\) without a name. .* write ml.mesh\(data=2, model=4\)"),
@@ -24,7 +24,7 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.Mesh("data"), "A mesh was given 'data' for its axes, and not pairs of a name and a size"),
         (
             lambda: ml.Mesh((("data", 2),), on="v5e"),
-            r"given on='v5e', which does not .* ml.mesh\('v5e', data=2\)",
+            r"given on='v5e', which places it on no .* ml.mesh\('v5e', data=2\)",
         ),
         (
             lambda: ml.Mesh((("data", 0),), on=3),
@@ -38,7 +38,10 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.named(ARRAY, "größe b"), "given 'größe', which is neither a name.*; a name is ASCII letters"),
         (lambda: ml.named(ARRAY, "(heads b"), r"is given '\(heads', which is neither a name"),
         (lambda: ml.named(ARRAY, "heads) b"), r"is given 'heads\)', which is neither a name"),
-        (lambda: ml.named(ARRAY, "(heads=0 head) b"), r"is given heads=0 in '\(heads=0 head\)'; a size is at least 1"),
+        (
+            lambda: ml.named(ARRAY, "(heads=0 head) b"),
+            r"heads=0 in '\(heads=0 head\)'; a size must be at least 1",
+        ),
         (lambda: ml.named(ARRAY, "a, b"), "given 'a,', which is neither a name.*; names stand apart by spaces alone"),
         (lambda: ml.named(ARRAY, "a,b"), "'a,b' has 1 name; names stand apart by spaces alone: \"a b\""),
         (lambda: ml.named(ARRAY, (Embed, Batch)), "given the dim embed=16 for an axis of size 8"),
@@ -69,8 +72,8 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.named(ml.named(ARRAY, "a _"), "c d"), "the array has names already: a _"),
     ],
 )
-def test_names_and_sizes_that_cannot_be(call, told):
-    refused(call, ml.MeshlabError, told)
+def test_names_and_sizes_that_cannot_be(call, message):
+    refused(call, ml.MeshlabError, message)
 
 
 def test_names_may_be_left_out_of_a_tuple():
@@ -81,7 +84,7 @@ def test_names_may_be_left_out_of_a_tuple():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: ml.tensor([[1, 2], [3]], "a", "b"), r"tensor was given \[\[1, 2\], \[3\]\]; .* equally long"),
         (lambda: ml.tensor("hello"), "tensor was given 'hello'; its array must be numbers"),
@@ -102,14 +105,14 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: ml.normalize(X, "embde"), "^normalize was asked for the dim `embde`"),
         (lambda: ml.normalize(X, "embed", epsilon="a"), "normalize was given the epsilon 'a'; it must be a number"),
         (lambda: ml.normalize(X, moments=(1,)), r"normalize was given the moments \(1,\); they must be a pair"),
-        (lambda: X.sum(0), r"sum was given 0 for a dim of \[batch=8, embed=16\]; .* names: it has `batch`, `embed`"),
+        (lambda: X.sum(0), r"sum was given 0 for a dim of \[batch=8, embed=16\]; .* by name: it has `batch`, `embed`"),
         (lambda: X.astype("float33"), "'float33' is no dtype. Did you mean `float32`"),
         (lambda: ml.arange(Batch, None), "None is no dtype"),
         (lambda: ml.arange(Batch, X), r"^a tensor of \[batch=8, embed=16\] is no dtype. Give ml.f32"),
         (lambda: X.astype(ml.f32[Batch]), r"^a tensor of \[batch=8\] is no dtype"),
         (lambda: X.astype(ARRAY), r"^an array of shape \(8, 16\) and dtype float32 is no dtype"),
         (lambda: ml.dot(X, X, [Batch]), r"^dot was given \[Dim.*\], a list; .* one by one: ml.dot\(x, w, Batch\)"),
-        (lambda: ml.dot([X, X], Batch), r"^dot was given \[a tensor of .*\], a list; tensors and dims are told one by"),
+        (lambda: ml.dot([X, X], Batch), r"^dot was given \[a tensor of .*\], a list; .* are given one by"),
         (lambda: X.sum("batch,embed"), "Dims are given one by one: 'batch', 'embed'"),
         (
             lambda: ml.cross_entropy(X, [1] * 8, Embed),
@@ -133,7 +136,7 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: ml.concat([], "embed", Embed), r"concat was given no tensors; it takes at least one: ml.concat\("),
         (lambda: ml.shift(X, "embed", 1, wrap="yes"), "shift was given wrap='yes'; it must be True or False"),
         (lambda: ml.pad(X, "embed", ml.Dim("p", 20), value="a"), "pad was given the value 'a'; it must be a number"),
-        (lambda: ml.tag(X, "a*"), r"tag was given the name 'a\*'; a place is called by a word without"),
+        (lambda: ml.tag(X, "a*"), r"tag was given the name 'a\*'; a place must be a word without"),
         (lambda: ml.tag("residual", X), r"^tag was given 'residual' first; .* comes last: ml.tag\(x, 'residual'\)"),
         (lambda: ml.tag("text", "name"), "tag was given 'text'; it takes trees of tensors, arrays and numbers"),
         (lambda: ml.stop_gradient("a"), "stop_gradient was given 'a'; it takes trees"),
@@ -157,8 +160,8 @@ def test_names_may_be_left_out_of_a_tuple():
         (lambda: ml.checkpoint(step, policy="dots"), "checkpoint's policy was given 'dots' for its function"),
     ],
 )
-def test_operations_name_the_users_own_call(call, told):
-    refused(call, ml.DimError, told)
+def test_operations_name_the_users_own_call(call, message):
+    refused(call, ml.DimError, message)
 
 
 @pytest.mark.parametrize(

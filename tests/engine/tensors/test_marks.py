@@ -53,8 +53,8 @@ def test_the_cotangent_is_named_as_the_value():
 
 
 def test_the_cotangent_of_a_rename_is_renamed_back():
-    found = params(jax.grad(lambda x: mark_rename(x, NAMES, ("batch", "kv")).sum()), X, primitive=rename_p)
-    assert found == [
+    result = params(jax.grad(lambda x: mark_rename(x, NAMES, ("batch", "kv")).sum()), X, primitive=rename_p)
+    assert result == [
         {"before": NAMES, "after": ("batch", "kv")},
         {"before": ("batch", "kv"), "after": NAMES},
     ]

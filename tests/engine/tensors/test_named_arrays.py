@@ -79,19 +79,19 @@ def test_what_does_not_fit_is_told_all_at_once():
 
 
 def test_a_merged_axis_that_cannot_be_is_told_why():
-    for text, told in (
+    for text, message in (
         ("(a=4 b)", r"`a\*b` is a=4 × b=\? and has size 6 at the array: 4 does not divide 6\."),
         ("(a=4 b c)", r"`a\*b\*c` is a=4 × b=\? × c=\? and has size 6 at the array: 4 does not divide 6\."),
         ("(a=2 b=4)", r"`a\*b` is a=2 × b=4 and has size 6 at the array: 2 × 4 is 8, not 6\."),
     ):
-        with pytest.raises(ml.DimError, match=rf"^named\(\) cannot be: {told}"):
+        with pytest.raises(ml.DimError, match=rf"^named\(\) was given invalid arguments: {message}"):
             ml.named(jnp.ones(6), text)
-    for other, told in (
+    for other, message in (
         ("a", r"`a\*b` is a=4 × b=\? and has size 6 at argument `x`: 4 does not divide 6\."),
         ("(a=4 b=2)", r"`a\*b` is a=4 × b=2 and has size 6 at argument `x`: 4 × 2 is 8, not 6\."),
     ):
         given = ml.named(jnp.ones(6), "(a b)"), ml.named(jnp.ones(4 if other == "a" else 8), other)
-        with pytest.raises(ml.DimError, match=told):
+        with pytest.raises(ml.DimError, match=message):
             ml.trace(lambda x, y: (x, y), *given)
 
 
@@ -118,4 +118,7 @@ def test_a_glob_that_lacks_what_all_paths_end_in_is_completed():
     ):
         with pytest.raises(ml.DimError) as caught:
             ml.named(nested, {glob: "a b"})
-        assert str(caught.value) == f"named() cannot be: `{glob}` matches no path. Did you mean `{meant}`?"
+        assert (
+            str(caught.value)
+            == f"named() was given invalid arguments: `{glob}` matches no path. Did you mean `{meant}`?"
+        )

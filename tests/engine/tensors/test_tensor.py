@@ -117,10 +117,10 @@ def test_a_tensor_is_a_tree_whose_path_names_its_array():
 @given(first=SOME, second=SOME)
 def test_arithmetic_broadcasts_by_name(operate, first, second):
     x, y = draw(*first), draw(*second, seed=1)
-    found = operate(x, y)
-    dims = getattr(found, "dims", ())
+    result = operate(x, y)
+    dims = getattr(result, "dims", ())
     assert set(dims) == {*first, *second}
-    np.testing.assert_allclose(on(found, dims), operate(on(x, dims), on(y, dims)), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(on(result, dims), operate(on(x, dims), on(y, dims)), rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("number", [2, 2.0, np.float32(2), jnp.float32(2), np.array(2.0, np.float32)])
@@ -151,14 +151,14 @@ def test_signs_and_logic():
 def test_reductions_use_up_the_dims_listed_or_all(name, dims, gone):
     x = draw(*dims, C) if C not in dims else draw(*dims)
     listed = [dim for dim in x.dims if dim in gone]
-    found = getattr(x, name)(*(dim.name for dim in listed))
+    result = getattr(x, name)(*(dim.name for dim in listed))
     axes = tuple(x.dims.index(dim) for dim in listed or x.dims)
     np.testing.assert_allclose(
-        getattr(found, "array", found), getattr(np, name)(x.array, axis=axes), rtol=1e-5, atol=1e-6
+        getattr(result, "array", result), getattr(np, name)(x.array, axis=axes), rtol=1e-5, atol=1e-6
     )
     left = tuple(dim for dim in x.dims if listed and dim not in listed)
-    assert isinstance(found, ml.Tensor) == bool(left)
-    assert getattr(found, "dims", ()) == left
+    assert isinstance(result, ml.Tensor) == bool(left)
+    assert getattr(result, "dims", ()) == left
 
 
 def test_means_of_integers_and_truths_are_fractions():

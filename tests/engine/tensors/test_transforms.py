@@ -18,8 +18,8 @@ def draw(*dims, seed=0):
     return ml.tensor(values, *dims)
 
 
-def close(found, wanted):
-    np.testing.assert_allclose(getattr(found, "array", found), wanted, rtol=1e-5, atol=1e-5)
+def close(result, wanted):
+    np.testing.assert_allclose(getattr(result, "array", result), wanted, rtol=1e-5, atol=1e-5)
 
 
 def marks(function, *args):
@@ -183,8 +183,8 @@ def test_scan_refuses_what_comes_back_different(body, message):
 
 def test_vmap_goes_along_the_dim_of_those_that_have_it():
     y = draw(Embed, Batch, seed=1)
-    found = ml.vmap(lambda x, y, z: (x * y * z["k"], x.sum(), x.array), Batch)(X, y, {"k": 2.0})
-    product, total, raw = found
+    result = ml.vmap(lambda x, y, z: (x * y * z["k"], x.sum(), x.array), Batch)(X, y, {"k": 2.0})
+    product, total, raw = result
     assert product.dims == (Batch, Embed)
     assert total.dims == (Batch,)
     assert raw.shape == (2, 4)
@@ -193,9 +193,9 @@ def test_vmap_goes_along_the_dim_of_those_that_have_it():
 
 
 def test_vmap_gives_gradients_of_each_slice():
-    found = ml.vmap(jax.grad(lambda x: ml.square(x).sum()), "batch")(X)
-    assert found.dims == X.dims
-    close(found, 2 * np.asarray(X.array))
+    result = ml.vmap(jax.grad(lambda x: ml.square(x).sum()), "batch")(X)
+    assert result.dims == X.dims
+    close(result, 2 * np.asarray(X.array))
     assert (None, "embed") in marks(ml.vmap(ml.exp, Batch), X)
     assert ("batch", "embed") in marks(ml.vmap(ml.exp, Batch), X)
 
@@ -215,7 +215,7 @@ MIXED = {1: X, "a": X}
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "text"),
     [
         (lambda: ml.tag(MIXED, "r"), "tag has"),
         (lambda: ml.stop_gradient(MIXED), "stop_gradient has"),
@@ -229,18 +229,18 @@ MIXED = {1: X, "a": X}
         (lambda: ml.vmap(lambda x: {1: x, "a": x}, "batch")(X), "vmap's result has"),
     ],
 )
-def test_keys_of_two_kinds_are_refused(call, told):
-    with pytest.raises(ml.DimError, match=f"^{told} a dict whose keys have no order .*: use texts alone, or integers"):
+def test_keys_of_two_kinds_are_refused(call, text):
+    with pytest.raises(ml.DimError, match=f"^{text} a dict whose keys have no order .*: use texts alone, or integers"):
         call()
 
 
 @pytest.mark.parametrize(
-    ("args", "named", "told"),
+    ("args", "named", "text"),
     [
         ((3,), {"foo": "x"}, "checkpoint's argument `foo` was given 'x'; it takes trees of tensors"),
         ((3, "x"), {}, "checkpoint's argument 1 was given 'x'; it takes trees of tensors"),
     ],
 )
-def test_checkpoint_names_what_is_no_array(args, named, told):
-    with pytest.raises(ml.DimError, match=told):
+def test_checkpoint_names_what_is_no_array(args, named, text):
+    with pytest.raises(ml.DimError, match=text):
         ml.checkpoint(lambda *args, **named: args[0])(*args, **named)
