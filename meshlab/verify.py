@@ -32,8 +32,7 @@ from .engine.programs.data import Program
 from .engine.specs.layout import Layout
 from .engine.specs.mesh import Mesh
 from .engine.verifying.random_layouts import draw
-from .models.imported import imported_models
-from .models.zoo import Model, models
+from .models.zoo import Model, imported_models, models
 
 Case = tuple[str, str, str]
 

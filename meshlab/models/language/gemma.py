@@ -40,11 +40,11 @@ from ..parts.layers import (
     rms_norm,
     rotate,
     size,
-    token_loss,
     turns,
     wide,
 )
 from ..parts.sizes import Sizes
+from ..parts.tasks import next_token_loss, token_inputs
 from ..parts.weights import Params, attention_table, draw, gated_table, one_of, unstack, zeros
 
 SCORE_CAP, LOGIT_CAP = 50.0, 30.0
@@ -103,21 +103,7 @@ def _layer(key: jax.Array, config: Config) -> Params:
     return drawn | {name: zeros(config.dims("pairs embed")) for name in norms}
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of tokens and targets, both [batch, blocks, window]."""
-    shape = ml.i32[config.dims("batch blocks window")]
-    return shape, shape
-
-
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
-    """Returns the mean cross entropy of the next tokens.
-
-    Args:
-        params: as `init` makes them.
-        tokens: [batch, blocks, window].
-        targets: [batch, blocks, window], for each position the token that follows.
-    """
-    return token_loss(predict(params, tokens), targets)
+inputs = token_inputs("batch blocks window")
 
 
 def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
@@ -142,6 +128,9 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
 
     x = repeated(pair, x, params["layers"], "pairs")
     return capped(wide(ml.dot(norm(x, params["norm"]), table, "embed")), LOGIT_CAP)
+
+
+loss = next_token_loss(predict)
 
 
 def layer(x: ml.Tensor, weights: Params, turned: Turns, reach: Reach) -> ml.Tensor:

@@ -22,9 +22,10 @@ import jax
 
 import meshlab as ml
 
-from ..parts.layers import attention, gated, repeated, rms_norm, rotary, token_loss
+from ..parts.layers import attention, gated, repeated, rms_norm, rotary
 from ..parts.sizes import Sizes
-from ..parts.weights import Params, attention_table, draw, gated_table, one_of, ones, unstack
+from ..parts.tasks import next_token_loss, token_inputs
+from ..parts.weights import Params, attention_table, gated_table, normed, one_of
 
 THETA = 500_000.0
 EPSILON = 1e-5
@@ -69,33 +70,11 @@ class Config(Sizes):
 
 def init(key: jax.Array, config: Config) -> Params:
     """Draws the parameters: `embedding`, `head`, `norm`, and the `layers`."""
-    tables_key, layers_key = jax.random.split(key)
-    layers = draw(layers_key, config, attention_table() | gated_table())
-    layers |= {name: ones(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
-    tables = draw(tables_key, config, {"embedding": ("vocab embed", ()), "head": ("embed vocab", ("embed",))})
-    return {
-        **tables,
-        "layers": unstack(layers) if config.unrolled else layers,
-        "norm": ones(config.dims("embed")),
-    }
+    tables = {"embedding": ("vocab embed", ()), "head": ("embed vocab", ("embed",))}
+    return normed(key, config, tables, attention_table() | gated_table())
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of tokens and targets, both [batch, seq]."""
-    shape = ml.i32[config.dims("batch seq")]
-    return shape, shape
-
-
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, kept: tuple[str, ...] = ()) -> jax.Array:
-    """Returns the mean cross entropy of the next tokens.
-
-    Args:
-        params: as `init` makes them.
-        tokens: [batch, seq].
-        targets: [batch, seq], for each position the token that follows.
-        kept: as for `layers.repeated`.
-    """
-    return token_loss(predict(params, tokens, kept), targets)
+inputs = token_inputs()
 
 
 def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml.Tensor:
@@ -118,3 +97,6 @@ def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml
 
     x = repeated(layer, x, params["layers"], kept=kept)
     return ml.dot(rms_norm(x, params["norm"], EPSILON), params["head"], "embed")
+
+
+loss = next_token_loss(predict)

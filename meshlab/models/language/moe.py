@@ -36,7 +36,8 @@ import meshlab as ml
 
 from ..parts.layers import attention, narrow, repeated, rms_norm, rotary, size, token_loss, wide
 from ..parts.sizes import Sizes
-from ..parts.weights import Params, attention_table, draw, gated_table, one_of, ones, unstack
+from ..parts.tasks import token_inputs
+from ..parts.weights import Params, attention_table, gated_table, normed, one_of
 
 THETA = 1_000_000.0
 # How many times the even share of tokens an expert has room for.
@@ -81,21 +82,12 @@ class Config(Sizes):
 
 def init(key: jax.Array, config: Config) -> Params:
     """Draws the parameters: `embedding`, `head`, `norm`, and the `layers` with `router` and experts."""
-    tables_key, layers_key = jax.random.split(key)
+    tables = {"embedding": ("vocab embed", ()), "head": ("embed vocab", ("embed",))}
     router = {"router": ("layers embed routes", ("embed",))}
-    layers = draw(layers_key, config, attention_table() | router | gated_table("layers experts"))
-    layers |= {name: ones(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
-    return {
-        **draw(tables_key, config, {"embedding": ("vocab embed", ()), "head": ("embed vocab", ("embed",))}),
-        "layers": unstack(layers) if config.unrolled else layers,
-        "norm": ones(config.dims("embed")),
-    }
+    return normed(key, config, tables, attention_table() | router | gated_table("layers experts"))
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of tokens and targets, both [batch, seq]."""
-    shape = ml.i32[config.dims("batch seq")]
-    return shape, shape
+inputs = token_inputs()
 
 
 def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:

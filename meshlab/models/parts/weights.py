@@ -70,6 +70,25 @@ def biased(key: jax.Array, config: Sizes) -> Params:
     return draw(key, config, table) | {name: zeros(config.dims(dims)) for name, dims in biases.items()} | norms
 
 
+def normed(key: jax.Array, config: Sizes, tables: Table, layers: Table) -> Params:
+    """Draws the parameters of a decoder with RMS norms: its tables, its `norm`, and its `layers` with two norms each.
+
+    Args:
+        key: a PRNG key.
+        config: the sizes of the dims, and whether the layers are a list.
+        tables: the weights before and after the layers.
+        layers: those of all layers, but for the norms.
+    """
+    tables_key, layers_key = jax.random.split(key)
+    weights = draw(layers_key, config, layers)
+    weights |= {name: ones(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
+    return {
+        **draw(tables_key, config, tables),
+        "layers": unstack(weights) if config.unrolled else weights,
+        "norm": ones(config.dims("embed")),
+    }
+
+
 def ones(dims: tuple[ml.Dim, ...]) -> ml.Tensor:
     """Returns scales that change nothing yet."""
     return ml.tensor(np.ones([dim.size for dim in dims], np.float32), *dims)

@@ -22,8 +22,9 @@ import jax.numpy as jnp
 
 import meshlab as ml
 
-from ..parts.layers import feed_forward, layer_norm, mix, projected, repeated, size, wide
+from ..parts.layers import feed_forward, layer_norm, mix, projected, repeated, size
 from ..parts.sizes import Sizes
+from ..parts.tasks import class_loss, image_inputs
 from ..parts.weights import Params, biased, draw, scale_and_bias, unstack, zeros
 
 EPSILON = 1e-6
@@ -85,21 +86,7 @@ def _outer(key: jax.Array, config: Config) -> Params:
     return draw(key, config, table) | biases | {"norm": scale_and_bias(config.dims("embed"))}
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of images: [batch, rows, patch_rows, cols, patch_cols, channels] and labels: [batch]."""
-    image = config.dims("batch rows patch_rows cols patch_cols channels")
-    return ml.f32[image], ml.i32[config["batch"],]
-
-
-def loss(params: Params, images: ml.Tensor, labels: ml.Tensor) -> jax.Array:
-    """Returns the mean cross entropy.
-
-    Args:
-        params: as `init` makes them.
-        images: [batch, rows, patch_rows, cols, patch_cols, channels].
-        labels: [batch].
-    """
-    return ml.cross_entropy(wide(classify(params, images)), labels, "classes").mean()
+inputs = image_inputs("batch rows patch_rows cols patch_cols channels")
 
 
 def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
@@ -123,6 +110,9 @@ def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
 
     _, token = repeated(layer, x, params["layers"])
     return ml.dot(layer_norm(token, *params["norm"], epsilon=EPSILON), params["head"], "embed") + params["head_bias"]
+
+
+loss = class_loss(classify)
 
 
 def attention(x: Streams, weights: Params) -> Streams:
