@@ -200,9 +200,9 @@ def test_names_on_the_wrong_axes_are_told_with_both_places():
     step, arguments = swapped(Config(layers=1, ffn=16))
     with pytest.raises(ml.TraceError) as caught:
         ml.trace(step, *arguments)
-    told = str(caught.value)
-    assert "Two names meet on one axis: " in told
+    message = str(caught.value)
+    assert "Two names meet on one axis: " in message
     for place in ("`ffn` (named at argument `state/params/", "`embed` (named at argument `state/params/"):
-        assert place in told
+        assert place in message
     # The line that computes with both.
-    assert "linen_encoder.py:" in told
+    assert "linen_encoder.py:" in message

@@ -2,7 +2,7 @@
 
 A sequence is two dims, [blocks, window], so that what is local is so in the layout as well:
 
-- A *local* layer lets each position read the last `window` positions, itself among them: those lie in its own block and
+- A *local* layer lets each position read the last `window` positions, itself among them: those are in its own block and
   the one before it. Keys and values of the block before come by `ml.shift` along `blocks`, so with `blocks` on an axis
   of the mesh each device asks its neighbour for one block, and no more. The work grows with the window, not with the
   sequence.
@@ -32,15 +32,15 @@ import meshlab as ml
 from ..parts.layers import (
     MASKED,
     Part,
-    Turns,
+    Rotation,
     frequencies,
     gated,
     mix,
     repeated,
     rms_norm,
     rotate,
+    rotation_of,
     size,
-    turns,
     wide,
 )
 from ..parts.sizes import Sizes
@@ -120,11 +120,11 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
     x = ml.tag(ml.take(table, tokens, "vocab") * size(table, "embed") ** 0.5, "residual")
     blocks, window = _positions(x)
     positions = (blocks * window.shape[0] + window).astype(ml.f32)
-    turned = turns(positions * frequencies(one_of(params["layers"])["local"]["query"]))
+    rotation = rotation_of(positions * frequencies(one_of(params["layers"])["local"]["query"]))
 
     def pair(x, weights):
-        x = layer(x, weights["local"], turned, local)
-        return layer(x, weights["global"], turned, everywhere)
+        x = layer(x, weights["local"], rotation, local)
+        return layer(x, weights["global"], rotation, everywhere)
 
     x = repeated(pair, x, params["layers"], "pairs")
     return capped(wide(ml.dot(norm(x, params["norm"]), table, "embed")), LOGIT_CAP)
@@ -133,21 +133,21 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
 loss = next_token_loss(predict)
 
 
-def layer(x: ml.Tensor, weights: Params, turned: Turns, reach: Reach) -> ml.Tensor:
+def layer(x: ml.Tensor, weights: Params, rotation: Rotation, reach: Reach) -> ml.Tensor:
     """Applies one layer.
 
     Args:
         x: [batch, blocks, window, embed].
         weights: of the layer.
-        turned: cosine and sine of the angles of each position, [blocks, window, half].
+        rotation: cosine and sine of the angles of each position, [blocks, window, half].
         reach: `local` or `everywhere`.
 
     Returns:
         The dims of `x`.
     """
     y = norm(x, weights["attention_norm"])
-    query = rotate(ml.dot(y, weights["query"], "embed"), turned) * size(weights["query"], "head") ** -0.5
-    key, value = rotate(ml.dot(y, weights["key"], "embed"), turned), ml.dot(y, weights["value"], "embed")
+    query = rotate(ml.dot(y, weights["query"], "embed"), rotation) * size(weights["query"], "head") ** -0.5
+    key, value = rotate(ml.dot(y, weights["key"], "embed"), rotation), ml.dot(y, weights["value"], "embed")
     attended = ml.dot(mix(*reach(query, key, value)), weights["output"], "heads", "group", "head")
     x = ml.tag(x + norm(attended, weights["attention_post_norm"]), "residual")
     hidden = gated(norm(x, weights["ffn_norm"]), weights, ml.gelu)

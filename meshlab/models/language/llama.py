@@ -10,8 +10,8 @@ for 32 layers. Both compute the same; a scan keeps the program short, a loop let
 As everywhere in the zoo, `heads` are the heads of keys and values, and each serves a `group` of queries.
 
 Sizes and formula: Grattafiori et al. 2024, "The Llama 3 Herd of Models", table 3, and the checkpoints' config files.
-Rotary positions turn the first half of a head against the second, as in the checkpoints for Hugging Face; Meta's own
-turn even against odd elements, which is the same model with the rows of query and key in another order.
+Rotary positions rotate the first half of a head against the second, as in the checkpoints for Hugging Face; Meta's own
+rotate even against odd elements, which is the same model with the rows of query and key in another order.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml
         [batch, seq, vocab].
     """
     x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
-    turns = rotary(x, one_of(params["layers"])["query"], THETA)
+    rotation = rotary(x, one_of(params["layers"])["query"], THETA)
 
     def layer(x, weights):
-        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], EPSILON), turns, weights), "residual")
+        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], EPSILON), rotation, weights), "residual")
         return ml.tag(x + gated(rms_norm(x, weights["ffn_norm"], EPSILON), weights), "residual")
 
     x = repeated(layer, x, params["layers"], kept=kept)

@@ -8,7 +8,7 @@ What to know of its dims:
 - `heads` are the key-value heads, and each serves a `group` of queries: a query has [heads, group, head].
 - Attention relates each position to every other, so one tensor has both: keys and values are renamed, `seq` to `kv`.
   With `seq` on an axis of the mesh that rename is where they are gathered.
-- `half` is half a head: rotary positions turn the first half against the second.
+- `half` is half a head: rotary positions rotate the first half against the second.
 - The stream between layers is tagged `residual`, so that a layout can store it otherwise than it is computed.
 
     config = Config()
@@ -65,10 +65,10 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
         [batch, seq, vocab].
     """
     x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
-    turns = rotary(x, params["layers"]["query"])
+    rotation = rotary(x, params["layers"]["query"])
 
     def layer(x, weights):
-        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"]), turns, weights), "residual")
+        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"]), rotation, weights), "residual")
         return ml.tag(x + feed_forward(rms_norm(x, weights["ffn_norm"]), weights), "residual")
 
     x = repeated(layer, x, params["layers"])

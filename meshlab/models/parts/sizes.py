@@ -1,4 +1,4 @@
-"""Sizes of a model, and dims of them by name: what the `Config`s of the transformer family have in common.
+"""Sizes of a model, and dims of them by name: the base of most `Config`s.
 
     @dataclasses.dataclass(frozen=True)
     class Config(Sizes):

@@ -3,8 +3,8 @@
     layers = draw(key, config, gated_table())          # gate and up: [layers, embed, ffn], down: [layers, ffn, embed]
     unstack(layers)                                    # a list with, for each layer, gate: [embed, ffn], and so on
 
-A table says for each weight its dims by name, and which of them a product with it sums over; so a model's parameters
-are written down in a line each, and the same table serves every size.
+A table says for each weight its dims by name, and which of them a contraction with it sums over; so a model's
+parameters are written down in a line each, and the same table serves every size.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ What to know of its dims:
 - A block reads `channels` and writes `channels`; what is between is `hidden`, and `middle` in a bottleneck. With
   `hidden` on an axis of the mesh, the first filter is split by what comes out, the second by what goes in, and the sum
   is reduced once: what tensor parallelism is to a transformer.
-- A filter of one position is a product, so in a bottleneck only the middle one is a convolution.
+- A filter of one position is a matmul, so in a bottleneck only the middle one is a convolution.
 - Batch norm is that of training: over the whole batch, however it is split. `ml.moments` gives what is to be kept for
   use afterwards.
 

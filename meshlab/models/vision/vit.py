@@ -3,7 +3,7 @@
     config = Config.b16()                              # 86,567,656 parameters
     loss(params, images, labels)                       # [batch, rows, patch_rows, cols, patch_cols, channels], [batch]
 
-An image is given in patches, [rows, patch_rows] and [cols, patch_cols], so that the first layer is a product and no
+An image is given in patches, [rows, patch_rows] and [cols, patch_cols], so that the first layer is a matmul and no
 image is ever reshaped. Nor are rows and columns made into one sequence: attention goes over both, so `rows` on an axis
 of the mesh is spatial parallelism, which a sequence of 197 does not divide for.
 
