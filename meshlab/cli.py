@@ -3,7 +3,7 @@
     meshlab calibrate                  # for plans on ml.mesh("attached", ...)
     meshlab lab                        # opens 00_start
     meshlab lab 00_start --port 8900 --no-browser
-    meshlab lab --ServerApp.token=x    # what is not ours is handed on to JupyterLab
+    meshlab lab --ServerApp.token=x    # an option that is not ours is JupyterLab's
 
 Notebooks are kept as text (`notebooks/*.py`, jupytext's percent format), so that they can be reviewed and run as tests.
 Readers get real `.ipynb` files, in a folder of their own: `meshlab-notebooks/` in the current directory, or `--folder`.
@@ -28,7 +28,7 @@ from typing import Any
 from meshlab.version import __version__
 
 DEFAULTS = Path(__file__).parent / "jupyter"
-# The exit status where something typed cannot be, argparse's own; 1 is all else.
+# The exit status of invalid arguments, argparse's own; 1 is all else.
 WRONG = 2
 MOST_PORTS = 65535
 
@@ -54,21 +54,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="meshlab", description="Plan how a JAX model lies on a mesh of devices.")
+    parser = argparse.ArgumentParser(prog="meshlab", description="Plan how a JAX model is sharded over devices.")
     parser.add_argument("--version", action="version", version=f"meshlab {__version__}")
     verbs = parser.add_subparsers(metavar="VERB")
     lab = verbs.add_parser(
         "lab",
         help="open the notebooks in JupyterLab",
         description="Open a notebook in JupyterLab. Your copies of the notebooks are kept, with all that you changed.",
-        epilog="Every other option is handed on to JupyterLab: write it --Name=value, as in --ServerApp.token=x.",
+        epilog="Every other option is passed to JupyterLab: write it --Name=value, as in --ServerApp.token=x.",
         allow_abbrev=False,  # JupyterLab has options that begin as ours do
     )
     lab.add_argument("notebook", nargs="?", default="00_start", help="the notebook to open (default: %(default)s)")
     lab.add_argument("--no-browser", action="store_true", help="start the server and print its address, open nothing")
     lab.add_argument("--port", type=int, help="the server's port; 0 is any free one (default: JupyterLab's choice)")
     lab.add_argument(
-        "--folder", type=Path, default=Path("meshlab-notebooks"), help="where your copies lie (default: %(default)s)"
+        "--folder", type=Path, default=Path("meshlab-notebooks"), help="where your copies are (default: %(default)s)"
     )
     lab.set_defaults(run=open_lab)
     _calibrate_parser(verbs)
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _without_verb(others: Sequence[str]) -> str:
-    """Says what is missing where no verb was found: the verb, or an option that was meant."""
+    """The error where no verb is given: the verb is missing, or an option was meant."""
     from .engine.errors import closest, listed  # noqa: PLC0415 - only to say this
 
     if not others:
@@ -89,7 +89,7 @@ def _calibrate_parser(verbs: Any):
     calibrate = verbs.add_parser(
         "calibrate",
         help="measure the attached devices",
-        description="Measure the attached devices: products, memory and collectives, for about a minute. Plans on"
+        description="Measure the attached devices: matmuls, memory and collectives, for about a minute. Plans on"
         ' ml.mesh("attached", ...) are timed with what was measured.',
     )
     calibrate.add_argument("--output", type=Path, help="where to write (default: where `attached` looks for it)")
@@ -155,15 +155,15 @@ def measure_devices(options: argparse.Namespace, others: Sequence[str]) -> int:
         devices = jax.devices()[: options.simulate]
         calibrate.destination(devices[0].device_kind, options.output)
         print(f"{devices[0].device_kind}, {len(devices)} device{'s' * (len(devices) != 1)}")
-        found = calibrate.calibrate(
+        measured = calibrate.calibrate(
             devices, largest=calibrate.QUICK if options.quick else None, progress=lambda s: print(f"  {s}", flush=True)
         )
-        path = calibrate.save(found, devices[0].device_kind, options.output)
+        path = calibrate.save(measured, devices[0].device_kind, options.output)
     except MeshlabError as error:
         return _fail(str(error), WRONG)
     except KeyboardInterrupt:
         return _fail("Stopped; nothing was written.")
-    print(f"{found}\nWritten to {path}.")
+    print(f"{measured}\nWritten to {path}.")
     return 0
 
 

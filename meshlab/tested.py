@@ -1,10 +1,11 @@
-"""Which versions of what meshlab builds on are tested: one table, and a warning where others are installed.
+"""The tested versions of what meshlab builds on: one table, and a warning where others are installed.
 
     python meshlab/tested.py        prints the oldest, as `pip install` takes them (what `make oldest` installs)
 
 `make newest` and `make oldest` run the whole zoo at both ends. What is newer than the newest series may well work:
-that is told once, when meshlab is imported, with what to do where it does not. Patch releases of a tested series count
-as tested. Nothing here imports anything that has to be installed, since the Makefile runs this file before it installs.
+a warning says so once, when meshlab is imported, with what to do where it does not. Patch releases of a tested series
+count as tested. Nothing here imports anything that has to be installed, since the Makefile runs this file before it
+installs.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ class Tested:
     newest: str
 
     def problem(self, installed: str) -> str:
-        """What is wrong with a version, and what to do; "" where it is tested."""
-        found = numbers(installed)
-        if numbers(self.oldest) <= found and found[:2] <= numbers(self.newest)[:2]:
+        """The problem with a version, and what to do; "" where it is tested."""
+        version = numbers(installed)
+        if numbers(self.oldest) <= version and version[:2] <= numbers(self.newest)[:2]:
             return ""
         major, minor = numbers(self.newest)[:2]
         within = f">={self.oldest},<{major}.{minor + 1}"
@@ -52,8 +53,8 @@ TESTED = (
 
 def numbers(version: str) -> tuple[int, ...]:
     """The numbers that a version begins with: (0, 12, 0, 1) for "0.12.0.1", (3, 14) for "3.14rc1"."""
-    found = re.match(r"\d+(\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    leading = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, leading[0].split("."))) if leading else ()
 
 
 def installed() -> dict[str, str]:
@@ -62,17 +63,17 @@ def installed() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in packages}
 
 
-def told(found: Mapping[str, str]) -> str:
-    """What to say of versions that are installed; "" where all of them are tested."""
-    problems = [problem for tested in TESTED if (problem := tested.problem(found[tested.name]))]
+def warning(versions: Mapping[str, str]) -> str:
+    """The warning about versions that are installed; "" where all of them are tested."""
+    problems = [problem for tested in TESTED if (problem := tested.problem(versions[tested.name]))]
     if not problems:
         return ""
     return f"meshlab may fail with what is installed. {'; '.join(problems)}. If all works as it is, nothing is to do."
 
 
 def warn() -> None:
-    """Tells once, by the logger `meshlab`, what is installed and was not tested."""
-    text = told(installed())
+    """Logs once, by the logger `meshlab`, which versions are installed and were not tested."""
+    text = warning(installed())
     if text:
         logging.getLogger("meshlab").warning(text)
 

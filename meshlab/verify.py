@@ -32,8 +32,7 @@ from .engine.devices import QUICK_COMPILES, simulate
 from .engine.specs.layout import Layout
 from .engine.specs.mesh import Mesh
 from .engine.verifying.random_layouts import draw
-from .models.imported import imported_models
-from .models.zoo import Model, models
+from .models.zoo import Model, imported_models, models
 
 Case = tuple[str, str, str]
 
@@ -105,21 +104,21 @@ def sweep(model: Model, seed: int, count: int, done: dict[Case, dict], check: bo
 
 
 def check_case(program: Program, mesh: Mesh, layout: Layout, data: tuple | None) -> dict[str, Any]:
-    """Checks one layout of a program, or only plans it where there is no data; an error is a failure, and is told."""
+    """Checks one layout of a program, or only plans it where there is no data; an error is a failure, with its text."""
     start = time.perf_counter()
     try:
         plan = program.plan(mesh, layout)
         report = None if data is None else plan.check(*data)
         unlike = report is not None and not report.ok
-        found = {"ok": not unlike, "report": str(report) if unlike else None}
-        found["merged"] = [str(one) for one in report.merged] if report else []
+        result = {"ok": not unlike, "report": str(report) if unlike else None}
+        result["merged"] = [str(one) for one in report.merged] if report else []
     except Exception as error:
-        found = {"ok": False, "report": f"{type(error).__name__}: {error}"}
-    return found | {"checked": data is not None, "seconds": round(time.perf_counter() - start, 3)}
+        result = {"ok": False, "report": f"{type(error).__name__}: {error}"}
+    return result | {"checked": data is not None, "seconds": round(time.perf_counter() - start, 3)}
 
 
 def table(lines: list[dict[str, Any]]) -> str:
-    """The results by program, with what they were found with."""
+    """The results by program, with the versions that gave them."""
     every = Counter(line["program"] for line in lines)
     planned = Counter(line["program"] for line in lines if not line["checked"])
     merged = Counter(line["program"] for line in lines if line.get("merged"))
@@ -133,18 +132,18 @@ def table(lines: list[dict[str, Any]]) -> str:
     ]
     counts = (every.total() - planned.total(), planned.total(), merged.total(), failed.total())
     total = f"{'all':24}" + "".join(f"{count:9,}" for count in counts)
-    found = (f"commit {_commit()}", f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}")
+    commit = (f"commit {_commit()}", f"jax {jax.__version__}", f"jaxlib {jaxlib.version.__version__}")
     head = "".join(f"{name:>9}" for name in ("checked", "planned", "merged", "failed"))
-    versions = " · ".join((*found, f"Python {platform.python_version()}"))
+    versions = " · ".join((*commit, f"Python {platform.python_version()}"))
     return "\n".join([f"{'program':24}{head}{'s a case':>12}", *rows, total, versions])
 
 
 def _commit() -> str:
     folder = pathlib.Path(__file__).parent
-    found = subprocess.run(
+    described = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=folder, capture_output=True, text=True, check=False
     )
-    return found.stdout.strip() or "unknown"
+    return described.stdout.strip() or "unknown"
 
 
 def _read(journal: pathlib.Path) -> dict[Case, dict]:

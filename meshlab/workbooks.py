@@ -34,9 +34,9 @@ class WorkbookError(MeshlabError):
 def sources() -> dict[str, Path]:
     """Returns the text sources by name, in order: from the wheel, or from the clone around an editable install."""
     for folder in (_PACKAGE / "notebooks", _PACKAGE.parent / "notebooks"):
-        found = {path.stem: path for path in sorted(folder.glob("*.py"))}
-        if found:
-            return found
+        texts = {path.stem: path for path in sorted(folder.glob("*.py"))}
+        if texts:
+            return texts
     raise WorkbookError(
         f"No notebooks were found in {_PACKAGE / 'notebooks'} (a wheel) or {_PACKAGE.parent / 'notebooks'} (a clone). "
         "Install meshlab from a wheel or with `pip install -e`."

@@ -67,7 +67,7 @@ def test_lab_does_not_guess_that_an_option_is_one_of_ours(called, tmp_path):
 def test_help_says_where_other_options_go(capsys):
     with pytest.raises(SystemExit, match="0"):
         cli.main(["lab", "--help"])
-    assert "handed on to JupyterLab" in " ".join(capsys.readouterr().out.split())
+    assert "passed to JupyterLab" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("root", [True, False])
@@ -78,8 +78,8 @@ def test_only_root_is_let_in_as_root(called, tmp_path, monkeypatch, root):
 
 
 def test_lab_without_jupyterlab_says_how_to_get_it(called, monkeypatch, capsys):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jupyterlab" else found(name))
+    find_spec = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "jupyterlab" else find_spec(name))
     assert cli.main(["lab"]) == 1
     message = capsys.readouterr().err
     assert f"meshlab lab needs jupyterlab, which this Python does not have ({sys.executable})" in message
@@ -117,10 +117,10 @@ def test_lab_refuses_a_folder_that_can_hold_no_copies(called, tmp_path, capsys):
 @pytest.mark.parametrize("count", ["0", "-3", "100"])
 def test_calibrate_refuses_numbers_of_devices_that_cannot_be(capsys, count):
     assert cli.main(["calibrate", "--simulate", count]) == 2
-    out, told = capsys.readouterr()
+    out, text = capsys.readouterr()
     assert out == ""
-    assert told.startswith(f"--simulate was given {count}; it takes a number of devices, at least 1, and at most 64")
-    assert told.count("\n") == 1
+    assert text.startswith(f"--simulate was given {count}; it takes a number of devices, at least 1, and at most 64")
+    assert text.count("\n") == 1
 
 
 def test_calibrate_refuses_what_it_cannot_write_before_it_measures(monkeypatch, tmp_path, capsys):
@@ -129,7 +129,7 @@ def test_calibrate_refuses_what_it_cannot_write_before_it_measures(monkeypatch, 
     )
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
-    for output, told in (
+    for output, text in (
         (
             str(tmp_path),
             f"{tmp_path}, which is a folder. Give the name of a file: --output {tmp_path / 'machine.toml'}.",
@@ -139,7 +139,7 @@ def test_calibrate_refuses_what_it_cannot_write_before_it_measures(monkeypatch, 
         ("file/x.toml", "file/x.toml ("),
     ):
         assert cli.main(["calibrate", "--quick", "--simulate", "1", "--output", output]) == 2
-        assert capsys.readouterr().err.startswith(f"The figures cannot be written to {told}")
+        assert capsys.readouterr().err.startswith(f"The figures cannot be written to {text}")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 

@@ -25,7 +25,7 @@ def test_the_oldest_are_those_that_are_asked_for():
 
 
 def test_what_is_installed_here_is_tested():
-    assert tested.told(tested.installed()) == ""
+    assert tested.warning(tested.installed()) == ""
 
 
 def test_the_pinned_versions_are_tested():
@@ -48,14 +48,14 @@ def test_the_pinned_versions_are_tested():
     ],
 )
 def test_other_versions_are_told_with_what_to_do(name, version, problem):
-    found = {each.name: each.oldest for each in tested.TESTED} | {name: version}
-    text = tested.told(found)
+    versions = {each.name: each.oldest for each in tested.TESTED} | {name: version}
+    text = tested.warning(versions)
     assert problem in text
     assert bool(text) == bool(problem)
 
 
 def test_all_that_is_not_tested_is_told_at_once():
-    text = tested.told({each.name: "1.0" for each in tested.TESTED})
+    text = tested.warning({each.name: "1.0" for each in tested.TESTED})
     assert all(f"{name} 1.0 is not among the versions tested" in text for name in TABLE)
 
 
@@ -96,7 +96,7 @@ def program(path, text):
     path.chmod(0o755)
 
 
-def found(wanted, tmp_path, versions, pyenv=()):
+def picked(wanted, tmp_path, versions, pyenv=()):
     """What scripts/pythons.sh finds among programs that say of themselves to be of these versions, or fail (None)."""
     shells = tmp_path / "bin"
     places = [(shells / name, version) for name, version in versions.items()]
@@ -113,21 +113,21 @@ def found(wanted, tmp_path, versions, pyenv=()):
 
 
 def test_the_first_python_on_the_path_is_taken(tmp_path):
-    assert found("first", tmp_path, {"python3": "3.12", "python3.13": "3.13"}) == "bin/python3"
+    assert picked("first", tmp_path, {"python3": "3.12", "python3.13": "3.13"}) == "bin/python3"
 
 
 def test_the_newest_python_is_found_on_the_path_or_among_those_of_pyenv(tmp_path):
     versions = {"python3": "3.11", "python3.14": None, "python3.13": None, "python3.12": "3.12"}
-    assert found("newest", tmp_path, versions) == "bin/python3.12"
-    assert found("newest", tmp_path, versions, pyenv=("3.13", "3.11")) == "pyenv/versions/3.13/bin/python3"
+    assert picked("newest", tmp_path, versions) == "bin/python3.12"
+    assert picked("newest", tmp_path, versions, pyenv=("3.13", "3.11")) == "pyenv/versions/3.13/bin/python3"
 
 
 def test_one_of_a_certain_version_is_found(tmp_path):
-    assert found("3.11", tmp_path, {"python3": "3.13"}, pyenv=("3.12", "3.11")) == "pyenv/versions/3.11/bin/python3"
+    assert picked("3.11", tmp_path, {"python3": "3.13"}, pyenv=("3.12", "3.11")) == "pyenv/versions/3.11/bin/python3"
 
 
 def test_where_there_is_none_it_says_what_to_do(tmp_path):
-    text = found("3.16", tmp_path, {"python3": "3.13"})
+    text = picked("3.16", tmp_path, {"python3": "3.13"})
     assert "meshlab needs Python 3.16" in text
     assert "PYTHON=/path/to/python3.16" in text
 
@@ -146,8 +146,8 @@ def ci(tmp_path, newest, used):
     program(tmp_path / ".venv" / "bin" / "python", "echo 311")
     program(tmp_path / "used", f"echo {used}")
     program(shells / "python3", f"echo {newest}")
-    made = "mkdir -p .newest/bin; cp used .newest/bin/python; echo '9 passed in 1.00s'"
-    program(shells / "make", f'echo "make $*"; if [ "$1" = test ]; then echo "{CLOSING}"; else {made}; fi')
+    environment = "mkdir -p .newest/bin; cp used .newest/bin/python; echo '9 passed in 1.00s'"
+    program(shells / "make", f'echo "make $*"; if [ "$1" = test ]; then echo "{CLOSING}"; else {environment}; fi')
     for tool in ("sh", "bash", "tr", "dirname", "basename", "mktemp", "rm", "tee", "grep", "tail", "mkdir", "cp"):
         (shells / tool).symlink_to(str(shutil.which(tool)))
     environment = {"PATH": str(shells), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path / "none")}

@@ -8,7 +8,7 @@ A cost that is a table over S is Σ table[f]·y[S, f]. The equalities are what m
 implications in their place), and y is whole where x is, so that only the few x are branched on. Legality is in the
 columns: there is no y for a part that is not legal, and dims that may not share an axis have x + x ≤ 1.
 
-Goals are met one after the other, each kept while the next is met: no weights, no small constants. A solution counts
+Goals are met one after the other, each stays met while the next is: no weights, no small constants. A solution counts
 only if the solver has proved it, with a gap of zero. Costs are plain sums of numbered variables, which become PuLP's
 when a goal is solved.
 """
@@ -77,7 +77,7 @@ class Model:
             self.rows.append((terms, least, most))
 
     def cost(self, tables: Iterable[Table]) -> Expression:
-        """The cost of the layout under tables whose dims lie within the model's sets."""
+        """The cost of the layout under tables whose dims are within the model's sets."""
         terms: dict[int, float] = {}
         for table in tables:
             dims = next(s for s in self.parts if table.dims <= s)

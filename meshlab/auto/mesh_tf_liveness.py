@@ -100,7 +100,7 @@ class Lives:
 
 @dataclasses.dataclass(frozen=True)
 class Ledger:
-    """Operations in graph order, and the tensors that are kept to the end."""
+    """Operations in graph order, and the tensors that are never freed."""
 
     lines: tuple[Line, ...]
     final: frozenset[str] = frozenset()

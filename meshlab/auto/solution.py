@@ -28,11 +28,11 @@ class Solution:
 
 
 def best_of(first: Splits, ordered: Splits, cost: Callable[[Splits], float]) -> Splits:
-    """Returns the first in documented order, unless the solver's tolerance made it worse than the first that it gave.
+    """Returns the first layout in documented order, unless the solver's tolerance made it worse than its first answer.
 
     Args:
-        first: the layout that the solver gave for the cost alone.
-        ordered: the first in documented order of those that it takes for equals.
+        first: the solver's answer for the cost alone.
+        ordered: the first in documented order of the layouts that it takes for equals.
         cost: of a layout, exactly.
     """
     return first if cost(ordered) > cost(first) * (1 + 1e-12) else ordered

@@ -5,8 +5,9 @@
         ...
         plan.run(*model.data(seed=0))
 
-Sizes are small and divide by 2, 4 and 8 wherever a dim may be split; the steps are those of the modules beside this. Of
-most models both are there, the loss (`gpt2`) and a step of training (`gpt2_adamw`).
+Sizes are small and divide by 2, 4 and 8 wherever a dim may be split; the steps are those of the rooms beside this. Of
+most models both are there, the loss (`gpt2`) and a step of training (`gpt2_adamw`). `imported_models` lists those that
+other libraries made; Flax and Equinox are no dependencies of meshlab, and are imported when a model is asked for.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 import meshlab as ml
 
 from .basic import mesh_tf, mlp
+from .imported.sizes import Config as ImportedConfig
 from .language import decoding, gemma, gpt2, llama, moe, state_space, t5, transformer
 from .parts import training
 from .parts.initial import shapes
@@ -30,8 +32,7 @@ from .vision import convnet, diffusion, digits, resnet, unet3d, vit
 if TYPE_CHECKING:
     import optax
 
-    from ..engine.api.stages import Program
-
+Init = Callable[[jax.Array], Any]
 Loss = training.Loss
 
 
@@ -65,7 +66,7 @@ class Model:
         """Its arguments without data."""
         return self.arguments()
 
-    def trace(self) -> Program:
+    def trace(self) -> ml.Program:
         """Traces the step."""
         return ml.trace(self.step, *self.shapes, carry=self.carry)
 
@@ -214,6 +215,82 @@ def _decoding() -> Model:
         return params, draw(cache, seed), draw(tokens, seed, config.vocab), np.int32(seed % length)
 
     return Model("decoding", decoding.step, lambda: decoding.inputs(config, length), data, {"cache": 1})
+
+
+def imported_models(config: ImportedConfig | None = None) -> tuple[Model, ...]:
+    """Returns every imported model; the step of each takes its trees of arrays, tokens and targets.
+
+    Args:
+        config: the sizes of all of them; by default small ones.
+
+    Raises:
+        ModuleNotFoundError: Flax or Equinox is not installed.
+    """
+    sizes = config or ImportedConfig()
+    return tuple(make(sizes) for make in (_plain_gpt, _linen_encoder, _nnx_mixer, _equinox_decoder))
+
+
+def _plain_gpt(config: ImportedConfig) -> Model:
+    from .imported import plain_gpt as source  # noqa: PLC0415 - needs optax, an extra
+
+    def init(key):
+        return source.init(key, config)
+
+    step = source.training(config)
+    return _model("plain_gpt", step, config, source.NAMES, init, optimizer_state=source.optimizer().init)
+
+
+def _linen_encoder(config: ImportedConfig) -> Model:
+    from .imported import linen_encoder as source  # noqa: PLC0415 - needs Flax
+
+    return _model("linen_encoder", source.step, config, source.NAMES, source.state_of(config))
+
+
+def _nnx_mixer(config: ImportedConfig) -> Model:
+    from .imported import nnx_mixer as source  # noqa: PLC0415 - needs Flax
+
+    def init(key):
+        return source.init(key, config)
+
+    return _model("nnx_mixer", source.training(config), config, source.NAMES, init)
+
+
+def _equinox_decoder(config: ImportedConfig) -> Model:
+    from .imported import equinox_decoder as source  # noqa: PLC0415 - needs Equinox
+
+    def init(key):
+        return source.init(key, config)
+
+    step = source.training(config)
+    return _model("equinox_decoder", step, config, source.NAMES, init, optimizer_state=source.optimizer().init)
+
+
+def _model(
+    name: str,
+    step: Callable[..., Any],
+    config: ImportedConfig,
+    names: Mapping[str, str],
+    init: Init,
+    *,
+    optimizer_state: Callable[[Any], Any] | None = None,
+) -> Model:
+    """A model whose step takes what `init` makes, then the optimizer's state where it is apart, then the batch."""
+
+    def trees(key):
+        first = init(key)
+        return (first,) if optimizer_state is None else (first, optimizer_state(first))
+
+    def arguments():
+        first, *others = jax.eval_shape(trees, jax.random.key(0))
+        tokens = ml.named(jax.ShapeDtypeStruct((config.batch, config.seq), np.int32), "batch seq")
+        return ml.named(first, names), *others, tokens, tokens
+
+    def data(seed):
+        shape = (2, config.batch, config.seq)
+        batch = np.random.default_rng(seed).integers(0, config.vocab, shape, np.int32)
+        return *jax.jit(trees)(jax.random.key(seed)), *batch
+
+    return Model(name, step, arguments, data)
 
 
 def draw(abstract: Any, seed: int, high: int = 2) -> Any:

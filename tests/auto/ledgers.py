@@ -28,14 +28,14 @@ def mesh_tf(name: str) -> Ledger:
 
 def ledger(*lines: str, final: str = "", whole: dict[str, str] | None = None) -> Ledger:
     """Makes a ledger of lines such as "z: a=10 c=20 from x y", of four bytes an element."""
-    found = []
+    operations = []
     for line in lines:
         given, _, inputs = line.partition(" from ")
         name, dims = given.split(":")
         sizes = tuple((d, int(n)) for d, n in (pair.split("=") for pair in dims.split()))
         own = frozenset((whole or {}).get(name, "").split())
-        found.append(Line(name, tuple(inputs.split()), (Entry(name, sizes, 4),), own))
-    return Ledger(tuple(found), frozenset(final.split()))
+        operations.append(Line(name, tuple(inputs.split()), (Entry(name, sizes, 4),), own))
+    return Ledger(tuple(operations), frozenset(final.split()))
 
 
 def _entry(name: str, text: str, sizes: dict[str, int]) -> Entry:

@@ -54,10 +54,10 @@ def test_data(comparison):
 
 def test_figure(comparison):
     figure = comparison.figure()
-    sent, held, *auto = figure.data
+    sent, memory, *auto = figure.data
     assert (list(sent.x), list(sent.y)) == (["data", "model"], [1_626_116, 2_000])
-    assert list(held.x) == ["arguments", "live at most"]
-    assert list(held.y) == [comparison.rows[0].argument_bytes, comparison.rows[0].live_bytes]
+    assert list(memory.x) == ["arguments", "live at most"]
+    assert list(memory.y) == [comparison.rows[0].argument_bytes, comparison.rows[0].live_bytes]
     assert sum(auto[0].y) == 412_800
     assert figure.layout.barmode == "group"
 

@@ -17,18 +17,18 @@ MESH = {"m1": 4, "m2": 2}
 def test_matrix_products(final, times):
     repeated = (f"z{i}: a=10 c=20 from x y" for i in range(times - 1))
     product = ledger(*MATMUL, *repeated, final=final)
-    found = least_live_bytes(product, product.space(MESH))
-    assert found.splits == {("a", "m2"), ("c", "m1")}
-    assert found.value == 300
+    solution = least_live_bytes(product, product.space(MESH))
+    assert solution.splits == {("a", "m2"), ("c", "m1")}
+    assert solution.value == 300
     # What auto_mtf minimises: (dims + 1) · bytes - dims that are split.
-    assert score(product, found) == 4 * 300 - 2
+    assert score(product, solution) == 4 * 300 - 2
 
 
 def test_nothing_can_be_split():
     # An unstacked dim cannot be split, and 5 does not divide.
     lines = ("x: a=10 b=5", "y: b=5 c=20", "xs: b=5 from x", "ys: b=5 from y")
-    found = ledger(*lines, whole={"xs": "a", "ys": "c"})
-    assert least_live_bytes(found, found.space(MESH)).splits == frozenset()
+    graph = ledger(*lines, whole={"xs": "a", "ys": "c"})
+    assert least_live_bytes(graph, graph.space(MESH)).splits == frozenset()
 
 
 # (graph, mesh, auto_mtf's layouts, its bytes). It found the first layout; the others are as good.
@@ -57,12 +57,14 @@ FOUND = [
 @pytest.mark.parametrize(("graph", "mesh", "layouts", "nbytes"), FOUND)
 def test_auto_mtf(graph, mesh, layouts, nbytes):
     ledger = mesh_tf(graph)
-    found = least_live_bytes(ledger, ledger.space(mesh))
-    assert found.value == nbytes
-    assert found.bound == pytest.approx(nbytes, rel=1e-7)
+    solution = least_live_bytes(ledger, ledger.space(mesh))
+    assert solution.value == nbytes
+    assert solution.bound == pytest.approx(nbytes, rel=1e-7)
     # On a mesh of equal axes they may change places.
     allowed = {layout.format(*axes) for layout in layouts for axes in (list(mesh), [*mesh][::-1])}
-    assert " ".join(":".join(pair) for pair in sorted(found.splits)) in {" ".join(sorted(a.split())) for a in allowed}
+    assert " ".join(":".join(pair) for pair in sorted(solution.splits)) in {
+        " ".join(sorted(a.split())) for a in allowed
+    }
 
 
 @pytest.mark.parametrize("graph", ["mlp_forward", "mlp_train", "two_layer", "block_forward", "block_train"])
@@ -71,6 +73,6 @@ def test_no_layout_holds_less(graph, mesh):
     ledger = mesh_tf(graph)
     space = ledger.space(mesh)
     costs = {splits: most_live_bytes(ledger, dict(splits), mesh) for splits in space.splits()}
-    found = least_live_bytes(ledger, space)
-    assert (found.value, -len(found.splits)) == min((cost, -len(splits)) for splits, cost in costs.items())
-    assert costs[found.splits] == found.value
+    solution = least_live_bytes(ledger, space)
+    assert (solution.value, -len(solution.splits)) == min((cost, -len(splits)) for splits, cost in costs.items())
+    assert costs[solution.splits] == solution.value

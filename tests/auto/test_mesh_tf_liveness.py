@@ -37,17 +37,17 @@ def test_order_counts_a_repeated_operand_once_for_waiting_and_twice_for_bytes():
 
 
 @pytest.mark.parametrize(
-    ("order", "held"),
+    ("order", "contents"),
     [
         ((0, 1, 2, 3), ["X", "X Y", "X Y Z1", "X Y Z1 Z2"]),
         ((0, 1, 3, 2), ["X", "X Y", "X Y Z2", "X Y Z1"]),
     ],
 )
-def test_contents_add_results_before_they_free_operands(order, held):
+def test_contents_add_results_before_they_free_operands(order, contents):
     products = ledger(*PRODUCTS, final="Z1")
     lives = lives_of(products, order)
     at = [{name for name in lives.first if lives.first[name] <= t < lives.gone[name]} for t in range(lives.moments)]
-    assert at == [set(names.split()) for names in held]
+    assert at == [set(names.split()) for names in contents]
 
 
 def test_bytes_of_whole_tensors():
@@ -107,8 +107,8 @@ RECORDED = [
 
 @pytest.mark.parametrize(("graph", "mesh", "layout", "nbytes"), RECORDED)
 def test_live_bytes_of_mesh_tensorflows_graphs(graph, mesh, layout, nbytes):
-    found = mesh_tf(graph)
-    assert most_live_bytes(found, axes_of(layout), mesh) == nbytes
+    graph_ledger = mesh_tf(graph)
+    assert most_live_bytes(graph_ledger, axes_of(layout), mesh) == nbytes
 
 
 def axes_of(layout: str) -> dict[str, str]:

@@ -27,20 +27,20 @@ def test_three_dims_that_meet_on_two_axes():
 
 def test_dims_of_mesh_tensorflows_concat():
     # A name may have several sizes there; what is concatenated and what has no name cannot be split.
-    found = ledger(
+    graph = ledger(
         "x1: a=5 b=10 concat=15",
         "x2: a=5 b=10 concat=20",
         "both: a=5 b=10 concat=35 from x1 x2",
         "zeros: _anonymous_1=5 _anonymous_2=10",
         whole={"both": "concat"},
     )
-    assert set(found.splittable) == {"a", "b"}
-    assert found.space({"m1": 4, "m2": 2}).choices == {"a": (None,), "b": ("m2", None)}
+    assert set(graph.splittable) == {"a", "b"}
+    assert graph.space({"m1": 4, "m2": 2}).choices == {"a": (None,), "b": ("m2", None)}
 
 
 def test_a_dim_must_divide():
-    found = ledger("x: a=3 b=4", "y: b=4 c=5", "z: a=3 c=5 from x y")
-    assert found.space({"m1": 4, "m2": 3}).choices == {"a": ("m2", None), "b": ("m1", None), "c": (None,)}
+    graph = ledger("x: a=3 b=4", "y: b=4 c=5", "z: a=3 c=5 from x y")
+    assert graph.space({"m1": 4, "m2": 3}).choices == {"a": ("m2", None), "b": ("m1", None), "c": (None,)}
 
 
 def test_axes_of_size_one_split_nothing():

@@ -43,13 +43,13 @@ def test_it_does_not_wait_for_the_solver(monkeypatch):
     solving, gate, left, cancel = threading.Event(), threading.Event(), [], threading.Event()
     solve = pulp.LpProblem.solve
 
-    def held(problem, solver):
+    def gated(problem, solver):
         solving.set()
         left.append(threading.current_thread())
         assert gate.wait(60)
         return solve(problem, solver)
 
-    monkeypatch.setattr(pulp.LpProblem, "solve", held)
+    monkeypatch.setattr(pulp.LpProblem, "solve", gated)
     threading.Thread(target=lambda: (solving.wait(60), cancel.set()), daemon=True).start()
     with pytest.raises(ml.auto.Cancelled):
         ml.auto.layout(traced("block"), MESH, cancel=cancel)

@@ -53,8 +53,8 @@ def test_ragged_matmuls_and_factorizations_are_work():
     M, K, N, G = ml.dims(m=64, k=32, n=16, g=4)
 
     def fn(x, w, sizes, a):
-        found = jax.lax.ragged_dot(x.array @ jnp.ones((32, 32)), w.array, sizes.array)
-        return found, jax.lax.linalg.cholesky(a)
+        ragged = jax.lax.ragged_dot(x.array @ jnp.ones((32, 32)), w.array, sizes.array)
+        return ragged, jax.lax.linalg.cholesky(a)
 
     square = ml.named(jax.ShapeDtypeStruct((6, 30, 30), jnp.float32), "batch _ _")
     program = ml.trace(fn, ml.f32[M, K], ml.f32[G, K, N], ml.i32[G], square)

@@ -36,11 +36,11 @@ def count(init, config):
     return sum(leaf.size for leaf in jax.tree.leaves(shapes(init, config)))
 
 
-def off(found, wanted):
+def off(actual, wanted):
     """The greatest difference, as a share of the root mean square of what is wanted; near 0 absolute."""
-    found, wanted = (np.asarray(x, np.float64) for x in (found, wanted))
-    assert found.shape == wanted.shape
-    return np.abs(found - wanted).max() / max(np.sqrt(np.mean(wanted**2)), 1e-9)
+    actual, wanted = (np.asarray(x, np.float64) for x in (actual, wanted))
+    assert actual.shape == wanted.shape
+    return np.abs(actual - wanted).max() / max(np.sqrt(np.mean(wanted**2)), 1e-9)
 
 
 def same(loss, plain, params, *inputs, most=1e-5):
@@ -52,9 +52,9 @@ def same(loss, plain, params, *inputs, most=1e-5):
     assert np.isfinite(wanted)
     assert off(value, wanted) < most
     places = jax.tree_util.tree_leaves_with_path(plain_grads)
-    for found, (place, reference) in zip(jax.tree.leaves(grads), places, strict=True):
+    for actual, (place, reference) in zip(jax.tree.leaves(grads), places, strict=True):
         assert np.abs(reference).max() > 0, place
-        assert off(found, reference) < most, (place, off(found, reference))
+        assert off(actual, reference) < most, (place, off(actual, reference))
 
 
 def widened(array):
@@ -158,6 +158,6 @@ def nll(logits, targets):
 def named_share(program):
     """The share of the axes of all values that have a name: a dim's, or one that is made of dims' names."""
     values = [v for v in program.values if v.number not in program.code.constants]
-    found = [name for v in values for name, size in zip(v.dims, v.shape, strict=True) if size != 1]
-    parts = [name.split("*") for name in found]
-    return sum(not any(part.lstrip("~")[:1].isdigit() for part in name) for name in parts) / len(found)
+    actual = [name for v in values for name, size in zip(v.dims, v.shape, strict=True) if size != 1]
+    parts = [name.split("*") for name in actual]
+    return sum(not any(part.lstrip("~")[:1].isdigit() for part in name) for name in parts) / len(actual)

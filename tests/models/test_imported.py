@@ -10,7 +10,9 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.verifying.random_layouts import draw
-from meshlab.models.imported import Config, imported_models, linen_encoder
+from meshlab.models.imported import linen_encoder
+from meshlab.models.imported.sizes import Config
+from meshlab.models.zoo import imported_models
 from tests.models import plain
 
 LAYERS = 2
@@ -54,7 +56,7 @@ def payload(plan, *kinds):
 
 
 def test_no_library_is_imported_before_a_model_is_asked_for():
-    code = "import sys, meshlab.models.imported; print(sorted({'flax', 'equinox', 'optax'} & set(sys.modules)))"
+    code = "import sys, meshlab.models.zoo; print(sorted({'flax', 'equinox', 'optax'} & set(sys.modules)))"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
@@ -198,9 +200,9 @@ def test_names_on_the_wrong_axes_are_told_with_both_places():
     step, arguments = swapped(Config(layers=1, ffn=16))
     with pytest.raises(ml.TraceError) as caught:
         ml.trace(step, *arguments)
-    told = str(caught.value)
-    assert "Two names meet on one axis: " in told
+    message = str(caught.value)
+    assert "Two names meet on one axis: " in message
     for place in ("`ffn` (named at argument `state/params/", "`embed` (named at argument `state/params/"):
-        assert place in told
+        assert place in message
     # The line that computes with both.
-    assert "linen_encoder.py:" in told
+    assert "linen_encoder.py:" in message

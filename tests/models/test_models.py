@@ -20,8 +20,8 @@ def shapes(tree):
     return jax.tree.structure(tree), [(np.shape(leaf), leaf.dtype) for leaf in jax.tree.leaves(tree)]
 
 
-def close(found, wanted, tolerance=1e-5):
-    np.testing.assert_allclose(getattr(found, "array", found), wanted, rtol=tolerance, atol=tolerance)
+def close(actual, wanted, tolerance=1e-5):
+    np.testing.assert_allclose(getattr(actual, "array", actual), wanted, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -61,8 +61,8 @@ def test_the_readme_step_equals_plain_jax():
 
     raw = params["w1"].array, params["w2"].array
     value, grads = jax.value_and_grad(loss, (0, 1))(*raw)
-    found, updated = mlp.step(params, images, labels)
-    close(found, value)
+    actual, updated = mlp.step(params, images, labels)
+    close(actual, value)
     close(updated["w1"], raw[0] - 1e-3 * grads[0])
     close(updated["w2"], raw[1] - 1e-3 * grads[1])
 
@@ -113,8 +113,8 @@ def test_the_transformer_and_its_gradients_equal_plain_jax():
     value, grads = jax.jit(jax.value_and_grad(transformer.loss))(params, tokens, targets)
     wanted, raw_grads = jax.jit(jax.value_and_grad(raw_transformer))(raw, tokens.array, targets.array)
     close(value, wanted)
-    for found, reference in zip(jax.tree.leaves(grads), jax.tree.leaves(raw_grads), strict=True):
-        close(found, reference, 1e-4)
+    for actual, reference in zip(jax.tree.leaves(grads), jax.tree.leaves(raw_grads), strict=True):
+        close(actual, reference, 1e-4)
 
 
 def test_no_position_sees_what_comes_after():

@@ -1,4 +1,4 @@
-"""Models that Mesh TensorFlow was measured on: what it counted for them is held against meshlab.
+"""Models that Mesh TensorFlow was measured on: meshlab is compared with what it counted for them.
 
 - `two_layer`: y = relu(x w) v, no biases, the sum of squared errors.
 - `block`: attention and a feed-forward network with residuals, no norms, the mean square of the result as its loss.

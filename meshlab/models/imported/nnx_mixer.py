@@ -1,6 +1,6 @@
 """An MLP-Mixer over tokens in Flax NNX, with Adafactor in an `nnx.Optimizer`: the state of both is one tree.
 
-A layer mixes the positions of each channel, then the channels of each position: the first product sums over `seq`.
+A layer mixes the positions of each channel, then the channels of each position: the first matmul sums over `seq`.
 Its norms subtract no mean: that would take out again what the second bias of `positions` adds, which has one number for
 all channels of a position.
 """

@@ -25,7 +25,7 @@ from jax import lax
 import meshlab as ml
 
 from ..parts.initial import shapes
-from ..parts.layers import MASKED, Turns, frequencies, gated, rms_norm, rotate, size, softmax, turns, wide
+from ..parts.layers import MASKED, Rotation, frequencies, gated, rms_norm, rotate, rotation_of, size, softmax, wide
 from ..parts.weights import Params
 from . import llama
 
@@ -74,30 +74,30 @@ def step(params: Params, cache: Cache, tokens: ml.Tensor, position: Any) -> tupl
     x = ml.take(params["embedding"], tokens, "vocab")
     seq = ml.arange(ml.Dim("seq", size(tokens, "seq"))) + position
     visible = seq >= ml.arange(ml.Dim("kv", size(cache["key"], "kv")))
-    turned = turns(seq.astype(ml.f32) * frequencies(params["layers"]["query"], llama.THETA))
+    rotation = rotation_of(seq.astype(ml.f32) * frequencies(params["layers"]["query"], llama.THETA))
 
     def layer(x, slices):
         weights, past = slices
         y = rms_norm(x, weights["attention_norm"], llama.EPSILON)
-        present = remember(past, y, weights, turned, position)
-        x = x + attend(y, present, weights, turned, visible)
+        present = remember(past, y, weights, rotation, position)
+        x = x + attend(y, present, weights, rotation, visible)
         return x + gated(rms_norm(x, weights["ffn_norm"], llama.EPSILON), weights), present
 
     x, cache = ml.scan(layer, x, (params["layers"], cache), "layers")
     return wide(ml.dot(rms_norm(x, params["norm"], llama.EPSILON), params["head"], "embed")), cache
 
 
-def remember(past: Cache, x: ml.Tensor, weights: Params, turned: Turns, position: Any) -> Cache:
+def remember(past: Cache, x: ml.Tensor, weights: Params, rotation: Rotation, position: Any) -> Cache:
     """Returns the cache of a layer with the keys and values of new tokens written into it.
 
     Args:
         past: key and value: [batch, kv, heads, head].
         x: [batch, seq, embed], normalised.
         weights: key and value: [embed, heads, head].
-        turned: cosine and sine of the angles of the new tokens, [seq, half].
+        rotation: cosine and sine of the angles of the new tokens, [seq, half].
         position: where the first of them is written.
     """
-    new = {"key": rotate(ml.dot(x, weights["key"], "embed"), turned), "value": ml.dot(x, weights["value"], "embed")}
+    new = {"key": rotate(ml.dot(x, weights["key"], "embed"), rotation), "value": ml.dot(x, weights["value"], "embed")}
     return {name: write(past[name], each, position) for name, each in new.items()}
 
 
@@ -113,20 +113,20 @@ def write(array: ml.Tensor, new: ml.Tensor, position: Any) -> ml.Tensor:
     return ml.tensor(lax.dynamic_update_slice_in_dim(array.array, values, position, axis=1), *array.dims)
 
 
-def attend(x: ml.Tensor, present: Cache, weights: Params, turned: Turns, visible: ml.Tensor) -> ml.Tensor:
+def attend(x: ml.Tensor, present: Cache, weights: Params, rotation: Rotation, visible: ml.Tensor) -> ml.Tensor:
     """Lets each token read what the cache holds up to itself.
 
     Args:
         x: [batch, seq, embed], normalised.
         present: key and value: [batch, kv, heads, head].
         weights: query: [embed, heads, group, head], output: [heads, group, head, embed].
-        turned: cosine and sine of the angles of the new tokens, [seq, half].
+        rotation: cosine and sine of the angles of the new tokens, [seq, half].
         visible: what each token may read: [seq, kv].
 
     Returns:
         [batch, seq, embed].
     """
-    query = rotate(ml.dot(x, weights["query"], "embed"), turned)
+    query = rotate(ml.dot(x, weights["query"], "embed"), rotation)
     key, value = (present[name].astype(x.dtype) for name in ("key", "value"))
     scores = ml.where(visible, ml.dot(query, key, "head") * size(query, "head") ** -0.5, MASKED)
     return ml.dot(ml.dot(softmax(scores, "kv"), value, "kv"), weights["output"], "heads", "group", "head")

@@ -2,7 +2,7 @@
 
 A sequence is two dims, [blocks, window], so that what is local is so in the layout as well:
 
-- A *local* layer lets each position read the last `window` positions, itself among them: those lie in its own block and
+- A *local* layer lets each position read the last `window` positions, itself among them: those are in its own block and
   the one before it. Keys and values of the block before come by `ml.shift` along `blocks`, so with `blocks` on an axis
   of the mesh each device asks its neighbour for one block, and no more. The work grows with the window, not with the
   sequence.
@@ -32,19 +32,19 @@ import meshlab as ml
 from ..parts.layers import (
     MASKED,
     Part,
-    Turns,
+    Rotation,
     frequencies,
     gated,
     mix,
     repeated,
     rms_norm,
     rotate,
+    rotation_of,
     size,
-    token_loss,
-    turns,
     wide,
 )
 from ..parts.sizes import Sizes
+from ..parts.tasks import next_token_loss, token_inputs
 from ..parts.weights import Params, attention_table, draw, gated_table, one_of, unstack, zeros
 
 SCORE_CAP, LOGIT_CAP = 50.0, 30.0
@@ -103,21 +103,7 @@ def _layer(key: jax.Array, config: Config) -> Params:
     return drawn | {name: zeros(config.dims("pairs embed")) for name in norms}
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of tokens and targets, both [batch, blocks, window]."""
-    shape = ml.i32[config.dims("batch blocks window")]
-    return shape, shape
-
-
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
-    """Returns the mean cross entropy of the next tokens.
-
-    Args:
-        params: as `init` makes them.
-        tokens: [batch, blocks, window].
-        targets: [batch, blocks, window], for each position the token that follows.
-    """
-    return token_loss(predict(params, tokens), targets)
+inputs = token_inputs("batch blocks window")
 
 
 def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
@@ -134,31 +120,34 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
     x = ml.tag(ml.take(table, tokens, "vocab") * size(table, "embed") ** 0.5, "residual")
     blocks, window = _positions(x)
     positions = (blocks * window.shape[0] + window).astype(ml.f32)
-    turned = turns(positions * frequencies(one_of(params["layers"])["local"]["query"]))
+    rotation = rotation_of(positions * frequencies(one_of(params["layers"])["local"]["query"]))
 
     def pair(x, weights):
-        x = layer(x, weights["local"], turned, local)
-        return layer(x, weights["global"], turned, everywhere)
+        x = layer(x, weights["local"], rotation, local)
+        return layer(x, weights["global"], rotation, everywhere)
 
     x = repeated(pair, x, params["layers"], "pairs")
     return capped(wide(ml.dot(norm(x, params["norm"]), table, "embed")), LOGIT_CAP)
 
 
-def layer(x: ml.Tensor, weights: Params, turned: Turns, reach: Reach) -> ml.Tensor:
+loss = next_token_loss(predict)
+
+
+def layer(x: ml.Tensor, weights: Params, rotation: Rotation, reach: Reach) -> ml.Tensor:
     """Applies one layer.
 
     Args:
         x: [batch, blocks, window, embed].
         weights: of the layer.
-        turned: cosine and sine of the angles of each position, [blocks, window, half].
+        rotation: cosine and sine of the angles of each position, [blocks, window, half].
         reach: `local` or `everywhere`.
 
     Returns:
         The dims of `x`.
     """
     y = norm(x, weights["attention_norm"])
-    query = rotate(ml.dot(y, weights["query"], "embed"), turned) * size(weights["query"], "head") ** -0.5
-    key, value = rotate(ml.dot(y, weights["key"], "embed"), turned), ml.dot(y, weights["value"], "embed")
+    query = rotate(ml.dot(y, weights["query"], "embed"), rotation) * size(weights["query"], "head") ** -0.5
+    key, value = rotate(ml.dot(y, weights["key"], "embed"), rotation), ml.dot(y, weights["value"], "embed")
     attended = ml.dot(mix(*reach(query, key, value)), weights["output"], "heads", "group", "head")
     x = ml.tag(x + norm(attended, weights["attention_post_norm"]), "residual")
     hidden = gated(norm(x, weights["ffn_norm"]), weights, ml.gelu)

@@ -30,9 +30,9 @@ from ..parts.layers import (
     repeated,
     size,
     softmax,
-    token_loss,
 )
 from ..parts.sizes import Sizes
+from ..parts.tasks import next_token_loss, token_inputs
 from ..parts.weights import Params, biased, draw, scale_and_bias, unstack
 
 
@@ -77,22 +77,7 @@ def init(key: jax.Array, config: Config) -> Params:
     }
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of tokens and targets, both [batch, seq]."""
-    shape = ml.i32[config.dims("batch seq")]
-    return shape, shape
-
-
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, kept: tuple[str, ...] = ()) -> jax.Array:
-    """Returns the mean cross entropy of the next tokens.
-
-    Args:
-        params: as `init` makes them.
-        tokens: [batch, seq].
-        targets: [batch, seq], for each position the token that follows.
-        kept: as for `layers.repeated`.
-    """
-    return token_loss(predict(params, tokens, kept), targets)
+inputs = token_inputs()
 
 
 def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml.Tensor:
@@ -114,6 +99,9 @@ def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml
 
     x = repeated(layer, x, params["layers"], kept=kept)
     return ml.dot(layer_norm(x, *params["norm"]), params["embedding"], "embed")
+
+
+loss = next_token_loss(predict)
 
 
 def attention(x: ml.Tensor, weights: Params) -> ml.Tensor:

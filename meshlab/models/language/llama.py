@@ -10,8 +10,8 @@ for 32 layers. Both compute the same; a scan keeps the program short, a loop let
 As everywhere in the zoo, `heads` are the heads of keys and values, and each serves a `group` of queries.
 
 Sizes and formula: Grattafiori et al. 2024, "The Llama 3 Herd of Models", table 3, and the checkpoints' config files.
-Rotary positions turn the first half of a head against the second, as in the checkpoints for Hugging Face; Meta's own
-turn even against odd elements, which is the same model with the rows of query and key in another order.
+Rotary positions rotate the first half of a head against the second, as in the checkpoints for Hugging Face; Meta's own
+rotate even against odd elements, which is the same model with the rows of query and key in another order.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ import jax
 
 import meshlab as ml
 
-from ..parts.layers import attention, gated, repeated, rms_norm, rotary, token_loss
+from ..parts.layers import attention, gated, repeated, rms_norm, rotary
 from ..parts.sizes import Sizes
-from ..parts.weights import Params, attention_table, draw, gated_table, one_of, ones, unstack
+from ..parts.tasks import next_token_loss, token_inputs
+from ..parts.weights import Params, attention_table, gated_table, normed, one_of
 
 THETA = 500_000.0
 EPSILON = 1e-5
@@ -69,33 +70,11 @@ class Config(Sizes):
 
 def init(key: jax.Array, config: Config) -> Params:
     """Draws the parameters: `embedding`, `head`, `norm`, and the `layers`."""
-    tables_key, layers_key = jax.random.split(key)
-    layers = draw(layers_key, config, attention_table() | gated_table())
-    layers |= {name: ones(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
-    tables = draw(tables_key, config, {"embedding": ("vocab embed", ()), "head": ("embed vocab", ("embed",))})
-    return {
-        **tables,
-        "layers": unstack(layers) if config.unrolled else layers,
-        "norm": ones(config.dims("embed")),
-    }
+    tables = {"embedding": ("vocab embed", ()), "head": ("embed vocab", ("embed",))}
+    return normed(key, config, tables, attention_table() | gated_table())
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of tokens and targets, both [batch, seq]."""
-    shape = ml.i32[config.dims("batch seq")]
-    return shape, shape
-
-
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor, kept: tuple[str, ...] = ()) -> jax.Array:
-    """Returns the mean cross entropy of the next tokens.
-
-    Args:
-        params: as `init` makes them.
-        tokens: [batch, seq].
-        targets: [batch, seq], for each position the token that follows.
-        kept: as for `layers.repeated`.
-    """
-    return token_loss(predict(params, tokens, kept), targets)
+inputs = token_inputs()
 
 
 def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml.Tensor:
@@ -110,11 +89,14 @@ def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml
         [batch, seq, vocab].
     """
     x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
-    turns = rotary(x, one_of(params["layers"])["query"], THETA)
+    rotation = rotary(x, one_of(params["layers"])["query"], THETA)
 
     def layer(x, weights):
-        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], EPSILON), turns, weights), "residual")
+        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], EPSILON), rotation, weights), "residual")
         return ml.tag(x + gated(rms_norm(x, weights["ffn_norm"], EPSILON), weights), "residual")
 
     x = repeated(layer, x, params["layers"], kept=kept)
     return ml.dot(rms_norm(x, params["norm"], EPSILON), params["head"], "embed")
+
+
+loss = next_token_loss(predict)

@@ -8,9 +8,9 @@
 The three are one model with another routing. What to know of its dims:
 
 - `experts` are the networks. As long as tokens are where their sequence is, the same experts are called `routes`: the
-  ways that a token may go. So `batch` and `experts` never meet in one product, and both may lie on one axis.
-- Tokens are sent by a product with a tensor of ones and zeros, [batch, seq, routes, capacity], and then renamed:
-  `batch` to `groups` and `routes` to `experts`, in one relayout. With `batch` and `experts` on the same axis of the
+  ways that a token may go. So `batch` and `experts` never meet in one contraction, and both may be on one axis.
+- Tokens are sent by a contraction with a tensor of ones and zeros, [batch, seq, routes, capacity], and then renamed:
+  `batch` to `groups` and `routes` to `experts`, in one reshard. With `batch` and `experts` on the same axis of the
   mesh that is an all-to-all; on the way back it is another. With `batch` and `groups` on one axis tokens stay where
   they are, and every device has all experts.
 - Each sequence is a group of its own: an expert has room for `capacity` tokens of each, and what does not fit is
@@ -36,7 +36,8 @@ import meshlab as ml
 
 from ..parts.layers import attention, narrow, repeated, rms_norm, rotary, size, token_loss, wide
 from ..parts.sizes import Sizes
-from ..parts.weights import Params, attention_table, draw, gated_table, one_of, ones, unstack
+from ..parts.tasks import token_inputs
+from ..parts.weights import Params, attention_table, gated_table, normed, one_of
 
 THETA = 1_000_000.0
 # How many times the even share of tokens an expert has room for.
@@ -81,21 +82,12 @@ class Config(Sizes):
 
 def init(key: jax.Array, config: Config) -> Params:
     """Draws the parameters: `embedding`, `head`, `norm`, and the `layers` with `router` and experts."""
-    tables_key, layers_key = jax.random.split(key)
+    tables = {"embedding": ("vocab embed", ()), "head": ("embed vocab", ("embed",))}
     router = {"router": ("layers embed routes", ("embed",))}
-    layers = draw(layers_key, config, attention_table() | router | gated_table("layers experts"))
-    layers |= {name: ones(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
-    return {
-        **draw(tables_key, config, {"embedding": ("vocab embed", ()), "head": ("embed vocab", ("embed",))}),
-        "layers": unstack(layers) if config.unrolled else layers,
-        "norm": ones(config.dims("embed")),
-    }
+    return normed(key, config, tables, attention_table() | router | gated_table("layers experts"))
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of tokens and targets, both [batch, seq]."""
-    shape = ml.i32[config.dims("batch seq")]
-    return shape, shape
+inputs = token_inputs()
 
 
 def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
@@ -139,11 +131,11 @@ def predict(params: Params, tokens: ml.Tensor, experts: Experts) -> tuple[ml.Ten
         [batch, seq, vocab], and a number.
     """
     x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
-    turns = rotary(x, one_of(params["layers"])["query"], THETA)
+    rotation = rotary(x, one_of(params["layers"])["query"], THETA)
 
     def layer(carry, weights):
         x, total = carry
-        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], 1e-5), turns, weights), "residual")
+        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], 1e-5), rotation, weights), "residual")
         y = rms_norm(x, weights["ffn_norm"], 1e-5)
         shares = ml.softmax(wide(ml.dot(y, weights["router"], "embed")), "routes")
         return (ml.tag(x + experts(y, shares, weights), "residual"), total + imbalance(shares) / count)

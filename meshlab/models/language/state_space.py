@@ -27,8 +27,9 @@ import numpy as np
 
 import meshlab as ml
 
-from ..parts.layers import narrow, repeated, rms_norm, token_loss, wide
+from ..parts.layers import narrow, repeated, rms_norm, wide
 from ..parts.sizes import Sizes
+from ..parts.tasks import next_token_loss, token_inputs
 from ..parts.weights import Params, draw, ones, unstack, zeros
 
 EPSILON = 1e-5
@@ -98,21 +99,7 @@ def init(key: jax.Array, config: Config) -> Params:
     }
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of tokens and targets, both [batch, seq]."""
-    shape = ml.i32[config.dims("batch seq")]
-    return shape, shape
-
-
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
-    """Returns the mean cross entropy of the next tokens.
-
-    Args:
-        params: as `init` makes them.
-        tokens: [batch, seq].
-        targets: [batch, seq], for each position the token that follows.
-    """
-    return token_loss(predict(params, tokens), targets)
+inputs = token_inputs()
 
 
 def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
@@ -132,6 +119,9 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
     x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
     x = repeated(layer, x, params["layers"])
     return ml.dot(rms_norm(x, params["norm"], EPSILON), params["embedding"], "embed")
+
+
+loss = next_token_loss(predict)
 
 
 def mixer(x: ml.Tensor, weights: Params) -> ml.Tensor:

@@ -8,7 +8,7 @@ What to know of its dims:
 - The encoder's sequence is `source`, the decoder's is `seq`: two dims, so a layout may split one and not the other.
 - Keys and values are renamed, `source` to `source_kv` and `seq` to `kv`: what reads and what is read may both be split,
   and there the latter is gathered. Cross attention relates `seq` to `source_kv`.
-- How far a key lies from its query falls into one of the `buckets`, small distances each into its own and large ones
+- How far a key is from its query falls into one of the `buckets`, small distances each into its own and large ones
   together; each bucket has a bias for each head, the same in all layers.
 
 The decoder is given the targets shifted by one, with token 0 first, as T5 is trained. Scores are not scaled, and the

@@ -8,7 +8,7 @@ What to know of its dims:
 - `heads` are the key-value heads, and each serves a `group` of queries: a query has [heads, group, head].
 - Attention relates each position to every other, so one tensor has both: keys and values are renamed, `seq` to `kv`.
   With `seq` on an axis of the mesh that rename is where they are gathered.
-- `half` is half a head: rotary positions turn the first half against the second.
+- `half` is half a head: rotary positions rotate the first half against the second.
 - The stream between layers is tagged `residual`, so that a layout can store it otherwise than it is computed.
 
     config = Config()
@@ -24,10 +24,11 @@ import jax
 
 import meshlab as ml
 
-from ..parts.layers import attention, repeated, rms_norm, rotary, token_loss
+from ..parts.layers import attention, repeated, rms_norm, rotary
 from ..parts.layers import gated as feed_forward
 from ..parts.sizes import Sizes
-from ..parts.weights import Params, attention_table, draw, gated_table, ones
+from ..parts.tasks import next_token_loss, token_inputs
+from ..parts.weights import Params, attention_table, gated_table, normed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,28 +48,10 @@ class Config(Sizes):
 
 def init(key: jax.Array, config: Config) -> Params:
     """Draws the parameters: `embedding`, `norm`, and `layers`, each of which has the dim `layers` first."""
-    table_key, layers_key = jax.random.split(key)
-    layers = draw(layers_key, config, attention_table() | gated_table())
-    norms = {name: ones(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
-    table = draw(table_key, config, {"embedding": ("vocab embed", ())})
-    return {**table, "layers": layers | norms, "norm": ones(config.dims("embed"))}
+    return normed(key, config, {"embedding": ("vocab embed", ())}, attention_table() | gated_table())
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of tokens and targets, both [batch, seq]."""
-    shape = ml.i32[config.dims("batch seq")]
-    return shape, shape
-
-
-def loss(params: Params, tokens: ml.Tensor, targets: ml.Tensor) -> jax.Array:
-    """Returns the mean cross entropy of the next tokens.
-
-    Args:
-        params: as `init` makes them.
-        tokens: [batch, seq].
-        targets: [batch, seq], for each position the token that follows.
-    """
-    return token_loss(predict(params, tokens), targets)
+inputs = token_inputs()
 
 
 def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
@@ -82,11 +65,14 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
         [batch, seq, vocab].
     """
     x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
-    turns = rotary(x, params["layers"]["query"])
+    rotation = rotary(x, params["layers"]["query"])
 
     def layer(x, weights):
-        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"]), turns, weights), "residual")
+        x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"]), rotation, weights), "residual")
         return ml.tag(x + feed_forward(rms_norm(x, weights["ffn_norm"]), weights), "residual")
 
     x = repeated(layer, x, params["layers"])
     return ml.dot(rms_norm(x, params["norm"]), params["embedding"], "embed")
+
+
+loss = next_token_loss(predict)

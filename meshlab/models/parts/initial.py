@@ -20,7 +20,7 @@ def normal(key: jax.Array, dims: tuple[ml.Dim, ...], summed: tuple[str, ...]) ->
     Args:
         key: a PRNG key.
         dims: of the weight.
-        summed: which of them a product with the weight sums over; without any, they are embeddings, scaled down.
+        summed: which of them a contraction with the weight sums over; without any, they are embeddings, scaled down.
     """
     inputs = math.prod(dim.size for dim in dims if dim.name in summed)
     scale = inputs**-0.5 if summed else 0.02

@@ -1,4 +1,4 @@
-"""What the transformer family shares: norms, positions, attention, and layers that are repeated.
+"""The layers of the transformer family: norms, positions, attention, and layers that are repeated.
 
 A model is then its own formula and little else:
 
@@ -33,10 +33,10 @@ import meshlab as ml
 from ...engine.errors import MeshlabError, closest, listed
 from .weights import Params
 
-Turns = tuple[ml.Tensor, ml.Tensor]
+Rotation = tuple[ml.Tensor, ml.Tensor]
 Part = tuple[ml.Tensor, ml.Tensor, tuple[str, ...]]
 MASKED = -1e30
-# What a layer can be told to keep for its backward pass: what attention reads, what it mixes, its result, and the
+# The values that a layer can keep for its backward pass: what attention reads, what it mixes, its result, and the
 # hidden units.
 KEEPABLE = ("query", "key", "value", "core", "attention", "gate", "up")
 
@@ -59,7 +59,7 @@ def narrow(x: ml.Tensor, dtype: Any) -> ml.Tensor:
 def repeated(
     layer: Callable[[Any, Params], Any], x: Any, weights: Any, dim: str = "layers", kept: tuple[str, ...] = ()
 ) -> Any:
-    """Applies a layer once for each set of weights, and computes it again in the backward pass.
+    """Applies a layer once for each set of weights, and rematerialises it in the backward pass.
 
     The weights say how: those that have the dim `layers` are scanned, so that the program is as long as one layer; a
     list of weights is a Python loop, and the program as long as all of them.
@@ -98,7 +98,7 @@ def _keeps(kept: tuple[str, ...]) -> Callable[..., bool]:
 
 
 def keepable(x: ml.Tensor, name: str) -> ml.Tensor:
-    """Names a value of a layer, so that `repeated` can be told to keep it: `jax.ad_checkpoint.checkpoint_name`.
+    """Names a value of a layer, so that `repeated` can keep it: `jax.ad_checkpoint.checkpoint_name`.
 
     Args:
         x: any dims.
@@ -131,27 +131,27 @@ def layer_norm(x: ml.Tensor, scale: ml.Tensor, bias: ml.Tensor, epsilon: float =
     return ml.normalize(x, "embed", epsilon=epsilon) * scale + bias
 
 
-def rotary(x: ml.Tensor, query: ml.Tensor, theta: float = 10_000.0) -> Turns:
-    """Returns how far each pair of elements is turned at each position.
+def rotary(x: ml.Tensor, query: ml.Tensor, theta: float = 10_000.0) -> Rotation:
+    """Returns the rotation of each pair of elements at each position (RoPE).
 
     Args:
         x: [..., seq, ...].
         query: [..., head, ...], for the size of a head.
-        theta: the slowest pair turns once in about 2 pi theta positions.
+        theta: the slowest pair rotates once in about 2 pi theta positions.
 
     Returns:
         Cosine and sine of the angles, both [seq, half].
     """
     frequency = frequencies(query, theta)
-    return turns(ml.arange(ml.Dim("seq", size(x, "seq")), ml.f32) * frequency)
+    return rotation_of(ml.arange(ml.Dim("seq", size(x, "seq")), ml.f32) * frequency)
 
 
 def frequencies(query: ml.Tensor, theta: float = 10_000.0) -> ml.Tensor:
-    """Returns by how much each pair of elements is turned from one position to the next.
+    """Returns the angle by which each pair of elements is rotated from one position to the next.
 
     Args:
         query: [..., head, ...], for the size of a head.
-        theta: the slowest pair turns once in about 2 pi theta positions.
+        theta: the slowest pair rotates once in about 2 pi theta positions.
 
     Returns:
         [half].
@@ -160,22 +160,22 @@ def frequencies(query: ml.Tensor, theta: float = 10_000.0) -> ml.Tensor:
     return ml.exp(ml.arange(half, ml.f32) * (-math.log(theta) / half.size))
 
 
-def turns(angles: ml.Tensor) -> Turns:
+def rotation_of(angles: ml.Tensor) -> Rotation:
     """Returns cosine and sine of angles: [seq, half], or of the dims that positions are counted by, and half."""
     return ml.cos(angles), ml.sin(angles)
 
 
-def rotate(x: ml.Tensor, turns: Turns) -> ml.Tensor:
-    """Turns the two halves of each head against each other.
+def rotate(x: ml.Tensor, rotation: Rotation) -> ml.Tensor:
+    """Rotation the two halves of each head against each other.
 
     Args:
         x: [..., seq, head].
-        turns: as `rotary` makes them.
+        rotation: as `rotary` makes them.
 
     Returns:
         The dims of `x`.
     """
-    cos, sin = turns
+    cos, sin = rotation
     head, half = ml.Dim("head", size(x, "head")), ml.Dim("half", size(cos, "half"))
     first, second = (wide(part) for part in ml.split(x, head, half))
     return narrow(ml.concat((first * cos - second * sin, second * cos + first * sin), half, head), x.dtype)
@@ -211,7 +211,7 @@ def mix(*parts: Part) -> ml.Tensor:
     for scores, _, over in parts:
         alike.setdefault(over, []).append(ml.stop_gradient(wide(scores)))
     # The maximum of scores over the same dims comes first: then devices that share a dim ask each other once.
-    peaks = (_over(ml.Tensor.max, functools.reduce(ml.maximum, found), over) for over, found in alike.items())
+    peaks = (_over(ml.Tensor.max, functools.reduce(ml.maximum, scores), over) for over, scores in alike.items())
     peak = functools.reduce(ml.maximum, peaks)
     weights = [(ml.exp(wide(scores) - peak), values, over) for scores, values, over in parts]
     total = functools.reduce(operator.add, (_over(ml.Tensor.sum, x, over) for x, _, over in weights))
@@ -224,20 +224,20 @@ def _over(reduction: Callable[..., ml.Tensor], x: ml.Tensor, dims: tuple[str, ..
     return reduction(x, *dims) if dims else x
 
 
-def attention(x: ml.Tensor, turns: Turns, weights: Params) -> ml.Tensor:
+def attention(x: ml.Tensor, rotation: Rotation, weights: Params) -> ml.Tensor:
     """Lets each position read from itself and those before it; queries in groups share keys and values.
 
     Args:
         x: [batch, seq, embed], normalised.
-        turns: as `rotary` makes them.
+        rotation: as `rotary` makes them.
         weights: query: [embed, heads, group, head], key and value: [embed, heads, head],
             output: [heads, group, head, embed].
 
     Returns:
         [batch, seq, embed].
     """
-    query = keepable(rotate(ml.dot(x, weights["query"], "embed"), turns), "query")
-    key = keepable(rotate(ml.dot(x, weights["key"], "embed"), turns), "key").rename(seq="kv")
+    query = keepable(rotate(ml.dot(x, weights["query"], "embed"), rotation), "query")
+    key = keepable(rotate(ml.dot(x, weights["key"], "embed"), rotation), "key").rename(seq="kv")
     value = keepable(ml.dot(x, weights["value"], "embed"), "value").rename(seq="kv")
     scores = ml.dot(query, key, "head") * size(query, "head") ** -0.5
     mixture = softmax(ml.where(causal(x), scores, MASKED), "kv")

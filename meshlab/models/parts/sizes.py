@@ -1,4 +1,4 @@
-"""Sizes of a model, and dims of them by name: what the `Config`s of the transformer family have in common.
+"""Sizes of a model, and dims of them by name: the base of most `Config`s.
 
     @dataclasses.dataclass(frozen=True)
     class Config(Sizes):
@@ -16,7 +16,13 @@ import meshlab as ml
 
 
 class Sizes:
-    """Looks up dims by the names of fields; a frozen dataclass of sizes inherits it."""
+    """Looks up dims by the names of fields; a frozen dataclass of sizes inherits it.
+
+    Attributes:
+        unrolled: whether the layers are a Python loop over a list of weights, not a scan.
+    """
+
+    unrolled = False
 
     def __getitem__(self, name: str) -> ml.Dim:
         return ml.Dim(name, getattr(self, name))

@@ -3,8 +3,8 @@
     layers = draw(key, config, gated_table())          # gate and up: [layers, embed, ffn], down: [layers, ffn, embed]
     unstack(layers)                                    # a list with, for each layer, gate: [embed, ffn], and so on
 
-A table says for each weight its dims by name, and which of them a product with it sums over; so a model's parameters
-are written down in a line each, and the same table serves every size.
+A table says for each weight its dims by name, and which of them a contraction with it sums over; so a model's
+parameters are written down in a line each, and the same table serves every size.
 """
 
 from __future__ import annotations
@@ -68,6 +68,25 @@ def biased(key: jax.Array, config: Sizes) -> Params:
     biases |= {"up_bias": "layers ffn"} | dict.fromkeys(("output_bias", "down_bias"), "layers embed")
     norms = {name: scale_and_bias(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
     return draw(key, config, table) | {name: zeros(config.dims(dims)) for name, dims in biases.items()} | norms
+
+
+def normed(key: jax.Array, config: Sizes, tables: Table, layers: Table) -> Params:
+    """Draws the parameters of a decoder with RMS norms: its tables, its `norm`, and its `layers` with two norms each.
+
+    Args:
+        key: a PRNG key.
+        config: the sizes of the dims, and whether the layers are a list.
+        tables: the weights before and after the layers.
+        layers: those of all layers, but for the norms.
+    """
+    tables_key, layers_key = jax.random.split(key)
+    weights = draw(layers_key, config, layers)
+    weights |= {name: ones(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}
+    return {
+        **draw(tables_key, config, tables),
+        "layers": unstack(weights) if config.unrolled else weights,
+        "norm": ones(config.dims("embed")),
+    }
 
 
 def ones(dims: tuple[ml.Dim, ...]) -> ml.Tensor:

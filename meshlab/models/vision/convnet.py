@@ -19,8 +19,8 @@ import jax
 
 import meshlab as ml
 
-from ..parts.layers import wide
 from ..parts.sizes import Sizes
+from ..parts.tasks import class_loss, image_inputs
 from .convolutional import Grid, Params, bias, convolved, dense, draw, filters
 
 GRID = Grid(("rows", "cols"))
@@ -67,20 +67,7 @@ def init(key: jax.Array, config: Config) -> Params:
     )
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of images: [batch, rows, cols, channels] and labels: [batch]."""
-    return ml.f32[config.dims("batch rows cols channels")], ml.i32[config["batch"],]
-
-
-def loss(params: Params, images: ml.Tensor, labels: ml.Tensor) -> jax.Array:
-    """Returns the mean cross entropy.
-
-    Args:
-        params: as `init` makes them.
-        images: [batch, rows, cols, channels].
-        labels: [batch].
-    """
-    return ml.cross_entropy(wide(classify(params, images)), labels, "classes").mean()
+inputs = image_inputs("batch rows cols channels")
 
 
 def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
@@ -98,3 +85,6 @@ def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
     x = ml.relu(ml.dot(x, params["hidden1"], "rows", "cols") + params["hidden1_bias"])
     x = ml.relu(ml.dot(x, params["hidden2"], "hidden1") + params["hidden2_bias"])
     return ml.dot(x, params["logits"], "hidden2") + params["logits_bias"]
+
+
+loss = class_loss(classify)

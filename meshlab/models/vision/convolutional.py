@@ -1,4 +1,4 @@
-"""What convolutional models share: positions at several resolutions, filters, norms, and drawing them.
+"""The parts of convolutional models: positions at several resolutions, filters, norms, and drawing them.
 
 An image has one pair of dims at each resolution, since a name has one size in a program:
 
@@ -66,7 +66,7 @@ class Weight:
 
     Attributes:
         dims: of the parameter.
-        summed: which of them a product with it sums over.
+        summed: which of them a contraction with it sums over.
         constant: what it starts as, where it is not drawn.
     """
 
@@ -82,7 +82,7 @@ def filters(grid: Grid, window: int, inward: ml.Dim, outward: ml.Dim) -> Weight:
 
 
 def dense(inward: ml.Dim, outward: ml.Dim) -> Weight:
-    """Returns the weight of a product: [inward, outward]."""
+    """Returns the weight of a matmul: [inward, outward]."""
     return Weight((inward, outward), (inward.name,))
 
 

@@ -1,4 +1,4 @@
-"""A diffusion model: a U-Net that finds the noise in a noised image.
+"""A diffusion model: a U-Net that predicts the noise in a noised image.
 
     config = Config.cifar10()                          # 35,746,307 parameters
     loss(params, (images, times), noise)               # [batch, height, width, colours], [batch] and as the images
@@ -149,7 +149,7 @@ def inputs(config: Config) -> tuple[tuple[ml.Tensor, ml.Tensor], ml.Tensor]:
 
 
 def loss(params: Params, inputs: tuple[ml.Tensor, ml.Tensor], noise: ml.Tensor) -> jax.Array:
-    """Returns the mean squared error of the noise that is found in noised images.
+    """Returns the mean squared error of the noise that is predicted of noised images.
 
     Args:
         params: as `init` makes them.
@@ -158,15 +158,15 @@ def loss(params: Params, inputs: tuple[ml.Tensor, ml.Tensor], noise: ml.Tensor) 
         noise: [batch, height, width, colours], of mean 0 and variance 1.
     """
     images, times = inputs
-    kept = np.cumprod(1 - np.linspace(LEAST, MOST, STEPS))
-    signal = ml.take(ml.tensor(np.sqrt(kept), "steps"), times, "steps")
-    share = ml.take(ml.tensor(np.sqrt(1 - kept), "steps"), times, "steps")
-    found = predict(params, images * signal + noise * share, times)
-    return ml.square(wide(found) - noise.rename(colours="noise_colours")).mean()
+    remaining = np.cumprod(1 - np.linspace(LEAST, MOST, STEPS))
+    signal = ml.take(ml.tensor(np.sqrt(remaining), "steps"), times, "steps")
+    share = ml.take(ml.tensor(np.sqrt(1 - remaining), "steps"), times, "steps")
+    predicted = predict(params, images * signal + noise * share, times)
+    return ml.square(wide(predicted) - noise.rename(colours="noise_colours")).mean()
 
 
 def predict(params: Params, x: ml.Tensor, times: ml.Tensor) -> ml.Tensor:
-    """Returns the noise that is found.
+    """Returns the predicted noise.
 
     Args:
         params: as `init` makes them.
@@ -275,5 +275,5 @@ def applied(x: ml.Tensor, weights: Params, grid: Grid, stride: int = 1) -> ml.Te
 
 
 def affine(x: ml.Tensor, weights: Params) -> ml.Tensor:
-    """Applies a product and its bias: [..., inward] to [..., outward]."""
+    """Applies a matmul and its bias: [..., inward] to [..., outward]."""
     return ml.dot(x, weights["weight"], weights["weight"].dims[0]) + weights["bias"]

@@ -23,6 +23,7 @@ import numpy as np
 import meshlab as ml
 
 from ..parts.initial import normals
+from ..parts.tasks import class_loss
 
 Params = dict[str, ml.Tensor]
 _PIXELS, _BRIGHTEST, _TEST = 8, 16.0, 261
@@ -100,15 +101,7 @@ def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
     return ml.dot(hidden, params["w2"], "hidden") + params["b2"]
 
 
-def loss(params: Params, images: ml.Tensor, labels: ml.Tensor) -> jax.Array:
-    """Returns the mean cross entropy.
-
-    Args:
-        params: as `init` makes them.
-        images: [batch, rows, cols].
-        labels: [batch].
-    """
-    return ml.cross_entropy(classify(params, images), labels, "classes").mean()
+loss = class_loss(classify)
 
 
 def accuracy(params: Params, images: ml.Tensor, labels: ml.Tensor) -> jax.Array:

@@ -10,7 +10,7 @@ What to know of its dims:
 - A block reads `channels` and writes `channels`; what is between is `hidden`, and `middle` in a bottleneck. With
   `hidden` on an axis of the mesh, the first filter is split by what comes out, the second by what goes in, and the sum
   is reduced once: what tensor parallelism is to a transformer.
-- A filter of one position is a product, so in a bottleneck only the middle one is a convolution.
+- A filter of one position is a matmul, so in a bottleneck only the middle one is a convolution.
 - Batch norm is that of training: over the whole batch, however it is split. `ml.moments` gives what is to be kept for
   use afterwards.
 
@@ -28,8 +28,8 @@ import jax
 
 import meshlab as ml
 
-from ..parts.layers import wide
 from ..parts.sizes import Sizes
+from ..parts.tasks import class_loss, image_inputs
 from .convolutional import Grid, Params, batch_norm, bias, convolved, dense, draw, filters, norm
 
 IMAGE = Grid(("height", "width"))
@@ -112,20 +112,7 @@ def _block(inward: ml.Dim, outward: ml.Dim, bottleneck: bool) -> dict[str, Any]:
     return weights | {"first_norm": norm(hidden)}
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of images: [batch, height, width, colours] and labels: [batch]."""
-    return ml.f32[config.dims("batch height width colours")], ml.i32[config["batch"],]
-
-
-def loss(params: Params, images: ml.Tensor, labels: ml.Tensor) -> jax.Array:
-    """Returns the mean cross entropy.
-
-    Args:
-        params: as `init` makes them.
-        images: [batch, height, width, colours].
-        labels: [batch].
-    """
-    return ml.cross_entropy(wide(classify(params, images)), labels, "classes").mean()
+inputs = image_inputs("batch height width colours")
 
 
 def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
@@ -145,6 +132,9 @@ def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
             x = ml.tag(block(x, weights, grid, stride), "residual")
             grid = grid.coarser(stride)
     return ml.dot(x.mean(*grid.names), params["head"], x.dims[-1]) + params["head_bias"]
+
+
+loss = class_loss(classify)
 
 
 def stem(images: ml.Tensor, params: Params) -> tuple[ml.Tensor, Grid]:

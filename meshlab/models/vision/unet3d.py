@@ -112,9 +112,9 @@ def overlap(logits: ml.Tensor, labels: ml.Tensor) -> jax.Array:
         logits: [batch, depth, height, width, classes].
         labels: [batch, depth, height, width].
     """
-    found = ml.take(ml.softmax(logits, "classes"), LESION, "classes")
-    there = (labels == LESION).astype(found.dtype)
-    both, total = (found * there).sum(*VOLUME.names), (found + there).sum(*VOLUME.names)
+    predicted = ml.take(ml.softmax(logits, "classes"), LESION, "classes")
+    actual = (labels == LESION).astype(predicted.dtype)
+    both, total = (predicted * actual).sum(*VOLUME.names), (predicted + actual).sum(*VOLUME.names)
     each = (2 * both / (total + OVERLAP_EPSILON)).mean()
     return (each + 2 * both.sum() / (total.sum() + OVERLAP_EPSILON)) / 2
 

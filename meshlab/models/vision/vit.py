@@ -3,7 +3,7 @@
     config = Config.b16()                              # 86,567,656 parameters
     loss(params, images, labels)                       # [batch, rows, patch_rows, cols, patch_cols, channels], [batch]
 
-An image is given in patches, [rows, patch_rows] and [cols, patch_cols], so that the first layer is a product and no
+An image is given in patches, [rows, patch_rows] and [cols, patch_cols], so that the first layer is a matmul and no
 image is ever reshaped. Nor are rows and columns made into one sequence: attention goes over both, so `rows` on an axis
 of the mesh is spatial parallelism, which a sequence of 197 does not divide for.
 
@@ -22,8 +22,9 @@ import jax.numpy as jnp
 
 import meshlab as ml
 
-from ..parts.layers import feed_forward, layer_norm, mix, projected, repeated, size, wide
+from ..parts.layers import feed_forward, layer_norm, mix, projected, repeated, size
 from ..parts.sizes import Sizes
+from ..parts.tasks import class_loss, image_inputs
 from ..parts.weights import Params, biased, draw, scale_and_bias, unstack, zeros
 
 EPSILON = 1e-6
@@ -85,21 +86,7 @@ def _outer(key: jax.Array, config: Config) -> Params:
     return draw(key, config, table) | biases | {"norm": scale_and_bias(config.dims("embed"))}
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of images: [batch, rows, patch_rows, cols, patch_cols, channels] and labels: [batch]."""
-    image = config.dims("batch rows patch_rows cols patch_cols channels")
-    return ml.f32[image], ml.i32[config["batch"],]
-
-
-def loss(params: Params, images: ml.Tensor, labels: ml.Tensor) -> jax.Array:
-    """Returns the mean cross entropy.
-
-    Args:
-        params: as `init` makes them.
-        images: [batch, rows, patch_rows, cols, patch_cols, channels].
-        labels: [batch].
-    """
-    return ml.cross_entropy(wide(classify(params, images)), labels, "classes").mean()
+inputs = image_inputs("batch rows patch_rows cols patch_cols channels")
 
 
 def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
@@ -123,6 +110,9 @@ def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
 
     _, token = repeated(layer, x, params["layers"])
     return ml.dot(layer_norm(token, *params["norm"], epsilon=EPSILON), params["head"], "embed") + params["head_bias"]
+
+
+loss = class_loss(classify)
 
 
 def attention(x: Streams, weights: Params) -> Streams:

@@ -15,8 +15,7 @@ from meshlab import verify
 from meshlab.engine.specs.layout import Layout
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.engine.verifying.random_layouts import MESHES, draw
-from meshlab.models.imported import imported_models
-from meshlab.models.zoo import models
+from meshlab.models.zoo import imported_models, models
 
 MODELS = {model.name: model for model in (*models(), *imported_models())}
 # 60 cases in all: two of each loss and small step, one of those that take long to compile.

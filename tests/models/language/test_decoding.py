@@ -38,9 +38,9 @@ def test_a_cache_may_be_narrower_than_the_model():
     params, tokens, _ = plain.numbers(llama.init, llama.inputs, SMALL, SMALL.vocab)
     step = jax.jit(decoding.step)
     wanted, _ = step(params, decoding.empty(SMALL, LENGTH), tokens, 0)
-    found, cache = step(params, decoding.empty(SMALL, LENGTH, "bfloat16"), tokens, 0)
+    actual, cache = step(params, decoding.empty(SMALL, LENGTH, "bfloat16"), tokens, 0)
     assert cache["value"].dtype == "bfloat16"
-    assert 0 < plain.off(found.array, wanted.array) < 0.1
+    assert 0 < plain.off(actual.array, wanted.array) < 0.1
 
 
 def test_the_cache_is_carried():

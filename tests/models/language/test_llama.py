@@ -44,8 +44,8 @@ def test_the_loop_equals_plain_jax():
     [("llama3_8b", 8_030_261_248), ("llama3_70b", 70_553_706_496), ("llama3_405b", 405_853_388_800)],
 )
 def test_it_has_the_published_number_of_parameters(config, published):
-    made = getattr(llama.Config, config)
-    assert plain.count(llama.init, made()) == plain.count(llama.init, made(unrolled=True)) == published
+    sized = getattr(llama.Config, config)
+    assert plain.count(llama.init, sized()) == plain.count(llama.init, sized(unrolled=True)) == published
 
 
 def test_scanned_and_unrolled_are_one_model():

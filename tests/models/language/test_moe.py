@@ -18,15 +18,15 @@ def raw_choices(shares, choices, room):
     """Which experts each token of one sequence chooses, and which have room for it, token by token: [seq, experts]."""
     shares = np.asarray(shares)
     order = np.argsort(-shares, axis=-1, kind="stable")[:, :choices]
-    taken, kept = np.zeros(shares.shape[1], int), np.zeros(shares.shape, bool)
+    taken, roomy = np.zeros(shares.shape[1], int), np.zeros(shares.shape, bool)
     for choice in range(choices):
         for token, expert in enumerate(order[:, choice]):
             if taken[expert] < room:
-                kept[token, expert] = True
+                roomy[token, expert] = True
                 taken[expert] += 1
     chosen = np.zeros(shares.shape, bool)
     np.put_along_axis(chosen, order, True, -1)
-    return chosen, kept
+    return chosen, roomy
 
 
 def on_the_host(choose, shares):
@@ -45,8 +45,8 @@ def raw_moe(choices, drops):
             x = x + plain.grouped(plain.norm(x, w["attention_norm"], 1e-5), w, 1_000_000.0)
             y = plain.norm(x, w["ffn_norm"], 1e-5)
             shares = jax.nn.softmax(y @ w["router"])
-            chosen, kept = on_the_host(lambda each: raw_choices(each, choices, room), shares)
-            gates = shares / ((shares * chosen).sum(-1, keepdims=True) if choices > 1 else 1.0) * kept
+            chosen, roomy = on_the_host(lambda each: raw_choices(each, choices, room), shares)
+            gates = shares / ((shares * chosen).sum(-1, keepdims=True) if choices > 1 else 1.0) * roomy
             hidden = jax.nn.silu(jnp.einsum("bse,xef->bsxf", y, w["gate"])) * jnp.einsum("bse,xef->bsxf", y, w["up"])
             x = x + jnp.einsum("bsx,bsxf,xfe->bse", gates, hidden, w["down"])
             first = jax.nn.one_hot(shares.argmax(-1), experts)
@@ -69,20 +69,20 @@ def test_tokens_that_find_no_room_are_dropped():
     shares = np.full((2, 5, 4), 0.1, np.float32)
     shares[0, :, 0] = 0.7
     shares[1, :, 3] = 0.7
-    found = moe.places(moe.choose(ml.tensor(shares, Batch, Seq, Routes), 1), Room)
-    assert found.dims == (Batch, Seq, Routes, Room)
+    places = moe.places(moe.choose(ml.tensor(shares, Batch, Seq, Routes), 1), Room)
+    assert places.dims == (Batch, Seq, Routes, Room)
     for sequence, expert in ((0, 0), (1, 3)):
-        placed = np.argwhere(found.array[sequence] > 0).tolist()
+        placed = np.argwhere(places.array[sequence] > 0).tolist()
         assert placed == [[0, expert, 0], [1, expert, 1]]
 
 
 def test_second_choices_come_after_all_first_ones():
     Batch, Seq, Routes, Room = ml.dims(batch=1, seq=3, routes=2, capacity=3)
     shares = ml.tensor(np.array([[[0.6, 0.4], [0.2, 0.8], [0.3, 0.7]]], np.float32), Batch, Seq, Routes)
-    found = moe.places(moe.choose(shares, 2), Room).array[0]
-    np.testing.assert_allclose(found[0], [[0.6, 0, 0], [0, 0, 0.4]], atol=1e-6)
-    np.testing.assert_allclose(found[1], [[0, 0.2, 0], [0.8, 0, 0]], atol=1e-6)
-    np.testing.assert_allclose(found[2], [[0, 0, 0.3], [0, 0.7, 0]], atol=1e-6)
+    places = moe.places(moe.choose(shares, 2), Room).array[0]
+    np.testing.assert_allclose(places[0], [[0.6, 0, 0], [0, 0, 0.4]], atol=1e-6)
+    np.testing.assert_allclose(places[1], [[0, 0.2, 0], [0.8, 0, 0]], atol=1e-6)
+    np.testing.assert_allclose(places[2], [[0, 0, 0.3], [0, 0.7, 0]], atol=1e-6)
 
 
 def test_balance_is_one_where_all_experts_are_asked_equally():

@@ -46,11 +46,11 @@ def test_it_has_the_published_number_of_parameters(config, published):
 def test_a_recurrence_of_any_length(length):
     random = np.random.default_rng(length)
     decay, drive = random.random((3, length)), random.normal(size=(3, length))
-    found = state_space.recurrence(ml.tensor(decay, "inner", "seq"), ml.tensor(drive, "inner", "seq"), "seq")
+    actual = state_space.recurrence(ml.tensor(decay, "inner", "seq"), ml.tensor(drive, "inner", "seq"), "seq")
     wanted, state = np.zeros((3, length)), np.zeros(3)
     for t in range(length):
         state = wanted[:, t] = decay[:, t] * state + drive[:, t]
-    np.testing.assert_allclose(found.array, wanted, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(actual.array, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_what_the_scan_makes_has_names():

@@ -68,10 +68,10 @@ def test_it_equals_plain_jax():
 @pytest.mark.parametrize("count", [8, 32])
 def test_buckets_are_those_of_the_paper(count):
     distance = np.arange(200)
-    found = t5.buckets(ml.tensor(distance, "seq"), count)
-    np.testing.assert_array_equal(found.array, raw_buckets(-distance, False, count))
-    assert found.array[0] == 0
-    assert found.array.max() == count - 1
+    actual = t5.buckets(ml.tensor(distance, "seq"), count)
+    np.testing.assert_array_equal(actual.array, raw_buckets(-distance, False, count))
+    assert actual.array[0] == 0
+    assert actual.array.max() == count - 1
 
 
 @pytest.mark.parametrize(

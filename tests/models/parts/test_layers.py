@@ -16,13 +16,13 @@ def test_parts_are_mixed_by_one_softmax():
     random = np.random.default_rng(0)
     scores, values = random.normal(size=(3, 7)) * 50, random.normal(size=(7, 5))
     wanted = jax.nn.softmax(scores) @ values
-    found = layers.mix(
+    actual = layers.mix(
         (ml.tensor(scores[:, :4], QUERY, KV), ml.tensor(values[:4], KV, HEAD), ("kv",)),
         (ml.tensor(scores[:, 4:6], QUERY, BEFORE), ml.tensor(values[4:6], BEFORE, HEAD), ("before",)),
         (ml.tensor(scores[:, 6], QUERY), ml.tensor(values[6], HEAD), ()),
     )
-    assert found.dims == (QUERY, HEAD)
-    np.testing.assert_allclose(found.array, wanted, rtol=1e-5, atol=1e-6)
+    assert actual.dims == (QUERY, HEAD)
+    np.testing.assert_allclose(actual.array, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_norms_are_those_of_their_formulas():
@@ -38,9 +38,9 @@ def test_norms_are_those_of_their_formulas():
 def test_positions_turn_as_complex_numbers(theta):
     x = np.random.default_rng(0).normal(size=(2, 7, 3, 4)).astype(np.float32)
     named = ml.tensor(x, "batch", "seq", "heads", "head")
-    found = layers.rotate(named, layers.rotary(named, named, theta))
-    assert found.dims == named.dims
-    np.testing.assert_allclose(found.array, plain.rotate(x, jnp.arange(7), theta), rtol=1e-4, atol=1e-5)
+    actual = layers.rotate(named, layers.rotary(named, named, theta))
+    assert actual.dims == named.dims
+    np.testing.assert_allclose(actual.array, plain.rotate(x, jnp.arange(7), theta), rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_narrow_comes_back_narrow_and_is_summed_wide():

@@ -37,16 +37,16 @@ def test_mixed_precision_computes_in_16_bits_and_sums_in_32(model):
 def test_mixed_precision_is_close_to_full(model):
     config = model.Config()
     params, *inputs = plain.numbers(model.init, model.inputs, config, 8)
-    found, wanted = (jax.jit(loss)(params, *inputs) for loss in (training.mixed(model.loss), model.loss))
-    assert found.dtype == jnp.float32
-    assert 0 < abs(found - wanted) < 0.02 * wanted
+    actual, wanted = (jax.jit(loss)(params, *inputs) for loss in (training.mixed(model.loss), model.loss))
+    assert actual.dtype == jnp.float32
+    assert 0 < abs(actual - wanted) < 0.02 * wanted
 
 
 def test_gradients_of_mixed_precision_are_close_to_full():
     config = llama.Config()
     params, *inputs = plain.numbers(llama.init, llama.inputs, config, config.vocab)
-    found, wanted = (jax.jit(jax.grad(loss))(params, *inputs) for loss in (training.mixed(llama.loss), llama.loss))
-    together = [np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(grads)]) for grads in (found, wanted)]
+    actual, wanted = (jax.jit(jax.grad(loss))(params, *inputs) for loss in (training.mixed(llama.loss), llama.loss))
+    together = [np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(grads)]) for grads in (actual, wanted)]
     assert together[0].dtype == np.float32
     assert np.linalg.norm(together[0] - together[1]) < 0.05 * np.linalg.norm(together[1])
 

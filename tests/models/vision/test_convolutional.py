@@ -87,8 +87,8 @@ def raw_unet(params, scans, labels):
     logits = x @ params["head"]
     entropy = -jnp.take_along_axis(jax.nn.log_softmax(logits), labels[..., None], -1)[..., 0]
     entropy = (entropy * jnp.array([1.0, 8.0, 9.0])[labels]).mean()
-    lesion, found = (labels == 2) * 1.0, jax.nn.softmax(logits)[..., 2]
-    both, total = (lesion * found).sum((1, 2, 3)), (lesion + found).sum((1, 2, 3))
+    lesion, predicted = (labels == 2) * 1.0, jax.nn.softmax(logits)[..., 2]
+    both, total = (lesion * predicted).sum((1, 2, 3)), (lesion + predicted).sum((1, 2, 3))
     each, overall = -2 * both / (total + 0.1), -2 * both.sum() / (total.sum() + 0.1)
     return 0.8 * entropy + 0.2 * (0.5 * each.mean() + 0.5 * overall)
 
@@ -121,8 +121,8 @@ def raw_step(x, time, w):
 
 def raw_diffusion(params, inputs, noise):
     images, times = inputs
-    kept = jnp.asarray(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)))[times][:, None, None, None]
-    x = jnp.sqrt(kept) * images + jnp.sqrt(1 - kept) * noise
+    remaining = jnp.asarray(np.cumprod(1 - np.linspace(1e-4, 0.02, 1000)))[times][:, None, None, None]
+    x = jnp.sqrt(remaining) * images + jnp.sqrt(1 - remaining) * noise
 
     def conv(x, w, stride=1):
         return raw_conv(x, w["weight"], stride) + w["bias"]
@@ -232,9 +232,9 @@ def test_weights_are_drawn_with_keys_of_their_own():
 
 
 def test_noise_grows_from_nothing_to_everything():
-    kept = np.cumprod(1 - np.linspace(diffusion.LEAST, diffusion.MOST, diffusion.STEPS))
-    assert kept[0] > 0.999
-    assert kept[-1] < 1e-4
+    remaining = np.cumprod(1 - np.linspace(diffusion.LEAST, diffusion.MOST, diffusion.STEPS))
+    assert remaining[0] > 0.999
+    assert remaining[-1] < 1e-4
 
 
 def test_attention_relates_every_position_to_every_other():
