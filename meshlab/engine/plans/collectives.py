@@ -285,7 +285,7 @@ class _Story:
         rows = []
         for sent, times in self.exchanges[step.operation].items():
             pairs = self.origins.exchanged(step, sent.axes)
-            told = LOCAL_FORMS[operation.name].told.format(dims=_quoted(dim for dim, _ in pairs))
+            told = LOCAL_FORMS[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
             row = Collective(
                 kind=sent.kind,

@@ -1,8 +1,8 @@
-"""Rules of copies beside each other: arrays stacked on a new axis, taken apart again, or repeated.
+"""Rules of stack, unstack and tile let all axes run through but the stacked or repeated one.
 
-stack    x[batch], y[batch]  → [2, batch]      the new axis is whole, all others run through
+stack    x[batch], y[batch]  → [2, batch]      the new axis is unsharded, all others run through
 unstack  z[2, batch]         → [batch], [batch]
-tile     x[batch, 4] × (1, 3) → [batch, 12]    what is repeated is whole; of an axis of size 1 any part can be made
+tile     x[batch, 4] × (1, 3) → [batch, 12]    a repeated axis is unsharded, unless it has size 1
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def _stack(operation: Operation, facts: Facts) -> Factors:
 @rule("unstack", traits=opaque(linear=FIRST, multiplies=None, reads_part=True))
 def _unstack(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
-    gone = operation.params["axis"] % rank
-    each = tuple(i for i in range(rank) if i != gone)
-    return Factors((tuple(range(rank)),), (each,) * len(facts.results), whole=frozenset((gone,)), through=_ONE)
+    stacked = operation.params["axis"] % rank
+    each = tuple(i for i in range(rank) if i != stacked)
+    return Factors((tuple(range(rank)),), (each,) * len(facts.results), whole=frozenset((stacked,)), through=_ONE)
 
 
 @rule("tile", traits=opaque(linear=FIRST, multiplies=None))
