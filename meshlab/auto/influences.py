@@ -205,7 +205,7 @@ class _Flow:
     def _wants(self, operation: Operation):
         if not operation.blocks:
             factors = self.program.factors[operation]
-            plain = factors.survivors is None and not (factors.summed or factors.exchanged or factors.whole)
+            plain = factors.survivors is None and not (factors.summed or factors.exchanged or factors.unsharded)
             if plain and len(operation.outputs) == 1:
                 for value in operation.reads:
                     self._want(value, self.wanted[operation.outputs[0]])

@@ -110,7 +110,7 @@ class _Search:
             factors.survivors is not None
             or factors.summed
             or factors.exchanged
-            or factors.whole
+            or factors.unsharded
             or operation.name == "broadcast_in_dim"
         ):
             return

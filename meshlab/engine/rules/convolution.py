@@ -38,14 +38,14 @@ _BATCH, _SUMMED, _FEATURES, _WITHIN, _APART, _FIRST = range(6)
 def _convolution(operation: Operation, facts: Facts) -> Factors:
     params = operation.params
     (left, right, result), limits = _features(params, facts.operands)
-    summed, whole, exchanged = {_SUMMED}, {_WITHIN, _APART}, set()
+    summed, unsharded, exchanged = {_SUMMED}, {_WITHIN, _APART}, set()
     for j, slide in enumerate(_slides(params, facts.operands, facts.results)):
         own, other, third = range(_FIRST + 3 * j, _FIRST + 3 * j + 3)
         if slide is None:
-            whole |= {own, other, third}
+            unsharded |= {own, other, third}
             left, right, result = (*left, own), (*right, other), (*result, third)
             continue
-        whole.add(other)
+        unsharded.add(other)
         if _filter_is_result(params):
             summed.add(own)
             left, right, result = (*left, own), (*right, own), (*result, other)
@@ -57,16 +57,16 @@ def _convolution(operation: Operation, facts: Facts) -> Factors:
             exchanged.add(own)
     if facts.uniform[0]:
         # A uniform array is computed where it is read: no halo is sent.
-        whole |= exchanged
+        unsharded |= exchanged
     numbers = params["dimension_numbers"]
     return Factors(
         (_in_order(left, numbers.lhs_spec), _in_order(right, numbers.rhs_spec)),
         (_in_order(result, numbers.out_spec),),
         summed=frozenset(summed),
-        exchanged=frozenset(exchanged - whole),
-        whole=frozenset(whole),
+        exchanged=frozenset(exchanged - unsharded),
+        unsharded=frozenset(unsharded),
         limits=limits,
-        survivors=frozenset(left[2:]) - whole,
+        survivors=frozenset(left[2:]) - unsharded,
     )
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ..code.operations import Operation
-from .table import Factors, Facts, rule, run_whole
+from .table import Factors, Facts, rule, run_unsharded
 from .traits import FIRST, NOWHERE, Groups, Linear, Traits, bitcasting, elementwise, linear_in, opaque, together
 
 
@@ -88,7 +88,7 @@ def _each(_operation: Operation, facts: Facts) -> Factors:
 @rule("bitcast_convert_type", traits=opaque(linear=NOWHERE, multiplies=None))
 def _bitcast(_operation: Operation, facts: Facts) -> Factors:
     # Between dtypes of different widths an axis is added or removed.
-    return _through(facts) if facts.operands[0] == facts.results[0] else run_whole(facts, known=True)
+    return _through(facts) if facts.operands[0] == facts.results[0] else run_unsharded(facts, known=True)
 
 
 @rule("neg", traits=_linear(FIRST, library=True))

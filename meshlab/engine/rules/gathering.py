@@ -66,7 +66,7 @@ def _gather(operation: Operation, facts: Facts) -> Factors:
         (axes.slices,),
         summed=NONE if _is_bool(operation) else local,
         exchanged=local,
-        whole=axes.whole | (axes.looked_up - local),
+        unsharded=axes.unsharded | (axes.looked_up - local),
         survivors=NONE,
     )
 

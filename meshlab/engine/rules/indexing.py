@@ -49,8 +49,8 @@ def _dynamic_slice(operation: Operation, facts: Facts) -> Factors:
     local = addable(operation, cut, 2 * math.prod(part) <= math.prod(array))
     scalars = ((),) * (len(facts.operands) - 1)
     summed = NONE if operation.equation.invars[0].aval.dtype == bool else local
-    whole = own | (cut - local)
-    return Factors((tuple(range(len(array))), *scalars), (axes,), summed=summed, exchanged=local, whole=whole)
+    unsharded = own | (cut - local)
+    return Factors((tuple(range(len(array))), *scalars), (axes,), summed=summed, exchanged=local, unsharded=unsharded)
 
 
 @local_params("dynamic_slice")
@@ -64,7 +64,7 @@ def _dynamic_update_slice(_operation: Operation, facts: Facts) -> Factors:
     axes, cut, own = _cut(array, update)
     scalars = ((),) * (len(facts.operands) - 2)
     array_axes = tuple(range(len(array)))
-    return Factors((array_axes, axes, *scalars), (array_axes,), exchanged=cut, whole=own)
+    return Factors((array_axes, axes, *scalars), (array_axes,), exchanged=cut, unsharded=own)
 
 
 def _starts(

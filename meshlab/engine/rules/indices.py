@@ -76,7 +76,7 @@ class WindowFactors(NamedTuple):
     slices: AxisFactors
     looked_up: frozenset[int]
     positions: frozenset[int]
-    whole: frozenset[int]
+    unsharded: frozenset[int]
 
 
 def window_factors(windows: Windows, array: Shape, indices: Shape, slices: Shape) -> WindowFactors:

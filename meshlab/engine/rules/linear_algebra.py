@@ -66,7 +66,7 @@ def _of_stacks(operation: Operation, facts: Facts) -> Factors:
         axes.append((*range(stack), *own))
         count = own.stop
     cut = len(facts.operands)
-    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), whole=frozenset(range(stack, count)))
+    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), unsharded=frozenset(range(stack, count)))
 
 
 @rule("triangular_solve", traits=_factorizing(matmuls.of_triangular_solve, 1))
@@ -75,7 +75,7 @@ def _triangular_solve(operation: Operation, facts: Facts) -> Factors:
     rank = len(right)
     axes = tuple(range(rank))
     solved = rank - 2 if operation.params["left_side"] else rank - 1
-    return Factors(((*range(rank - 2), rank, rank + 1), axes), (axes,), whole=frozenset((solved, rank, rank + 1)))
+    return Factors(((*range(rank - 2), rank, rank + 1), axes), (axes,), unsharded=frozenset((solved, rank, rank + 1)))
 
 
 # Of a few operations for each element.
@@ -84,7 +84,7 @@ def _tridiagonal_solve(_operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[3])
     axes = tuple(range(rank))
     diagonal = axes[:-1]
-    return Factors((diagonal, diagonal, diagonal, axes), (axes,), whole=frozenset((rank - 2,)))
+    return Factors((diagonal, diagonal, diagonal, axes), (axes,), unsharded=frozenset((rank - 2,)))
 
 
 # `jax.nn.scaled_matmul` of narrow floats, which rounds at every step.
@@ -98,7 +98,7 @@ def _fft(operation: Operation, facts: Facts) -> Factors:
     stack = rank - len(operation.params["fft_lengths"])
     # Frequencies are another dim than times; of a real signal there are fewer of them.
     result = tuple(i if i < stack else i + rank for i in range(rank))
-    return Factors((tuple(range(rank)),), (result,), whole=frozenset(range(stack, 2 * rank)))
+    return Factors((tuple(range(rank)),), (result,), unsharded=frozenset(range(stack, 2 * rank)))
 
 
 @binder("fft")

@@ -56,8 +56,8 @@ def _top_k(operation: Operation, facts: Facts) -> Factors:
     # Candidates are sent with their indices. Unless they are smaller than a shard of two, the axis is gathered.
     value, place = (v.aval.dtype.itemsize for v in operation.equation.outvars)
     few = 0 < 2 * operation.params["k"] * (value + place) < shape[along] * value
-    whole = frozenset((rank,) if few else (rank, along))
-    return Factors((tuple(range(rank)),), (axes, axes), exchanged=frozenset((along,)) - whole, whole=whole)
+    unsharded = frozenset((rank,) if few else (rank, along))
+    return Factors((tuple(range(rank)),), (axes, axes), exchanged=frozenset((along,)) - unsharded, unsharded=unsharded)
 
 
 @local_form("top_k", summary="the greatest values over {dims} are looked for", padded=True, gathers=True)
@@ -79,11 +79,11 @@ def _approx_top_k(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     along = operation.params["reduction_dimension"] % rank
     axes = tuple(rank if i == along else i for i in range(rank))
-    return Factors((tuple(range(rank)),), (axes, axes), whole=frozenset((along, rank)))
+    return Factors((tuple(range(rank)),), (axes, axes), unsharded=frozenset((along, rank)))
 
 
 @rule("sort", traits=opaque(linear=NOWHERE, multiplies=None))
 def _sort(operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.operands[0])))
     along = operation.params["dimension"] % len(axes)
-    return Factors((axes,) * len(facts.operands), (axes,) * len(facts.results), whole=frozenset((along,)))
+    return Factors((axes,) * len(facts.operands), (axes,) * len(facts.results), unsharded=frozenset((along,)))

@@ -20,7 +20,7 @@ from jax import lax
 from ..code.operations import Operation
 from .local_forms import Device, Local, local_form
 from .matmuls import of_ragged_dot
-from .table import NONE, AxisFactors, Factors, Facts, rule, run_whole
+from .table import NONE, AxisFactors, Factors, Facts, rule, run_unsharded
 from .traits import linear_in, opaque
 
 
@@ -42,7 +42,7 @@ def _ragged_dot(operation: Operation, facts: Facts) -> Factors:
     (left_summed, right_summed), (left_batch, right_batch) = numbers.dot_dimension_numbers
     (rows,), grouped = numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions
     if rows in left_batch or operation.params["group_offset"] is not None:
-        return run_whole(facts, known=True)
+        return run_unsharded(facts, known=True)
     left_rank, right_rank, sizes_rank = map(len, facts.operands)
     left, right = list(range(left_rank)), list(range(left_rank, left_rank + right_rank))
     for i, j in (*zip(left_batch, right_batch, strict=True), *zip(left_summed, right_summed, strict=True)):
@@ -59,7 +59,7 @@ def _ragged_dot(operation: Operation, facts: Facts) -> Factors:
         (_result(operation.params, left, right) if grouped else (group, *_result(operation.params, left, right)),),
         summed=summed | (splittable if grouped else NONE),
         exchanged=splittable | {left[rows]},
-        whole=frozenset((group, count + 1)) - splittable,
+        unsharded=frozenset((group, count + 1)) - splittable,
         survivors=NONE,
     )
 

@@ -24,7 +24,7 @@ from ..code.operations import Operation
 from ..jax_compat import is_threefry, setting
 from ..specs.spec import local_shape
 from .local_forms import Device, Local, local_form
-from .table import NONE, Factors, Facts, Shape, rule, run_whole
+from .table import NONE, Factors, Facts, Shape, rule, run_unsharded
 from .traits import NOWHERE, opaque
 
 _TRAITS = opaque(linear=NOWHERE, multiplies=None)
@@ -44,7 +44,7 @@ def _keys(operation: Operation, facts: Facts) -> Factors:
     shapes = (*facts.operands, *facts.results)
     axes = tuple(tuple(range(len(shape))) for shape in shapes)
     cut = len(facts.operands)
-    return Factors(axes[:cut], axes[cut:], whole=frozenset(range(rank, max(map(len, shapes)))))
+    return Factors(axes[:cut], axes[cut:], unsharded=frozenset(range(rank, max(map(len, shapes)))))
 
 
 @rule("random_bits", traits=_TRAITS)
@@ -56,13 +56,13 @@ def _random_bits(operation: Operation, facts: Facts) -> Factors:
         (tuple(range(len(keys))),),
         (tuple(range(len(bits))),),
         exchanged=counted if counts else NONE,
-        whole=NONE if counts else counted,
+        unsharded=NONE if counts else counted,
     )
 
 
 @rule("rng_bit_generator", traits=_TRAITS)
 def _sequence(_operation: Operation, facts: Facts) -> Factors:
-    return run_whole(facts, known=True)
+    return run_unsharded(facts, known=True)
 
 
 @local_form("random_bits", summary="the elements of {dims} are counted", padded=True)

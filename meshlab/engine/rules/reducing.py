@@ -33,7 +33,7 @@ def _sum(operation: Operation, facts: Facts) -> Factors:
     axes, result, summed = _reduced(operation, facts)
     # A uniform array is summed unsharded: that needs no communication.
     if facts.uniform[0]:
-        return Factors((axes,), (result,), whole=summed)
+        return Factors((axes,), (result,), unsharded=summed)
     return Factors((axes,), (result,), summed=summed, through=frozenset((0,)))
 
 
@@ -83,7 +83,7 @@ def _reduced_by(operation: Operation, facts: Facts) -> Factors:
     joined = reduced if idle(operation) else NONE
     arrays = len(facts.operands) // 2
     operands = (*(axes,) * arrays, *((),) * arrays)
-    return Factors(operands, (result,) * len(facts.results), exchanged=joined, whole=reduced - joined)
+    return Factors(operands, (result,) * len(facts.results), exchanged=joined, unsharded=reduced - joined)
 
 
 @local_form("reduce", summary="the elements of {dims} are joined")
@@ -110,5 +110,5 @@ def _dot_general(operation: Operation, facts: Facts) -> Factors:
     summed = frozenset(left[i] for i in summed_left)
     if operation.equation.outvars[0].aval.dtype == bool:
         # Booleans are joined by "or", which has no partial sum.
-        return Factors((tuple(left), tuple(right)), (result,), whole=summed, survivors=NONE)
+        return Factors((tuple(left), tuple(right)), (result,), unsharded=summed, survivors=NONE)
     return Factors((tuple(left), tuple(right)), (result,), summed=summed, survivors=NONE)

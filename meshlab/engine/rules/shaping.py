@@ -61,7 +61,7 @@ def _reshape(operation: Operation, facts: Facts) -> Factors:
     """
     before, after = facts.operands[0], facts.results[0]
     operand, result = [-1] * len(before), [-1] * len(after)
-    whole: set[int] = set()
+    unsharded: set[int] = set()
     limits: dict[int, int] = {}
     count = 0
     for left, right in aligned(before, after, operation.params["dimensions"]):
@@ -72,9 +72,9 @@ def _reshape(operation: Operation, facts: Facts) -> Factors:
         for axes, place in ((left, operand), (right, result)):
             for axis in axes[1:]:
                 place[axis] = count
-                whole.add(count)
+                unsharded.add(count)
                 count += 1
-    return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), limits=limits, through=_ONE)
+    return Factors((tuple(operand),), (tuple(result),), unsharded=frozenset(unsharded), limits=limits, through=_ONE)
 
 
 def aligned(before: Shape, after: Shape, order: Sequence[int] | None = None) -> list[tuple[list[int], list[int]]]:
@@ -124,7 +124,7 @@ def _cut(facts: Facts, slides: Sequence[Slide | None]) -> Factors:
         (tuple(range(rank)), *scalars),
         (result,),
         exchanged=frozenset(i for i, slide in near.items() if slide.reaches),
-        whole=frozenset(f for i in range(rank) if separate[i] for f in (i, i + rank)),
+        unsharded=frozenset(f for i in range(rank) if separate[i] for f in (i, i + rank)),
         limits={i: slide.most_parts for i, slide in near.items()},
     )
 
@@ -154,10 +154,10 @@ def _slice(operation: Operation, facts: Facts) -> Factors:
     factors = _cut(facts, slides)
     if not facts.little:
         return factors
-    cut = addable(operation, frozenset(i for i, slide in enumerate(slides) if slide and i in factors.whole), True)
+    cut = addable(operation, frozenset(i for i, slide in enumerate(slides) if slide and i in factors.unsharded), True)
     is_bool = operation.equation.invars[0].aval.dtype == bool
     return dataclasses.replace(
-        factors, summed=NONE if is_bool else cut, exchanged=factors.exchanged | cut, whole=factors.whole - cut
+        factors, summed=NONE if is_bool else cut, exchanged=factors.exchanged | cut, unsharded=factors.unsharded - cut
     )
 
 
@@ -233,11 +233,11 @@ def _concatenate(operation: Operation, facts: Facts) -> Factors:
 
     count = len(facts.operands)
     fresh = frozenset(range(rank, rank + count + 1))
-    return Factors(tuple(axes(rank + k) for k in range(count)), (axes(rank + count),), whole=fresh)
+    return Factors(tuple(axes(rank + k) for k in range(count)), (axes(rank + count),), unsharded=fresh)
 
 
 @rule("split", traits=opaque(linear=FIRST, multiplies=None, reads_part=True))
 def _split(operation: Operation, facts: Facts) -> Factors:
     rank, along = len(facts.operands[0]), operation.params["axis"]
     pieces = tuple(tuple(rank if i == along else i for i in range(rank)) for _ in facts.results)
-    return Factors((tuple(range(rank)),), pieces, whole=frozenset((along, rank)))
+    return Factors((tuple(range(rank)),), pieces, unsharded=frozenset((along, rank)))

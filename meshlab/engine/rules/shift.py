@@ -26,7 +26,7 @@ def _shift(operation: Operation, facts: Facts) -> Factors:
     if not facts.uniform[0]:
         return Factors((axes,), (axes,), exchanged=along, through=through)
     # A uniform array shifted around the end is unchanged; one that zeros shift into is computed where it is read.
-    return Factors((axes,), (axes,), whole=NONE if operation.params["wrap"] else along, through=through)
+    return Factors((axes,), (axes,), unsharded=NONE if operation.params["wrap"] else along, through=through)
 
 
 @local_form("shift", summary="{dims} is shifted")

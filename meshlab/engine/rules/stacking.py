@@ -21,7 +21,7 @@ def _stack(operation: Operation, facts: Facts) -> Factors:
     rank, fresh = len(facts.results[0]), operation.params["axis"] % len(facts.results[0])
     each = tuple(i for i in range(rank) if i != fresh)
     through, count = frozenset(range(len(facts.operands))), len(facts.operands)
-    return Factors((each,) * count, (tuple(range(rank)),), whole=frozenset((fresh,)), through=through)
+    return Factors((each,) * count, (tuple(range(rank)),), unsharded=frozenset((fresh,)), through=through)
 
 
 @rule("unstack", traits=opaque(linear=FIRST, multiplies=None, reads_part=True))
@@ -29,7 +29,7 @@ def _unstack(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     stacked = operation.params["axis"] % rank
     each = tuple(i for i in range(rank) if i != stacked)
-    return Factors((tuple(range(rank)),), (each,) * len(facts.results), whole=frozenset((stacked,)), through=_ONE)
+    return Factors((tuple(range(rank)),), (each,) * len(facts.results), unsharded=frozenset((stacked,)), through=_ONE)
 
 
 @rule("tile", traits=opaque(linear=FIRST, multiplies=None))
@@ -38,8 +38,8 @@ def _tile(_operation: Operation, facts: Facts) -> Factors:
     rank = len(before)
     repeated = [i for i in range(rank) if before[i] != after[i]]
     result = tuple(i + rank if i in repeated else i for i in range(rank))
-    whole = frozenset(f for i in repeated if before[i] != 1 for f in (i, i + rank))
-    return Factors((tuple(range(rank)),), (result,), whole=whole, through=_ONE)
+    unsharded = frozenset(f for i in repeated if before[i] != 1 for f in (i, i + rank))
+    return Factors((tuple(range(rank)),), (result,), unsharded=unsharded, through=_ONE)
 
 
 @local_params("tile")

@@ -7,8 +7,8 @@ legality, planning and running cannot disagree:
     operands ((0, 1), (1, 2))   results ((0, 2),)   summed {1}
 
 A factor that is sharded may be computed shard by shard. If it is *summed* the result is then a partial sum; if it is
-*exchanged* the operation has a local form, in which devices communicate (`local_forms`); a factor that must be *whole*
-is gathered first. Axes of size 1 have no factor (-1): there is nothing to shard.
+*exchanged* the operation has a local form, in which devices communicate (`local_forms`); an *unsharded* one is gathered
+first. Axes of size 1 have no factor (-1): there is nothing to shard.
 
 The axes of one factor may differ in size, as those of a convolution with a stride do, or the first of the axes that a
 reshape merges and the merged one: then its *limit* says into how many shards it can be split.
@@ -40,7 +40,7 @@ class Factors:
         results: for each result the factor of each axis.
         summed: factors that the operation adds up.
         exchanged: factors that are sharded by means of the operation's local form.
-        whole: factors that must be unsharded.
+        unsharded: factors that no mesh axis may shard; they are gathered first.
         limits: for some factors, a number that the number of shards must divide; the others are sharded as far as their
             size allows.
         survivors: factors in which sharding that the plain rules do not ask for goes through (elementwise and reducing
@@ -55,7 +55,7 @@ class Factors:
     results: tuple[AxisFactors, ...]
     summed: frozenset[int] = frozenset()
     exchanged: frozenset[int] = frozenset()
-    whole: frozenset[int] = frozenset()
+    unsharded: frozenset[int] = frozenset()
     limits: Mapping[int, int] = dataclasses.field(default_factory=dict)
     survivors: frozenset[int] | None = None
     through: frozenset[int] = NONE
@@ -133,7 +133,7 @@ def local_params(*names: str) -> Callable[[LocalParams], LocalParams]:
     return register
 
 
-def run_whole(facts: Facts, known: bool = False) -> Factors:
+def run_unsharded(facts: Facts, known: bool = False) -> Factors:
     """Returns the factors of an operation that runs unsharded: no two axes are the same."""
     count = 0
     axes = []
@@ -141,13 +141,13 @@ def run_whole(facts: Facts, known: bool = False) -> Factors:
         axes.append(tuple(range(count, count + len(shape))))
         count += len(shape)
     cut = len(facts.operands)
-    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), whole=frozenset(range(count)), survivors=NONE, known=known)
+    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), unsharded=frozenset(range(count)), survivors=NONE, known=known)
 
 
 def factors_of(operation: Operation, facts: Facts) -> Factors:
     """Returns the factors of an operation, by its primitive's rule."""
     by_rule, traits = RULES.get(operation.name), TRAITS.get(operation.name)
-    factors = by_rule(operation, facts) if by_rule else run_whole(facts)
+    factors = by_rule(operation, facts) if by_rule else run_unsharded(facts)
     return _finished(factors, facts, (traits.linear if traits else NOWHERE)(operation))
 
 

@@ -294,7 +294,7 @@ def test_every_primitive_that_public_functions_use_has_a_rule_or_a_reason():
     assert {name for name in CALLS if name not in uses} == set()
 
 
-def test_what_has_no_rule_runs_whole_and_says_so():
+def test_what_has_no_rule_runs_unsharded_and_says_so():
     def fn(x):
         return jax.pure_callback(np.cbrt, jax.ShapeDtypeStruct(x.shape, x.dtype), x.array)
 

@@ -136,7 +136,7 @@ def test_numbers_are_drawn_inside_loops_and_sampled_from_split_logits():
 
 
 @pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
-def test_other_generators_run_whole(impl):
+def test_other_generators_run_unsharded(impl):
     def fn(x, seed):
         return beside(x, jax.random.bits(jax.random.key(seed, impl=impl), (8, 16)))
 
@@ -146,7 +146,7 @@ def test_other_generators_run_whole(impl):
     assert step.results[0].splits == ((), ())
 
 
-def test_threefry_that_cannot_be_split_runs_whole():
+def test_threefry_that_cannot_be_split_runs_unsharded():
     def fn(x, raw):
         return beside(x, jax.random.bits(raw, (8, 16)))
 
