@@ -111,7 +111,7 @@ def _divisible(program: Program, operation: Operation) -> frozenset[int]:
     """The factors that can be split, of a contraction all, of another operation those of its first result."""
     factors = program.factors[operation]
     axes = (*factors.operands, *factors.results) if _multiplies(operation) else factors.results[:1]
-    return frozenset(f for values in axes for f in values) - factors.whole
+    return frozenset(f for values in axes for f in values) - factors.unsharded
 
 
 def _multiplies(operation: Operation) -> Multiplies | None:

@@ -61,7 +61,7 @@ def outcome_of(
         The `Outcome`.
     """
     partial = {a for spec in operands if spec is not None for a in spec.partial}
-    splits = _once_each(factors, {f: axes for f, axes in asked.items() if axes and f not in factors.whole})
+    splits = _once_each(factors, {f: axes for f, axes in asked.items() if axes and f not in factors.unsharded})
     heard = [None if position in small else spec for position, spec in enumerate(operands)]
     _survivors(factors, heard, splits, partial, unsplittable)
     for factor, limit in factors.limits.items():
@@ -119,7 +119,9 @@ def _survivors(
             continue
         for factor, split in zip(axes, have.splits, strict=True):
             plain = splits.get(factor, ())
-            dropped = factor < 0 or factor in factors.whole or factor in unsplittable or not factors.survives(factor)
+            dropped = (
+                factor < 0 or factor in factors.unsharded or factor in unsplittable or not factors.survives(factor)
+            )
             if dropped or len(split) <= len(plain):
                 continue
             more = set(split).difference(plain)

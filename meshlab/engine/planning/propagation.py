@@ -38,7 +38,7 @@ def carry_may_be_partial(uses: Sequence[int], outer: Input, inner: int, is_zero:
 
 def hands_wants_on(operation: Operation, factors: Factors) -> bool:
     """Whether what is wanted of an operation's result is wanted of its operands."""
-    own = factors.survivors is not None or factors.summed or factors.exchanged or factors.whole
+    own = factors.survivors is not None or factors.summed or factors.exchanged or factors.unsharded
     return not own and len(operation.outputs) == 1 and operation.name != "broadcast_in_dim"
 
 

@@ -300,7 +300,7 @@ class _Story:
         rows = []
         for sent, times in self.exchanges[step.operation].items():
             pairs = self.origins.exchanged(step, sent.axes)
-            text = LOCAL_FORMS[operation.name].told.format(dims=_quoted(dim for dim, _ in pairs))
+            text = LOCAL_FORMS[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
             row = Collective(
                 kind=sent.kind,

@@ -60,7 +60,7 @@ def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
         if operation.name not in _RELAYOUTS and factors.known:
             pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
             named = (zip(names, axes, strict=True) for names, axes in pairs)
-            meet([(n, f) for pair in named for n, f in pair if f not in factors.whole], operation)
+            meet([(n, f) for pair in named for n, f in pair if f not in factors.unsharded], operation)
     for argument in program.arguments:
         meet(apart(program.names[argument.value]), argument.place)
     return firsts

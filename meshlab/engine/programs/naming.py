@@ -210,7 +210,7 @@ class _Namer:
                     self.cuts.setdefault(operation.outputs[0], set()).add(place)
             for node in results:
                 self.classes.join(target, node)
-            if row is not None and factor not in factors.whole and size != 1:
+            if row is not None and factor not in factors.unsharded and size != 1:
                 self.classes.enter(target, row)
         self.hint(operation, factors)
         self.spread_back(operation)
@@ -288,7 +288,7 @@ class _Namer:
                     continue
                 for i, (a, b) in enumerate(zip(axes, result_axes, strict=True)):
                     resized = shapes[source][i] != shapes[result][i]
-                    if b >= 0 and resized and (a == b or {a, b} <= factors.whole):
+                    if b >= 0 and resized and (a == b or {a, b} <= factors.unsharded):
                         self.classes.hint(self.nodes[result][i], self.nodes[source][i])
 
 

@@ -91,7 +91,7 @@ def _factors_key(factors: Factors) -> Hashable:
         factors.results,
         factors.summed,
         factors.exchanged,
-        factors.whole,
+        factors.unsharded,
         tuple(sorted(factors.limits.items())),
         factors.survivors,
         factors.through,

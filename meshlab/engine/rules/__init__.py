@@ -1,4 +1,4 @@
-"""The rules, one small function per primitive, in one table, and the traits of each primitive beside it."""
+"""Rules say how each primitive is sharded: one small function a primitive, registered with the primitive's traits."""
 
 from . import convolution as convolution
 from . import cumulative as cumulative
@@ -24,5 +24,5 @@ from .traits import TRAITS as TRAITS
 from .traits import Traits as Traits
 from .traits import names_where as names_where
 
-# Each element of those at the same place.
+# Primitives that compute each element from those at the same place.
 ELEMENTWISE = names_where(lambda traits: traits.kind == "elementwise")

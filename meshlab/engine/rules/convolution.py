@@ -1,19 +1,19 @@
-"""The rule of convolutions and of their gradients, and how a device looks over the edges of its block.
+"""The rule of convolutions and their gradients shards batch, features and the axes that windows slide along.
 
     forward          x[batch, height, in] * w[tall, in, out]        → y[batch, height, out]    in is summed
     input gradient   ∂y[batch, height, out] * w[tall, out, in]      → ∂x[batch, height, in]    out is summed
     filter gradient  x[in, height, batch] * ∂y[batch, height, out]  → ∂w[in, tall, out]        batch, height are summed
 
 JAX has one primitive for all three: a gradient is a convolution whose axes have changed roles. What differs is which of
-the three arrays has the filter's axes. Where it is the right operand, blocks of `height` go through, and each device
-looks over the edges of its block of the left operand. Where it is the result, each device sums over its own blocks of
-`height`, the left one with the same edges, and has a partial sum.
+the three arrays has the filter's axes. Where it is the right operand, shards of `height` go through, and each device
+reads a halo around its shard of the left operand. Where it is the result, each device sums over its own shards of
+`height`, the left one with the same halo, and has a partial sum.
 
-Which of the three it is cannot be told by the sizes: a filter of one element makes the same sizes as one that is as
-large as the image. It is told by the order of the axes: data have their batch before their features, and JAX's gradient
-of a filter takes batch and features for each other. Where the order says something else, what slides is gathered.
+The sizes do not say which of the three it is: a filter of one element gives the same sizes as one that is as large as
+the image. The order of the axes does: data have their batch before their features, and JAX's gradient of a filter swaps
+batch and features. In any other order the sliding axes are gathered.
 
-Groups are split as wholes: the features of the left operand, the filter and the result lie group by group.
+A group is never split: the features of the left operand, the filter and the result are in the order of the groups.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .matmuls import of_convolution
 from .table import AxisFactors, Factors, Facts, Shape, local_params, rule
 from .traits import multiplying
 
-# Factors of the axes that do not slide. Each axis that does has three: of the left operand, the right one, the result.
+# Factors of batch and features. Each sliding axis has three: of the left operand, the right one, the result.
 _BATCH, _SUMMED, _FEATURES, _WITHIN, _APART, _FIRST = range(6)
 
 
@@ -38,14 +38,14 @@ _BATCH, _SUMMED, _FEATURES, _WITHIN, _APART, _FIRST = range(6)
 def _convolution(operation: Operation, facts: Facts) -> Factors:
     params = operation.params
     (left, right, result), limits = _features(params, facts.operands)
-    summed, whole, exchanged = {_SUMMED}, {_WITHIN, _APART}, set()
+    summed, unsharded, exchanged = {_SUMMED}, {_WITHIN, _APART}, set()
     for j, slide in enumerate(_slides(params, facts.operands, facts.results)):
         own, other, third = range(_FIRST + 3 * j, _FIRST + 3 * j + 3)
         if slide is None:
-            whole |= {own, other, third}
+            unsharded |= {own, other, third}
             left, right, result = (*left, own), (*right, other), (*result, third)
             continue
-        whole.add(other)
+        unsharded.add(other)
         if _filter_is_result(params):
             summed.add(own)
             left, right, result = (*left, own), (*right, own), (*result, other)
@@ -56,27 +56,27 @@ def _convolution(operation: Operation, facts: Facts) -> Factors:
         if slide.reaches:
             exchanged.add(own)
     if facts.uniform[0]:
-        # One number everywhere is made where it is needed: nobody has edges to send.
-        whole |= exchanged
+        # A uniform array is computed where it is read: no halo is sent.
+        unsharded |= exchanged
     numbers = params["dimension_numbers"]
     return Factors(
         (_in_order(left, numbers.lhs_spec), _in_order(right, numbers.rhs_spec)),
         (_in_order(result, numbers.out_spec),),
         summed=frozenset(summed),
-        exchanged=frozenset(exchanged - whole),
-        whole=frozenset(whole),
+        exchanged=frozenset(exchanged - unsharded),
+        unsharded=frozenset(unsharded),
         limits=limits,
-        survivors=frozenset(left[2:]) - whole,
+        survivors=frozenset(left[2:]) - unsharded,
     )
 
 
 def _features(
     params: dict[str, Any], operands: Sequence[Shape]
 ) -> tuple[tuple[AxisFactors, AxisFactors, AxisFactors], dict[int, int]]:
-    """The factors of batch and features of both operands (the right one's result features first) and of the result.
+    """Returns the factors of batch and features of the operands (the right one's result features first) and the result.
 
-    Axes of one factor and one size are one dim. The channels of a depthwise convolution are that; those before and
-    behind other groups are not, so where they are equally many they have factors of their own, and stay whole.
+    Axes of one factor and one size are one dim. The channels of a depthwise convolution are one; those before and
+    behind other groups are two, so where they are equally many they have factors of their own, and are unsharded.
 
     Returns:
         The factors, and their limits.
@@ -95,7 +95,7 @@ def _features(
 
 
 def _in_order(factors: AxisFactors, spec: Sequence[int]) -> AxisFactors:
-    """Factors of batch, features and what slides, in the order of an array's axes."""
+    """Puts the factors of batch, features and sliding axes in the order of an array's axes."""
     placed = dict(zip(spec, factors, strict=True))
     return tuple(placed[axis] for axis in range(len(spec)))
 
@@ -105,16 +105,16 @@ def _swapped(spec: Sequence[int]) -> bool:
 
 
 def _filter_is_result(params: dict[str, Any]) -> bool:
-    """Whether this is the gradient of a filter: batch and features of both operands are taken for each other."""
+    """Says whether this is the gradient of a filter: batch and features of both operands are swapped."""
     numbers: ConvDimensionNumbers = params["dimension_numbers"]
     return _swapped(numbers.lhs_spec) and _swapped(numbers.rhs_spec)
 
 
 def _slides(params: dict[str, Any], operands: Sequence[Shape], results: Sequence[Shape]) -> Iterator[Slide | None]:
-    """For each axis that slides, which windows of the left operand are looked at; None where it must be whole.
+    """Yields the windows of the left operand along each sliding axis; None where it must be unsharded.
 
-    In a filter's gradient the elements of the right operand are the windows' places, and the result's what a window
-    has: element k of the result is the sum over i of left[i + k] · right[i].
+    In a filter's gradient an element of the right operand is a window's position, and one of the result an element of
+    the windows: element k of the result is the sum over i of left[i + k] · right[i].
     """
     numbers: ConvDimensionNumbers = params["dimension_numbers"]
     by_result = _filter_is_result(params)
@@ -124,7 +124,7 @@ def _slides(params: dict[str, Any], operands: Sequence[Shape], results: Sequence
     for i, j, k, stride, spread, dilation, (before, _) in zip(*specs, *options, strict=True):
         left, right, result = operands[0][i], operands[1][j], results[0][k]
         if not known or (by_result and left == result > right):
-            # The filter is as large as the image, and there is one place for it: nothing slides.
+            # The filter is as large as the image, and has one position: nothing slides.
             yield None
         elif by_result:
             yield Slide(left, right, (result - 1) * stride + 1, dilation, spread, before)
@@ -142,8 +142,8 @@ def _groups_of_shards(params: dict[str, Any], operands: tuple[Shape, ...], resul
     }
 
 
-@local_form("conv_general_dilated", told="windows slide along {dims}")
-def _look_over_edges(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@local_form("conv_general_dilated", summary="windows slide along {dims}")
+def _with_halos(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     block, other = operands
     axes = local.params["dimension_numbers"].lhs_spec[2:]
     padding = list(local.params["padding"])

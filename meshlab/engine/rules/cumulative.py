@@ -1,9 +1,9 @@
-"""Rules of running results: sums, products, greatest and least so far.
+"""Rules of cumulative operations (sums, products, extremes) send one slice of each shard.
 
-    cumsum  [1 1 1 1 | 1 1 1 1]  each part by itself: [1 2 3 4 | 1 2 3 4], whose last elements are gathered: [4 4]
-            what the parts before come to is joined:  [1 2 3 4 | 5 6 7 8]
+    cumsum  [1 1 1 1 | 1 1 1 1]  each shard by itself: [1 2 3 4 | 1 2 3 4], whose last elements are gathered: [4 4]
+            the shards before are joined to it:        [1 2 3 4 | 5 6 7 8]
 
-So one slice of each part travels, not the part. The last elements are joined by the very same operation.
+The last elements are joined by the very same operation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _JOIN = {
 
 @rule("cumsum", traits=opaque(linear=FIRST, multiplies=None, joins="sum"))
 @rule("cumprod", traits=opaque(linear=NOWHERE, multiplies=None, joins="product"))
-# What changes nothing in a sum of exponentials is what changes nothing in a maximum.
+# A sum of exponentials has the neutral element of a maximum.
 @rule("cummax", "cumlogsumexp", traits=opaque(linear=NOWHERE, multiplies=None, joins="max"))
 @rule("cummin", traits=opaque(linear=NOWHERE, multiplies=None, joins="min"))
 def _cumulative(operation: Operation, facts: Facts) -> Factors:
@@ -38,11 +38,11 @@ def _cumulative(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)))
 
 
-@local_form(*_JOIN, told="{dims} is run through, and each part goes on from those before", padded=True, gathers=True)
-def _go_on(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@local_form(*_JOIN, summary="{dims} is run through, and each part goes on from those before", padded=True, gathers=True)
+def _continue_from_before(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     axis, reverse = local.params["axis"], local.params["reverse"]
     split = local.split(axis)
-    # What runs through one element is that element, which others may send as well.
+    # A shard of one element is its own result, which other operations may send as well.
     (own,) = local.run(operands, device.sizes) if operands[0].shape[axis] != 1 else operands
     last = lax.slice_in_dim(own, 0, 1, axis=axis) if reverse else lax.slice_in_dim(own, -1, None, axis=axis)
     ends = device.all_gather(last, split, axis)
@@ -50,6 +50,5 @@ def _go_on(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     part = device.index(split)
     before = part + 1 if reverse else part - 1
     first = (before < 0) | (before >= ends.shape[axis])
-    carried = lax.dynamic_slice_in_dim(so_far, jnp.maximum(before, 0), 1, axis)
-    carried = jnp.broadcast_to(carried, own.shape)
-    return [jnp.where(first, own, _JOIN[local.operation.name](own, carried))]
+    initial = jnp.broadcast_to(lax.dynamic_slice_in_dim(so_far, jnp.maximum(before, 0), 1, axis), own.shape)
+    return [jnp.where(first, own, _JOIN[local.operation.name](own, initial))]

@@ -1,10 +1,10 @@
-"""Rules of elementwise operations: every axis runs through.
+"""Rules of elementwise operations let every axis run through.
 
     add  x[batch, hidden] , y[batch, hidden] → [batch, hidden]      operands ((0, 1), (0, 1))   results ((0, 1),)
 
-Scalars have no axes and meet anything. The planner lets partial sums through additions, subtractions and negations, and
-through multiplications and divisions by one number everywhere: another factor would have to be whole where the partial
-one is.
+Scalars have no axes and combine with any operand. The planner lets partial sums through additions, subtractions and
+negations, and through multiplications and divisions by a uniform array: any other factor would have to be unsharded
+over the mesh axes of the partial sum.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import jax.numpy as jnp
 
 from ..code.operations import Operation
-from .table import Factors, Facts, rule, run_whole
+from .table import Factors, Facts, rule, run_unsharded
 from .traits import FIRST, NOWHERE, Groups, Linear, Traits, bitcasting, elementwise, linear_in, opaque, together
 
 
@@ -27,9 +27,9 @@ def _dtypes(operation: Operation) -> tuple[jnp.dtype, jnp.dtype]:
 
 
 def _cast_is_linear(operation: Operation) -> Groups:
-    """Between floats a cast rounds, as every addition does; of integers it may keep the lowest bits.
+    """Returns the operand if the cast is linear: between floats, or from an integer to one as narrow or narrower.
 
-    Integers begin again from the least where a sum is too large, which a float or a wider integer would not.
+    A cast between floats rounds, as additions do. Integers wrap around, which a float or a wider integer would not.
     """
     before, after = _dtypes(operation)
     if all(jnp.issubdtype(dtype, jnp.integer) for dtype in (before, after)):
@@ -40,7 +40,7 @@ def _cast_is_linear(operation: Operation) -> Groups:
 
 
 def _quotient_is_linear(operation: Operation) -> Groups:
-    # Integers are cut off, and what is cut off each addend is not what is cut off the sum.
+    # Integer division truncates each addend, which is not the truncated sum.
     return FIRST(operation) if jnp.issubdtype(_dtypes(operation)[1], jnp.inexact) else ()
 
 
@@ -49,12 +49,12 @@ def _cases_are_linear(operation: Operation) -> Groups:
 
 
 def _plain(*, expensive: bool, library: bool, commutes: bool = False, neutral: int | None = None) -> Traits:
-    """Of what is not linear."""
+    """Describes a primitive that is not linear."""
     return elementwise(linear=NOWHERE, expensive=expensive, library=library, commutes=commutes, neutral=neutral)
 
 
 def _linear(linear: Linear, *, library: bool = False, keeps: bool = False, identity: bool = False) -> Traits:
-    """Of what is linear, and cheap."""
+    """Describes a primitive that is linear and cheap."""
     return elementwise(linear=linear, expensive=False, library=library, commutes=False, keeps=keeps, identity=identity)
 
 
@@ -87,8 +87,8 @@ def _each(_operation: Operation, facts: Facts) -> Factors:
 
 @rule("bitcast_convert_type", traits=opaque(linear=NOWHERE, multiplies=None))
 def _bitcast(_operation: Operation, facts: Facts) -> Factors:
-    # Between dtypes of different widths an axis comes or goes.
-    return _through(facts) if facts.operands[0] == facts.results[0] else run_whole(facts, known=True)
+    # Between dtypes of different widths an axis is added or removed.
+    return _through(facts) if facts.operands[0] == facts.results[0] else run_unsharded(facts, known=True)
 
 
 @rule("neg", traits=_linear(FIRST, library=True))
@@ -127,7 +127,7 @@ def _divide(_operation: Operation, facts: Facts) -> Factors:
     traits=opaque(linear=NOWHERE, multiplies=None),
 )
 def _special(_operation: Operation, facts: Facts) -> Factors:
-    # Functions of several arguments, which compilers compute in one kernel of its own.
+    # Functions of several arguments, each of which compilers compute in a kernel of its own.
     return _through(facts)
 
 

@@ -1,12 +1,12 @@
-"""The rule of gather: an embedding, the label's logit, single elements, windows at a position of each row's own.
+"""The rule of gather lets each device look up its own shard, so that the result is a partial sum.
 
     gather  table[vocab, embed] at ids[batch, seq, 1]  → [batch, seq, embed]
 
-Where an axis that is looked up is split, every device answers what lies in its part, and zero for everything else: the
-result is a partial sum. So the table is never gathered, however large. A window that is more than half of what it is
-cut out of is the exception: the array is gathered, which moves less.
+Where an axis that is looked up is sharded, every device returns the elements of its own shard, and zero for all others.
+So an embedding table is never gathered, however large. An array is gathered only where the windows are more than half
+of it, which sends less.
 
-What the indices say of elements that do not exist is JAX's: clipped, or filled by the first device alone.
+Indices out of range are treated as JAX does: clipped, or filled, by the first device alone.
 """
 
 from __future__ import annotations
@@ -26,53 +26,53 @@ from .traits import FIRST, Groups, gathering
 
 
 def gathered_windows(params: dict[str, Any], slices: int) -> Windows:
-    """The windows of a gather whose result has `slices` axes."""
+    """Returns the windows of a gather whose result has `slices` axes."""
     numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
-    gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
-    kept = [d for d in range(len(sizes)) if d not in gone]
+    dropped = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
+    remaining = [d for d in range(len(sizes)) if d not in dropped]
     return Windows(
         tuple(int(d) for d in numbers.start_index_map),
         tuple(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)),
-        {d: int(place) for d, place in zip(kept, numbers.offset_dims, strict=True)},
+        {d: int(place) for d, place in zip(remaining, numbers.offset_dims, strict=True)},
         tuple(sizes),
         tuple(i for i in range(slices) if i not in numbers.offset_dims),
     )
 
 
 def _is_linear(operation: Operation) -> Groups:
-    """What is looked up beyond the end must be zero, or no number, if anything else is put there."""
+    """Returns the array, if indices out of range are clipped, or filled with zero or NaN."""
     fill = operation.params["fill_value"]
     filled = operation.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP and not _is_bool(operation)
     inexact = jnp.issubdtype(operation.equation.outvars[0].aval.dtype, jnp.inexact)
-    told = inexact if fill is None else bool(fill == 0 or fill != fill)  # noqa: PLR0124 - no number equals itself not
-    return () if filled and not told else FIRST(operation)
+    zero_or_nan = inexact if fill is None else bool(fill == 0 or fill != fill)  # noqa: PLR0124 - true of NaN alone
+    return () if filled and not zero_or_nan else FIRST(operation)
 
 
-def _chosen(operation: Operation, operands: Sequence[Shape]) -> tuple[int, int]:
+def _indexed(operation: Operation, operands: Sequence[Shape]) -> tuple[int, int]:
     return 1, min((operands[0][d] for d in operation.params["dimension_numbers"].start_index_map), default=1)
 
 
-@rule("gather", traits=gathering(linear=_is_linear, indexes=_chosen))
+@rule("gather", traits=gathering(linear=_is_linear, indexes=_indexed))
 def _gather(operation: Operation, facts: Facts) -> Factors:
     (table, indices), (slices,) = facts.operands, facts.results
     windows = gathered_windows(operation.params, len(slices))
     axes = window_factors(windows, table, indices, slices)
-    found = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
-    # Single elements are looked up wherever they lie; a long window is not worth it.
+    local = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
+    # Single elements are looked up in any case; a long window is not worth it.
     single = frozenset(d for d in axes.looked_up if d not in windows.places or windows.sizes[d] == 1)
-    found |= addable(operation, single, True)
+    local |= addable(operation, single, True)
     return Factors(
         (axes.array, axes.indices),
         (axes.slices,),
-        summed=NONE if _is_bool(operation) else found,
-        exchanged=found,
-        whole=axes.whole | (axes.looked_up - found),
+        summed=NONE if _is_bool(operation) else local,
+        exchanged=local,
+        unsharded=axes.unsharded | (axes.looked_up - local),
         survivors=NONE,
     )
 
 
 def addable(operation: Operation, axes: frozenset[int], cheap: bool) -> frozenset[int]:
-    """Those axes, if what is found along them is a sum of what devices find, and that is the cheaper way."""
+    """Returns those axes, if lookups along them add up over devices, and that is cheaper than to gather."""
     dtype = operation.equation.invars[0].aval.dtype
     return axes if cheap and not jnp.issubdtype(dtype, dtypes.extended) else NONE
 
@@ -88,32 +88,32 @@ def _gather_local(params: dict[str, Any], _operands: tuple[Shape, ...], results:
     return params | {"slice_sizes": tuple(sizes)}
 
 
-@local_form("gather", told="{dims} is looked up", padded=True)
+@local_form("gather", summary="{dims} is looked up", padded=True)
 def _look_up(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     table, indices = operands
     filled = local.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP
     windows = gathered_windows(local.params, len(local.result_shapes[0]))
     own = own_windows(device, local, windows, table.shape, indices, clipped=not filled)
-    found = _windows_of(table, own, local)
+    slices = _own_slices(table, own, local)
     split = tuple(a for axis in own.block for a in local.split(axis))
-    found = combined(device, found, _spread(own.mine, own, found), split)
+    slices = combined(device, slices, _per_element(own.mine, own, slices), split)
     if not filled:
-        return [found]
-    # Of the addends of a window that is not there, the first device's is what stands for it.
-    filler = _filler(local.params["fill_value"], found.dtype)
-    first = (device.index(split) == 0) | (found.dtype == bool)
+        return [slices]
+    # Of the addends of a window out of range, the first device's is the filler.
+    filler = _filler(local.params["fill_value"], slices.dtype)
+    first = (device.index(split) == 0) | (slices.dtype == bool)
     filler = jnp.where(first, filler, jnp.zeros_like(filler))
-    return [jnp.where(_spread(own.inside, own, found), found, filler)]
+    return [jnp.where(_per_element(own.inside, own, slices), slices, filler)]
 
 
-def combined(device: Device, found: Any, mine: Any, split: tuple[str, ...]) -> Any:
-    """What this device found, as an addend of what all have found; truth values, of which there is no sum, whole."""
-    kept = jnp.where(mine, found, jnp.zeros_like(found))
-    return device.all_reduce(kept, tuple(sorted(split)), "max") if found.dtype == bool else kept
+def combined(device: Device, values: Any, mine: Any, split: tuple[str, ...]) -> Any:
+    """Returns this device's values and zeros for the others, a partial sum; of booleans their "or"."""
+    own = jnp.where(mine, values, jnp.zeros_like(values))
+    return device.all_reduce(own, tuple(sorted(split)), "max") if own.dtype == bool else own
 
 
-def _windows_of(table: Any, own: Own, local: Local) -> Any:
-    """The windows as if all began in this device's part."""
+def _own_slices(table: Any, own: Own, local: Local) -> Any:
+    """Gathers the windows as if all began in this device's shard."""
     windows, params = own.windows, local.params
     numbers = lax.GatherDimensionNumbers(
         tuple(sorted(windows.places.values())),
@@ -129,16 +129,16 @@ def _windows_of(table: Any, own: Own, local: Local) -> Any:
     )
 
 
-def _spread(rows: Any, own: Own, found: Any) -> Any:
-    """What is known of each window, for each element of it."""
-    size = tuple(found.shape[i] for i in own.windows.positions)
-    return lax.broadcast_in_dim(jnp.broadcast_to(rows, size), found.shape, own.windows.positions)
+def _per_element(of_windows: Any, own: Own, slices: Any) -> Any:
+    """Broadcasts an array with one element a window to the elements of all windows."""
+    size = tuple(slices.shape[i] for i in own.windows.positions)
+    return lax.broadcast_in_dim(jnp.broadcast_to(of_windows, size), slices.shape, own.windows.positions)
 
 
-def _filler(given: Any, dtype: Any) -> Any:
-    """What JAX's gather answers for elements that are not there."""
-    if given is not None:
-        return jnp.asarray(given, dtype)
+def _filler(fill_value: Any, dtype: Any) -> Any:
+    """Returns the number that JAX's gather gives for indices out of range."""
+    if fill_value is not None:
+        return jnp.asarray(fill_value, dtype)
     if jnp.issubdtype(dtype, jnp.inexact):
         return jnp.asarray(jnp.nan, dtype)
     if jnp.issubdtype(dtype, jnp.bool_):

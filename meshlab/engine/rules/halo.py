@@ -1,18 +1,17 @@
-"""Halos: what a device must see of its neighbours' blocks, because windows slide over the edges of its own.
+"""A halo is the part of its neighbours' shards that a device needs, because windows reach over the edges of its own.
 
-A convolution with a filter of 3 looks one element to either side. So a device sends its last element to the next device
+A convolution with a filter of 3 reads one element to either side. So a device sends its last element to the next device
 and its first one to the device before:
 
     0 1 | 2 3 | 4 5 | 6 7        in blocks of 2 on 4 devices
     · 0 1 2 | 1 2 3 4 | 3 4 5 6 | 5 6 7 ·        extended by one to either side; · is the fill
 
-A halo wider than a block comes from several devices. One that is wider than half of the axis is not worth its permutes:
-there the axis is gathered.
+A halo wider than a shard comes from several devices. Where it is wider than half of the axis, the axis is gathered.
 
-How far the windows of one device's part reach is arithmetic on sizes (`Slide`). Mostly it is the same for all devices:
-with a stride of 2, a block of 2n elements has n windows. Where nothing pads the ends it is not: 10 elements have 8
-windows of 3, and blocks of 5 have 4 each. Then the windows of the second device begin one element before its block,
-those of the first one where it begins: all blocks are extended by what some device needs, and each takes its part.
+`Slide` computes how far the windows of one device reach. Mostly that is the same for all devices: with a stride of 2, a
+shard of 2n elements has n windows. Without padding at the ends it is not: 10 elements have 8 windows of 3, and shards
+of 5 have 4 each. Then the windows of the second device begin one element before its shard, those of the first one with
+it: all shards are extended by the widest halo that some device needs, and each device takes its part.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ Pair = tuple[int, int]
 
 @dataclasses.dataclass(frozen=True)
 class Reach:
-    """What the windows of one device's part cover, in elements of the axis.
+    """Describes the elements of an axis that the windows of one device cover.
 
     Attributes:
-        left: how many elements before the block some device needs.
+        left: how many elements before the shard some device needs.
         right: how many behind it.
-        start: where the first device's windows begin, counted from its block's first element.
+        start: where the first device's windows begin, counted from its shard's first element.
         drift: how much further than that those of each next device begin.
         length: how many elements they cover.
-        padding: what the windows cover before the first and behind the last of them (gaps between spread elements).
+        padding: how many positions they cover before the first and behind the last element (gaps between elements).
     """
 
     left: int
@@ -53,15 +52,15 @@ class Reach:
 
 @dataclasses.dataclass(frozen=True)
 class Slide:
-    """Windows that slide along an axis.
+    """Describes windows that slide along an axis.
 
     Attributes:
-        size: of the axis.
+        size: the axis's size.
         windows: how many there are.
         span: how many positions a window covers, gaps included.
-        stride: how many positions a window lies behind the one before it.
-        spread: how far apart the elements of the axis are; between them are zeros.
-        before: how many positions stand before the axis.
+        stride: the distance between two windows, in positions.
+        spread: the distance between two elements of the axis, in positions; between them are zeros.
+        before: how many positions of padding are before the axis.
     """
 
     size: int
@@ -73,14 +72,14 @@ class Slide:
 
     @property
     def still(self) -> bool:
-        """Whether every window is one element: such an axis may be split in any way, padded as well."""
+        """Says whether every window is one element: such an axis may be sharded in any way, padded as well."""
         return self == Slide(self.size, self.size, 1)
 
     @property
     def most_parts(self) -> int:
-        """The number that a number of parts must divide, so that all devices do the same with different elements.
+        """Returns the number that the number of shards must divide, so that all devices do the same work.
 
-        It is 1 where halos would be wider than half of the axis: between two devices that is as much as a block.
+        It is 1 where halos would be wider than half of the axis: between two devices that is as much as a shard.
         """
         gaps = self.spread // math.gcd(self.spread, self.stride)
         empty = not self.size or not self.windows or (self.spread > 1 and self.span < self.stride)
@@ -92,20 +91,20 @@ class Slide:
 
     @property
     def reaches(self) -> bool:
-        """Whether a part needs anything of another one."""
+        """Says whether a shard's windows reach into another shard."""
         if self.size * self.spread != self.windows * self.stride:
             return True
-        whole = self.reach(1)
-        return whole.left > 0 or whole.right > 0
+        reach = self.reach(1)
+        return reach.left > 0 or reach.right > 0
 
     @property
     def beyond(self) -> bool:
-        """Whether a window looks beyond the ends of the axis."""
+        """Says whether a window reaches beyond the ends of the axis."""
         last = (self.windows - 1) * self.stride + self.span - self.before
         return self.before > 0 or last > (self.size - 1) * self.spread + 1
 
     def reach(self, parts: int) -> Reach:
-        """Returns what one of so many equal parts covers, a number that fits (`most_parts`)."""
+        """Returns the reach of one of `parts` equal shards; their number must divide `most_parts`."""
         block, windows = self.size // parts, self.windows // parts
         positions = (windows - 1) * self.stride + self.span
         start = -(self.before // self.spread)
@@ -118,14 +117,14 @@ class Slide:
         return Reach(left, right, start, drift, length, (skipped, behind))
 
     def covered(self, device: Device, block: Any, axis: int, split: Axes, *, fill: Any = None) -> tuple[Any, Pair]:
-        """Returns the elements that the windows of this device's part cover.
+        """Returns the elements that this device's windows cover.
 
         Args:
             device: this one.
             block: its shard.
             axis: along which the windows slide.
             split: the mesh axes that split it.
-            fill: what stands beyond the ends; None for zeros.
+            fill: the number beyond the ends; None for zero.
 
         Returns:
             The elements, and how many positions the windows cover before and behind them.
@@ -140,7 +139,7 @@ class Slide:
         return mine, reach.padding
 
     def added_back(self, device: Device, covered: Any, axis: int, split: Axes) -> Any:
-        """Returns this device's block of the sum of what all devices have for the elements that they cover."""
+        """Returns this device's shard of the sum over devices of the elements that each covers."""
         reach = self.reach(_parts(device, split))
         shape = list(covered.shape)
         shape[axis] = reach.left + self.size // _parts(device, split) + reach.right
@@ -150,15 +149,15 @@ class Slide:
 
 
 def extended(device: Device, block: Any, axis: int, split: Axes, widths: Pair, *, fill: Any = None) -> Any:
-    """Returns a block with what lies before and behind it.
+    """Returns a shard with the elements before and behind it.
 
     Args:
         device: this one.
         block: its shard.
-        axis: which is extended.
+        axis: the axis that is extended.
         split: the mesh axes that split it.
         widths: by how many elements to the left and to the right.
-        fill: what stands beyond the ends of the whole axis; None for zeros.
+        fill: the number beyond the ends of the axis; None for zero.
     """
     size, others = block.shape[axis], _parts(device, split) - 1
     beyond, index = (0, None) if fill is None else (fill, device.index(split))
@@ -175,9 +174,9 @@ def extended(device: Device, block: Any, axis: int, split: Axes, widths: Pair, *
 
 
 def gathered_in(device: Device, wide: Any, axis: int, split: Axes, widths: Pair) -> Any:
-    """Returns a block, to which is added what other devices have for it in their extended blocks.
+    """Returns this device's shard of the sum of all devices' extended shards.
 
-    It is the transpose of `extended`: what stands beyond the ends is dropped.
+    It is the transpose of `extended`: elements beyond the ends are dropped.
     """
     others = _parts(device, split) - 1
     size = wide.shape[axis] - sum(widths)
@@ -198,7 +197,7 @@ def _parts(device: Device, split: Axes) -> int:
 
 
 def _hops(width: int, size: int, most: int) -> list[Pair]:
-    """How far away the devices are that a halo comes from, and how many elements each of them gives."""
+    """Returns for each device that a halo comes from its distance, and how many elements it sends."""
     count = min(-(-width // size), most)
     return [(hop, min(size, width - (hop - 1) * size)) for hop in range(1, count + 1)]
 
@@ -209,7 +208,7 @@ def _filled(block: Any, axis: int, width: int, fill: Any) -> Any:
 
 
 def _placed(edge: Any, axis: int, size: int, start: int) -> Any:
-    """An edge in its place in a block of zeros."""
+    """Puts an edge in its place in a shard of zeros."""
     around = [(0, 0, 0)] * edge.ndim
     around[axis] = (start, size - start - edge.shape[axis], 0)
     return lax.pad(edge, jnp.zeros((), edge.dtype), around)

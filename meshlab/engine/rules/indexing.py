@@ -1,11 +1,11 @@
-"""Rules of positions: counting along an axis, and slices at a position that is only known when the program runs.
+"""Rules of iota, and of slices and updates at a position that is only known when the program runs.
 
     dynamic_slice         cache[batch, seq] from (0, t), of [batch, 1]     → [batch, 1]
     dynamic_update_slice  cache[batch, seq] with new[batch, 1] at (0, t)   → [batch, seq]
 
-Axes that are taken in full run through. Where the other axes are split, a slice is a partial sum: every device answers
-what lies in its part, and zero for the rest. (A slice of more than half is not worth that: what it is cut out of is
-gathered.) A write needs no word with the others: every device writes what lies in its part, and keeps what it has.
+Axes that are taken in full run through. Where others are sharded, a slice is a partial sum: every device returns the
+elements of its own shard, and zero for the rest. (For a slice of more than half its operand is gathered.) An update
+needs no communication: every device writes the elements of its own shard.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .traits import FIRST, constant, linear_in, moving, updating
 
 
 @rule("iota", "empty", "empty2", traits=constant())
-def _made(_operation: Operation, facts: Facts) -> Factors:
+def _positions(_operation: Operation, facts: Facts) -> Factors:
     return Factors((), (tuple(range(len(facts.results[0]))),))
 
 
@@ -36,7 +36,7 @@ def _empty_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: 
 
 
 def _cut(array: Shape, part: Shape) -> tuple[tuple[int, ...], frozenset[int], frozenset[int]]:
-    """The part's factors; which axes of the array it is cut out of; which factors are its own."""
+    """Returns the part's factors, the axes of the array that it is cut from, and the factors that are its own."""
     rank = len(array)
     cut = frozenset(i for i in range(rank) if array[i] != part[i])
     return tuple(i + rank if i in cut else i for i in range(rank)), cut, frozenset(i + rank for i in cut)
@@ -46,11 +46,11 @@ def _cut(array: Shape, part: Shape) -> tuple[tuple[int, ...], frozenset[int], fr
 def _dynamic_slice(operation: Operation, facts: Facts) -> Factors:
     array, part = facts.operands[0], facts.results[0]
     axes, cut, own = _cut(array, part)
-    found = addable(operation, cut, 2 * math.prod(part) <= math.prod(array))
+    local = addable(operation, cut, 2 * math.prod(part) <= math.prod(array))
     scalars = ((),) * (len(facts.operands) - 1)
-    summed = NONE if operation.equation.invars[0].aval.dtype == bool else found
-    whole = own | (cut - found)
-    return Factors((tuple(range(len(array))), *scalars), (axes,), summed=summed, exchanged=found, whole=whole)
+    summed = NONE if operation.equation.invars[0].aval.dtype == bool else local
+    unsharded = own | (cut - local)
+    return Factors((tuple(range(len(array))), *scalars), (axes,), summed=summed, exchanged=local, unsharded=unsharded)
 
 
 @local_params("dynamic_slice")
@@ -63,58 +63,58 @@ def _dynamic_update_slice(_operation: Operation, facts: Facts) -> Factors:
     array, update = facts.operands[:2]
     axes, cut, own = _cut(array, update)
     scalars = ((),) * (len(facts.operands) - 2)
-    whole = tuple(range(len(array)))
-    return Factors((whole, axes, *scalars), (whole,), exchanged=cut, whole=own)
+    array_axes = tuple(range(len(array)))
+    return Factors((array_axes, axes, *scalars), (array_axes,), exchanged=cut, unsharded=own)
 
 
 def _starts(
-    device: Device, local: Local, block: Shape, part: Shape, given: Sequence[Any]
+    device: Device, local: Local, block: Shape, part: Shape, positions: Sequence[Any]
 ) -> tuple[list[Any], dict[int, tuple[Any, int]]]:
-    """Where a part of an array begins along each axis, moved inside if it reaches over the edge.
+    """Returns where a part of an array begins along each axis, moved inside if it reaches over the edge.
 
     Returns:
-        The starts, and for each axis that is cut and split where the part begins, counted from this device's first
-        element, and the size of the device's block.
+        The starts, and for each axis that is cut and sharded where the part begins, counted from this device's first
+        element, and the size of the device's shard.
     """
     starts, own = [], {}
-    for axis, (size, cut, start) in enumerate(zip(local.operand_shapes[0], part, given, strict=True)):
-        asked = jnp.clip(signed(jnp.asarray(start), size), 0, size - cut)
-        starts.append(asked)
+    for axis, (size, cut, position) in enumerate(zip(local.operand_shapes[0], part, positions, strict=True)):
+        start = jnp.clip(signed(jnp.asarray(position), size), 0, size - cut)
+        starts.append(start)
         split = local.split(axis)
         if split and size != cut:
-            own[axis] = asked - (device.index(split) * block[axis]).astype(asked.dtype), block[axis]
+            own[axis] = start - (device.index(split) * block[axis]).astype(start.dtype), block[axis]
     return starts, own
 
 
-@local_form("dynamic_slice", told="a slice of {dims} is taken", padded=True)
+@local_form("dynamic_slice", summary="a slice of {dims} is taken", padded=True)
 def _slice_of_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     block, sizes = operands[0], local.result_shapes[0]
     starts, own = _starts(device, local, block.shape, sizes, operands[1:])
-    kept = [block.shape[i] if local.split(i) else size for i, size in enumerate(sizes)]
-    found = lax.dynamic_slice(block, [jnp.zeros_like(s) if local.split(i) else s for i, s in enumerate(starts)], kept)
+    shape = [block.shape[i] if local.split(i) else size for i, size in enumerate(sizes)]
+    part = lax.dynamic_slice(block, [jnp.zeros_like(s) if local.split(i) else s for i, s in enumerate(starts)], shape)
     mine = jnp.asarray(True)
     for axis, (start, size) in own.items():
         rows = start + jnp.arange(sizes[axis], dtype=start.dtype)
-        found = jnp.take(found, rows, axis, mode="clip")
-        mine &= _along(axis, (rows >= 0) & (rows < size), found.ndim)
+        part = jnp.take(part, rows, axis, mode="clip")
+        mine &= _along(axis, (rows >= 0) & (rows < size), part.ndim)
     split = tuple(a for axis in own for a in local.split(axis))
-    return [combined(device, found, mine, split)]
+    return [combined(device, part, mine, split)]
 
 
-@local_form("dynamic_update_slice", told="a slice of {dims} is written", padded=True)
+@local_form("dynamic_update_slice", summary="a slice of {dims} is written", padded=True)
 def _write_into_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     block, update = operands[:2]
     first, own = _starts(device, local, block.shape, local.operand_shapes[1], operands[2:])
     mine = jnp.asarray(True)
     for axis, (start, size) in own.items():
-        # The rows of this block that the update can reach, and which of the update's each would be.
+        # The rows of this shard that the update can reach, and the update's row for each.
         count = min(update.shape[axis], size)
         first[axis] = jnp.clip(start, 0, size - count)
         rows = first[axis] + jnp.arange(count, dtype=start.dtype) - start
         mine &= _along(axis, (rows >= 0) & (rows < update.shape[axis]), update.ndim)
         update = jnp.take(update, rows, axis, mode="clip")
-    kept = lax.dynamic_slice(block, first, update.shape)
-    return [lax.dynamic_update_slice(block, jnp.where(mine, update, kept), first)]
+    before = lax.dynamic_slice(block, first, update.shape)
+    return [lax.dynamic_update_slice(block, jnp.where(mine, update, before), first)]
 
 
 def _along(axis: int, rows: Any, rank: int) -> Any:

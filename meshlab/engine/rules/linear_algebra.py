@@ -1,14 +1,13 @@
-"""Rules of linear algebra and Fourier transforms: each matrix or signal is unsharded, stacks of them may be sharded.
+"""Rules of linear algebra and Fourier transforms shard stacks of matrices or signals, each of which is unsharded.
 
-    cholesky          [batch, n, m]              → [batch, n, m]           n and m whole
+    cholesky          [batch, n, m]              → [batch, n, m]           n and m unsharded
     triangular_solve  [batch, n, m], [batch, n, k] → [batch, n, k]         k runs through too: one solution per column
 
-A single large matrix is gathered; algorithms that split one are other programs, not other layouts of this one. Blocked
-factorizations are matrix multiplications for the most part, and are priced so (`matmuls`).
+A single large matrix is gathered; algorithms that shard one are other programs, not other layouts of this one. Blocked
+factorizations are matmuls for the most part, and are priced so (`matmuls`).
 
-XLA for CPU computes Fourier transforms on arrays whose axes lie in memory in their own order, and ends with an error
-where a gather or a gradient's transposes left operand or result in another one. Both are held to that order, which is
-the usual one.
+XLA for CPU computes Fourier transforms in row-major order alone, and fails where a gather or a gradient's transposes
+give operand or result another layout in memory. So both are constrained to that order.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Any
 from ..code.operations import Operation
 from ..jax_compat import in_memory_order
 from . import matmuls
-from .local_forms import bound
+from .local_forms import binder
 from .table import Factors, Facts, rule, without_rule
 from .traits import FIRST, NOWHERE, Traits, linear_in, opaque
 
@@ -62,12 +61,12 @@ def _of_stacks(operation: Operation, facts: Facts) -> Factors:
     stack = len(facts.operands[0]) - _RANKS[operation.name]
     count, axes = stack, []
     for shape in (*facts.operands, *facts.results):
-        # The columns of a factor are not those of the matrix: each has axes of its own.
+        # The columns of a factor are not those of the matrix: each array has axes of its own.
         own = range(count, count + len(shape) - stack)
         axes.append((*range(stack), *own))
         count = own.stop
     cut = len(facts.operands)
-    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), whole=frozenset(range(stack, count)))
+    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), unsharded=frozenset(range(stack, count)))
 
 
 @rule("triangular_solve", traits=_factorizing(matmuls.of_triangular_solve, 1))
@@ -76,7 +75,7 @@ def _triangular_solve(operation: Operation, facts: Facts) -> Factors:
     rank = len(right)
     axes = tuple(range(rank))
     solved = rank - 2 if operation.params["left_side"] else rank - 1
-    return Factors(((*range(rank - 2), rank, rank + 1), axes), (axes,), whole=frozenset((solved, rank, rank + 1)))
+    return Factors(((*range(rank - 2), rank, rank + 1), axes), (axes,), unsharded=frozenset((solved, rank, rank + 1)))
 
 
 # Of a few operations for each element.
@@ -85,24 +84,24 @@ def _tridiagonal_solve(_operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[3])
     axes = tuple(range(rank))
     diagonal = axes[:-1]
-    return Factors((diagonal, diagonal, diagonal, axes), (axes,), whole=frozenset((rank - 2,)))
+    return Factors((diagonal, diagonal, diagonal, axes), (axes,), unsharded=frozenset((rank - 2,)))
 
 
-# `jax.nn.scaled_matmul`, of narrow floats, which are rounded at every step.
+# `jax.nn.scaled_matmul` of narrow floats, which rounds at every step.
 without_rule("scaled_matmul_wrapper", traits=_factorizing(matmuls.of_rows))
 
 
-# What it costs is what it moves (`matmuls`).
+# It is memory-bound (`matmuls`).
 @rule("fft", traits=opaque(linear=FIRST, multiplies=None))
 def _fft(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
-    kept = rank - len(operation.params["fft_lengths"])
-    # Frequencies are no times, and of real numbers there are fewer of them.
-    result = tuple(i if i < kept else i + rank for i in range(rank))
-    return Factors((tuple(range(rank)),), (result,), whole=frozenset(range(kept, 2 * rank)))
+    stack = rank - len(operation.params["fft_lengths"])
+    # Frequencies are another dim than times; of a real signal there are fewer of them.
+    result = tuple(i if i < stack else i + rank for i in range(rank))
+    return Factors((tuple(range(rank)),), (result,), unsharded=frozenset(range(stack, 2 * rank)))
 
 
-@bound("fft")
+@binder("fft")
 def _in_order(operation: Operation, operands: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     (operand,) = map(in_memory_order, operands)
     return [in_memory_order(operation.equation.primitive.bind(operand, **params))]

@@ -1,16 +1,15 @@
-"""Local forms: how an operation runs whose axis is split, though its parts depend on each other.
+"""A local form runs an operation on shards that depend on each other, by communication among devices.
 
-Most operations run on shards as they are. Some need a word with the neighbours first: the greatest of all is the
-greatest of the devices' greatest, a running sum goes on from where the device before stopped, a convolution looks over
-the edge. Such an operation has a **local form**: a function of one device's shards, which asks a `Device` for whatever
-it needs of the others.
+Most operations run on shards as they are. Some must communicate: a maximum is the greatest of the devices' maxima, a
+running sum starts from the sums of the shards before, a convolution reads over the edges of its shard. Such an
+operation has a **local form**: a function of one device's shards, which asks a `Device` for collectives.
 
     reduce_max x[hidden] over hidden, split over model      device.all_reduce(local maximum, ("model",), "max")
 
-The same function is run twice: on shapes alone, by a device that writes down what it is asked for (`exchange`: that is
-what is counted), and on shards, by a device that does it (`lower`: that is what runs). So the two cannot disagree.
+The same function runs twice: on shapes alone, with a device that records the collectives (`plans.local_collectives`,
+which the plan counts), and on shards, with a device that runs them (`running.lower`). So the two cannot disagree.
 
-A local form is used where a factor that its rule calls *exchanged* is split; else the primitive runs as it is.
+A local form is used where a factor that its rule calls *exchanged* is sharded; else the primitive runs as it is.
 """
 
 from __future__ import annotations
@@ -27,44 +26,44 @@ from .table import LOCAL_PARAMS, Shape
 
 
 class Device(Protocol):
-    """One device among those of a mesh, as a local form sees it.
+    """Runs the collectives of a local form on one device of a mesh.
 
-    Every method is collective: all devices call it, in the same order. Parts are counted along `axes`, major first.
+    All devices call each method, in the same order. Shards are counted along `axes`, major first.
     """
 
     sizes: Mapping[str, int]
 
     def index(self, axes: Axes) -> Any:
-        """The number of the part that this device holds of an axis that is split over `axes`: a scalar i32."""
+        """Returns the number of this device's shard of an axis that is split over `axes`: a scalar i32."""
         ...
 
     def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
-        """The "sum", "max" or "min" of `x` over the devices along `axes`, element by element."""
+        """Returns the "sum", "max" or "min" of `x` over the devices along `axes`, element by element."""
         ...
 
     def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
-        """The parts of all devices along `axes`, joined on an axis of `x` in their order."""
+        """Returns the shards of all devices along `axes`, joined on an axis of `x` in their order."""
         ...
 
     def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
-        """What the device `distance` parts before this one gives; zeros where there is none and it does not wrap."""
+        """Returns `x` of the device `distance` shards before this one; zeros if there is none and it does not wrap."""
         ...
 
     def mirrored(self, x: Any, axes: Axes) -> Any:
-        """What the device gives that has as many parts behind it as this one has before it."""
+        """Returns `x` of the device that has as many shards behind it as this one has before it."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Local:
-    """One operation whose axes are split.
+    """Describes a sharded operation to its local form.
 
     Attributes:
-        operation: what runs.
+        operation: the operation.
         operand_shapes: the operands' global shapes.
         result_shapes: the results' global shapes.
-        operands: how each operand is split; literals and scalars are whole.
-        results: how each result is split.
+        operands: each operand's spec; literals and scalars are replicated.
+        results: each result's spec.
     """
 
     operation: Operation
@@ -75,30 +74,30 @@ class Local:
 
     @property
     def params(self) -> dict[str, Any]:
-        """The primitive's parameters, as they are for global shapes."""
+        """Returns the primitive's parameters for global shapes."""
         return self.operation.params
 
     def split(self, axis: int, operand: int = 0) -> Axes:
-        """The mesh axes that split an axis of an operand."""
+        """Returns the mesh axes that split an axis of an operand."""
         return self.operands[operand].splits[axis]
 
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int], **changed: Any) -> list[Any]:
-        """Runs the primitive on shards, its parameters made local, and then changed as said."""
+        """Runs the primitive on shards, with parameters converted to local shapes, and some changed."""
         shapes = tuple(map(local_shape, self.result_shapes, self.results, (sizes,) * len(self.results)))
-        change = LOCAL_PARAMS.get(self.operation.name)
-        params = change(self.params, tuple(np.shape(o) for o in operands), shapes) if change else self.params
+        convert = LOCAL_PARAMS.get(self.operation.name)
+        params = convert(self.params, tuple(np.shape(o) for o in operands), shapes) if convert else self.params
         return bind(self.operation, operands, params | changed)
 
 
-Bound = Callable[[Operation, Sequence[Any], dict[str, Any]], list[Any]]
-BOUND: dict[str, Bound] = {}
+Binder = Callable[[Operation, Sequence[Any], dict[str, Any]], list[Any]]
+BINDERS: dict[str, Binder] = {}
 
 
-def bound(name: str) -> Callable[[Bound], Bound]:
-    """Registers how a primitive runs on shards, where that is more than to bind it."""
+def binder(name: str) -> Callable[[Binder], Binder]:
+    """Registers a function that runs a primitive on shards, where binding it alone is not enough."""
 
-    def register(function: Bound) -> Bound:
-        BOUND[name] = function
+    def register(function: Binder) -> Binder:
+        BINDERS[name] = function
         return function
 
     return register
@@ -106,8 +105,8 @@ def bound(name: str) -> Callable[[Bound], Bound]:
 
 def bind(operation: Operation, operands: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Runs an operation's primitive with parameters of its own; returns its results as a list."""
-    if operation.name in BOUND:
-        return BOUND[operation.name](operation, operands, params)
+    if operation.name in BINDERS:
+        return BINDERS[operation.name](operation, operands, params)
     primitive = operation.equation.primitive
     results = primitive.bind(*operands, **params)
     return list(results) if primitive.multiple_results else [results]
@@ -118,17 +117,17 @@ Form = Callable[[Device, Local, Sequence[Any]], Sequence[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class LocalForm:
-    """How an operation runs whose axis is split.
+    """Describes the local form of a primitive.
 
     Attributes:
         run: the function of shards.
-        told: what it does while `{dims}` is split, for people.
+        summary: what happens to the sharded `{dims}`, for people.
         padded: whether it may be used on padded axes.
-        gathers: whether it gathers one slice of each part: of parts of one element all that there is.
+        gathers: whether it gathers one slice of each shard.
     """
 
     run: Form
-    told: str
+    summary: str
     padded: bool
     gathers: bool
 
@@ -136,21 +135,21 @@ class LocalForm:
 LOCAL_FORMS: dict[str, LocalForm] = {}
 
 
-def local_form(*names: str, told: str, padded: bool = False, gathers: bool = False) -> Callable[[Form], Form]:
+def local_form(*names: str, summary: str, padded: bool = False, gathers: bool = False) -> Callable[[Form], Form]:
     """Registers the local form of one or more primitives.
 
     The function takes the device, the operation with its specs, and the shards; it returns the results' shards.
 
     Args:
         *names: the primitives.
-        told: what happens, for people: "{dims} is shifted".
-        padded: whether it may be used where the split axis is padded: what is no part of the value is then neutral.
-        gathers: whether it gathers one slice of each part; where a part is one element the operand is gathered instead,
-            which others may want as well.
+        summary: what happens to the sharded dims, for people: "{dims} is shifted".
+        padded: whether it may be used where the sharded axis is padded: the padding is then neutral.
+        gathers: whether it gathers one slice of each shard; where a shard is one element the operand is gathered
+            instead, which other operations may read as well.
     """
 
     def register(function: Form) -> Form:
-        LOCAL_FORMS.update(dict.fromkeys(names, LocalForm(function, told, padded, gathers)))
+        LOCAL_FORMS.update(dict.fromkeys(names, LocalForm(function, summary, padded, gathers)))
         return function
 
     return register

@@ -1,7 +1,7 @@
-"""Rules of the marks: names, renames and tags move nothing by themselves.
+"""Rules of the marks: names, renames and tags compute nothing and send nothing.
 
-Under a rename the axes that keep their name run through; a renamed axis is two, of one size: each side has its own
-split, and where the two differ data moves.
+Under a rename the axes that keep their name run through; a renamed axis is two factors of one size: each side has its
+own sharding, and where the two differ the value is resharded.
 """
 
 from __future__ import annotations

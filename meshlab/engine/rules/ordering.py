@@ -1,11 +1,11 @@
-"""Rules of operations for which it counts which element is greater: argmax, top-k, sorting.
+"""Rules of operations that compare elements: argmax, top-k, sort.
 
     argmax  logits[batch, vocab] over vocab, split over model
-            each device finds its greatest; the greatest of those, then the first place where it stands: two all-reduces
+            each device takes its maximum; two all-reduces find the greatest of these, and the first index that has it
     top_k   scores[batch, expert] over expert, split over model
-            each device sends its k greatest, if that is less; the k greatest of those are the answer
+            each device sends its k greatest, if that is less than its shard; the k greatest of these are the result
 
-Ties go to the lower index, as in JAX: the parts are in order, and so are the candidates. What is sorted is gathered.
+Ties go to the lower index, as in JAX: the shards are in order, and so are the candidates. A sorted axis is gathered.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from .traits import NOWHERE, opaque
 @rule("argmin", traits=opaque(linear=NOWHERE, multiplies=None, joins="min"))
 def _argmax(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
-    gone = frozenset(operation.params["axes"])
-    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in gone),), exchanged=gone)
+    reduced = frozenset(operation.params["axes"])
+    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in reduced),), exchanged=reduced)
 
 
-@local_form("argmax", told="the place of the greatest value over {dims} is looked for", padded=True)
-@local_form("argmin", told="the place of the least value over {dims} is looked for", padded=True)
+@local_form("argmax", summary="the place of the greatest value over {dims} is looked for", padded=True)
+@local_form("argmin", summary="the place of the least value over {dims} is looked for", padded=True)
 def _first_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    """The place of the greatest of the devices' greatest; of several the first."""
+    """Finds the index of the greatest of the devices' maxima; of several the first."""
     ((axis,), (block,)) = local.params["axes"], operands
     split, size = local.split(axis), block.shape[axis]
     kind, over = local.operation.name[-3:], tuple(sorted(split))
     (place,) = local.run([block], device.sizes)
-    # As `reduce_max` asks for it: where a program takes both, it is sent once.
+    # The same collective as of `reduce_max`: where a program takes both, it runs once.
     rank = to_rank({"max": lax.reduce_max, "min": lax.reduce_min}[kind](block, (axis,)), kind)
     best = device.all_reduce(rank, over, kind)
     wide = jnp.promote_types(place.dtype, jnp.int32) if jnp.issubdtype(place.dtype, jnp.signedinteger) else jnp.uint32
@@ -53,25 +53,25 @@ def _top_k(operation: Operation, facts: Facts) -> Factors:
     shape = facts.operands[0]
     rank, along = len(shape), operation.params["axis"] % len(shape)
     axes = tuple(rank if i == along else i for i in range(rank))
-    # Candidates travel with their places. If they are not less than one of two parts, the parts had better travel.
+    # Candidates are sent with their indices. Unless they are smaller than a shard of two, the axis is gathered.
     value, place = (v.aval.dtype.itemsize for v in operation.equation.outvars)
     few = 0 < 2 * operation.params["k"] * (value + place) < shape[along] * value
-    whole = frozenset((rank,) if few else (rank, along))
-    return Factors((tuple(range(rank)),), (axes, axes), exchanged=frozenset((along,)) - whole, whole=whole)
+    unsharded = frozenset((rank,) if few else (rank, along))
+    return Factors((tuple(range(rank)),), (axes, axes), exchanged=frozenset((along,)) - unsharded, unsharded=unsharded)
 
 
-@local_form("top_k", told="the greatest values over {dims} are looked for", padded=True, gathers=True)
+@local_form("top_k", summary="the greatest values over {dims} are looked for", padded=True, gathers=True)
 def _top_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    """The k greatest of each device's k greatest, or of all that it has."""
+    """Takes the k greatest of each device's k greatest, or of its shard if that is smaller."""
     axis = local.params["axis"] % operands[0].ndim
     (block,) = operands
     split, size = local.split(axis), block.shape[axis]
     values, places = local.run([block], device.sizes, k=min(local.params["k"], size))
     places += (device.index(split) * size).astype(places.dtype)
     candidates = device.all_gather(values, split, axis)
-    known = device.all_gather(places, split, axis)
+    indices = device.all_gather(places, split, axis)
     best, which = local.run([candidates], device.sizes)
-    return [best, jnp.take_along_axis(known, which, axis)]
+    return [best, jnp.take_along_axis(indices, which, axis)]
 
 
 @rule("approx_top_k", traits=opaque(linear=NOWHERE, multiplies=None))
@@ -79,11 +79,11 @@ def _approx_top_k(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     along = operation.params["reduction_dimension"] % rank
     axes = tuple(rank if i == along else i for i in range(rank))
-    return Factors((tuple(range(rank)),), (axes, axes), whole=frozenset((along, rank)))
+    return Factors((tuple(range(rank)),), (axes, axes), unsharded=frozenset((along, rank)))
 
 
 @rule("sort", traits=opaque(linear=NOWHERE, multiplies=None))
 def _sort(operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.operands[0])))
     along = operation.params["dimension"] % len(axes)
-    return Factors((axes,) * len(facts.operands), (axes,) * len(facts.results), whole=frozenset((along,)))
+    return Factors((axes,) * len(facts.operands), (axes,) * len(facts.results), unsharded=frozenset((along,)))

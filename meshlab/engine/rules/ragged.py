@@ -1,12 +1,11 @@
-"""The rule of ragged products: rows come in groups of any size, and each group is multiplied by a matrix of its own.
+"""The rule of ragged matmuls shards groups of rows, each of which is multiplied by a matrix of its own.
 
     ragged_dot  x[rows, embed] · w[expert, embed, ffn], sizes[expert]  → [rows, ffn]      a mixture of experts
                 x[rows, embed] · y[rows, ffn], sizes[expert]           → [expert, embed, ffn]   the gradient of w
 
-What any product may split stays split here: free dims run through, a dim that is summed leaves a partial sum. Where the
-rows are split each device counts how many of its rows are of each group; where the groups are, it multiplies the rows
-of its own and leaves zeros for all others, so that the result is a partial sum. The sizes are whole everywhere, and
-nothing is sent.
+As in any matmul, free dims run through, and a summed dim that is sharded leaves a partial sum. Where the rows are
+sharded each device counts how many of its rows are in each group; where the groups are, it multiplies the rows of its
+own groups and leaves zeros for all others: the result is a partial sum. Sizes are replicated, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -21,12 +20,12 @@ from jax import lax
 from ..code.operations import Operation
 from .local_forms import Device, Local, local_form
 from .matmuls import of_ragged_dot
-from .table import NONE, AxisFactors, Factors, Facts, rule, run_whole
+from .table import NONE, AxisFactors, Factors, Facts, rule, run_unsharded
 from .traits import linear_in, opaque
 
 
 def _result(params: Any, left: Sequence[int], right: Sequence[int]) -> AxisFactors:
-    """The axes of both operands that are axes of the result, groups left out, in its order."""
+    """Returns the axes of both operands that are axes of the result, without groups, in its order."""
     numbers = params["ragged_dot_dimension_numbers"]
     (left_summed, right_summed), (left_batch, right_batch) = numbers.dot_dimension_numbers
     gone = {*right_summed, *right_batch, *numbers.rhs_group_dimensions}
@@ -43,14 +42,14 @@ def _ragged_dot(operation: Operation, facts: Facts) -> Factors:
     (left_summed, right_summed), (left_batch, right_batch) = numbers.dot_dimension_numbers
     (rows,), grouped = numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions
     if rows in left_batch or operation.params["group_offset"] is not None:
-        return run_whole(facts, known=True)
+        return run_unsharded(facts, known=True)
     left_rank, right_rank, sizes_rank = map(len, facts.operands)
     left, right = list(range(left_rank)), list(range(left_rank, left_rank + right_rank))
     for i, j in (*zip(left_batch, right_batch, strict=True), *zip(left_summed, right_summed, strict=True)):
         right[j] = left[i]
     count = left_rank + right_rank
     group = right[grouped[0]] if grouped else count
-    # Sizes may differ along axes outside of the rows; then groups are not split. All devices know those of all groups.
+    # Sizes may differ along axes outside of the rows; then groups are unsharded. Each device has all groups' sizes.
     outer = [left[i] for i in (*left_batch, *_outside(rows, left_rank, left_batch, left_summed))]
     sizes = (*outer[: sizes_rank - 1], count + 1)
     summed = frozenset(left[i] for i in left_summed)
@@ -60,18 +59,18 @@ def _ragged_dot(operation: Operation, facts: Facts) -> Factors:
         (_result(operation.params, left, right) if grouped else (group, *_result(operation.params, left, right)),),
         summed=summed | (splittable if grouped else NONE),
         exchanged=splittable | {left[rows]},
-        whole=frozenset((group, count + 1)) - splittable,
+        unsharded=frozenset((group, count + 1)) - splittable,
         survivors=NONE,
     )
 
 
 def _outside(rows: int, rank: int, batch: Sequence[int], summed: Sequence[int]) -> list[int]:
-    """The axes like the rows, summed or not, that stand before them."""
+    """Returns the axes before the rows that are summed, or not, as the rows are."""
     alike = summed if rows in summed else [i for i in range(rank) if i not in (*batch, *summed)]
     return [i for i in alike if i < rows]
 
 
-@local_form("ragged_dot_general", told="rows of groups along {dims} are multiplied", padded=True)
+@local_form("ragged_dot_general", summary="rows of groups along {dims} are multiplied", padded=True)
 def _multiply_own_rows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     left, right, sizes = operands
     numbers = local.params["ragged_dot_dimension_numbers"]
@@ -84,7 +83,7 @@ def _multiply_own_rows(device: Device, local: Local, operands: Sequence[Any]) ->
     over = local.split(grouped[0], 1) if grouped else local.results[0].splits[0]
     if not over:
         return local.run([left, right, sizes], device.sizes)
-    # Rows of the groups before are a group too, of which nothing is kept.
+    # Rows of the groups before are a group too, whose result is dropped.
     count = right.shape[grouped[0]] if grouped else -(-sizes.shape[0] // math.prod(device.sizes[a] for a in over))
     before, own = _own_groups(sizes, device.index(over) * count, count)
     sizes = jnp.concatenate((before[None], own))
@@ -100,7 +99,7 @@ def _multiply_own_rows(device: Device, local: Local, operands: Sequence[Any]) ->
 
 
 def _own_groups(sizes: Any, first: Any, count: int) -> tuple[Any, Any]:
-    """How many rows are in groups before the first of a device, and the sizes of its groups; padded ones are empty."""
+    """Returns how many rows are in groups before a device's first, and its groups' sizes; padded groups are empty."""
     groups = jnp.arange(sizes.shape[0])
     before = jnp.sum(jnp.where(groups < first, sizes, 0), dtype=sizes.dtype)
     return before, lax.dynamic_slice_in_dim(jnp.pad(sizes, (0, count)), first, count)

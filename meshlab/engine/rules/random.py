@@ -1,12 +1,12 @@
-"""Rules of random numbers: the same numbers under every layout, and nothing travels.
+"""Rules of random numbers draw the same numbers under every layout, without communication.
 
     random_bits  key[] → [batch, embed]      element i of the whole is a hash of the key and of i
 
-JAX's default generator, Threefry, hashes the number of each element, counted through the whole array. So a device that
-holds a part makes just that part: it counts its own elements where they stand in the whole. The other generators make
-one long sequence, and run whole; so does Threefry while `jax_threefry_partitionable` is off.
+JAX's default generator, Threefry, hashes the number of each element, counted through the whole array. So each device
+computes its own shard: it counts its elements by their place in the whole array. The other generators draw one long
+sequence, and run unsharded; so does Threefry while `jax_threefry_partitionable` is off.
 
-Arrays of keys run through. The keys that one key is split into are few, and made whole.
+Arrays of keys run through. The keys that one key is split into are few, and are computed unsharded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..code.operations import Operation
 from ..jax_compat import is_threefry, setting
 from ..specs.spec import local_shape
 from .local_forms import Device, Local, local_form
-from .table import NONE, Factors, Facts, Shape, rule, run_whole
+from .table import NONE, Factors, Facts, Shape, rule, run_unsharded
 from .traits import NOWHERE, opaque
 
 _TRAITS = opaque(linear=NOWHERE, multiplies=None)
@@ -38,13 +38,13 @@ def _through(_operation: Operation, facts: Facts) -> Factors:
 
 @rule(*"random_seed random_fold_in random_wrap random_unwrap random_split random_gamma".split(), traits=_TRAITS)
 def _keys(operation: Operation, facts: Facts) -> Factors:
-    """Keys run through; the axes behind them belong to each key, and are whole."""
+    """Lets keys run through; the axes behind them belong to each key, and are unsharded."""
     values = (*operation.equation.invars, *operation.equation.outvars)
     rank = min(len(v.aval.shape) for v in values if jnp.issubdtype(v.aval.dtype, dtypes.prng_key))
     shapes = (*facts.operands, *facts.results)
     axes = tuple(tuple(range(len(shape))) for shape in shapes)
     cut = len(facts.operands)
-    return Factors(axes[:cut], axes[cut:], whole=frozenset(range(rank, max(map(len, shapes)))))
+    return Factors(axes[:cut], axes[cut:], unsharded=frozenset(range(rank, max(map(len, shapes)))))
 
 
 @rule("random_bits", traits=_TRAITS)
@@ -56,25 +56,25 @@ def _random_bits(operation: Operation, facts: Facts) -> Factors:
         (tuple(range(len(keys))),),
         (tuple(range(len(bits))),),
         exchanged=counted if counts else NONE,
-        whole=NONE if counts else counted,
+        unsharded=NONE if counts else counted,
     )
 
 
 @rule("rng_bit_generator", traits=_TRAITS)
 def _sequence(_operation: Operation, facts: Facts) -> Factors:
-    return run_whole(facts, known=True)
+    return run_unsharded(facts, known=True)
 
 
-@local_form("random_bits", told="the elements of {dims} are counted", padded=True)
+@local_form("random_bits", summary="the elements of {dims} are counted", padded=True)
 def _own_bits(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     (keys,), shape, width = operands, local.params["shape"], local.params["bit_width"]
     splits = local.results[0].splits[keys.ndim :]
     part = local_shape(local.result_shapes[0], local.results[0], device.sizes)[keys.ndim :]
     firsts = [device.index(split) * size if split else 0 for split, size in zip(splits, part, strict=True)]
     data = jax.random.key_data(keys)
-    made = (*keys.shape, *part)
-    words = [lax.broadcast_in_dim(data[..., i], made, range(keys.ndim)) for i in (0, 1)]
-    counts = [jnp.broadcast_to(count, made) for count in counters(shape, part, firsts)]
+    shard = (*keys.shape, *part)
+    words = [lax.broadcast_in_dim(data[..., i], shard, range(keys.ndim)) for i in (0, 1)]
+    counts = [jnp.broadcast_to(count, shard) for count in counters(shape, part, firsts)]
     high, low = threefry2x32_p.bind(*words, *counts)
     dtype = jnp.dtype(f"uint{width}")
     if width == 64:
@@ -83,7 +83,7 @@ def _own_bits(device: Device, local: Local, operands: Sequence[Any]) -> list[Any
 
 
 def counters(shape: Shape, part: Shape, firsts: Sequence[Any]) -> tuple[Any, Any]:
-    """The numbers of the elements of a part of an array, counted through the whole array, row by row.
+    """Numbers the elements of a part of an array, counted through the whole array, row by row.
 
     Args:
         shape: the whole array's.
@@ -106,9 +106,9 @@ def counters(shape: Shape, part: Shape, firsts: Sequence[Any]) -> tuple[Any, Any
 
 
 def _times(high: Any, low: Any, factor: int) -> tuple[Any, Any]:
-    """A number of 64 bits, in two words, times one of 32: by halves, of which products fit a word."""
+    """Multiplies a number of 64 bits, in two words, by one of 32: by halves, whose products fit a word."""
     upper, lower = low >> 16, low & 0xFFFF
     f = [jnp.uint32(factor >> 16), jnp.uint32(factor & 0xFFFF)]
     middle = upper * f[1] + (lower * f[1] >> 16)
-    carried = lower * f[0] + (middle & 0xFFFF)
-    return high * jnp.uint32(factor) + upper * f[0] + (middle >> 16) + (carried >> 16), low * jnp.uint32(factor)
+    carry = lower * f[0] + (middle & 0xFFFF)
+    return high * jnp.uint32(factor) + upper * f[0] + (middle >> 16) + (carry >> 16), low * jnp.uint32(factor)

@@ -1,9 +1,9 @@
-"""Rules of contractions and reductions: axes that are summed, or of which the greatest is taken, away.
+"""Rules of contractions and reductions name the axes that are summed, or joined by a maximum or another operation.
 
     reduce_sum  x[batch, hidden] over hidden → [batch]       operands ((0, 1),)   results ((0,),)   summed {1}
 
-A summed axis that is split leaves a partial sum. Contractions are computed under the plain rules alone: a weight that
-is stored split is gathered first, which is all there is to FSDP.
+A summed axis that is sharded leaves a partial sum. Contractions are computed under the plain rules alone: a weight that
+is stored sharded is gathered first, which is FSDP.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ from .traits import NOWHERE, multiplying, opaque, reducing
 
 def _reduced(operation: Operation, facts: Facts) -> tuple[tuple[int, ...], tuple[int, ...], frozenset[int]]:
     rank = len(facts.operands[0])
-    gone = frozenset(operation.params["axes"])
-    return tuple(range(rank)), tuple(i for i in range(rank) if i not in gone), gone
+    reduced = frozenset(operation.params["axes"])
+    return tuple(range(rank)), tuple(i for i in range(rank) if i not in reduced), reduced
 
 
 @rule("reduce_sum", traits=reducing("sum", library=True))
 def _sum(operation: Operation, facts: Facts) -> Factors:
-    axes, kept, gone = _reduced(operation, facts)
-    # One number everywhere is added up whole: its sum needs no other device.
+    axes, result, summed = _reduced(operation, facts)
+    # A uniform array is summed unsharded: that needs no communication.
     if facts.uniform[0]:
-        return Factors((axes,), (kept,), whole=gone)
-    return Factors((axes,), (kept,), summed=gone, through=frozenset((0,)))
+        return Factors((axes,), (result,), unsharded=summed)
+    return Factors((axes,), (result,), summed=summed, through=frozenset((0,)))
 
 
 @rule("reduce_max", traits=reducing("max", library=True))
 @rule("reduce_min", traits=reducing("min", library=True))
 def _extremum(operation: Operation, facts: Facts) -> Factors:
-    axes, kept, gone = _reduced(operation, facts)
-    return Factors((axes,), (kept,), exchanged=gone)
+    axes, result, reduced = _reduced(operation, facts)
+    return Factors((axes,), (result,), exchanged=reduced)
 
 
-@local_form("reduce_max", told="the greatest value over {dims} is taken", padded=True)
-@local_form("reduce_min", told="the least value over {dims} is taken", padded=True)
+@local_form("reduce_max", summary="the greatest value over {dims} is taken", padded=True)
+@local_form("reduce_min", summary="the least value over {dims} is taken", padded=True)
 def _extremum_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    """The extreme of the devices' extremes: there is no partial maximum, so an all-reduce follows at once."""
+    """Takes the extreme of the devices' extremes: there is no partial maximum, so an all-reduce follows at once."""
     axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
     return [extreme(device, own, axes, local.operation.name[-3:]) for own in local.run(operands, device.sizes)]
 
@@ -57,14 +57,14 @@ def _extremum_of_shards(device: Device, local: Local, operands: Sequence[Any]) -
 @rule("reduce_or", traits=reducing("or", library=False))
 @rule("reduce_xor", traits=reducing("xor", library=False))
 def _joined(operation: Operation, facts: Facts) -> Factors:
-    axes, kept, gone = _reduced(operation, facts)
-    return Factors((axes,), (kept,), exchanged=gone)
+    axes, result, reduced = _reduced(operation, facts)
+    return Factors((axes,), (result,), exchanged=reduced)
 
 
-@local_form("reduce_and", "reduce_or", told="the elements of {dims} are joined", padded=True)
-@local_form("reduce_prod", "reduce_xor", told="the elements of {dims} are joined", padded=True, gathers=True)
+@local_form("reduce_and", "reduce_or", summary="the elements of {dims} are joined", padded=True)
+@local_form("reduce_prod", "reduce_xor", summary="the elements of {dims} are joined", padded=True, gathers=True)
 def _join_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    """Of truth values the least is "and", the greatest "or"; anything else is gathered, and joined everywhere."""
+    """Reduces booleans by their least ("and") or greatest ("or"); gathers other numbers, and joins them."""
     axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
     (result,) = local.run(operands, device.sizes)
     extremum = {"reduce_and": "min", "reduce_or": "max"}.get(local.operation.name)
@@ -76,17 +76,17 @@ def _join_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[
 
 @rule("reduce", traits=opaque(linear=NOWHERE, multiplies=None))
 def _reduced_by(operation: Operation, facts: Facts) -> Factors:
-    """A reduction by a function of its own: what each device makes is joined by it, if that meets its start again."""
-    gone = frozenset(operation.params["dimensions"])
-    axes = tuple(range(len(facts.results[0]) + len(gone)))
-    kept = tuple(i for i in axes if i not in gone)
-    joined = gone if idle(operation) else NONE
+    """Joins the devices' results by the reduction's own function, if that may join its start value once more."""
+    reduced = frozenset(operation.params["dimensions"])
+    axes = tuple(range(len(facts.results[0]) + len(reduced)))
+    result = tuple(i for i in axes if i not in reduced)
+    joined = reduced if idle(operation) else NONE
     arrays = len(facts.operands) // 2
     operands = (*(axes,) * arrays, *((),) * arrays)
-    return Factors(operands, (kept,) * len(facts.results), exchanged=joined, whole=gone - joined)
+    return Factors(operands, (result,) * len(facts.results), exchanged=joined, unsharded=reduced - joined)
 
 
-@local_form("reduce", told="the elements of {dims} are joined")
+@local_form("reduce", summary="the elements of {dims} are joined")
 def _join_reduced(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     axes = tuple(sorted(a for axis in local.params["dimensions"] for a in local.split(axis)))
     (own,), (_, start) = local.run(operands, device.sizes), operands
@@ -109,6 +109,6 @@ def _dot_general(operation: Operation, facts: Facts) -> Factors:
     )
     summed = frozenset(left[i] for i in summed_left)
     if operation.equation.outvars[0].aval.dtype == bool:
-        # Truth values are joined by "or", of which there is no partial sum.
-        return Factors((tuple(left), tuple(right)), (result,), whole=summed, survivors=NONE)
+        # Booleans are joined by "or", which has no partial sum.
+        return Factors((tuple(left), tuple(right)), (result,), unsharded=summed, survivors=NONE)
     return Factors((tuple(left), tuple(right)), (result,), summed=summed, survivors=NONE)

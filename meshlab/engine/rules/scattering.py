@@ -1,11 +1,11 @@
-"""Rules of scatters: the gradient of an embedding, writes into a cache, histograms.
+"""Rules of scatters let each device write its own shard: gradients of embeddings, caches, histograms.
 
     scatter-add  zeros[vocab, embed] at ids[batch, seq, 1] += updates[batch, seq, embed]  → [vocab, embed]
 
-Where an axis that is written to is split, every device writes what lies in its part and drops the rest: nothing
-travels, but all devices need all updates. Sums are the exception. What is added to zeros may be added up device by
-device, each its own share of the updates, and the result is a partial sum; and so it may where the array is small
-beside the updates, if one device alone starts from what was there. Updates that are partial sums already stay so.
+Where an axis that is written to is sharded, each device writes the updates of its own shard and drops the rest: nothing
+is sent, but all devices need all updates. Sums are the exception. Where the array is zero, or small beside the updates,
+the updates may be sharded: each device adds its own, only one of them to the array, and the result is a partial sum.
+Updates that are partial sums already stay so.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ _SUMS = ("scatter-add", "scatter-sub")
 _WITH_UPDATES = linear_in({0, 2})
 
 
-def _chosen(operation: Operation, operands: Sequence[Shape]) -> tuple[int, int]:
+def _indexed(operation: Operation, operands: Sequence[Shape]) -> tuple[int, int]:
     along = operation.params["dimension_numbers"].scatter_dims_to_operand_dims
     return 1, min((operands[0][d] for d in along), default=1)
 
 
 def _overwrites(operation: Operation) -> Groups:
-    """Elements are replaced by updates, or by any function of what was there (`.at[].apply`)."""
+    """Returns array and updates, if these replace elements; not where a function is applied to them (`.at[].apply`)."""
     return _WITH_UPDATES(operation) if operation.params["update_jaxpr"] is None else ()
 
 
 def _traits(linear: Linear) -> Traits:
-    return scattering(linear=linear, updates=2, indexes=_chosen)
+    return scattering(linear=linear, updates=2, indexes=_indexed)
 
 
 def scattered_windows(params: dict[str, Any], array: Shape, slices: Shape) -> Windows:
-    """The windows of a scatter into an array of one shape, of updates of another."""
+    """Returns the windows of a scatter into an array of one shape, of updates of another."""
     numbers = params["dimension_numbers"]
-    gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
-    kept = [d for d in range(len(array)) if d not in gone]
-    places = {d: int(place) for d, place in zip(kept, numbers.update_window_dims, strict=True)}
+    dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
+    remaining = [d for d in range(len(array)) if d not in dropped]
+    places = {d: int(place) for d, place in zip(remaining, numbers.update_window_dims, strict=True)}
     return Windows(
         tuple(int(d) for d in numbers.scatter_dims_to_operand_dims),
         tuple(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)),
@@ -72,14 +72,14 @@ def _scatter(operation: Operation, facts: Facts) -> Factors:
         (axes.array,),
         summed=summed,
         exchanged=axes.looked_up if facts.zeros[0] else axes.looked_up | summed,
-        whole=axes.whole | (axes.positions - summed),
+        unsharded=axes.unsharded | (axes.positions - summed),
         survivors=NONE,
-        # Where the array is larger than the updates these had better be reduced first.
+        # Where the array is larger than the updates, these are reduced first.
         through=frozenset((2,) if added and math.prod(array) <= math.prod(slices) and facts.zeros[0] else ()),
     )
 
 
-@local_form(*_SCATTERS, told="{dims} is written to where indices say", padded=True)
+@local_form(*_SCATTERS, summary="{dims} is written to where indices say", padded=True)
 def _write(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     array, indices, updates = operands
     windows = scattered_windows(local.params, local.operand_shapes[0], local.operand_shapes[2])
@@ -105,6 +105,6 @@ def _write(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
 
 
 def _once(device: Device, local: Local, array: Any) -> Any:
-    """What updates are added to: of the devices that have a share of them each, one starts from what was there."""
+    """Returns the array that updates are added to: where these are sharded, one device has it and the others zeros."""
     shared = tuple(sorted(set(local.results[0].partial) - set(local.operands[0].partial)))
     return jnp.where(device.index(shared) == 0, array, jnp.zeros_like(array)) if shared else array

@@ -1,7 +1,7 @@
-"""Rules of operations that move axes about: transpose, broadcast, reshape, slice, pad, concatenate, sort.
+"""Rules of operations that move elements: transpose, broadcast, reshape, slice, pad, reverse, concatenate, split.
 
-An axis that is kept in full runs through, and so does one that is reversed, or of which little is cut off. One that is
-joined or reordered inside must be whole, and what comes out is a new axis with a name of its own.
+An axis that keeps all its elements runs through, and so does one that is reversed, or from which little is cut off. An
+axis that is joined or cut is gathered, and the result has a new axis with a name of its own.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _broadcast(operation: Operation, facts: Facts) -> Factors:
     source, result = facts.operands[0], facts.results[0]
     placed = operation.params["broadcast_dimensions"]
     operand = tuple(k if source[j] == result[k] else -1 for j, k in enumerate(placed))
-    # A partial sum may go through where nothing is repeated: more would have to be reduced behind it.
+    # A partial sum goes through where nothing is repeated: else more would have to be reduced behind it.
     through = _ONE if math.prod(source) == math.prod(result) else frozenset[int]()
     return Factors((operand, *((),) * (len(facts.operands) - 1)), (tuple(range(len(result))),), through=through)
 
@@ -48,20 +48,20 @@ def _broadcast_local(params: dict[str, Any], _operands: tuple[Shape, ...], resul
 @rule("squeeze", traits=bitcasting(identity=False))
 def _squeeze(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
-    gone = {d % rank for d in operation.params["dimensions"]}
-    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in gone),), through=_ONE)
+    squeezed = {d % rank for d in operation.params["dimensions"]}
+    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in squeezed),), through=_ONE)
 
 
 @rule("reshape", traits=bitcasting(identity=False))
 def _reshape(operation: Operation, facts: Facts) -> Factors:
-    """Axes that keep their size run through. Of those that are merged or split, the first ones of both sides do.
+    """Lets axes that keep their size run through, and the first axis of each group that is merged or split.
 
-    [batch, heads, head] → [batch, heads*head]: blocks of heads are blocks of the merged axis, as long as the number of
-    blocks divides both sizes. The minor axes must be whole.
+    [batch, heads, head] → [batch, heads*head]: shards of heads are shards of the merged axis, as long as the number of
+    shards divides both sizes. The minor axes must be unsharded.
     """
     before, after = facts.operands[0], facts.results[0]
     operand, result = [-1] * len(before), [-1] * len(after)
-    whole: set[int] = set()
+    unsharded: set[int] = set()
     limits: dict[int, int] = {}
     count = 0
     for left, right in aligned(before, after, operation.params["dimensions"]):
@@ -72,9 +72,9 @@ def _reshape(operation: Operation, facts: Facts) -> Factors:
         for axes, place in ((left, operand), (right, result)):
             for axis in axes[1:]:
                 place[axis] = count
-                whole.add(count)
+                unsharded.add(count)
                 count += 1
-    return Factors((tuple(operand),), (tuple(result),), whole=frozenset(whole), limits=limits, through=_ONE)
+    return Factors((tuple(operand),), (tuple(result),), unsharded=frozenset(unsharded), limits=limits, through=_ONE)
 
 
 def aligned(before: Shape, after: Shape, order: Sequence[int] | None = None) -> list[tuple[list[int], list[int]]]:
@@ -110,21 +110,21 @@ def _reshape_local(params: dict[str, Any], _operands: tuple[Shape, ...], results
 
 
 def _cut(facts: Facts, slides: Sequence[Slide | None]) -> Factors:
-    """Axes run through, but for those along which something is cut off or added.
+    """Lets axes run through, but for those from which elements are cut off or to which some are added.
 
-    There operand and result have factors of their own, which are whole; or one, split, where devices need little of
-    their neighbours: what they get is at most a quarter of the axis, while gathering would bring them half of it.
+    There operand and result have factors of their own, which are unsharded; or a common one, which is sharded, where
+    devices need little of their neighbours: at most a quarter of the axis, while gathering would send half of it.
     """
     rank = len(slides)
-    apart = [s is not None and (facts.uniform[0] or not _is_near(s)) for s in slides]
-    near = {i: s for i, s in enumerate(slides) if s is not None and not apart[i]}
-    result = tuple(i + rank if apart[i] else i for i in range(rank))
+    separate = [s is not None and (facts.uniform[0] or not _is_near(s)) for s in slides]
+    near = {i: s for i, s in enumerate(slides) if s is not None and not separate[i]}
+    result = tuple(i + rank if separate[i] else i for i in range(rank))
     scalars = ((),) * (len(facts.operands) - 1)
     return Factors(
         (tuple(range(rank)), *scalars),
         (result,),
         exchanged=frozenset(i for i, slide in near.items() if slide.reaches),
-        whole=frozenset(f for i in range(rank) if apart[i] for f in (i, i + rank)),
+        unsharded=frozenset(f for i in range(rank) if separate[i] for f in (i, i + rank)),
         limits={i: slide.most_parts for i, slide in near.items()},
     )
 
@@ -136,14 +136,14 @@ def _is_near(slide: Slide) -> bool:
 
 
 def _sliced(params: Mapping[str, Any], before: Shape, after: Shape) -> list[Slide | None]:
-    """For each axis along which a slice leaves something out, the elements that it takes, as windows of one."""
+    """Returns for each axis that a slice shortens the elements that it takes, as windows of one."""
     strides = params["strides"] or (1,) * len(before)
     options = zip(before, after, params["start_indices"], strides, strict=True)
     return [Slide(a, b, 1, stride, before=-start) if a != b else None for a, b, start, stride in options]
 
 
 def _padded(params: Mapping[str, Any], before: Shape, after: Shape) -> list[Slide | None]:
-    """For each axis along which something is added or cut off, what stands in each place, as windows of one."""
+    """Returns for each axis that a pad changes the elements of the result, as windows of one."""
     options = zip(before, after, params["padding_config"], strict=True)
     return [Slide(a, b, 1, 1, gap + 1, low) if any((low, high, gap)) else None for a, b, (low, high, gap) in options]
 
@@ -151,13 +151,13 @@ def _padded(params: Mapping[str, Any], before: Shape, after: Shape) -> list[Slid
 @rule("slice", traits=moving(linear=FIRST, reads_part=True, keeps=False))
 def _slice(operation: Operation, facts: Facts) -> Factors:
     slides = _sliced(operation.params, facts.operands[0], facts.results[0])
-    made = _cut(facts, slides)
+    factors = _cut(facts, slides)
     if not facts.little:
-        return made
-    found = addable(operation, frozenset(i for i, slide in enumerate(slides) if slide and i in made.whole), True)
+        return factors
+    cut = addable(operation, frozenset(i for i, slide in enumerate(slides) if slide and i in factors.unsharded), True)
     is_bool = operation.equation.invars[0].aval.dtype == bool
     return dataclasses.replace(
-        made, summed=NONE if is_bool else found, exchanged=made.exchanged | found, whole=made.whole - found
+        factors, summed=NONE if is_bool else cut, exchanged=factors.exchanged | cut, unsharded=factors.unsharded - cut
     )
 
 
@@ -167,9 +167,9 @@ def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], _results: 
     return params | {"limit_indices": tuple(min(limit, size) for limit, size in limits)}
 
 
-@local_form("slice", told="elements are taken along {dims}")
+@local_form("slice", summary="elements are taken along {dims}")
 def _slice_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    """Elements that are near come from neighbours; of a few that are not, those who have them are asked."""
+    """Takes near elements from neighbours; a few far ones are a sum over the devices, one of which has them."""
     (block,), params = operands, local.params
     starts, strides = list(params["start_indices"]), list(params["strides"] or (1,) * operands[0].ndim)
     limits = [min(limit, size) for limit, size in zip(params["limit_indices"], block.shape, strict=True)]
@@ -186,8 +186,8 @@ def _slice_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list
             mine &= lax.expand_dims((places >= 0) & (places < size), [i for i in range(block.ndim) if i != axis])
             over += split
         starts[axis], limits[axis] = 0, block.shape[axis]
-    found = lax.slice(block, starts, limits, strides)
-    return [combined(device, found, mine, over) if over else found]
+    part = lax.slice(block, starts, limits, strides)
+    return [combined(device, part, mine, over) if over else part]
 
 
 @rule("pad", traits=moving(linear=linear_in({0, 1}), reads_part=False, keeps=False))
@@ -195,7 +195,7 @@ def _pad(operation: Operation, facts: Facts) -> Factors:
     return _cut(facts, _padded(operation.params, facts.operands[0], facts.results[0]))
 
 
-@local_form("pad", told="{dims} is padded or cut")
+@local_form("pad", summary="{dims} is padded or cut")
 def _pad_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     (block, filler), config = operands, list(local.params["padding_config"])
     number = local.operation.inputs[1]
@@ -209,19 +209,19 @@ def _pad_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[A
 
 @rule("rev", traits=moving(linear=FIRST, reads_part=False, keeps=False))
 def _reverse(operation: Operation, facts: Facts) -> Factors:
-    """What comes last comes first: the parts change places, each turned round. One number everywhere is as it was."""
+    """Swaps the shards, first and last, each of them reversed; a uniform array is unchanged."""
     axes = tuple(range(len(facts.operands[0])))
-    turned = NONE if facts.uniform[0] else frozenset(operation.params["dimensions"])
-    return Factors((axes,), (axes,), exchanged=turned)
+    reversed_axes = NONE if facts.uniform[0] else frozenset(operation.params["dimensions"])
+    return Factors((axes,), (axes,), exchanged=reversed_axes)
 
 
-@local_form("rev", told="{dims} is reversed")
+@local_form("rev", summary="{dims} is reversed")
 def _reverse_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     (block,), axes = operands, local.params["dimensions"]
-    # One element is reversed already: others may send it as well.
+    # A single element is its own reverse, which other operations may send as well.
     long = tuple(axis for axis in axes if block.shape[axis] != 1)
-    turned = lax.rev(block, long) if long else block
-    return [device.mirrored(turned, tuple(a for axis in axes for a in local.split(axis)))]
+    own = lax.rev(block, long) if long else block
+    return [device.mirrored(own, tuple(a for axis in axes for a in local.split(axis)))]
 
 
 @rule("concatenate", traits=concatenating())
@@ -233,11 +233,11 @@ def _concatenate(operation: Operation, facts: Facts) -> Factors:
 
     count = len(facts.operands)
     fresh = frozenset(range(rank, rank + count + 1))
-    return Factors(tuple(axes(rank + k) for k in range(count)), (axes(rank + count),), whole=fresh)
+    return Factors(tuple(axes(rank + k) for k in range(count)), (axes(rank + count),), unsharded=fresh)
 
 
 @rule("split", traits=opaque(linear=FIRST, multiplies=None, reads_part=True))
 def _split(operation: Operation, facts: Facts) -> Factors:
     rank, along = len(facts.operands[0]), operation.params["axis"]
     pieces = tuple(tuple(rank if i == along else i for i in range(rank)) for _ in facts.results)
-    return Factors((tuple(range(rank)),), pieces, whole=frozenset((along, rank)))
+    return Factors((tuple(range(rank)),), pieces, unsharded=frozenset((along, rank)))

@@ -1,10 +1,10 @@
-"""The rule of shifts: elements go over the edge into the neighbouring shard.
+"""The rule of shifts sends elements that cross an edge into the neighbouring shard.
 
     shift([0 1 2 3 4 5 6 7], 3), in blocks of 2 on 4 devices: device 2 holds [1 2], of which 1 comes from the device
     two before it and 2 from the one before
 
-Where the axis is split into blocks of b, an offset k = q·b + r sends the first b - r elements of each block q devices
-on, and the last r elements q + 1 devices on: two collective-permutes at most, whatever the offset.
+Where the axis is split into blocks of b, an offset k = q·b + r sends the first b - r elements of each block to the
+device q further on, and the last r elements to that q + 1 further on: two collective-permutes at most.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def _shift(operation: Operation, facts: Facts) -> Factors:
     axes, along, through = tuple(range(len(facts.operands[0]))), frozenset((operation.params["axis"],)), frozenset((0,))
     if not facts.uniform[0]:
         return Factors((axes,), (axes,), exchanged=along, through=through)
-    # One number everywhere is itself again around the end; in front of zeros it is made where it is needed.
-    return Factors((axes,), (axes,), whole=NONE if operation.params["wrap"] else along, through=through)
+    # A uniform array shifted around the end is unchanged; one that zeros shift into is computed where it is read.
+    return Factors((axes,), (axes,), unsharded=NONE if operation.params["wrap"] else along, through=through)
 
 
-@local_form("shift", told="{dims} is shifted")
+@local_form("shift", summary="{dims} is shifted")
 def _shift_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     (block,), axis, wrap = operands, local.params["axis"], local.params["wrap"]
     size, split = block.shape[axis], local.split(axis)

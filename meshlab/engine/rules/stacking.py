@@ -1,8 +1,8 @@
-"""Rules of copies beside each other: arrays stacked on a new axis, taken apart again, or repeated.
+"""Rules of stack, unstack and tile let all axes run through but the stacked or repeated one.
 
-stack    x[batch], y[batch]  → [2, batch]      the new axis is whole, all others run through
+stack    x[batch], y[batch]  → [2, batch]      the new axis is unsharded, all others run through
 unstack  z[2, batch]         → [batch], [batch]
-tile     x[batch, 4] × (1, 3) → [batch, 12]    what is repeated is whole; of an axis of size 1 any part can be made
+tile     x[batch, 4] × (1, 3) → [batch, 12]    a repeated axis is unsharded, unless it has size 1
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ def _stack(operation: Operation, facts: Facts) -> Factors:
     rank, fresh = len(facts.results[0]), operation.params["axis"] % len(facts.results[0])
     each = tuple(i for i in range(rank) if i != fresh)
     through, count = frozenset(range(len(facts.operands))), len(facts.operands)
-    return Factors((each,) * count, (tuple(range(rank)),), whole=frozenset((fresh,)), through=through)
+    return Factors((each,) * count, (tuple(range(rank)),), unsharded=frozenset((fresh,)), through=through)
 
 
 @rule("unstack", traits=opaque(linear=FIRST, multiplies=None, reads_part=True))
 def _unstack(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
-    gone = operation.params["axis"] % rank
-    each = tuple(i for i in range(rank) if i != gone)
-    return Factors((tuple(range(rank)),), (each,) * len(facts.results), whole=frozenset((gone,)), through=_ONE)
+    stacked = operation.params["axis"] % rank
+    each = tuple(i for i in range(rank) if i != stacked)
+    return Factors((tuple(range(rank)),), (each,) * len(facts.results), unsharded=frozenset((stacked,)), through=_ONE)
 
 
 @rule("tile", traits=opaque(linear=FIRST, multiplies=None))
@@ -38,8 +38,8 @@ def _tile(_operation: Operation, facts: Facts) -> Factors:
     rank = len(before)
     repeated = [i for i in range(rank) if before[i] != after[i]]
     result = tuple(i + rank if i in repeated else i for i in range(rank))
-    whole = frozenset(f for i in repeated if before[i] != 1 for f in (i, i + rank))
-    return Factors((tuple(range(rank)),), (result,), whole=whole, through=_ONE)
+    unsharded = frozenset(f for i in repeated if before[i] != 1 for f in (i, i + rank))
+    return Factors((tuple(range(rank)),), (result,), unsharded=unsharded, through=_ONE)
 
 
 @local_params("tile")

@@ -1,20 +1,20 @@
-"""The table of rules: for each primitive, which axes of its operands and results are the same.
+"""A table of rules says for each primitive which axes of its operands and results are the same.
 
-A rule names **factors**: an axis that runs through the operation. Everything else is read off them, so that naming,
+A rule names **factors**: axes that run through the operation. Everything else is derived from them, so that naming,
 legality, planning and running cannot disagree:
 
     dot_general  x[batch, rows] · w[rows, hidden] → [batch, hidden]
     operands ((0, 1), (1, 2))   results ((0, 2),)   summed {1}
 
-A factor that is split may be computed shard by shard. If it is *summed* the result is then a partial sum; if it is
-*exchanged* the operation has a local form, in which devices ask each other for what they need (`local`); a factor that
-must be *whole* is gathered first. Axes of size 1 have no factor (-1): there is nothing to split.
+A factor that is sharded may be computed shard by shard. If it is *summed* the result is then a partial sum; if it is
+*exchanged* the operation has a local form, in which devices communicate (`local_forms`); an *unsharded* one is gathered
+first. Axes of size 1 have no factor (-1): there is nothing to shard.
 
 The axes of one factor may differ in size, as those of a convolution with a stride do, or the first of the axes that a
-reshape merges and the merged one: then its *limit* says into how many parts it can be split.
+reshape merges and the merged one: then its *limit* says into how many shards it can be split.
 
-Each rule is registered with the primitive's `Traits`, which say what else there is to know of it. A primitive without a
-rule is gathered and runs whole, and the plan says so; it may have traits all the same.
+Each rule is registered with the primitive's `Traits`, which have all other facts of it. A primitive without a rule runs
+unsharded, on gathered operands, and the plan says so; it may have traits all the same.
 """
 
 from __future__ import annotations
@@ -33,29 +33,29 @@ NONE: frozenset[int] = frozenset()
 
 @dataclasses.dataclass(frozen=True)
 class Factors:
-    """How the axes of one operation's operands and results belong together.
+    """Relates the axes of one operation's operands and results.
 
     Attributes:
         operands: for each operand the factor of each axis.
         results: for each result the factor of each axis.
         summed: factors that the operation adds up.
-        exchanged: factors that are split by means of the operation's local form.
-        whole: factors that cannot be split.
-        limits: for some factors, a number that the number of parts must divide; the others are split into as many parts
-            as their size allows.
-        survivors: factors in which a split that the plain rules do not ask for may go through (elementwise and reducing
+        exchanged: factors that are sharded by means of the operation's local form.
+        unsharded: factors that no mesh axis may shard; they are gathered first.
+        limits: for some factors, a number that the number of shards must divide; the others are sharded as far as their
+            size allows.
+        survivors: factors in which sharding that the plain rules do not ask for goes through (elementwise and reducing
             operations: all of them, None); in the others it is dropped by gathering first (contractions, gathers).
         through: the operands whose partial sums the planner lets through: of those in which the operation is linear,
-            those with which no more has to be reduced behind it.
+            those whose partial sum is no larger behind it.
         linear: the sets of operands in which it is linear, as its traits say.
-        known: whether a rule made this, or the primitive is unknown.
+        known: whether the primitive has a rule.
     """
 
     operands: tuple[AxisFactors, ...]
     results: tuple[AxisFactors, ...]
     summed: frozenset[int] = frozenset()
     exchanged: frozenset[int] = frozenset()
-    whole: frozenset[int] = frozenset()
+    unsharded: frozenset[int] = frozenset()
     limits: Mapping[int, int] = dataclasses.field(default_factory=dict)
     survivors: frozenset[int] | None = None
     through: frozenset[int] = NONE
@@ -63,13 +63,13 @@ class Factors:
     known: bool = True
 
     def survives(self, factor: int) -> bool:
-        """Whether a split of a factor goes through that the plain rules do not ask for."""
+        """Says whether sharding of a factor goes through that the plain rules do not ask for."""
         return self.survivors is None or factor in self.survivors
 
     def with_others(self, partial: Collection[int]) -> frozenset[int] | None:
-        """The other operands that must be partial as well, or zero, for partial sums of some to go through.
+        """Returns the other operands that must be partial too, or zero, for partial sums of some to go through.
 
-        None where these must not go through: the operation is not linear in them together, or lets them not.
+        None where these must not go through: the operation is not linear in them together, or the planner reduces them.
         """
         if self.through.issuperset(partial):
             for group in self.linear:
@@ -80,14 +80,14 @@ class Factors:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What a rule may know of an operation beyond its parameters.
+    """Holds the facts of an operation that a rule may use beside its parameters.
 
     Attributes:
         operands: the operands' shapes.
         results: the results' shapes.
         zeros: for each operand, whether it is known to be zero everywhere.
         uniform: for each operand, whether it is known to hold one number everywhere.
-        little: whether it takes so little of its operand that this had better stay where it is (`pieces`).
+        little: whether it is a slice so small that its operand stays sharded (`passes.small_slices`).
     """
 
     operands: tuple[Shape, ...]
@@ -105,7 +105,7 @@ LOCAL_PARAMS: dict[str, LocalParams] = {}
 
 
 def rule(*names: str, traits: Traits) -> Callable[[Rule], Rule]:
-    """Registers the rule of one or more primitives, and what they are beside."""
+    """Registers the rule and the traits of one or more primitives."""
 
     def register(function: Rule) -> Rule:
         RULES.update(dict.fromkeys(names, function))
@@ -116,14 +116,14 @@ def rule(*names: str, traits: Traits) -> Callable[[Rule], Rule]:
 
 
 def without_rule(*names: str, traits: Traits):
-    """Registers what primitives are that run whole, for want of a rule."""
+    """Registers the traits of primitives without a rule, which run unsharded."""
     TRAITS.update(dict.fromkeys(names, traits))
 
 
 def local_params(*names: str) -> Callable[[LocalParams], LocalParams]:
-    """Registers how a primitive's parameters change from global shapes to one device's shards.
+    """Registers a function that converts a primitive's parameters from global shapes to one device's shards.
 
-    The function takes the parameters, and the operands' and results' local shapes.
+    It takes the parameters, and the operands' and results' local shapes.
     """
 
     def register(function: LocalParams) -> LocalParams:
@@ -133,26 +133,26 @@ def local_params(*names: str) -> Callable[[LocalParams], LocalParams]:
     return register
 
 
-def run_whole(facts: Facts, known: bool = False) -> Factors:
-    """The factors of an operation that no rule knows: nothing is shared, nothing can be split."""
+def run_unsharded(facts: Facts, known: bool = False) -> Factors:
+    """Returns the factors of an operation that runs unsharded: no two axes are the same."""
     count = 0
     axes = []
     for shape in (*facts.operands, *facts.results):
         axes.append(tuple(range(count, count + len(shape))))
         count += len(shape)
     cut = len(facts.operands)
-    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), whole=frozenset(range(count)), survivors=NONE, known=known)
+    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), unsharded=frozenset(range(count)), survivors=NONE, known=known)
 
 
 def factors_of(operation: Operation, facts: Facts) -> Factors:
     """Returns the factors of an operation, by its primitive's rule."""
-    found, traits = RULES.get(operation.name), TRAITS.get(operation.name)
-    made = found(operation, facts) if found else run_whole(facts)
-    return _finished(made, facts, (traits.linear if traits else NOWHERE)(operation))
+    by_rule, traits = RULES.get(operation.name), TRAITS.get(operation.name)
+    factors = by_rule(operation, facts) if by_rule else run_unsharded(facts)
+    return _finished(factors, facts, (traits.linear if traits else NOWHERE)(operation))
 
 
 def _finished(factors: Factors, facts: Facts, linear: Groups) -> Factors:
-    """Takes the factors off axes of size 1, and adds in which operands the operation is linear."""
+    """Removes the factors of axes of size 1, and adds the operands in which the operation is linear."""
 
     def strip(axes: tuple[AxisFactors, ...], shapes: tuple[Shape, ...]) -> tuple[AxisFactors, ...]:
         if not any([1 in shape for shape in shapes]):

@@ -1,14 +1,14 @@
-"""Rules of reductions over windows: pooling, its gradient, and its derivative.
+"""Rules of reductions over windows (pooling, its gradient and derivative) shard the axes that windows slide along.
 
-    reduce_window_max       x[height] → y[height_2]                 the greatest of each window
-    select_and_scatter_add  ∂y[height_2], x[height] → ∂x[height]    its gradient: each goes to where the greatest stands
-    select_and_gather_add   ∂x[height], x[height] → ∂y[height_2]    its derivative: each comes from there
+    reduce_window_max       x[height] → y[height_2]                 the maximum of each window
+    select_and_scatter_add  ∂y[height_2], x[height] → ∂x[height]    its gradient: added where the maximum is
+    select_and_gather_add   ∂x[height], x[height] → ∂y[height_2]    its derivative: taken from where the maximum is
 
-Windows that lie in one block need nothing of others. Where they reach over its edge, a device asks its neighbours for
-the elements that they cover; beyond the ends stands what changes nothing: zero for a sum, -inf for a maximum. In the
-gradient of a maximum a device serves the windows of its own part, and hands on what falls into its neighbours' blocks.
+Windows inside one shard need no communication. Where they reach over its edge, the device gets a halo from its
+neighbours; beyond the ends are neutral elements: zero for a sum, -inf for a maximum. In the gradient of a maximum a
+device computes its own windows, and sends the sums that fall into its neighbours' shards.
 
-A single window over all of an axis does not slide: it is a sum, partial where the axis is split, or a maximum.
+A single window over an entire axis does not slide: it is a sum, partial where the axis is sharded, or a maximum.
 """
 
 from __future__ import annotations
@@ -18,13 +18,12 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
 from ..code.operations import Operation
 from .halo import Pair, Slide
 from .local_forms import Device, Local, local_form
-from .neutral import idle
+from .neutral import idle, neutral
 from .rank import extreme
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, NOWHERE, opaque
@@ -33,7 +32,7 @@ _EXTREMES = ("reduce_window_max", "reduce_window_min")
 
 
 def _slides(params: dict[str, Any], before: Shape, after: Shape) -> list[Slide]:
-    """The windows along each axis of an array, which are as many as the axis of the result is long."""
+    """Returns the windows along each axis of an array, as many as the result's axis is long."""
     ones = (1,) * len(before)
     spreads, gaps = (params.get(name, ones) for name in ("base_dilation", "window_dilation"))
     options = (params["window_dimensions"], params["window_strides"], params["padding"])
@@ -46,7 +45,7 @@ def _slides(params: dict[str, Any], before: Shape, after: Shape) -> list[Slide]:
 
 
 def _full(params: dict[str, Any], slides: Sequence[Slide]) -> frozenset[int]:
-    """The axes that a single window covers."""
+    """Returns the axes that a single window covers."""
     return frozenset(
         axis
         for axis, slide in enumerate(slides)
@@ -59,13 +58,12 @@ def _full(params: dict[str, Any], slides: Sequence[Slide]) -> frozenset[int]:
 
 
 def _factors(facts: Facts, slides: Sequence[Slide], *, free: bool, full: frozenset[int] = NONE) -> Factors:
-    """The axes of all arrays are one by one the same; what else there is are scalars.
+    """Returns the factors of an operation whose arrays have the same axes; the other operands are scalars.
 
     Args:
         facts: the operation's.
         slides: the windows along each axis.
-        free: whether the array that is looked at is one number everywhere: it is made where it is needed, so that
-            nobody has edges to send.
+        free: whether the array that windows cover is uniform: it is computed where it is read, and no halo is sent.
         full: the axes that one window covers.
     """
     axes = tuple(range(len(slides)))
@@ -74,7 +72,7 @@ def _factors(facts: Facts, slides: Sequence[Slide], *, free: bool, full: frozens
         tuple(axes[: len(shape)] for shape in facts.operands),
         (axes,) * len(facts.results),
         exchanged=NONE if free else reaching,
-        whole=reaching if free else NONE,
+        unsharded=reaching if free else NONE,
         limits={axis: slide.most_parts for axis, slide in enumerate(slides) if not slide.still and axis not in full},
     )
 
@@ -84,10 +82,11 @@ def _sums(operation: Operation, facts: Facts) -> Factors:
     before, after = facts.operands[0], facts.results[0]
     slides = _slides(operation.params, before, after)
     full = _full(operation.params, slides)
-    made = _factors(facts, slides, free=facts.uniform[0], full=full)
+    factors = _factors(facts, slides, free=facts.uniform[0], full=full)
     # A partial sum goes through where that does not make it larger.
     through = frozenset((0,)) if math.prod(after) <= math.prod(before) else NONE
-    return dataclasses.replace(made, summed=full - made.whole, exchanged=made.exchanged - full, through=through)
+    summed, exchanged = full - factors.unsharded, factors.exchanged - full
+    return dataclasses.replace(factors, summed=summed, exchanged=exchanged, through=through)
 
 
 @rule("reduce_window_max", traits=opaque(linear=NOWHERE, multiplies=None, joins="max"))
@@ -100,12 +99,12 @@ def _extremes(operation: Operation, facts: Facts) -> Factors:
 @rule("reduce_window", traits=opaque(linear=NOWHERE, multiplies=None))
 def _reductions(operation: Operation, facts: Facts) -> Factors:
     slides = _slides(operation.params, facts.operands[0], facts.results[0])
-    made = _factors(facts, slides, free=all(facts.uniform))
+    factors = _factors(facts, slides, free=all(facts.uniform))
     if idle(operation):
-        return made
-    # What a start that changes the result does beyond the ends is known to the compiler alone.
+        return factors
+    # How often a start value that is not neutral is joined beyond the ends is up to the compiler.
     beyond = frozenset(axis for axis, slide in enumerate(slides) if slide.beyond)
-    return dataclasses.replace(made, exchanged=made.exchanged - beyond, whole=made.whole | beyond)
+    return dataclasses.replace(factors, exchanged=factors.exchanged - beyond, unsharded=factors.unsharded | beyond)
 
 
 @rule("select_and_gather_add", traits=opaque(linear=FIRST, multiplies=None))
@@ -121,7 +120,7 @@ def _selections(operation: Operation, facts: Facts) -> Factors:
 
 @local_params("reduce_window_sum", *_EXTREMES)
 def _windows_of_shards(params: dict[str, Any], operands: tuple[Shape, ...], results: tuple[Shape, ...]):
-    # A window over all of an axis is one over all of its block.
+    # A window over an entire axis is one over the entire shard.
     full = _full(params, _slides(params, operands[0], results[0]))
     dimensions, padding = params["window_dimensions"], params["padding"]
     return params | {
@@ -140,17 +139,17 @@ def _covered(
     arrays: Sequence[tuple[Any, Any]],
     full: frozenset[int] = NONE,
 ) -> tuple[list[Any], dict[int, Pair]]:
-    """Returns what the windows of a device's part cover.
+    """Returns the elements that a device's windows cover.
 
     Args:
         device: this one.
         local: the operation.
         slides: the windows along each axis.
-        arrays: shards, each with what stands beyond its ends (None for zeros).
+        arrays: shards, each with the number beyond its ends (None for zero).
         full: the axes that one window covers: nothing slides there.
 
     Returns:
-        What they cover of each array, and the padding that is left along the axes that are split or full.
+        The elements of each array, and the padding that is left along the axes that are sharded or full.
     """
     blocks = [block for block, _ in arrays]
     padding: dict[int, Pair] = dict.fromkeys(full, (0, 0))
@@ -168,17 +167,7 @@ def _run(device: Device, local: Local, operands: Sequence[Any], padding: Mapping
     return local.run(operands, device.sizes, padding=changed)
 
 
-def _greatest(dtype: Any, sign: int = 1) -> np.ndarray:
-    """The greatest number of a dtype or, for sign -1, the least."""
-    if jnp.issubdtype(dtype, jnp.inexact):
-        return np.asarray(sign * np.inf, dtype)
-    if jnp.issubdtype(dtype, jnp.bool_):
-        return np.asarray(sign > 0)
-    limits = jnp.iinfo(dtype)
-    return np.asarray(limits.max if sign > 0 else limits.min, dtype)
-
-
-@local_form("reduce_window_sum", told="windows slide along {dims}")
+@local_form("reduce_window_sum", summary="windows slide along {dims}")
 def _sum_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     slides = _slides(local.params, local.operand_shapes[0], local.result_shapes[0])
     full = _full(local.params, slides)
@@ -186,12 +175,12 @@ def _sum_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> l
     return _run(device, local, blocks, padding)
 
 
-@local_form("reduce_window_max", told="the greatest value in windows along {dims} is taken")
-@local_form("reduce_window_min", told="the least value in windows along {dims} is taken")
+@local_form("reduce_window_max", summary="the greatest value in windows along {dims} is taken")
+@local_form("reduce_window_min", summary="the least value in windows along {dims} is taken")
 def _extremes_of_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     kind = local.operation.name[-3:]
     slides = _slides(local.params, local.operand_shapes[0], local.result_shapes[0])
-    fill = _greatest(operands[0].dtype, -1 if kind == "max" else 1)
+    fill = neutral(local.operation.name, operands[0].dtype)
     full = _full(local.params, slides)
     blocks, padding = _covered(device, local, slides, [(operands[0], fill)], full)
     results = _run(device, local, blocks, padding)
@@ -199,26 +188,26 @@ def _extremes_of_own_windows(device: Device, local: Local, operands: Sequence[An
     return [extreme(device, own, over, kind) for own in results] if over else results
 
 
-@local_form("reduce_window", told="windows slide along {dims}")
+@local_form("reduce_window", summary="windows slide along {dims}")
 def _reduce_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     count = len(operands) // 2
     slides = _slides(local.params, local.operand_shapes[0], local.result_shapes[0])
-    # A reduction starts from its first values, and they stand beyond the ends as well.
+    # The start values of a reduction are also the padding beyond the ends.
     starts = operands[count:]
     blocks, padding = _covered(device, local, slides, list(zip(operands[:count], starts, strict=True)))
     return _run(device, local, [*blocks, *starts], padding)
 
 
-@local_form("select_and_gather_add", told="the chosen values of windows along {dims} are taken")
+@local_form("select_and_gather_add", summary="the chosen values of windows along {dims} are taken")
 def _select_from_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    given, operand = operands
+    tangent, operand = operands
     slides = _slides(local.params, local.operand_shapes[0], local.result_shapes[0])
     fill = _never_selected(local, operand)
-    blocks, padding = _covered(device, local, slides, [(given, None), (operand, fill)])
+    blocks, padding = _covered(device, local, slides, [(tangent, None), (operand, fill)])
     return _run(device, local, blocks, padding)
 
 
-@local_form("select_and_scatter_add", told="values go to the chosen places of windows along {dims}")
+@local_form("select_and_scatter_add", summary="values go to the chosen places of windows along {dims}")
 def _scatter_from_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     source, operand = operands
     slides = _slides(local.params, local.operand_shapes[1], local.operand_shapes[0])
@@ -232,5 +221,7 @@ def _scatter_from_own_windows(device: Device, local: Local, operands: Sequence[A
 
 
 def _never_selected(local: Local, operand: Any) -> np.ndarray:
-    """What no window selects: the least number where it takes the greatest, and the other way round."""
-    return _greatest(operand.dtype, -1 if local.params["select_prim"].name == "ge" else 1)
+    """Returns the number that no window selects: the least if it takes the maximum, the greatest if the minimum."""
+    return neutral(
+        "reduce_window_max" if local.params["select_prim"].name == "ge" else "reduce_window_min", operand.dtype
+    )

@@ -1,4 +1,4 @@
-"""What is padded for windows alone is their padding; what is transposed for a product alone is read as it is."""
+"""Padding is folded into the windows that read it, and transposes into the matmuls that read them."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""What returns its operand is its operand: gathered once, in the plan and in the compiled program."""
+"""An operation that returns its operand is that operand: gathered once, in the plan and in the compiled program."""
 
 import jax.numpy as jnp
 import pytest

@@ -1,4 +1,4 @@
-"""The normal form leaves what a compiler leaves, and computes the same."""
+"""The normal form keeps the operations that a compiler keeps, and computes the same."""
 
 import jax
 import jax.numpy as jnp
@@ -118,9 +118,9 @@ def test_values_of_one_number_are_known():
 
     flat = flatten(jax.make_jaxpr(fn)(X))
     uniform, zeros = uniform_values(flat)
-    found = flat.block.outputs
-    assert [v in uniform for v in found] == [True, True, False, False]
-    assert [v in zeros for v in found] == [True, False, False, False]
+    outputs = flat.block.outputs
+    assert [v in uniform for v in outputs] == [True, True, False, False]
+    assert [v in zeros for v in outputs] == [True, False, False, False]
 
 
 def test_the_normal_form_computes_the_same():
@@ -134,8 +134,8 @@ def test_the_normal_form_computes_the_same():
     args = ml.f32[A, B], ml.f32[A, B]
     program = ml.trace(lambda x, y: fn(x.array, y.array), *args)
     x, y = (np.random.default_rng(i).random((4, 6), np.float32) for i in (0, 1))
-    for expected, found in zip(fn(x, y), program.plan(ml.mesh()).run(x, y), strict=True):
-        np.testing.assert_allclose(expected, found, rtol=1e-6)
+    for expected, result in zip(fn(x, y), program.plan(ml.mesh()).run(x, y), strict=True):
+        np.testing.assert_allclose(expected, result, rtol=1e-6)
 
 
 def test_loops_that_compute_the_same_are_one():

@@ -1,4 +1,4 @@
-"""What is spelt in two ways is one value where XLA makes it one: in the plan, and in the compiled program."""
+"""Two spellings are one value where XLA makes them one: in the plan, and in the compiled program."""
 
 import functools
 import random

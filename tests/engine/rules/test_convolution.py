@@ -1,4 +1,4 @@
-"""Convolutions and their gradients are the same wherever what slides, batch and features are split."""
+"""Convolutions and their gradients are the same however batch, features and sliding axes are sharded."""
 
 import functools
 from typing import Any
@@ -221,14 +221,14 @@ def test_a_filter_as_large_as_the_image_keeps_its_own_names():
 @pytest.mark.parametrize("layout", ["h:x", "h:x w:y", "n:x", "c:x h:y", "c:y+x"])
 @pytest.mark.parametrize("each", [1, 2])
 def test_channels_of_a_depthwise_convolution_are_split_with_its_filters(layout, each):
-    channels, made = ml.Dim("c", 8), ml.Dim("made", 16) if each == 2 else ml.Dim("c", 8)
-    images, filters = ml.f32[N, H, W, channels], ml.f32[T, U, ml.Dim("one", 1), made]
+    channels, outputs = ml.Dim("c", 8), ml.Dim("outputs", 16) if each == 2 else ml.Dim("c", 8)
+    images, filters = ml.f32[N, H, W, channels], ml.f32[T, U, ml.Dim("one", 1), outputs]
     fn = forward(feature_group_count=8)
     plan = checked(fn, (images, filters), layout, mesh=X2Y2)
     assert set(sent(plan)) <= ({"collective-permute"} if each == 1 else {"collective-permute", "all-gather"})
     if each == 1:
         back = gradients(feature_group_count=8)
-        plan = checked(back, (images, filters, ml.f32[N, H, W, made]), layout, mesh=X2Y2)
+        plan = checked(back, (images, filters, ml.f32[N, H, W, outputs]), layout, mesh=X2Y2)
         assert "all-gather" not in sent(plan)
 
 

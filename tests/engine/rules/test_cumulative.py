@@ -1,4 +1,4 @@
-"""Running sums and their kin, and products and truth values of a whole axis, are the same where it is split."""
+"""Cumulative operations, and products and booleans reduced over an axis, are the same where it is sharded."""
 
 import jax
 import jax.numpy as jnp
@@ -38,8 +38,8 @@ def test_a_running_result_of_every_kind_of_number_is_the_same(dtype):
     table = ml.tensor(np.asarray(jnp.asarray(RANDOM.integers(0, 3, (8, 16)), dtype)), A, B)
 
     def fn(x):
-        found = [lax.cumsum(x.array, 1, reverse=True), lax.cumprod(x.array, 1)]
-        return found if dtype == "complex64" else [*found, lax.cummax(x.array, 1)]
+        results = [lax.cumsum(x.array, 1, reverse=True), lax.cumprod(x.array, 1)]
+        return results if dtype == "complex64" else [*results, lax.cummax(x.array, 1)]
 
     checked(fn, (table,), "b:y+x", mesh=X2Y2, data=(table,))
 

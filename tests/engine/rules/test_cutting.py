@@ -1,4 +1,4 @@
-"""Slices and paddings of a split dim: devices get what they need of their neighbours, where that is little."""
+"""Slices and pads of a sharded dim send only the elements near an edge, where these are few."""
 
 import jax
 import jax.numpy as jnp

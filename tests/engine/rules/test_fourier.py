@@ -1,4 +1,4 @@
-"""Fourier transforms need the axes that they transform whole, and leave the others as they are."""
+"""Fourier transforms gather the axes that they transform, and leave the others sharded."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Gathers are the same wherever the table, the indices and the windows are split, and send no more than they must."""
+"""Gathers are the same however table, indices and windows are sharded, and send no more than they must."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Blocks are extended by what lies beside them, whatever the widths and the axes that split them."""
+"""Shards are extended by their neighbours' elements, whatever the widths and the axes that split them."""
 
 import itertools
 import random
@@ -47,9 +47,9 @@ def test_a_block_is_extended_by_its_neighbours(split):
     x = np.arange(1.0, 33.0, dtype=np.float32).reshape(16, 2)
     cases = list(itertools.product(WIDTHS, (None, np.float32(-7))))
     fns = [lambda device, b, w=w, f=f: extended(device, b, 0, split, w, fill=f) for w, f in cases]
-    for (widths, fill), found in zip(cases, on_devices(fns, split)(*shards([x] * len(fns), split)), strict=True):
+    for (widths, fill), result in zip(cases, on_devices(fns, split)(*shards([x] * len(fns), split)), strict=True):
         expected = blocks(x, widths, 2 ** len(split), 0 if fill is None else fill)
-        np.testing.assert_array_equal(found, expected, err_msg=f"{widths} {fill}")
+        np.testing.assert_array_equal(result, expected, err_msg=f"{widths} {fill}")
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.int32, jnp.bfloat16, np.complex64])
@@ -57,9 +57,9 @@ def test_blocks_of_any_dtype_are_extended(dtype):
     x, split = np.arange(8).astype(dtype), ("y", "x")
     one = np.ones((), dtype)
     run = on_devices([lambda device, b: extended(device, b, 0, split, (1, 3), fill=one)], split)
-    (found,) = run(*shards([x], split))
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found, blocks(x, (1, 3), 4, one))
+    (result,) = run(*shards([x], split))
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, blocks(x, (1, 3), 4, one))
 
 
 @pytest.mark.parametrize("split", [("x",), ("y", "x"), ("x", "z", "y")], ids="+".join)
@@ -69,8 +69,8 @@ def test_what_others_have_for_a_block_is_added_to_it(split):
     x = chance.integers(-9, 9, 16).astype(np.int32)
     ys = [chance.integers(-9, 9, 16 + parts * sum(widths)).astype(np.int32) for widths in WIDTHS]
     fns = [lambda device, b, w=w: gathered_in(device, b, 0, split, w) for w in WIDTHS]
-    for widths, y, found in zip(WIDTHS, ys, on_devices(fns, split)(*shards(ys, split)), strict=True):
-        assert np.vdot(found, x) == np.vdot(y, blocks(x, widths, parts)), widths
+    for widths, y, result in zip(WIDTHS, ys, on_devices(fns, split)(*shards(ys, split)), strict=True):
+        assert np.vdot(result, x) == np.vdot(y, blocks(x, widths, parts)), widths
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,8 @@ def test_devices_cover_what_their_windows_see(split):
     for slide, x, covered in zip(slides, xs, run(*shards(xs, split)), strict=True):
         reach = slide.reach(parts)
         own = Slide(reach.length, slide.windows // parts, slide.span, slide.stride, slide.spread, reach.padding[0])
-        found = np.concatenate([seen(part, own) for part in np.asarray(covered).reshape(parts, -1)])
-        np.testing.assert_array_equal(found, seen(x, slide), err_msg=str(slide))
+        result = np.concatenate([seen(part, own) for part in np.asarray(covered).reshape(parts, -1)])
+        np.testing.assert_array_equal(result, seen(x, slide), err_msg=str(slide))
 
 
 def test_where_nothing_is_asked_of_others_no_part_reaches():

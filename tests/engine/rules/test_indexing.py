@@ -1,4 +1,4 @@
-"""Slices at positions that are only known at run time are the same wherever what they are cut out of is split."""
+"""Slices and updates at positions known only at run time are the same however their operand is sharded."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Stacks of matrices are factored and solved where they lie; a matrix that is split is made whole first."""
+"""Sharded stacks of matrices are factored and solved without communication; a sharded matrix is gathered first."""
 
 import jax
 import jax.numpy as jnp

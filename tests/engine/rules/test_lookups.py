@@ -1,4 +1,4 @@
-"""Looking up rows of a table, and adding to them, is the same wherever the table and the ids are split."""
+"""Looking up rows of a table, and adding to them, is the same however table and ids are sharded."""
 
 import os
 import pathlib
@@ -36,8 +36,8 @@ def test_the_gradient_of_looking_up_is_the_same_where_the_table_is_split(mode, l
     ids = jnp.array([0, 7, 3, 9, 3, 100, 5, 3], jnp.int32)
 
     def fn(table, ids):
-        found = lambda t: jnp.take(t, ids.array, axis=0, mode=mode, fill_value=0)  # noqa: E731
-        return jax.grad(lambda t: (found(t) ** 2).sum())(table.array)
+        lookup = lambda t: jnp.take(t, ids.array, axis=0, mode=mode, fill_value=0)  # noqa: E731
+        return jax.grad(lambda t: (lookup(t) ** 2).sum())(table.array)
 
     checked(fn, (TABLE, IDS), layout, mesh=X2Y2, data=(table, ids))
 
@@ -47,8 +47,8 @@ def small_integers(dtype):
     ids = jnp.array([0, 127, 1, 100, 64, 63, 2, 120], dtype)
 
     def fn(table, ids):
-        found = lambda t: jnp.take(t, ids.array, axis=0, mode="clip")  # noqa: E731
-        return found(table.array), jax.grad(lambda t: (found(t) ** 2).sum())(table.array)
+        lookup = lambda t: jnp.take(t, ids.array, axis=0, mode="clip")  # noqa: E731
+        return lookup(table.array), jax.grad(lambda t: (lookup(t) ** 2).sum())(table.array)
 
     args = ml.f32[Rows, ml.Dim("two", 2)], ml.tensor(ids, C)
     checked(fn, args, "rows:x", mesh=ml.mesh(x=2), data=(jnp.arange(512.0).reshape(256, 2), ids))

@@ -1,4 +1,4 @@
-"""Local forms on axes that their parts do not divide: what is padded never shows."""
+"""Local forms on padded axes never let the padding show."""
 
 import jax
 import jax.numpy as jnp
@@ -53,9 +53,9 @@ def joined(x, ids):
 
 def looked_up(x, ids):
     x, ids = x.array, ids.array
-    found = [jnp.take(x, ids, 1, mode=mode) for mode in ("clip", "fill", "wrap")]
+    lookups = [jnp.take(x, ids, 1, mode=mode) for mode in ("clip", "fill", "wrap")]
     rows = jax.vmap(lambda row, at: lax.dynamic_slice_in_dim(row, at, 2))(x, ids[:5])
-    return found, rows, x[ids % 5, ids], lax.dynamic_slice(x, (ids[0], ids[1]), (2, 3)), jnp.take(x > 0, ids, 1)
+    return lookups, rows, x[ids % 5, ids], lax.dynamic_slice(x, (ids[0], ids[1]), (2, 3)), jnp.take(x > 0, ids, 1)
 
 
 def written(x, ids):

@@ -1,4 +1,4 @@
-"""Argmax, top-k and sorting are the same where their axis is split, ties and numbers that are none included."""
+"""Argmax, top-k and sorting are the same where their axis is sharded, with ties and NaN too."""
 
 import jax
 import jax.numpy as jnp

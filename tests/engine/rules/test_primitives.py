@@ -1,4 +1,4 @@
-"""What public functions of JAX and optax are made of has rules, or stands here with the reason why it runs whole."""
+"""The primitives of public functions of JAX and optax have rules, or the reason stands here why they run unsharded."""
 
 import functools
 
@@ -28,7 +28,7 @@ CALLS = {
     "scan": "its body",
     "while": "its body and its condition",
 }
-# Primitives without a rule: they run whole on every device.
+# Primitives without a rule: they run unsharded on every device.
 WHOLE = {
     "rng_uniform": "its numbers are not the same twice",
 }
@@ -270,7 +270,7 @@ def _with_gradient(function):
 @functools.cache
 def used():
     """For every primitive the equations that public functions make of it, each with the function's name."""
-    found = {}
+    uses = {}
     for name, function, args in FUNCTIONS:
         for traced in (function, _with_gradient(function)):
             try:
@@ -280,21 +280,21 @@ def used():
                 assert traced is not function, name
                 continue
             for equation in equations(jaxpr):
-                found.setdefault(equation.primitive.name, []).append((name, equation))
-    return found
+                uses.setdefault(equation.primitive.name, []).append((name, equation))
+    return uses
 
 
 def test_every_primitive_that_public_functions_use_has_a_rule_or_a_reason():
-    found = used()
-    missing = {p: sorted({n for n, _ in users})[:3] for p, users in found.items() if p not in {*RULES, *CALLS, *WHOLE}}
+    uses = used()
+    missing = {p: sorted({n for n, _ in users})[:3] for p, users in uses.items() if p not in {*RULES, *CALLS, *WHOLE}}
     assert not missing
     assert len(FUNCTIONS) > 300
     # What has a rule by now, or is used by nothing here, does not belong on the lists.
-    assert {name for name in WHOLE if name in RULES or name not in found} == set()
-    assert {name for name in CALLS if name not in found} == set()
+    assert {name for name in WHOLE if name in RULES or name not in uses} == set()
+    assert {name for name in CALLS if name not in uses} == set()
 
 
-def test_what_has_no_rule_runs_whole_and_says_so():
+def test_what_has_no_rule_runs_unsharded_and_says_so():
     def fn(x):
         return jax.pure_callback(np.cbrt, jax.ShapeDtypeStruct(x.shape, x.dtype), x.array)
 

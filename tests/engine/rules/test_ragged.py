@@ -1,4 +1,4 @@
-"""Ragged products, split along every dim that they have: rows, groups, what is summed, and what is free."""
+"""Ragged matmuls are the same however rows, groups, summed and free dims are sharded."""
 
 import jax
 import jax.numpy as jnp

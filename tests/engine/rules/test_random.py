@@ -1,4 +1,4 @@
-"""Random numbers are the same numbers under every layout, to the bit, and nothing travels to make them."""
+"""Random numbers are the same under every layout, to the bit, and drawing them sends nothing."""
 
 import jax
 import jax.numpy as jnp
@@ -47,8 +47,8 @@ def computed(plan, name):
     return [step for step in plan.steps if isinstance(step, Compute) and step.operation.name == name]
 
 
-def equal(found, wanted):
-    for f, w in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+def equal(results, wanted):
+    for f, w in zip(jax.tree.leaves(results), jax.tree.leaves(wanted), strict=True):
         np.testing.assert_array_equal(np.asarray(f, np.float64), np.asarray(w, np.float64))
 
 
@@ -83,11 +83,11 @@ def test_typed_keys_are_arguments_and_results():
 
     args = ZEROS, jax.random.key(8), jax.random.split(jax.random.key(9), 8)
     plan = ml.trace(fn, TABLE, *args[1:]).plan(X2Y2, "b:x")
-    found = plan.run(*args)
+    results = plan.run(*args)
     wanted = jax.jit(lambda *a: fn(ml.tensor(a[0], A, B), *a[1:]))(*args)
     assert moved(plan) == []
-    equal(found[0], wanted[0])
-    for f, w in zip(found[1:], wanted[1:], strict=True):
+    equal(results[0], wanted[0])
+    for f, w in zip(results[1:], wanted[1:], strict=True):
         assert f.dtype == w.dtype
         data = [jax.random.key_data(k) if jnp.issubdtype(k.dtype, jax.dtypes.prng_key) else k for k in (f, w)]
         np.testing.assert_array_equal(data[0], data[1])
@@ -109,8 +109,8 @@ def test_each_device_makes_its_own_part():
 def test_dropout_and_its_gradient_need_no_word_with_others():
     def fn(x, key):
         def loss(x):
-            kept = jax.random.bernoulli(key, 0.5, x.shape)
-            return (jnp.where(kept, x / 0.5, 0) ** 2).sum()
+            mask = jax.random.bernoulli(key, 0.5, x.shape)
+            return (jnp.where(mask, x / 0.5, 0) ** 2).sum()
 
         return jax.grad(loss)(x.array)
 
@@ -136,7 +136,7 @@ def test_numbers_are_drawn_inside_loops_and_sampled_from_split_logits():
 
 
 @pytest.mark.parametrize("impl", ["rbg", "unsafe_rbg"])
-def test_other_generators_run_whole(impl):
+def test_other_generators_run_unsharded(impl):
     def fn(x, seed):
         return beside(x, jax.random.bits(jax.random.key(seed, impl=impl), (8, 16)))
 
@@ -146,7 +146,7 @@ def test_other_generators_run_whole(impl):
     assert step.results[0].splits == ((), ())
 
 
-def test_threefry_that_cannot_be_split_runs_whole():
+def test_threefry_that_cannot_be_split_runs_unsharded():
     def fn(x, raw):
         return beside(x, jax.random.bits(raw, (8, 16)))
 

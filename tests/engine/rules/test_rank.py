@@ -1,4 +1,4 @@
-"""Extremes over a split dim keep NaN under every backend, and are sent once whoever asks for them."""
+"""Extremes over a sharded dim keep NaN under every backend, and are sent once for all their readers."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Reductions by a function of one's own, and what is made of nothing at all."""
+"""Reductions by a function of one's own, and operations without operands."""
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +24,10 @@ def test_reductions_by_a_function_of_ones_own(reduced, sent):
     """Kept dims stay split; reduced ones are joined where the start changes nothing if it comes again."""
     x = np.random.default_rng(6).integers(0, 2**31, (8, 16)).astype(np.uint32)
     program = ml.trace(lambda x: reduced(x.array), ml.u32[ml.dims(a=8, b=16)])
-    kept, joined = program.plan(X4, "a:x"), program.plan(X4, "b:x")
-    assert kept.check(x).ok
-    assert not kept.collectives
-    assert not warnings(kept)
+    sharded, joined = program.plan(X4, "a:x"), program.plan(X4, "b:x")
+    assert sharded.check(x).ok
+    assert not sharded.collectives
+    assert not warnings(sharded)
     report = joined.check(x)
     assert report.ok, report
     assert [(c.kind, c.payload_bytes) for c in joined.collectives] == [("all-gather", sent)]

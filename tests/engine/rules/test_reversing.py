@@ -1,4 +1,4 @@
-"""What is reversed changes places part by part, and nothing is gathered."""
+"""A reverse of a sharded axis swaps the shards, and gathers nothing."""
 
 import jax
 import jax.numpy as jnp

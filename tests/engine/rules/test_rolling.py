@@ -1,4 +1,4 @@
-"""Rolls and shifts are known by what they put together: the dim keeps its name, and only edges travel."""
+"""Rolls and shifts of any spelling keep the dim's name, and send only the elements that cross an edge."""
 
 import jax
 import jax.numpy as jnp

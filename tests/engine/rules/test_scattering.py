@@ -1,4 +1,4 @@
-"""Scatters are the same wherever the array, the indices and the updates are split, and move no more than they must."""
+"""Scatters are the same however array, indices and updates are sharded, and send no more than they must."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Stacking, unstacking and repeating leave splits as they are."""
+"""Stacking, unstacking and tiling leave the other axes sharded."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Traits: each primitive exists and has all of them, and is as linear as they say; no other table of names is left."""
+"""Each primitive exists and has all traits, and is as linear as they say; no other table of names is left."""
 
 import ast
 import dataclasses
@@ -35,7 +35,7 @@ def pooled(kind):
                              window_strides=(1, 2, 2, 1))  # fmt: skip
 
 
-# What no public function of `FUNCTIONS` is made of.
+# Primitives that no function of `FUNCTIONS` uses.
 MORE = [
     ("renamed", lambda x: ml.tag(x.rename(rows="lines"), "place"), (ml.f32[Rows, Cols],)),
     ("shifted", lambda x: ml.shift(x, Rows, 1), (ml.f32[Rows, Cols],)),
@@ -65,13 +65,13 @@ if hasattr(lax, "mulhi"):
 
 
 @functools.cache
-def made():
-    """For every primitive equations that are made of it."""
-    found = {name: [equation for _, equation in users] for name, users in used().items()}
+def examples():
+    """Returns for every primitive equations of it."""
+    of = {name: [equation for _, equation in users] for name, users in used().items()}
     for _, function, args in MORE:
         for equation in equations(jax.make_jaxpr(function)(*args).jaxpr):
-            found.setdefault(equation.primitive.name, []).append(equation)
-    return found
+            of.setdefault(equation.primitive.name, []).append(equation)
+    return of
 
 
 def operation(equation):
@@ -84,15 +84,15 @@ def operation(equation):
 
 
 def test_every_primitive_with_traits_exists():
-    """Those that JAX makes public, those that its public functions are made of, and ours."""
-    homes = (core.primitives, lax, lax.linalg, jax.extend.random)
-    public = {p.name for home in homes for p in vars(home).values() if isinstance(p, core.Primitive)}
-    assert set(TRAITS) - public - set(made()) == _later()
+    """The table has the primitives that JAX makes public, those that its public functions use, and ours."""
+    modules = (core.primitives, lax, lax.linalg, jax.extend.random)
+    public = {p.name for module in modules for p in vars(module).values() if isinstance(p, core.Primitive)}
+    assert set(TRAITS) - public - set(examples()) == _later()
     assert set(TRAITS) >= OURS
     assert not OURS & public
 
 
-def test_every_rule_has_traits_and_every_trait_is_told():
+def test_every_rule_has_traits_and_no_trait_has_a_default():
     assert set(RULES) <= set(TRAITS)
     for field in dataclasses.fields(Traits):
         assert field.default is dataclasses.MISSING
@@ -192,10 +192,10 @@ def _distinct(name, most=8):
 
     A barrier around several values is taken apart before anything asks for its traits.
     """
-    single = (e for e in made().get(name, ()) if name != "optimization_barrier" or len(e.invars) == 1)
+    single = (e for e in examples().get(name, ()) if name != "optimization_barrier" or len(e.invars) == 1)
     full = (e for e in single if all(0 not in v.aval.shape for v in (*e.invars, *e.outvars)))
-    found = {str(([v.aval for v in e.invars], e.params)): e for e in full}
-    return list(itertools.islice(found.values(), most))
+    distinct = {str(([v.aval for v in e.invars], e.params)): e for e in full}
+    return list(itertools.islice(distinct.values(), most))
 
 
 def _later():
@@ -206,15 +206,15 @@ def _later():
 
 def _not_covered(name):
     """For each operand that some equation of a primitive is not said to be linear in, those equations."""
-    found: dict[int, list] = {}
+    others: dict[int, list] = {}
     for equation in _distinct(name):
         covered = frozenset().union(*TRAITS[name].linear(operation(equation)))
         if any(jnp.issubdtype(v.aval.dtype, jax.dtypes.extended) for v in equation.invars):
             continue
         for position, variable in enumerate(equation.invars):
             if position not in covered and jnp.issubdtype(variable.aval.dtype, jnp.inexact):
-                found.setdefault(position, []).append(equation)
-    return found
+                others.setdefault(position, []).append(equation)
+    return others
 
 
 # What no CPU computes; and nextafter, which moves a number by less than can be told here from nothing.

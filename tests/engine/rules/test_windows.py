@@ -1,4 +1,4 @@
-"""Pooling, its gradient and its derivative are the same wherever what the windows slide along is split."""
+"""Pooling, its gradient and its derivative are the same however the axes that windows slide along are sharded."""
 
 from typing import Any
 
