@@ -12,7 +12,7 @@ from ..engine.code.operations import nbytes
 from ..engine.planning.shared_steps import counted
 from ..engine.planning.steps import Compute, Move
 from ..engine.plans.data import Plan
-from ..engine.plans.local_collectives import exchanges_of
+from ..engine.plans.local_collectives import local_collectives_of
 from ..engine.specs.reshard import sent_shape, wire_bytes
 
 
@@ -23,7 +23,7 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
     """
     sizes = plan.grid
     sent: dict[int, float] = defaultdict(float)
-    exchanged = exchanges_of(plan.steps, plan.program, sizes)
+    exchanged = local_collectives_of(plan.steps, plan.program, sizes)
     for step, times in counted(plan.steps):
         if isinstance(step, Move):
             if step.hop.kind != "slice":

@@ -1,7 +1,7 @@
-"""Wanted specs: how a value will be stored, as far as its uses say.
+"""Wanted specs say how a value will be stored, as far as its uses tell.
 
-When a partial sum must be resolved, it matters what becomes of it: a gradient that updates a weight stored split is
-reduce-scattered, one that updates a whole weight is all-reduced. So one pass backward over the program carries the
+Where a partial sum is reduced, its wanted spec decides how: a gradient that updates a sharded weight is
+reduce-scattered, one that updates a replicated weight is all-reduced. So one pass backward over the program carries the
 stored specs of outputs and tags to the values that feed them, through elementwise operations and transposes. Of several
 wants the one that splits most wins.
 """
@@ -84,28 +84,28 @@ class _Search:
         wants.update([(copy.border[i], want) for i, want in more])
 
     def through_operation(self, operation: Operation, wants: Wants):
-        """From what an operation's results are wanted in to what its operands are."""
+        """Carries the wanted specs of an operation's results to its operands."""
         if operation.name in LOOPS:
             self.through_loop(operation, wants)
         elif operation.blocks:
             for inside in operation.blocks:
-                self.hand_over(operation.outputs, inside.outputs, wants)
+                self.copy_wants(operation.outputs, inside.outputs, wants)
                 self.through(inside, wants)
-                self.hand_over(inside.inputs, operation.inputs[: len(inside.inputs)], wants)
+                self.copy_wants(inside.inputs, operation.inputs[: len(inside.inputs)], wants)
         elif operation.name == "tag" and operation.params["tag"] in self.rules.stored:
             spec = self.rules.spec(self.program.names[operation.outputs[0]], operation.params["tag"])
             self.want(wants, operation.inputs[0], spec)
         elif len(operation.outputs) == 1 and (want := wants.get(operation.outputs[0])) is not None:
             self.to_operands(operation, self.program.factors[operation], want, wants)
 
-    def hand_over(self, sources: tuple[Input, ...], targets: tuple[Input, ...], wants: Wants):
-        """What is wanted of some values is wanted of others."""
+    def copy_wants(self, sources: tuple[Input, ...], targets: tuple[Input, ...], wants: Wants):
+        """Wants some values in the specs that others are wanted in."""
         for source, target in zip(sources, targets, strict=True):
             if isinstance(source, int):
                 self.want(wants, target, wants.get(source))
 
     def to_operands(self, operation: Operation, factors: Factors, want: Spec, wants: Wants):
-        """What is wanted of an elementwise result, or of a transpose, is wanted of its operands."""
+        """Wants the operands of an elementwise operation, or of a transpose, in the spec of its result."""
         if (
             factors.survivors is not None
             or factors.summed
@@ -120,16 +120,16 @@ class _Search:
                 self.want(wants, operand, Spec(tuple([split_of.get(f, ()) if f >= 0 else () for f in axes])))
 
     def through_loop(self, operation: Operation, wants: Wants):
-        """Carries go round: what the body wants of its input it also wants of the output that becomes it."""
+        """Carries the wants of a loop's results to its operands, and those of its carry round to its outputs."""
         body, count = operation.blocks[0], carried(operation)
-        self.hand_over(operation.outputs[:count], body.outputs[:count], wants)
+        self.copy_wants(operation.outputs[:count], body.outputs[:count], wants)
         for outer, inner in zip(operation.outputs[count:], body.outputs[count:], strict=True):
             want = wants.get(outer) if isinstance(outer, int) else None
             self.want(wants, inner, want and Spec(want.splits[1:]))
         for _ in range(2):
             self.through(body, wants)
-            self.hand_over(body.inputs[:count], body.outputs[:count], wants)
-        self.hand_over(body.inputs[:count], operation.inputs[:count], wants)
+            self.copy_wants(body.inputs[:count], body.outputs[:count], wants)
+        self.copy_wants(body.inputs[:count], operation.inputs[:count], wants)
         for outer, inner in zip(operation.inputs[count:], body.inputs[count:], strict=True):
             want = wants.get(inner)
             self.want(wants, outer, want and Spec(((), *want.splits)))

@@ -271,10 +271,10 @@ def _function(plan: Plan, mesh: Any, constraints: str) -> tuple[Any, list[jax.Sh
 def _constrained(plan: Plan, constraints: str) -> Mapping[int, Spec]:
     """The specs of the values of which XLA is told."""
     if constraints == "all":
-        return plan.homes
+        return plan.producer_specs
     tags = plan.program.tags
     stored = (o for tag in plan.rules.stored for operation in tags.get(tag, ()) for o in operation.outputs)
-    return {o: plan.homes[o] for o in stored if o in plan.homes}
+    return {o: plan.producer_specs[o] for o in stored if o in plan.producer_specs}
 
 
 def _unsharded_function(plan: Plan, shardings_of: Mapping[int, NamedSharding]) -> Callable[..., tuple[Any, ...]]:
