@@ -11,7 +11,7 @@ from ..engine.planning.shared_steps import counted
 from ..engine.planning.steps import Compute, Move
 from ..engine.plans.collectives import payload
 from ..engine.plans.data import Plan
-from ..engine.plans.local_collectives import exchanges_of
+from ..engine.plans.local_collectives import local_collectives_of
 from ..engine.specs.reshard import wire_bytes
 
 
@@ -22,7 +22,7 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
     """
     sizes = plan.grid
     sent: dict[int, float] = defaultdict(float)
-    local = exchanges_of(plan.steps, plan.program, sizes)
+    local = local_collectives_of(plan.steps, plan.program, sizes)
     for step, times in counted(plan.steps):
         if isinstance(step, Move):
             if step.hop.kind != "slice":

@@ -170,7 +170,10 @@ def test_layouts_that_are_made_wrong(call, message):
         (lambda: PLAN.shard("x", "0"), "The mesh was given the device '0'; it must be an integer"),
         (lambda: PLAN.shard("x", 1.5), "The mesh was given the device 1.5; it must be an integer"),
         (lambda: PLAN.xla(["all"]), r"asked for the constraints \['all'\]; there are \"all\""),
-        (lambda: ml.trace(step, PARAMS, X, carry={"params": "1"}), "`params` is to come from '1'; give the number of"),
+        (
+            lambda: ml.trace(step, PARAMS, X, carry={"params": "1"}),
+            "`params` must come from the number of an output, not '1'",
+        ),
         (
             lambda: ml.trace(step, PARAMS, X, carry=["params"]),
             r"carry=\['params'\]; it must be a dict: carry=\{\"params\": 1\}",

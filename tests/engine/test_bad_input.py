@@ -302,9 +302,9 @@ def test_what_is_no_function_is_told():
 
 
 def test_nothing_to_lay_out_is_told():
-    with pytest.raises(ml.TraceError, match="`<lambda>` returns nothing: end it with `return`"):
+    with pytest.raises(ml.TraceError, match="`<lambda>` returns nothing: it must end with `return`"):
         ml.trace(lambda params: params, {})
-    with pytest.raises(ml.TraceError, match="`<lambda>` returns nothing: end it with `return`"):
+    with pytest.raises(ml.TraceError, match="`<lambda>` returns nothing: it must end with `return`"):
         ml.trace(lambda x: None, ml.f32[ml.Dim("batch", 8)])
 
 

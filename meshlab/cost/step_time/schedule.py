@@ -23,7 +23,7 @@ import numpy as np
 from ...engine.code.loops import LOOPS, carried
 from ...engine.code.operations import Block, Operation
 from ...engine.planning.steps import Compute, Inside, Move, Nested, Step
-from ...engine.plans.local_collectives import exchanges_of
+from ...engine.plans.local_collectives import local_collectives_of
 from ..machines.hardware import Switch
 from ..machines.placement import CHIP, Placement
 from ..workload.dataflow import Key, keys, leaving
@@ -161,7 +161,7 @@ class _Schedule:
     @functools.cached_property
     def exchanged(self) -> Mapping[Operation, Mapping[Any, int]]:
         plan = self.setting.plan
-        return exchanges_of(plan.planned.steps, plan.program, plan.grid)
+        return local_collectives_of(plan.planned.steps, plan.program, plan.grid)
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], turn: Turn | None = None) -> Spent:
         flowing, order = self.flowing(steps, outputs)

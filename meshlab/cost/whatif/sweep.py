@@ -24,7 +24,7 @@ from ...engine.planning.shared_steps import counted
 from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
 from ...engine.plans.explain import html_rows, text_rows
-from ...engine.plans.local_collectives import exchanges_of
+from ...engine.plans.local_collectives import local_collectives_of
 from ...engine.specs.mesh import Mesh
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import check_plan, machine_and_slice, machine_of
@@ -184,7 +184,7 @@ def check_exchanges(plan: Plan, varied: Sequence[str]):
         HardwareError: there are some; the operation and its source are told.
     """
     involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
-    sent = exchanges_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
+    sent = local_collectives_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
     for step, _ in counted(plan.planned.steps):
         if not isinstance(step, Compute):
             continue

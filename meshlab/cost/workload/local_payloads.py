@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
-from ...engine.plans.local_collectives import Exchange
+from ...engine.plans.local_collectives import LocalCollective
 from ...engine.specs.spec import Spec, local_shape
 from .setting import Numbers, Setting
 
@@ -23,7 +23,7 @@ from .setting import Numbers, Setting
 _Likeness = tuple[int, Spec, tuple[int, ...]]
 
 
-def payload(step: Compute, exchange: Exchange, setting: Setting) -> Numbers:
+def payload(step: Compute, exchange: LocalCollective, setting: Setting) -> Numbers:
     """Returns the bytes of an exchange's operand on one device."""
     own = exchange.payload_bytes
     alike = None if setting.is_own else likeness(step, exchange, setting.plan)
@@ -34,7 +34,7 @@ def payload(step: Compute, exchange: Exchange, setting: Setting) -> Numbers:
     return own * math.prod(sizes[axis] / exchange.shape[axis] for axis in axes)
 
 
-def follows(step: Compute, exchange: Exchange, plan: Plan, names: Mapping[str, str]) -> str | None:
+def follows(step: Compute, exchange: LocalCollective, plan: Plan, names: Mapping[str, str]) -> str | None:
     """Returns the name of a changed size that an exchange may follow in a way that is not known; None where it is."""
     if likeness(step, exchange, plan) is not None:
         return None
@@ -46,7 +46,7 @@ def follows(step: Compute, exchange: Exchange, plan: Plan, names: Mapping[str, s
     return None
 
 
-def likeness(step: Compute, exchange: Exchange, plan: Plan) -> _Likeness | None:
+def likeness(step: Compute, exchange: LocalCollective, plan: Plan) -> _Likeness | None:
     """What an exchange is shaped like; None where that cannot be told."""
     found: list[_Likeness] = []
     for value, spec in _shards(step, exchange.reads):

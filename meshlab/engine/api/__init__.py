@@ -1,1 +1,1 @@
-"""The doors: a function comes in; out go a `Program` and its `Plan`s, with all that users ask of them."""
+"""The public interface: `ml.trace`, and the `Program` and `Plan` that users hold."""

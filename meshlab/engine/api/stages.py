@@ -1,4 +1,4 @@
-"""The stages that users hold: a `Program`, and its `Plan`s, with everything that may be asked of them.
+"""The stages that users hold: a `Program` and its `Plan`s, with all their methods.
 
     program = ml.trace(step, params, ml.f32[Batch, Rows, Cols])
     plan = program.plan(ml.mesh(data=2, model=2), "batch:data hidden:model")
@@ -6,8 +6,8 @@
     plan.check()          compiles it, and holds collectives and results against what was predicted
     plan.run(...)         runs it
 
-Both are values: making one changes nothing, and a new layout is a new plan. Their data stand below, in `programs.data`
-and `plans.data`, which planning, running and verifying work on; the verbs here only call them.
+Both are values: making one changes nothing, and a new layout is a new plan. Their data stand below, in
+`programs/data.py` and `plans/data.py`, which planning, running and verifying work on; the methods here only call them.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Program(programs.Program):
 
         Args:
             mesh: made by `ml.mesh`.
-            layout: a string, dict or `Layout`; None splits nothing.
+            layout: a string, dict or `Layout`; None shards nothing.
             pad: whether a dim whose size its axes do not divide is padded; without, it is refused. Results are the
-                same; the last devices hold and compute less that counts.
+                same; the last devices hold and compute fewer elements that count.
 
         Returns:
             The `Plan`.
@@ -73,7 +73,7 @@ class Program(programs.Program):
 
     @property
     def made_up(self) -> dict[str, int]:
-        """The names that nobody gave, `~seq` say, with their sizes above 1: those that `rename` makes yours."""
+        """The made-up names, `~seq` say, with their sizes above 1: those that `rename` makes yours."""
         return made_up(self)
 
 
@@ -83,7 +83,7 @@ class Plan(plans.Plan):
     program: Program
 
     def explain(self) -> explain.Explanation:
-        """Every collective with its cause and what would remove it, as text and as rows."""
+        """Explains every collective by its cause and the change that removes it, as text and as rows."""
         return explain.explain(self)
 
     def compile(self) -> Any:
@@ -110,7 +110,7 @@ class Plan(plans.Plan):
         return run.run(self, args, donate)
 
     def check(self, *args: Any) -> check.Report:
-        """Compiles and runs the plan, and holds it against its prediction and the unsharded function.
+        """Compiles and runs the plan, and compares it with its prediction and the unsharded function.
 
         Args:
             *args: as for `run`; without any, data is drawn.
@@ -124,7 +124,7 @@ class Plan(plans.Plan):
 
     @property
     def shardings(self) -> tuple[Any, Any]:
-        """How arguments and outputs are stored, in JAX's words: `jax.sharding.NamedSharding`s on the plan's devices.
+        """The shardings of arguments and outputs: `jax.sharding.NamedSharding`s on the plan's devices.
 
         Two trees: of the tuple of arguments, and of the outputs. In the place of each tensor or array stands one
         sharding, as JAX wants it: `jax.jit(fn, in_shardings=inputs, out_shardings=outputs)` for the function that was
@@ -154,19 +154,19 @@ class Plan(plans.Plan):
         progress: Callable[[Progress], Any] | None = None,
         cancel: Cancel | None = None,
     ) -> xla_partitioner.Partitioned:
-        """Hands the same layout to XLA's own partitioner, compiles what it makes of it, and reads its collectives.
+        """Hands the same layout to XLA's own partitioner, compiles its result, and reads the collectives.
 
         There are programs in which that partitioner ends its process: it runs in one of its own.
 
         Args:
-            constraints: what XLA is told: "all", the spec in which the plan makes each value (partial sums excepted,
-                of which XLA has no word), or "stored", arguments, outputs and tags with rules alone.
+            constraints: the shardings that XLA must respect: "all", the spec in which the plan makes each value (but
+                for partial sums, which JAX cannot express), or "stored", arguments, outputs and tags with rules alone.
             timeout: seconds after which XLA is ended.
             progress: called with a `Progress` at each stage, and each second in between; `print` will do.
             cancel: such as a `threading.Event`, asked several times a second; once it is set, XLA is ended.
 
         Returns:
-            What XLA inserts beside what is planned; `.compiled` and `.run` are its program.
+            The collectives that XLA inserts, beside those planned; `.compiled` and `.run` are its program.
 
         Raises:
             MeshlabError: there are no such constraints.
@@ -178,7 +178,7 @@ class Plan(plans.Plan):
         return xla_partitioner.partitioned(self, constraints, timeout, progress, cancel)
 
     def to_json(self) -> str:
-        """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine."""
+        """Writes the plan as JSON: mesh, layout, collectives, memory, and the time where the mesh is on a machine."""
         return explain.to_json(self)
 
     def __repr__(self):

@@ -80,7 +80,7 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
     naming = name_axes(code, given)
     outputs = [place for place, _, _ in _leaves("out", shapes)]
     if not outputs:
-        raise TraceError(f"`{called(fn)}` returns nothing: end it with `return`, and what it computes.")
+        raise TraceError(f"`{called(fn)}` returns nothing: it must end with `return` and its results.")
     _refuse_shared_places(code, names, [place for place, _, _ in leaves], outputs)
     owners = [name for name, group in by_parameter.items() for _ in group]
     dims = _named_places(naming, code, leaves, outputs)
@@ -102,7 +102,7 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
 
 
 def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -> tuple[Any, Any]:
-    """The jaxpr of a function of the leaves' arrays, rid of what its outputs do not need, and the tree of these."""
+    """Returns the jaxpr of a function of the leaves' arrays, without dead equations, and the tree of its outputs."""
     # Under its own name and those of its parameters, so that JAX's own messages speak of them.
     arguments = jax.tree.unflatten(structure, [_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves])
     changes: dict[str, Change] = {}
@@ -122,7 +122,7 @@ def _jaxpr(fn: Callable, names: list[str], structure: Any, leaves: list[Leaf]) -
 
 
 def _meant_shapes(names: list[str], structure: Any, leaves: list[Leaf]) -> str:
-    """What is told, where tracing failed, of arguments that are sizes alone: they are traced as so many numbers."""
+    """Hints, where tracing failed, at arguments that are sizes alone: they are traced as so many numbers."""
     args = jax.tree.unflatten(structure, [leaf for _, leaf, _ in leaves])
     meant = [
         f"`{name}` was given as {shown(arg)}: if an array of that shape is meant, it is written ml.f32[Batch, …]."
@@ -133,12 +133,12 @@ def _meant_shapes(names: list[str], structure: Any, leaves: list[Leaf]) -> str:
 
 
 def _like(leaf: Any, array: Any) -> Any:
-    """An array in the place of a leaf: in a tensor of the same dims, if the leaf is one."""
+    """Puts an array in the place of a leaf: in a tensor of the same dims, if the leaf is one."""
     return jax.tree.unflatten(jax.tree.structure(leaf), [array]) if isinstance(leaf, Tensor) else array
 
 
 def _refuse_shared_places(code: Code, names: list[str], arguments: list[str], outputs: list[str]):
-    """A place must say one thing: no parameter is called like an output, no tag like either, no key holds a `/`."""
+    """Refuses places of two values: a parameter called like an output, a tag like either, a key that holds a `/`."""
     tags = {op.params["tag"] for op in walk(code.block) if op.name == "tag"}
     taken = [f"parameter `{n}`" for n in names if n == "out"]
     taken += [f"tag `{t}`" for t in sorted(tags) if t in names or t == "out"]
@@ -151,12 +151,12 @@ def _refuse_shared_places(code: Code, names: list[str], arguments: list[str], ou
         )
 
 
-# What a function that is to be laid out may not do: it would happen on every device, or is laid out already.
+# Primitives by which a function says itself what each device does; layouts alone do.
 _BY_HAND = ("shard_map", "reshard", "xla_pmap", "custom_partitioning")
 
 
 def _refuse_what_cannot_be_split(fn: Callable, code: Code):
-    """A program computes results and does nothing beside, and says nowhere by hand which device computes what."""
+    """Refuses a program that has effects beside its results, or says by hand which device computes what."""
     problems = []
     for operation in walk(code.block):
         where = f"`{operation.name}` at {operation.source or 'an unknown line'}"
@@ -189,9 +189,9 @@ def _parameter_names(fn: Callable, count: int) -> list[str]:
 
 
 def _leaves(name: str, tree: Any) -> list[Leaf]:
-    """The leaves of one argument: (place, leaf, names); a Tensor is one leaf.
+    """Lists the leaves of one argument: (place, leaf, names); a Tensor is one leaf.
 
-    A Tensor whose array does not fit its dims (some optimizers reshape what they keep) is named by the rules instead.
+    A Tensor whose array does not fit its dims (some optimizers reshape their state) is named by the rules instead.
     """
     leaves, wrong = [], []
     for place, leaf in placed_leaves(name, tree):
@@ -222,7 +222,7 @@ def _abstract(leaf: Any) -> Any:
 
 
 def _named_places(naming: Naming, code: Code, leaves: list[Leaf], outputs: list[str]) -> dict[str, tuple]:
-    """For each place of an argument or output the dims of its axes; None for an axis that no layout can address."""
+    """Returns for each argument and output the dims of its axes; None for an axis that no layout can address."""
     arguments = zip((place for place, _, _ in leaves), code.block.inputs, strict=False)
     values = (*arguments, *zip(outputs, code.block.outputs, strict=True))
     known = {*naming.dims, *naming.majors}
@@ -233,7 +233,7 @@ def _named_places(naming: Naming, code: Code, leaves: list[Leaf], outputs: list[
 
 
 def _signature(place: str, tree: Any, dims: Mapping[str, tuple]) -> tuple:
-    """What an argument has in common with the output that is its next value: tree, shapes, dtypes and dims."""
+    """Returns what makes an output the next value of an argument: equal tree, shapes, dtypes and dims."""
     leaves, structure = jax.tree.flatten(tree)
     abstract = [_abstract(leaf) for leaf in leaves]
     return structure, tuple((a.shape, a.dtype) for a in abstract), tuple(dims[p] for p, _ in placed_leaves(place, tree))
@@ -242,7 +242,7 @@ def _signature(place: str, tree: Any, dims: Mapping[str, tuple]) -> tuple:
 def _carries(
     fn: Callable, args: Mapping[str, Any], shapes: Any, carry: Mapping[str, int] | None, dims: Mapping[str, tuple]
 ) -> tuple[Carry, ...]:
-    """Which outputs are the next call's arguments: as said, or where exactly one output fits."""
+    """Decides which outputs are the next call's arguments: as `carry` says, or where exactly one output fits."""
     single = not (isinstance(shapes, tuple | list) and not hasattr(shapes, "_fields"))
     outputs = [shapes] if single else list(shapes)
     places = ["out"] if single else [f"out/{i}" for i in range(len(outputs))]
@@ -259,11 +259,11 @@ def _carries(
             near = closest(name, args) or f" It has {listed(args)}."
             problems.append(f"`{name}` is no argument of `{called(fn)}`.{near}")
         elif not is_whole(index):
-            problems.append(f"`{name}` is to come from {shown(index)}; give the number of an output.")
+            problems.append(f"`{name}` must come from the number of an output, not {shown(index)}.")
         elif not 0 <= index < len(outputs):
-            problems.append(f"`{name}` is to come from output {index}, but the outputs are 0 to {len(outputs) - 1}.")
+            problems.append(f"`{name}` must come from one of the outputs 0 to {len(outputs) - 1}, not {index}.")
         elif signatures[index][:2] != given[name][:2]:
             problems.append(f"output {index} has another tree, other shapes or dtypes than argument `{name}`.")
     if problems:
-        raise TraceError("`carry` cannot be: " + " ".join(problems))
+        raise TraceError("Invalid `carry`: " + " ".join(problems))
     return tuple(Carry(name, index, places[index]) for name, index in carry.items())

@@ -1,14 +1,14 @@
-"""Planning blocks: loops, branches, and pieces that are recomputed behind a barrier.
+"""Plans operations with blocks: loops, branches, and regions rematerialised behind a barrier.
 
 A loop's carry must have one spec, going in and coming out. It starts from the spec of what comes in (zeros from the one
-in which the result is wanted), is joined with what the body makes of it (an axis stays split only as far as both are),
-and the body is planned anew until nothing changes. A carry that starts from zero may be partial: so gradients
-accumulate over steps and are reduced once. Whether partial sums gather in it is found by planning the body once as if
-it were still zero.
+in which the result is wanted), is joined with the spec in which the body returns it (an axis stays split only as far as
+both are), and the body is planned anew until nothing changes. A carry that starts from zero may be partial: so
+gradients accumulate over steps and are reduced once. Whether partial sums gather in it is decided by planning the body
+once as if it were still zero.
 
-What decides over a turn or a branch is whole, so that all devices decide alike. The branches of a `cond` return their
-results in one spec, the one for which they send least: what is whole in one is cut, rather than gathered in another.
-What they read from outside is moved in front of them.
+The test of a loop and the index of a branch are replicated, so that all devices decide alike. The branches of a `cond`
+return their results in one spec, the one for which they send least: a result that is replicated in one is sliced there,
+rather than gathered in another. Values that they read from outside are moved in front of them.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 def _before(planner: Planner, value: Input, keep_partial: bool = False) -> Spec:
-    """The spec in which a block reads a value; a partial sum is resolved first unless it may be kept."""
+    """Returns the spec in which a block reads a value; a partial sum is reduced first unless it may stay one."""
     spec = planner.natural(value)
     if spec.partial and isinstance(value, int) and not keep_partial:
-        spec = planner.resolve(value)
+        spec = planner.reduce(value)
     return spec
 
 
 def _start(planner: Planner, value: Input, inner: int) -> Spec:
-    """The spec from which a carry starts: what can be made in any spec, zeros say, as it is wanted in the end."""
+    """Returns the spec from which a carry starts: zeros, which can be made in any spec, as the result is wanted."""
     spec = _before(planner, value)
     want = planner.wants.get(inner)
     if planner.spec_of(value) is not None or not isinstance(value, int) or want is None:
@@ -65,7 +65,7 @@ def plan_nested(planner: Planner, scope: Scope, operation: Operation):
 
 
 def _enter(planner: Planner, block: Block, specs: list[Spec]) -> Scope:
-    """Plans what a block computes from inputs in given specs."""
+    """Plans a block for inputs in given specs."""
     inside = Scope(len(planner.chain))
     for value, spec in zip(block.inputs, specs, strict=True):
         planner.arrive(inside, value, spec)
@@ -74,7 +74,7 @@ def _enter(planner: Planner, block: Block, specs: list[Spec]) -> Scope:
 
 
 def _barrier(planner: Planner, operation: Operation) -> Nested:
-    """A recomputed piece: nothing is shared with what is outside, since that it runs again is its purpose."""
+    """Plans a rematerialised region: it shares nothing with the operations outside, for its purpose is to run again."""
     (body,) = operation.blocks
     keep = [may_stay_partial(planner.uses, i) for i in body.inputs]
     specs = [_before(planner, v, k) for v, k in zip(operation.inputs, keep, strict=True)]
@@ -86,15 +86,15 @@ def _barrier(planner: Planner, operation: Operation) -> Nested:
 
 
 def _branches(planner: Planner, operation: Operation) -> Nested:
-    """Branches: each is planned by itself, and returns what it makes in a spec that all can have."""
+    """Plans branches: each by itself, returning its results in a spec that all can have."""
     operands = _read(planner, operation.inputs, [replicated(0)], Cause("operand", operation))
     scopes = [_enter(planner, branch, []) for branch in operation.blocks]
     results = [_returned(planner, vs) for vs in zip(*(branch.outputs for branch in operation.blocks), strict=True)]
     blocks = []
     for branch in operation.blocks:
         for value, spec in zip(branch.outputs, results, strict=True):
-            home = planner.spec_of(value)
-            summed = home is not None and home.partial != spec.partial
+            spec_made = planner.spec_of(value)
+            summed = spec_made is not None and spec_made.partial != spec.partial
             planner.obtain(value, spec, Cause("sum" if summed else "branch", operation))
         blocks.append(tuple(s if isinstance(v, int) else None for v, s in zip(branch.outputs, results, strict=True)))
     insides = tuple(Inside((), returned, tuple(s.steps)) for s, returned in zip(scopes, blocks, strict=True))
@@ -102,14 +102,14 @@ def _branches(planner: Planner, operation: Operation) -> Nested:
 
 
 def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
-    """The spec in which all branches return one result: the one for which least is sent, there and then behind it."""
-    pairs = [(v, home) for v in values if isinstance(v, int) and (home := planner.spec_of(v)) is not None]
+    """Returns the spec in which all branches return one result: they send least for it, and then what follows does."""
+    pairs = [(v, spec) for v in values if isinstance(v, int) and (spec := planner.spec_of(v)) is not None]
     if not pairs:
         return planner.natural(values[0]).reduced()
-    homes = [home for _, home in pairs]
-    alike = len(homes) == len(values) and len({home.partial for home in homes}) == 1
-    partial = homes[0].partial if alike else ()
-    resolved = homes if alike else [reduced_spec(home, planner.wants.get(v)) for v, home in pairs]
+    specs = [spec for _, spec in pairs]
+    alike = len(specs) == len(values) and len({spec.partial for spec in specs}) == 1
+    partial = specs[0].partial if alike else ()
+    resolved = specs if alike else [reduced_spec(spec, planner.wants.get(v)) for v, spec in pairs]
     candidates = dict.fromkeys((_most_split(resolved, partial), *resolved))
 
     want = next((planner.wants[v] for v, _ in pairs if v in planner.wants), None)
@@ -118,14 +118,14 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
         return price(Chain(start, hops(start, target, planner.sizes)), planner.sizes)
 
     def cost(spec: Spec) -> tuple[float, float, int]:
-        inside = sum(sent(home, spec) for home in homes)
+        inside = sum(sent(start, spec) for start in specs)
         return inside, sent(spec, want) if want is not None else 0.0, -split_count(spec, planner.sizes)
 
     return min(candidates, key=cost)
 
 
 def _most_split(specs: list[Spec], partial: Axes) -> Spec:
-    """The spec that all can be cut to; an axis that some split otherwise than others is whole."""
+    """Returns the spec that all can be sliced to; an axis that some split otherwise than others is replicated."""
     used, splits = set(partial), []
     for alternatives in zip(*(spec.splits for spec in specs), strict=True):
         longest = max(alternatives, key=len)
@@ -136,7 +136,7 @@ def _most_split(specs: list[Spec], partial: Axes) -> Spec:
 
 
 def _loop(planner: Planner, operation: Operation) -> Nested:
-    """A loop: looks for the carry's fixpoint, then plans the body for good."""
+    """Plans a loop: looks for the carry's fixpoint, then plans the body for good."""
     body, count = operation.blocks[0], carried(operation)
     starts = [_start(planner, v, inner) for v, inner in zip(operation.inputs[:count], body.inputs, strict=False)]
     stacked = [_before(planner, v) for v in operation.inputs[count:]]
@@ -168,7 +168,7 @@ def _loop(planner: Planner, operation: Operation) -> Nested:
 
 
 def _test(planner: Planner, operation: Operation, starts: list[Spec]) -> tuple[Inside, ...]:
-    """The test of a `while`, for carries in given specs."""
+    """Plans the test of a `while`, for carries in given specs."""
     if operation.name != "while":
         return ()
     test = operation.blocks[1]
@@ -189,13 +189,13 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
             # scattered step by step, so that the whole stack is never held.
             target = reduced_spec(spec, planner.wants.get(value))
             if split_count(target, planner.sizes) > split_count(spec, planner.sizes):
-                spec = planner.resolve(value, Cause("sum", operation))
+                spec = planner.reduce(value, Cause("sum", operation))
         outputs.append(spec)
     return inside, outputs
 
 
 def _join(start: Spec, after: Spec, may_be_partial: bool) -> Spec:
-    """The spec that both sides of a carry can have: each axis as far as both split it."""
+    """Returns the spec that both sides of a carry can have: each axis as far as both split it."""
     splits = []
     for a, b in zip(start.splits, after.splits, strict=True):
         shared = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
@@ -204,14 +204,14 @@ def _join(start: Spec, after: Spec, may_be_partial: bool) -> Spec:
 
 
 def _save(planner: Planner):
-    """What must be put back before a body is planned again: homes, and what has been moved in the blocks around."""
+    """Returns what planning a body changes: producers' specs, and the steps and values of the blocks around."""
     scopes = [(s, len(s.steps), dict(s.available)) for s in planner.chain]
-    return dict(planner.home), scopes
+    return dict(planner.specs), scopes
 
 
 def _restore(planner: Planner, saved):
-    home, scopes = saved
-    planner.home = dict(home)
+    specs, scopes = saved
+    planner.specs = dict(specs)
     for scope, count, available in scopes:
         del scope.steps[count:]
         scope.available = dict(available)

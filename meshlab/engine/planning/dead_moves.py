@@ -1,4 +1,4 @@
-"""Pruning: moves that nothing reads are taken out of a plan.
+"""Removes moves that nothing reads from a plan.
 
 A value may be stored at a tag in one spec while all that read it want another, which is still at hand: then the first
 move is dead. XLA would drop it, so the plan must not count it.
@@ -50,7 +50,7 @@ class _Pruner:
                     read[root] = specs | {spec}
 
     def pruned(self, steps: Sequence[Step], read: Reads) -> tuple[Step, ...]:
-        """The steps that are read; what they read themselves is added to `read`."""
+        """Returns the steps that are read, and adds to `read` what they read themselves."""
         remaining: list[Step] = []
         for step in reversed(steps):
             if isinstance(step, Compute):
@@ -71,7 +71,7 @@ class _Pruner:
         return tuple(reversed(remaining))
 
     def nested(self, step: Nested, read: Reads) -> Nested:
-        """A nested step: what its blocks return is read in them, what they read besides is read around them."""
+        """Prunes a nested step: its blocks' outputs are read in them, what they read besides is read around them."""
         blocks = []
         for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
             within = Reads()
@@ -83,7 +83,7 @@ class _Pruner:
         return dataclasses.replace(step, blocks=tuple(blocks))
 
     def part(self, part: Part, read: Reads) -> Part:
-        """A part, pruned in the numbers of the first copy."""
+        """Prunes a part in the numbers of the first copy."""
         border, model = part.copy.border, part.copy.model.border
         key = (id(part.steps), *map(read.get, border))
         if key not in self.known:

@@ -1,4 +1,4 @@
-"""Legality: what a layout may do, decided on dims alone, before anything is planned.
+"""Legality decides on dims alone, before anything is planned, whether a layout may be used.
 
 1. Every dim, mesh axis and place that a layout names exists. A dim or place whose name ends in `?` may be missing, and
    its rule is left out; in a place `?` stands for one character first.
@@ -34,7 +34,7 @@ from .operation_specs import fitting
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
-    """Why something is not legal.
+    """The reason why something is not legal.
 
     Attributes:
         code: "unknown_dim", "unknown_axis", "unknown_place", "unused_dim", "repeated_axis", "not_divisible",
@@ -144,7 +144,7 @@ def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
 
 
 def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
-    """What each size is padded to that some rule splits unevenly: a multiple of all numbers of parts that it has."""
+    """Pads each size that some rule splits unevenly to a multiple of all numbers of parts that it has."""
     counts: dict[int, set[int]] = {}
     for own in rules:
         for dim, axes in own.items():
@@ -154,7 +154,7 @@ def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) 
 
 
 def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict[str, Refusal | None]]:
-    """For every dim and mesh axis: what would be refused if the dim were moved there, or None.
+    """Returns for every dim and mesh axis the refusal if the dim were moved there, or None.
 
     Raises:
         LayoutError: the layout itself names what is not there.
@@ -188,7 +188,7 @@ def named_rules(program: Program, mesh: Mesh, layout: Layout) -> tuple[dict[str,
 
 
 def _said_problems(program: Program, layout: Layout) -> list[Refusal]:
-    """What is wrong with dims that are named and get no axes, and with sizes that are named."""
+    """Returns the problems of dims that are named and get no axes, and of sizes that are named."""
     unknown = (dim for dim in layout.whole if not dim.endswith("?") and dim not in program.dims)
     problems = [_unknown_dim(program, dim, "") for dim in unknown]
     for place, dim, size in layout.sizes:
@@ -203,7 +203,7 @@ def _said_problems(program: Program, layout: Layout) -> list[Refusal]:
 def _known_rules(
     program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, problems: list[Refusal]
 ) -> dict[str, Axes]:
-    """The rules whose names exist; the others are problems, or left out where they are optional."""
+    """Returns the rules whose names exist; the others are problems, or left out where they are optional."""
     known: dict[str, Axes] = {}
     for written, axes in rules.items():
         dim, optional = written.removesuffix("?"), written.endswith("?")
@@ -243,10 +243,10 @@ def _unknown_dim(program: Program, dim: str, where: str) -> Refusal:
 def _matched_places(
     program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]
 ) -> dict[str, dict[str, Axes]]:
-    """The rules of each place that some glob matches; of several globs the last one counts."""
+    """Returns the rules of each place that some glob matches; of several globs the last one counts."""
     matched: dict[str, dict[str, Axes]] = {}
     for written, rules in layout.places.items():
-        # `?` stands for one character, as everywhere in globs; only what matches nothing so may be meant as optional.
+        # `?` stands for one character, as everywhere in globs; only where nothing matches so is it read as optional.
         glob, optional = written, written.endswith("?")
         if optional and not program.matching(glob):
             glob = written.removesuffix("?")
@@ -270,7 +270,7 @@ def _matched_places(
 
 
 def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict[str, dict[str, Axes]]:
-    """An output that is the next call's argument has that argument's rules, unless it has its own."""
+    """Gives an output that is the next call's argument that argument's rules, unless it has its own."""
     carried = {}
     for carry in program.carries:
         for place in program.outputs:
@@ -284,7 +284,7 @@ def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict
 def _different_stored(
     program: Program, matched: Mapping[str, Mapping[str, Axes]]
 ) -> list[tuple[str, Mapping[str, Axes], frozenset[str]]]:
-    """Of the places with rules of their own, one for each different set of rules and dims, with those dims."""
+    """Returns of the places with rules of their own one for each different set of rules and dims, with those dims."""
     different = {}
     for place, own in matched.items():
         names = program.place_dims[place]
@@ -295,13 +295,13 @@ def _different_stored(
 def _size_problems(
     program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, pad: bool | None = None
 ) -> list[Refusal]:
-    """The dims whose axes do not divide them; those that padding mends are none where they are padded."""
+    """Returns the problems of dims that their axes do not divide, but for those that padding mends."""
     problems = []
     for dim, axes in rules.items():
         size, count = program.dims[dim], math.prod(mesh.axes[a] for a in axes)
         if size == 0 and count > 1:
             text = f"{where}`{dim}` has size 0: there is nothing to split."
-            problems.append(Refusal("not_divisible", text, "Leave it whole."))
+            problems.append(Refusal("not_divisible", text, "Leave it replicated."))
         elif size % count and not pad:
             instead = "" if pad is None else "; or plan with pad=True"
             problems.append(uneven(f"{where}`{dim}`", size, axes, mesh, instead))
@@ -309,7 +309,7 @@ def _size_problems(
 
 
 def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Refusal:
-    """The refusal of a dim whose size its axes do not divide, with the sizes that they would."""
+    """Refuses a dim whose size its axes do not divide, with the sizes that they would."""
     count = math.prod(mesh.axes[a] for a in axes)
     down, up = size // count * count, -(-size // count) * count
     fitting = f"{down} or {up}" if down else str(up)
@@ -331,7 +331,7 @@ def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
 
 
 def _stored_instead(program: Program, dim: str, axis: str) -> str:
-    """What to write for a dim that may only be stored split: where it is stored first, and its like."""
+    """Writes the rule for a dim that may only be stored split: where it is stored first, and its like."""
     places = [place for place in program.places if dim in program.place_dims[place]]
     if not places:
         return ""
@@ -341,7 +341,7 @@ def _stored_instead(program: Program, dim: str, axis: str) -> str:
 
 
 def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = None) -> list[Refusal]:
-    """Pairs of dims that share an axis and meet in one operation or value."""
+    """Returns the problems of pairs of dims that share an axis and meet in one operation or value."""
     problems = []
     names = list(rules)
     for i, a in enumerate(names):
@@ -362,7 +362,7 @@ def _conflict(a: str, b: str, axis: str, meeting: Operation | str) -> Refusal:
         source = meeting.source
         where = f"`{meeting.name}` at {source}" if source else f"`{meeting.name}`"
     text = f"`{a}` and `{b}` cannot both be on `{axis}`: they meet in {where}."
-    return Refusal("conflict", text, "Put one of them on another axis, or leave it whole.", source)
+    return Refusal("conflict", text, "Put one of them on another axis, or leave it replicated.", source)
 
 
 def _stored_problems(program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]) -> list[Refusal]:
@@ -383,7 +383,7 @@ def _stored_problems(program: Program, plain: Mapping[str, Axes], place: str, ow
 def _carried_problems(
     program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]
 ) -> list[Refusal]:
-    """What is wrong with an output under the rules of the argument that it is the next value of."""
+    """Returns the problems of an output under the rules of the argument that it is the next value of."""
     carry = next(c for c in program.carries if place == c.place or place.startswith(c.place + "/"))
     source = carry.parameter + place[len(carry.place) :]
     return [

@@ -1,14 +1,14 @@
-"""The outcome of one operation: in which specs it reads its operands, and what it makes.
+"""The specs of one operation: those in which it reads its operands, and those of its results.
 
-Three rules, and nothing else decides it:
+Three rules, and nothing else, decide them:
 
-1. It is computed under the plain rules on its dims; factors that cannot be split are whole.
+1. It is computed under the plain rules on its dims; factors that cannot be split are replicated.
 2. A split that an operand has and the plain rules do not ask for survives elementwise and reducing operations, while
    its mesh axis splits nothing else there; contractions, gathers and scatters drop it (the operand is gathered first).
    Of operands that differ in size the largest have a say: a bias stored split is gathered, not what it is added to.
    Where the result is wanted split all have.
-3. A summed factor that is split leaves a partial sum; a partial operand that may go through (`settle` in the planner
-   decides) makes the result partial.
+3. A summed factor that is split leaves a partial sum; a partial operand that may go through (the planner's
+   `reduce_operands` decides) makes the result partial.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..specs.spec import Axes, Spec
 
 
 class Outcome(NamedTuple):
-    """What becomes of one operation.
+    """The specs of one operation.
 
     Attributes:
         operands: the spec in which each input is read.
@@ -45,7 +45,7 @@ def outcome_of(
     unsplittable: frozenset[int] = frozenset(),
     small: frozenset[int] = frozenset(),
 ) -> Outcome:
-    """Works out one operation.
+    """Works out the specs of one operation.
 
     Args:
         factors: how its axes belong together.
@@ -53,7 +53,7 @@ def outcome_of(
         operands: the specs that the operands have; None for a value that can be made in any spec.
         zeros: which operands are zero everywhere; those may be read as partial for free.
         sizes: the mesh axes' sizes.
-        unsplittable: factors in which no split survives: those of a rename whose two sides differ, and padded ones
+        unsplittable: factors that no mesh axis may shard: those of a rename whose two sides differ, and padded ones
             that an operation does more with than map or sum.
         small: the operands whose splits do not survive, because another one is larger.
 
@@ -82,7 +82,7 @@ def outcome_of(
 
 
 def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:
-    """The first of some mesh axes, as long as the number of parts divides `limit`."""
+    """Returns the first of some mesh axes, as long as the number of parts divides `limit`."""
     count = 1
     for position, axis in enumerate(axes):
         count *= sizes[axis]
@@ -92,7 +92,7 @@ def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:
 
 
 def _once_each(factors: Factors, splits: Mapping[int, Axes]) -> dict[int, Axes]:
-    """What is asked, each mesh axis for one factor only: where one name is asked for twice, for that of the result.
+    """Asks for each mesh axis in one factor only: where one name is asked for twice, in that of the result.
 
     `x[order]` of two values of one dim asks so: what is looked up along, and what it is looked up for.
     """

@@ -1,14 +1,15 @@
 """The planner: from a program and legal rules to the steps that each device runs.
 
-It walks the operations in order and keeps, for every value, its **home** spec (the one that it was made in, or was
-resolved to) and all specs in which it is on the devices by now. An operation's outcome is looked up or worked out
-(`outcome`), what it needs is moved there (`relayout`), and what it makes has a home.
+It walks the operations in order and keeps, for every value, its **producer's spec** (the one that it was made in, or in
+which its partial sum was reduced) and all specs in which it is on the devices by now. The specs of an operation are
+looked up or worked out (`operation_specs.py`), its operands are resharded (`specs/reshard.py`), and its results have a
+producer's spec.
 
-A relayout is emitted in the block where the value was made, not where it is needed: so what does not change inside a
+A reshard is emitted in the block where the value was made, not where it is needed: so what does not change inside a
 loop is moved once, in front of it, as XLA would do anyway. A value that was moved once stays available.
 
 A partial sum with a single use may stay partial through linear operations; before anything else, and before several
-uses, it is resolved, once, to its wanted spec.
+uses, it is reduced, once, to its wanted spec.
 """
 
 from __future__ import annotations
@@ -36,26 +37,26 @@ from .wanted_specs import wanted_specs
 
 @dataclasses.dataclass(frozen=True)
 class Planned:
-    """What becomes of a program.
+    """The steps of a program, and the specs in which they produce its values.
 
     Attributes:
         steps: what each device runs, copies as parts.
-        outside: the homes of values, of copies those of their borders.
-        inside: for each copy the homes inside, in the numbers of the first copy.
+        outside: the producers' specs of values, of copies those of their borders.
+        inside: for each copy the producers' specs inside, in the numbers of the first copy.
     """
 
     steps: tuple[Step, ...]
     outside: Mapping[int, Spec]
     inside: Mapping[Copy, Mapping[int, Spec]]
 
-    def homes(self) -> dict[int, Spec]:
-        """Returns every value's home."""
-        inside = {copy.values[v]: spec for copy, homes in self.inside.items() for v, spec in homes.items()}
+    def producer_specs(self) -> dict[int, Spec]:
+        """Returns the spec in which each value is made."""
+        inside = {copy.values[v]: spec for copy, specs in self.inside.items() for v, spec in specs.items()}
         return inside | dict(self.outside)
 
 
 def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) -> Planned:
-    """Returns the steps of a program under legal rules, and every value's home spec.
+    """Plans a program under legal rules: its steps, and the spec in which each value is made.
 
     Args:
         program: the program.
@@ -77,17 +78,17 @@ def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) ->
         stored = rules.spec(program.names[value], place) if isinstance(value, int) else replicated(0)
         planner.obtain(value, stored, Cause("stored", place=place))
         outputs.append((value, stored))
-    return Planned(prune(scope.steps, outputs, program.roots), planner.home, planner.inside)
+    return Planned(prune(scope.steps, outputs, program.roots), planner.specs, planner.inside)
 
 
 @analysis
 def outcomes(_program: Program) -> dict[tuple, Any]:
-    """Returns the memo of operations that were planned before: their outcomes by operation, specs and rules."""
+    """Returns the memo of operations that were planned before: their steps by operation, specs and rules."""
     return {}
 
 
 class Planner:
-    """The state of one planning: homes, scopes and wants. Used once."""
+    """The state of one planning: producers' specs, scopes and wanted specs. Used once."""
 
     def __init__(self, program: Program, rules: Rules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
@@ -97,13 +98,13 @@ class Planner:
         self.roots, self.free = program.roots, program.free
         self.wanted = wanted_specs(program, rules, sizes, outline)
         self.wants = self.wanted.specs
-        self.home: dict[int, Spec] = {}
+        self.specs: dict[int, Spec] = {}
         self.scope_of: dict[int, Scope] = {}
         self.fills: dict[int, Operation] = {}
         # Carries of loops that are tried as zeros, to see whether partial sums gather in them.
         self.hoped: frozenset[int] = frozenset()
         self.chain: list[Scope] = []
-        # What became of copies: by the state of their border, and the homes inside each.
+        # The transcripts of copies, by the state of their border; and the producers' specs inside each.
         self.transcripts: dict[tuple, copies.Transcript] = {}
         self.inside: dict[Copy, dict[int, Spec]] = {}
 
@@ -127,48 +128,46 @@ class Planner:
             self.operation(scope, operation)
 
     def arrive(self, scope: Scope, value: int, spec: Spec):
-        """Takes note of a value that was made in a spec; resolves a partial sum that has several uses."""
-        self.home[value] = spec
+        """Takes note of a value that was made in a spec; reduces a partial sum that has several uses."""
+        self.specs[value] = spec
         if value not in self.roots:
             self.scope_of[value] = scope
             scope.available[value] = (spec,)
         if spec.partial and not may_stay_partial(self.uses, value):
-            self.resolve(value)
+            self.reduce(value)
 
     # Values
 
     def spec_of(self, value: Input) -> Spec | None:
-        """The home of an input; None for literals and for values that can be made in any spec."""
-        return self.home.get(value) if isinstance(value, int) else None
+        """Returns an input's producer's spec; None for literals and for values that can be made in any spec."""
+        return self.specs.get(value) if isinstance(value, int) else None
 
     def natural(self, value: Input) -> Spec:
-        """The home of an input or, where it has none, what it repeats or the plain rules ask for."""
+        """Returns an input's producer's spec; where it has none, that of what it repeats, or of the plain rules."""
         if not isinstance(value, int):
             return replicated(0)
-        return self.home.get(value) or self.repeating(value) or self.rules.spec(self.names[value])
+        return self.specs.get(value) or self.repeating(value) or self.rules.spec(self.names[value])
 
     def repeating(self, value: Input) -> Spec | None:
-        """The spec of a value that repeats another one, if it is made where that lies; None for all others."""
+        """Returns the spec of a value that repeats another one, made where that is; None for all others."""
         if not isinstance(value, int) or value not in self.program.repeated or value not in self.fills:
             return None
         return self.outcome(self.fills[value]).results[0]
 
     def is_zero(self, value: Input) -> bool:
-        """Whether an input is known to be zero everywhere: then it is a partial sum of itself."""
+        """Says whether an input is known to be zero everywhere: then it is a partial sum of itself."""
         return value in self.zeros or value in self.hoped if isinstance(value, int) else value.is_zero
 
-    def resolve(self, value: int, cause: Cause | None = None) -> Spec:
-        """Resolves a partial sum to its wanted spec, for good."""
-        target = reduced_spec(self.home[value], self.wants.get(value))
+    def reduce(self, value: int, cause: Cause | None = None) -> Spec:
+        """Reduces a partial sum to its wanted spec, for good."""
+        target = reduced_spec(self.specs[value], self.wants.get(value))
         self.obtain(value, target, cause or Cause("sum"))
-        self.home[value] = target
+        self.specs[value] = target
         return target
 
     def obtain(self, value: Input, target: Spec, cause: Cause):
-        """Makes a value available in a spec: with nothing, by a fill, or by moves from the cheapest spec at hand."""
-        if not isinstance(value, int):
-            return
-        if value in self.hoped:
+        """Makes a value available in a spec: it is there, or filled in, or moved from the cheapest spec at hand."""
+        if not isinstance(value, int) or value in self.hoped:
             return
         root = self.roots.get(value, value)
         scope = self.scope_of[root]
@@ -179,18 +178,18 @@ class Planner:
         if fill is not None:
             self.make(scope, fill, target, cause)
             return
-        chain = min(
+        candidate = min(
             (
                 Chain(spec, hops(spec, target, self.sizes))
                 for spec in available
                 if set(target.partial) <= set(spec.partial)
             ),
-            key=lambda chain: price(chain, self.sizes),
+            key=lambda candidate: price(candidate, self.sizes),
         )
-        spec = chain.start
-        for hop in chain.hops:
+        spec = candidate.start
+        for hop in candidate.hops:
             if hop.result not in available:
-                scope.steps.append(Move(root, spec, hop, cause, value, chain))
+                scope.steps.append(Move(root, spec, hop, cause, value, candidate))
                 available = (*available, hop.result)
             spec = hop.result
         scope.available[root] = available
@@ -198,7 +197,7 @@ class Planner:
     # Operations
 
     def operation(self, scope: Scope, operation: Operation):
-        """Plans one operation that is no block."""
+        """Plans one operation without blocks."""
         name = operation.name
         if operation.outputs[0] in self.free:
             self.fill(scope, operation)
@@ -210,22 +209,22 @@ class Planner:
         elif name == "rename":
             self.rename(scope, operation)
         else:
-            self.settle(operation)
+            self.reduce_operands(operation)
             self.emit(scope, self.outcome(operation), Cause("operand", operation))
 
     def fill(self, scope: Scope, operation: Operation):
-        """A value that costs nothing to make: it has no home, and every use has it made as it needs it."""
+        """Plans a value that costs nothing to make: no producer's spec, each use makes it as it needs it."""
         for value in operation.reads:
             if value not in self.fills:
-                if self.home[value].partial:
-                    self.resolve(value)
-                self.obtain(value, self.home[value], Cause("operand", operation))
+                if self.specs[value].partial:
+                    self.reduce(value)
+                self.obtain(value, self.specs[value], Cause("operand", operation))
         value = operation.outputs[0]
         self.fills[value] = operation
         self.scope_of[value] = scope
 
     def make(self, scope: Scope, operation: Operation, target: Spec, cause: Cause):
-        """Makes a value that costs nothing in a spec, and what it is made of as that asks for."""
+        """Makes a value that costs nothing in a spec, and its operands in the specs that this asks for."""
         factors, value = self.factors[operation], operation.outputs[0]
         if all(v not in self.fills for v in operation.reads) and value not in self.program.repeated:
             scope.steps.append(Fill(operation, target))
@@ -240,10 +239,10 @@ class Planner:
         scope.available[value] = (*scope.available.get(value, ()), target)
 
     def emit(self, scope: Scope, step: Compute, cause: Cause):
-        """Moves the operands to where they are needed, and computes."""
-        operation, home = step.operation, self.home
+        """Moves the operands to the specs in which they are read, and computes."""
+        operation, specs = step.operation, self.specs
         for value, spec in zip(operation.inputs, step.operands, strict=True):
-            if spec is not None and isinstance(value, int) and home.get(value) != spec:
+            if spec is not None and isinstance(value, int) and specs.get(value) != spec:
                 self.obtain(value, spec, cause)
         if operation.outputs[0] not in self.roots:
             scope.steps.append(step)
@@ -251,14 +250,11 @@ class Planner:
             self.arrive(scope, value, spec)
 
     def asked(self, operation: Operation) -> dict[int, Axes]:
-        """What the plain rules ask of each factor."""
-        plain = self.rules.plain
-        unsplittable = self.unsplittable(operation)
-        return {
-            f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in unsplittable
-        }
+        """Returns the mesh axes that the plain rules ask for each factor."""
+        plain, fixed = self.rules.plain, self.unsplittable_factors(operation)
+        return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in fixed}
 
-    def unsplittable(self, operation: Operation) -> frozenset[int]:
+    def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
         """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
         padded, factors = self.sizes.padded, self.factors[operation]
         form = LOCAL_FORMS.get(operation.name)
@@ -276,20 +272,20 @@ class Planner:
         )
 
     def single(self, operation: Operation) -> frozenset[int]:
-        """The exchanged factors whose parts would be one element, in which a gather of slices is one of the operand."""
+        """Returns the exchanged factors with parts of one element: gathering slices there is gathering the operand."""
         factors, plain, singles = self.factors[operation], self.rules.plain, set()
         dims = dict(self.program.factor_dims[operation])
         for value, axes in zip(operation.inputs, factors.operands, strict=True):
-            home = self.spec_of(value)
+            spec = self.spec_of(value)
             for axis, factor in enumerate(axes):
                 if factor in factors.exchanged and isinstance(value, int):
-                    splits = (plain.get(dims.get(factor, ""), ()), home.splits[axis] if home else ())
+                    splits = (plain.get(dims.get(factor, ""), ()), spec.splits[axis] if spec else ())
                     counts = [math.prod(self.sizes[a] for a in axes) for axes in splits]
                     singles.update({factor} if max(counts) == self.shapes[value][axis] else ())
         return frozenset(singles)
 
     def outcome(self, operation: Operation) -> Compute:
-        """What becomes of an operation in the specs that its operands now have; looked up if it was met before."""
+        """Returns the step of an operation for the specs that its operands now have; looked up if it was met before."""
         asked = self.asked(operation)
         operands = tuple([self.spec_of(v) for v in operation.inputs])
         # What repeats a small value has no say beside a large one: better to move the small one. But where the result
@@ -308,7 +304,7 @@ class Planner:
         )
         step = self.memo.get(key)
         if step is None:
-            zeros, unsplittable = [self.is_zero(v) for v in operation.inputs], self.unsplittable(operation)
+            zeros, unsplittable = [self.is_zero(v) for v in operation.inputs], self.unsplittable_factors(operation)
             factors = self.factors[operation]
             small = frozenset() if welcome else self.small(operation, operands)
             outcome = outcome_of(
@@ -319,32 +315,32 @@ class Planner:
         return step
 
     def small(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
-        """The operands that are smaller than the largest of those that lie somewhere."""
+        """Returns the operands that are smaller than the largest of those that have a spec."""
         elements = [math.prod(self.program.code.shape_of(v)) for v in operation.inputs]
         largest = max((n for n, spec in zip(elements, operands, strict=True) if spec is not None), default=0)
         return frozenset(position for position, n in enumerate(elements) if n < largest)
 
     def computed(self, operation: Operation, outcome: Outcome) -> Compute:
-        """The step of an operation with a known outcome."""
+        """Returns the step of an operation with a known outcome."""
         read = tuple(s if isinstance(v, int) else None for v, s in zip(operation.inputs, outcome.operands, strict=True))
         return Compute(operation, read, outcome.results, outcome.exchanged, self.factors[operation].known)
 
-    def settle(self, operation: Operation):
-        """Resolves the partial operands that the operation cannot let through."""
-        home = self.home
-        partial = [i for i, v in enumerate(operation.inputs) if isinstance(v, int) and v in home and home[v].partial]
+    def reduce_operands(self, operation: Operation):
+        """Reduces the partial operands that the operation cannot let through."""
+        specs = self.specs
+        partial = [i for i, v in enumerate(operation.inputs) if isinstance(v, int) and v in specs and specs[v].partial]
         if not partial:
             return
         keep = self.common(operation, partial)
         for i in partial:
             value = operation.inputs[i]
             assert isinstance(value, int)
-            # The same value may stand in two places, and be resolved already.
-            if not set(self.home[value].partial) <= set(keep):
+            # The same value may stand in two places, and be reduced already.
+            if not set(self.specs[value].partial) <= set(keep):
                 self.reduce_to(value, keep, Cause("sum", operation))
 
     def common(self, operation: Operation, partial: list[int]) -> Axes:
-        """The axes over which an operation's operands may stay partial."""
+        """Returns the mesh axes over which an operation's operands may stay partial."""
         if not lets_through(operation, self.factors[operation], partial, self.is_zero):
             return ()
         specs = [self.spec_of(v) for v in operation.inputs]
@@ -353,36 +349,36 @@ class Planner:
         return () if over & asked else tuple(sorted(over))
 
     def reduce_to(self, value: int, keep: Axes, cause: Cause):
-        """Resolves a partial sum but for the axes to keep."""
+        """Reduces a partial sum but for the axes to keep."""
         if not keep:
-            self.resolve(value, cause)
+            self.reduce(value, cause)
             return
-        spec = self.home[value]
+        spec = self.specs[value]
         target = Spec(spec.splits, tuple(a for a in spec.partial if a in keep))
         self.obtain(value, target, cause)
-        self.home[value] = target
+        self.specs[value] = target
 
     def rename(self, scope: Scope, operation: Operation):
-        """A rename: the operand is moved to where the new names lie; it is let through if nothing has to move."""
+        """Plans a rename: moves the operand to the spec of the new names; a partial sum stays if nothing moves."""
         before, after = operation.params["before"], operation.params["after"]
         moved = frozenset(i + len(before) for i in range(len(before)) if before[i] != after[i])
         value = operation.inputs[0]
         assert isinstance(value, int)
         outcome = self.renamed(operation, value, moved)
-        spec = self.home.get(value)
+        spec = self.specs.get(value)
         if spec is not None and spec.partial:
             needed = outcome.operands[0]
             taken = not set(needed.axes).isdisjoint(spec.partial)
             if taken or any(hop.kind != "slice" for hop in hops(spec, needed, self.sizes)):
-                self.resolve(value, Cause("sum", operation))
+                self.reduce(value, Cause("sum", operation))
                 outcome = self.renamed(operation, value, moved)
         self.emit(scope, self.computed(operation, outcome), Cause("operand", operation))
 
     def renamed(self, operation: Operation, value: int, moved: frozenset[int]) -> Outcome:
-        """The outcome of a rename, its operand's factors taken for the result's: new names, new splits."""
+        """Returns the outcome of a rename, its operand's factors taken for the result's: new names, new splits."""
         factors = self.factors[operation]
         asked = self.asked(operation)
         same = type(factors)((factors.results[0],), factors.results)
         return outcome_of(
-            same, asked, (self.home.get(value),), (value in self.zeros,), sizes=self.sizes, unsplittable=moved
+            same, asked, (self.specs.get(value),), (value in self.zeros,), sizes=self.sizes, unsplittable=moved
         )

@@ -1,4 +1,4 @@
-"""Scopes: what a plan has made so far in one block."""
+"""The scope of a block: its steps so far, and where its values are available."""
 
 from __future__ import annotations
 

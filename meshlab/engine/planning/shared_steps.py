@@ -1,8 +1,8 @@
-"""Parts: reading steps that copies of a stretch share.
+"""Identical layers share one list of steps: this reads such lists; `unfolded()` writes all of them out.
 
-A plan is kept as short as it was made: copies that are planned alike are `Part`s with the same steps, in the numbers of
-the first copy. `unfolded` writes them out, which is what runs. `tell` yields each kind of part once, and how often it
-comes, which is what is counted and shown: the rows of a model of 80 layers are as many as those of one of 8.
+Copies that are planned alike are `Part`s with the same steps, in the numbers of the first copy. Written out they are
+what runs. `each_once` yields each kind of part once, and how often it comes, which is what is counted and shown: the
+rows of a model of 80 layers are as many as those of one of 8.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ def written_out(part: Part) -> tuple[Step, ...]:
     return part.steps if part.copy.first is None else tuple([_renumbered(step, part.copy) for step in part.steps])
 
 
-def tell(
+def each_once(
     steps: Iterable[Step], times: int = 1, copies: tuple[Copy, ...] = ()
 ) -> Iterator[tuple[Step, int, tuple[Copy, ...]]]:
-    """Yields every step, those inside loops too, with how often it runs, and the copies that it is told for.
+    """Yields every step, those inside loops too, with how often it runs, and the copies that it stands for.
 
     Of parts alike the first one stands for all. Of branches each counts as if it ran.
     """
@@ -48,36 +48,36 @@ def tell(
     for step in steps:
         if isinstance(step, Part):
             group = tuple(alike.pop(id(step.steps), ()))
-            yield from tell(written_out(step), times * len(group), group) if group else ()
+            yield from each_once(written_out(step), times * len(group), group) if group else ()
             continue
         yield step, times, copies
         if isinstance(step, Nested):
             for position, block in enumerate(step.blocks):
-                # A loop is tested once more than it turns.
+                # A loop is tested once more than its trip count.
                 more = step.operation.name == "while" and position == 1
-                yield from tell(block.steps, times * (step.times + more), copies)
+                yield from each_once(block.steps, times * (step.times + more), copies)
 
 
 def counted(steps: Iterable[Step]) -> Iterator[tuple[Step, int]]:
-    """Yields every step with how often it runs; see `tell`."""
-    return ((step, times) for step, times, _ in tell(steps))
+    """Yields every step with how often it runs; see `each_once`."""
+    return ((step, times) for step, times, _ in each_once(steps))
 
 
 def stand_ins(steps: Iterable[Step]) -> dict[Copy, Copy]:
-    """Returns for each copy the one that is told of in its place."""
+    """Returns for each copy the one that `each_once` yields in its place."""
     first: dict[int, Copy] = {}
     stand_in_of: dict[Copy, Copy] = {}
     for step in steps:
         if isinstance(step, Part):
             stand_in_of[step.copy] = first.setdefault(id(step.steps), step.copy)
         elif isinstance(step, Nested):
-            # The steps of a copy in its own block come after what it asked for of those around.
+            # The steps of a copy in its own block come after those that it asked for in the blocks around.
             stand_in_of |= {copy: other for block in step.blocks for copy, other in stand_ins(block.steps).items()}
     return stand_in_of
 
 
 def _renumbered(step: Step, copy: Copy) -> Step:
-    """A step in the numbers of a copy; there are no parts in parts."""
+    """Renumbers a step for a copy; there are no parts in parts."""
     values, operations = copy.values, copy.renamed
     if isinstance(step, Move):
         value, name = values[step.value], values[step.name]

@@ -2,9 +2,9 @@
 
     Compute   one operation on local shards
     Fill      a constant, or an index along an axis, made on the spot in whatever spec is asked for
-    Move      one hop of a relayout: a slice or a collective
-    Nested    a loop, branches, or a piece that is recomputed behind a barrier, with the steps of its blocks
-    Part      what becomes of one copy of a repeated stretch; copies planned alike share their steps (`parts`)
+    Move      one hop of a reshard: a slice or a collective
+    Nested    a loop, branches, or a region rematerialised behind a barrier, with the steps of its blocks
+    Part      the steps of one copy of a repeated stretch; copies planned alike share them (`shared_steps.py`)
 
 Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
 that it reads. The same list is counted, drawn and run.
@@ -22,11 +22,11 @@ from ..specs.spec import Spec
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """Why a value is moved.
+    """The reason why a value is moved.
 
     Attributes:
-        kind: "operand" (an operation needs it so), "sum" (a partial sum is resolved), "stored" (a place asks for it),
-            "carry" (a loop hands it on) or "branch" (all branches return it alike).
+        kind: "operand" (an operation needs it so), "sum" (a partial sum is reduced), "stored" (a place asks for it),
+            "carry" (a loop carries it) or "branch" (all branches return it alike).
         operation: the operation that needs it, or made it.
         place: the place, for "stored".
     """
@@ -43,9 +43,9 @@ class Compute:
     Attributes:
         operation: what runs.
         operands: the spec in which it reads each input; None for a literal.
-        results: the specs of what it makes.
-        exchanged: whether it runs in its local form, in which devices exchange what they need.
-        known: whether a rule planned it; if not, it runs whole on every device.
+        results: the specs of its results.
+        exchanged: whether it runs in its local form, by collectives of its own.
+        known: whether a rule planned it; if not, it runs unsharded on every device.
     """
 
     operation: Operation
@@ -73,7 +73,7 @@ class Fill:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """One hop of a relayout of a value.
+    """One hop of a reshard of a value.
 
     Attributes:
         value: whose array is moved.
@@ -81,7 +81,7 @@ class Move:
         hop: the move.
         cause: why.
         name: the value under the name that it is asked for by: a rename is the same array with other dims.
-        chain: the whole relayout that this is one hop of.
+        chain: the whole reshard that this is one hop of.
     """
 
     value: int
@@ -112,14 +112,14 @@ class Inside:
 
 @dataclasses.dataclass(frozen=True)
 class Nested:
-    """An operation with blocks inside: a `scan` or `while`, a `cond`, or a piece that is recomputed.
+    """An operation with blocks inside: a `scan` or `while`, a `cond`, or a rematerialised region.
 
     Attributes:
         operation: what it is.
         operands: the specs in which its inputs are read; None for a literal.
-        results: the specs of what it makes.
+        results: the specs of its results.
         blocks: its blocks, in the order of the operation's.
-        times: how often the first block runs; 1 for a `while` whose number of turns is not known.
+        times: how often the first block runs; 1 for a `while` whose trip count is not known.
     """
 
     operation: Operation
@@ -132,9 +132,9 @@ class Nested:
         name = self.operation.name
         heads = {
             "scan": [f"scan × {self.times}"],
-            "while": ["while, each turn", "while, each test"],
+            "while": ["while, each iteration", "while, each test"],
             "cond": [f"cond, branch {i}" for i in range(len(self.blocks))],
-        }.get(name, ["recomputed, behind a barrier"])
+        }.get(name, ["rematerialised, behind a barrier"])
         texts = [
             "\n    ".join([head, *"\n".join(map(str, block.steps)).splitlines()])
             for head, block in zip(heads, self.blocks, strict=True)

@@ -1,7 +1,7 @@
-"""Wanted specs: how a value will be stored, as far as its uses say.
+"""Wanted specs say how a value will be stored, as far as its uses tell.
 
-When a partial sum must be resolved, it matters what becomes of it: a gradient that updates a weight stored split is
-reduce-scattered, one that updates a whole weight is all-reduced. So one pass backward over the program carries the
+Where a partial sum is reduced, its wanted spec decides how: a gradient that updates a sharded weight is
+reduce-scattered, one that updates a replicated weight is all-reduced. So one pass backward over the program carries the
 stored specs of outputs and tags to the values that feed them, through elementwise operations and transposes. Of several
 wants the one that splits most wins.
 """
@@ -97,7 +97,7 @@ class _Search:
                 self.to_operands(operation, factors, want, wants)
 
     def to_operands(self, operation: Operation, factors: Factors, want: Spec, wants: Wants):
-        """What is wanted of an elementwise result, or of a transpose, is wanted of its operands."""
+        """Wants the operands of an elementwise operation, or of a transpose, in the spec of its result."""
         split_of = dict(zip(factors.results[0], want.splits, strict=True))
         for operand, axes in zip(operation.inputs, factors.operands, strict=True):
             if axes:

@@ -1,8 +1,8 @@
-"""Collectives: what a plan's moves cost, where they come from, and what would remove them.
+"""Lists the collectives of a plan: their bytes, their causes in the user's code, and the change that removes them.
 
-Every collective has a cause in the user's own code: an axis that is summed while it is split, an operation that needs
-whole what is stored split, a place that wants it otherwise. Partial sums travel through linear operations before they
-are resolved, so the cause is looked for where the sum was made.
+Every collective has a cause: an axis that is summed while it is split, an operation that needs a value replicated that
+is stored sharded, a place that wants it otherwise. Partial sums travel through linear operations before they are
+reduced, so the cause is looked for where the sum was made (`partial_sums.py`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from ..code.operations import nbytes
 from ..code.source import Source
 from ..planning.legality import Rules
-from ..planning.shared_steps import stand_ins, tell
+from ..planning.shared_steps import each_once, stand_ins
 from ..planning.steps import Cause, Compute, Move, Step
 from ..programs.data import Program, analysis
 from ..programs.meetings import scanned_dims
@@ -23,13 +23,13 @@ from ..programs.outline import Copy
 from ..rules import LOCAL_FORMS
 from ..specs.reshard import Hop, gathered_first, price, sent_shape, wire_bytes
 from ..specs.spec import Axes, Grid, Spec
-from .local_collectives import exchanges_of
+from .local_collectives import local_collectives_of
 from .partial_sums import Origins, Split
 
 _WAYS = {
     "carried": "; the sum is carried through the loop and added up once behind it",
-    "stacked": "; the sums of all turns are stacked and added up once behind it",
-    "next": "; the sum is carried into the next turn and added up there",
+    "stacked": "; the sums of all iterations are stacked and added up once behind it",
+    "next": "; the sum is carried into the next iteration and added up there",
 }
 
 
@@ -73,10 +73,10 @@ def collectives_of(program: Program, rules: Rules, grid: Grid, steps: tuple[Step
     """Lists the collectives of a plan.
 
     Args:
-        program: what is planned.
+        program: the planned program.
         rules: the layout as it applies.
         grid: the mesh axes' sizes.
-        steps: of the plan, copies of a repeated stretch told once.
+        steps: of the plan, copies of a repeated stretch listed once.
 
     Returns:
         The collectives, in the order of the steps.
@@ -113,7 +113,7 @@ def _quoted(names) -> str:
 
 
 def _joined(places: Sequence[str]) -> str:
-    """The glob of several places: `params/layers/*/query`."""
+    """Returns the glob of several places: `params/layers/*/query`."""
     if len({place.count("/") for place in places}) > 1:
         return places[0]
     parts = zip(*(place.split("/") for place in places), strict=True)
@@ -121,13 +121,13 @@ def _joined(places: Sequence[str]) -> str:
 
 
 class _Story:
-    """Tells of each move where it comes from."""
+    """Finds the cause of each move."""
 
     def __init__(self, program: Program, rules: Rules, grid: Grid, steps: tuple[Step, ...]):
         self.program, self.rules, self.grid = program, rules, grid
-        self.steps = tuple(tell(steps))
-        exchanging = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
-        self.exchanges = exchanges_of(steps, program, grid) if exchanging else {}
+        self.steps = tuple(each_once(steps))
+        any_local = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
+        self.local = local_collectives_of(steps, program, grid) if any_local else {}
         self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
 
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **story: Any) -> Collective:
@@ -152,11 +152,11 @@ class _Story:
         if step.hop.kind in ("all-reduce", "reduce-scatter"):
             story = self.summed(step)
         else:
-            story = self.relaid(step)
+            story = self.resharded(step)
         return self.record(step.hop, step.name, step.start, times, **story)
 
     def for_all(self, row: Collective, step: Move, copies: Sequence[Copy]) -> Collective:
-        """A row that is told for several copies: where their places differ there is a `*`."""
+        """Returns a row that stands for several copies: where their places differ there is a `*`."""
         stored = self.origins.stored(step.value)
         for value in dict.fromkeys((step.name, self.program.outermost(step.value), stored)):
             if value is None:
@@ -170,7 +170,7 @@ class _Story:
         return row
 
     def summed(self, step: Move) -> dict[str, Any]:
-        """The story of a partial sum: the operation that made it, and the dims that it adds up."""
+        """Finds the cause of a partial sum: the operation that made it, and the dims that it adds up."""
         origins, maker = self.origins.of_sum(step.value, step.hop.axes)
         if not origins:
             because = f"A partial sum over {_quoted(step.hop.axes)} is added up."
@@ -186,7 +186,7 @@ class _Story:
         if way.loop is not None:
             because += _WAYS[way.how]
         if step.hop.kind == "reduce-scatter":
-            because += "; what it adds up to is stored split, so each device keeps its part"
+            because += "; the result is stored split, so each device keeps its part"
         label = self.program.value(step.name)
         value = label.place or (source and source.target) or self.program.value(operation.outputs[0]).label
         if operation.backward and not label.place:
@@ -200,9 +200,9 @@ class _Story:
         }
 
     def parameter(self, dims: tuple[str | None, ...]) -> str | None:
-        """The one value that a step hands on with these dims (best in this order), apart from the dim of a scan.
+        """Returns the one value that a step carries with these dims (best in this order), but for the dim of a scan.
 
-        Optimizers keep more of the same dims; the first argument that is handed on counts.
+        Optimizers keep more of the same dims; the first argument that is carried counts.
         """
         wanted = tuple(d for d in dims if d not in scanned_dims(self.program))
         for places in _carried_places(self.program):
@@ -211,8 +211,8 @@ class _Story:
                 return alike[0] if len(alike) == 1 else None
         return None
 
-    def relaid(self, step: Move) -> dict[str, Any]:
-        """The story of a gather or an exchange: who needs the value otherwise than it lies."""
+    def resharded(self, step: Move) -> dict[str, Any]:
+        """Finds the cause of a reshard: the operation or place that needs the value in another spec."""
         shown = self.program.value(step.name)
         moved = self.moved_axis(step)
         dim, axes = self.origins.dim(shown.dims[moved]), _quoted(step.start.splits[moved] or step.hop.axes)
@@ -225,7 +225,7 @@ class _Story:
             so = "as it is made" if target else "split"
             remedy = f'Store it {so}: {{"{cause.place}": {{"{dim}": "{"+".join(step.chain.start.splits[moved])}"}}}}.'
         elif cause.kind == "carry":
-            because = f"The loop hands it on with `{dim}` whole, but it is made split over {axes}."
+            because = f"The loop carries it with `{dim}` whole, but it is made split over {axes}."
             remedy = f"Store the loop's first value split as well, or take `{dim}` off {axes}."
         elif cause.kind == "branch":
             target = step.chain.hops[-1].result.splits[moved]
@@ -240,7 +240,7 @@ class _Story:
 
     @staticmethod
     def moved_axis(step: Move) -> int:
-        """The axis of the value that lies otherwise than it is needed."""
+        """Returns the axis of the value whose split changes."""
         hop = step.hop
         if hop.kind == "collective-permute":
             pairs = zip(step.start.splits, hop.result.splits, strict=True)
@@ -248,7 +248,7 @@ class _Story:
         return hop.other if hop.kind == "all-to-all" else hop.axis
 
     def chain(self, step: Move) -> str:
-        """The relayout that a move is part of, with the price of the plain alternative."""
+        """Describes the reshard that a move is part of, with the price of the plain alternative."""
         plain = gathered_first(step.chain)
         if plain is None:
             return ""
@@ -267,13 +267,13 @@ class _Story:
         if step.hop.kind == "collective-permute":
             target = _quoted(step.hop.result.splits[self.moved_axis(step)])
             return (
-                f"`{name}`{where} needs `{dim}` split over {target}, but it lies split over {axes}.",
+                f"`{name}`{where} needs `{dim}` split over {target}, but it is split over {axes}.",
                 f"Put `{dim}` on {target} where it is made as well.",
             )
         if step.hop.kind == "all-to-all":
             now = self.origins.dim(self.program.value(step.name).dims[step.hop.axis])
             return (
-                f"`{name}`{where} needs `{now}` split over {axes}, but it lies with `{dim}` split over it.",
+                f"`{name}`{where} needs `{now}` split over {axes}, but it has `{dim}` split over it.",
                 f"Put the two on the same axes: `{dim}` and `{now}` change places here.",
             )
         place = self.stored(step, dim)
@@ -288,17 +288,17 @@ class _Story:
         )
 
     def stored(self, step: Move, dim: str) -> str | None:
-        """The place where a dim of what is moved is stored split, whatever form it has been brought into since."""
+        """Returns the place where a dim of the moved value is stored split, whatever form it has by now."""
         value = self.origins.stored(step.value)
         place = self.program.stored_at.get(value) if value is not None else None
         return place if place is not None and dim in self.rules.stored.get(place, {}) else None
 
     def exchanged(self, step: Compute) -> list[Collective]:
-        """The collectives inside an operation whose axis is split."""
+        """Lists the collectives inside an operation whose axis is split."""
         operation = step.operation
         shown = self.program.value(operation.outputs[0])
         rows = []
-        for sent, times in self.exchanges[step.operation].items():
+        for sent, times in self.local[step.operation].items():
             pairs = self.origins.exchanged(step, sent.axes)
             text = LOCAL_FORMS[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
@@ -321,7 +321,7 @@ class _Story:
 
 
 def _split(pairs: Sequence[Split]) -> str:
-    """How dims are split: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`" for several."""
+    """Says how dims are split: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`"."""
     if len(pairs) == 1:
         return f"split over {_quoted(pairs[0][1])}"
     return "split: " + ", ".join(f"`{dim}` over {_quoted(axes)}" for dim, axes in pairs)

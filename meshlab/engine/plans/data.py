@@ -1,4 +1,4 @@
-"""The data of a plan: the steps that each device runs under a layout on a mesh, and what follows from them alone.
+"""The data of a plan: the steps that each device runs under a layout on a mesh, and all that follows from them alone.
 
 Users hold an `api.Plan`, which adds the verbs: check, run, explain.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """Bytes on each device, exact, of what goes in and comes out.
+    """The exact bytes of arguments and outputs on each device.
 
     Attributes:
         parts: bytes by argument of the function, and by output (`out/0`, …).
@@ -48,11 +48,11 @@ class Plan:
     """A program under a layout on a mesh; made by `program.plan`.
 
     Attributes:
-        program: what is computed.
-        mesh: where.
-        layout: what splits what.
+        program: whose plan it is.
+        mesh: the devices.
+        layout: which dims lie on which mesh axes.
         rules: the layout as it applies to this program and mesh.
-        planned: what becomes of the program, copies of a repeated stretch told once.
+        planned: the steps, copies of a repeated stretch listed once.
     """
 
     program: Program
@@ -67,9 +67,9 @@ class Plan:
         return unfolded(self.planned.steps)
 
     @functools.cached_property
-    def homes(self) -> Mapping[int, Spec]:
+    def producer_specs(self) -> Mapping[int, Spec]:
         """The spec in which each value is made, by number."""
-        return self.planned.homes()
+        return self.planned.producer_specs()
 
     @functools.cached_property
     def grid(self) -> Grid:
@@ -78,7 +78,7 @@ class Plan:
 
     @functools.cached_property
     def argument_specs(self) -> dict[int, Spec]:
-        """How each argument, and each constant, is stored, by number."""
+        """The spec in which each argument, and each constant, is stored, by number."""
         names = self.program.names
         places = {a.value: a.place for a in self.program.arguments}
         return {
@@ -88,7 +88,7 @@ class Plan:
 
     @functools.cached_property
     def output_specs(self) -> tuple[Spec, ...]:
-        """How each output is stored."""
+        """The spec in which each output is stored."""
         program = self.program
         return tuple(
             self.rules.spec(program.names[v], place) if isinstance(v, int) else replicated(0)
@@ -108,7 +108,7 @@ class Plan:
 
     @functools.cached_property
     def memory(self) -> Any:
-        """Predicted bytes of one device at the peak, and what they are; a `meshlab.cost.peak_memory.memory.Memory`."""
+        """Predicted peak memory of one device, and its parts; a `meshlab.cost.peak_memory.memory.Memory`."""
         return _estimates["memory"](self)
 
     @functools.cached_property
@@ -134,10 +134,10 @@ class Plan:
 
     @functools.cached_property
     def time(self) -> Any:
-        """Predicted seconds of one run on the machine that the mesh lies on; a `meshlab.cost.step_time.time.Time`.
+        """Predicted seconds of one run on the machine of the mesh; a `meshlab.cost.step_time.time.Time`.
 
         Raises:
-            HardwareError: the mesh lies on no machine, or a figure of the machine is missing.
+            HardwareError: the mesh is placed on no machine, or a figure of the machine is missing.
         """
         return _estimates["time"](self)
 
@@ -146,7 +146,7 @@ class Plan:
         return nbytes(math.prod(local_shape(code.shapes[value], spec, self.grid)), code.dtypes[value])
 
     def spec(self, value: Value | str) -> Spec:
-        """How a value lies on the mesh: where it is stored if it is a place, else where it is made.
+        """Returns a value's spec: that in which it is stored if it is a place, else its producer's.
 
         Args:
             value: a `Value` of the program, or a place.
@@ -158,11 +158,10 @@ class Plan:
         place = value if isinstance(value, str) else value.place
         if place is not None and place in self.program.places:
             return self.rules.spec(asked.dims, place)
-        home = self.homes.get(asked.number)
-        return home if home is not None else self.rules.spec(asked.dims)
+        return self.producer_specs.get(asked.number) or self.rules.spec(asked.dims)
 
     def shard(self, value: Value | str, device: int) -> tuple[tuple[int, int], ...]:
-        """The index range of each axis of a value that a device holds: (start, stop).
+        """Returns the index range of each axis of a value that a device holds: (start, stop).
 
         Args:
             value: a `Value` of the program, or a place.

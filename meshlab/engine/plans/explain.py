@@ -1,4 +1,4 @@
-"""Telling what a plan does: the explanation, the table, the JSON.
+"""Explains a plan to its user: every collective with its cause, the table, the JSON.
 
 plan.explain()
 
@@ -29,8 +29,8 @@ class Explanation:
 
     Attributes:
         rows: the collectives, in the order of the steps.
-        warnings: what runs whole because no rule knows it, what the layout does not reach, what is padded, and what of
-            the function is not heard.
+        warnings: operations that run unsharded because no rule knows them, dims that the layout does not reach, dims
+            that are padded, and shardings in the function itself, which are ignored.
     """
 
     rows: tuple[Collective, ...]
@@ -64,25 +64,25 @@ def _text(c: Collective) -> str:
 
 
 def warnings(plan: Plan) -> tuple[str, ...]:
-    """What the plan does that its user should know: see `Explanation.warnings`."""
-    return (*_without_rules(plan), *_not_reached(plan), *_unheard(plan), *_padded(plan))
+    """Warns of all that a plan's user should know: see `Explanation.warnings`."""
+    return (*_without_rules(plan), *_not_reached(plan), *_ignored(plan), *_padded(plan))
 
 
-def _unheard(plan: Plan) -> Iterator[str]:
-    """What the function itself says of where values lie."""
+def _ignored(plan: Plan) -> Iterator[str]:
+    """Warns of the shardings that the function itself asks for."""
     if ignored := plan.program.code.ignored:
         yield f"⚠ A plan follows its layout alone, and not what the function says itself: {first_of(ignored)}."
 
 
 def _padded(plan: Plan) -> Iterator[str]:
-    """The dims that are padded."""
+    """Warns of the dims that are padded."""
     if sizes := padded_sizes(plan):
         text = ", ".join(f"{dim} {plan.program.dims[dim]:,} → {size:,}" for dim, size in sizes.items())
         yield f"padded: {text}, wherever split; results are exact."
 
 
 def padded_sizes(plan: Plan) -> dict[str, int]:
-    """What each dim that some rule splits unevenly is padded to."""
+    """Returns the padded size of each dim that some rule splits unevenly."""
     rules = [rule for own in (plan.rules.plain, *plan.rules.stored.values()) for rule in own.items()]
     borne = {name for names in plan.program.names for name in names}
     split = {dim for dim, axes in rules if axes and dim in borne}
@@ -90,20 +90,20 @@ def padded_sizes(plan: Plan) -> dict[str, int]:
 
 
 def _without_rules(plan: Plan) -> tuple[str, ...]:
-    """Operations that run whole on every device."""
+    """Warns of operations that run unsharded on every device."""
     unknown = {
         (step.operation.name, str(step.operation.source or "an unknown line"))
         for step, _ in counted(plan.planned.steps)
         if isinstance(step, Compute) and not step.known
     }
     return tuple(
-        f"⚠ `{name}` at {where} has no rule: its operands are gathered and it runs whole on every device."
+        f"⚠ `{name}` at {where} has no rule: its operands are gathered and it runs unsharded on every device."
         for name, where in sorted(unknown)
     )
 
 
 def _not_reached(plan: Plan) -> Iterator[str]:
-    """Merged axes of arguments of which a dim is split elsewhere, but is not the axis's major part, or does not fit."""
+    """Warns of merged axes of arguments with a dim that is split elsewhere, but not major there, or does not fit."""
     minor: dict[tuple[str, str], list[str]] = {}
     short: dict[str, str] = {}
     plain = plan.rules.plain
@@ -131,15 +131,15 @@ def _not_reached(plan: Plan) -> Iterator[str]:
 
 
 def explain(plan: Plan) -> Explanation:
-    """Every collective of a plan with its cause."""
+    """Explains every collective of a plan by its cause."""
     return Explanation(plan.collectives, warnings(plan))
 
 
 def rows(plan: Plan) -> list[tuple[str, str]]:
-    """The plan's table: what is known exactly, by name; then what is predicted, where the mesh lies on a machine."""
+    """Lists the plan's table: exact figures by name, then predicted ones, where the mesh is placed on a machine."""
     stored = plan.stored
     lines = [
-        ("mesh", str(Mesh(plan.mesh.shape))),  # its machine is told with the times
+        ("mesh", str(Mesh(plan.mesh.shape))),  # its machine stands with the times
         ("layout", str(plan.layout) or "nothing is split"),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
         ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
@@ -161,23 +161,23 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
 
 
 def table(plan: Plan) -> str:
-    """The plan's table as text."""
+    """Sets the plan's table as text."""
     return "\n".join([text_rows(rows(plan)), *warnings(plan)])
 
 
 def text_rows(named: Sequence[tuple[str, str]]) -> str:
-    """Rows of a name and a text as lines."""
+    """Sets rows of a name and a text as lines."""
     width = max(len(name) for name, _ in named)
     return "\n".join(f"{name:<{width}}  {text}" for name, text in named)
 
 
 def html_table(plan: Plan) -> str:
-    """The plan's table as HTML."""
+    """Sets the plan's table as HTML."""
     return html_rows(rows(plan)) + "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))
 
 
 def html_rows(named: Sequence[tuple[str, str]]) -> str:
-    """Rows of a name and a text as an HTML table."""
+    """Sets rows of a name and a text as an HTML table."""
     left = "text-align:left"
     cells = "".join(
         f"<tr><th style='{left};white-space:pre'>{html.escape(n)}</th><td style='{left}'>{html.escape(t)}</td></tr>"
@@ -187,9 +187,9 @@ def html_rows(named: Sequence[tuple[str, str]]) -> str:
 
 
 def to_json(plan: Plan) -> str:
-    """The plan as JSON: mesh, layout, collectives, memory, and the time where the mesh lies on a machine.
+    """Writes the plan as JSON: mesh, layout, collectives, memory, and the time where the mesh is on a machine.
 
-    Where the machine lacks a figure, "time" is null and "no_time" tells which.
+    Where the machine lacks a figure, "time" is null and "no_time" says which.
     """
     predicted: dict[str, Any] = {"peak_bytes": plan.memory.peak_bytes, "parts": dict(plan.memory.parts)}
     if plan.mesh.on is not None:

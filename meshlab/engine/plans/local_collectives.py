@@ -1,11 +1,11 @@
-"""Exchanges: the collectives that a local form asks for, counted without running it.
+"""Counts the collectives inside local forms, without running them.
 
-A local form is a function of shards that asks a device for what it needs of others. Here it is traced on shapes alone,
-for a device that marks every request; the marks are what the plan counts and shows.
+A local form (`rules/local_forms.py`) is a function of shards that asks its device for data of the others. Here it is
+traced on shapes alone, for a device that marks every request; the plan counts and shows the marks.
 
 A compiler computes equal things once, collectives too: a convolution and the gradient of its filter ask for the same
-edges of the same value, which are sent once. So each exchange also says how what it sends is made, and of which shards
-(`made`), and of those that send the same the first one counts.
+edges of the same value, which are sent once. So each local collective also says how its operand is derived, and from
+which shards (`derivation`), and of those that send the same the first one counts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..rules.traits import TRAITS
 from ..specs.spec import Axes, Grid, Spec, local_shape
 
 
-class Exchange(NamedTuple):
+class LocalCollective(NamedTuple):
     """One collective of a local form.
 
     Attributes:
@@ -42,7 +42,7 @@ class Exchange(NamedTuple):
         axes: the mesh axes, major first.
         shape: of its operand on one device.
         dtype: of its operand.
-        made: how its operand is made, of shards told by their order in `reads`.
+        derivation: of its operand, from shards named by their order in `reads`.
         reads: the positions of those among the operation's operands.
     """
 
@@ -50,7 +50,7 @@ class Exchange(NamedTuple):
     axes: Axes
     shape: tuple[int, ...]
     dtype: Any
-    made: str
+    derivation: str
     reads: tuple[int, ...]
 
     @property
@@ -60,11 +60,11 @@ class Exchange(NamedTuple):
 
 
 _asked = Primitive("asked")
-_asked.def_abstract_eval(lambda x, *, answer, **told: with_shape(x, answer))
+_asked.def_abstract_eval(lambda x, *, answer, **_: with_shape(x, answer))
 
 
 class _Recorder:
-    """A device that marks what it is asked for; what it answers has the right shape."""
+    """A device that marks each request; its answers have the right shape."""
 
     def __init__(self, sizes: Mapping[str, int]):
         self.sizes = sizes
@@ -83,11 +83,11 @@ class _Recorder:
     def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
         crossed = crossed_axes(axes, distance, wrap, self.sizes)
         if not crossed:
-            whole_turn = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
-            return x if not distance or whole_turn else jnp.zeros_like(x)
+            full_circle = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
+            return x if not distance or full_circle else jnp.zeros_like(x)
         around = math.prod(self.sizes[a] for a in axes)
-        told = {"axes": crossed, "along": axes, "distance": distance % around if wrap else distance, "wrap": wrap}
-        return _asked.bind(x, kind="collective-permute", **told, answer=x.shape)
+        params = {"axes": crossed, "along": axes, "distance": distance % around if wrap else distance, "wrap": wrap}
+        return _asked.bind(x, kind="collective-permute", **params, answer=x.shape)
 
     def mirrored(self, x: Any, axes: Axes) -> Any:
         crossed = tuple(sorted(a for a in axes if self.sizes[a] > 1))
@@ -97,7 +97,7 @@ class _Recorder:
 
 
 def crossed_axes(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]) -> Axes:
-    """The mesh axes that a permute of so many parts crosses; none where nothing is sent.
+    """Returns the mesh axes that a permute of so many parts crosses; none where nothing is sent.
 
     A distance that is a multiple of a minor axis leaves the place on that axis as it is.
     """
@@ -112,7 +112,7 @@ def crossed_axes(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]
 
 
 def local_of(step: Compute, code: Code) -> Local:
-    """The operation of a step as its local form sees it."""
+    """Returns the operation of a step as its local form sees it."""
     operation = step.operation
     return Local(
         operation,
@@ -124,15 +124,15 @@ def local_of(step: Compute, code: Code) -> Local:
 
 
 class _Walk:
-    """One walk over the steps of a plan, which finds what each step sends, and what was sent before.
+    """One walk over the steps of a plan, which finds the collectives of each local form that were not sent before.
 
     Attributes:
-        found: by operation, its exchanges and how often each is sent; of copies alike under those of the first.
+        counts: by operation, its collectives and how often each is sent; of copies alike under those of the first.
     """
 
     def __init__(self, program: Program, sizes: Grid):
         self.program, self.sizes = program, sizes
-        self.found: dict[Operation, dict[Exchange, int]] = {}
+        self.counts: dict[Operation, dict[LocalCollective, int]] = {}
         # The copy that is walked, and the first one with the same steps.
         self.copy: Copy | None = None
         self.first: Copy | None = None
@@ -140,7 +140,7 @@ class _Walk:
         # Whether anything is sent in steps that parts share.
         self.sending: dict[int, bool] = {}
         self.seen: set[tuple] = set()
-        # The loop in which a value was made, counted from outside, and how often each turns.
+        # The loop in which a value was made, counted from outside, and the trip count of each.
         self.depth: dict[int, int] = {}
         self.times = [1]
 
@@ -153,7 +153,7 @@ class _Walk:
             elif isinstance(step, Part):
                 self.part(step)
             elif not isinstance(step, Move):
-                self.made(step.operation.outputs)
+                self.note_depth(step.operation.outputs)
 
     def part(self, part: Part):
         key = id(part.steps)
@@ -164,53 +164,55 @@ class _Walk:
             self.steps(part.steps)
             self.copy = self.first = None
         else:
-            self.made(part.copy.made)
+            self.note_depth(part.copy.produced)
 
     def own(self, value: int) -> int:
-        """A value in the numbers of the copy that is walked."""
+        """Returns a value in the numbers of the copy that is walked."""
         return value if self.copy is None else self.copy.values[value]
 
-    def made(self, values: Iterable[int]):
+    def note_depth(self, values: Iterable[int]):
         if len(self.times) > 1:
             self.depth.update(dict.fromkeys(map(self.own, values), len(self.times) - 1))
 
     def nested(self, step: Nested):
-        turning = step.operation.name in LOOPS
+        is_loop = step.operation.name in LOOPS
         for position, (block, inside) in enumerate(zip(step.operation.blocks, step.blocks, strict=True)):
-            if turning:
-                # A loop is tested once more than it turns.
+            if is_loop:
+                # A loop is tested once more than its trip count.
                 self.times.append(self.times[-1] * (step.times + (position == 1)))
-            self.made(block.inputs)
+            self.note_depth(block.inputs)
             self.steps(inside.steps)
-            if turning:
+            if is_loop:
                 self.times.pop()
-        self.made(step.operation.outputs)
+        self.note_depth(step.operation.outputs)
 
     def compute(self, step: Compute):
         if not step.exchanged:
             return
         operation, roots = step.operation, self.program.roots
-        found = self.found.setdefault(operation if self.first is None else self.first.renamed[operation], {})
-        for exchange in self.exchanges(step):
+        counts = self.counts.setdefault(operation if self.first is None else self.first.renamed[operation], {})
+        for collective in self.collectives(step):
             sent = []
-            for position in exchange.reads:
+            for position in collective.reads:
                 value, spec = operation.inputs[position], step.operands[position]
                 sent.append((self.own(roots.get(value, value)) if isinstance(value, int) else None, spec))
-            key = (exchange.made, tuple(sent))
+            key = (collective.derivation, tuple(sent))
             if key not in self.seen:
                 self.seen.add(key)
-                # What is sent of a value from outside a loop is sent once, in front of it.
+                # A value from outside a loop is sent once, in front of it.
                 deepest = max((self.depth.get(v, 0) for v, _ in sent if v is not None), default=0)
-                found[exchange] = found.get(exchange, 0) + self.times[min(deepest, len(self.times) - 1)]
+                counts[collective] = counts.get(collective, 0) + self.times[min(deepest, len(self.times) - 1)]
 
-    def exchanges(self, step: Compute) -> tuple[Exchange, ...]:
+    def collectives(self, step: Compute) -> tuple[LocalCollective, ...]:
         memo, key = _counted_before(self.program), (step.operation, step.operands, step.results, self.sizes.key)
         if key not in memo:
             memo[key] = _recorded(step, self.program, self.sizes)
         return memo[key]
 
 
-def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[Operation, dict[Exchange, int]]:
+def local_collectives_of(
+    steps: Iterable[Step], program: Program, sizes: Grid
+) -> dict[Operation, dict[LocalCollective, int]]:
     """Returns what the steps of a plan send in their local forms.
 
     Args:
@@ -219,12 +221,12 @@ def exchanges_of(steps: Iterable[Step], program: Program, sizes: Grid) -> dict[O
         sizes: the mesh axes' sizes.
 
     Returns:
-        By operation, its exchanges, in the order in which they are asked for, and how often each is sent. What copies
-        alike send stands under the operations of the first of them.
+        By operation, its collectives, in the order in which they are asked for, and how often each is sent. Those of
+        copies alike stand under the operations of the first of them.
     """
     walk = _Walk(program, sizes)
     walk.steps(steps)
-    return walk.found
+    return walk.counts
 
 
 def traced(step: Compute, program: Program, sizes: Grid) -> Any:
@@ -251,8 +253,8 @@ def local_forms(_program: Program) -> dict[Hashable, Any]:
 
 
 @analysis
-def _counted_before(_program: Program) -> dict[tuple, tuple[Exchange, ...]]:
-    """Returns the memo of what local forms exchange, by operation, specs and mesh."""
+def _counted_before(_program: Program) -> dict[tuple, tuple[LocalCollective, ...]]:
+    """Returns the memo of the collectives of local forms, by operation, specs and mesh."""
     return {}
 
 
@@ -272,18 +274,18 @@ def _traced(step: Compute, program: Program, sizes: Mapping[str, int], used: Seq
     return needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
 
 
-def _recorded(step: Compute, program: Program, sizes: Grid) -> tuple[Exchange, ...]:
+def _recorded(step: Compute, program: Program, sizes: Grid) -> tuple[LocalCollective, ...]:
     roots, inputs = program.roots, step.operation.inputs
     closed = traced(step, program, sizes)
     # Whichever operand of its operation a shard is, it is the same shard.
     shards = {i: (roots.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)}
     first = {shard: position for position, shard in reversed(shards.items())}
     alike = [first[shard] for shard in shards.values()]
-    return tuple(_Trace(closed, alike).exchanges())
+    return tuple(_Trace(closed, alike).collectives())
 
 
 class _Trace:
-    """The jaxpr of a local form: what it marks, and how what is sent is made.
+    """The jaxpr of a local form: its marks, and the derivations of their operands.
 
     Args:
         closed: the jaxpr.
@@ -297,17 +299,18 @@ class _Trace:
         self.constants = {v: _digest(np.asarray(c).tobytes()) for v, c in jaxpr.constants}
         self.makers = {out: (e, i) for e in self.equations for i, out in enumerate(e.outvars)}
 
-    def exchanges(self) -> Iterator[Exchange]:
-        """What is marked, in order."""
+    def collectives(self) -> Iterator[LocalCollective]:
+        """Yields the marked collectives, in order."""
         for equation in self.equations:
             kind = equation.params.get("kind")
             if equation.primitive is _asked and kind != "index":
                 slots: dict[int, int] = {}
-                made, sent = self.made(equation.outvars[0], slots, {}), equation.invars[0].aval
-                yield Exchange(kind, equation.params["axes"], tuple(sent.shape), sent.dtype, made, tuple(slots))
+                derivation, sent = self.derivation(equation.outvars[0], slots, {}), equation.invars[0].aval
+                shape, reads = tuple(sent.shape), tuple(slots)
+                yield LocalCollective(kind, equation.params["axes"], shape, sent.dtype, derivation, reads)
 
-    def made(self, atom: Any, slots: dict[int, int], known: dict[Any, str]) -> str:
-        """How a value is made: its shards are told by the order in which they are met, which is kept in `slots`."""
+    def derivation(self, atom: Any, slots: dict[int, int], known: dict[Any, str]) -> str:
+        """Writes how a value is derived; shards are named by the order in which they are met, stored in `slots`."""
         if isinstance(atom, JaxLiteral):
             return f"{atom.aval} {np.asarray(atom.val).tobytes()}"
         if atom in self.operands:
@@ -317,8 +320,8 @@ class _Trace:
         if atom not in known:
             equation, position = self.makers[atom]
             if _unchanged(equation):
-                return self.made(equation.invars[0], slots, known)
-            operands = [self.made(a, slots, known) for a in equation.invars]
+                return self.derivation(equation.invars[0], slots, known)
+            operands = [self.derivation(a, slots, known) for a in equation.invars]
             known[atom] = _digest(f"{equation.primitive} {equation.params} {position} {operands}".encode())
         return known[atom]
 

@@ -1,9 +1,9 @@
-"""Origins: where a partial sum was made, which is where its cause is.
+"""Finds where a partial sum was made, which is where its cause is.
 
-Partial sums travel through linear operations, out of recomputed pieces and along the carries of loops before they are
-added up. They are followed back, against all that, to the operations that sum a dim that is split:
+Partial sums travel through linear operations, out of rematerialised regions and along the carries of loops before they
+are reduced. They are followed back, against all that, to the operations that sum a dim that is split:
 
-    all-reduce of a gradient over `data`  ←  div by the number of turns  ←  the carry of a scan  ←  add  ←  dot_general
+    all-reduce of a gradient over `data`  ←  div by the trip count  ←  the carry of a scan  ←  add  ←  dot_general
                                                                                               `batch` is summed here
 """
 
@@ -22,18 +22,18 @@ from ..rules import names_where
 from ..specs.spec import Axes
 
 Split = tuple[str, Axes]
-# What only brings an array into another form.
+# Operations that only bring an array into another form.
 _FORMS = names_where(lambda traits: traits.keeps)
 
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How a partial sum came to where it is added up.
+    """The way of a partial sum to where it is reduced.
 
     Attributes:
         loop: the outermost loop that it came through, if there is one.
-        how: "carried" from turn to turn and out of the loop; "stacked", a sum for each turn; or carried only to the
-            "next" turn.
+        how: "carried" from iteration to iteration and out of the loop; "stacked", a sum for each iteration; or carried
+            only to the "next" iteration.
     """
 
     loop: Operation | None = None
@@ -47,7 +47,7 @@ class Origin:
     Attributes:
         operation: which one.
         dims: the dims that it sums, each with the mesh axes that split it.
-        way: how the sum came from there to where it is added up.
+        way: the sum's way from there to where it is reduced.
     """
 
     operation: Operation
@@ -60,8 +60,8 @@ class Origins:
 
     Args:
         program: the planned program.
-        steps: the steps of its plan that are told.
-        stand_ins: for each copy of a stretch the one that is told in its place.
+        steps: the steps of its plan, each once.
+        stand_ins: for each copy of a stretch the one that stands for it.
     """
 
     def __init__(self, program: Program, steps: Iterable[Step], stand_ins: Mapping[Copy, Copy]):
@@ -72,8 +72,8 @@ class Origins:
         """Follows a partial sum over mesh axes back.
 
         Returns:
-            The operations that sum dims split over these axes, the last one first, each axis told once; and the
-            operation that made the value.
+            The operations that sum dims split over these axes, the last one first, each axis once; and the operation
+            that made the value.
         """
         origins: list[Origin] = []
         waiting, seen, left, maker = [(value, Way())], set(), set(axes), None
@@ -87,8 +87,8 @@ class Origins:
             if step is None:
                 outside = self.program.outermost(value)
                 waiting += [(outside, way)] if outside != value else []
-                if value in self.turns:
-                    loop, after = self.turns[value]
+                if value in self.carried_from:
+                    loop, after = self.carried_from[value]
                     waiting.append((after, way if way.loop else Way(loop, "next")))
                 continue
             dims = self.summed(step, left)
@@ -101,8 +101,8 @@ class Origins:
         return origins, maker
 
     @functools.cached_property
-    def turns(self) -> dict[int, tuple[Operation, int]]:
-        """For what a loop carries into a turn, the loop and the value in which the turn before hands it on."""
+    def carried_from(self) -> dict[int, tuple[Operation, int]]:
+        """For each value carried into an iteration the loop, and the value that the iteration before returned."""
         return {
             before: (operation, after)
             for operation in walk(self.program.code.block)
@@ -113,7 +113,7 @@ class Origins:
         }
 
     def inward(self, value: int, way: Way) -> tuple[int, Way]:
-        """The value inside blocks that one is, in the numbers of the copy that is told, and the way out of there."""
+        """Returns the value inside blocks that one is, in the numbers of its stand-in, and the way out of there."""
         program = self.program
         while value in program.insides or value in program.roots:
             operation = program.makers.get(value)
@@ -123,23 +123,23 @@ class Origins:
             value = program.insides.get(value, program.roots.get(value, value))
         copy = copies_by_value(self.program).get(value)
         first = self.stand_ins.get(copy) if copy is not None else None
-        return first.made[copy.places[value]] if copy is not None and first is not None else value, way
+        return first.produced[copy.places[value]] if copy is not None and first is not None else value, way
 
     def summed(self, step: Compute, axes: Iterable[str]) -> tuple[Split, ...]:
-        """The dims that a step sums, of those split over some mesh axes, each with these."""
+        """Returns the dims that a step sums, of those split over some mesh axes, each with these."""
         summed, wanted = self.program.factors[step.operation].summed, set(axes)
         splits = {name: split for name, factor, split in self.axes(step) if factor in summed and wanted & set(split)}
         return tuple((name, tuple(a for a in split if a in wanted)) for name, split in splits.items())
 
     def exchanged(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
-        """The dims, split, for which a step needs its local form; those on some mesh axes where there are any."""
+        """Returns the split dims for which a step needs its local form; those on some mesh axes if there are any."""
         factors = self.program.factors[step.operation].exchanged
         splits = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
         on_these = {name: split for name, split in splits.items() if set(split) & set(axes)}
         return tuple((on_these or splits).items())
 
     def axes(self, step: Compute) -> Iterator[tuple[str, int, Axes]]:
-        """The name, factor and split of each axis of the operands that a step reads."""
+        """Yields the name, factor and split of each axis of the operands that a step reads."""
         operands = self.program.factors[step.operation].operands
         for value, spec, factors in zip(step.operation.inputs, step.operands, operands, strict=True):
             if isinstance(value, int) and spec is not None:
@@ -147,11 +147,11 @@ class Origins:
                     yield self.dim(name), factor, split
 
     def dim(self, name: str | None) -> str:
-        """The dim that a layout has for an axis of a name: `heads` for `heads*head`."""
+        """Returns the dim that a layout has for an axis of a name: `heads` for `heads*head`."""
         return self.program.dim_of(name) or name or "?"
 
     def stored(self, value: int) -> int | None:
-        """The argument that a value is in another form, if it is one."""
+        """Returns the argument that a value is in another form, if it is one."""
         program = self.program
         value = program.outermost(program.roots.get(value, value))
         while value not in program.stored_at:

@@ -1,4 +1,4 @@
-"""Classes of axes: which axes of a program's values are one dim, and of what factors a dim is made.
+"""Classes of axes say which axes of a program's values are one dim, and of which factors a dim is the product.
 
 A union-find, with two things on top.
 
@@ -19,8 +19,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-# So many places of one name are told.
-_PLACES = 3
+# How many places of one name a message lists.
+_MOST_PLACES = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,14 +58,14 @@ class Classes:
         return len(self.parents) - 1
 
     def find(self, node: int) -> int:
-        """The root of a node's class."""
+        """Returns the root of a node's class."""
         parents = self.parents
         while parents[node] != node:
             parents[node] = node = parents[parents[node]]
         return node
 
     def leaves(self, node: int) -> list[int]:
-        """The roots of the classes that a class is the product of, major first; itself if it is no product."""
+        """Returns the roots of the classes that a class is the product of, major first; itself if it is no product."""
         root = self.find(node)
         parts = self.parts.get(root)
         return [leaf for part in parts for leaf in self.leaves(part)] if parts else [root]
@@ -112,7 +112,7 @@ class Classes:
         return all([self._join_leaves(self.find(a), self.find(b)) for a, b in pairs])
 
     def _paired(self, left: Sequence[int], right: Sequence[int]) -> list[tuple[int, int]] | None:
-        """The parts of both sides, cut to equal sizes; None where that cannot be."""
+        """Pairs the parts of both sides, cut to equal sizes; None where sizes do not divide."""
         waiting = [leaf for node in reversed(left) for leaf in reversed(self.leaves(node))]
         others = [leaf for node in reversed(right) for leaf in reversed(self.leaves(node))]
         pairs = []
@@ -173,14 +173,16 @@ class Classes:
         self.hints.setdefault(self.find(node), []).append(other)
         self.hints.setdefault(self.find(other), []).append(node)
 
-    def _told(self, seed: Seed, known: Seed, other: Seed) -> str:
-        """Where a name was given: in all places, if the two that meet were given in one and this is elsewhere too."""
+    def _places(self, seed: Seed, known: Seed, other: Seed) -> str:
+        """Lists where a name was given: all places, if the two that meet were given in one and this elsewhere too."""
         alike = known.where == other.where
-        return " and ".join(list(self.wheres.get(seed.name, [seed.where]))[:_PLACES]) if alike else seed.where
+        return " and ".join(list(self.wheres.get(seed.name, [seed.where]))[:_MOST_PLACES]) if alike else seed.where
 
     def _meet(self, known: Seed, other: Seed):
         if known.name != other.name:
-            text = " and ".join(f"`{seed.name}` (named at {self._told(seed, known, other)})" for seed in (known, other))
+            text = " and ".join(
+                f"`{seed.name}` (named at {self._places(seed, known, other)})" for seed in (known, other)
+            )
             self.problems.setdefault(
                 frozenset((known.name, other.name)), text + (f", in {self.line}" if self.line else "")
             )

@@ -86,7 +86,7 @@ class Program:
         return {p: frozenset(d for v in stored.get(p, ()) for d in self.dims_of(v) if d) for p in self.places}
 
     def matching(self, glob: str) -> tuple[str, ...]:
-        """The places that a glob matches.
+        """Returns the places that a glob matches.
 
         Raises:
             MeshlabError: it is no text.
@@ -113,7 +113,7 @@ class Program:
         return tuple(self.value(n) for n in numbers)
 
     def value(self, number: int) -> Value:
-        """The value of a number.
+        """Returns the value of a number.
 
         Raises:
             MeshlabError: there is no such number.
@@ -140,11 +140,11 @@ class Program:
             )
 
     def outermost(self, number: int) -> int:
-        """For what comes into a block, the value outside that it is (a slice of); any other value itself."""
+        """Returns for a block's input the value outside that it is (a slice of); any other value itself."""
         return self._outer.get(number, number)
 
     def place(self, place: str) -> Value:
-        """The value that is stored at a place (the first one, for a tag).
+        """Returns the value that is stored at a place (the first one, for a tag).
 
         Raises:
             MeshlabError: there is no such place, or the output there is a constant.
@@ -158,7 +158,7 @@ class Program:
         return self.value(number)
 
     def find(self, value: Value | str) -> Value:
-        """The value that is stored at a place, or a value of this program itself.
+        """Returns the value that is stored at a place, or a value of this program itself.
 
         Raises:
             MeshlabError: there is no such place, or it is no value of this program.
@@ -189,7 +189,7 @@ class Program:
 
     @functools.cached_property
     def _outer(self) -> dict[int, int]:
-        """For what comes into a block, the value outside that it is (a slice of), through all blocks."""
+        """For each block's input the value outside that it is (a slice of), through all blocks."""
         outer: dict[int, int] = {}
         for operation in walk(self.code.block):
             for block in operation.blocks if operation.name != "cond" else ():
@@ -200,7 +200,7 @@ class Program:
 
     @functools.cached_property
     def stored_at(self) -> dict[int, str]:
-        """The place of each argument and output, by number."""
+        """The place of each argument and output, by the number of its value."""
         outputs = zip(self.code.block.outputs, self.outputs, strict=True)
         places = {v: place for v, place in outputs if isinstance(v, int)}
         return places | {a.value: a.place for a in self.arguments}
@@ -220,7 +220,7 @@ class Program:
 
     @functools.cached_property
     def roots(self) -> dict[int, int]:
-        """For what a rename or a tag returns, the value whose array it is: both are the same data."""
+        """For the result of each rename or tag the value whose array it is: both are the same data."""
         roots: dict[int, int] = {}
         for operation in walk(self.code.block):
             if operation.name in ("rename", "tag") and isinstance(operation.inputs[0], int):
@@ -239,12 +239,12 @@ class Program:
 
     @functools.cached_property
     def repeated(self) -> frozenset[int]:
-        """What repeats a smaller value: a bias for a batch, a mean for what it was taken of."""
+        """The values that repeat a smaller one: a bias for a batch, a mean along the axis that it was taken over."""
         return repeated_values(self.code)
 
     @functools.cached_property
     def factors(self) -> dict[Operation, Factors]:
-        """The factors of every operation that is no block."""
+        """The factors of every operation without blocks."""
         uniform, zeros = self.uniform
         little = small_slices(self.code, self.free)
         return {
@@ -272,13 +272,13 @@ class Program:
         return dims
 
     def dim_of(self, name: str | None) -> str | None:
-        """The user's dim whose split an axis of this name bears; None for made-up names and minor parts."""
+        """Returns the user's dim whose split an axis of this name bears; None for made-up names and minor parts."""
         if name is None or name in self.dims:
             return name
         return self.majors[name][0] if name in self.majors else None
 
     def dims_of(self, value: int) -> tuple[str | None, ...]:
-        """The user's dim whose split each axis of a value bears.
+        """Returns the user's dim whose split each axis of a value bears.
 
         Raises:
             MeshlabError: there is no such value.
@@ -289,7 +289,7 @@ class Program:
 
     @functools.cached_property
     def insides(self) -> dict[int, int]:
-        """For what a block returns, the value inside that it is; of several blocks that in the first one."""
+        """For each result of an operation with blocks the value inside that it is; of several blocks in the first."""
         return {
             outer: inner
             for operation in walk(self.code.block)
@@ -300,7 +300,7 @@ class Program:
 
     @functools.cached_property
     def analyses(self) -> dict[Callable, Any]:
-        """The results of analyses that ran before (`analysis`)."""
+        """The memo of the analyses that ran (`analysis`)."""
         return {}
 
     def __repr__(self):
@@ -313,7 +313,7 @@ Result = TypeVar("Result")
 
 
 def analysis(function: Callable[[Program], Result]) -> Callable[[Program], Result]:
-    """Makes a function of a program run once for each program, which keeps the result."""
+    """Makes a function of a program run once for each program, which stores the result."""
 
     @functools.wraps(function)
     def once(program: Program) -> Result:

@@ -1,4 +1,4 @@
-"""Which dims meet: what legality must know of a program, whatever its layout.
+"""Finds which dims of a program meet, and which a scan steps through: legality refuses layouts by them.
 
 Two dims that meet in one operation, or in one stored value, cannot be on one mesh axis; the dim of a scan is stepped
 through, and so is not split where it is computed with.
@@ -12,8 +12,8 @@ from ..code.loops import carried
 from ..code.operations import Operation, walk
 from .data import Program, analysis
 
-# Operations whose two sides are judged alone: what comes in and what goes out may be laid out differently.
-_RELAYOUTS = ("rename", "reshape", "tag")
+# Operations whose operands and results are judged apart, for their specs may differ.
+_RESHARDS = ("rename", "reshape", "tag")
 
 
 @analysis
@@ -57,7 +57,7 @@ def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
         results = [program.names[v] for v in operation.outputs]
         for names in (*inputs, *results):
             meet(apart(names), operation)
-        if operation.name not in _RELAYOUTS and factors.known:
+        if operation.name not in _RESHARDS and factors.known:
             pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
             named = (zip(names, axes, strict=True) for names, axes in pairs)
             meet([(n, f) for pair in named for n, f in pair if f not in factors.unsharded], operation)

@@ -1,8 +1,8 @@
-"""Names: one dim for every axis of every value, spread by the rules.
+"""Names every axis of every value by one dim, spread by the rules.
 
 The user names the axes of arguments, and each operation on named tensors marks its result. Between the marks the rules
-say which axes are the same, so a union-find gives a name to all others: gradients, optimizer state, what JAX's own
-functions make in between.
+say which axes are the same, so a union-find (`axis_classes.py`) gives a name to all others: gradients, optimizer state,
+the values that JAX's own functions make in between.
 
     params/w1 [rows, cols, hidden]                     named by the user
     mul 1e-3 (∂w1)                                     axis 2 is the factor of axis 2 of w1: hidden
@@ -103,7 +103,7 @@ class _Namer:
         self.seeds = [Seed(v, axis, name, where) for v, axis, name, where in given if isinstance(name, str)]
         self.seeds += _marked(code)
         self.cuts: dict[int, set[tuple[int, int]]] = {}
-        # What was looked up, by where and in what shape.
+        # The tables that were looked up, by their indices and shape.
         self.looked_up: dict[tuple[Input, tuple[int, ...]], int] = {}
 
     def named(self) -> Naming:
@@ -120,7 +120,7 @@ class _Namer:
         cuts = {operation: frozenset(axes) for operation, axes in self.cuts.items()}
         return Naming(names, dims, majors, cuts)
 
-    # What the user named
+    # Names that the user gave
 
     def seed(self) -> dict[str, int]:
         """Gives the user's names to their classes; axes of one name are one class."""
@@ -152,7 +152,7 @@ class _Namer:
                 )
         return sizes.known
 
-    # What the rules say
+    # Names that the rules spread
 
     def block(self, block: Block):
         for operation in block.operations:
@@ -173,7 +173,7 @@ class _Namer:
                     self.join_values(a, b)
 
     def around(self, operation: Operation, body: Block):
-        """Joins what comes into a block and goes out of it with what it is inside."""
+        """Joins the values that come into a block and go out of it with those inside."""
         stacked_from = carried(operation) if operation.name == "scan" else None
         pairs = (*zip(operation.inputs, body.inputs, strict=True), *zip(operation.outputs, body.outputs, strict=True))
         count = len(operation.inputs)
@@ -218,7 +218,7 @@ class _Namer:
             self.minor_parts(operation.inputs[0], result, axis, start)
 
     def minor_parts(self, source: Input, result: int, axis: int, start: int):
-        """A piece of a product that is its minor parts: of `three*heads*head` a third is `heads*head`."""
+        """Joins a slice of a product with its minor parts: of `three*heads*head` a third is `heads*head`."""
         if not isinstance(source, int):
             return
         piece, size = self.nodes[result][axis], self.code.shapes[result][axis]
@@ -230,7 +230,7 @@ class _Namer:
             self.classes.align([piece], leaves[-1 - parts.index(size) :])
 
     def spread_back(self, operation: Operation):
-        """The gradient of a look-up adds to what has the axes of the table: what is written where that was read."""
+        """Joins the axes of a gather's table with those of the gradient that is scattered by the same indices."""
         if operation.name not in ("gather", "scatter-add"):
             return
         array = operation.inputs[0] if operation.name == "gather" else operation.outputs[0]
@@ -243,7 +243,7 @@ class _Namer:
                     self.classes.join(a, b)
 
     def target(self, operands: list[int], results: list[int], row: int | None) -> int:
-        """The class that a factor belongs to: a named one before others, an older one before younger.
+        """Returns the class that a factor belongs to: a named one before others, an older one before younger.
 
         A class that stands in the operation's row already is no candidate, nor one that cannot be that of the result.
         """
@@ -265,7 +265,7 @@ class _Namer:
         return results[0] if results else operands[0]
 
     def reshape(self, operation: Operation):
-        """Axes that are merged are the parts of what they become; so are those that one is split into."""
+        """Aligns the axes that a reshape merges with the axis that they become, and so those that it splits."""
         source, result = operation.inputs[0], operation.outputs[0]
         if not isinstance(source, int):
             return
@@ -295,7 +295,7 @@ class _Namer:
 def _groups(
     code: Code, nodes: list[tuple[int, ...]], operation: Operation, factors: Factors
 ) -> Iterator[tuple[int, int, list[tuple[tuple[int, int], int]], list[int]]]:
-    """The axes of each factor: (factor, size, [((operand, axis), node)], nodes of results); one group for each size.
+    """Yields each factor's axes: (factor, size, [((operand, axis), node)], nodes of results); one group for each size.
 
     Factors of results come first, for the result's name counts where names are cut.
     """
@@ -314,7 +314,7 @@ def _groups(
 
 
 def _pieces(code: Code, operation: Operation) -> Iterator[tuple[int, int, int]]:
-    """The pieces that an operation cuts out: the result, the axis along which it is cut, and where it begins."""
+    """Yields the slices that an operation takes: the result, the axis along which it is cut, and where it begins."""
     if operation.name == "split":
         axis, sizes = operation.params["axis"], operation.params["sizes"]
         for result, end, size in zip(operation.outputs, itertools.accumulate(sizes), sizes, strict=True):
@@ -327,7 +327,7 @@ def _pieces(code: Code, operation: Operation) -> Iterator[tuple[int, int, int]]:
 
 
 def _marked(code: Code) -> Iterator[Seed]:
-    """The names that marks give."""
+    """Yields the names that marks give."""
     for operation in walk(code.block):
         given = []
         if operation.name == "dim_names":
@@ -345,7 +345,7 @@ def _marked(code: Code) -> Iterator[Seed]:
 def _spread(
     classes: Classes, nodes: list[tuple[int, ...]], code: Code
 ) -> tuple[tuple[Names, ...], dict[str, tuple[str, int]]]:
-    """The name of every axis, and which dim's split each derived name bears."""
+    """Returns the name of every axis, and which dim's split each derived name bears."""
     called: dict[int, str] = {root: seed.name for root, seed in classes.given.items() if classes.find(root) == root}
     majors: dict[str, tuple[str, int]] = {}
     for root, name in list(called.items()):
@@ -379,7 +379,7 @@ def _spread(
 
 
 def _made_up(root: int, classes: Classes, called: Mapping[int, str], stems: dict[str, str]) -> str | None:
-    """A name after the nearest class that has one, of those that this was cut off or made of, or they of this."""
+    """Makes up a name after the nearest class that has one, of those that this was cut off or is a slice of."""
     waiting, seen = deque([root]), {root}
     while waiting:
         node = waiting.popleft()

@@ -1,8 +1,8 @@
-"""Kinds: what planning may depend on in an operation, as one number.
+"""A fingerprint of each operation: equal fingerprints are planned alike.
 
-Two operations of one kind, whose operands lie alike and are wanted alike, are planned alike: they have the same axes in
-common, the same dims on them, the same shapes. Which values they read is no part of the kind; nor is the name of an
-axis that no layout can address (`~7`), nor most parameters: factors say what there is to know of them.
+Two operations of one kind, whose operands have the same specs and the same wanted specs, are planned alike: they have
+the same axes in common, the same dims on them, the same shapes. Which values they read is no part of the kind; nor is
+the name of an axis that no layout can address (`~7`), nor most parameters, for factors stand for them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Kinds:
         self.of_operations: dict[Operation, int] = {}
 
     def operation(self, operation: Operation) -> int:
-        """The kind of an operation."""
+        """Returns the kind of an operation."""
         known = self.of_operations.get(operation)
         if known is None:
             known = self.of_operations[operation] = self._number(self._key(operation))
         return known
 
     def value(self, value: Input) -> int:
-        """The kind of a value or literal."""
+        """Returns the kind of a value or literal."""
         if isinstance(value, Literal):
             return self._number(("literal", value.is_zero))
         known = self.of_values.get(value)
@@ -80,7 +80,7 @@ class Kinds:
         if operation.name in ("rename", "tag"):
             details = tuple(operation.params.values())
         elif factors.exchanged:
-            # What a local form sends depends on all parameters and literals.
+            # The communication of a local form depends on all parameters and literals.
             details = form_key(operation)
         return (_factors_key(factors), program.factor_dims[operation], details)
 

@@ -1,18 +1,18 @@
-"""The outline of a program: which stretches of its blocks are copies of one another.
+"""The outline of a program says which stretches of its blocks are copies of one another.
 
 A model whose layers are a Python loop is one long block, the same operations again and again. In the outline of such a
-block each turn is one `Copy`, and all turns point at the first of them:
+block each iteration is one `Copy`, and all point at the first of them:
 
     operations   embed  a b c d  a b c d  a b c d  loss
     outline      embed  Copy     Copy     Copy     loss
 
-What lies around a copy knows it by its `border` alone: the values that it reads, and those of its own that are read
-elsewhere. Values at the same place of two borders play the same part. So what planning does with a copy is a function
-of how its border lies and is wanted; it is worked out in the numbers of the first copy, and taken over by the others
-(`planner_copies`, `wanted`, `prune`). Nothing else changes: step by step the plan is the one without an outline.
+The operations around a copy know it by its `border` alone: the values that it reads, and those of its own that are read
+elsewhere. Values at the same place of two borders play the same part. So the plan of a copy is a function of the specs
+of its border; it is worked out in the numbers of the first copy, and taken over by the others (`planning/copies.py`,
+`wanted_specs.py`, `dead_moves.py`). Nothing else changes: step by step the plan is the one without an outline.
 
-Copies are alike in kind (`kinds`) and in wiring: which of its values an operation reads, counted from the start of the
-copy, and where two of them are one value.
+Copies are alike in kind (`operation_kinds.py`) and in wiring: which of its values an operation reads, counted from the
+start of the copy, and where two of them are one value.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Copy:
         operations: the stretch.
         read: the values from outside that it reads; and those that these are, or are made of on the spot.
         shown: values of its own that are read elsewhere.
-        made: all values that it makes, in order, those of blocks inside as well.
+        produced: all values that it makes, in order, those of blocks inside as well.
         fills: the operations outside that make those values that it reads and that can be made in any spec.
         first: the first copy of the repeat; None for that one itself.
     """
@@ -51,13 +51,13 @@ class Copy:
     operations: tuple[Operation, ...]
     read: tuple[int, ...]
     shown: tuple[int, ...]
-    made: tuple[int, ...]
+    produced: tuple[int, ...]
     fills: tuple[Operation, ...]
     first: Copy | None = None
 
     @functools.cached_property
     def border(self) -> tuple[int, ...]:
-        """All values by which it is known around it."""
+        """All values by which the operations around know it."""
         return (*self.read, *self.shown)
 
     @property
@@ -68,7 +68,7 @@ class Copy:
     @functools.cached_property
     def values(self) -> dict[int, int]:
         """The values here by those of the first copy."""
-        pairs = ((self.model.border, self.border), (self.model.made, self.made))
+        pairs = ((self.model.border, self.border), (self.model.produced, self.produced))
         return {a: b for before, after in pairs for a, b in zip(before, after, strict=True)}
 
     @functools.cached_property
@@ -79,7 +79,7 @@ class Copy:
     @functools.cached_property
     def places(self) -> dict[int, int]:
         """The place of each value that it makes."""
-        return {value: place for place, value in enumerate(self.made)}
+        return {value: place for place, value in enumerate(self.produced)}
 
     @functools.cached_property
     def renamed(self) -> dict[Operation, Operation]:
@@ -130,7 +130,7 @@ def outline(program: Program) -> Outline:
 def copies_by_value(program: Program) -> dict[int, Copy]:
     """Finds the copy in which each value is made, for values that are made in one."""
     items = (item for block in outline(program).values() for item in block)
-    return {value: item for item in items if isinstance(item, Copy) for value in item.made}
+    return {value: item for item in items if isinstance(item, Copy) for value in item.produced}
 
 
 class _Outliner:
@@ -141,7 +141,7 @@ class _Outliner:
         self.kinds = Kinds(program)
 
     def items(self, block: Block) -> tuple[Item, ...]:
-        """The operations of a block, copies in the place of theirs."""
+        """Returns the operations of a block, copies in the place of theirs."""
         operations, last = block.operations, _last_reads(block)
         items: list[Item] = []
         done = 0
@@ -150,21 +150,21 @@ class _Outliner:
             items += operations[done:start]
             done = start + period * count
             starts = range(start, done, period)
-            turns = [_Turn(self.program, self.kinds, operations[at : at + period], at) for at in starts]
-            for _, alike in itertools.groupby(turns, key=lambda turn: turn.pattern):
+            iterations = [_Iteration(self.program, self.kinds, operations[at : at + period], at) for at in starts]
+            for _, alike in itertools.groupby(iterations, key=lambda iteration: iteration.pattern):
                 items += _copies(list(alike), last)
         return (*items, *operations[done:])
 
 
 def _widened(repeat: Repeat, operations: tuple[Operation, ...]) -> Repeat:
-    """Many copies of a single operation, as of a long sum, are taken for fewer copies of several."""
+    """Takes many copies of a single operation, as of a long sum, for fewer copies of several."""
     start, period, count = repeat
     wide = math.isqrt(count) if period == 1 and not operations[start].blocks else 1
     return Repeat(start, period * wide, count // wide)
 
 
 def _last_reads(block: Block) -> dict[int, int]:
-    """The position of the last operation that reads each value."""
+    """Returns the position of the last operation that reads each value."""
     last: dict[int, int] = {}
     for position, operation in enumerate(block.operations):
         last.update(dict.fromkeys(operation.reads, position))
@@ -174,25 +174,27 @@ def _last_reads(block: Block) -> dict[int, int]:
     return last
 
 
-def _copies(turns: list[_Turn], last: Mapping[int, int]) -> Iterable[Item]:
-    """The copies that turns alike are; a value that is read outside one copy is in the border of all."""
-    if len(turns) == 1:
-        return turns[0].operations
-    shown = sorted(set().union(*(turn.shown(last) for turn in turns)))
+def _copies(iterations: list[_Iteration], last: Mapping[int, int]) -> Iterable[Item]:
+    """Makes copies of iterations alike; a value that is read outside one copy is in the border of all."""
+    if len(iterations) == 1:
+        return iterations[0].operations
+    shown = sorted(set().union(*(iteration.shown(last) for iteration in iterations)))
     copies: list[Copy] = []
-    for turn in turns:
-        produced = tuple(turn.made)
-        border = (tuple(turn.read), tuple(produced[i] for i in shown))
-        copies.append(Copy(turn.operations, *border, produced, tuple(turn.fills), copies[0] if copies else None))
+    for iteration in iterations:
+        produced = tuple(iteration.produced)
+        border = (tuple(iteration.read), tuple(produced[i] for i in shown))
+        copies.append(
+            Copy(iteration.operations, *border, produced, tuple(iteration.fills), copies[0] if copies else None)
+        )
     return copies
 
 
-class _Turn:
-    """One turn of a repeat, and how it is wired.
+class _Iteration:
+    """One iteration of a repeat, and how it is wired.
 
     Attributes:
         operations: its operations.
-        made: the values that it makes, in order, with their places.
+        produced: the values that it makes, in order, with their places.
         read: the values from outside that it reads, in order; and those that these are, or are made of on the spot.
         fills: the operations that make values from outside on the spot.
         pattern: for each read the place of the value: from 0 among those made, from -1 down among those read.
@@ -201,14 +203,14 @@ class _Turn:
     def __init__(self, program: Program, kinds: Kinds, operations: tuple[Operation, ...], start: int):
         self.program, self.kinds = program, kinds
         self.operations, self.stop = operations, start + len(operations)
-        self.made: dict[int, int] = {}
+        self.produced: dict[int, int] = {}
         self.read: dict[int, int] = {}
         self.fills: list[Operation] = []
         self.pattern: list[int] = []
         self.follow(operations)
 
     def follow(self, operations: tuple[Operation, ...]):
-        """Takes note of what operations read and make, those of blocks inside as well."""
+        """Takes note of the values that operations read and make, in blocks inside as well."""
         for operation in operations:
             self.note(operation.inputs)
             for block in operation.blocks:
@@ -219,21 +221,21 @@ class _Turn:
 
     def make(self, values: Iterable[int]):
         for value in values:
-            self.made[value] = len(self.made)
+            self.produced[value] = len(self.produced)
 
     def note(self, values: Iterable[Input]):
         """Takes note of values that are read."""
         for value in values:
             if isinstance(value, int):
-                if value not in self.made and value not in self.read:
+                if value not in self.produced and value not in self.read:
                     self.read[value] = len(self.read)
                     self.pattern.append(self.kinds.value(value))
                     self.origin(value)
-                place = self.made.get(value)
+                place = self.produced.get(value)
                 self.pattern.append(place if place is not None else -1 - self.read[value])
 
     def origin(self, value: int):
-        """Takes note of what a value from outside is the array of, or is made of on the spot."""
+        """Takes note of the value that one from outside shares its array with, or is made of on the spot."""
         if value in self.program.roots:
             self.note([self.program.roots[value]])
         elif value in self.program.free:
@@ -243,14 +245,14 @@ class _Turn:
             self.note(operation.inputs)
 
     def shown(self, last: Mapping[int, int]) -> set[int]:
-        """The places of values that are read elsewhere, and of what these are the array of, or are made of."""
+        """Returns the places of values that are read elsewhere, and of those that these share arrays with, or need."""
         outputs = (v for operation in self.operations for v in operation.outputs)
         waiting = [v for v in outputs if last.get(v, -1) >= self.stop]
         places: set[int] = set()
         while waiting:
             value = waiting.pop()
-            if value in self.made and self.made[value] not in places:
-                places.add(self.made[value])
+            if value in self.produced and self.produced[value] not in places:
+                places.add(self.produced[value])
                 waiting += [self.program.roots[value]] if value in self.program.roots else []
                 waiting += self.program.makers[value].reads if value in self.program.free else ()
         return places

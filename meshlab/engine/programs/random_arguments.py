@@ -1,4 +1,4 @@
-"""Drawing data for a program's arguments, to run it without the user's own.
+"""Draws data for a program's arguments, to run it without the user's own.
 
 Floats are drawn around zero, or above it where that is asked for; integers within what they index: the rows of a
 gather's table, or the numbers of an iota that they are compared with.
@@ -51,7 +51,7 @@ def _draw(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, bound
 
 
 def index_bounds(program: Program) -> dict[int, int]:
-    """For integer arguments, the size of what they index: a gather's table, or an iota that they are compared with."""
+    """Returns for integer arguments the size of the table that they index, or of the iota that they equal."""
     bounds: dict[int, int] = {}
     makers = {o: op for op in walk(program.code.block) for o in op.outputs}
     for operation in walk(program.code.block):
@@ -62,7 +62,7 @@ def index_bounds(program: Program) -> dict[int, int]:
 
 
 def _indexed(program: Program, operation: Operation, makers: dict[int, Operation]) -> Iterator[tuple[int, int]]:
-    """The values that an operation indexes by, with the size of what they index."""
+    """Yields the values that an operation indexes by, with the size that they index."""
     shapes = program.code.shapes
     traits = TRAITS.get(operation.name)
     if traits is not None and traits.indexes is not None:
@@ -80,7 +80,7 @@ def _indexed(program: Program, operation: Operation, makers: dict[int, Operation
 
 
 def _roots(program: Program, value: int, makers: dict[int, Operation], through_iota: bool = False) -> list[int]:
-    """The arguments (or iotas) that a value of integers comes from."""
+    """Returns the arguments (or iotas) that a value of integers comes from."""
     roots, todo, seen = [], [value], set()
     while todo:
         v = todo.pop()

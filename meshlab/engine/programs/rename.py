@@ -1,6 +1,6 @@
-"""Renaming the dims of a program that is traced already.
+"""Renames the dims of a program that is traced already.
 
-program.rename({"~seq": "kv"})                      what was cut off `seq` is a dim of its own, for layouts to address
+program.rename({"~seq": "kv"})                      the axis cut off `seq` is a dim of its own, for layouts to address
 program.rename({"~seq": "kv", "~seq_2": "kv"})       several are one dim, where they never meet
 """
 
@@ -39,15 +39,15 @@ def renamed(program: Renamed, names: Mapping[str, str] | None, keywords: Mapping
     result = _with(program, names, sizes)
     problems += _not_one(result, names, sizes) if not problems else []
     if problems:
-        raise DimError("rename() cannot be: " + " ".join(dict.fromkeys(problems)))
+        raise DimError("Invalid rename(): " + " ".join(dict.fromkeys(problems)))
     return result
 
 
 def _read(program: Program, names: Any) -> dict[str, str]:
-    """The old names and the new ones, whether they were given as names or as dims.
+    """Reads the old names and the new ones, whether they were given as names or as dims.
 
     Raises:
-        DimError: it is no dict of such, or a dim has another size than the program's; all that is wrong is told.
+        DimError: it is no dict of such, or a dim has another size than the program's; all problems are listed.
     """
     given = mapping("rename()", "names", names, 'program.rename({"~seq": "kv"})', DimError)
     wrong = [shown(one) for pair in given.items() for one in pair if not isinstance(one, str | Dim)]
@@ -66,7 +66,7 @@ def _read(program: Program, names: Any) -> dict[str, str]:
 
 
 def _not_one(program: Program, names: Mapping[str, str], sizes: Mapping[str, int]) -> Iterator[str]:
-    """What is wrong with names that are to be one."""
+    """Yields the problems of names that become one."""
     twice = _standing_twice(program)
     for new in dict.fromkeys(names.values()):
         olds = [old for old in sizes if names.get(old, old) == new]
@@ -85,7 +85,7 @@ def _sizes(program: Program) -> dict[str, int]:
 
 
 def _with(program: Renamed, names: Mapping[str, str], sizes: Mapping[str, int]) -> Renamed:
-    """The program with the names, whether they can be or not."""
+    """Returns the program with the names, valid or not."""
 
     def new_name(name: str) -> str:
         if name in names:
@@ -109,7 +109,7 @@ def _with(program: Renamed, names: Mapping[str, str], sizes: Mapping[str, int]) 
 
 
 def _standing_twice(program: Program) -> dict[str, str]:
-    """The dims that stand twice in a value or an operation, with the first place where each does."""
+    """Returns the dims that stand twice in a value or an operation, with the first place where each does."""
     places: dict[str, str] = {}
     for dims, where in _rows(program):
         for dim in {d for d in dims if d is not None and dims.count(d) > 1}:

@@ -1,4 +1,4 @@
-"""Repeats: stretches of a sequence in which the same pattern comes again and again, one copy right after another.
+"""Finds repeats: stretches of a sequence in which the same pattern comes again and again, one copy after another.
 
     a b c  b c  b c  d        Repeat(start=1, period=2, copies=3)
 
@@ -59,7 +59,7 @@ def repeats(items: np.ndarray, least: int) -> list[Repeat]:
 
 
 def _candidates(items: np.ndarray, least: int) -> Iterator[Repeat]:
-    """For each period that is tried, the longest repeat."""
+    """Yields for each period that is tried the longest repeat."""
     for period in _distances(items):
         start, length = _longest(items[:-period] == items[period:])
         repeat = Repeat(start, period, 1 + length // period)
@@ -68,7 +68,7 @@ def _candidates(items: np.ndarray, least: int) -> Iterator[Repeat]:
 
 
 def _distances(items: np.ndarray) -> list[int]:
-    """The most frequent distances from an item to the next one that is alike."""
+    """Returns the most frequent distances from an item to the next one that is alike."""
     order = np.argsort(items, kind="stable")
     alike = items[order][1:] == items[order][:-1]
     distances, counts = np.unique(np.diff(order)[alike], return_counts=True)
@@ -76,7 +76,7 @@ def _distances(items: np.ndarray) -> list[int]:
 
 
 def _longest(equal: np.ndarray) -> tuple[int, int]:
-    """The start and length of the longest stretch of True."""
+    """Returns the start and length of the longest stretch of True."""
     edges = np.flatnonzero(np.diff(equal, prepend=False, append=False))
     starts, lengths = edges[::2], edges[1::2] - edges[::2]
     if not len(starts):

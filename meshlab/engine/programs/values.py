@@ -1,4 +1,4 @@
-"""The values of a program, as they are told: what is an argument, what is handed on, and what any value is."""
+"""The values of a program, as users see them: its arguments, its carried outputs, and any other value."""
 
 from __future__ import annotations
 

@@ -3,11 +3,11 @@
 Compilers log, hold locks, and end their process when something goes wrong in them. In a process of its own that is not
 the notebook's. The two processes share a folder:
 
-    program.bin     what is compiled, as `jax.export` writes it
-    request.json    how, written last: what compiles waits for it                  from `compiler_process.py`
-    stage           what is being done now                                                  from here
+    program.bin     the program, as `jax.export` writes it
+    request.json    its options, written last: the worker waits for it             from `compiler_process.py`
+    stage           the present stage                                                       from here
     program.hlo     the compiled program's text
-    answer.json     what else is known, written last; or {"error": …}
+    answer.json     other facts, written last; or {"error": …}
 
 This file imports nothing but JAX, which is most of the time that such a process takes to start;
 `meshlab.cost.compilers.worker` does the same for compilers of absent hardware. The process ends with the one that
@@ -49,7 +49,7 @@ def written(function: Any, arguments: Sequence[jax.ShapeDtypeStruct], platform: 
 
 
 def _on_key_data(function: Any, arguments: Sequence[jax.ShapeDtypeStruct]) -> tuple[Any, Sequence[Any]]:
-    """The same of the numbers that random keys are made of: JAX 0.10.0 writes keys, and cannot lower what it reads."""
+    """Returns the function on the data of its random keys: JAX 0.10.0 writes keys, and cannot lower those it reads."""
     keys = [_generator(a) if _is_key(a) else None for a in arguments]
     if not any(map(_is_key, (*arguments, *jax.tree.leaves(jax.eval_shape(function, *arguments))))):
         return function, arguments
@@ -67,7 +67,7 @@ def _is_key(array: Any) -> bool:
 
 
 def _generator(key: jax.ShapeDtypeStruct) -> Any:
-    """Returns what JAX calls the generator that a key is for, which it tells of arrays alone."""
+    """Returns the generator of a key, by JAX's name; JAX has it of arrays alone."""
     generators: list[Any] = []
     jax.eval_shape(lambda array: generators.append(jax.random.key_impl(array)), key)
     return generators[0]
@@ -81,7 +81,7 @@ def _data(key: jax.ShapeDtypeStruct) -> jax.ShapeDtypeStruct:
 
 
 def read(data: bytes, devices: Sequence[Any], axes: Sequence[Sequence[Any]], donated: Sequence[int] = ()) -> Any:
-    """Lowers what was written, for a mesh of devices; `compile` is the next step.
+    """Lowers a written program for a mesh of devices; `compile` is the next step.
 
     Args:
         data: from `written`.
@@ -105,7 +105,7 @@ def read(data: bytes, devices: Sequence[Any], axes: Sequence[Sequence[Any]], don
 
 
 def main(folder: pathlib.Path, compile_: Compile) -> int:
-    """Compiles what lies in a folder once it is asked for; returns the exit status."""
+    """Compiles the program in a folder once the request is there; returns the exit status."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     request = folder / "request.json"
     while not request.exists():

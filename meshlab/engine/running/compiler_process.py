@@ -1,11 +1,11 @@
-"""A compiler in a process of its own, which is ended when it takes too long, when it is cancelled, and with this one.
+"""Runs a compiler in a process of its own, which ends when it takes too long, when it is cancelled, and with this one.
 
     watch = Watch("v5e:4x4", 'compile_for(plan, "v5e:4x4", timeout={:g})', timeout, progress, cancel)
     with Process(["-m", "meshlab.cost.compilers.worker"], environment) as process:
         watch.stage("exporting")                # while the process starts
         answer = process.answer(program, request, watch)
 
-What the two processes share is told in `compiling.py`.
+The files that the two processes share are listed in `compile_worker.py`.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from .compile_worker import write
 
 # Seconds between two looks at the process.
 _LOOK = 0.02
-# How much of a compiler's message is told.
+# How many letters of a compiler's message are shown.
 _MOST = 1500
 # A line with which XLA ends its process: level, date, time and thread, then the file and what is wrong.
 _FATAL = re.compile(r"F\d{4} \S+ +\d+ (?P<message>\S+:\d+\] .*)")
 
 
 class Cancel(Protocol):
-    """What can be asked to stop, such as a `threading.Event`."""
+    """A flag that says when to stop, such as a `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Whether to stop."""
+        """Says whether to stop."""
         ...
 
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What a compilation is at.
+    """The progress of a compilation.
 
     Attributes:
         stage: exporting, starting, lowering, compiling or reading.
-        target: what is compiled for.
+        target: the machine that is compiled for.
         seconds: since it began.
     """
 
@@ -63,10 +63,10 @@ class Progress:
 
 
 class Watch:
-    """The clock of one compilation: it tells of progress, and says when to stop.
+    """The clock of one compilation: it reports progress, and says when to stop.
 
     Args:
-        target: what is compiled for.
+        target: the machine that is compiled for.
         call: how to ask for it with more time, with a field for the seconds: "plan.xla(timeout={:g})".
         timeout: seconds after which the compiler is ended.
         progress: called with a `Progress` at each stage, and each second in between.
@@ -86,7 +86,7 @@ class Watch:
     ):
         asked = call.partition("(")[0]
         if isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout > 0:
-            raise CompilerError(f"timeout is a number of seconds above 0; {asked} was given {shown(timeout)}.")
+            raise CompilerError(f"timeout must be a number of seconds above 0; {asked} was given {shown(timeout)}.")
         if progress is not None:
             function(f"{asked}'s progress", progress, "progress=print", CompilerError)
         if cancel is not None and not hasattr(cancel, "is_set"):
@@ -101,7 +101,7 @@ class Watch:
         return time.monotonic() - self.begun
 
     def stage(self, name: str) -> None:
-        """Tells of a stage, if it is new or a second older.
+        """Reports a stage, if it is new or a second older.
 
         Raises:
             CompilerError: it is time to stop.
@@ -155,12 +155,12 @@ class Process:
         """Asks for a program to be compiled, and waits for it.
 
         Args:
-            program: from `compiling.written`.
-            request: how it is compiled; what the process reads as JSON.
-            watch: what tells of progress and says when to stop.
+            program: from `compile_worker.written`.
+            request: the options, which the process reads as JSON.
+            watch: the clock.
 
         Returns:
-            What the process tells of it, and the compiled program's text; or why there is none.
+            The process's answer, and the compiled program's text; or why there is none.
 
         Raises:
             CompilerError: it takes too long, or was cancelled.
@@ -176,7 +176,7 @@ class Process:
         return _short(result["error"]) if "error" in result else (result, (self.folder / "program.hlo").read_text())
 
     def _ending(self) -> str:
-        """How the process ended, with what it said last."""
+        """Says how the process ended, with its last lines."""
         status = self._running.wait()
         how = f"by signal {-status} ({signal.strsignal(-status)})" if status < 0 else f"with status {status}"
         lines = (self.folder / "log").read_text(errors="replace").splitlines()

@@ -1,7 +1,7 @@
-"""Lowering: an interpreter of plan steps inside one `jax.shard_map`.
+"""Lowers a plan: interprets its steps inside one `jax.shard_map`.
 
 Every device runs the same steps on its own shards. All collectives are in the plan, JAX inserts none of its own
-(`check_vma=False`: differentiation is over, and replication is the plan's business). What is drawn is what runs.
+(`check_vma=False`: differentiation is over, and replication is the plan's business). The plan drawn is the plan run.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ Shards = dict[tuple[int, Spec], Any]
 
 
 def partition_spec(spec: Spec) -> PartitionSpec:
-    """The spec in JAX's words; it has no word for partial sums."""
+    """Returns a spec as JAX's, which cannot express partial sums."""
     return PartitionSpec(*(split or None for split in spec.splits))
 
 
 class MeshDevice:
-    """The device that a function inside `shard_map` runs on: it asks the others, by collectives."""
+    """The device that a function inside `shard_map` runs on; it reaches the others by collectives."""
 
     def __init__(self, sizes: Mapping[str, int]):
         self.sizes = sizes
 
     def index(self, axes: Axes) -> Any:
-        """Which part this device holds of an axis that is split over mesh `axes`, major first."""
+        """Returns which part this device holds of an axis that is split over mesh `axes`, major first."""
         number: Any = jnp.zeros((), jnp.int32)
         for axis in axes:
             number = number * self.sizes[axis] + lax.axis_index(axis)
         return number
 
     def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
-        """The sum, maximum or minimum over the devices along `axes`."""
+        """Returns the sum, maximum or minimum over the devices along `axes`."""
         return {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}[operation](x, axes)
 
     def all_gather(self, x: Any, axes: Axes, axis: int) -> Any:
-        """The parts of all devices along `axes`, in order."""
+        """Concatenates the parts of all devices along `axes`, in order."""
         return lax.all_gather(x, axes, axis=axis, tiled=True)
 
     def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
-        """What the device `distance` parts before this one gives; zeros where there is none."""
+        """Receives the part of the device `distance` parts before this one; zeros where there is none."""
         if not distance or not crossed_axes(axes, distance, wrap, self.sizes):
-            whole_turn = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
-            return x if not distance or whole_turn else jnp.zeros_like(x)
+            full_circle = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
+            return x if not distance or full_circle else jnp.zeros_like(x)
         # `ppermute` counts devices in the order of the mesh, whatever the order of the axes that it is given.
         ordered = [a for a in self.sizes if a in axes]
         numbers = np.arange(math.prod(self.sizes[a] for a in axes)).reshape([self.sizes[a] for a in ordered])
@@ -73,14 +73,14 @@ class MeshDevice:
         return lax.ppermute(x, tuple(ordered), pairs)
 
     def mirrored(self, x: Any, axes: Axes) -> Any:
-        """What the device gives that has as many parts behind it as this one has before it."""
+        """Receives the part of the device that has as many parts behind it as this one has before it."""
         ordered = tuple(a for a in self.sizes if a in axes and self.sizes[a] > 1)
         last = math.prod(self.sizes[a] for a in ordered) - 1
         return lax.ppermute(x, ordered, [(i, last - i) for i in range(last + 1)]) if ordered else x
 
 
 def moved(device: MeshDevice, start: Spec, hop: Hop, shard: Any) -> Any:
-    """One move of a shard of a value that lies as `start`: a slice or a collective."""
+    """Moves a shard of a value by one hop from the spec `start`: a slice or a collective."""
     if hop.kind == "slice":
         size = shard.shape[hop.axis] // math.prod(device.sizes[a] for a in hop.axes)
         return lax.dynamic_slice_in_dim(shard, device.index(hop.axes) * size, size, hop.axis)
@@ -110,7 +110,7 @@ class Lowering:
         self.device = MeshDevice(sizes)
 
     def run(self, steps: Sequence[Step], shards: Shards):
-        """Runs steps in order, parts written out; adds what they make to `shards`."""
+        """Runs steps in order, parts written out; adds their results to `shards`."""
         for step in steps:
             if isinstance(step, Compute):
                 self.compute(step, shards)
@@ -125,14 +125,14 @@ class Lowering:
                 self.nested(step, shards)
 
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:
-        """The shards of inputs, and the values of literals."""
+        """Returns the shards of inputs, and the values of literals."""
         return [
             v.value if isinstance(v, Literal) else shards[self.roots.get(v, v), s] if s is not None else None
             for v, s in zip(values, specs, strict=True)
         ]
 
     def fill(self, step: Fill, shards: Shards) -> Any:
-        """A broadcast scalar, or the indices along an axis from where this device's part begins."""
+        """Makes a broadcast scalar, or the indices along an axis from where this device's part begins."""
         operation, number = step.operation, step.operation.outputs[0]
         shape = local_shape(self.code.shapes[number], step.spec, self.sizes)
         if operation.name == "iota":
@@ -145,7 +145,7 @@ class Lowering:
         return lax.broadcast_in_dim(jnp.asarray(scalar, operation.equation.outvars[0].aval.dtype), shape, ())
 
     def compute(self, step: Compute, shards: Shards):
-        """One operation, in its local form or with its parameters made local."""
+        """Runs one operation, in its local form or with its parameters made local."""
         operation, local = step.operation, local_of(step, self.code)
         operands = self.read(shards, operation.inputs, step.operands)
         if self.sizes.padded:
@@ -159,7 +159,7 @@ class Lowering:
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))
 
     def nested(self, step: Nested, shards: Shards):
-        """A loop, branches, or a rematerialised region: its blocks read the values around them."""
+        """Runs a loop, branches, or a rematerialised region: its blocks read the values around them."""
         operation, evaluate = step.operation, functools.partial(self.inside, step, shards)
         results = run_blocks(operation, self.read(shards, operation.inputs, step.operands), evaluate)
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))

@@ -1,10 +1,10 @@
-"""Padding: how a dim is split that its axes do not divide.
+"""Pads a dim that its mesh axes do not divide.
 
     batch of 100 over 8 devices: padded to 104, 13 on each; the last device holds 9 that count
 
-What is padded holds anything: it is mapped like the rest, and what comes out is never looked at. Before an operation
-that adds up along a padded axis, or takes an extreme, it is made neutral: zero for a sum, the least for a maximum. An
-operation that does anything else along it has it gathered, and a whole value is never padded. So results are exact.
+Padding holds anything: it is mapped like the rest, and its results are never looked at. Before an operation that adds
+up along a padded axis, or takes an extreme, it is made neutral: zero for a sum, the least for a maximum. An operation
+that does anything else along it has it gathered, and a replicated value is never padded. So results are exact.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cut(array: Any, shape: Sequence[int]) -> Any:
 
 
 def neutralized(device: Device, local: Local, factors: Factors, operands: Sequence[Any]) -> list[Any]:
-    """Returns an operation's operands, what is padded on axes that it adds up, or exchanges, made neutral."""
+    """Returns an operation's operands, neutral where they are padded along axes that mix elements."""
     mixing = factors.summed | factors.exchanged
     shards = []
     for shard, shape, spec, axes in zip(operands, local.operand_shapes, local.operands, factors.operands, strict=True):
@@ -60,5 +60,5 @@ def _uneven(size: int, split: Sequence[str], sizes: Any) -> bool:
 
 
 def stored_shape(plan: Plan, value: int, spec: Spec) -> tuple[int, ...]:
-    """The shape of an argument or output as the devices store it."""
+    """Returns the shape of an argument or output as the devices store it."""
     return padded_shape(plan.program.code.shapes[value], spec, plan.grid)

@@ -1,7 +1,7 @@
-"""Running plans: on the attached devices where there are enough, else on simulated ones.
+"""Runs plans on the attached devices where there are enough, else on simulated ones.
 
-Arguments come as tensors, NumPy or JAX arrays; they are laid out as the plan stores them, and the results come back in
-the function's own tree. A compiled plan is kept with the plan, so a training loop compiles once.
+Arguments come as tensors, NumPy or JAX arrays; they are placed as the plan stores them, and the results come back in
+the function's own tree. The executable is stored with the plan, so a training loop compiles once.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ _compiled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def mesh_axes(plan: Plan) -> tuple[tuple[str, int], ...]:
-    """The mesh's axes and sizes, major first; one of size 1 where there are none."""
+    """Returns the mesh's axes and sizes, major first; one of size 1 where there are none."""
     return plan.mesh.shape or (("device", 1),)
 
 
 def jax_mesh(plan: Plan, on: Sequence[Any]) -> Mesh:
-    """The plan's mesh over real devices."""
+    """Returns the plan's mesh over real devices."""
     names, sizes = zip(*mesh_axes(plan), strict=True)
     return Mesh(np.array(on).reshape(sizes), names, axis_types=(AxisType.Auto,) * len(names))
 
 
 def abstract_mesh(plan: Plan) -> AbstractMesh:
-    """The plan's mesh without devices."""
+    """Returns the plan's mesh without devices."""
     names, sizes = zip(*mesh_axes(plan), strict=True)
     return AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
 
 
 def compiled(plan: Plan, donate: bool = False) -> Any:
-    """Compiles a plan, or returns what was compiled before for the same devices."""
+    """Compiles a plan, or returns the executable that was compiled before for the same devices."""
     on = devices(plan.mesh.size)
     known = _compiled.setdefault(plan, {})
     key = (donate, tuple(id(d) for d in on))
@@ -69,13 +69,13 @@ def _compile(plan: Plan, on: Sequence[Any], donate: bool) -> Any:
 
 
 def donated(plan: Plan) -> tuple[int, ...]:
-    """Which of the flat arguments the next call gets anew, and may be overwritten."""
+    """Returns which of the flat arguments the next call gets anew, so that they may be overwritten."""
     carried = {c.parameter for c in plan.program.carries}
     return tuple(i for i, a in enumerate(plan.program.arguments) if a.parameter in carried)
 
 
 def abstract_arguments(plan: Plan, mesh: Any) -> list[jax.ShapeDtypeStruct]:
-    """The flat arguments as the plan stores them on a mesh, which may be one without devices."""
+    """Returns the flat arguments as the plan stores them on a mesh, which may be one without devices."""
     return [
         jax.ShapeDtypeStruct(
             stored_shape(plan, a.value, plan.argument_specs[a.value]),
@@ -121,7 +121,7 @@ def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
             holders.setdefault(id(array), []).append(position)
     given_up, problems = frozenset(donated(plan)), []
     for positions in holders.values():
-        shared = [i for i in positions if _lies_there(arrays[i], placed[i])] if len(positions) > 1 else []
+        shared = [i for i in positions if _is_placed(arrays[i], placed[i])] if len(positions) > 1 else []
         if len(shared) > 1 and not given_up.isdisjoint(shared):
             *most, last = (plan.program.arguments[i].place for i in shared)
             twice = "twice" if given_up.issuperset(shared) else "where it is read as well"
@@ -132,22 +132,22 @@ def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
         raise RunError(f"{'; '.join(problems)}: copy one (jnp.copy) or run without donate=True.")
 
 
-def _lies_there(array: Any, placed: Any) -> bool:
-    """Whether an array lies already as it is to be placed, and was not copied."""
+def _is_placed(array: Any, placed: Any) -> bool:
+    """Says whether an array was already placed as the plan stores it, and not copied."""
     return placed is array or (
         placed.shape == array.shape and array.sharding.is_equivalent_to(placed.sharding, array.ndim)
     )
 
 
 def output_tree(plan: Plan, arrays: Sequence[Any]) -> Any:
-    """The function's own output tree around flat results, rid of padding."""
+    """Returns the function's own output tree around flat results, without padding."""
     shapes = (plan.program.code.shape_of(value) for value in plan.program.code.block.outputs)
     arrays = list(map(cut, arrays, shapes))
     return jax.tree.unflatten(jax.tree.structure(plan.program.out_shapes), arrays)
 
 
 def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
-    """The arrays of the arguments, in the program's order.
+    """Returns the arrays of the arguments, in the program's order.
 
     Raises:
         TraceError: an argument is no tree.
@@ -175,7 +175,7 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
 
 
 def misfits(program: Program, values: Mapping[str, Any]) -> list[str]:
-    """What is wrong with values of some of a program's parameters, by name; no data is moved.
+    """Lists the problems of values of some of a program's parameters, by name; no data is moved.
 
     Raises:
         TraceError: a value is no tree.
@@ -211,7 +211,7 @@ def _refuse_tracers(program: Program, args: Sequence[Any]):
 
 
 def _difference(program: Program, args: Sequence[Any], structure: Any) -> str:
-    """What is missing, and what is too much, where trees differ."""
+    """Describes the difference of two trees: what is missing, and what is too much."""
     wanted = program.parameters
     if len(args) != len(wanted):
         return f"The plan takes {len(wanted)} arguments ({', '.join(wanted)}) and was given {len(args)}."
@@ -221,7 +221,7 @@ def _difference(program: Program, args: Sequence[Any], structure: Any) -> str:
 
 
 def _other_places(given: Sequence[str], expected: Sequence[str], wanted: Any, structure: Any) -> str:
-    """What is missing among places, and what is too much, or how their trees differ."""
+    """Describes the difference of places: missing ones and others, or how their trees differ."""
     missing, extra = [p for p in expected if p not in given], [p for p in given if p not in expected]
     if not missing and not extra:
         return f"{_other_trees(wanted, structure)}."
@@ -234,7 +234,7 @@ def _other_places(given: Sequence[str], expected: Sequence[str], wanted: Any, st
 
 
 def _other_trees(wanted: Any, given: Any) -> str:
-    """How trees differ that have the same places: in the type of a node, or in what it holds beside its leaves."""
+    """Describes the difference of trees with the same places: the type of a node, or its static data."""
     pair = _apart(wanted, given)
     (kind, _), (other, _) = pair or ((None, None), (None, None))
     if pair is None or kind is not other:
@@ -248,7 +248,7 @@ def _other_trees(wanted: Any, given: Any) -> str:
 
 
 def _apart(wanted: Any, given: Any) -> tuple[Any, Any] | None:
-    """The first two nodes of two trees that differ in themselves: their types and static data."""
+    """Returns the first two nodes of two trees that differ in themselves: their types and static data."""
     mine, other = wanted.node_data(), given.node_data()
     if mine != other or mine is None:
         return None if mine == other else (mine or (None, None), other or (None, None))
@@ -267,20 +267,20 @@ def _(leaf: Tensor | NamedArray) -> Any:
 
 
 def _array(leaf: Any, program: Program, argument: Argument, template: Any) -> tuple[Any, str | None]:
-    """The array of a leaf, and what is wrong with it."""
+    """Returns the array of a leaf, and its problem if it has one."""
     array, dtype = _unnamed(leaf), program.code.dtypes[argument.value]
     problem = _misfit(array, leaf, program, argument, template)
     return (array if problem or array.dtype == dtype else array.astype(dtype)), problem
 
 
 def _unnamed(leaf: Any) -> Any:
-    """The array of a leaf; one of a number too."""
+    """Returns the array of a leaf; one of a number too."""
     array: Any = _unwrap(leaf)
     return np.asarray(array) if isinstance(array, _NUMBERS) else array
 
 
 def _misfit(array: Any, leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:
-    """What is wrong with the array of a leaf."""
+    """Describes the problem of a leaf's array, if it has one."""
     place: str = argument.place
     shape, dtype = program.code.shapes[argument.value], program.code.dtypes[argument.value]
     traced = f"where an array of {dtype} and shape {shape} was traced"
@@ -307,7 +307,7 @@ def _misfit(array: Any, leaf: Any, program: Program, argument: Argument, templat
 
 
 def _casts(given: Any, dtype: Any, is_number: bool) -> bool:
-    """Whether numbers of a host become those of a dtype as JAX's own do: keys and texts never do.
+    """Says whether numbers of a host become those of a dtype as JAX's own do: keys and texts never do.
 
     Arrays change their width alone, of 64 bits to 32: integers stay integers. A Python number takes what dtype it can.
     """
@@ -325,12 +325,12 @@ def _is_key(dtype: Any) -> bool:
 
 
 def _key_of(shape: tuple[int, ...]) -> str:
-    """How keys of a shape are written."""
+    """Writes keys of a shape."""
     return f"jax.random.split(jax.random.key(0), {shape})" if shape else "jax.random.key(0)"
 
 
 def _other_dims(leaf: Any, program: Program, argument: Argument, template: Any) -> str | None:
-    """What is wrong with the dims of a named leaf: they are those that were traced, or what these were renamed to."""
+    """Describes the problem of a named leaf's dims: they must be those that were traced, or were renamed to."""
     wanted = program.names[argument.value]
     given = leaf.names if isinstance(leaf, NamedArray) else tuple(d.name for d in getattr(leaf, "dims", ()))
     before = tuple(d.name for d in template.dims) if isinstance(template, Tensor) else ()

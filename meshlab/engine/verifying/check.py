@@ -1,18 +1,18 @@
-"""Checking a plan: what was predicted is held against what is compiled, and against the unsharded function.
+"""Checks a plan: compares its prediction with the compiled program, and its results with the unsharded function's.
 
 Three things must be equal:
 
 1. the bytes of every kind of collective over every set of mesh axes, predicted and read from the compiled program;
 2. the bytes of arguments and outputs on a device;
 3. the results, and those of the plain function on one device (floats within 2e-4 of each output's root mean square for
-   32 bits, which is what the order of additions makes of them; integers exactly).
+   32 bits, which the order of additions explains; integers exactly).
 
-A compiler may run one collective where two were planned, because it sees that both send the same. That is told by name
-(`merging`), and is no error: what was planned is an upper bound then.
+A compiler may run one collective where two were planned, because it sees that both send the same. The report names it
+(`merged_collectives.py`), and it is no error: the plan is an upper bound then.
 
-An output may be all rounding, such as the gradient of a bias that a softmax takes out again: zero, but for what was
-rounded. So where an output is further off it is held against what rounding makes of the plain function itself: how far
-its results go when its arguments are changed by a rounding error each.
+An output may be all rounding, such as the gradient of a bias that a softmax takes out again: zero, but for rounding
+errors. So where an output is further off it is compared with the rounding of the plain function itself: how far its
+results go when its arguments are changed by a rounding error each.
 
 Without arguments, data is drawn, unless the program is too large to run: then bytes are checked, numbers are not.
 """
@@ -53,14 +53,14 @@ Errors = tuple[tuple[str, float, float], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What a check found.
+    """The result of a check; prints as a table.
 
     Attributes:
         predicted: payload bytes by kind and axes, as planned (in the dtype that this platform executes).
         compiled: the same, read from the compiled program.
         errors: for each output its place, its greatest error as a share of the root mean square, and the tolerance.
         memory: bytes of arguments and outputs on a device: planned, and as compiled.
-        notes: what is worth saying beside.
+        notes: remarks on the comparison.
         merged: predicted collectives of which the compiler made one; empty where the bytes are equal.
     """
 
@@ -127,11 +127,11 @@ def check(plan: Plan, args: Sequence[Any]) -> Report:
 
 
 def _errors(plan: Plan, args: Sequence[Any]) -> tuple[Errors, tuple[str, ...]]:
-    """The results' errors for the arguments; without any, for the first of two kinds of data that suits the function.
+    """Returns the results' errors for the arguments; without any, for the first of two kinds of data that suits.
 
-    A softmax wants data around zero, what an optimizer keeps (a mean of squares) is above it. For the other kind
-    results may be no numbers, or differences of large ones, of which every order of additions makes something else. A
-    plan that is wrong is wrong for both.
+    A softmax wants data around zero, an optimizer's state (a mean of squares) is above it. For the other kind results
+    may be no numbers, or differences of large ones, which depend on the order of additions. A wrong plan is wrong for
+    both.
 
     Returns:
         The errors, and a note on results that are no numbers: where they are none nothing was compared.
@@ -154,7 +154,7 @@ def _all_finite(result: Any) -> bool:
 
 
 def _vacuous(plan: Plan, expected: Sequence[Any], data: str) -> tuple[str, ...]:
-    """A note on the outputs without a single finite number, of which nothing could be compared but that."""
+    """Notes the outputs without a single finite number, for which nothing else could be compared."""
     empty = [
         place
         for place, result in zip(plan.program.outputs, expected, strict=True)
@@ -171,7 +171,7 @@ def _vacuous(plan: Plan, expected: Sequence[Any], data: str) -> tuple[str, ...]:
 
 
 def _bounded_errors(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
-    """The results' errors, and what is allowed: where that is exceeded, what rounding makes of the plain function."""
+    """Returns the results' errors, and their bounds: where they exceed these, by the plain function's own rounding."""
     program = plan.program
     errors = compare(program, expected, jax.tree.leaves(run(plan, args, donate=False)))
     if all(error <= most for _, error, most in errors):
@@ -184,7 +184,7 @@ def _bounded_errors(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) ->
 
 
 def _nudged(plan: Plan, args: Sequence[Any], seed: int) -> Any:
-    """The arguments, each float, or complex number, changed by up to one rounding error of the narrowest float."""
+    """Changes each float or complex argument by up to one rounding error of the program's narrowest float."""
     step = 2.0 ** -{1: 3, 2: 8, 4: 23, 8: 52}[_narrowest(plan.program)]
     random = np.random.default_rng(seed)
 
@@ -201,7 +201,7 @@ def _nudged(plan: Plan, args: Sequence[Any], seed: int) -> Any:
 
 
 def _outputs(plan: Plan, analysis: Any) -> int:
-    """The compiled program's output bytes; XLA adds one pointer for each output of a tuple on CPU."""
+    """Returns the compiled program's output bytes; XLA adds one pointer for each output of a tuple on CPU."""
     count = len(plan.program.outputs)
     table = 8 * count if count > 1 else 0
     size = int(analysis.output_size_in_bytes)
@@ -209,7 +209,7 @@ def _outputs(plan: Plan, analysis: Any) -> int:
 
 
 def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[str, ...]]:
-    """Payload bytes by kind and axes as a platform executes them, and notes about what it does otherwise."""
+    """Returns payload bytes by kind and axes as a platform executes them, and notes on its deviations."""
     order = list(plan.mesh.axes)
     sums: Counter = Counter()
     widened = False
@@ -223,7 +223,7 @@ def predicted_totals(plan: Plan, platform: str = "cpu") -> tuple[Totals, tuple[s
 
 
 def _executed(platform: str) -> Callable[[str], str]:
-    """The dtype in which a platform executes collectives of another one."""
+    """Returns a function from a dtype to the one in which a platform executes its collectives."""
 
     def executed(dtype: str) -> str:
         if platform != "cpu":
@@ -234,7 +234,7 @@ def _executed(platform: str) -> Callable[[str], str]:
 
 
 def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
-    """The flat results of the plain function on one device."""
+    """Returns the flat results of the plain function on one device."""
     arrays = flat_arguments(plan, args)
     program = plan.program
     tree = jax.tree.unflatten(program.structure, _as_traced(program, arrays))
@@ -244,12 +244,12 @@ def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
 
 
 def _on_host(args: Any) -> Any:
-    """The arguments as NumPy arrays: JAX compiles a program to cut one of its own into shards, and for each shape."""
+    """Returns arguments as NumPy arrays: JAX compiles a program to cut one of its own into shards, for each shape."""
     return jax.tree.map(lambda leaf: leaf if is_key(leaf) else np.asarray(leaf), args)
 
 
 def _as_traced(program: Program, arrays: Sequence[Any]) -> list[Any]:
-    """The arguments' leaves as they were traced: tensors around the arrays where the function takes tensors."""
+    """Returns the arguments' leaves as they were traced: tensors around arrays where the function takes tensors."""
     return [
         jax.tree.unflatten(jax.tree.structure(template), [array])
         for template, array in zip(program.templates, arrays, strict=True)
@@ -261,13 +261,13 @@ def _root_mean_square(sizes: np.ndarray) -> float:
 
 
 def _narrowest(program: Program) -> int:
-    """The bytes of a program's narrowest float; of complex numbers, of their parts."""
+    """Returns the bytes of a program's narrowest float; of complex numbers, of their parts."""
     floats = [d for d in program.code.dtypes if jax.numpy.issubdtype(d, jax.numpy.inexact)]
     return min((max(1, jax.numpy.finfo(d).bits // 8) for d in floats), default=4)
 
 
 def compare(program: Program, expected: Sequence[Any], result: Sequence[Any]) -> tuple[tuple[str, float, float], ...]:
-    """The greatest error of each output, as a share of its root mean square, with what is allowed."""
+    """Returns the greatest error of each output, as a share of its root mean square, with its tolerance."""
     errors = []
     narrowest = _narrowest(program)
     for place, a, b in zip(program.outputs, expected, result, strict=True):

@@ -1,19 +1,19 @@
-"""The collectives of a compiled program, read from its text: what a plan's prediction is held against.
+"""Reads the collectives of a compiled program from its text, to compare a plan's prediction with.
 
     compiled = jax.jit(f).lower(x).compile()
     read_collectives(compiled.as_text(), {"data": 2, "model": 4})
     -> (HloCollective(kind="all-reduce", axes=("model",), payload_bytes=4096, dtype="float32", times=3, ...),)
 
 The text is walked from its entry through every computation that is called, with multiplicity: the body of a loop
-counts as often as the loop turns, its condition once more. The start of an asynchronous collective is counted, its
+counts by the loop's trip count, its condition once more. The start of an asynchronous collective is counted, its
 end is not. Payload is the bytes of the operands on one device, found where the operands are made. An all-reduce
 inside a fusion named `all-reduce-scatter` is a reduce-scatter; a TPU's chain of fusions that share one collective
 carries a `chain_id` and counts once.
 
 Compare bytes by kind and axes (`totals`), not counts: XLA joins several collectives into one operation (one record per
 dtype then), and the text has no names of mesh axes. XLA for CPU widens bfloat16 to float32 and 8-bit floats to
-float16, so that such a payload counts double there; `dtype` says what is executed. What a kernel moves by itself,
-inside a custom call, is not seen.
+float16, so that such a payload counts double there; `dtype` is the executed one. Data that a kernel moves by itself,
+inside a custom call, are not seen.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def read_collectives(
     Args:
         text: what `compiled.as_text()` returns.
         axes: the mesh's sizes by name, major first; devices are numbered row-major.
-        unknown_trips: how often a loop is taken to turn where the text does not tell, as in a `lax.while_loop` that
-            stops by its data. None makes such a loop an error if a collective stands in it.
+        unknown_trips: the trip count of loops for which the text has none, as of a `lax.while_loop` that stops by its
+            data. None makes such a loop an error if a collective stands in it.
 
     Returns:
-        The collectives, callers before what they call; what is called from several places, once for each place.
+        The collectives, callers before the called; of computations called from several places, once for each place.
 
     Raises:
         RunError: the text is not compiled HLO, was compiled for another number of devices, or holds a collective or

@@ -1,4 +1,4 @@
-"""Which devices take part in a collective, and which mesh axes that is.
+"""Finds which devices take part in a collective, and along which mesh axes.
 
 XLA names the devices of a collective by number, in one of four notations. On a mesh `data=2, model=4` these say the
 same, an operation over `model`:

@@ -1,4 +1,4 @@
-"""Compiled HLO text, taken apart: computations, their instructions, and the shapes of their operands.
+"""Parses compiled HLO text into computations, their instructions, and the shapes of their operands.
 
 XLA prints a compiled program as named computations, each a list of instructions, one to a line:
 
@@ -9,8 +9,8 @@ XLA prints a compiled program as named computations, each a list of instructions
     }
 
 Here `parse_module(text)["body"].instructions["psum.1"]` has the opcode `all-reduce`, the operands `("x",)` and the
-rest of the line as attributes. Text is what there is: JAX's objects for a compiled program tell neither shapes nor
-replica groups, and no reader of XLA's own serialised form comes with JAX.
+rest of the line as attributes. There is only text: JAX's objects for a compiled program have neither shapes nor replica
+groups, and no reader of XLA's own serialised form comes with JAX.
 
 Operands are printed without shapes, so these are looked up where the operand is made. A line that cannot be read
 is an error when it might be a collective; nothing that moves data is passed over in silence.
@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from ..errors import RunError
 
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
-# What else moves data between devices; no plan of meshlab contains these.
+# Opcodes that move data between devices; no plan of meshlab contains the others.
 MOVING = (*COLLECTIVES, "ragged-all-to-all", "collective-broadcast", "send", "recv")
 
 _BITS = {
@@ -221,7 +221,7 @@ def _computation(header: re.Match, lines: list[str]) -> Computation:
 
 @functools.lru_cache(maxsize=4)
 def parse_module(text: str) -> Mapping[str, Computation]:
-    """Takes compiled HLO text apart.
+    """Parses compiled HLO text.
 
     Args:
         text: what `compiled.as_text()` returns.

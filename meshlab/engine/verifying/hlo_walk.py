@@ -1,7 +1,7 @@
-"""How often each computation of a compiled program runs.
+"""Counts how often each computation of a compiled program runs.
 
-A program is a tree of calls from its entry: fusions and calls run once, a loop's body as often as the loop turns, its
-condition once more, and of a conditional's branches one. `visits` walks to every computation in which a collective
+A program is a tree of calls from its entry: fusions and calls run once, a loop's body as often as its trip count says,
+its condition once more, and of a conditional's branches one. `visits` walks to every computation in which a collective
 stands, with the product of the trip counts on the way.
 
     ENTRY --while, 10 trips--> body --while, 3 trips--> inner body        visited with times=30
@@ -71,7 +71,7 @@ def visits(module: Module, unknown_trips: int | None, wanted: Callable[[Instruct
         for instruction in visit.computation.instructions.values():
             for key, called in _calls(instruction, module):
                 if called in moving:
-                    times = visit.times * _turns(instruction, key, visit.computation, module, unknown_trips)
+                    times = visit.times * _executions(instruction, key, visit.computation, module, unknown_trips)
                     branch = visit.conditional or instruction.opcode == "conditional"
                     waiting.append(Visit(module[called], times, branch))
     if unreached := sorted(moving - reached):
@@ -103,22 +103,22 @@ def _holding(module: Module, wanted: Callable[[Instruction], bool]) -> set[str]:
     return moving
 
 
-def _turns(caller: Instruction, key: str, computation: Computation, module: Module, unknown: int | None) -> int:
-    """Returns how often one execution of `caller` runs what its attribute `key` names."""
+def _executions(caller: Instruction, key: str, computation: Computation, module: Module, unknown: int | None) -> int:
+    """Returns how often one execution of `caller` runs the computation that its attribute `key` names."""
     if caller.opcode != "while":
         return 1
     trips = trip_count(caller, computation, module)
     trips = unknown if trips is None else trips
     if trips is None:
         raise RunError(
-            f"How often the loop `%{caller.name}` turns is not in the compiled text, and a collective stands in it."
-            " Use a loop of fixed length (lax.scan), or pass unknown_trips to say how often it turns."
+            f"The trip count of the loop `%{caller.name}` is not in the compiled text, and a collective stands in it."
+            " Use a loop of fixed length (lax.scan), or pass its trip count as unknown_trips."
         )
     return trips + 1 if key == "condition" else trips
 
 
 def trip_count(loop: Instruction, computation: Computation, module: Module) -> int | None:
-    """Returns how often a loop turns.
+    """Returns the trip count of a loop.
 
     Args:
         loop: the `while` instruction.
@@ -175,7 +175,7 @@ def _item(value: Any, index: int) -> Any:
 
 
 def _expression(name: str, computation: Computation, module: Module, argument: Callable[[int], Any]) -> Any:
-    """Returns what a value is made of, as far as loops' counters need it, or None.
+    """Returns the expression of a value, as far as loops' counters need it, or None.
 
     Values are ("constant", n), ("carry",): the loop's carried tuple, ("carried", index): an item of it,
     ("tuple", index -> item), ("add", a, b) and ("compare", direction, a, b). Nothing is looked at before it is asked
@@ -185,7 +185,7 @@ def _expression(name: str, computation: Computation, module: Module, argument: C
         name: of the value.
         computation: in which it is made.
         module: the program.
-        argument: what the computation's parameters are, by number.
+        argument: the expressions of the computation's parameters, by number.
     """
     instruction = computation.instructions[name]
     opcode = instruction.opcode

@@ -1,9 +1,9 @@
-"""Merging: collectives that a plan counts twice, and of which the compiler made one.
+"""Finds collectives that the compiler merged: the plan counts two, the compiled program runs one.
 
-The plan's normal form knows the expressions that XLA merges (`terms`), but not all of them. Where the compiled program
-has fewer collectives than were predicted, that is no error if each one that is missing has its like among those that
-are there: the same kind over the same axes, of an operand of the same dtype and shape. Such a one is *merged*, and told
-by name. Anything else that differs is a difference.
+The plan's normal form knows the expressions that XLA merges (`passes/terms.py`), but not all of them. Where the
+compiled program has fewer collectives than were predicted, that is no error if each missing one has its like among
+those that are there: the same kind over the same axes, of an operand of the same dtype and shape. Such a one is
+*merged*, and listed by name. Anything else that differs is a difference.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Merged:
         predicted: executions, as planned.
         compiled: executions in the compiled program.
         payload_bytes: of one execution, on one device.
-        values: the names of what is sent, each with the user's line.
+        values: the names of the values sent, each with the user's line.
     """
 
     kind: str
@@ -64,7 +64,7 @@ def merged(
     axes: Iterable[str],
     executed: Callable[[str], str],
 ) -> tuple[Merged, ...] | None:
-    """Returns what the compiler merged, or None where the two differ by anything else.
+    """Returns the collectives that the compiler merged, or None where the two differ by anything else.
 
     Args:
         planned: a plan's collectives.

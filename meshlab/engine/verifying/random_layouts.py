@@ -1,4 +1,4 @@
-"""Drawing layouts at random: legal ones, places included, to hold every promise against.
+"""Draws legal layouts at random, places included, to test every promise with.
 
     for mesh, layout in draw(program, seed=0, count=200): program.plan(mesh, layout).check()
 
@@ -77,7 +77,7 @@ def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool)
 
 
 def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[str, Any], pad: bool) -> dict[str, Any]:
-    """The rules with more of them, or as they were if that is not legal."""
+    """Returns the rules with more of them, or as they were if that is not legal."""
     try:
         resolve(program, mesh, rules | more, pad)
     except LayoutError:

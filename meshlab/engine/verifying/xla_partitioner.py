@@ -1,4 +1,4 @@
-"""XLA's own partitioner beside a plan: the same layout in JAX's words, and what XLA makes of it.
+"""Compares a plan with XLA's own partitioner: the same layout as JAX's shardings, and the collectives XLA inserts.
 
     inputs, outputs = plan.shardings
     jax.jit(program.fn, in_shardings=inputs, out_shardings=outputs)(*args)     # XLA decides what lies between
@@ -13,19 +13,19 @@
       sent by a device            4,878,342  7,317,510
       · XLA for CPU makes no reduce-scatter: it all-reduces, and every device keeps its part.
 
-A plan says of every operation where it runs and what moves. XLA's partitioner is told how values are to lie, and finds
-out for itself what to move. What it inserts depends on its version and on the platform; that is why the plan does not
-ask it. Here it is asked all the same, for two reasons: to see what one would have got by annotating the model by hand,
+A plan says of every operation where it runs and what moves. XLA's partitioner gets the shardings of values, and decides
+for itself what to move. The collectives that it inserts depend on its version and on the platform; that is why the plan
+does not ask it. Here it is asked all the same, for two reasons: to see the collectives of a model annotated by hand,
 and to time one against the other.
 
-"All" constraints tell XLA the spec in which the plan makes each value, in every block, but for partial sums, of which
-it has no word, and for what the plan makes on the spot. "Stored" tells it what a person would write: arguments,
-outputs, and the tags that have rules. The program is the same one: its operations in normal form, on whole arrays, its
-recomputed pieces behind their barriers.
+"All" constraints give XLA the spec in which the plan makes each value, in every block, but for partial sums, which it
+cannot express, and for values that the plan makes on the spot. "Stored" gives it what a person would write: arguments,
+outputs, and the tags that have rules. The program is the same one: its operations in normal form, on unsharded arrays,
+its rematerialised regions behind their barriers.
 
-There are programs in which that partitioner ends its process. So what XLA inserts is read from what it compiles for
-simulated CPU devices in a process of its own (`compiling.py`); only what it has compiled there is compiled here, where
-it is run, or where accelerators are attached.
+There are programs in which that partitioner ends its process. So XLA compiles for simulated CPU devices in a process of
+its own (`running/compile_worker.py`), and the collectives are read from there; a program that compiled there is
+compiled here where it is run, or where accelerators are attached.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ _UNKNOWN_GROUPS = "over ?: between devices that are those of no set of mesh axes
 
 
 def partition_specs(plan: Plan) -> tuple[Any, Any]:
-    """The specs of arguments and outputs; see `Plan.partition_specs`."""
+    """Returns the specs of arguments and outputs; see `Plan.partition_specs`."""
     _refuse_uneven(plan, "plan.partition_specs")
     return _trees(plan, partition_spec)
 
 
 def shardings(plan: Plan) -> tuple[Any, Any]:
-    """The shardings of arguments and outputs on the plan's devices; see `Plan.shardings`."""
+    """Returns the shardings of arguments and outputs on the plan's devices; see `Plan.shardings`."""
     _refuse_uneven(plan, "plan.shardings")
     mesh = jax_mesh(plan, devices(plan.mesh.size))
     return _trees(plan, lambda spec: NamedSharding(mesh, partition_spec(spec)))
 
 
 def _trees(plan: Plan, leaf: Callable[[Spec], Any]) -> tuple[Any, Any]:
-    """The trees of arguments and outputs, with one leaf in the place of each tensor or array."""
+    """Returns the trees of arguments and outputs, with one leaf in the place of each tensor or array."""
     program = plan.program
     inputs = [leaf(plan.argument_specs[a.value]) for a in program.arguments]
     outputs = jax.tree.structure(program.out_shapes, is_leaf=is_tensor)
@@ -89,7 +89,7 @@ def _trees(plan: Plan, leaf: Callable[[Spec], Any]) -> tuple[Any, Any]:
 
 
 def _refuse_uneven(plan: Plan, asked: str):
-    """JAX takes and returns no array whose axis is split into parts of different sizes, which only a padded plan has.
+    """Refuses a padded plan: JAX takes and returns no array whose axis is split into parts of different sizes.
 
     Raises:
         LayoutError: some argument or output is padded; each dim is listed with its size, its axes and its places.
@@ -119,18 +119,18 @@ def _refuse_uneven(plan: Plan, asked: str):
 
 @dataclasses.dataclass(frozen=True)
 class Partitioned:
-    """What XLA's partitioner makes of a layout, beside the plan; prints as a table.
+    """The collectives that XLA's partitioner inserts for a layout, beside the plan's; prints as a table.
 
     Attributes:
         planned: payload bytes by kind and axes, as planned (in the dtype that this platform executes).
         inserted: the same, read from what XLA compiled; axes are ("?",) where the devices that take part are those of
             no set of mesh axes.
-        planned_wire_bytes: what one device sends in one run of the plan, counted in the same way.
-        inserted_wire_bytes: what one device sends in one run of XLA's program.
-        constraints: what XLA was told: "all" or "stored".
+        planned_wire_bytes: bytes that one device sends in one run of the plan, counted in the same way.
+        inserted_wire_bytes: bytes that one device sends in one run of XLA's program.
+        constraints: the shardings that XLA had to respect: "all" or "stored".
         plan: whose layout this is.
         executable: compiles for this process, or returns what it has compiled.
-        notes: what is worth saying beside.
+        notes: remarks on the comparison.
     """
 
     planned: Totals
@@ -149,7 +149,7 @@ class Partitioned:
 
     @property
     def equal(self) -> bool:
-        """Whether XLA inserts the collectives that are planned, byte for byte."""
+        """Whether XLA inserts the planned collectives, byte for byte."""
         return self.planned == self.inserted
 
     def run(self, *args: Any) -> Any:
@@ -216,7 +216,7 @@ def partitioned(
 
 
 def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
-    """What XLA compiles for simulated CPU devices, as text, in a process of its own.
+    """Returns the text of the program that XLA compiles for simulated CPU devices, in a process of its own.
 
     Raises:
         CompilerError: XLA refuses the program, or ends its process; or it is time to stop.
@@ -240,7 +240,7 @@ def _tried(plan: Plan, constraints: str, watch: Watch) -> str:
 
 
 def _sent(collectives: Iterable[HloCollective], text: str, count: int) -> float:
-    """Bytes that one device sends for the collectives of a program compiled for `count` devices."""
+    """Adds up the bytes that one device sends for the collectives of a program compiled for `count` devices."""
     sizes = {}
     for computation in parse_module(text).values():
         for name, instruction in computation.instructions.items():
@@ -257,7 +257,7 @@ def _compile(plan: Plan, on: Sequence[Any], constraints: str) -> Any:
 
 
 def _function(plan: Plan, mesh: Any, constraints: str) -> tuple[Any, list[jax.ShapeDtypeStruct]]:
-    """The program on whole arrays, told how they lie on a mesh, which may be one without devices; and its arguments."""
+    """Returns the program on unsharded arrays, constrained to a mesh, maybe without devices; and its arguments."""
 
     def sharding(spec: Spec) -> NamedSharding:
         return NamedSharding(mesh, partition_spec(spec))
@@ -269,16 +269,16 @@ def _function(plan: Plan, mesh: Any, constraints: str) -> tuple[Any, list[jax.Sh
 
 
 def _constrained(plan: Plan, constraints: str) -> Mapping[int, Spec]:
-    """The specs of the values of which XLA is told."""
+    """Returns the specs of the values that are constrained."""
     if constraints == "all":
-        return plan.homes
+        return plan.producer_specs
     tags = plan.program.tags
     stored = (o for tag in plan.rules.stored for operation in tags.get(tag, ()) for o in operation.outputs)
-    return {o: plan.homes[o] for o in stored if o in plan.homes}
+    return {o: plan.producer_specs[o] for o in stored if o in plan.producer_specs}
 
 
 def _unsharded_function(plan: Plan, shardings_of: Mapping[int, NamedSharding]) -> Callable[..., tuple[Any, ...]]:
-    """The program as a function of whole arrays, flat: arguments in, outputs out."""
+    """Returns the program as a function of unsharded arrays, flat: arguments in, outputs out."""
     program = plan.program
     arguments = [a.value for a in program.arguments]
 

@@ -14,7 +14,7 @@ from meshlab.cost.whatif.crossover import seconds_at
 from meshlab.cost.workload.local_payloads import likeness
 from meshlab.cost.workload.setting import Options, Setting
 from meshlab.engine.planning.steps import Compute
-from meshlab.engine.plans.local_collectives import exchanges_of
+from meshlab.engine.plans.local_collectives import local_collectives_of
 from meshlab.models.language import llama, transformer
 from meshlab.models.parts.initial import shapes
 
@@ -266,7 +266,7 @@ def test_an_exchange_is_shaped_like_what_has_most_axes_in_common_with_it():
     program = ml.trace(fn, ml.f32[ml.dims(batch=8, width=32, channels=5)])
     plan = program.plan(ml.mesh("cpu", space=4), "width:space")
     (step,) = [step for step in plan.steps if isinstance(step, Compute) and step.exchanged]
-    ((_, sent),) = exchanges_of(plan.steps, plan.program, plan.grid).items()
+    ((_, sent),) = local_collectives_of(plan.steps, plan.program, plan.grid).items()
     assert sent
     for exchange in sent:
         alike = likeness(step, exchange, plan)

@@ -85,8 +85,8 @@ def test_all_that_is_wrong_with_a_carry_is_told_at_once():
     with pytest.raises(ml.TraceError) as caught:
         ml.trace(lambda x, y: (x, y.sum()), AB, AB, carry={"z": 0, "x": 2, "y": 1})
     for problem in (
-        "`carry` cannot be: `z` is no argument of",
-        "`x` is to come from output 2, but the outputs are 0 to 1",
+        "Invalid `carry`: `z` is no argument of",
+        "`x` must come from one of the outputs 0 to 1, not 2",
         "output 1 has another tree, other shapes or dtypes than argument `y`",
     ):
         assert problem in str(caught.value)

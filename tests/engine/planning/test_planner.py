@@ -317,7 +317,7 @@ def test_none_takes_a_dim_off_at_a_place():
 # What no rule splits is gathered, and said.
 
 
-def test_an_operation_without_a_rule_runs_whole_and_the_plan_says_so():
+def test_an_operation_without_a_rule_runs_unsharded_and_the_plan_says_so():
     mystery = Primitive("mystery")
     mystery.def_abstract_eval(lambda x: x)
     mlir.register_lowering(mystery, mlir.lower_fun(lambda x: x - x.max(0), multiple_results=False))
@@ -325,7 +325,7 @@ def test_an_operation_without_a_rule_runs_whole_and_the_plan_says_so():
     plan = checked(lambda x: mystery.bind(x.array), (AB,), "a:x")
     assert moved(plan) == [("all-gather", ("x",), 2 * 16 * 4, 1)]
     assert "`mystery` at test_planner.py" in str(plan.explain())
-    assert "has no rule: its operands are gathered and it runs whole" in str(plan)
+    assert "has no rule: its operands are gathered and it runs unsharded" in str(plan)
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_a_sum_that_a_loop_stacks_is_told_from_where_it_is_made():
     found, _ = causes(stack, [abstract("steps batch a", 3, 16, 4)], "batch:data")
     assert [because for because, _ in found] == [
         f"`batch` is summed inside the loop at test_causes.py:{stack.__code__.co_firstlineno + 1} while split over "
-        "`data`; the sums of all turns are stacked and added up once behind it."
+        "`data`; the sums of all iterations are stacked and added up once behind it."
     ]
 
 
@@ -204,7 +204,7 @@ def test_a_sum_that_a_loop_hands_to_its_next_turn_is_told_from_where_it_is_made(
     (row,) = [c for c in rows if c.kind == "all-reduce"]
     assert row.because == (
         f"`a` is summed in the backward pass inside the loop at test_causes.py:{loss.__code__.co_firstlineno + 1} "
-        "while split over `data`; the sum is carried into the next turn and added up there."
+        "while split over `data`; the sum is carried into the next iteration and added up there."
     )
     assert row.times == 3
 

@@ -121,7 +121,7 @@ def test_step_by_step_the_plan_is_the_one_without_an_outline(name):
         flat, outlined = both(program, mesh, layout)
         assert len(outlined.planned.steps) < len(flat.planned.steps) or name == "accumulated"
         assert outlined.steps == flat.steps, f"{layout} on {mesh}"
-        assert outlined.homes == flat.homes, f"{layout} on {mesh}"
+        assert outlined.producer_specs == flat.producer_specs, f"{layout} on {mesh}"
         assert totals(outlined) == totals(flat), f"{layout} on {mesh}"
         if position < compiled:
             report = outlined.check()

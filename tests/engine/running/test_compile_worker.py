@@ -125,7 +125,7 @@ def test_an_interrupt_ends_xla():
 
 def test_what_is_no_limit_is_refused():
     plan = simple()
-    with pytest.raises(CompilerError, match=r"timeout is a number of seconds above 0; plan\.xla was given True"):
+    with pytest.raises(CompilerError, match=r"timeout must be a number of seconds above 0; plan\.xla was given True"):
         plan.xla(timeout=True)
     with pytest.raises(CompilerError, match=r"plan\.xla's progress"):
         plan.xla(progress="print")  # pyright: ignore[reportArgumentType]

@@ -110,7 +110,7 @@ def test_a_collective_in_a_condition_counts_once_more_than_the_loop_turns():
         return lax.while_loop(going, lambda carry: (carry[0] + 1, jnp.sin(carry[1])), (0, x))[1]
 
     text = compiled(counted, {"x": 8}, SQUARE)
-    with pytest.raises(RunError, match=r"How often the loop `%while[\w.]*` turns is not in the compiled text"):
+    with pytest.raises(RunError, match=r"The trip count of the loop `%while[\w.]*` is not in the compiled text"):
         read_collectives(text, {"x": 8})
     (found,) = read_collectives(text, {"x": 8}, unknown_trips=6)
     assert found.times == 7

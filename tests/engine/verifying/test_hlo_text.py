@@ -128,7 +128,7 @@ def test_inferred_trip_counts(compared, direction, bound, step, times):
 )
 def test_trip_counts_that_do_not_follow(compared, direction, bound, step):
     before = COUNTED.format(compared=compared, direction=direction, bound=bound, step=step)
-    with pytest.raises(RunError, match=r"How often the loop `%w` turns is not in the compiled text.*lax.scan"):
+    with pytest.raises(RunError, match=r"The trip count of the loop `%w` is not in the compiled text.*lax.scan"):
         read_collectives(entry(*LOOPED, before=before), {"x": 2})
 
 
