@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -21,7 +22,7 @@ cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost.
 auto
 widgets.state widgets.views widgets.render widgets.notebook widgets
 meshlab
-models.parts models.basic models.language models.vision models models.imported
+models.parts models.basic models.language models.vision models.imported models
 workbooks verify cli
 """
 ROOMS: list[str] = [*_ROOMS.split()]
@@ -144,3 +145,9 @@ def test_every_package_says_what_comes_in_and_what_goes_out():
     for module, text in sources().items():
         if room_of(module, sources()) == module.removeprefix("meshlab.") and "." in module:
             assert ast.get_docstring(ast.parse(text)), module
+
+
+def test_the_map_names_every_module():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    words = set(re.findall(r"\w+", text[text.index("## The map") : text.index("## One worked trace")]))
+    assert {name for name in sources() if name.rpartition(".")[2] not in words} == set()
