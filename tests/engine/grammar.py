@@ -109,8 +109,8 @@ def run(numbers, params):
         operation = _pick(OPERATIONS, number)
         number //= len(OPERATIONS)  # noqa: PLW2901 - each choice takes its digit
         x, y = _pick(stack, number), _pick(stack, number // 4)
-        made = operation(x, y, number // 16)
-        stack.append(made if isinstance(made, ml.Tensor) and made.dims else x)
+        result = operation(x, y, number // 16)
+        stack.append(result if isinstance(result, ml.Tensor) and result.dims else x)
     return stack[-1], stack[-2]
 
 

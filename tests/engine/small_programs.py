@@ -32,13 +32,13 @@ def moved(plan):
 
 def sent(plan, what="wire_bytes"):
     """Bytes by kind, over a whole step."""
-    found = Counter()
+    sums = Counter()
     for c in plan.collectives:
-        found[c.kind] += getattr(c, what) * c.times
-    return dict(found)
+        sums[c.kind] += getattr(c, what) * c.times
+    return dict(sums)
 
 
 def inserted_here(report):
     """The collectives of a program that XLA partitioned, as they are read in this process, by (kind, axes)."""
-    found = totals(read_collectives(report.compiled.as_text(), report.plan.mesh.axes, unknown_trips=1))
-    return {(kind, axes or ("?",)): count for (kind, axes), count in found.items()}
+    sums = totals(read_collectives(report.compiled.as_text(), report.plan.mesh.axes, unknown_trips=1))
+    return {(kind, axes or ("?",)): count for (kind, axes), count in sums.items()}

@@ -25,7 +25,7 @@ class Unprintable:
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: PLAN.run(REAL, "hello"), r"`x` is 'hello' \(str\), where an array of float32 and shape \(8, 16\)"),
         (lambda: PLAN.check(REAL, "hello"), r"`x` is 'hello' \(str\), where an array of float32"),
@@ -49,8 +49,8 @@ class Unprintable:
         (lambda: jax.jit(PLAN.check)(REAL, ARRAY), r"`params/w1`, `params/w2`, `x` are traced"),
     ],
 )
-def test_arguments_of_a_run_that_are_none(call, told):
-    refused(call, ml.RunError, told)
+def test_arguments_of_a_run_that_are_none(call, message):
+    refused(call, ml.RunError, message)
 
 
 def test_what_may_run_runs():
@@ -65,7 +65,7 @@ def test_what_may_run_runs():
 
 
 @pytest.mark.parametrize(
-    ("layout", "told"),
+    ("layout", "message"),
     [
         ({"bacth": None}, "`bacth` is no dim of this program. Did you mean `batch`"),
         ({"bacth": ()}, "`bacth` is no dim of this program. Did you mean `batch`"),
@@ -92,9 +92,9 @@ def test_what_may_run_runs():
         (' {"batch": "data"}', r"The layout ' \{\"batch\": \"data\"\}' is JSON, .*: give json.loads\(text\)"),
     ],
 )
-def test_layouts_that_name_what_is_not_there(layout, told):
-    refused(lambda: PROGRAM.plan(MESH, layout), ml.LayoutError, told)
-    refused(lambda: PROGRAM.refusals(MESH, layout), ml.LayoutError, told)
+def test_layouts_that_name_what_is_not_there(layout, message):
+    refused(lambda: PROGRAM.plan(MESH, layout), ml.LayoutError, message)
+    refused(lambda: PROGRAM.refusals(MESH, layout), ml.LayoutError, message)
 
 
 def test_what_is_taken_off_may_be_named_and_optional():
@@ -119,7 +119,7 @@ def test_long_layouts_are_read_in_linear_time():
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: ml.Layout(dim_rules={"batch": "data"}), r"Make layouts with ml.Layout.of\(\{\"batch\": \"data\"\}\)"),
         (lambda: ml.Layout((("batch", "data"),)), "Layout was given dim_rules="),
@@ -134,15 +134,15 @@ def test_long_layouts_are_read_in_linear_time():
         (lambda: ml.Layout().with_rule("params/*", {"a": "b"}), r"with_rule\(\) was given 'params/\*' on"),
     ],
 )
-def test_layouts_that_are_made_wrong(call, told):
-    refused(call, ml.LayoutError, told)
+def test_layouts_that_are_made_wrong(call, message):
+    refused(call, ml.LayoutError, message)
 
 
 # Programs and plans
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (
             lambda: PROGRAM.plan("batch:data", MESH),
@@ -170,7 +170,7 @@ def test_layouts_that_are_made_wrong(call, told):
         (lambda: PLAN.shard("x", "0"), "The mesh was given the device '0'; it must be an integer"),
         (lambda: PLAN.shard("x", 1.5), "The mesh was given the device 1.5; it must be an integer"),
         (lambda: PLAN.xla(["all"]), r"asked for the constraints \['all'\]; there are \"all\""),
-        (lambda: ml.trace(step, PARAMS, X, carry={"params": "1"}), "`params` must come from the number of an output, not '1'"),
+        (lambda: ml.trace(step, PARAMS, X, carry={"params": "1"}), "`params` must come from the number of an output"),
         (
             lambda: ml.trace(step, PARAMS, X, carry=["params"]),
             r"carry=\['params'\]; it must be a dict: carry=\{\"params\": 1\}",
@@ -190,8 +190,8 @@ def test_layouts_that_are_made_wrong(call, told):
         ),
     ],
 )
-def test_what_programs_and_plans_refuse(call, told):
-    refused(call, ml.MeshlabError, told)
+def test_what_programs_and_plans_refuse(call, message):
+    refused(call, ml.MeshlabError, message)
 
 
 # The helpers
@@ -225,7 +225,7 @@ LONG, SPACED = "z" * 100_000, "a b" * 50_000
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         (lambda: ml.mesh(LONG, data=2), r"no machine `z{119} …`\."),
         (lambda: ml.mesh("v5e:" + "4x" * 50_000, data=2), r"in `v5e:[4x]+ …` is no slice's shape"),
@@ -242,8 +242,8 @@ LONG, SPACED = "z" * 100_000, "a b" * 50_000
         (lambda: ml.mesh(**{f"k{i}": 0 for i in range(50_000)}), r"characters are left out here.*`k49999` was given"),
     ],
 )
-def test_what_is_long_is_told_shortly(call, told):
-    with pytest.raises(ml.MeshlabError, match=f"(?s){told}") as caught:
+def test_what_is_long_is_told_shortly(call, message):
+    with pytest.raises(ml.MeshlabError, match=f"(?s){message}") as caught:
         call()
     assert len(str(caught.value)) < 10_100
 
@@ -266,7 +266,7 @@ def shape_of(x):
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "told"),
+    ("call", "error", "message"),
     [
         (
             lambda: ml.trace(shape_of, X),
@@ -333,15 +333,15 @@ def shape_of(x):
         (lambda: ml.zeros, AttributeError, r"Write ml.tensor\(jnp.zeros\(\(2, 3\)\), \"a\", \"b\"\)"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_fix(call, error, told):
-    refused(call, error, told)
+def test_what_is_wrong_is_told_with_the_fix(call, error, message):
+    refused(call, error, message)
 
 
 def test_a_name_that_meets_another_is_told_with_all_places_where_it_was_given():
     square = np.ones((8, 8), np.float32)
     one, other = ml.named(square, "batch hidden"), ml.named(square, "hidden batch")
-    told = r"`batch` \(named at argument `a` and argument `b`\).*in ml.named `_` for the axis that goes without"
-    refused(lambda: ml.trace(lambda a, b: a + b, one, other), ml.TraceError, told)
+    message = r"`batch` \(named at argument `a` and argument `b`\).*in ml.named `_` for the axis that goes without"
+    refused(lambda: ml.trace(lambda a, b: a + b, one, other), ml.TraceError, message)
 
 
 def test_integers_come_as_they_are_or_not_at_all():
@@ -357,9 +357,9 @@ def test_a_carry_that_began_as_a_number_takes_the_dtype_of_what_is_added():
 
 def test_what_is_padded_is_said():
     plan = ml.trace(lambda x: x * 2, ml.f32[Batch]).plan(ml.mesh(data=3), "batch:data", pad=True)
-    told = "padded: batch 8 → 9, wherever split; results are exact."
-    assert plan.explain().warnings == (told,)
-    assert told in repr(plan)
+    message = "padded: batch 8 → 9, wherever split; results are exact."
+    assert plan.explain().warnings == (message,)
+    assert message in repr(plan)
     assert json.loads(plan.to_json())["padded"] == {"batch": 9}
     assert json.loads(PLAN.to_json())["padded"] == {}
 
@@ -367,8 +367,8 @@ def test_what_is_padded_is_said():
 @pytest.mark.parametrize("devices", [3, 8])
 def test_a_merged_axis_that_is_not_padded_says_so(devices):
     program = ml.trace(lambda a: jnp.sum(a, 1), ml.named(np.ones((8, 12), np.float32), "batch (heads=4 head)"))
-    (told,) = program.plan(ml.mesh(model=devices), "heads:model", pad=True).explain().warnings
-    assert told.startswith("⚠ `heads` of 4 does not split the axis `heads*head` of `a` over all of `model`")
+    (message,) = program.plan(ml.mesh(model=devices), "heads:model", pad=True).explain().warnings
+    assert message.startswith("⚠ `heads` of 4 does not split the axis `heads*head` of `a` over all of `model`")
     assert program.plan(ml.mesh(model=2), "heads:model", pad=True).explain().warnings == ()
 
 
@@ -379,9 +379,9 @@ def test_what_a_function_says_of_where_values_lie_is_not_followed_and_said():
         y = jax.lax.with_sharding_constraint(x * 2, here)
         return jax.jit(lambda z: z + 1, in_shardings=here)(y)
 
-    (told,) = ml.trace(placed, np.ones(8, np.float32)).plan(MESH).explain().warnings
-    assert told.startswith("⚠ A plan follows its layout alone, and not what the function says itself: `sharding_con")
-    assert "`jit` at test_argument_checks.py:" in told
+    (message,) = ml.trace(placed, np.ones(8, np.float32)).plan(MESH).explain().warnings
+    assert message.startswith("⚠ A plan follows its layout alone, and not what the function says itself: `sharding_con")
+    assert "`jit` at test_argument_checks.py:" in message
 
 
 def test_a_made_up_name_of_one_or_none_is_nobodys():

@@ -24,10 +24,10 @@ def refused(fn, *arguments):
     """The message with which a function is refused; it speaks of the user's files alone."""
     with pytest.raises(ml.TraceError) as caught:
         ml.trace(fn, *(arguments or (X,)))
-    told = str(caught.value)
-    assert "meshlab/engine" not in told
-    assert not re.search(r"\bflat\b", told)
-    return told
+    message = str(caught.value)
+    assert "meshlab/engine" not in message
+    assert not re.search(r"\bflat\b", message)
+    return message
 
 
 # Functions that fail while they are traced
@@ -54,15 +54,15 @@ def mismatched(x):
     ids=["plain", "jit", "grad", "scan", "checkpoint"],
 )
 def test_an_exception_is_told_with_the_line_that_raised_it(wrapped):
-    told = refused(wrapped)
-    assert "could not be traced: KeyError: 'w2'" in told
-    assert re.search(r'test_bad_input\.py:\d+: `return weights\["w2"\] \* 2\.0`', told)
+    message = refused(wrapped)
+    assert "could not be traced: KeyError: 'w2'" in message
+    assert re.search(r'test_bad_input\.py:\d+: `return weights\["w2"\] \* 2\.0`', message)
 
 
 def test_what_jax_raises_is_told_with_the_users_line():
-    told = refused(mismatched)
-    assert "`mismatched` could not be traced: TypeError: dot_general requires contracting dimensions" in told
-    assert re.search(r"test_bad_input\.py:\d+: `return x @ x`", told)
+    message = refused(mismatched)
+    assert "`mismatched` could not be traced: TypeError: dot_general requires contracting dimensions" in message
+    assert re.search(r"test_bad_input\.py:\d+: `return x @ x`", message)
 
 
 def test_meshlabs_own_errors_keep_the_users_line():
@@ -116,15 +116,15 @@ def in_numpy(x):
     ],
 )
 def test_python_that_asks_for_numbers_is_told_what_to_write_instead(fn, error, line, fix):
-    told = refused(fn)
-    assert f"`{fn.__name__}` could not be traced: {error}: " in told
-    assert re.search(rf"test_bad_input\.py:\d+: `{re.escape(line)}`", told)
-    assert fix in told
+    message = refused(fn)
+    assert f"`{fn.__name__}` could not be traced: {error}: " in message
+    assert re.search(rf"test_bad_input\.py:\d+: `{re.escape(line)}`", message)
+    assert fix in message
 
 
 def test_jaxs_own_words_name_the_function_and_its_argument():
-    told = refused(branches)
-    assert re.search(r"function branches at .*test_bad_input\.py:\d+ .* the argument x\.", told)
+    message = refused(branches)
+    assert re.search(r"function branches at .*test_bad_input\.py:\d+ .* the argument x\.", message)
     assert "the argument params['w']" in refused(lambda params: branches(params["w"]), {"w": X})
 
 
@@ -157,9 +157,9 @@ def counted(x):
     ],
 )
 def test_shapes_that_depend_on_data_are_refused(fn, line):
-    told = refused(fn)
-    assert re.search(rf"test_bad_input\.py:\d+: `{re.escape(line)}`", told)
-    assert "sizes of all arrays must be known before" in told
+    message = refused(fn)
+    assert re.search(rf"test_bad_input\.py:\d+: `{re.escape(line)}`", message)
+    assert "sizes of all arrays must be known before" in message
 
 
 # Side effects
@@ -187,9 +187,9 @@ def ordered_effect(x):
     ids=["plain", "ordered", "jit", "cond", "while", "scan", "vmap"],
 )
 def test_effects_in_python_are_refused(fn):
-    told = refused(fn)
-    assert re.search(r"cannot be laid out: `io_callback` at test_bad_input\.py:\d+ has an effect besides its res", told)
-    assert "do that around the step" in told
+    message = refused(fn)
+    assert re.search(r"cannot be laid out: `io_callback` at test_bad_input\.py:\d+ has an effect besides", message)
+    assert "do that around the step" in message
 
 
 def prints(x):
@@ -211,9 +211,9 @@ def prints(x):
     ids=["plain", "vmap", "scan", "cond", "grad"],
 )
 def test_prints_are_refused_all_at_once_and_each_once(fn):
-    told = refused(fn)
+    message = refused(fn)
     for name in ("debug_print", "debug_callback"):
-        assert len(re.findall(rf"`{name}` at test_bad_input\.py:\d+ has an effect besides its results", told)) == 1
+        assert len(re.findall(rf"`{name}` at test_bad_input\.py:\d+ has an effect besides its results", message)) == 1
 
 
 def test_arrays_that_are_written_to_are_refused():
@@ -241,12 +241,12 @@ def test_what_is_laid_out_by_hand_is_refused():
     def resharded(x):
         return jax.sharding.reshard(x, NamedSharding(explicit, P("x")))
 
-    for fn, told in (
+    for fn, message in (
         (sharded, r"`shard_map` at test_bad_input\.py:\d+ says by hand what each device does; give the"),
         (mapped, r"`shard_map` at test_bad_input\.py:\d+ says by hand what each device does; give the"),
         (resharded, r"`reshard` at test_bad_input\.py:\d+ says by hand what each device does; give the"),
     ):
-        assert re.search(told, refused(fn))
+        assert re.search(message, refused(fn))
 
 
 def test_a_collective_without_its_mesh_is_refused():
@@ -266,7 +266,7 @@ def first(params, x):
 
 
 @pytest.mark.parametrize(
-    ("leaf", "told"),
+    ("leaf", "message"),
     [
         ("text", r"`params/w` is 'text' \(str\)"),
         (jnp.tanh, r"`params/w` is .*tanh"),
@@ -275,8 +275,8 @@ def first(params, x):
         (np.array(["2026-01-01"], "datetime64[D]"), "`params/w` is an array of .* dtype datetime64"),
     ],
 )
-def test_leaves_that_are_no_arrays_are_told_with_their_place(leaf, told):
-    with pytest.raises(ml.TraceError, match=told + ".*Close over what is no array, or take it out"):
+def test_leaves_that_are_no_arrays_are_told_with_their_place(leaf, message):
+    with pytest.raises(ml.TraceError, match=message + ".*Close over what is no array, or take it out"):
         ml.trace(first, {"w": leaf}, X)
 
 
@@ -285,8 +285,8 @@ def returns_text(x):
 
 
 def test_results_that_are_no_arrays_are_told_with_their_place():
-    told = refused(returns_text)
-    assert re.search(r"`returns_text` \(test_bad_input\.py:\d+\) returns 'metres' \(str\) at `out/unit`", told)
+    message = refused(returns_text)
+    assert re.search(r"`returns_text` \(test_bad_input\.py:\d+\) returns 'metres' \(str\) at `out/unit`", message)
     assert re.search(r"returns .*tanh.* at `out`: return arrays alone", refused(lambda x: jnp.tanh))
 
 
@@ -323,9 +323,9 @@ def test_a_value_that_an_earlier_trace_left_behind_is_refused():
     def fn(x):
         return jnp.tanh(x) + LEFT[0]
 
-    told = refused(fn)
-    assert re.search(r"`fn` computes with float32\[8,16\] of another trace, at test_bad_input\.py:\d+", told)
-    assert "Make it an argument" in told
+    message = refused(fn)
+    assert re.search(r"`fn` computes with float32\[8,16\] of another trace, at test_bad_input\.py:\d+", message)
+    assert "Make it an argument" in message
 
 
 def test_a_trace_inside_a_trace_may_not_close_over_what_is_traced():
@@ -358,8 +358,8 @@ def test_where_two_names_meet_is_told():
         return shifted * y
 
     vector = ml.named(jax.ShapeDtypeStruct((16,), jnp.float32), "c")
-    told = refused(fn, X, vector)
-    assert re.search(r"`b` \(named at .*`c` \(named at .*\), in `mul` at test_bad_input\.py:\d+", told)
+    message = refused(fn, X, vector)
+    assert re.search(r"`b` \(named at .*`c` \(named at .*\), in `mul` at test_bad_input\.py:\d+", message)
 
 
 def test_one_size_in_many_places_is_told_once():

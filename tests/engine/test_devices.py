@@ -119,8 +119,8 @@ def test_options_for_simulated_devices_are_accepted():
 @pytest.mark.parametrize("n", [0, -1, 2.0, "8", None, True])
 def test_a_number_of_devices_is_a_positive_integer(n):
     for ask, called in ((simulate, r"ml\.simulate"), (devices, r"devices\(\)")):
-        told = rf"{called} was given .* it must be an integer of at least 1, and at most 64 .*: ml\.simulate\(8\)"
-        with pytest.raises(MeshError, match=told):
+        message = rf"{called} was given .* it must be an integer of at least 1, and at most 64 .*: ml\.simulate\(8\)"
+        with pytest.raises(MeshError, match=message):
             ask(n)
 
 

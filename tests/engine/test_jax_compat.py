@@ -32,8 +32,8 @@ def equations(fn, *args):
 
 def the(name, fn, *args):
     """The one equation of a primitive that a function is traced to."""
-    (found,) = (e for e in equations(fn, *args) if e.primitive.name == name)
-    return found
+    (equation,) = (e for e in equations(fn, *args) if e.primitive.name == name)
+    return equation
 
 
 def names(jaxpr):
@@ -66,17 +66,17 @@ def test_only_what_is_needed_is_kept():
         def turn(carry, row):
             return (carry[0] + row, carry[1] * 2), carry[1]
 
-        (kept, _), _ = lax.scan(turn, (x, y), jnp.asarray(table))
-        return kept, jnp.sin(y)
+        (result, _), _ = lax.scan(turn, (x, y), jnp.asarray(table))
+        return result, jnp.sin(y)
 
     closed = jax.make_jaxpr(fn)(V, V)
-    found = opened(jax_compat.needed(closed, [True, False]))
-    assert [e.primitive.name for e in found.equations] == ["scan"]
-    assert jax_compat.carries(found.equations[0]) == 1
-    assert len(found.equations[0].outvars) == 1
-    assert len(found.invars) == 2
-    assert len(found.outvars) == 1
-    assert [np.asarray(c).shape for _, c in found.constants] == [(1000, 4)]
+    inner = opened(jax_compat.needed(closed, [True, False]))
+    assert [e.primitive.name for e in inner.equations] == ["scan"]
+    assert jax_compat.carries(inner.equations[0]) == 1
+    assert len(inner.equations[0].outvars) == 1
+    assert len(inner.invars) == 2
+    assert len(inner.outvars) == 1
+    assert [np.asarray(c).shape for _, c in inner.constants] == [(1000, 4)]
     assert len(opened(jax_compat.needed(closed, [True, True])).outvars) == 2
 
 
@@ -132,7 +132,7 @@ def forward(x):
 
 
 @pytest.mark.parametrize(
-    ("fn", "inside", "kept"),
+    ("fn", "inside", "is_kept"),
     [
         (jax.jit(lambda x: x + 1), ["add"], True),
         (doubled, ["mul"], True),
@@ -142,10 +142,10 @@ def forward(x):
     ],
     ids=["jit", "custom_jvp", "custom_vjp", "closed_call", "remat_opt"],
 )
-def test_calls_are_seen_through(fn, inside, kept):
+def test_calls_are_seen_through(fn, inside, is_kept):
     call = opened(jax_compat.needed(jax.make_jaxpr(fn)(V), [True])).equations[0]
     assert names(jax_compat.call(call)) == inside
-    assert jax_compat.is_kept(call) == kept
+    assert jax_compat.is_kept(call) == is_kept
     assert np.allclose(meshlab.trace(fn, V).plan(meshlab.mesh(a=1), {}).run(V), jax.jit(fn)(V))
 
 
@@ -157,9 +157,9 @@ def test_what_is_no_call_has_no_jaxpr_to_see_through():
 
 
 def inside(equation):
-    found = jax_compat.nested(equation)
-    assert found is not None
-    return found
+    inner = jax_compat.nested(equation)
+    assert inner is not None
+    return inner
 
 
 def scanned(x, rows):
@@ -176,10 +176,10 @@ def scanned(x, rows):
 def test_a_scan_says_what_it_carries():
     rows = (jnp.ones((6, 4)), jnp.ones((6, 4)))
     scan = the("scan", scanned, V, rows)
-    found = inside(scan)
-    (body,) = found.bodies
+    inner = inside(scan)
+    (body,) = inner.bodies
     assert jax_compat.carries(scan) == 1
-    assert [v.aval.shape for v in scan.invars[found.inputs]] == [(4,), (6, 4), (6, 4)]
+    assert [v.aval.shape for v in scan.invars[inner.inputs]] == [(4,), (6, 4), (6, 4)]
     assert [v.aval.shape for v in scan.invars[body.constants]] == [(4,)]
     assert len(opened(body.jaxpr).invars) == 4
     assert len(opened(body.jaxpr).outvars) == 4
@@ -190,41 +190,41 @@ def test_the_scan_of_a_backward_pass_says_it_too():
     rows = (jnp.ones((6, 4)), jnp.ones((6, 4)))
     backward = [e for e in equations(jax.grad(lambda x: scanned(x, rows)[0].sum()), V) if e.primitive.name == "scan"]
     for scan in backward:
-        found = inside(scan)
-        carried = scan.invars[found.inputs][: jax_compat.carries(scan)]
+        inner = inside(scan)
+        carried = scan.invars[inner.inputs][: jax_compat.carries(scan)]
         assert [v.aval.shape for v in carried] == [v.aval.shape for v in scan.outvars[: len(carried)]]
-        stacks = (*scan.invars[found.inputs][len(carried) :], *scan.outvars[len(carried) :])
+        stacks = (*scan.invars[inner.inputs][len(carried) :], *scan.outvars[len(carried) :])
         assert {v.aval.shape[0] for v in stacks} == {6}
     assert len(backward) == 2
 
 
 def test_a_while_has_a_body_and_a_test():
     equation = the("while", lambda x, most: lax.while_loop(lambda c: c.sum() < most.sum(), lambda c: c * most, x), V, V)
-    found = inside(equation)
-    body, test = found.bodies
+    inner = inside(equation)
+    body, test = inner.bodies
     assert names(body.jaxpr) == ["mul"]
     assert names(test.jaxpr)[-1] == "lt"
-    assert len(equation.invars[found.inputs]) == 1
-    assert [len(equation.invars[b.constants]) for b in found.bodies] == [1, 1]
+    assert len(equation.invars[inner.inputs]) == 1
+    assert [len(equation.invars[b.constants]) for b in inner.bodies] == [1, 1]
 
 
 def test_a_cond_has_branches():
     equation = the("cond", lambda x: lax.cond(x.sum() > 0, jnp.sin, lambda y: y * x, x), V)
-    found = inside(equation)
-    assert [names(body.jaxpr) for body in found.bodies] == [["mul"], ["sin"]]
-    assert [v.aval.shape for v in equation.invars[found.inputs]] == [()]
-    assert all(equation.invars[body.constants] == equation.invars[1:] for body in found.bodies)
+    inner = inside(equation)
+    assert [names(body.jaxpr) for body in inner.bodies] == [["mul"], ["sin"]]
+    assert [v.aval.shape for v in equation.invars[inner.inputs]] == [()]
+    assert all(equation.invars[body.constants] == equation.invars[1:] for body in inner.bodies)
 
 
 @pytest.mark.parametrize("prevent", [True, False])
 def test_a_recomputed_piece_says_whether_it_needs_a_barrier(prevent):
     piece = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), prevent_cse=prevent)
     (equation,) = (e for e in equations(jax.grad(lambda x: piece(x).sum()), V) if e.primitive.name in jax_compat.REMAT)
-    found = inside(equation)
+    inner = inside(equation)
     assert jax_compat.is_barrier(equation) == prevent
-    assert equation.invars[found.inputs] == equation.invars
-    assert equation.invars[found.bodies[0].constants] == []
-    assert "cos" in names(found.bodies[0].jaxpr)
+    assert equation.invars[inner.inputs] == equation.invars
+    assert equation.invars[inner.bodies[0].constants] == []
+    assert "cos" in names(inner.bodies[0].jaxpr)
 
 
 def test_own_parameters_are_those_that_say_what_runs():
@@ -289,9 +289,9 @@ def test_the_innermost_frame_that_is_wanted_is_found():
 
 
 def test_the_backward_pass_is_told_from_the_forward_pass():
-    found = equations(jax.value_and_grad(lambda x: jnp.sin(x).sum()), V)
-    assert {e.primitive.name: jax_compat.is_backward(e) for e in found}["mul"]
-    assert not jax_compat.is_backward(found[0])
+    inner = equations(jax.value_and_grad(lambda x: jnp.sin(x).sum()), V)
+    assert {e.primitive.name: jax_compat.is_backward(e) for e in inner}["mul"]
+    assert not jax_compat.is_backward(inner[0])
 
 
 def test_a_jaxpr_says_where_its_function_is_defined():

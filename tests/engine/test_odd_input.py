@@ -129,8 +129,8 @@ def test_wide_numbers_are_narrowed_as_jax_narrows_them():
     wide = np.random.default_rng(0).normal(size=SHAPE)
     program = ml.trace(lambda x: x.sum(0), ml.named(wide, "a b"))
     assert program.place("x").dtype == np.float32
-    found = program.plan(MESH, "a:x").run(wide)
-    np.testing.assert_allclose(found, wide.sum(0), rtol=1e-5)
+    result = program.plan(MESH, "a:x").run(wide)
+    np.testing.assert_allclose(result, wide.sum(0), rtol=1e-5)
 
 
 def test_large_constants_are_held_whole_by_every_device():
