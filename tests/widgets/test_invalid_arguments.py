@@ -42,7 +42,10 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         (lambda: ml.Hardware.of("mine", **FIGURES, errors=3), "`errors` is 3, and is to give relative errors by kind"),
         (lambda: ml.Switch(8, *[ml.Figure(1.0)] * 3, reduces="yes"), "`reduces` is 'yes', and is to be True or False"),
         (lambda: ml.Figure(1, 3), r"A figure has the source 3 and verified=True; write ml.Figure\("),
-        (lambda: ml.compile_for(ON_TPU, timeout=float("nan")), "timeout is a number of seconds above 0; .* given nan"),
+        (
+            lambda: ml.compile_for(ON_TPU, timeout=float("nan")),
+            "timeout must be a number of .* given nan",
+        ),
         (
             lambda: ml.compile_for(ON_TPU, progress=3),
             "compile_for's progress was given 3 for its function; write progress=pri",

@@ -88,8 +88,8 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         program: the program.
         mesh: the mesh.
         layout: the layout.
-        pad: whether a dim that its axes do not divide is padded, not refused; None where whoever asks cannot have it
-            padded, and is not told to.
+        pad: whether a dim that its axes do not divide is padded, not refused; None, where the caller
+            cannot pad, leaves pad=True out of the remedies.
 
     Returns:
         Its `Rules`.

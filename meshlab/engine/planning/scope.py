@@ -10,7 +10,7 @@ class Scope:
     """The steps of one block, and the specs in which its values are available.
 
     Attributes:
-        depth: in how many blocks it lies.
+        depth: in how many blocks it stands.
     """
 
     def __init__(self, depth: int = 0):

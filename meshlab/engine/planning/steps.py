@@ -56,7 +56,7 @@ class Compute:
 
     def __str__(self):
         read = ", ".join(str(spec) for spec in self.operands if spec is not None)
-        then = ", with what the others hold" if self.exchanged else ""
+        then = ", with communication" if self.exchanged else ""
         return f"{self.operation.name}  {read} → {', '.join(map(str, self.results))}{then}"
 
 

@@ -66,7 +66,7 @@ def _loop(operation: Operation, operands: Sequence[Any], evaluate: Evaluate, con
 
 
 def _branches(operation: Operation, operands: Sequence[Any], evaluate: Evaluate) -> Sequence[Any]:
-    """One of several branches, the same on all devices; they read what lies around them by themselves."""
+    """One of several branches, the same on all devices; they read the values around them by themselves."""
     dtypes = [v.aval.dtype for v in operation.equation.outvars]
 
     def branch(number: int) -> Callable[[], list[Any]]:

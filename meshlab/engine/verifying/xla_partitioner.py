@@ -1,7 +1,7 @@
 """Compares a plan with XLA's own partitioner: the same layout as JAX's shardings, and the collectives XLA inserts.
 
     inputs, outputs = plan.shardings
-    jax.jit(program.fn, in_shardings=inputs, out_shardings=outputs)(*args)     # XLA decides what lies between
+    jax.jit(program.fn, in_shardings=inputs, out_shardings=outputs)(*args)     # XLA decides the rest
 
     print(plan.xla())           # of the README's model, `batch` on `data` and `params/*` stored with `hidden` on it
 

@@ -222,7 +222,7 @@ def test_what_takes_too_long_is_ended(tpu):
     with pytest.raises(CompilerError, match=r"for v5e:2x2 was ended after 0.3 s, while .*timeout=0.6"):
         compile_for(small(), "v5e:2x2", timeout=0.3)
     assert not children("meshlab.cost.compilers.worker")
-    with pytest.raises(CompilerError, match="timeout is a number of seconds above 0; compile_for was given -1"):
+    with pytest.raises(CompilerError, match="timeout must be a number of seconds above 0; compile_for was given -1"):
         compile_for(small(), "v5e:2x2", timeout=-1)
 
 

@@ -158,8 +158,8 @@ def test_a_program_without_names_says_so():
 )
 @pytest.mark.parametrize("shape", [(8, 4, 4), [8, 4, 4]])
 def test_sizes_that_are_meant_as_a_shape_are_told(fn, error, shape):
-    told = r"`images` was given as .8, 4, 4.: if an array of that shape is meant, it is written ml.f32\[Batch"
-    with pytest.raises(error or ml.TraceError, match=told):
+    message = r"`images` was given as .8, 4, 4.: if an array of that shape is meant, it is written ml.f32\[Batch"
+    with pytest.raises(error or ml.TraceError, match=message):
         ml.trace(fn, ml.f32[A, B], shape)
 
 
@@ -168,20 +168,20 @@ def test_a_tuple_of_numbers_is_a_tree():
 
 
 @pytest.mark.parametrize(
-    ("fn", "told"),
+    ("fn", "message"),
     [
         (lambda *, a: a, r"takes \(\) but 1 arguments were given.* `a` is keyword-only: bind by functools.partial"),
         (lambda x, *, a, b: a, r"but 2 arguments were given .* `a`, `b` are keyword-only: bind by functools.partial"),
     ],
 )
-def test_parameters_that_are_keywords_alone_are_told(fn, told):
+def test_parameters_that_are_keywords_alone_are_told(fn, message):
     args = [ml.f32[A]] * (2 if "x" in inspect.signature(fn).parameters else 1)
-    with pytest.raises(ml.TraceError, match=told):
+    with pytest.raises(ml.TraceError, match=message):
         ml.trace(fn, *args)
 
 
 def test_a_line_that_cannot_be_read_is_left_out():
-    made = {}
-    exec(compile("def f(a):\n    return a if a else -a", "<text>", "exec"), made)
+    lines = {}
+    exec(compile("def f(a):\n    return a if a else -a", "<text>", "exec"), lines)
     with pytest.raises(ml.TraceError, match=r"It was raised at <text>:2\. What depends on data"):
-        ml.trace(made["f"], ml.f32[()])
+        ml.trace(lines["f"], ml.f32[()])

@@ -130,8 +130,8 @@ def test_loops_in_loops():
 
     args = AB, ml.f32[B]
     # The sum of a row for each outer step, the sum over the table for each of its inner ones.
-    found = moved(checked(fn, args, "b:x"))
-    assert found == [("all-reduce", ("x",), 4, 3), ("all-reduce", ("x",), 4, 24)]
+    moves = moved(checked(fn, args, "b:x"))
+    assert moves == [("all-reduce", ("x",), 4, 3), ("all-reduce", ("x",), 4, 24)]
     checked(lambda w, x: jax.grad(lambda w: sum(o.sum() for o in fn(ml.tensor(w, A, B), x)))(w.array), args, "b:x")
 
 

@@ -32,17 +32,17 @@ def problems(layout, program=PROGRAM, mesh=MESH):
 
 
 def test_one_error_lists_all_problems_with_what_would_fit():
-    found = problems("btach:data embed:modle batch:model ffn:data out:data")
-    assert set(found) == {"unknown_dim", "unknown_axis", "not_divisible", "conflict"}
-    assert found["unknown_dim"].fix == "Did you mean `batch`?"
-    assert found["unknown_axis"].fix == "Did you mean `model`?"
-    assert "`batch` has size 6, which 4 (`model`) does not divide" in found["not_divisible"].text
-    assert found["not_divisible"].fix == "Sizes that fit: 4 or 8; or plan with pad=True."
+    listed = problems("btach:data embed:modle batch:model ffn:data out:data")
+    assert set(listed) == {"unknown_dim", "unknown_axis", "not_divisible", "conflict"}
+    assert listed["unknown_dim"].fix == "Did you mean `batch`?"
+    assert listed["unknown_axis"].fix == "Did you mean `model`?"
+    assert "`batch` has size 6, which 4 (`model`) does not divide" in listed["not_divisible"].text
+    assert listed["not_divisible"].fix == "Sizes that fit: 4 or 8; or plan with pad=True."
     assert (
         "`ffn` and `out` cannot both be on `data`: they meet in `dot_general` at test_legality.py"
-        in found["conflict"].text
+        in listed["conflict"].text
     )
-    assert found["conflict"].source is not None
+    assert listed["conflict"].source is not None
     with pytest.raises(LayoutError, match=r"on the mesh data=2 × model=4 has 4 problems:\n  1\. .*\n  2\. .*\n  3\. "):
         PROGRAM.plan(MESH, "btach:data embed:modle batch:model ffn:data out:data")
 
@@ -91,8 +91,8 @@ def test_mesh_tensorflows_own_readme_command_is_refused_with_what_was_meant():
     params = shapes(mesh_tf.init_autoencoder, config)
     x = ml.f32[ml.Dim("batch", config.batch), ml.Dim("io", config.io)]
     program = ml.trace(mesh_tf.train(mesh_tf.autoencoder_loss), params, x)
-    found = problems("hidden:all", program, ml.mesh(all=8))
-    assert found["unknown_dim"].fix == "Did you mean `hidden_odd` or `hidden_even`?"
+    listed = problems("hidden:all", program, ml.mesh(all=8))
+    assert listed["unknown_dim"].fix == "Did you mean `hidden_odd` or `hidden_even`?"
     # Mesh TensorFlow's counters for the name that exists: 4,096 elements over 8 processors, once.
     plan = program.plan(ml.mesh(all=8), "hidden_odd:all")
     assert [c.kind for c in plan.collectives] == ["all-reduce"]
@@ -138,8 +138,8 @@ def test_places_are_matched_and_judged():
     assert "both on `data`" in problems({"ffn": "data", "params/up": {"embed": "data"}})["conflict"].text
     PROGRAM.plan(MESH, {"ffn": "data", "params/up": {"embed": "data", "ffn": None}})
     both_places = {"hidden": {"batch": "data", "ffn": "model"}, "out": {"out": "model", "batch": "model"}}
-    found = problems(both_places, mesh=ml.mesh(data=2, model=2))
-    assert "At `out`: `batch` and `out` are both on `model`" in found["conflict"].text
+    listed = problems(both_places, mesh=ml.mesh(data=2, model=2))
+    assert "At `out`: `batch` and `out` are both on `model`" in listed["conflict"].text
 
 
 def test_a_tag_may_name_dims_that_only_some_of_its_values_have():
@@ -158,9 +158,9 @@ def test_the_dim_of_a_scan_may_be_stored_split_but_not_computed_so():
         return ml.scan(lambda x, w: (x * w, None), x, w, "layers")[0]
 
     program = ml.trace(fn, ml.f32[Embed], ml.f32[Layers, Embed])
-    found = problems("layers:data", program)["pipeline"]
-    assert "needs a pipeline schedule" in found.text
-    assert found.source is not None
+    listed = problems("layers:data", program)["pipeline"]
+    assert "needs a pipeline schedule" in listed.text
+    assert listed.source is not None
     plan = program.plan(MESH, {"w": {"layers": "data"}})
     assert [c.kind for c in plan.collectives] == ["all-gather"]
 
@@ -213,8 +213,8 @@ def test_in_a_place_a_question_mark_stands_for_one_character():
 def test_a_made_up_name_is_refused_with_the_rename_that_makes_it_ones_own():
     x = ml.named(jax.ShapeDtypeStruct((8, 16), "float32"), "seq embed")
     program = ml.trace(lambda x: x @ x.T, x)
-    found = problems("~seq:data", program)["unknown_dim"]
-    assert str(found) == (
+    listed = problems("~seq:data", program)["unknown_dim"]
+    assert str(listed) == (
         "`~seq` is a name that meshlab made up, which layouts cannot address. "
         'Give it one of yours: program.rename({"~seq": "seq_2"}).'
     )

@@ -237,9 +237,9 @@ def test_11_experts_say_the_same_on_every_mesh(choices):
     assert np.count_nonzero(placed.array) < choices * Batch.size * Seq.size
     program, both = mixture(choices), "batch:p experts:p"
     for n, layout in ((1, "batch:p"), (2, both), (4, both), (4, "ffn:p"), (8, "batch:p"), (8, "batch:p groups:p")):
-        found, its_placed, its_balance = program.plan(ml.mesh(p=n), layout).run(*data)
+        result, its_placed, its_balance = program.plan(ml.mesh(p=n), layout).run(*data)
         np.testing.assert_array_equal(its_placed.array, placed.array)
-        np.testing.assert_allclose(found.array, wanted.array, rtol=1e-5, atol=2e-6)
+        np.testing.assert_allclose(result.array, wanted.array, rtol=1e-5, atol=2e-6)
         assert float(its_balance) == pytest.approx(float(balance), rel=1e-6)
 
 
@@ -253,8 +253,8 @@ def test_11_local_attention_is_the_same_on_every_mesh():
 
     wanted, program = attended(*data), ml.trace(attended, *data)
     for n in (2, 8):
-        found = program.plan(ml.mesh(p=n), "blocks:p").run(*data)
-        np.testing.assert_allclose(found.array, wanted.array, rtol=1e-5, atol=1e-6)
+        result = program.plan(ml.mesh(p=n), "blocks:p").run(*data)
+        np.testing.assert_allclose(result.array, wanted.array, rtol=1e-5, atol=1e-6)
 
 
 def test_11_numbers_are_drawn_and_moved_bit_for_bit():
@@ -290,12 +290,12 @@ def test_12_gradients_and_corner_cases_are_numpys():
     for layout in ("a:p", "b:q", "a:p b:q"):
         plan = ml.trace(corners, x, bias).plan(ml.mesh(p=2, q=3), layout)
         assert plan.check(x, bias).ok
-        found = {name: np.asarray(tensor.array) for name, tensor in plan.run(x, bias).items()}
-        np.testing.assert_array_equal(found["broadcast"], [1.5, 0, 1])
-        np.testing.assert_array_equal(found["ties"], [[0.5, 0.5, 0], [0, 2, 0]])
-        np.testing.assert_array_equal(found["one of two"], [[0.5, 0.5, 0], [0, 1, 0]])
-        np.testing.assert_array_equal(found["power"], [[1, 1, 1], [0, 4, 0.25]])
-        np.testing.assert_allclose(found["not chosen"], [[0, 0, 0], [0, np.log(2), np.log(0.5)]], rtol=1e-6)
+        result = {name: np.asarray(tensor.array) for name, tensor in plan.run(x, bias).items()}
+        np.testing.assert_array_equal(result["broadcast"], [1.5, 0, 1])
+        np.testing.assert_array_equal(result["ties"], [[0.5, 0.5, 0], [0, 2, 0]])
+        np.testing.assert_array_equal(result["one of two"], [[0.5, 0.5, 0], [0, 1, 0]])
+        np.testing.assert_array_equal(result["power"], [[1, 1, 1], [0, 4, 0.25]])
+        np.testing.assert_allclose(result["not chosen"], [[0, 0, 0], [0, np.log(2), np.log(0.5)]], rtol=1e-6)
     odd = ml.Dim("odd", 7)
     assert ml.conv(numbers(odd), WINDOW, {odd: "window"}, stride=2, out={odd: "four"}).shape == (4,)
 
@@ -328,10 +328,10 @@ def sent_by_index(x, logits, weights):
         slots.append((slot, (place < room.size).astype(ml.f32), weight))
 
     def there(x, slots):
-        found = jnp.zeros((Slots.size, Embed.size))
+        result = jnp.zeros((Slots.size, Embed.size))
         for slot, fits, _ in slots:
-            found = found.at[slot.array].add((x * fits).array)
-        return ml.tensor(found, Slots, Embed)
+            result = result.at[slot.array].add((x * fits).array)
+        return ml.tensor(result, Slots, Embed)
 
     here = ml.unmerge(ml.vmap(there, Batch)(x, slots), Slots, (Routes, room)).rename(batch="groups", routes="experts")
     hidden = ml.silu(ml.dot(here, weights["gate"], Embed)) * ml.dot(here, weights["up"], Embed)

@@ -67,8 +67,8 @@ def test_an_explanation_is_readable_in_a_notebook(readme):
 
 
 def test_axes_are_listed_in_the_order_of_the_mesh(readme):
-    told = repr(readme.plan(MESH, "batch:data hidden:model"))
-    assert told.index("over data") < told.index("over model")
+    written = repr(readme.plan(MESH, "batch:data hidden:model"))
+    assert written.index("over data") < written.index("over model")
 
 
 def test_a_place_wants_a_dict(readme):
@@ -119,13 +119,13 @@ def test_each_dim_is_told_with_its_own_axes():
     def fn(x):
         return x.max(1), jnp.argmax(x, 1), jax.lax.top_k(x, 2)[0]
 
-    found, _ = causes(fn, [abstract("batch vocab", 8, 64)], "batch:data vocab:model")
-    assert [because for because, _ in found] == [
+    reasons, _ = causes(fn, [abstract("batch vocab", 8, 64)], "batch:data vocab:model")
+    assert [because for because, _ in reasons] == [
         "The greatest value over `vocab` is taken while it is split over `model`.",
         "The place of the greatest value over `vocab` is looked for while it is split over `model`.",
         "The greatest values over `vocab` are looked for while it is split over `model`.",
     ]
-    assert {remedy for _, remedy in found} == {"Take `vocab` off `model`."}
+    assert {remedy for _, remedy in reasons} == {"Take `vocab` off `model`."}
 
 
 def test_windows_along_two_dims_are_told_apart_by_the_axes_that_are_sent_over():
@@ -133,11 +133,11 @@ def test_windows_along_two_dims_are_told_apart_by_the_axes_that_are_sent_over():
         return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 3), (1, 1, 1), "SAME")
 
     image = abstract("batch height width", 8, 8, 8)
-    found, _ = causes(pool, [image], "batch:b height:data width:model", ml.mesh(b=2, data=2, model=2))
-    told = "The greatest value in windows along `{}` is taken while it is split over `{}`."
-    assert {because for because, _ in found} == {told.format("height", "data"), told.format("width", "model")}
-    found, _ = causes(lambda x: x.max((1, 2)), [image], "height:data width:model")
-    assert found == [
+    reasons, _ = causes(pool, [image], "batch:b height:data width:model", ml.mesh(b=2, data=2, model=2))
+    written = "The greatest value in windows along `{}` is taken while it is split over `{}`."
+    assert {because for because, _ in reasons} == {written.format("height", "data"), written.format("width", "model")}
+    reasons, _ = causes(lambda x: x.max((1, 2)), [image], "height:data width:model")
+    assert reasons == [
         (
             "The greatest value over `height` and `width` is taken while they are split: `height` over `data`, "
             "`width` over `model`.",
@@ -150,8 +150,8 @@ def test_a_sum_that_two_operations_make_is_told_of_both():
     def fn(w, x):
         return jnp.mean(jnp.tanh(x @ w), 0).sum()
 
-    found, _ = causes(fn, [abstract("a b", 4, 8), abstract("batch a", 16, 4)], "batch:data b:model")
-    assert found == [
+    reasons, _ = causes(fn, [abstract("a b", 4, 8), abstract("batch a", 16, 4)], "batch:data b:model")
+    assert reasons == [
         (
             "`batch` and `b` are summed while split: `batch` over `data`, `b` over `model`.",
             "Take `batch` off `data` and `b` off `model`: then every device adds up the whole sum itself.",
@@ -169,9 +169,9 @@ def test_a_sum_that_a_loop_carries_is_told_from_where_it_is_made():
         return w, jax.tree.map(lambda g: g / 3, total)
 
     arguments = abstract("a b", 4, 8), abstract("accum batch a", 3, 16, 4)
-    found, (row,) = causes(accumulate, arguments, "batch:data")
+    reasons, (row,) = causes(accumulate, arguments, "batch:data")
     line = accumulate.__code__.co_firstlineno
-    assert found[0][0] == (
+    assert reasons[0][0] == (
         f"`batch` is summed in the backward pass inside the loop at test_causes.py:{line + 5} while split over `data`; "
         "the sum is carried through the loop and added up once behind it."
     )
@@ -184,8 +184,8 @@ def test_a_sum_that_a_loop_stacks_is_told_from_where_it_is_made():
     def stack(xs):
         return jax.lax.scan(lambda c, x: (c, jnp.tanh(x).sum(0)), 0.0, xs)[1] * 2.0
 
-    found, _ = causes(stack, [abstract("steps batch a", 3, 16, 4)], "batch:data")
-    assert [because for because, _ in found] == [
+    reasons, _ = causes(stack, [abstract("steps batch a", 3, 16, 4)], "batch:data")
+    assert [because for because, _ in reasons] == [
         f"`batch` is summed inside the loop at test_causes.py:{stack.__code__.co_firstlineno + 1} while split over "
         "`data`; the sums of all iterations are stacked and added up once behind it."
     ]
@@ -217,8 +217,8 @@ def test_remedies_name_the_dims_that_layouts_have():
     ((because, remedy),), _ = causes(fn, arguments, "heads:model")
     assert because == "`sort` needs `heads` whole, but it is split over `model`."
     assert remedy == "Take `heads` off `model`."
-    found, _ = causes(lambda w, x: (x @ w).sum(1), arguments, "heads:model")
-    assert found[0][1].startswith("Take `heads` off `model`: then")
+    reasons, _ = causes(lambda w, x: (x @ w).sum(1), arguments, "heads:model")
+    assert reasons[0][1].startswith("Take `heads` off `model`: then")
 
 
 def test_what_is_stored_split_is_told_whatever_its_form():
@@ -226,8 +226,8 @@ def test_what_is_stored_split_is_told_whatever_its_form():
         return (x * g.astype(x.dtype)[None, None]) @ w
 
     arguments = abstract("embed", 8), abstract("embed out", 8, 4), abstract("batch seq embed", 8, 4, 8)
-    found, (row,) = causes(fn, arguments, {"batch": "data", "g": {"embed": "data"}})
-    assert found == [
+    reasons, (row,) = causes(fn, arguments, {"batch": "data", "g": {"embed": "data"}})
+    assert reasons == [
         (
             "`g` is stored with `embed` split over `data`; `mul` computes with it whole.",
             "Store `g` whole (more memory), or compute with `embed` split over `data` as well.",

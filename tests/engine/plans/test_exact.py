@@ -78,6 +78,6 @@ def test_whole_numbers_are_equal_to_the_bit(name):
         assert np.abs(8 * e).max() < 2**24
     assert any(np.abs(e).max() > 10 for e in jax.tree.leaves(expected))
     for mesh, layout in draw(program, seed=7, count=8):
-        found = program.plan(mesh, layout).run(*data)
-        for place, e, f in zip(program.outputs, jax.tree.leaves(expected), jax.tree.leaves(found), strict=True):
+        result = program.plan(mesh, layout).run(*data)
+        for place, e, f in zip(program.outputs, jax.tree.leaves(expected), jax.tree.leaves(result), strict=True):
             np.testing.assert_array_equal(np.asarray(e), np.asarray(f), f"{place} under {layout} on {mesh}")

@@ -46,9 +46,9 @@ def test_shards_are_what_the_devices_hold(layout):
     data = np.arange(64, dtype=np.float32).reshape(8, 8)
     out = plan.run(data).array
     for device, piece in zip(out.sharding.mesh.devices.flat, range(4), strict=True):
-        (held,) = [s.data for s in out.addressable_shards if s.device == device]
+        (local,) = [s.data for s in out.addressable_shards if s.device == device]
         index = tuple(slice(*r) for r in plan.shard("out", piece))
-        np.testing.assert_array_equal(held, data[index] + 0.5)
+        np.testing.assert_array_equal(local, data[index] + 0.5)
 
 
 def test_a_device_or_a_place_that_is_not_there():
@@ -131,12 +131,12 @@ def test_the_greatest_over_a_split_axis_is_explained():
 
 def test_a_plan_is_json_that_adds_up():
     plan = simple()
-    told = json.loads(plan.to_json())
-    assert told["mesh"] == {"x": 4}
-    assert told["layout"] == {"b": "x"}
-    assert told["memory"] == dict(plan.stored.parts)
-    assert told["wire_bytes"] == plan.wire_bytes == sum(c["wire_bytes"] * c["times"] for c in told["collectives"])
-    assert told["collectives"][0]["source"].startswith("test_plan.py:")
+    written = json.loads(plan.to_json())
+    assert written["mesh"] == {"x": 4}
+    assert written["layout"] == {"b": "x"}
+    assert written["memory"] == dict(plan.stored.parts)
+    assert written["wire_bytes"] == plan.wire_bytes == sum(c["wire_bytes"] * c["times"] for c in written["collectives"])
+    assert written["collectives"][0]["source"].startswith("test_plan.py:")
 
 
 def test_a_plan_shows_itself():

@@ -106,11 +106,11 @@ def both(program, mesh, layout):
 
 def totals(plan):
     """Bytes and number of the collectives, by all that is told of them but for the name of the value."""
-    found = Counter()
+    sums = Counter()
     for c in plan.collectives:
-        told = dataclasses.replace(c, times=1, value="", because="", remedy="")
-        found[told] += c.times
-    return found
+        bare = dataclasses.replace(c, times=1, value="", because="", remedy="")
+        sums[bare] += c.times
+    return sums
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

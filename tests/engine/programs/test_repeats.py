@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from meshlab.engine.programs.repeats import Repeat, repeats
 
 
-def found(text, least=1):
+def repeats_of(text, least=1):
     return repeats(np.array([ord(letter) for letter in text]), least)
 
 
@@ -24,16 +24,16 @@ def found(text, least=1):
     ],
 )
 def test_repeats_are_found_where_they_stand(text, expected):
-    assert found(text) == expected
+    assert repeats_of(text) == expected
 
 
 def test_the_shortest_period_is_taken():
-    assert found("ab" * 8) == [Repeat(0, 2, 8)]
+    assert repeats_of("ab" * 8) == [Repeat(0, 2, 8)]
 
 
 def test_what_saves_too_little_is_no_repeat():
-    assert found("abcbcbcd", least=4) == [Repeat(1, 2, 3)]
-    assert found("abcbcbcd", least=5) == []
+    assert repeats_of("abcbcbcd", least=4) == [Repeat(1, 2, 3)]
+    assert repeats_of("abcbcbcd", least=5) == []
 
 
 def test_a_repeat_says_where_it_ends_and_what_it_saves():

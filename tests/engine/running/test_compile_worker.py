@@ -62,13 +62,13 @@ def handing_over(monkeypatch, fn):
 def test_a_partitioner_that_ends_its_process_is_told(monkeypatch):
     """A slice that is wanted whole and a running sum that is wanted split: jaxlib 0.10.2 and 0.12 abort."""
     plan = handing_over(monkeypatch, lambda e, lies: (lies(e[:1], False), lies(jnp.cumsum(e), True)))
-    with pytest.raises(CompilerError) as told:
+    with pytest.raises(CompilerError) as caught:
         plan.xla("all")
     assert re.fullmatch(
         r"plan\.xla\(\"all\"\) hands the program to XLA's own partitioner, which fails on it: its process ended by"
         r" signal 6 \(Aborted\); spmd_partitioner\.cc:\d+\] Check failed: .*\n.* plan\.check\(\) holds the plan"
         r' against .* try plan\.xla\("stored"\), or another layout\.',
-        str(told.value),
+        str(caught.value),
     )
     assert plan.check().ok
     monkeypatch.undo()
@@ -77,10 +77,10 @@ def test_a_partitioner_that_ends_its_process_is_told(monkeypatch):
 
 def test_what_the_partitioner_refuses_is_told_in_its_words(monkeypatch):
     plan = handing_over(monkeypatch, lambda e, lies: (lies(e, False) * 2, lies(e[:1], False)))
-    with pytest.raises(CompilerError, match="fails on it: JaxRuntimeError: INTERNAL: .*shape equal to f32") as told:
+    with pytest.raises(CompilerError, match="fails on it: JaxRuntimeError: INTERNAL: .*shape equal to f32") as caught:
         plan.xla("stored")
-    assert 'try plan.xla("all")' in str(told.value)
-    assert "partitioner.py" not in str(told.value)
+    assert 'try plan.xla("all")' in str(caught.value)
+    assert "partitioner.py" not in str(caught.value)
 
 
 def simple():
@@ -88,17 +88,17 @@ def simple():
 
 
 def test_progress_is_told():
-    told = []
-    simple().xla(progress=told.append)
-    stages = list(dict.fromkeys(p.stage for p in told))
+    reports = []
+    simple().xla(progress=reports.append)
+    stages = list(dict.fromkeys(p.stage for p in reports))
     assert stages[:2] == ["exporting", "starting"]
     assert set(stages[2:]) <= {"lowering", "compiling"}
-    assert str(told[0]) == "exporting for 4 simulated CPU devices, 0 s"
+    assert str(reports[0]) == "exporting for 4 simulated CPU devices, 0 s"
 
 
 def test_xla_is_ended_when_it_takes_too_long_or_is_cancelled():
-    told = "Compiling for 4 simulated CPU devices was"
-    with pytest.raises(CompilerError, match=rf"{told} ended after 1e-09 s, while .* plan\.xla\(timeout=2e-09\), or"):
+    message = "Compiling for 4 simulated CPU devices was"
+    with pytest.raises(CompilerError, match=rf"{message} ended after 1e-09 s, while .* plan\.xla\(timeout=2e-09\), or"):
         simple().xla(timeout=1e-9)
     assert not children("compile_worker.py")
     cancel = threading.Event()
@@ -108,7 +108,7 @@ def test_xla_is_ended_when_it_takes_too_long_or_is_cancelled():
             assert children("compile_worker.py")
             cancel.set()
 
-    with pytest.raises(CompilerError, match=rf"{told} cancelled after \d+\.\d s \(starting\)"):
+    with pytest.raises(CompilerError, match=rf"{message} cancelled after \d+\.\d s \(starting\)"):
         simple().xla(progress=stop, cancel=cancel)
     assert not children("compile_worker.py")
 

@@ -115,8 +115,8 @@ def test_whole_numbers_stay_exact():
     random = np.random.default_rng(0)
     x, w = random.integers(-9, 9, (10, 12)), random.integers(-9, 9, (12, 7))
     for layout in ("a:y", "b:x+y", "c:y a:x"):
-        found = program.plan(MESHES[0], layout, pad=True).run(x.astype(np.int32), w.astype(np.int32))
-        for one, other in zip(found, (x @ w, x.sum(0), x.max(0)), strict=True):
+        sums = program.plan(MESHES[0], layout, pad=True).run(x.astype(np.int32), w.astype(np.int32))
+        for one, other in zip(sums, (x @ w, x.sum(0), x.max(0)), strict=True):
             np.testing.assert_array_equal(one.array, other)
 
 
@@ -130,13 +130,13 @@ def test_a_padded_plan_has_no_words_in_jax():
         (r"plan\.shardings", lambda: plan.shardings),
         (r"plan\.partition_specs", lambda: plan.partition_specs),
     ):
-        told = (
+        message = (
             name
             + r" is for JAX's and XLA's own partitioner, which takes no uneven shards for arguments and outputs, but "
             r"this plan pads some:\n  1\. At `x`, `y`, `out/0`: `c` has size 7, which 4 \(`y`\) does not divide\. "
             r"Sizes that fit: 4 or 8\.\nChoose sizes that fit; or run it by plan\.run, which pads by itself\."
         )
-        with pytest.raises(ml.LayoutError, match=told) as caught:
+        with pytest.raises(ml.LayoutError, match=message) as caught:
             ask()
         assert [problem.code for problem in caught.value.problems] == ["not_divisible"]
 

@@ -56,13 +56,13 @@ def test_it_computes_what_the_stages_do_one_after_the_other():
         ml.tensor(draw.normal(size=tuple(dim.size for dim in dims)).astype(np.float32), *dims)
         for dims in ((Stage, Embed, Ffn), (Stage, Ffn, Embed), (Tick, Batch, Embed))
     )
-    made = pipeline(w, v, xs).array
-    assert made.shape == (MICRO + STAGES - 1, STAGES, 4, 8)
+    result = pipeline(w, v, xs).array
+    assert result.shape == (MICRO + STAGES - 1, STAGES, 4, 8)
     for number in range(MICRO):
         x = ml.tensor(xs.array[number], Batch, Embed)
         for each in range(STAGES):
             x = stage(x, ml.tensor(w.array[each], Embed, Ffn), ml.tensor(v.array[each], Ffn, Embed))
-        np.testing.assert_allclose(made[number + STAGES - 1, -1], x.array, rtol=1e-5)
+        np.testing.assert_allclose(result[number + STAGES - 1, -1], x.array, rtol=1e-5)
 
 
 @pytest.mark.parametrize("layout", ["stage:pipe", "stage:pipe batch:data"])

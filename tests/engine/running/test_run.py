@@ -52,13 +52,13 @@ def test_what_is_donated_is_used_up():
     params = {"w": jax.device_put(jnp.asarray(W), PLAN.run({"w": W}, V, 1)[1]["w"].array.sharding)}
     PLAN.run(params, V, 1)
     assert not params["w"].is_deleted()
-    _, made = PLAN.run(params, V, 1, donate=True)
+    _, result = PLAN.run(params, V, 1, donate=True)
     assert params["w"].is_deleted()
-    np.testing.assert_array_equal(made["w"].array, W * 2)
+    np.testing.assert_array_equal(result["w"].array, W * 2)
 
 
 @pytest.mark.parametrize(
-    ("carry", "order", "told"),
+    ("carry", "order", "message"),
     [
         ({"p": 0, "e": 1, "v": 2}, "aab", "^`p` and `e` are the same array, whose memory cannot be given up twice: "),
         ({"p": 0, "e": 1}, "aaa", "^`p`, `e` and `v` are the same array, .* given up where it is read as well: copy"),
@@ -66,12 +66,12 @@ def test_what_is_donated_is_used_up():
     ],
 )
 @pytest.mark.parametrize("split", ["a:x", None])
-def test_no_array_is_donated_twice(carry, order, told, split):
+def test_no_array_is_donated_twice(carry, order, message, split):
     plan = ml.trace(lambda p, e, v: (p * 2, p + e, v * 3), ml.f32[A], ml.f32[A], ml.f32[A], carry=carry).plan(X4, split)
     ones = np.ones(8, np.float32)
     first = dict(zip("abc", plan.run(ones, ones, ones), strict=True))
     args = [first[letter] for letter in order]
-    with pytest.raises(RunError, match=told):
+    with pytest.raises(RunError, match=message):
         plan.run(*args, donate=True)
     assert not any(arg.array.is_deleted() for arg in args)
     plan.run(*args)
@@ -141,10 +141,10 @@ def test_keys_go_in_and_come_out():
 
     plan = ml.trace(lambda key, x: draw(key, x.array), jax.random.key(0), ml.f32[A]).plan(X4, "a:x")
     x = np.zeros(8, np.float32)
-    for expected, found in zip(draw(jax.random.key(5), x), plan.run(jax.random.key(5), x), strict=True):
+    for expected, drawn in zip(draw(jax.random.key(5), x), plan.run(jax.random.key(5), x), strict=True):
         is_key = jnp.issubdtype(expected.dtype, jax.dtypes.prng_key)
         as_numbers = jax.random.key_data if is_key else np.asarray
-        np.testing.assert_array_equal(as_numbers(expected), as_numbers(found))
+        np.testing.assert_array_equal(as_numbers(expected), as_numbers(drawn))
 
 
 def test_few_of_many_differences_are_listed():
@@ -173,7 +173,7 @@ def test_static_data_that_differ_are_told():
 
 
 @pytest.mark.parametrize(
-    ("traced", "given", "told"),
+    ("traced", "given", "message"),
     [
         (jnp.float32, np.full(8, 1e300), r"`x` holds 1e\+300, which float32 cannot hold"),
         (jnp.float32, np.array([np.inf, np.nan, 1, -1e39] * 2), r"`x` holds -1e\+39, which float32"),
@@ -183,9 +183,9 @@ def test_static_data_that_differ_are_told():
     ],
 )
 @pytest.mark.filterwarnings("error")
-def test_finite_numbers_stay_finite_or_are_refused(traced, given, told):
+def test_finite_numbers_stay_finite_or_are_refused(traced, given, message):
     plan = ml.trace(lambda x: x, ml.named(jax.ShapeDtypeStruct((8,), traced), "a")).plan(X4, "a:x")
-    with pytest.raises(RunError, match=told):
+    with pytest.raises(RunError, match=message):
         plan.run(given)
 
 

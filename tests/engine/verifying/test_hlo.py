@@ -59,28 +59,28 @@ def _along(mesh):
 @pytest.mark.parametrize("mesh", MESHES, ids=lambda mesh: "x".join(map(str, mesh.values())))
 def test_every_kind_along_every_axis(kind, mesh):
     for along in _along(mesh):
-        found = read(lambda x, along=along: KINDS[kind](x @ x, along), mesh, WIDE)
+        collectives = read(lambda x, along=along: KINDS[kind](x @ x, along), mesh, WIDE)
         moving = tuple(name for name in mesh if name in along and mesh[name] > 1)
         expected = {(kind, moving): 64 * 64 * 4} if moving else {}
-        assert totals(found) == expected, along
+        assert totals(collectives) == expected, along
 
 
 @pytest.mark.parametrize("axis", ["x", "y", "z"])
 def test_permutes_along_an_axis(axis):
     mesh = {"x": 2, "y": 2, "z": 2}
-    found = read(lambda x: lax.ppermute(x @ x, axis, [(0, 1), (1, 0)]), mesh, SQUARE)
-    assert totals(found) == {("collective-permute", (axis,)): 256}
+    collectives = read(lambda x: lax.ppermute(x @ x, axis, [(0, 1), (1, 0)]), mesh, SQUARE)
+    assert totals(collectives) == {("collective-permute", (axis,)): 256}
 
 
 def test_permutes_along_two_axes():
     mesh = {"x": 2, "y": 2, "z": 2}
-    found = read(lambda x: lax.ppermute(x @ x, ("x", "z"), [(i, (i + 1) % 4) for i in range(4)]), mesh, SQUARE)
-    assert totals(found) == {("collective-permute", ("x", "z")): 256}
+    collectives = read(lambda x: lax.ppermute(x @ x, ("x", "z"), [(i, (i + 1) % 4) for i in range(4)]), mesh, SQUARE)
+    assert totals(collectives) == {("collective-permute", ("x", "z")): 256}
 
 
 def test_a_shift_without_wrapping_around_is_a_permute_along_its_axis():
-    found = read(lambda x: lax.ppermute(x @ x, "y", [(0, 1), (1, 2)]), {"x": 2, "y": 4}, SQUARE)
-    assert totals(found) == {("collective-permute", ("y",)): 256}
+    collectives = read(lambda x: lax.ppermute(x @ x, "y", [(0, 1), (1, 2)]), {"x": 2, "y": 4}, SQUARE)
+    assert totals(collectives) == {("collective-permute", ("y",)): 256}
 
 
 def test_loops_count_as_often_as_they_turn():
@@ -94,12 +94,12 @@ def test_loops_count_as_often_as_they_turn():
 
         return lax.scan(outer, x, None, length=5)[0]
 
-    found = read(nested, {"x": 2, "y": 4}, SQUARE)
-    assert {(c.kind, c.axes, c.payload_bytes, c.times) for c in found} == {
+    collectives = read(nested, {"x": 2, "y": 4}, SQUARE)
+    assert {(c.kind, c.axes, c.payload_bytes, c.times) for c in collectives} == {
         ("all-reduce", ("x",), 256, 15),
         ("all-gather", ("y",), 256, 5),
     }
-    assert totals(found) == {("all-reduce", ("x",)): 15 * 256, ("all-gather", ("y",)): 5 * 256}
+    assert totals(collectives) == {("all-reduce", ("x",)): 15 * 256, ("all-gather", ("y",)): 5 * 256}
 
 
 def test_a_collective_in_a_condition_counts_once_more_than_the_loop_turns():
@@ -112,8 +112,8 @@ def test_a_collective_in_a_condition_counts_once_more_than_the_loop_turns():
     text = compiled(counted, {"x": 8}, SQUARE)
     with pytest.raises(RunError, match=r"The trip count of the loop `%while[\w.]*` is not in the compiled text"):
         read_collectives(text, {"x": 8})
-    (found,) = read_collectives(text, {"x": 8}, unknown_trips=6)
-    assert found.times == 7
+    (collectives,) = read_collectives(text, {"x": 8}, unknown_trips=6)
+    assert collectives.times == 7
 
 
 def test_a_loop_without_collectives_may_turn_as_often_as_it_likes():
@@ -129,17 +129,17 @@ def test_a_trip_count_that_is_not_written_is_inferred():
 
     text = compiled(looped, {"x": 8}, SQUARE)
     assert "known_trip_count" in text
-    (found,) = read_collectives(text.replace("known_trip_count", "unwritten"), {"x": 8})
-    assert found.times == 7
+    (collectives,) = read_collectives(text.replace("known_trip_count", "unwritten"), {"x": 8})
+    assert collectives.times == 7
 
 
 def test_branches_are_flagged():
     def branched(x):
         return lax.cond(x.sum() > 0, lambda y: lax.psum(y @ y, "x"), jnp.sin, x)
 
-    (found,) = read(branched, {"x": 8}, SQUARE)
-    assert found.conditional
-    assert found.times == 1
+    (collectives,) = read(branched, {"x": 8}, SQUARE)
+    assert collectives.conditional
+    assert collectives.times == 1
 
 
 def test_joined_all_reduces_are_one_record_per_dtype():
@@ -153,14 +153,14 @@ def test_joined_all_reduces_are_one_record_per_dtype():
 
 
 def test_sixteen_bit_floats_are_widened_on_cpu_and_say_so():
-    (found,) = read(lambda x: lax.psum(x @ x, "x"), {"x": 8}, jax.ShapeDtypeStruct((8, 8), jnp.bfloat16))
-    assert (found.payload_bytes, found.dtype) == (256, "float32")
+    (collectives,) = read(lambda x: lax.psum(x @ x, "x"), {"x": 8}, jax.ShapeDtypeStruct((8, 8), jnp.bfloat16))
+    assert (collectives.payload_bytes, collectives.dtype) == (256, "float32")
 
 
 def test_eight_bit_floats_are_widened_on_cpu_and_half_precision_is_not():
     def gather(dtype):
-        (found,) = read(lambda x: lax.all_gather(x, "x"), {"x": 8}, jax.ShapeDtypeStruct((8, 8), dtype))
-        return found.payload_bytes, found.dtype
+        (collectives,) = read(lambda x: lax.all_gather(x, "x"), {"x": 8}, jax.ShapeDtypeStruct((8, 8), dtype))
+        return collectives.payload_bytes, collectives.dtype
 
     assert gather(jnp.float8_e4m3fn) == (128, "float16")
     assert gather(jnp.float16) == (128, "float16")
@@ -175,14 +175,14 @@ def test_what_is_recomputed_behind_a_barrier_moves_again(kind):
 
     # Without the option XLA for CPU merges the two, and the memory that recomputation saves is lost.
     options = compiler_options("cpu")
-    found = read(twice, {"x": 8}, WIDE, WIDE, options=options)
-    assert totals(found) == {(kind, ("x",)): 2 * 64 * 64 * 4}
+    collectives = read(twice, {"x": 8}, WIDE, WIDE, options=options)
+    assert totals(collectives) == {(kind, ("x",)): 2 * 64 * 64 * 4}
 
 
 def test_a_record_says_where_it_comes_from():
-    (found,) = read(lambda x: lax.psum(x @ x, "x"), {"x": 8}, SQUARE)
-    assert found.where.endswith("/psum")
-    assert found.name.startswith("psum")
+    (collectives,) = read(lambda x: lax.psum(x @ x, "x"), {"x": 8}, SQUARE)
+    assert collectives.where.endswith("/psum")
+    assert collectives.name.startswith("psum")
 
 
 def test_a_program_without_collectives_has_none():

@@ -21,8 +21,8 @@ def test_asynchronous_collectives_count_at_their_start():
         "  %s = (f32[4,4]{1,0}, f32[8,4]{1,0}) all-gather-start(%x), replica_groups=[4,2]<=[8], dimensions={0}",
         "  ROOT %d = f32[8,4]{1,0} all-gather-done(%s)",
     )
-    (found,) = read_collectives(text, CUBE)
-    assert (found.kind, found.axes, found.payload_bytes) == ("all-gather", ("c",), 64)
+    (collective,) = read_collectives(text, CUBE)
+    assert (collective.kind, collective.axes, collective.payload_bytes) == ("all-gather", ("c",), 64)
 
 
 def test_wrapped_asynchronous_collectives_count_once():
@@ -68,8 +68,8 @@ def test_a_chain_of_fusions_that_share_a_collective_counts_once():
 """
     lines = [f"  %f.{i} = f32[8,4]{{1,0}} fusion(%x), kind=kCustom, calls=%link.{i}" for i in range(4)]
     before = link.format(0, 1) + link.format(1, 1) + link.format(2, 1) + link.format(3, 2)
-    found = read_collectives(entry(X, *lines, before=before), CUBE)
-    assert [c.payload_bytes for c in found] == [64, 64]
+    collective = read_collectives(entry(X, *lines, before=before), CUBE)
+    assert [c.payload_bytes for c in collective] == [64, 64]
 
 
 COUNTED = """%add (p: s32[], q: s32[]) -> s32[] {{
@@ -118,8 +118,8 @@ LOOPED = (
 )
 def test_inferred_trip_counts(compared, direction, bound, step, times):
     before = COUNTED.format(compared=compared, direction=direction, bound=bound, step=step)
-    (found,) = read_collectives(entry(*LOOPED, before=before), {"x": 2})
-    assert found.times == times
+    (collective,) = read_collectives(entry(*LOOPED, before=before), {"x": 2})
+    assert collective.times == times
 
 
 @pytest.mark.parametrize(
@@ -142,8 +142,8 @@ def test_a_counter_is_found_beside_all_that_a_loop_carries():
     begin = tuple(f"  %b{n} = f32[4,4]{{1,0}} add(%b{n - 1}, %b{n - 1})" for n in range(1, 201))
     lines = (LOOPED[0], "  %b0 = f32[4,4]{1,0} copy(%x)", *begin, *LOOPED[1:])
     text = entry(*lines, before=body).replace("tuple(%start, %x)", "tuple(%start, %b200)")
-    (found,) = read_collectives(text, {"x": 2})
-    assert found.times == 10
+    (collective,) = read_collectives(text, {"x": 2})
+    assert collective.times == 10
 
 
 def test_computations_of_a_tpus_sparse_cores_end_otherwise():

@@ -50,10 +50,10 @@ def bytes_of(tree):
 def big(plan):
     """Wire bytes by kind, and apart those of the scalars of the loss and of clipping."""
     scalars = sum(c.wire_bytes * c.times for c in plan.collectives if c.payload_bytes <= 8)
-    found = sent(plan)
+    sums = sent(plan)
     if scalars:
-        found["all-reduce"] -= scalars
-    return {k: v for k, v in found.items() if v}, scalars
+        sums["all-reduce"] -= scalars
+    return {k: v for k, v in sums.items() if v}, scalars
 
 
 def check(plan):
@@ -77,8 +77,8 @@ def test_data_parallelism_of_an_mlp(mlp_program, layout, expected):
     program, params = mlp_program
     ring = bytes_of(params) * 7 / 8
     plan = program.plan(MESH, layout)
-    found, scalars = big(plan)
-    assert found == {kind: times * ring for kind, times in expected.items()}
+    sums, scalars = big(plan)
+    assert sums == {kind: times * ring for kind, times in expected.items()}
     assert scalars <= 14
     check(plan)
 
@@ -101,8 +101,8 @@ def test_data_parallelism_of_a_transformer(text_program, layout):
         str(FSDP): {"reduce-scatter": ring, "all-gather": ring + in_layers},
     }.get(str(layout), {"reduce-scatter": ring, "all-gather": ring})
     plan = program.plan(MESH, layout)
-    found, scalars = big(plan)
-    assert found == expected
+    sums, scalars = big(plan)
+    assert sums == expected
     assert scalars <= 14
     if layout is FSDP:
         inside = [c for c in plan.collectives if c.times == LAYERS]
@@ -127,15 +127,15 @@ def test_tensor_parallelism_of_a_transformer(text_program):
 def test_sequence_parallelism_of_a_transformer(text_program):
     program, params = text_program
     plan = program.plan(MESH, SEQUENCE)
-    found, scalars = big(plan)
+    sums, scalars = big(plan)
     # Each all-reduce is now a reduce-scatter and an all-gather of the same wire bytes together. There is one all-gather
     # more in each recomputation, whose input is kept split, and two outside the loop, where the logits and the
     # embedding's gradient are computed from the whole sequence.
-    assert found["reduce-scatter"] == (2 + 2 + 1) * RESIDUAL * LAYERS
-    assert found["all-gather"] == (2 + 2 + 2) * RESIDUAL * LAYERS + 2 * RESIDUAL
+    assert sums["reduce-scatter"] == (2 + 2 + 1) * RESIDUAL * LAYERS
+    assert sums["all-gather"] == (2 + 2 + 2) * RESIDUAL * LAYERS + 2 * RESIDUAL
     # The scales of the norms see a part of the sequence: their gradients are summed.
     norms = bytes_of([params["layers"]["attention_norm"], params["layers"]["ffn_norm"], params["norm"]])
-    rest = found["all-reduce"]
+    rest = sums["all-reduce"]
     assert 0 < rest <= 2 * norms * 7 / 8
     assert scalars == NORMS
     check(plan)

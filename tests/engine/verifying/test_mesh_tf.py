@@ -21,14 +21,14 @@ R2C2 = ml.mesh(r=2, c=2)
 
 def elements(plan):
     """What Mesh TensorFlow would have counted, by kind and axes."""
-    found = Counter()
+    sums = Counter()
     for c in plan.collectives:
         result = c.payload_bytes // jax.numpy.dtype(c.dtype).itemsize * c.times * plan.mesh.size
         if c.kind == "all-gather":
             for axis in c.axes:
                 result *= plan.mesh.axes[axis]
-        found[c.kind, "+".join(c.axes)] += result
-    return dict(found)
+        sums[c.kind, "+".join(c.axes)] += result
+    return dict(sums)
 
 
 def two_layer(make):

@@ -58,10 +58,10 @@ def test_renaming_dims_changes_nothing(seed):
     before, after = ("a", "b", "c"), ("zebra", "aardvark", "m")
     one, other = net(before), net(after)
     for mesh, layout in draw(one, seed, 1):
-        found = one.plan(mesh, layout)
+        plan = one.plan(mesh, layout)
         renamed = other.plan(mesh, replaced(layout, dict(zip(before, after, strict=True))))
-        assert moved(renamed) == moved(found)
-        assert dict(renamed.stored.parts) == dict(found.stored.parts)
+        assert moved(renamed) == moved(plan)
+        assert dict(renamed.stored.parts) == dict(plan.stored.parts)
 
 
 @given(st.integers(0, 9_999))
@@ -76,8 +76,8 @@ def test_equal_axes_may_change_names(seed):
             place: {d: tuple(other[a] for a in axes) or None for d, axes in own.items()}
             for place, own in layout.places.items()
         }
-        found, permuted = program.plan(mesh, layout), program.plan(mesh, swapped)
-        assert sorted((k, sorted(other[a] for a in axes), n, t) for k, axes, n, t in moved(found)) == sorted(
+        plan, permuted = program.plan(mesh, layout), program.plan(mesh, swapped)
+        assert sorted((k, sorted(other[a] for a in axes), n, t) for k, axes, n, t in moved(plan)) == sorted(
             (k, sorted(axes), n, t) for k, axes, n, t in moved(permuted)
         )
 
@@ -92,9 +92,9 @@ def test_an_axis_of_size_one_costs_nothing(seed):
         plain = program.plan(mesh, layout)
         for dim in program.dims:
             added = layout.with_rule(dim, (*layout.rules.get(dim, ()), "one"))
-            found = program.plan(wider, added)
-            assert moved(found) == moved(plain)
-            assert [str(step) for step in found.steps] == [str(step) for step in plain.steps]
+            plan = program.plan(wider, added)
+            assert moved(plan) == moved(plain)
+            assert [str(step) for step in plan.steps] == [str(step) for step in plain.steps]
 
 
 def test_a_plan_depends_on_its_layout_alone():

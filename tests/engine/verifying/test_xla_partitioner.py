@@ -201,10 +201,10 @@ def test_loops_branches_and_keys_are_computed():
     arguments = jax.random.key(5), np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32), np.int32(3)
     report = ml.trace(fn, jax.random.key(0), ml.f32[A, B], ml.i32[()]).plan(X4, "b:x").xla()
     assert report.inserted == inserted_here(report)
-    key, *found = report.run(*arguments)
+    key, *results = report.run(*arguments)
     expected_key, *expected = jax.jit(fn)(arguments[0], ml.tensor(arguments[1], A, B), arguments[2])
     np.testing.assert_array_equal(jax.random.key_data(key), jax.random.key_data(expected_key))
-    for one, other in zip(found, expected, strict=True):
+    for one, other in zip(results, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
