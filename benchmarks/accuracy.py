@@ -18,7 +18,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 
-from meshlab.cost.machines.accuracy import FILE as FILE
+from meshlab.cost.machines.accuracy import FILE
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "accuracy.md"

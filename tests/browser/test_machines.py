@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 import meshlab as ml
-from meshlab.cost.step_time.time import told
+from meshlab.cost.machines.units import seconds_text as told
 from meshlab.widgets.render.palette import count_bytes
 from meshlab.widgets.state import costing
 from meshlab.widgets.state.explorer_state import Explorer, explore

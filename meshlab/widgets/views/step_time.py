@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...cost.machines.accuracy import TIME, accuracy
-from ...cost.step_time.time import Time, told
+from ...cost.machines.units import seconds_text as told
+from ...cost.step_time.time import Time
 from ...cost.workload.setting import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document
