@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 import meshlab as ml
-from meshlab.cost.step_time.time import told
+from meshlab.cost.machines.units import seconds_text
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import costing
 from meshlab.widgets.views.format import count_bytes
@@ -38,7 +38,7 @@ def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explore
     with board.next_revision():
         choice(board, "machine").select_option(label="Google TPU v5e · 2x4")
     assert explorer.document.to_dict()["machine"] == "v5e:2x4"
-    estimate = told(explorer.time.estimate)
+    estimate = seconds_text(explorer.time.estimate)
     expect(card(board, "time")).to_contain_text(estimate)
     expect(board.root.locator(".mlb-totals")).to_contain_text(f"predicted step{estimate}")
     expect(card(board, "time").locator("[data-limit]")).to_have_text(explorer.view()["time"]["limit"]["text"])
@@ -48,8 +48,8 @@ def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explore
     expect(chips).to_have_count(8)
     with board.next_revision():
         choice(board, "machine").select_option(label="NVIDIA H100 80 GB SXM · 1x8")
-    assert told(explorer.time.estimate) != estimate
-    expect(card(board, "time")).to_contain_text(told(explorer.time.estimate))
+    assert seconds_text(explorer.time.estimate) != estimate
+    expect(card(board, "time")).to_contain_text(seconds_text(explorer.time.estimate))
     expect(board.root.locator(".mlb-totals")).to_contain_text("▲ +")
     for _ in range(2):
         with board.next_revision():
@@ -69,8 +69,8 @@ def test_what_a_drop_would_take_is_told_before_it(open_board, explorer: Explorer
     taken = status(board).inner_text()
     with board.next_revision():
         board.mouse.up()
-    assert f"a step would take {told(explorer.time.estimate)} (" in taken
-    expect(board.root.locator(".mlb-step-value")).to_have_text(told(explorer.time.estimate))
+    assert f"a step would take {seconds_text(explorer.time.estimate)} (" in taken
+    expect(board.root.locator(".mlb-step-value")).to_have_text(seconds_text(explorer.time.estimate))
 
 
 def test_the_last_costs_stay_until_the_new_ones_are_there(
@@ -90,8 +90,10 @@ def test_the_last_costs_stay_until_the_new_ones_are_there(
     assert there.wait(60)
     board.blank.poll()
     expect(board.root).not_to_have_attribute("data-pending", "")
-    expect(board.root.locator(".mlb-step-value")).to_have_text(told(explorer.time.estimate))
-    expect(status(board)).to_contain_text(f"A step takes {told(explorer.time.estimate)} on simulated CPU devices")
+    expect(board.root.locator(".mlb-step-value")).to_have_text(seconds_text(explorer.time.estimate))
+    expect(status(board)).to_contain_text(
+        f"A step takes {seconds_text(explorer.time.estimate)} on simulated CPU devices"
+    )
 
 
 def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
@@ -177,7 +179,7 @@ def test_names_in_texts_are_set_as_code(open_board, explorer: Explorer, machine:
     expect(board.root).not_to_contain_text("`")
 
 
-def test_it_is_said_where_errors_are_told(open_board, explorer: Explorer) -> None:
+def test_it_is_said_where_errors_are_seconds_text(open_board, explorer: Explorer) -> None:
     explorer.on("v5e")
     board = open_board()
     card(board, "memory").get_by_text("How far off is this?").click()

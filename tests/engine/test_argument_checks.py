@@ -231,7 +231,7 @@ LONG, SPACED = "z" * 100_000, "a b" * 50_000
     ("call", "message"),
     [
         (lambda: ml.mesh(LONG, data=2), r"no machine `z{119} …`\."),
-        (lambda: ml.mesh("v5e:" + "4x" * 50_000, data=2), r"in `v5e:[4x]+ …` is no slice's shape"),
+        (lambda: ml.mesh("v5e:" + "4x" * 50_000, data=2), r"in `v5e:[4x]+ …` is an invalid shape"),
         (lambda: ml.mesh(**{SPACED: 3}), r"named 'a ba.* Write `a_ba.* …`"),
         (lambda: ml.Dim(SPACED, 3), r"Write `a_ba.* …`"),
         (lambda: ml.hardware(list(range(100_000))), r"no machine `\[0, 1, .* …`"),

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import meshlab as ml
 from meshlab.cost.machines.hardware import Figure, Torus, hardware
 from meshlab.cost.machines.placement import place
-from meshlab.cost.step_time.flops import product_of
+from meshlab.cost.step_time.flops import matmul_of
 from meshlab.cost.step_time.time import time_of
 from meshlab.cost.workload.setting import Options, Setting
 from meshlab.engine.planning.shared_steps import counted
@@ -152,7 +152,7 @@ def flops(plan):
     """Operations of all products of one run, on one device."""
     steps = ((step, times) for step, times in counted(plan.planned.steps) if isinstance(step, Compute))
     setting = Setting(plan, {}, plan.grid, ())
-    products = ((product_of(step, setting), times) for step, times in steps)
+    products = ((matmul_of(step, setting), times) for step, times in steps)
     return sum(times * product.flops for product, times in products if product is not None)
 
 

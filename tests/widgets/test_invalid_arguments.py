@@ -29,7 +29,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         ),
         (
             lambda: ml.lay(ON_TPU.mesh, data=(0, 0)),
-            r"`data` was to lie along \(0, 0\); a slice of Google TPU v5e has the",
+            r"`data` must be placed along one of the axes `0`, `1` of a slice of Google TPU v5e",
         ),
         (
             lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, []),
@@ -124,15 +124,15 @@ def test_what_costs_and_the_explorer_refuse(call, message):
         ),
         (intents.On("v5e", 5), r'placements of mesh axes: 5; they must be pairs .*: \(\("model", 0\),\)', ""),
         (intents.On("v5e", (("a",),)), r"placements of mesh axes: \(\('a',\),\); they must be pairs", ""),
-        (intents.On(3), "A mesh was to lie on 3. Give a machine's name, such as `v5e:4x4`, or a Hardware", ""),
+        (intents.On(3), "A mesh must be placed on .* not 3, such as `v5e:4x4`, or a Hardware", ""),
         (
             intents.On(ml.Hardware.of("mine", **FIGURES)),
             "On was given mine itself; it must be a name. Write expl",
             "",
         ),
         (intents.On("v5e", (("tensor", 0),)), "the mesh has no axis `tensor`; it has `data`, `model`", ""),
-        (intents.On("v5e:2x2", (("data", 0), ("model", 0))), "finds no room along axis `0` of the slice 2x2", ""),
-        (intents.On("v5e:2x2", (("data", 1), ("model", 1))), "finds no room along axis `1`", "Take `v5e:1x4`."),
+        (intents.On("v5e:2x2", (("data", 0), ("model", 0))), "does not fit along axis `0` of the slice 2x2", ""),
+        (intents.On("v5e:2x2", (("data", 1), ("model", 1))), "does not fit along axis `1`", "Take `v5e:1x4`."),
         (intents.Lay((("modell", None),)), "no axis `modell`. Did you mean `model`. It has `data`, `model`", ""),
         (intents.Lay((("modell", 0),)), r"no axis `modell` \(Did you mean `model`\?\); it has `data`, `model`", ""),
         (intents.Lay(5), "Invalid placements of mesh axes: 5; they must be pairs", ""),

@@ -1,1 +1,1 @@
-"""Compilers: a plan comes in; out goes what a compiler for absent hardware made of it, and how that differs."""
+"""Compilers: a plan comes in; out goes a `Compiled`, by a compiler for absent hardware, with its differences."""

@@ -1,9 +1,9 @@
-"""What a compiler made of a plan, beside what was predicted: see `compilers.py`, which makes it.
+"""A compiled plan beside the prediction: collectives, memory and cycles, as `compile_for` returns them.
 
-found.ok              whether all collectives are as predicted, or the difference is explained
-found.comparison      bytes by kind and mesh axes; each difference with its rule (`differences.py`)
-found.memory          bytes of one device, as the compiler allots them
-found.cycles          of all operations, as the TPU compiler estimates them
+compiled.ok              whether all collectives are as predicted, or the differences are explained
+compiled.comparison      bytes by kind and mesh axes; each difference with its rule (`differences.py`)
+compiled.memory          bytes of one device, as the compiler allocates them
+compiled.cycles          of all operations, as the TPU compiler estimates them
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 
 @dataclasses.dataclass(frozen=True)
 class CompiledMemory:
-    """Bytes of one device, as a compiler allots them.
+    """Bytes of one device, as a compiler allocates them.
 
-    A TPU keeps arrays in tiles of 8 x 128 numbers and more, which small or oddly shaped ones do not fill: arguments and
-    outputs may take more than their numbers do.
+    A TPU stores arrays in tiles of 8 x 128 elements and more, which small or oddly shaped arrays do not fill: arguments
+    and outputs may take more bytes than their elements.
 
     Attributes:
         argument_bytes: of all arguments.
         output_bytes: of all outputs.
-        alias_bytes: of outputs that lie where arguments lay, which were donated.
-        peak_bytes: the most that is held at one time: arguments, outputs and temporaries.
+        alias_bytes: of outputs in the buffers of donated arguments.
+        peak_bytes: the peak of arguments, outputs and temporaries.
     """
 
     argument_bytes: int
@@ -51,20 +51,20 @@ class Compiled:
     """A plan, compiled for a machine that is not attached; made by `ml.compile_for`.
 
     Attributes:
-        plan: what was compiled.
-        target: for what.
-        donated: whether the arguments that the next call gets anew may be overwritten.
-        collectives: of the compiled program, as read from its text.
+        plan: the plan.
+        target: the machine and slice.
+        donated: whether carried arguments may be overwritten.
+        collectives: of the compiled program, read from its text.
         comparison: of the collectives with those of the plan.
         memory: of one device.
-        cycles: the compiler's estimate for all operations of one run on one device, loops counted as often as they
-            turn; what is sent between devices is not among it. None where the compiler gives none (GPUs).
-        device_kind: what the compiler calls the device.
-        standing: where each device of the mesh stands on a TPU's slice, row-major: the chip's coordinates, and which of
-            the chip's devices it is; None for GPUs, which are numbered as they stand.
-        compile_seconds: how long the compiler took.
+        cycles: the compiler's estimate for all operations of one run on one device, times the trip counts of loops,
+            without communication. None where the compiler gives none (GPUs).
+        device_kind: the compiler's name of the device.
+        standing: the coordinates of each device of the mesh on a TPU's slice, row-major: those of its chip, and its
+            number within the chip; None for GPUs, which are numbered in order.
+        compile_seconds: the seconds of the compilation.
         versions: of the compiler and of JAX, by package.
-        options: with which it had to be compiled, if not with the compiler's own.
+        options: compiler options that had to be set for it to succeed.
         hlo: the text of the compiled program.
     """
 
@@ -84,7 +84,7 @@ class Compiled:
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that one device holds at one time."""
+        """The peak memory of one device, in bytes."""
         return self.memory.peak_bytes
 
     @property
@@ -94,41 +94,43 @@ class Compiled:
 
     @property
     def ok(self) -> bool:
-        """Whether they are, but for differences that are explained."""
+        """Whether they are, but for explained differences."""
         return self.comparison.ok
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is worth saying beside the bytes."""
+        """Remarks: explained differences, tiles, cycles and compiler options."""
         notes = list(self.explanations)
         if self.target.platform == "tpu" and self.memory.argument_bytes > self.predicted_memory.argument_bytes:
             notes.append(
-                "a TPU keeps arrays in tiles, which small or oddly shaped ones do not fill: they take more there"
+                "a TPU stores arrays in tiles, which small or oddly shaped ones do not fill: they take more bytes there"
             )
         if self.cycles is not None:
-            notes.append(f"{self.cycles:,} cycles of computing, as the compiler estimates them, without what is sent")
+            notes.append(
+                f"{self.cycles:,} cycles of computation, as the compiler estimates them, without communication"
+            )
         notes += [
-            f"compiled with {name}={value}: with its own choice, which it cannot try out without the device, it fails"
+            f"compiled with {name}={value}: without the device the compiler's own choice fails"
             for name, value in self.options.items()
         ]
         return tuple(notes)
 
     @functools.cached_property
     def predicted_memory(self) -> Memory:
-        """The memory that is predicted for this compiler."""
-        found = memory_of(self.plan, self.target.machine.platform)
-        return found.donated if self.donated else found
+        """The memory predicted for this compiler."""
+        memory = memory_of(self.plan, self.target.machine.platform)
+        return memory.donated if self.donated else memory
 
     @functools.cached_property
     def memory_rows(self) -> tuple[tuple[str, int | None, int], ...]:
-        """Bytes of one device: what they are of, predicted (None where nothing is), and compiled."""
-        planned, made = self.predicted_memory, self.memory
+        """Bytes of one device by name: predicted (None where nothing is), and compiled."""
+        predicted, compiled = self.predicted_memory, self.memory
         rows = [
-            ("arguments", planned.argument_bytes, made.argument_bytes),
-            ("outputs", planned.output_bytes, made.output_bytes),
-            ("at the peak", planned.peak_bytes, made.peak_bytes),
+            ("arguments", predicted.argument_bytes, compiled.argument_bytes),
+            ("outputs", predicted.output_bytes, compiled.output_bytes),
+            ("at the peak", predicted.peak_bytes, compiled.peak_bytes),
         ]
-        return (*rows, ("of these donated", None, made.alias_bytes)) if self.donated else tuple(rows)
+        return (*rows, ("of these donated", None, compiled.alias_bytes)) if self.donated else tuple(rows)
 
     def __str__(self):
         lines = [f"{_mark(self.ok)} compiled for {self.target}: {self._verdict()}", f"  {self._made_by()}"]
@@ -140,8 +142,8 @@ class Compiled:
             lines.append(f"  {_mark(True)} no collectives")
         lines.append(f"  {'memory of a device, bytes':44}{'predicted':>16}{'compiled':>16}")
         lines += [
-            f"    {name:42}{_count(planned):>16}{made:16,}{_off(planned, made)}"
-            for name, planned, made in self.memory_rows
+            f"    {name:42}{_count(predicted):>16}{compiled:16,}{_off(predicted, compiled)}"
+            for name, predicted, compiled in self.memory_rows
         ]
         return "\n".join([*lines, *(f"  · {note}" for note in self.notes)])
 
@@ -149,16 +151,16 @@ class Compiled:
 
     @property
     def explanations(self) -> tuple[str, ...]:
-        """Every rule by which collectives differ, with how many do, and their bytes."""
-        found: dict[str, list[int]] = {}
+        """The rule of each explained difference, with the number of arrays and their bytes."""
+        sums_of: dict[str, list[int]] = {}
         for difference in self.comparison.differences:
-            sums = found.setdefault(difference.rule, [0, 0, 0])
+            totals = sums_of.setdefault(difference.rule, [0, 0, 0])
             sizes = (1, difference.predicted_bytes, difference.compiled_bytes)
             for place, size in enumerate(sizes):
-                sums[place] += size * difference.times
+                totals[place] += size * difference.times
         return tuple(
             f"{rule} ({times:,} arrays, {before:,} B as predicted, {after:,} B as compiled): {RULES[rule]}"
-            for rule, (times, before, after) in found.items()
+            for rule, (times, before, after) in sums_of.items()
         )
 
     def _verdict(self) -> str:
@@ -187,20 +189,20 @@ class Compiled:
 
 
 def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str, Any], text: str) -> Compiled:
-    """Reads what the compiler's process has answered.
+    """Reads the answer of the compiler's process.
 
     Args:
-        plan: what was compiled.
-        target: for what.
-        donated: whether arguments were.
-        answer: of `compiling.py`.
+        plan: the plan.
+        target: the machine and slice.
+        donated: whether arguments were donated.
+        answer: of `worker.py`.
         text: of the compiled program.
 
     Raises:
         RunError: the text holds a collective that cannot be read.
     """
-    sizes, found = plan.mesh.axes, answer["memory"]
-    # A loop that stops by its data is counted as one turn, in the plan and here.
+    sizes, memory = plan.mesh.axes, answer["memory"]
+    # A loop whose trip count depends on data counts as one iteration, in the plan and here.
     collectives = read_collectives(text, sizes, unknown_trips=1)
     names = ("argument_size", "output_size", "alias_size", "peak_memory")
     return Compiled(
@@ -209,7 +211,7 @@ def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str
         donated=donated,
         collectives=collectives,
         comparison=compare(plan.collectives, collectives, sizes),
-        memory=CompiledMemory(*(found[name] for name in names)),
+        memory=CompiledMemory(*(memory[name] for name in names)),
         cycles=estimated_cycles(text),
         device_kind=answer["device_kind"],
         standing=tuple(map(tuple, answer["standing"])) if answer["standing"] else None,
@@ -221,14 +223,14 @@ def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str
 
 
 def estimated_cycles(text: str) -> int | None:
-    """Adds up the cycles that the TPU compiler writes beside each operation, times its executions; None without any."""
+    """Returns the sum of the TPU compiler's cycles for all operations, times their executions; None without any."""
     if not _CYCLES.search(text):
         return None
     cycles = 0
     for visit in visits(parse_module(text), 1, _has_cycles):
         for instruction in visit.computation.instructions.values():
-            if found := _CYCLES.search(instruction.attributes):
-                cycles += int(found[1]) * visit.times
+            if cost := _CYCLES.search(instruction.attributes):
+                cycles += int(cost[1]) * visit.times
     return cycles
 
 
@@ -248,12 +250,12 @@ def _count(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
-def _off(planned: int | None, made: int) -> str:
-    """How much too high a prediction is, in percent; nothing where it is exact."""
-    return f"{planned / made - 1:+8.0%}" if planned is not None and made and planned != made else ""
+def _off(predicted: int | None, compiled: int) -> str:
+    """The relative error of a prediction, as a percentage; "" where it is exact."""
+    return f"{predicted / compiled - 1:+8.0%}" if predicted is not None and compiled and predicted != compiled else ""
 
 
-def _row(name: str, planned: int | None, made: int, off: str = "") -> str:
-    cells = (_count(planned), _count(made), off.strip())
+def _row(name: str, predicted: int | None, compiled: int, off: str = "") -> str:
+    cells = (_count(predicted), _count(compiled), off.strip())
     numbers = "".join(f'<td style="text-align:right">{cell}</td>' for cell in cells)
     return f'<tr><td style="text-align:left">{html.escape(name)}</td>{numbers}</tr>'

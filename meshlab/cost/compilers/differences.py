@@ -1,25 +1,26 @@
-"""Where a compiler's collectives differ from those predicted, and why: each difference by a rule that has a name.
+"""Compares the collectives of a compiled program with those predicted, and explains differences by named rules.
 
-A plan's collectives and the compiled program's are taken apart into single arrays, as often as each is sent. Equal
-bytes by kind and mesh axes are equal, however the compiler has joined, split or moved them. Of what is not equal, array
-is held against array, and a difference is explained only if one of these rules fits it exactly:
+The collectives of both are split into single arrays, with the number of times that each is sent. Equal bytes by kind
+and mesh axes count as equal, however the compiler has joined, split or moved collectives. Of the others, each predicted
+array is matched with compiled arrays, and a difference is explained only if one of these rules fits exactly:
 
     narrowed      the array is sent in bfloat16 instead of float32: an all-gather, all-to-all or permute of a value that
-                  all its readers round to bfloat16 (casts, and products, which a TPU computes so at JAX's default
-                  precision), so that nothing more is lost; likewise a maximum of values that are bfloat16 already
+                  all its readers round to bfloat16 (casts, and matmuls, which a TPU computes so at JAX's default
+                  precision), so that no precision is lost; likewise a maximum of values that are bfloat16 already
     summed whole  a reduce-scatter is an all-reduce of the same array, of which each device keeps its part. The TPU
-                  compiler does so where the devices' parts would not be whole tiles of the array as it lies there (32
-                  of the 128 numbers in a row of a tile, say), and among all devices of some slices (`substitutes`)
+                  compiler does so where the parts would not be whole tiles of the array in memory (32 of the 128
+                  elements in a row of a tile, say), and among all devices of some slices (`xla_substitutes`)
     gathered by adding
                   an all-gather is an all-reduce of the full array, in which each device has put its part among zeros.
                   The TPU compiler does so for the same reasons
-    padded        a reduce-scatter of which every device's part is larger than asked for, by as much for each, and
-                  permutes that bring what then lies on a neighbour to where it belongs: of n devices the last is off
-                  by n-1 such shares. The TPU compiler sends parts in equal pieces of whole tiles
-    sent again    a collective is run twice, not to keep what it makes in the meantime: XLA does so where a program does
-                  not fit a device otherwise, and says so in the instruction's name (`HloRematerialization`)
+    padded        a reduce-scatter whose parts are larger than asked for, by the same share each, and permutes that
+                  bring the excess from a neighbour to its own device: of n devices the last is off by n-1 such shares.
+                  The TPU compiler sends parts in equal pieces of whole tiles
+    sent again    a collective runs twice, so that its result need not be stored in the meantime: XLA rematerialises it
+                  where a program does not fit a device otherwise, and marks the instruction's name
+                  (`HloRematerialization`)
 
-What no rule fits is unexplained, and makes `Comparison.ok` false.
+Differences that no rule fits are unexplained, and make `Comparison.ok` false.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 from ...engine.verifying.hlo import HloCollective
+from ..machines.collective_time import MOVING
 
 Axes = tuple[str, ...] | None
 Key = tuple[str, Axes]
@@ -39,23 +41,23 @@ Candidates = Iterator[tuple["Piece", ...]]
 NARROWED, SUMMED_WHOLE, GATHERED_BY_ADDING, PADDED = "narrowed", "summed whole", "gathered by adding", "padded"
 AGAIN = "sent again"
 RULES = {
-    NARROWED: "sent in bfloat16, to which all that read it round it (casts, products at JAX's default precision)",
+    NARROWED: "sent in bfloat16, to which all its readers round it (casts, matmuls at JAX's default precision)",
     SUMMED_WHOLE: "a reduce-scatter is an all-reduce, of which each device keeps its part: the parts would be no whole"
-    " tiles of the array as it lies in the memory of a TPU, or the devices are all of a slice that is as long one way"
-    " as another",
-    GATHERED_BY_ADDING: "an all-gather is an all-reduce, to which devices add their parts among zeros: the parts are no"
+    " tiles of the array in the memory of a TPU, or the devices are all of a slice that is as long along one axis as"
+    " along another",
+    GATHERED_BY_ADDING: "an all-gather is an all-reduce, in which devices sum their parts among zeros: the parts are no"
     " whole tiles, or the devices are all of a slice of 64 or more along three axes of a torus",
-    PADDED: "the parts of a reduce-scatter are made larger, so that each is sent in equal pieces, and permutes bring"
-    " what then lies on a neighbour to where it belongs",
-    AGAIN: "it is sent once more, not to keep what it makes in the meantime: the program would not fit a device"
+    PADDED: "the parts of a reduce-scatter are padded, so that each is sent in equal pieces, and permutes bring the"
+    " excess on a neighbour to its own device",
+    AGAIN: "it is sent once more, so that its result is not stored in the meantime: the program would not fit a device"
     " otherwise",
 }
-# How XLA marks what it computes again.
+# The mark of rematerialised instructions in XLA's names.
 _AGAIN = ".remat"
 
 
 class Planned(Protocol):
-    """What is read of a plan's collective (`engine/collective.py`)."""
+    """The attributes that are read of a plan's collective (`engine/plans/collectives.py`)."""
 
     @property
     def kind(self) -> str:
@@ -91,7 +93,7 @@ class Piece(NamedTuple):
         axes: over which it runs, in the mesh's order.
         dtype: of the array.
         payload: its bytes on one device.
-        exact: whether 16 bits hold its values: it is the maximum or minimum of what is rounded already.
+        exact: whether 16 bits hold its values: it is a maximum or minimum of values that are rounded already.
     """
 
     kind: str
@@ -102,19 +104,19 @@ class Piece(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What bytes are added up by."""
+        """The kind and mesh axes by which bytes are summed."""
         return self.kind, self.axes
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """Arrays that are sent otherwise than predicted.
+    """Arrays whose compiled collectives differ from the predicted one.
 
     Attributes:
         rule: one of `RULES`.
-        predicted: what was predicted of one array; None of what is sent once more.
-        compiled: what is compiled in its place, all of it.
-        times: how many such arrays a run of the program sends.
+        predicted: the predicted piece of one array; None of one that is sent once more.
+        compiled: all pieces compiled in its place.
+        times: the number of such arrays in a run of the program.
     """
 
     rule: str
@@ -124,12 +126,12 @@ class Difference:
 
     @property
     def predicted_bytes(self) -> int:
-        """The payload that was predicted of one array."""
+        """The predicted payload of one array."""
         return self.predicted.payload if self.predicted else 0
 
     @property
     def compiled_bytes(self) -> int:
-        """The payload of what is compiled in place of one array."""
+        """The payload of the pieces compiled in place of one array."""
         return sum(piece.payload for piece in self.compiled)
 
     def __str__(self):
@@ -145,7 +147,7 @@ class Row:
 
     Attributes:
         kind: of collective.
-        axes: mesh axes, in the mesh's order; None where the devices that take part are those of no set of axes.
+        axes: mesh axes, in the mesh's order; None where the device groups follow no set of axes.
         predicted: payload bytes.
         compiled: payload bytes.
         explained: compiled bytes less predicted ones, by rule.
@@ -164,7 +166,7 @@ class Row:
 
     @property
     def ok(self) -> bool:
-        """Whether they are equal, or all of what differs is explained."""
+        """Whether they are equal, or the whole difference is explained."""
         return self.predicted + sum(self.explained.values()) == self.compiled
 
 
@@ -174,7 +176,7 @@ class Comparison:
 
     Attributes:
         rows: by kind and axes.
-        differences: what is explained, array by array.
+        differences: the explained ones, array by array.
     """
 
     rows: tuple[Row, ...]
@@ -192,31 +194,31 @@ class Comparison:
 
 
 def compare(predicted: Iterable[Planned], compiled: Iterable[HloCollective], sizes: Mapping[str, int]) -> Comparison:
-    """Holds a plan's collectives against those of a compiled program.
+    """Compares a plan's collectives with those of a compiled program.
 
     Args:
         predicted: the plan's.
-        compiled: as read from the compiled program.
+        compiled: read from the compiled program.
         sizes: of the mesh axes, by name, major first.
     """
     compiled = tuple(compiled)
-    planned, made = _planned(predicted, sizes), _made(compiled)
-    again = _made(c for c in compiled if _AGAIN in c.name)
-    sums = _sums(planned), _sums(made)
+    predicted_pieces, compiled_pieces = _predicted_pieces(predicted, sizes), _compiled_pieces(compiled)
+    again = _compiled_pieces(c for c in compiled if _AGAIN in c.name)
+    sums = _sums(predicted_pieces), _sums(compiled_pieces)
     keys = sorted({*sums[0], *sums[1]}, key=str)
     unequal = {key for key in keys if sums[0][key] != sums[1][key]}
     differences = _explained(
-        Counter({p: n for p, n in planned.items() if p.key in unequal}),
-        Counter({p: n for p, n in made.items() if p.key in unequal}),
+        Counter({p: n for p, n in predicted_pieces.items() if p.key in unequal}),
+        Counter({p: n for p, n in compiled_pieces.items() if p.key in unequal}),
         again,
         sizes,
     )
     explained: dict[Key, Counter] = {key: Counter() for key in keys}
-    for found in differences:
-        if found.predicted:
-            explained[found.predicted.key][found.rule] -= found.predicted_bytes * found.times
-        for piece in found.compiled:
-            explained[piece.key][found.rule] += piece.payload * found.times
+    for difference in differences:
+        if difference.predicted:
+            explained[difference.predicted.key][difference.rule] -= difference.predicted_bytes * difference.times
+        for piece in difference.compiled:
+            explained[piece.key][difference.rule] += piece.payload * difference.times
     rows = (
         Row(kind, axes, sums[0][kind, axes], sums[1][kind, axes], {r: n for r, n in explained[kind, axes].items() if n})
         for kind, axes in keys
@@ -224,7 +226,7 @@ def compare(predicted: Iterable[Planned], compiled: Iterable[HloCollective], siz
     return Comparison(tuple(rows), differences)
 
 
-def _planned(collectives: Iterable[Planned], sizes: Mapping[str, int]) -> Counter:
+def _predicted_pieces(collectives: Iterable[Planned], sizes: Mapping[str, int]) -> Counter:
     order = list(sizes)
     pieces: Counter = Counter()
     for c in collectives:
@@ -233,7 +235,7 @@ def _planned(collectives: Iterable[Planned], sizes: Mapping[str, int]) -> Counte
     return pieces
 
 
-def _made(collectives: Iterable[HloCollective]) -> Counter:
+def _compiled_pieces(collectives: Iterable[HloCollective]) -> Counter:
     pieces: Counter = Counter()
     for c in collectives:
         exact = c.where.rpartition("/")[2] in ("pmax", "pmin")
@@ -250,32 +252,34 @@ def _sums(pieces: Counter) -> Counter:
     return sums
 
 
-def _explained(planned: Counter, made: Counter, again: Counter, sizes: Mapping[str, int]) -> tuple[Difference, ...]:
-    """Finds for each array that was predicted one that is compiled: its like first, then what a rule makes of it.
+def _explained(
+    predicted: Counter, compiled: Counter, again: Counter, sizes: Mapping[str, int]
+) -> tuple[Difference, ...]:
+    """Matches each predicted piece with compiled ones: equal ones first, then those that a rule makes of it.
 
-    What is left over may be `again`.
+    Compiled pieces that are left over may be sent `again`.
     """
-    for piece in list(planned):
+    for piece in list(predicted):
         for exact in (False, True):
-            _take(planned, made, piece, (piece._replace(exact=exact),))
-    found = []
-    # Every array tries its nearest likes before any tries its farther ones.
+            _take(predicted, compiled, piece, (piece._replace(exact=exact),))
+    differences = []
+    # All pieces try a rule before any tries the next one.
     for rule, candidates in _CANDIDATES:
-        for piece in sorted(planned, key=str):
-            for others in candidates(piece, math.prod(sizes[axis] for axis in piece.axes or ()), made):
-                if times := _take(planned, made, piece, others):
-                    found.append(Difference(rule, piece, others, times))
-    surplus = ((piece, min(times, again[piece])) for piece, times in sorted(made.items(), key=str))
-    return (*found, *(Difference(AGAIN, None, (piece,), times) for piece, times in surplus if times))
+        for piece in sorted(predicted, key=str):
+            for others in candidates(piece, math.prod(sizes[axis] for axis in piece.axes or ()), compiled):
+                if times := _take(predicted, compiled, piece, others):
+                    differences.append(Difference(rule, piece, others, times))
+    surplus = ((piece, min(times, again[piece])) for piece, times in sorted(compiled.items(), key=str))
+    return (*differences, *(Difference(AGAIN, None, (piece,), times) for piece, times in surplus if times))
 
 
-def _take(planned: Counter, made: Counter, piece: Piece, others: tuple[Piece, ...]) -> int:
-    """Takes an array, and all that is compiled in its place, as often as there are both; returns how often."""
+def _take(predicted: Counter, compiled: Counter, piece: Piece, others: tuple[Piece, ...]) -> int:
+    """Removes a predicted piece and those compiled in its place, as often as both exist; returns how often."""
     wanted = Counter(others)
-    times = min(planned[piece], *(made[other] // count for other, count in wanted.items()))
-    planned[piece] -= times
+    times = min(predicted[piece], *(compiled[other] // count for other, count in wanted.items()))
+    predicted[piece] -= times
     for other, count in wanted.items():
-        made[other] -= times * count
+        compiled[other] -= times * count
     return times
 
 
@@ -285,33 +289,33 @@ def _narrow(piece: Piece) -> Candidates:
         yield (piece._replace(dtype="bfloat16", payload=piece.payload // 2),)
 
 
-def _moved_narrow(piece: Piece, _devices: int, _made: Counter) -> Candidates:
-    if piece.kind in ("all-gather", "all-to-all", "collective-permute"):
+def _moved_narrow(piece: Piece, _devices: int, _compiled: Counter) -> Candidates:
+    if piece.kind in MOVING:
         yield from _narrow(piece)
 
 
-def _greatest_narrow(piece: Piece, _devices: int, _made: Counter) -> Candidates:
+def _greatest_narrow(piece: Piece, _devices: int, _compiled: Counter) -> Candidates:
     if piece.kind == "all-reduce":
         yield from _narrow(piece._replace(exact=True))
 
 
-def _summed_whole(piece: Piece, _devices: int, _made: Counter) -> Candidates:
+def _summed_whole(piece: Piece, _devices: int, _compiled: Counter) -> Candidates:
     if piece.kind == "reduce-scatter":
         yield (piece._replace(kind="all-reduce"),)
 
 
-def _added(piece: Piece, devices: int, _made: Counter) -> Candidates:
+def _added(piece: Piece, devices: int, _compiled: Counter) -> Candidates:
     if piece.kind == "all-gather":
         added = piece._replace(kind="all-reduce", payload=devices * piece.payload)
         yield (added,)
         yield from _narrow(added)
 
 
-def _padded(piece: Piece, devices: int, made: Counter) -> Candidates:
-    """Larger parts, and what the last device's is off by: as many whole parts as fit in that, and the rest."""
+def _padded(piece: Piece, devices: int, compiled: Counter) -> Candidates:
+    """Larger parts, and permutes of the last device's offset: as many whole parts as fit in it, and the rest."""
     if piece.kind != "reduce-scatter":
         return
-    for other, times in sorted(made.items(), key=str):
+    for other, times in sorted(compiled.items(), key=str):
         more = other.payload - piece.payload
         if not times or more <= 0 or more % devices or other != piece._replace(payload=other.payload):
             continue
@@ -320,7 +324,7 @@ def _padded(piece: Piece, devices: int, made: Counter) -> Candidates:
         yield (other, *(piece._replace(kind="collective-permute", payload=size) for size in moved))
 
 
-# What each rule makes of an array that was predicted, nearest first; nothing where it does not apply.
+# By rule, the pieces that it makes of a predicted one, nearest first; none where it does not apply.
 _CANDIDATES: tuple[tuple[str, Callable[[Piece, int, Counter], Candidates]], ...] = (
     (NARROWED, _moved_narrow),
     (NARROWED, _greatest_narrow),

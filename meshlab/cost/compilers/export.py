@@ -1,10 +1,10 @@
-"""A plan as bytes that another process can compile, for a platform that is not attached.
+"""Exports a plan as bytes that another process can compile, for a platform that is not attached.
 
     data = exported(plan, "tpu")        # StableHLO and shardings, as `jax.export` writes them
 
-The plan is lowered as it is for running, over a mesh without devices, so that the program, its shardings and the one
-`shard_map` around it are the very same; what is decided per platform is decided for the one that is named. Which
-arguments may be overwritten is not part of it: `donated` tells.
+The plan is lowered as it is for running, over a mesh without devices: the program, its shardings and the `shard_map`
+around it are the same. Platform-dependent rules are lowered for the named platform. Donated arguments are not part of
+it (`engine.running.run.donated`).
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What a plan can be compiled for: "v5e:4x4", "h100:1x1x8", and how each compiler calls it.
+"""Targets that a plan can be compiled for, "v5e:4x4" or "h100:1x1x8", and their names in each compiler.
 
-    target("v5e:4x4", devices=16)        # a slice of 4 x 4 TPU v5e
-    target("h100:2x8", devices=16)       # 2 nodes of 8 H100
-    target("v5e", devices=16)            # the evenest slice of 16: v5e:4x4
+    target("v5e:4x4", mesh)        # a slice of 4 x 4 TPU v5e
+    target("h100:2x8", mesh)       # 2 nodes of 8 H100
+    target("v5e", mesh)            # the evenest slice for the mesh: v5e:4x4 for 16 devices
 
-Names of machines are those of `ml.Hardware` (`machines/`). A TPU's shape counts chips by axis of the torus, a GPU's the
-slices, hosts and GPUs of a host (leading ones may be left out). The TPU compiler lists two devices for each chip of
-some generations, so that `v4:2x2x1` is eight devices.
+Names of machines are those of `machines/data`. A TPU's shape counts chips by axis of the torus, a GPU's the slices,
+hosts and GPUs of a host (leading ones may be left out). The TPU compiler lists two devices for each chip of some
+generations, so that `v4:2x2x1` is eight devices.
 
-Nothing here starts a compiler: what cannot be is refused before.
+Nothing here starts a compiler: invalid targets are refused before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ...engine.specs.mesh import Mesh
 from ..machines.hardware import Hardware, HardwareError, Torus, hardware
 from ..machines.placement import CHIP, HOST, Leg, Placement, check_shape, slice_shape
 
-# How the TPU compiler calls the generations, and how many devices it lists for one of their chips (libtpu 0.0.42).
+# The TPU compiler's names of generations, and the number of devices that it lists for one chip (libtpu 0.0.42).
 _TPUS = {"v2": ("v2", 2), "v3": ("v3", 2), "v4": ("v4", 2), "v5e": ("v5e", 1), "v5p": ("v5p", 1), "v6e": ("v6e", 1)} | {
     "v7x": ("tpu7x", 2)
 }
@@ -37,16 +37,16 @@ _GPUS = pathlib.Path(__file__).parent / "gpus.toml"
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """A machine that a compiler knows, in a number.
+    """A slice of a machine that a compiler knows.
 
     Attributes:
         name: "v5e:4x4".
-        machine: what it is made of.
+        machine: the machine.
         shape: by axis of the torus, in chips; (slices, hosts, GPUs of a host) for GPUs.
         platform: "tpu" or "cuda", in JAX's words.
-        topology: how the compiler calls it.
-        devices: how many it lists.
-        options: what the compiler is told beside.
+        topology: the compiler's name of the slice.
+        devices: the number that it lists.
+        options: further options of the topology.
     """
 
     name: str
@@ -62,11 +62,11 @@ class Target:
 
 
 def target(name: str | None, mesh: Mesh) -> Target:
-    """Returns what to compile for.
+    """Returns the target of a compilation.
 
     Args:
         name: a machine and a shape, such as "v5e:4x4" or "h100:1x1x8"; a machine alone for its evenest slice; None for
-            the slice on which the mesh lies.
+            the slice of the mesh.
         mesh: of the plan.
 
     Raises:
@@ -79,7 +79,7 @@ def target(name: str | None, mesh: Mesh) -> Target:
             raise _unknown(mesh.on.hardware)
         name = _name_of(mesh.on)
     if not isinstance(name, str):
-        given = "the plan's mesh lies on no machine" if name is None else f"compile_for was given {name!r}"
+        given = "the plan's mesh is on no machine" if name is None else f"compile_for was given {name!r}"
         raise CompilerError(f'A machine and a shape were expected, such as "v5e:4x4" or "h100:1x1x8"; {given}.')
     devices = mesh.size
     machine_name, colon, printed = name.partition(":")
@@ -101,7 +101,7 @@ def _unknown(machine: Hardware) -> CompilerError:
 def _name_of(placement: Placement) -> str:
     if placement.count > 1:
         raise CompilerError(
-            f"The mesh lies on {placement}, and several slices are not compiled for. Plan on one of them:"
+            f"The mesh is on {placement}, and the compiler takes one slice. Plan on one of them:"
             f" {placement.hardware.name}:{'x'.join(map(str, placement.shape))}."
         )
     return f"{placement.hardware.name}:{'x'.join(map(str, placement.shape))}"
@@ -109,39 +109,37 @@ def _name_of(placement: Placement) -> str:
 
 def _numbers(printed: str, name: str, example: str) -> tuple[int, ...]:
     if "*" in printed:
-        raise CompilerError(
-            f"`{name}` was asked for, and several slices are not compiled for. Compile for one of them."
-        )
+        raise CompilerError(f"`{name}` has several slices, and the compiler takes one. Compile for one of them.")
     if not re.fullmatch(r"\d+(x\d+)*", printed):
         raise HardwareError(
-            f'`{name}` was asked for; a shape is numbers with an `x` between them, such as "{example}".'
+            f'`{name}` has an invalid shape: it must be numbers with an `x` between them, such as "{example}".'
         )
     return tuple(int(number) for number in printed.split("x"))
 
 
 def _tpu(machine: Hardware, shape: tuple[int, ...] | None, devices: int) -> Target:
-    called, cores = _TPUS[machine.name]
+    generation, cores = _TPUS[machine.name]
     assert isinstance(machine.network, Torus)
     # Of a v4 JAX lists one device for a chip, and its compiler two.
     own = machine.devices_per_chip
     if shape is None:
         shape = slice_shape(machine, max(1, devices // cores) * own)
-    # A slice of one axis less than the torus lies flat in it.
+    # A slice with fewer axes than the torus has size 1 along the others.
     shape = (*shape, *(1,) * (len(machine.network.limits) - len(shape)))
     name = f"{machine.name}:{'x'.join(map(str, shape))}"
     check_shape(machine, shape, math.prod(shape) * own)
     _check_devices(name, math.prod(shape) * cores, devices, f" ({cores} on each chip)" if cores > 1 else "")
     host = (*shape, 1)[:3]
     if all(size % least == 0 for size, least in zip(host, HOST, strict=False)):
-        return Target(name, machine, shape, "tpu", f"{called}:{'x'.join(map(str, shape))}", devices)
+        return Target(name, machine, shape, "tpu", f"{generation}:{'x'.join(map(str, shape))}", devices)
     if math.prod(shape) > math.prod(HOST):
         raise HardwareError(
-            f"There is no slice {name}: hosts have 2 x 2 chips, and a slice of several hosts is made of whole ones, so"
-            " that its first two axes are even."
+            f"There is no slice {name}: hosts have 2 x 2 chips, and a slice of several hosts must have whole ones, with"
+            " even first two axes."
         )
-    # Part of a host: the compiler wants to be told that a host has no more.
+    # For part of a host the compiler needs the host's bounds.
     options = {"chips_per_host_bounds": list(host)}
-    return Target(name, machine, shape, "tpu", f"{called}:{'x'.join(map(str, shape))}", devices, options)
+    return Target(name, machine, shape, "tpu", f"{generation}:{'x'.join(map(str, shape))}", devices, options)
 
 
 def _gpu(machine: Hardware, shape: tuple[int, ...] | None, devices: int) -> Target:
@@ -159,51 +157,51 @@ def _gpu(machine: Hardware, shape: tuple[int, ...] | None, devices: int) -> Targ
     return Target(name, machine, shape, "cuda", topology, devices, {"target_config": gpu_description(machine.name)})
 
 
-def _check_devices(name: str, found: int, devices: int, told: str) -> None:
-    if found != devices:
+def _check_devices(name: str, available: int, devices: int, remark: str) -> None:
+    if available != devices:
         raise HardwareError(
-            f"{name} has {found:,} devices{told}, and the plan's mesh {devices:,}. Compile for a slice of {devices:,}"
-            f" devices, or plan on a mesh of {found:,}."
+            f"{name} has {available:,} devices{remark}, and the plan's mesh {devices:,}. Compile for a slice of"
+            f" {devices:,} devices, or plan on a mesh of {available:,}."
         )
 
 
-def device_order(found: Target, mesh: Mesh) -> list[tuple[int, int, int, int]] | None:
-    """Returns where each device of a mesh stands on a slice: its chip, by axis of the torus, and which of the chip's.
+def device_order(slice_: Target, mesh: Mesh) -> list[tuple[int, int, int, int]] | None:
+    """Returns the coordinates of each device of a mesh on a slice: those of its chip, and its number within the chip.
 
     Args:
-        found: the slice.
+        slice_: the slice.
         mesh: whose devices are numbered row-major.
 
     Returns:
-        Three coordinates and a number for each device; None where the mesh does not lie on this slice, or behind
-        switches, where devices are numbered as they stand.
+        Three coordinates and a number for each device; None where the mesh is not on this slice, or behind switches,
+        where devices are numbered in order.
     """
     on = mesh.on
-    if not isinstance(on, Placement) or not on.legs or (on.hardware, on.shape) != (found.machine, found.shape):
+    if not isinstance(on, Placement) or not on.legs or (on.hardware, on.shape) != (slice_.machine, slice_.shape):
         return None
     legs = [leg for name, _ in mesh.shape for leg in on.legs[name]]
-    return [_stand(legs, indices) for indices in itertools.product(*(range(leg.size) for leg in legs))]
+    return [_coordinates(legs, indices) for indices in itertools.product(*(range(leg.size) for leg in legs))]
 
 
-def _stand(legs: Sequence[Leg], indices: Sequence[int]) -> tuple[int, int, int, int]:
-    where = [0, 0, 0, 0]
+def _coordinates(legs: Sequence[Leg], indices: Sequence[int]) -> tuple[int, int, int, int]:
+    at = [0, 0, 0, 0]
     for leg, index in zip(legs, indices, strict=True):
-        where[3 if leg.along == CHIP else leg.along] += index * leg.stride
-    return where[0], where[1], where[2], where[3]
+        at[3 if leg.along == CHIP else leg.along] += index * leg.stride
+    return at[0], at[1], at[2], at[3]
 
 
-# What XLA needs to know of a GPU
+# Descriptions of GPUs for XLA
 
 
 @functools.cache
 def gpus() -> Mapping[str, Mapping[str, Any]]:
-    """Returns the GPUs of which XLA's figures are here, by the names of machines."""
+    """Returns XLA's figures of GPUs, by the names of machines."""
     data = tomllib.loads(_GPUS.read_text())
     return {name: {**data["common"], **figures} for name, figures in data.items() if name != "common"}
 
 
 def gpu_description(name: str) -> str:
-    """Returns what XLA's compiler is told of a GPU: the text of its message `GpuTargetConfigProto`."""
+    """Returns the description of a GPU for XLA's compiler: the text of its message `GpuTargetConfigProto`."""
     figures = dict(gpus()[name])
     title, (major, minor, accelerated), (cudnn, *rest) = (figures.pop(key) for key in ("name", "capability", "cudnn"))
     links = figures.pop("active_links", None)

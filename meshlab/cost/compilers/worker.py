@@ -1,9 +1,9 @@
-"""The process in which a compiler for absent hardware runs: `python -m meshlab.cost.compilers.worker FOLDER`.
+"""Runs a compiler for absent hardware in a process of its own: `python -m meshlab.cost.compilers.worker FOLDER`.
 
-libtpu and the CUDA plugin stay out of the notebook's process. A folder is all that the two processes share, and
-`meshlab.engine.running.compile_worker` tells what is in it:
+libtpu and the CUDA plugin stay out of the notebook's process. The two processes share a folder alone
+(`meshlab.engine.running.compile_worker`); in it are
 
-    request.json    platform, topology, options, mesh axes, which arguments are donated     from `compilers.py`
+    request.json    platform, topology, options, mesh axes, which arguments are donated     from `compile_for.py`
     answer.json     bytes, seconds, versions                                                from here
 """
 
@@ -25,8 +25,8 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
     write(folder / "stage", "lowering")
     begun = time.perf_counter()
     known = {request["named"]: request["topology"], **request["options"]}
-    found = absent_devices(request["platform"], **known)
-    devices = _ordered(found, request["order"])
+    listed = absent_devices(request["platform"], **known)
+    devices = _ordered(listed, request["order"])
     lowered = read((folder / "program.bin").read_bytes(), devices, request["axes"], request["donated"])
     write(folder / "stage", "compiling")
     lowering, begun = time.perf_counter() - begun, time.perf_counter()
@@ -46,12 +46,12 @@ def _compile(folder: pathlib.Path, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def _compiled(lowered: Any) -> tuple[Any, dict[str, Any]]:
-    """Compiles; returns with which options."""
+    """Compiles; returns the compiled program and the options that it needed."""
     try:
         return lowered.compile(), {}
     except jax.errors.JaxRuntimeError as error:
-        # XLA chooses the tiles of Triton's products by trying them on the GPU. Without one it takes its first choice,
-        # which may not do; then its other products have to.
+        # XLA chooses the tiles of Triton's matmuls by trying them on the GPU. Without one it takes its first choice,
+        # which may be invalid; then it must use its other matmuls.
         if "output tile sizes" not in str(error):
             raise
         options = {"xla_gpu_enable_triton_gemm": False}
@@ -59,7 +59,7 @@ def _compiled(lowered: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _ordered(devices: Any, order: list[list[int]] | None) -> list[Any]:
-    """A topology's devices, by where they stand; without an order as they are listed."""
+    """A topology's devices in the order of their coordinates; without an order as they are listed."""
     if order is None:
         return list(devices)
     standing = {_standing(device): device for device in devices}
@@ -67,7 +67,7 @@ def _ordered(devices: Any, order: list[list[int]] | None) -> list[Any]:
 
 
 def _standing(device: Any) -> tuple[int, ...]:
-    """Where a TPU stands: its chip's coordinates, and which of the chip's devices it is."""
+    """A TPU's coordinates: those of its chip, and its number within the chip."""
     return (*device.coords, device.core_on_chip)
 
 

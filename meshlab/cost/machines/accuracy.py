@@ -1,13 +1,13 @@
-"""How far off predictions were where they could be held against the truth, as the benchmarks found it.
+"""The measured errors of predictions, by machine or platform.
 
-`accuracy.json` beside this has what docs/accuracy.md says of each machine, or of a platform (`python -m
-benchmarks.accuracy` packs it):
+`accuracy.json` has the statements of docs/accuracy.md about each machine or platform (`python -m benchmarks.accuracy`
+packs them):
 
     {"time": {"anchor": "published-steps-of-training", "told": {"v5e": "…"}}, "memory": …, "collectives": …,
      "modelled": {"jaxlib": "0.10.2", "libtpu": "0.0.42.1"}}
 
-`modelled` are the compilers with which that was found, and whose passes `plan.memory` follows. What has not been
-measured is said to be so, and so is that another compiler is installed; nothing here makes up an error.
+`modelled` are the compilers with which that was measured, and whose passes `plan.memory` follows. Where nothing was
+measured, or another compiler is installed, the texts say so; nothing here makes up an error.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ def _sections(path: pathlib.Path) -> Mapping[str, Mapping[str, Any]]:
 
 
 def accuracy(what: str, machine: Hardware) -> dict:
-    """Returns what is known of the error of a kind of figure.
+    """Returns the measured error of a kind of prediction on a machine.
 
     Args:
         what: "time", "memory" or "collectives".
-        machine: the machine. What was measured of its platform's compiler counts for each; what of the machine itself
-            for those that meshlab brings alone: one's own may have the name and other figures.
+        machine: the machine. Errors of its platform's compiler hold for all machines; errors of the machine itself only
+            for those that meshlab brings, since one's own may have the same name and other figures.
 
     Returns:
-        The statement, whether there is one, and where all of it is told.
+        The statement, whether there is one, and where the documentation has it.
     """
     section = _sections(FILE).get(what, {"anchor": "", "told": {}})
     own = known().get(machine.name) != machine
     names = (machine.platform,) if own else (machine.name, machine.platform)
-    found = next((section["told"][name] for name in names if name in section["told"]), None)
-    if found is None:
+    statement = next((section["told"][name] for name in names if name in section["told"]), None)
+    if statement is None:
         return {
             "measured": False,
             "where": DOCUMENT,
@@ -58,7 +58,7 @@ def accuracy(what: str, machine: Hardware) -> dict:
             if not section["told"]
             else _others(section, machine.name if not own else f"this {machine.name}"),
         }
-    return {"measured": True, "where": f"{DOCUMENT}#{section['anchor']}", "text": found}
+    return {"measured": True, "where": f"{DOCUMENT}#{section['anchor']}", "text": statement}
 
 
 def _others(section: Mapping[str, Any], machine: str) -> str:
@@ -66,7 +66,7 @@ def _others(section: Mapping[str, Any], machine: str) -> str:
 
 
 def other_compiler(platform: str, version: str | None = None) -> str:
-    """Says that the compiler is not the one whose passes `plan.memory` follows; "" where it is, or where there is none.
+    """Returns a warning where another compiler is installed than `plan.memory` follows; "" where it is, or none is.
 
     Args:
         platform: "cpu", "gpu" or "tpu".

@@ -1,4 +1,4 @@
-"""The attached devices as a machine: what `meshlab calibrate` measured of them, read back.
+"""The attached devices as a machine: reads the figures that `meshlab calibrate` measured and wrote.
 
 A file for each kind of device lies in the user's configuration folder: `$MESHLAB_HOME`, else
 `$XDG_CONFIG_HOME/meshlab`, else `~/.config/meshlab`.
@@ -19,7 +19,7 @@ ATTACHED = "attached"
 
 
 def folder() -> pathlib.Path:
-    """Returns where measured machines are kept."""
+    """Returns the folder of measured machines."""
     configuration = os.environ.get("XDG_CONFIG_HOME") or pathlib.Path.home() / ".config"
     return pathlib.Path(os.environ.get("MESHLAB_HOME") or pathlib.Path(configuration) / "meshlab")
 
@@ -33,18 +33,18 @@ def attached(devices: int | None = None) -> Hardware:
     """Returns the attached devices as they were measured.
 
     Args:
-        devices: how many are meant; None for all that are attached. Of simulated devices, which share one machine, so
-            many are to be measured.
+        devices: how many are used; None for all that are attached. Simulated devices share one machine, so that the
+            command in the error simulates as many.
 
     Raises:
-        HardwareError: they were not measured yet; the command is told.
+        HardwareError: they were not measured yet; the message has the command.
     """
-    found = jax.devices()
-    kind = found[0].device_kind
+    attached_devices = jax.devices()
+    kind = attached_devices[0].device_kind
     path = file_of(kind)
     if not path.exists():
-        is_cpu = found[0].platform == "cpu"
-        which = f" --simulate {min(devices or len(found), LIMIT)}" if is_cpu else ""
+        is_cpu = attached_devices[0].platform == "cpu"
+        which = f" --simulate {min(devices or len(attached_devices), LIMIT)}" if is_cpu else ""
         raise HardwareError(
             f"The {'simulated' if is_cpu else 'attached'} devices ({kind}) have not been measured: there is no {path}."
             f" Run `meshlab calibrate{which}` in a terminal, about a minute."

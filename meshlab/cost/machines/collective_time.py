@@ -1,9 +1,9 @@
-"""Seconds of one collective: alpha-beta costs on rings, tori, switches and nodes.
+"""Predicts the seconds of one collective: alpha-beta costs on rings, tori, switches and nodes.
 
     seconds("all-gather", nbytes, placement, ("model",))
 
-`nbytes` is V, the bytes of the full array, unsplit along the axes that the collective runs over; what else splits it
-has been divided out. With n devices:
+`nbytes` is V, the bytes of the full array: unsharded along the axes that the collective runs over, sharded along all
+others. With n devices:
 
 | | torus, L bytes/s a link | behind one switch, w bytes/s a device |
 |---|---|---|
@@ -12,9 +12,9 @@ has been divided out. With n devices:
 | all-to-all | V/4 over the links of the narrowest cut | V (n-1)/n² / w |
 | collective-permute | V/n / L | V/n / w |
 
-Time to begin: on a torus hops, which overlap with sending (the greater of both counts); behind switches NCCL's, which
-do not (both count). Over several nodes or slices the slower of the two networks counts, each with what it carries.
-Where a chip has several devices they share its links, unless the collective runs over all of them.
+Latency: on a torus that of hops, which overlap with sending (the greater of both counts); behind switches NCCL's, which
+does not (both count). Over several nodes or slices the slower of the two networks counts, each with the bytes that it
+carries. Devices of one chip share its links, unless the collective runs over all of them.
 
 Sources: How to Scale Your Model, "Sharded matrices" (rings, several axes at once, all-to-all a quarter of an all-gather
 on a bidirectional ring) and "How to Think About GPUs" (switches, nodes): https://jax-ml.github.io/scaling-book/. Its
@@ -35,17 +35,19 @@ from ...engine.errors import closest, listed
 from .hardware import HardwareError, Switch, Torus
 from .placement import CHIP, Leg, Nodes, Placement
 
-KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
+# Collectives whose operand is a shard of the full array, and those whose operand is a partial sum of it.
+MOVING, REDUCING = ("all-gather", "all-to-all", "collective-permute"), ("all-reduce", "reduce-scatter")
+KINDS = (*REDUCING, *MOVING)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rate:
-    """What a collective takes, whatever its size.
+    """The latency and the inverse bandwidth of a collective.
 
     Attributes:
-        begin: seconds before anything arrives.
+        begin: latency: seconds before the first byte arrives.
         each: seconds for each byte of the full array.
-        overlaps: whether both pass at once, so that the greater counts, not the sum.
+        overlaps: whether both overlap, so that the greater counts, not the sum.
     """
 
     begin: Any = 0.0
@@ -68,23 +70,23 @@ def seconds(kind: str, nbytes: float, placement: Placement, axes: Sequence[str],
 
     Args:
         kind: one of `KINDS`.
-        nbytes: bytes of the full array, unsplit along `axes`.
-        placement: how the mesh lies on a machine.
+        nbytes: bytes of the full array, unsharded along `axes`.
+        placement: the mesh on a machine.
         axes: the mesh axes that it runs over, major first.
         book: whether rings cost V/W, as the scaling book has it, not V/W (n-1)/n.
 
     Raises:
-        HardwareError: there is no such kind or axis, an axis comes twice, the bytes are less than none, or the machine
-            has no figure for a network that is crossed.
+        HardwareError: there is no such kind or axis, an axis comes twice, the bytes are negative, or the machine has
+            no figure for a network that is crossed.
     """
-    found = rate(kind, placement, axes, book=book)
+    predicted = rate(kind, placement, axes, book=book)
     if not nbytes >= 0:
-        raise HardwareError(f"An array of {nbytes:,} bytes was to be sent; give the bytes of the full array.")
-    return found.seconds(nbytes)
+        raise HardwareError(f"`nbytes` must be the bytes of the full array, 0 or more, not {nbytes:,}.")
+    return predicted.seconds(nbytes)
 
 
 def rate(kind: str, placement: Placement, axes: Sequence[str], *, book: bool = False) -> Rate:
-    """Returns what a collective takes, whatever its size; see `seconds`.
+    """Returns the rate of a collective, for all sizes; see `seconds`.
 
     Raises:
         HardwareError: there is no such kind or axis, an axis comes twice, or the machine has no figure for a network
@@ -100,15 +102,15 @@ def rate(kind: str, placement: Placement, axes: Sequence[str], *, book: bool = F
         )
     if len(set(axes)) < len(axes):
         raise HardwareError(
-            f"A collective was to run over {listed(axes)}, one of them twice. Name each mesh axis once."
+            f"A collective must run over different mesh axes, not {listed(axes)}. Name each of them once."
         )
     if isinstance(placement.hardware.network, Torus):
         return _on_torus(kind, placement, axes, book)
     return _behind_switches(kind, placement, [placement.nodes[axis] for axis in axes], book)
 
 
-def _outside(placement: Placement, count: int, what: str) -> tuple[float, float]:
-    """Bytes/s of one device to other nodes or slices, and seconds to begin with so many of them."""
+def _inter_node(placement: Placement, count: int, what: str) -> tuple[float, float]:
+    """The bandwidth of one device to other nodes or slices, and the latency over `count` of them."""
     outside = placement.hardware.outside
     if outside is None:
         raise HardwareError(
@@ -133,7 +135,7 @@ def _on_torus(kind: str, placement: Placement, axes: Sequence[str], book: bool) 
     n = chips * cores * slices
     if n == 1:
         return Rate()
-    # Devices of a chip that are not in one collective run theirs over the same links.
+    # Devices of one chip that are in different collectives share its links.
     link = torus.link.value * machine.efficiency.network.value * cores / machine.devices_per_chip
     ways = {"all-to-all": _exchange, "collective-permute": _permute}.get(kind, _gather)
     each = [ways(link, legs, chips, n, book)] if legs else []
@@ -142,8 +144,8 @@ def _on_torus(kind: str, placement: Placement, axes: Sequence[str], book: bool) 
     if cores > 1:
         each.append(_shared(kind, cores, n, book) / _chip_link(placement))
     if slices > 1:
-        outside, wait = _outside(placement, slices, "slices")
-        each.append(_shared(kind, slices, n, book) / outside)
+        bandwidth, wait = _inter_node(placement, slices, "slices")
+        each.append(_shared(kind, slices, n, book) / bandwidth)
         begin += wait
     twice = 2 if kind == "all-reduce" else 1
     return Rate(twice * begin, twice * max(each), overlaps=True)
@@ -154,16 +156,16 @@ def _chip_link(placement: Placement) -> float:
     assert isinstance(torus, Torus)
     if torus.chip is None:
         raise HardwareError(
-            f"{placement.hardware} has no figure for what the devices of one chip send each other. Give it one:"
+            f"{placement.hardware} has no figure for the link between the devices of one chip. Give it one:"
             " dataclasses.replace(machine.network, chip=Figure(...))."
         )
     return torus.chip.value
 
 
 def _shared(kind: str, parts: int, n: int, book: bool) -> float:
-    """What one device takes in from the others of a few, all of whose like share the load, for each byte of the array.
+    """Bytes that one device receives from the other slices (or chips), for each byte of the array.
 
-    Of a gathered array every device fetches a part from abroad, and the others where it is get it from them.
+    All devices of a slice share the traffic between slices: each receives a part, and passes it on within its slice.
     """
     if kind == "collective-permute":
         return 1 / n
@@ -173,27 +175,27 @@ def _shared(kind: str, parts: int, n: int, book: bool) -> float:
 
 
 def _hops(leg: Leg) -> int:
-    """Hops to the farthest device of a stretch."""
+    """Hops to the farthest device of a leg."""
     return leg.stride * (leg.size // 2 if leg.ring else leg.size - 1)
 
 
 def _gather(link: float, legs: Sequence[Leg], chips: int, _n: int, book: bool) -> float:
-    """All stretches send at once, each a part of the array."""
+    """All legs send at once, each a part of the array."""
     together = sum(link * (2 if leg.ring else 1) / leg.stride for leg in legs)
     return (1 if book else (chips - 1) / chips) / together
 
 
 def _exchange(link: float, legs: Sequence[Leg], chips: int, n: int, _book: bool) -> float:
-    """Half of the array lies on either side of a cut, and half of that has to cross it, one way and the other.
+    """Half of the array lies on either side of the bisection, and half of that crosses it in each direction.
 
-    Over several slices it is only what stays in the slice.
+    Over several slices only the part that stays in the slice counts here.
     """
     within = chips / n
     return within * max(1 / 4 / (chips / leg.size * (2 if leg.ring else 1) * link / leg.stride) for leg in legs)
 
 
 def _permute(link: float, legs: Sequence[Leg], _chips: int, n: int, _book: bool) -> float:
-    """Every device sends what it has to its neighbour."""
+    """Every device sends its shard to its neighbour."""
     return 1 / n / link * max(leg.stride for leg in legs)
 
 
@@ -208,14 +210,14 @@ def _behind_switches(kind: str, placement: Placement, over: Sequence[Nodes], boo
         return Rate()
     steps, link = (inside - 1) * switch.step.value, math.inf
     if nodes > 1:
-        link, wait = _outside(placement, nodes, "nodes")
+        link, wait = _inter_node(placement, nodes, "nodes")
         steps += wait
     twice = 2 if kind == "all-reduce" else 1
     begin = switch.base.value + twice * steps
     egress = switch.egress.value * placement.hardware.efficiency.network.value
     n = inside * nodes
     if kind == "all-to-all":
-        # Nothing is gained by way of a neighbour: of what a device has each of the others gets a part.
+        # Each device sends every other one a different part, so that no detour saves anything.
         return Rate(begin, max((inside - 1) / n / egress, (n - inside) / n / link) / n)
     if kind == "collective-permute":
         return Rate(begin, 1 / n / (egress if nodes == 1 else link))
@@ -225,10 +227,13 @@ def _behind_switches(kind: str, placement: Placement, over: Sequence[Nodes], boo
 
 
 def _nodewise(inside: int, nodes: int, group: int, book: bool) -> tuple[float, float, float]:
-    """What one device takes in of a gathered array, if groups in each node share what comes from outside.
+    """The fractions of a gathered array that one device receives, if groups in each node share the inter-node traffic.
 
-    First those of different groups gather what the node's devices have of a group's part; then every device gets its
-    share from the other nodes, and that of the others in its group from them, both at once.
+    First devices of different groups gather their group's part within the node; then each device receives its share
+    from the other nodes, and the shares of the others in its group from them, both at once.
+
+    Returns:
+        Received before the exchange between nodes, within the group, and from other nodes.
     """
 
     def gathered(size: float, parts: int) -> float:

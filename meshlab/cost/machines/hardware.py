@@ -1,16 +1,16 @@
-"""Machines as data: what a device computes, holds and sends, each figure with its source.
+"""Machines as data: FLOP/s, bytes and bandwidths of a device, each figure with its source.
 
     v5e = hardware("v5e")
     v5e.flops_per_second("bfloat16")        # 1.97e14
     v5e.memory_bytes                        # 1.6e10
     v5e.figures["memory.bandwidth"]         # 810e9 bytes/s (How to Scale Your Model, …)
 
-The machines that are known lie beside this as TOML, one file each (`machines/`). One's own takes a few lines:
+The known machines are TOML files (`data/`). A machine of one's own takes a few lines:
 
     mine = Hardware.of("mine", flops={"bf16": 4e14}, memory=64e9, bandwidth=2e12, network=Switch.of(8, 2e11))
 
-A figure that was recalled and not looked up again says so wherever it is shown. A figure that nobody gave is missing,
-and asking for it is an error: there are no defaults.
+A figure that was recalled and not looked up again says so wherever it is shown. There are no defaults: asking for a
+figure that the machine lacks is an error.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from types import MappingProxyType
 from typing import Any
 
 from ...engine.errors import closest, listed, shown
-from .figures import KINDS, Figure, HardwareError, called, figure, kind_of, no_counts, no_figures, no_rates, refuse
+from .figures import KINDS, Figure, HardwareError, dtype_name, figure, kind_of, no_counts, no_figures, no_rates, refuse
 from .networks import Outside, Switch, Torus
 
 _FOLDER = pathlib.Path(__file__).parent / "data"
-# Where a machine has no figure of its own for a dtype, that of another that it computes alike.
+# By dtype, the dtypes whose figure stands in where a machine has none of its own.
 _ALIKE = {"f16": ("bf16",), "bf16": ("f16",), "fp8": ("bf16",), "fp6": ("fp8", "bf16"), "fp4": ("fp8", "bf16")}
 _ALIKE |= {"int4": ("int8",)}
 _PLATFORMS = ("tpu", "gpu", "cpu")
-# What a file about a machine may have.
+# The keys of a machine's file.
 _NUMBERS = ("tile", "devices_per_chip", "chips_per_host", "errors")
 _FLAGS = ("sums_whole", "gathers_by_adding")
 _WRITTEN = (
@@ -53,13 +53,13 @@ _WRITTEN += _NUMBERS
 
 @dataclasses.dataclass(frozen=True)
 class Efficiency:
-    """What of its figures a machine reaches: one number for each, for all programs and layouts.
+    """The shares of its figures that a machine reaches, the same for all programs and layouts.
 
     Attributes:
-        products: of its FLOP/s, in large products whose dims fill the compute units.
-        memory: of the bandwidth of its memory, reading and writing much.
-        network: of the bandwidth between devices of a node or a slice, sending much.
-        launch: seconds that each kernel takes to begin.
+        products: of its FLOP/s, in large matmuls whose dims fill the compute units.
+        memory: of the bandwidth of its memory, in large reads and writes.
+        network: of the bandwidth between devices of a node or a slice, in large transfers.
+        launch: seconds to launch a kernel.
     """
 
     products: Figure
@@ -69,16 +69,16 @@ class Efficiency:
 
     def __post_init__(self):
         shares = ["products", "memory", "network"]
-        above = [(n, found) for n in shares if (found := getattr(getattr(self, n), "value", 0)) > 1]
-        told = [f"`{n}` is {found:g}, and is to be a share of the figures: 0 < {n} ≤ 1" for n, found in above]
-        refuse("This efficiency", [*no_figures(self, shares, ["launch"]), *told])
+        above = [(n, share) for n in shares if (share := getattr(getattr(self, n), "value", 0)) > 1]
+        too_large = [f"`{n}` must be a share of the figures, 0 < {n} ≤ 1, not {share:g}" for n, share in above]
+        refuse("efficiency", [*no_figures(self, shares, ["launch"]), *too_large])
 
     @classmethod
     def of(cls, products: float = 1.0, memory: float = 1.0, network: float = 1.0, launch: float = 0.0) -> Efficiency:
-        """Makes it from plain numbers; without any, all that the figures promise.
+        """Makes it from plain numbers; without any, all of the figures.
 
         Raises:
-            HardwareError: one of them is no number, or none that can be.
+            HardwareError: one of them is invalid.
         """
         given = {"products": products, "memory": memory, "network": network, "launch": launch}
         return cls(**{name: figure(value) for name, value in given.items()})
@@ -92,20 +92,20 @@ class Hardware:
         name: as in `ml.mesh(on=name)`.
         title: its full name.
         platform: "tpu", "gpu" or "cpu".
-        flops: FLOP/s of one chip for dense products, by dtype: `bf16`, `f16`, `f32`, `fp8`, `int8`, …
-        memory: bytes that one chip holds.
+        flops: FLOP/s of one chip for dense matmuls, by dtype: `bf16`, `f16`, `f32`, `fp8`, `int8`, …
+        memory: bytes of one chip.
         bandwidth: bytes/s between its memory and its compute units.
-        network: of the devices of a node or a slice.
-        efficiency: what of all this it reaches.
-        outside: between nodes or slices, if it is known.
+        network: between the devices of a node or a slice.
+        efficiency: the shares of all this that it reaches.
+        outside: the inter-node network, between nodes or slices (DCN), if it is known.
         host: bytes/s between a device and its host, if they are known.
-        tile: the least size of a product's dim that fills the compute units.
-        devices_per_chip: what JAX lists for one chip.
-        chips_per_host: how many chips one host has.
-        errors: of a measured machine, how far its predictions were off: the median relative error by kind.
+        tile: the least size of a matmul's dim that fills the compute units.
+        devices_per_chip: the number of devices that JAX lists for one chip.
+        chips_per_host: the number of chips of one host.
+        errors: of a measured machine, the median relative error of its predictions, by kind.
 
     Raises:
-        HardwareError: something is missing, of another kind, or not finite and above zero; all of it is told.
+        HardwareError: an attribute is missing or invalid; all problems are listed.
     """
 
     name: str
@@ -125,29 +125,27 @@ class Hardware:
 
     def __post_init__(self):
         problems = [
-            f"`{name}` is {shown(getattr(self, name))}, and is to be a name"
+            f"`{name}` must be a name, not {shown(getattr(self, name))}"
             for name in ("name", "title")
             if not isinstance(getattr(self, name), str) or not getattr(self, name)
         ]
         if isinstance(self.name, str) and ":" in self.name:
-            problems.append("`name` has a `:`, behind which a mesh says the shape of its slice")
+            problems.append("`name` must not have a `:`, behind which a mesh has the shape of its slice")
         if not isinstance(self.platform, str) or self.platform not in _PLATFORMS:
             near = closest(str(self.platform).lower(), _PLATFORMS)
             problems.append(f"`platform` is {self.platform!r}.{near} There are {listed(_PLATFORMS)}")
         problems += no_rates(self.flops)
         problems += no_figures(self, ["memory", "bandwidth", *(["host"] if self.host is not None else [])])
         if not isinstance(self.network, Torus | Switch):
-            problems.append(f"`network` is {shown(self.network)}, and is to be an ml.Torus or an ml.Switch")
+            problems.append(f"`network` must be an ml.Torus or an ml.Switch, not {shown(self.network)}")
         if not isinstance(self.efficiency, Efficiency):
-            problems.append(f"`efficiency` is {shown(self.efficiency)}, and is to be an ml.Efficiency")
+            problems.append(f"`efficiency` must be an ml.Efficiency, not {shown(self.efficiency)}")
         if not isinstance(self.outside, Outside | None):
-            problems.append(f"`outside` is {shown(self.outside)}, and is to be an ml.Outside")
+            problems.append(f"`outside` must be an ml.Outside, not {shown(self.outside)}")
         if not isinstance(self.errors, Mapping) or not all(isinstance(e, int | float) for e in self.errors.values()):
-            problems.append(
-                f'`errors` is {shown(self.errors)}, and is to give relative errors by kind, {{"time": 0.1}}'
-            )
+            problems.append(f'`errors` must give relative errors by kind, {{"time": 0.1}}, not {shown(self.errors)}')
         problems += no_counts(self, "tile", "devices_per_chip", "chips_per_host")
-        refuse(f"The machine {self.name!r}", problems)
+        refuse(f"machine {self.name!r}", problems)
 
     @classmethod
     def of(
@@ -163,7 +161,7 @@ class Hardware:
         """Makes a machine of one's own from plain numbers.
 
         Args:
-            name: what it is called.
+            name: its name.
             flops: FLOP/s of one device by dtype: `{"bf16": 4e14}`.
             memory: bytes of one device.
             bandwidth: bytes/s of its memory.
@@ -171,8 +169,7 @@ class Hardware:
             more: further attributes.
 
         Raises:
-            HardwareError: one of them is no number, or none that can be, or there is no such attribute; all of it is
-                told.
+            HardwareError: one of them is invalid, or there is no such attribute; all problems are listed.
         """
         known = [field.name for field in dataclasses.fields(cls)]
         unknown = [key for key in more if key not in known]
@@ -187,7 +184,7 @@ class Hardware:
 
     @property
     def memory_bytes(self) -> float:
-        """Bytes that one device holds."""
+        """Bytes of one device's memory."""
         return self.memory.value / self.devices_per_chip
 
     @property
@@ -196,10 +193,10 @@ class Hardware:
         return self.bandwidth.value / self.devices_per_chip
 
     def rate(self, dtype: Any) -> Figure:
-        """Returns the FLOP/s of one chip for dense products in a dtype.
+        """Returns the FLOP/s of one chip for dense matmuls in a dtype.
 
-        On TPUs a product of 32-bit floats is computed in one pass of 16 bits, JAX's default precision; on CPUs one of
-        16 bits is computed in 32.
+        TPUs compute matmuls of 32-bit floats in one pass of 16 bits, JAX's default precision; CPUs compute those of 16
+        bits in 32.
 
         Raises:
             HardwareError: there is no figure for the dtype.
@@ -213,19 +210,19 @@ class Hardware:
         give = f'Give one: dataclasses.replace(machine, flops={{**machine.flops, "{alike[0]}": ml.Figure(...)}})'
         none = f"Machines have figures for {listed(KINDS)} alone"
         raise HardwareError(
-            f"{self.title} has no figure for products in {called(dtype)}; it has {listed(self.flops)}."
+            f"{self.title} has no figure for matmuls in {dtype_name(dtype)}; it has {listed(self.flops)}."
             f"{'' if kind in KINDS else closest(dtype, KINDS)} {give if kind in KINDS else none}."
         )
 
     def flops_per_second(self, dtype: Any) -> float:
-        """Returns the FLOP/s of one device for dense products in a dtype; see `rate`."""
+        """Returns the FLOP/s of one device for dense matmuls in a dtype; see `rate`."""
         return self.rate(dtype).value / self.devices_per_chip
 
     @property
     def ideal(self) -> Hardware:
-        """The same machine as the books count it: it reaches all of its figures, and nothing takes time to begin.
+        """The same machine as textbooks have it: it reaches all of its figures, and there are no latencies.
 
-        Each collective is what it is called, whatever a compiler makes of it.
+        No collective is substituted by a compiler.
         """
         none, network = Figure(0.0), self.network
         if isinstance(network, Torus):
@@ -265,39 +262,39 @@ def _figures(prefix: str, node: Any) -> Iterator[tuple[str, Figure]]:
 
 @functools.cache
 def known() -> Mapping[str, Hardware]:
-    """Returns the machines that are known, by name."""
+    """Returns the known machines, by name."""
     return MappingProxyType({path.stem: read(path) for path in sorted(_FOLDER.glob("*.toml"))})
 
 
 def hardware(name: str | Hardware) -> Hardware:
-    """Returns a machine by its name; one that is given is returned.
+    """Returns a machine by its name; a machine is returned as it is.
 
     Raises:
-        HardwareError: there is no such machine; the nearest names are told.
+        HardwareError: there is no such machine; the nearest names are listed.
     """
     if isinstance(name, Hardware):
         return name
     machines = known()
-    found = _spellings().get(str(name).lower())
-    if found is None:
+    known_name = _spellings().get(str(name).lower())
+    if known_name is None:
         raise HardwareError(
             f"There is no machine `{name}`.{closest(str(name).lower(), (*_spellings(), 'attached'))} There are"
-            f" {listed(machines)}; in ml.mesh `attached` is what is here, and one's own is made by ml.Hardware.of(...)."
+            f" {listed(machines)}; `attached` are the devices here, and ml.Hardware.of(...) makes one's own."
         )
-    return machines[found]
+    return machines[known_name]
 
 
 @functools.cache
 def _spellings() -> Mapping[str, str]:
     files = {path.stem: tomllib.loads(path.read_text()) for path in _FOLDER.glob("*.toml")}
-    return {spelling: name for name, data in files.items() for spelling in (name, *data["also"])}
+    return {spelling: name for name, data in files.items() for spelling in (name, *data.get("also", ()))}
 
 
 def read(path: pathlib.Path) -> Hardware:
     """Reads a machine from TOML; each figure is written `[value, source]`, or `[value, source, "recalled"]`.
 
     Raises:
-        HardwareError: there is no such file, it is no TOML, or something is missing, unknown or cannot be.
+        HardwareError: there is no such file, it is no TOML, or something is missing, unknown or invalid.
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -305,12 +302,12 @@ def read(path: pathlib.Path) -> Hardware:
         raise HardwareError(f"The machine in {path} cannot be read: {error}.") from None
     try:
         return _machine(path.stem, data)
-    except (HardwareError, TypeError, AttributeError) as error:  # a table where a number is due, and the like
+    except (HardwareError, TypeError, AttributeError) as error:  # a table in place of a number, and the like
         raise HardwareError(f"The machine in {path} cannot be used: {error}") from None
     except KeyError as error:
         raise HardwareError(
-            f"The machine in {path} lacks {error}. Compare it with what `meshlab calibrate` writes, or with those of"
-            " meshlab/cost/machines."
+            f"The machine in {path} lacks {error}. Compare it with a file that `meshlab calibrate` writes, or with"
+            " those of meshlab/cost/machines/data."
         ) from None
 
 
@@ -318,15 +315,13 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
     unknown = [key for key in data if key not in _WRITTEN]
     if unknown:
         raise HardwareError(
-            f"There is nothing called {listed(unknown)}.{closest(unknown[0], _WRITTEN)} There are {listed(_WRITTEN)}."
+            f"There is no key {listed(unknown)}.{closest(unknown[0], _WRITTEN)} There are {listed(_WRITTEN)}."
         )
     sources = data["sources"]
 
     def figure(entry: Any) -> Figure:
         if not isinstance(entry, list) or not 2 <= len(entry) <= 3 or entry[2:] not in ([], ["recalled"]):
-            raise HardwareError(
-                f'A figure is written [value, "source"], or [value, "source", "recalled"]; not {entry}.'
-            )
+            raise HardwareError(f'A figure must be [value, "source"] or [value, "source", "recalled"], not {entry}.')
         return Figure(entry[0], sources[entry[1]], not entry[2:])
 
     if "torus" in data:
@@ -339,8 +334,7 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
         network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
-    outside = data.get("outside")
-    reached = data["efficiency"]
+    outside, efficiency = data.get("outside"), data["efficiency"]
     return Hardware(
         name,
         data["title"],
@@ -349,7 +343,7 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         figure(data["memory"]["bytes"]),
         figure(data["memory"]["bandwidth"]),
         network,
-        Efficiency(*(figure(reached[field.name]) for field in dataclasses.fields(Efficiency))),
+        Efficiency(*(figure(efficiency[field.name]) for field in dataclasses.fields(Efficiency))),
         Outside(figure(outside["link"]), figure(outside["latency"])) if outside else None,
         figure(data["host"]["link"]) if "host" in data else None,
         **{key: data[key] for key in _NUMBERS if key in data},

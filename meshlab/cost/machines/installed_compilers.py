@@ -63,4 +63,4 @@ def _is_installed(module: str) -> bool:
 def version_of(package: str) -> str | None:
     """Returns the version of an installed package, here or in the folder of compilers; None where there is none."""
     path = [*filter(None, [folder_of_compilers()]), *sys.path]
-    return next((found.version for found in metadata.distributions(name=package, path=path)), None)
+    return next((each.version for each in metadata.distributions(name=package, path=path)), None)

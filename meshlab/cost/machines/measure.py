@@ -1,15 +1,15 @@
-"""Measuring devices: how long products, additions and collectives take on those that are attached.
+"""Measures how long matmuls, copies and collectives take on the attached devices.
 
-Every device does the same at the same time, as in the step of a plan: simulated devices share their machine's cores,
-and real ones their links.
+All devices run at the same time, as in the step of a plan: simulated devices share their machine's cores, and real ones
+their links.
 
-Other work on the machine only ever adds time, and comes and goes. So all sizes of one kind are measured in turns, round
-after round, that a disturbance meets some repetitions of each size and not all of one; of the repetitions the lower
-quartile is taken; and how far they lie apart is kept beside it, for a figure is worth no more than that (`settled`).
-The first run of each turn, which compiles or finds the caches full of other things, does not count.
+Other work on the machine only ever adds time, and comes and goes. So all sizes of one kind are measured in rounds: a
+disturbance meets some repetitions of each size, and not all of one. A sample is the lower quartile of the repetitions,
+with their spread beside it (`summarize`). The first run of each round, which compiles or starts with cold caches, does
+not count.
 
-Memory is measured with more than any cache holds, whatever the size of one addition: the devices work through arrays
-of `_BEYOND_CACHES` bytes, a part at a time. Repeated on one small array, an addition would never leave the caches.
+A copy reads and writes more memory than any cache holds, however small it is: the devices work through arrays of
+`_BEYOND_CACHES` bytes, a part at a time. Repeated on one small array, it would never leave the caches.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ import numpy as np
 from jax import lax
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
-PRODUCT, COPY, LAUNCH = "product", "copy", "launch"
+from .units import seconds_text
+
+MATMUL, COPY, LAUNCH = "matmul", "copy", "launch"
 _AXIS = "device"
-# Each size has so many turns, and is repeated in each until so many seconds have gone by, at least so often.
+# Rounds; the least seconds, and the least repetitions, of each size in a round.
 _ROUNDS, _LEAST_SECONDS, _LEAST_RUNS = 5, 0.01, 2
-# Bytes, of each device, and of all simulated ones together: the largest last-level caches of GPUs hold 126 MB (B200),
-# those of one CPU die 32 to 96 MB (EPYC).
+# Bytes of one device's array, or of all simulated devices' together: the largest last-level caches of GPUs hold 126 MB
+# (B200), those of one CPU die 32 to 96 MB (EPYC).
 _BEYOND_CACHES = 2**28
 
 
@@ -40,10 +42,10 @@ class Sample:
     """One measurement.
 
     Attributes:
-        kind: "product", "copy", "launch" or a collective.
+        kind: "matmul", "copy", "launch" or a collective.
         dtype: of the operands.
-        size: rows, columns and sum of a square product; else bytes: read and written by one device, or of the full
-            array of a collective.
+        size: rows, columns and contracted size of a square matmul; else bytes: read and written by one device, or of
+            the full array of a collective.
         seconds: of one execution, the lower quartile of repeated ones.
         spread: how much longer the upper quartile is, as a fraction of the lower.
     """
@@ -55,13 +57,13 @@ class Sample:
     spread: float = 0.0
 
     def __str__(self):
-        what = f"of {self.size:,} x {self.size:,}" if self.kind == PRODUCT else f"of {self.size:,} bytes"
-        return f"{self.kind} {what} in {self.dtype}: {self.seconds * 1e6:,.1f} µs"
+        what = f"of {self.size:,} x {self.size:,}" if self.kind == MATMUL else f"of {self.size:,} bytes"
+        return f"{self.kind} {what} in {self.dtype}: {seconds_text(self.seconds)}"
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What is to be measured.
+    """One operation to measure.
 
     Attributes:
         kind: as in `Sample`.
@@ -76,8 +78,8 @@ class Run:
     timed: Callable[[], float]
 
 
-def settled(kind: str, dtype: str, size: int, times: Sequence[float]) -> Sample:
-    """Returns what repeated measurements come to: their lower quartile, and how far the upper one is above it.
+def summarize(kind: str, dtype: str, size: int, times: Sequence[float]) -> Sample:
+    """Returns the sample of repeated measurements: their lower quartile, and how far the upper one is above it.
 
     Args:
         kind: as in `Sample`.
@@ -90,52 +92,52 @@ def settled(kind: str, dtype: str, size: int, times: Sequence[float]) -> Sample:
 
 
 def measured(runs: Sequence[Run]) -> Iterator[Sample]:
-    """Measures in turns, and yields a sample of each."""
+    """Measures runs in rounds, and yields a sample of each."""
     times: list[list[float]] = [[] for _ in runs]
     for _ in range(_ROUNDS):
-        for run, before in zip(runs, times, strict=True):
+        for run, all_times in zip(runs, times, strict=True):
             run.timed()
-            turn: list[float] = []
+            repeated: list[float] = []
             start = time.perf_counter()
-            while len(turn) < _LEAST_RUNS or time.perf_counter() - start < _LEAST_SECONDS:
-                turn.append(run.timed())
-            before.extend(turn)
-    for run, found in zip(runs, times, strict=True):
-        yield settled(run.kind, run.dtype, run.size, found)
+            while len(repeated) < _LEAST_RUNS or time.perf_counter() - start < _LEAST_SECONDS:
+                repeated.append(run.timed())
+            all_times.extend(repeated)
+    for run, all_times in zip(runs, times, strict=True):
+        yield summarize(run.kind, run.dtype, run.size, all_times)
 
 
-def products(devices: Sequence[Any], dtypes: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sample]:
-    """Measures square products, on all devices at once."""
-    return measured([_product(devices, dtype, size) for dtype in dtypes for size in sizes])
+def matmuls(devices: Sequence[Any], dtypes: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sample]:
+    """Measures square matmuls, on all devices at once."""
+    return measured([_matmul(devices, dtype, size) for dtype in dtypes for size in sizes])
 
 
-def _product(devices: Sequence[Any], dtype: Any, size: int) -> Run:
-    turns = max(1, min(64, 2**31 // size**3))
+def _matmul(devices: Sequence[Any], dtype: Any, size: int) -> Run:
+    iterations = max(1, min(64, 2**31 // size**3))
 
     def chained(x: Any, w: Any) -> Any:
-        return lax.fori_loop(0, turns, lambda _, c: jnp.matmul(c, w, preferred_element_type=c.dtype), x)
+        return lax.fori_loop(0, iterations, lambda _, c: jnp.matmul(c, w, preferred_element_type=c.dtype), x)
 
     x, w = (_filled(devices, (size, size), dtype, 1 / size) for _ in "xw")
-    return Run(PRODUCT, np.dtype(dtype).name, size, _timed(_everywhere(devices, chained), turns, x, w))
+    return Run(MATMUL, np.dtype(dtype).name, size, _timed(_everywhere(devices, chained), iterations, x, w))
 
 
 def copies(devices: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sample]:
-    """Measures additions of 32-bit numbers, which read and write memory beyond caches, on all devices at once.
+    """Measures copies: reads and writes of 32-bit numbers in memory beyond caches, on all devices at once.
 
     Args:
         devices: as JAX lists them.
-        sizes: bytes that one addition reads and writes; each divides the largest.
+        sizes: bytes that one copy reads and writes; each divides the largest.
     """
     largest = max(sizes) // 8  # numbers of 4 bytes, read and written
     least = _BEYOND_CACHES // 4 // (len(devices) if devices[0].platform == "cpu" else 1)
-    # One array for all sizes: each addition is done in place, and hands it on.
-    kept = [_filled(devices, (largest * max(1, math.ceil(least / largest)),), jnp.float32, 1.0)]
-    return measured([_copy(devices, nbytes, kept) for nbytes in sizes])
+    # One array for all sizes: each run updates it in place and puts it back.
+    buffer = [_filled(devices, (largest * max(1, math.ceil(least / largest)),), jnp.float32, 1.0)]
+    return measured([_copy(devices, nbytes, buffer) for nbytes in sizes])
 
 
-def _copy(devices: Sequence[Any], nbytes: int, kept: list[Any]) -> Run:
+def _copy(devices: Sequence[Any], nbytes: int, buffer: list[Any]) -> Run:
     each = nbytes // 8
-    parts = kept[0].size // len(devices) // each
+    parts = buffer[0].size // len(devices) // each
 
     def added(x: Any) -> Any:
         def part(i: Any, c: Any) -> Any:
@@ -147,7 +149,7 @@ def _copy(devices: Sequence[Any], nbytes: int, kept: list[Any]) -> Run:
 
     def timed() -> float:
         start = time.perf_counter()
-        kept.append(jax.block_until_ready(function(kept.pop())))
+        buffer.append(jax.block_until_ready(function(buffer.pop())))
         return (time.perf_counter() - start) / parts
 
     return Run(COPY, "float32", nbytes, timed)
@@ -155,15 +157,15 @@ def _copy(devices: Sequence[Any], nbytes: int, kept: list[Any]) -> Run:
 
 def launches(devices: Sequence[Any]) -> Iterator[Sample]:
     """Measures how long the smallest kernel takes."""
-    turns = 256
-    made = _everywhere(devices, lambda x: lax.fori_loop(0, turns, lambda _, c: c * 0.5 + 1.0, x))
-    return measured([Run(LAUNCH, "float32", 8, _timed(made, turns, _filled(devices, (2,), jnp.float32, 1.0)))])
+    iterations = 256
+    function = _everywhere(devices, lambda x: lax.fori_loop(0, iterations, lambda _, c: c * 0.5 + 1.0, x))
+    return measured([Run(LAUNCH, "float32", 8, _timed(function, iterations, _filled(devices, (2,), jnp.float32, 1.0)))])
 
 
 def collectives(devices: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sample]:
     """Measures each collective over all devices; `sizes` are bytes of the full array."""
     n = len(devices)
-    # What each needs of one device, in parts of the full array, and what it does with it.
+    # By kind: the operand of one device, as a fraction 1/parts of the full array, and the collective.
     kinds: dict[str, tuple[int, Callable[[Any], Any]]] = {
         "all-gather": (n, lambda x: lax.all_gather(x, _AXIS, tiled=True)),
         "reduce-scatter": (1, lambda x: lax.psum_scatter(x, _AXIS, tiled=True)),
@@ -171,11 +173,11 @@ def collectives(devices: Sequence[Any], sizes: Sequence[int]) -> Iterator[Sample
         "all-to-all": (n, lambda x: lax.all_to_all(x, _AXIS, 0, 0, tiled=True)),
         "collective-permute": (n, lambda x: lax.ppermute(x, _AXIS, [(i, (i + 1) % n) for i in range(n)])),
     }
-    for kind, (parts, does) in kinds.items():
+    for kind, (parts, collective) in kinds.items():
         runs = []
         for nbytes in sizes:
             x = _filled(devices, (max(n, nbytes // 4 // parts // n * n),), jnp.float32, 1.0)
-            runs.append(Run(kind, "float32", x.nbytes // n * parts, _timed(_everywhere(devices, does), 1, x)))
+            runs.append(Run(kind, "float32", x.nbytes // n * parts, _timed(_everywhere(devices, collective), 1, x)))
         yield from measured(runs)
 
 
@@ -184,21 +186,21 @@ def _mesh(devices: Sequence[Any]) -> Mesh:
 
 
 def _everywhere(devices: Sequence[Any], function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of local arrays, compiled to run on all devices at once."""
+    """Compiles a function of local arrays to run on all devices at once."""
     spec = PartitionSpec(_AXIS)
     return jax.jit(jax.shard_map(function, mesh=_mesh(devices), in_specs=spec, out_specs=spec, check_vma=False))
 
 
 def _filled(devices: Sequence[Any], local: tuple[int, ...], dtype: Any, number: float) -> Any:
-    """An array with so much of it on each device."""
+    """An array of one number, with a shard of shape `local` on each device."""
     shape = (local[0] * len(devices), *local[1:])
     return jax.device_put(jnp.full(shape, number, dtype), NamedSharding(_mesh(devices), PartitionSpec(_AXIS)))
 
 
-def _timed(function: Callable[..., Any], turns: int, *args: Any) -> Callable[[], float]:
+def _timed(function: Callable[..., Any], iterations: int, *args: Any) -> Callable[[], float]:
     def timed() -> float:
         start = time.perf_counter()
         jax.block_until_ready(function(*args))
-        return (time.perf_counter() - start) / turns
+        return (time.perf_counter() - start) / iterations
 
     return timed

@@ -1,4 +1,4 @@
-"""Meshes on machines: what a mesh lies on is written as a name, and a slice's shape where it matters.
+"""Meshes on machines: `ml.mesh`, `ml.lay` and `ml.collective_time`, and the machines and slices that they name.
 
 ml.mesh(data=2, model=4)                          no machine: traffic, but no times
 ml.mesh("v5e", data=4, model=4)                   a slice of 16 chips, as even as it can be
@@ -36,10 +36,10 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int) -> Mesh:
     """Makes a mesh from axis sizes, major first.
 
     Args:
-        on: the machine that it lies on: `name` or `name:shape`, as in "v5e", "v5e:4x4", "v5e:2*16x16" (two slices),
+        on: the machine to place it on: `name` or `name:shape`, as in "v5e", "v5e:4x4", "v5e:2*16x16" (two slices),
             "h100:4x8" (nodes by devices); "attached", the devices here as they were measured; or a `Hardware`. None:
-            no machine, and no times.
-        unnamed: nothing: a size without a name is refused.
+            no machine, and no predicted times.
+        unnamed: none may be given: a size without a name is refused.
         axes: name=size of each mesh axis; without any, one device.
 
     Returns:
@@ -58,27 +58,27 @@ def mesh(on: Any = None, *unnamed: Any, **axes: int) -> Mesh:
     is_machine = isinstance(on, str | Hardware)
     if not unnamed and isinstance(on, str) and "=" in on:
         raise MeshError(
-            f"ml.mesh() was given {shown(on)}; axes are keywords, and no text: ml.mesh({on.replace(' ', ', ')})."
+            f"ml.mesh() was given {shown(on)}; axes must be keywords, not text: ml.mesh({on.replace(' ', ', ')})."
         )
     refusals: list[MeshlabError] = []
     if unnamed or not (axes or on is None or is_machine):
         refusals.append(MeshError(_unnamed(on, unnamed)))
-    made = _tried(refusals, lambda: Mesh(tuple(axes.items())))
+    bare = _tried(refusals, lambda: Mesh(tuple(axes.items())))
     if axes or is_machine:
         _tried(refusals, lambda: _known_machine(on))
     if len(refusals) > 1:
-        raise type(refusals[0])(f"ml.mesh() was given several things that cannot be:\n{numbered(refusals)}")
+        raise type(refusals[0])(f"ml.mesh() was given several invalid arguments:\n{numbered(refusals)}")
     if refusals:
         raise refusals[0]
     if is_machine and not axes and (size := _slice_size(on)) > 1:
         raise MeshError(
             f"ml.mesh() was given {shown(str(on))} and no axes; name them: ml.mesh({shown(on)}, data={size})."
         )
-    return made if on is None else Mesh(made.shape, laid(on, made))
+    return bare if on is None else Mesh(bare.shape, placed(on, bare))
 
 
 def _tried(refusals: list[MeshlabError], make: Callable[[], Any]) -> Any:
-    """What is made, or None where it is refused; takes note of that."""
+    """Returns what `make` returns, or None where it is refused; appends the refusal."""
     try:
         return make()
     except MeshlabError as refusal:
@@ -87,48 +87,50 @@ def _tried(refusals: list[MeshlabError], make: Callable[[], Any]) -> Any:
 
 
 def _known_machine(on: Any):
-    """Refuses a machine that is not known, or a slice that is none; the attached devices are not asked for."""
+    """Refuses an unknown machine, or an invalid slice; attached devices are not looked up."""
     if on is not None and not isinstance(on, Hardware) and (name := slice_of(on)[0]) != ATTACHED:
         hardware(name)
 
 
 def _slice_size(on: Any) -> int:
-    """How many devices the slice has that is written, 1 where none is."""
+    """The number of devices of the slice in a name; 1 where it has none."""
     shape, count = machine_and_slice(on)[1:] if isinstance(on, str) and ":" in on else (None, 1)
     return math.prod(shape or ()) * count
 
 
 def _unnamed(on: Any, unnamed: Sequence[Any]) -> str:
-    """Says how a mesh is written whose axes were given without their names."""
+    """The message for axes that were given without names: how to write them."""
     machine = isinstance(on, str | Hardware)
     given = [*unnamed] if machine or on is None else [on, *unnamed]
     sizes = list(given[0]) if len(given) == 1 and isinstance(given[0], tuple | list) else given
-    told, first = ", ".join(map(shown, given)), f'"{on}", ' if machine else ""
+    arguments, first = ", ".join(map(shown, given)), f'"{on}", ' if machine else ""
     if len(given) == 1 and isinstance(given[0], Mesh):
-        return f"ml.mesh() was given the mesh {given[0]}, which is one already; ml.lay(mesh, ...) lays it on a machine."
+        return (
+            f"ml.mesh() was given the mesh {given[0]}, which is one already; ml.lay(mesh, ...) places it on a machine."
+        )
     if len(given) == 1 and isinstance(given[0], Mapping):
-        return f"ml.mesh() was given the dict {told}; write its axes as keywords: ml.mesh(**{told})."
+        return f"ml.mesh() was given the dict {arguments}; write its axes as keywords: ml.mesh(**{arguments})."
     named = ("data", "model", "expert") if len(sizes) <= 3 and all(map(is_whole, sizes)) else ()
     write = ", ".join(f"{name}={size}" for name, size in zip(named, sizes, strict=False)) or "data=2, model=4"
     return (
-        f"ml.mesh() was given {told} without a name. Each mesh axis has one: write ml.mesh({first}{write}). In front"
-        ' may stand a machine: ml.mesh("v5e:4x4", data=4, model=4).'
+        f"ml.mesh() was given {arguments} without a name. Each mesh axis has one: write ml.mesh({first}{write}). A"
+        ' machine may come first: ml.mesh("v5e:4x4", data=4, model=4).'
     )
 
 
 def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
-    """Returns the same mesh, lying otherwise on its machine or lying on another.
+    """Returns the same mesh with another placement on its machine, or on another machine.
 
     Args:
         mesh: the mesh.
-        on: the machine, as in `mesh`; None for that on which the mesh lies.
-        along: for mesh axes, the axis of the slice on which they are to lie, or several, major first (`model=0`,
-            `data=(1, 2)`); behind switches "inside" a node, wholly, or "across" nodes, over as many as there are for
-            it. All others are derived.
+        on: the machine, as in `mesh`; None for the mesh's own.
+        along: for mesh axes, the axis of the slice that they are placed on, or several, major first (`model=0`,
+            `data=(1, 2)`); behind switches "inside" a node, wholly, or "across" as many nodes as there are. All others
+            are derived.
 
     Raises:
-        HardwareError: what is given is no mesh or lies on no machine, there is no such machine or slice, or the mesh
-            cannot lie so.
+        HardwareError: `mesh` is no mesh or is on no machine, there is no such machine or slice, or the placement is
+            invalid.
 
     Example:
         >>> lay(mesh("v5e:4x4", data=4, model=4), model=0).on.told("model")
@@ -137,28 +139,28 @@ def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
     _check_mesh(mesh, "ml.lay")
     along = {name: operator.index(wish) if isinstance(wish, np.integer) else wish for name, wish in along.items()}
     if on is not None:
-        return Mesh(mesh.shape, laid(on, mesh, along))
+        return Mesh(mesh.shape, placed(on, mesh, along))
     if not isinstance(mesh.on, Placement):
-        raise HardwareError(f'The mesh {mesh} lies on no machine. Write ml.mesh("v5e", {_sizes(mesh)}).')
+        raise HardwareError(f'The mesh {mesh} is on no machine. Write ml.mesh("v5e", {_sizes(mesh)}).')
     old = mesh.on
     return Mesh(mesh.shape, place(old.hardware, old.shape, mesh, count=old.count, wishes=along))
 
 
 def machine_of(mesh: Mesh, wanted: str) -> Placement:
-    """Returns how a mesh lies on its machine.
+    """Returns the placement of a mesh on its machine.
 
     Args:
         mesh: the mesh.
-        wanted: what it is needed for, to say so where there is none.
+        wanted: the function that needs it, for the error.
 
     Raises:
-        HardwareError: what is given is no mesh, or lies on no machine.
+        HardwareError: it is no mesh, or is on no machine.
     """
     _check_mesh(mesh, wanted)
     if isinstance(mesh.on, Placement):
         return mesh.on
     raise HardwareError(
-        f"{wanted} needs a machine, and the mesh {mesh} lies on none. Write"
+        f"{wanted} needs a machine, and the mesh {mesh} is on none. Write"
         f' ml.mesh("v5e", {_sizes(mesh)}), with the name of a machine, or `"attached"`.'
     )
 
@@ -169,14 +171,14 @@ def _check_mesh(mesh: Any, wanted: str):
 
 
 def check_plan(plan: Any, wanted: str):
-    """Refuses what is no plan.
+    """Refuses anything but a plan.
 
     Args:
-        plan: what was given.
-        wanted: what it is needed for.
+        plan: the argument.
+        wanted: the function that needs it, for the error.
 
     Raises:
-        HardwareError: it is none.
+        HardwareError: it is no plan.
     """
     if not isinstance(plan, Plan):
         raise HardwareError(f"{wanted} was given {shown(plan)}, and needs a plan: program.plan(mesh, layout).")
@@ -186,11 +188,11 @@ def _sizes(mesh: Mesh) -> str:
     return ", ".join(f"{name}={size}" for name, size in mesh.shape)
 
 
-def laid(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement:
-    """Returns how a mesh lies on a machine; see `lay`.
+def placed(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement:
+    """Returns the placement of a mesh on a machine; see `lay`.
 
     Raises:
-        HardwareError: there is no such machine or slice, or the mesh cannot lie so.
+        HardwareError: there is no such machine or slice, or the placement is invalid.
     """
     machine, shape, count = machine_and_slice(on, mesh.size)
     try:
@@ -211,7 +213,7 @@ def _fitting(name: str, machine: Hardware, mesh: Mesh, along: dict[str, Wish]) -
 
 
 def _sizes_for(machine: Hardware, shape: Sequence[int], count: int, mesh: Mesh) -> list[str]:
-    """How a mesh would fit a slice that has another number of devices, if there is such a slice."""
+    """The mesh sizes that would fill a slice with another number of devices, if there is such a slice."""
     there = devices_of(machine, shape, count)
     try:
         check_shape(machine, shape, there, count)
@@ -221,14 +223,14 @@ def _sizes_for(machine: Hardware, shape: Sequence[int], count: int, mesh: Mesh) 
 
 
 def machine_and_slice(on: Any, devices: int | None = None) -> tuple[Hardware, tuple[int, ...] | None, int]:
-    """Returns a machine, the shape of a slice if it is given, and how many slices; see `slice_of`.
+    """Returns a machine, the shape of a slice if it is given, and the number of slices; see `slice_of`.
 
     Args:
         on: a name, with a shape or without, "attached", or a `Hardware`.
-        devices: how many the mesh has, if that is known.
+        devices: of the mesh, if they are known.
 
     Raises:
-        HardwareError: there is no such machine, or the shape is none.
+        HardwareError: there is no such machine, or the shape is invalid.
     """
     if isinstance(on, Hardware):
         return on, None, 1
@@ -237,13 +239,13 @@ def machine_and_slice(on: Any, devices: int | None = None) -> tuple[Hardware, tu
 
 
 def slice_of(on: Any) -> tuple[str, tuple[int, ...] | None, int]:
-    """Takes what a mesh lies on apart: the machine's name, the shape of a slice if it is given, and how many slices.
+    """Parses a machine and slice: the machine's name, the shape of a slice if it is given, and the number of slices.
 
     Args:
         on: `name` or `name:shape`.
 
     Raises:
-        HardwareError: the shape is none, or what is given is no text.
+        HardwareError: the shape is invalid, or the argument is no text.
 
     Example:
         >>> slice_of("v5e:2*16x16")
@@ -251,37 +253,36 @@ def slice_of(on: Any) -> tuple[str, tuple[int, ...] | None, int]:
     """
     if not isinstance(on, str):
         raise HardwareError(
-            f"A mesh was to lie on {shown(on)}. Give a machine's name, such as `v5e:4x4`, or a Hardware."
+            f"A mesh must be placed on a machine's name, such as `v5e:4x4`, or a Hardware, not {shown(on)}."
         )
     name, colon, text = on.partition(":")
     if not colon:
         return name, None, 1
-    found = _SHAPE.match(text)
-    if found is None:
+    shape = _SHAPE.match(text)
+    if shape is None:
         long = " A number in it has more than nine digits." if re.search("[0-9]{10}", text) else ""
         raise HardwareError(
-            f"`{text}` in `{on}` is no slice's shape.{long} Write sizes with an x between them, and several slices"
+            f"`{text}` in `{on}` is an invalid shape.{long} Write sizes with an x between them, and several slices"
             " ahead of it: `v5e:4x4`, `v5e:2*16x16`, `h100:4x8`."
         )
-    count, sizes = found.groups()
+    count, sizes = shape.groups()
     return name, tuple(map(int, sizes.split("x"))), int(count or 1)
 
 
 def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[str]) -> float:
-    """Returns the seconds that one collective takes; the very function that plans use.
+    """Returns the predicted seconds of one collective, by the function that plans use.
 
-    It is costed as what it is called. Where the TPU compiler sends an all-reduce instead, `plan.time` counts that, and
-    says so.
+    Where the TPU compiler would substitute an all-reduce, `plan.time` counts that, and says so; this function does not.
 
     Args:
         kind: "all-reduce", "all-gather", "reduce-scatter", "all-to-all" or "collective-permute".
-        nbytes: bytes of the full array, unsplit along `axes`.
+        nbytes: bytes of the full array, unsharded along `axes`.
         mesh: a mesh on a machine.
         axes: the mesh axis, or several, major first.
 
     Raises:
-        HardwareError: the mesh lies on no machine, there is no such kind or axis, an axis is named twice, `nbytes` is
-            no number of bytes, or the machine has no figure for a network that is crossed.
+        HardwareError: the mesh is on no machine, there is no such kind or axis, an axis is named twice, `nbytes` is no
+            number of bytes, or the machine has no figure for a network that is crossed.
 
     Example:
         >>> round(collective_time("all-gather", 2 * 4096 * 8192, mesh("v5p:4x4x4", data=16, model=4), "model") * 1e6, 1)
@@ -290,17 +291,16 @@ def collective_time(kind: str, nbytes: float, mesh: Mesh, axes: str | Sequence[s
     over = (axes,) if isinstance(axes, str) else tuple(axes) if isinstance(axes, tuple | list) else ()
     if not over or not all(isinstance(axis, str) for axis in over):
         raise HardwareError(
-            f"A collective over {shown(axes)} was asked for; give the name of a mesh axis, or several:"
-            ' ("data", "model").'
+            f'`axes` must be the name of a mesh axis, or several, ("data", "model"), not {shown(axes)}.'
         )
     if len(set(over)) < len(over):
-        raise HardwareError(f"A collective over {listed(over)} was asked for; each mesh axis counts once.")
+        raise HardwareError(f"`axes` must name each mesh axis once, not {listed(over)}.")
     is_number = isinstance(nbytes, numbers.Real) and not isinstance(nbytes, bool)
     if not is_number or not 0 <= nbytes <= sys.float_info.max:
         raise HardwareError(
-            f"`nbytes` was given {shown(nbytes)}; it is the bytes of the full array, a finite number, 0 or more."
+            f"`nbytes` must be the bytes of the full array, a finite number, 0 or more, not {shown(nbytes)}."
         )
     if isinstance(axes, str) and "+" in axes:
-        told = ", ".join(f'"{axis}"' for axis in axes.split("+"))
-        raise HardwareError(f"A collective over {shown(axes)} was asked for; several axes are written ({told}).")
+        names = ", ".join(f'"{axis}"' for axis in axes.split("+"))
+        raise HardwareError(f"`axes` must be written ({names}), not {shown(axes)}.")
     return seconds(kind, nbytes, machine_of(mesh, "ml.collective_time"), over)

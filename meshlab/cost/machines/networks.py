@@ -1,9 +1,9 @@
-"""Networks: of the devices of a slice or a node, and between these.
+"""Networks: between the devices of a slice or a node, and between slices or nodes.
 
     Torus.of(16, 16, link=4.5e10)           links of 45e9 bytes/s one way, in slices of up to 16 x 16
     Switch.of(8, egress=3.7e11)             nodes of eight, each of which sends 370e9 bytes/s
 
-What collectives take on them is told by `collectives`, and how a mesh lies on them by `topology`.
+`collective_time` predicts the seconds of collectives on them, and `placement` maps mesh axes to them.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ class Torus:
 
     Attributes:
         limits: the longest that a slice can be, by axis.
-        wraps: which axes of a slice are rings: "whole", those as long as the limit; "cubes", all, if each is a multiple
-            of 4; "all"; or "none".
+        wraps: which axes of a slice are rings: "whole", those as long as the limit; "cubes", all, if each size is a
+            multiple of 4; "all"; or "none".
         link: bytes/s of one link, one way.
         hop: seconds from one device to the next.
         chip: bytes/s between two devices of one chip, one way, where a chip has several.
-        specified: bytes/s of one link as the maker has it, of which programs see `link`.
-        sums_whole: whether the compiler makes all-reduces of some reduce-scatters among all devices (`substitutes`).
-        gathers_by_adding: whether it does so of some all-gathers.
+        specified: bytes/s of one link as the maker specifies it; programs reach `link`.
+        sums_whole: whether the compiler makes all-reduces of some reduce-scatters among all devices
+            (`xla_substitutes`).
+        gathers_by_adding: whether it makes all-reduces of some all-gathers.
     """
 
     limits: tuple[int, ...]
@@ -46,20 +47,20 @@ class Torus:
         problems = no_figures(self, ["link"], ["hop"])
         problems += no_figures(self, [name for name in ("chip", "specified") if getattr(self, name) is not None])
         if not isinstance(self.limits, tuple) or not self.limits or not all(map(is_count, self.limits)):
-            problems.append(f"`limits` is {self.limits!r}, and is to be the longest of each axis, as in (16, 16)")
+            problems.append(f"`limits` must be the longest of each axis, as in (16, 16), not {self.limits!r}")
         if not isinstance(self.wraps, str) or self.wraps not in _WRAPS:
             problems.append(f"`wraps` is {self.wraps!r}.{closest(self.wraps, _WRAPS)} There are {listed(_WRAPS)}")
         for name in ("sums_whole", "gathers_by_adding"):
             if not isinstance(getattr(self, name), bool):
-                problems.append(f"`{name}` is {getattr(self, name)!r}, and is to be True or False")
-        refuse("This torus", problems)
+                problems.append(f"`{name}` must be True or False, not {getattr(self, name)!r}")
+        refuse("torus", problems)
 
     @classmethod
     def of(cls, *limits: int, link: float, hop: float = 1e-6, wraps: str = "all") -> Torus:
         """Makes a torus from plain numbers.
 
         Raises:
-            HardwareError: one of them is no number, or none that can be.
+            HardwareError: one of them is invalid.
         """
         return cls(limits, wraps, figure(link), figure(hop))
 
@@ -69,7 +70,7 @@ class Torus:
         return math.prod(self.limits)
 
     def rings(self, shape: tuple[int, ...]) -> tuple[bool, ...]:
-        """Which axes of a slice wrap around."""
+        """Returns, for each axis of a slice, whether it wraps around."""
         if self.wraps == "cubes":
             cubes = all(size % 4 == 0 for size in shape)
             return tuple(cubes and size > 2 for size in shape)
@@ -83,11 +84,11 @@ class Switch:
     """Devices behind one switch: a node.
 
     Attributes:
-        domain: how many devices are behind one.
+        domain: the number of devices behind one switch.
         egress: bytes/s that one device sends.
-        base: seconds to begin a collective.
+        base: latency of a collective, in seconds.
         step: seconds for each step of a ring.
-        reduces: whether the switch can add up what passes it; no time counts on that.
+        reduces: whether the switch can reduce in the network; no prediction counts on it.
     """
 
     domain: int
@@ -99,30 +100,30 @@ class Switch:
     def __post_init__(self):
         problems = [*no_counts(self, "domain"), *no_figures(self, ["egress"], ["base", "step"])]
         if not isinstance(self.reduces, bool):
-            problems.append(f"`reduces` is {shown(self.reduces)}, and is to be True or False")
-        refuse("This switch", problems)
+            problems.append(f"`reduces` must be True or False, not {shown(self.reduces)}")
+        refuse("switch", problems)
 
     @classmethod
     def of(cls, domain: int, egress: float, base: float = 0.0, step: float = 0.0) -> Switch:
         """Makes a switch from plain numbers.
 
         Raises:
-            HardwareError: one of them is no number, or none that can be.
+            HardwareError: one of them is invalid.
         """
         return cls(domain, figure(egress), figure(base), figure(step))
 
 
 @dataclasses.dataclass(frozen=True)
 class Outside:
-    """The network between nodes or slices.
+    """The inter-node network: between nodes, or between slices (DCN).
 
     Attributes:
         link: bytes/s of one device, one way.
-        latency: seconds.
+        latency: seconds to another node or slice.
     """
 
     link: Figure
     latency: Figure
 
     def __post_init__(self):
-        refuse("This network between nodes", no_figures(self, ["link"], ["latency"]))
+        refuse("inter-node network", no_figures(self, ["link"], ["latency"]))

@@ -1,17 +1,17 @@
-"""How a mesh lies on a machine: which of its axes are rings, lines, chips, nodes or slices.
+"""Places a mesh on a machine: decides which of its axes are rings, lines, chips, nodes or slices.
 
     place(hardware("v5e"), (4, 4), Mesh((("data", 4), ("model", 4))))
 
         data    4 devices along axis 0 of the slice, a line (a v5e wraps at 16 only)
         model   4 devices along axis 1, a line
 
-On a torus every mesh axis takes whole axes of the slice where sizes allow, the last mesh axis first, for that one sends
-most; what is left is folded: an axis of 32 on a slice of 16 x 16 is two lines of 16, one that shares an axis of 16 with
-another is its inner or its outer part, and the outer part's neighbours are several hops apart. Where JAX lists two
-devices for one chip, the last mesh axis takes both. The first mesh axis goes over several slices, if there are any.
+On a torus every mesh axis takes whole axes of the slice where sizes allow, the last mesh axis first, since it sends
+most. The others are folded: an axis of 32 on a slice of 16 x 16 is two lines of 16; two that share an axis of 16 are
+its inner and its outer part, and neighbours in the outer part are several hops apart. Where JAX lists two devices for
+one chip, the last mesh axis takes both. The first mesh axis goes over several slices, if there are any.
 
-Behind switches devices are numbered node by node: an axis of 16 whose neighbours are next to each other is 8 in each of
-2 nodes of 8. Either can be chosen otherwise (`wishes`).
+Behind switches devices are numbered node by node: an axis of 16 whose neighbours are adjacent has 8 in each of 2 nodes.
+Users can choose another placement (`wishes`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ...engine.errors import closest, listed, shown
 from ...engine.specs.mesh import Mesh
 from .hardware import Hardware, HardwareError, Switch, Torus
 
-# Where a stretch lies that is along no axis of a slice: among the devices of one chip.
+# The `along` of a leg that is along no axis of a slice: among the devices of one chip.
 CHIP = -1
 INSIDE, ACROSS = "inside", "across"
-# The chips of one host of a torus with three axes, as a slice of that size is called: v4:2x2x1, not 1x2x2
+# The chips of one host of a torus with three axes, in the order that names a slice of that size: v4:2x2x1, not 1x2x2
 # (https://cloud.google.com/tpu/docs/v5p, https://cloud.google.com/tpu/docs/v4).
 HOST = (2, 2, 1)
 # An axis of the slice, or several, major first; behind switches "inside" a node, or "across" nodes or slices.
@@ -38,13 +38,13 @@ Wish = int | tuple[int, ...] | str
 
 @dataclasses.dataclass(frozen=True)
 class Leg:
-    """A stretch of a mesh axis along one axis of a torus.
+    """The part of a mesh axis along one axis of a torus.
 
     Attributes:
         along: the axis of the slice; `CHIP` for the devices of one chip.
-        size: how many devices it counts.
-        stride: how many links lie between two of them; so many stretches share each link.
-        ring: whether the last is the first one's neighbour.
+        size: its number of devices.
+        stride: the number of links from one to the next; as many legs share each link.
+        ring: whether the last is a neighbour of the first.
     """
 
     along: int
@@ -58,8 +58,8 @@ class Nodes:
     """A mesh axis behind switches.
 
     Attributes:
-        inside: how many of its devices are in one node.
-        nodes: over how many nodes it goes.
+        inside: the number of its devices in one node.
+        nodes: the number of nodes that it goes over.
     """
 
     inside: int
@@ -73,11 +73,11 @@ class Placement:
     Attributes:
         hardware: the machine.
         shape: of one slice, in chips by axis of its torus; (nodes, devices of a node) behind switches.
-        count: how many slices there are; 1 behind switches.
-        legs: on a torus, the stretches of each mesh axis, major first.
-        slices: on a torus, over how many slices each mesh axis goes.
-        nodes: behind switches, how each mesh axis is divided.
-        wishes: what was wanted of it; all else is derived.
+        count: the number of slices; 1 behind switches.
+        legs: on a torus, the legs of each mesh axis, major first.
+        slices: on a torus, the number of slices that each mesh axis goes over.
+        nodes: behind switches, the parts of each mesh axis.
+        wishes: the user's choices; all else is derived.
     """
 
     hardware: Hardware
@@ -99,7 +99,7 @@ class Placement:
         return (f"{self.count}*" if self.count > 1 else "") + "x".join(map(str, self.shape))
 
     def told(self, axis: str) -> str:
-        """How one mesh axis lies, in words.
+        """Returns the placement of one mesh axis as text.
 
         Raises:
             HardwareError: there is no such mesh axis.
@@ -113,17 +113,17 @@ class Placement:
             within = f"{part.inside} in a node" if part.inside > 1 else ""
             across = f"over {part.nodes:,} nodes" if part.nodes > 1 else ""
             return ", ".join(filter(None, (within, across))) or "one device"
-        stretches = [_told(leg) for leg in self.legs[axis] if leg.size > 1]
+        legs = [_leg_text(leg) for leg in self.legs[axis] if leg.size > 1]
         if self.slices[axis] > 1:
-            stretches.insert(0, f"over {self.slices[axis]} slices")
-        return ", ".join(stretches) or "one device"
+            legs.insert(0, f"over {self.slices[axis]} slices")
+        return ", ".join(legs) or "one device"
 
     def __str__(self):
         times = f"{self.count} slices of " if self.count > 1 else ""
         return f"{self.hardware}, {times}{'x'.join(map(str, self.shape))}"
 
 
-def _told(leg: Leg) -> str:
+def _leg_text(leg: Leg) -> str:
     if leg.along == CHIP:
         return f"the {leg.size} devices of a chip"
     apart = f", {leg.stride} hops apart" if leg.stride > 1 else ""
@@ -131,22 +131,22 @@ def _told(leg: Leg) -> str:
 
 
 def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
-    """Returns the shape of the smallest slice with so many devices, as even as it can be.
+    """Returns the shape of the smallest slice with a number of devices, as even as possible.
 
     Cloud TPU does the same: by default a slice is the one most like a cube of those that can be rented. Slices made of
     cubes have axes of at most 4, or multiples of 4 (https://cloud.google.com/tpu/docs/types-topologies); where none of
-    them has so many devices, another is taken, as a part of one.
+    them has that number of devices, the slice is a part of one.
 
     Raises:
-        HardwareError: no slice has so many devices.
+        HardwareError: no slice has that number of devices.
     """
     if isinstance(machine.network, Switch):
         domain = machine.network.domain
         if devices > domain and devices % domain:
             part = math.gcd(devices, domain)
             raise HardwareError(
-                f"{devices:,} devices are no whole number of nodes of {domain} ({machine}). Nodes that are used in part"
-                f" are written behind the machine: `{machine.name}:{devices // part}x{part}`."
+                f"{devices:,} devices are no whole number of nodes of {domain} ({machine}). Parts of nodes must be"
+                f" written behind the machine: `{machine.name}:{devices // part}x{part}`."
             )
         return (max(1, devices // domain), min(devices, domain))
     torus, cores = machine.network, machine.devices_per_chip
@@ -163,19 +163,19 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
         example = "x".join(map(str, (min(limit, 4) for limit in limits)))
         raise HardwareError(
             f"No slice of {machine} has {devices:,} devices: axes go up to {' x '.join(map(str, limits))}"
-            f" ({most:,} devices{pairs}). Several slices are written ahead of the shape: `{machine.name}:2*{example}`."
+            f" ({most:,} devices{pairs}). Write several slices ahead of the shape: `{machine.name}:2*{example}`."
         )
-    found = min(shapes, key=lambda shape: (not _is_rented(torus, shape), max(shape) - min(shape), shape))
-    return as_called(found)
+    evenest = min(shapes, key=lambda shape: (not _is_rented(torus, shape), max(shape) - min(shape), shape))
+    return as_called(evenest)
 
 
 def _is_rented(torus: Torus, shape: tuple[int, ...]) -> bool:
-    """Whether a slice is one that can be rented, as far as its shape tells; see `slice_shape`."""
+    """Whether a slice can be rented, judged by its shape; see `slice_shape`."""
     return torus.wraps != "cubes" or max(shape) <= 4 or all(size % 4 == 0 for size in shape)
 
 
 def as_called(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Returns the shape of a slice, shorter axes first, as it is called: one host is 2x2x1."""
+    """Returns the shape of a slice, given shorter axes first, in the order of its name: one host is 2x2x1."""
     return HOST if shape == tuple(sorted(HOST)) else shape
 
 
@@ -186,40 +186,40 @@ def _divisors(number: int, limit: int) -> list[int]:
 
 
 def devices_of(machine: Hardware, shape: Sequence[int], count: int = 1) -> int:
-    """Returns how many devices slices of a shape have."""
+    """Returns the number of devices of slices of a shape."""
     return math.prod(shape) * count * (machine.devices_per_chip if isinstance(machine.network, Torus) else 1)
 
 
 def check_shape(machine: Hardware, shape: Sequence[int], devices: int, count: int = 1) -> tuple[int, ...]:
-    """Returns a slice's shape if there is such a slice and the mesh fills it, or all of several.
+    """Returns the shape of a slice, or of all nodes, if there is such a slice and the mesh fills it.
 
     Raises:
         HardwareError: it has another number of axes, is too long, or has another number of devices.
     """
     network, text = machine.network, (f"{count}*" if count != 1 else "") + "x".join(map(str, shape))
-    problems, found = [], tuple(shape)
+    problems, checked = [], tuple(shape)
     if isinstance(network, Torus):
         if len(shape) != len(network.limits):
             problems.append(f"it has {len(shape)} axes, and the machine {len(network.limits)}")
         else:
             problems += [
-                f"axis {axis} is {size} long, and at most {limit} are there"
+                f"axis {axis} is {size} long, and must be at most {limit}"
                 for axis, (size, limit) in enumerate(zip(shape, network.limits, strict=True))
                 if size > limit
             ]
     else:
-        found = (math.prod(shape[:-1]) * count, shape[-1])
+        checked = (math.prod(shape[:-1]) * count, shape[-1])
         if shape[-1] > network.domain:
             problems.append(f"a node has {network.domain} devices, not {shape[-1]}")
     there = devices_of(machine, shape, count)
     if not there:
-        problems.append("sizes, and the number of slices, are at least 1")
-    # One device of a chip may be used alone.
+        problems.append("sizes, and the number of slices, must be at least 1")
+    # A mesh may use one device of a chip alone.
     elif there != devices and not (devices == count == math.prod(shape) == 1):
         problems.append(f"it has {there:,} devices, and the mesh {devices:,}")
     if problems:
         raise HardwareError(f"{machine} has no slice {text} for this mesh: {'; '.join(problems)}.")
-    return found
+    return checked
 
 
 def place(
@@ -230,35 +230,35 @@ def place(
     count: int = 1,
     wishes: Mapping[str, Wish] = MappingProxyType({}),
 ) -> Placement:
-    """Lays a mesh on a machine.
+    """Places a mesh on a machine.
 
     Args:
         machine: the machine.
-        shape: of a slice; None for one that is as even as it can be.
+        shape: of a slice; None for one that is as even as possible.
         mesh: the mesh.
-        count: how many slices there are.
-        wishes: for mesh axes that are to lie otherwise than derived: the axis of the slice, or several, major first;
-            behind switches "inside" a node or "across" nodes, over as many as there are for it.
+        count: the number of slices.
+        wishes: for mesh axes whose placement is not derived: the axis of the slice, or several, major first; behind
+            switches "inside" a node or "across" nodes, as many as there are for it.
 
     Raises:
-        HardwareError: there is no such slice, the mesh does not fit it, or a wish cannot be had.
+        HardwareError: there is no such slice, the mesh does not fit it, or a wish cannot be met.
     """
     _check_wishes(machine, mesh, wishes)
     if shape is None:
         shape = slice_shape(machine, mesh.size // count)
-    found = check_shape(machine, shape, mesh.size, count)
+    checked = check_shape(machine, shape, mesh.size, count)
     if isinstance(machine.network, Switch):
         # A shape may leave a part of each node out.
-        return Placement(machine, found, nodes=_over_nodes(found[1], mesh, wishes), wishes=dict(wishes))
+        return Placement(machine, checked, nodes=_over_nodes(checked[1], mesh, wishes), wishes=dict(wishes))
     slices = _over_slices(mesh, count)
     rest = Mesh(tuple((name, size // slices[name]) for name, size in mesh.shape))
     chips = _over_chips(rest, machine.devices_per_chip)
     outer = Mesh(tuple((name, size // chips[name]) for name, size in rest.shape))
-    legs = _over_torus(machine.network, found, outer, wishes)
+    legs = _over_torus(machine.network, checked, outer, wishes)
     for name, part in chips.items():
         if part > 1:
             legs[name] = (*legs[name], Leg(CHIP, part))
-    return Placement(machine, found, count, legs, slices, wishes=dict(wishes))
+    return Placement(machine, checked, count, legs, slices, wishes=dict(wishes))
 
 
 def _check_wishes(machine: Hardware, mesh: Mesh, wishes: Mapping[str, Wish]):
@@ -271,104 +271,114 @@ def _check_wishes(machine: Hardware, mesh: Mesh, wishes: Mapping[str, Wish]):
     for name, wish in wishes.items():
         if isinstance(network, Switch):
             if not isinstance(wish, str) or wish not in (INSIDE, ACROSS):
-                problems.append(f'`{name}` lies "{INSIDE}" a node or "{ACROSS}" nodes of {machine}, not {shown(wish)}')
+                problems.append(
+                    f'`{name}` must be placed "{INSIDE}" a node or "{ACROSS}" nodes of {machine}, not {shown(wish)}'
+                )
         else:
             axes, there = wish if isinstance(wish, tuple) else (wish,), range(len(network.limits))
             is_axis = [isinstance(axis, int) and not isinstance(axis, bool) and axis in there for axis in axes]
             if not axes or not all(is_axis) or len(set(axes)) < len(axes):
                 problems.append(
-                    f"`{name}` was to lie along {shown(wish)}; a slice of {machine} has the axes"
-                    f" {listed(map(str, there))}. Give one of them, or a tuple of several, major first"
+                    f"`{name}` must be placed along one of the axes {listed(map(str, there))} of a slice of {machine},"
+                    f" or a tuple of several, major first, not {shown(wish)}"
                 )
     if problems:
-        raise HardwareError(f"This mesh cannot lie so: {'; '.join(problems)}.")
+        raise HardwareError(f"Invalid placement: {'; '.join(problems)}.")
+
+
+def filling_order(mesh: Mesh, wishes: Mapping[str, Wish]) -> list[str]:
+    """Returns the mesh axes in the order in which they fill nodes.
+
+    Devices are numbered row-major: the last mesh axis is placed first, unless users wish others inside nodes.
+    """
+    ranks: Mapping[Wish | None, int] = {INSIDE: 0, None: 1, ACROSS: 2}
+    return sorted([name for name, _ in reversed(mesh.shape)], key=lambda name: ranks[wishes.get(name)])
 
 
 def _over_nodes(domain: int, mesh: Mesh, wishes: Mapping[str, Wish]) -> dict[str, Nodes]:
-    """Devices are numbered row-major: the last mesh axis counts neighbours, unless others are wanted there."""
-    found, room = {}, min(domain, mesh.size)
-    turn = {INSIDE: 0, None: 1, ACROSS: 2}
-    for name, size in sorted(reversed(mesh.shape), key=lambda axis: turn[wishes.get(axis[0])]):
+    parts, room = {}, min(domain, mesh.size)
+    for name in filling_order(mesh, wishes):
+        size = mesh.axes[name]
         inside = min(size, room)
         if size % inside or room % inside:
             raise HardwareError(
-                f"The mesh axis `{name}` of {size} does not fill nodes of {domain}: it would cut across what the axes"
-                f" behind it leave of one, {room} devices. Give the axes sizes that divide a node, those inside last."
+                f"The mesh axis `{name}` of {size} does not fill nodes of {domain}: the axes behind it leave {room}"
+                " devices of one, which it would cut across. Give the axes sizes that divide a node, those inside last."
             )
-        found[name] = Nodes(inside, size // inside)
-        _check_nodes(name, wishes.get(name), found[name], domain)
+        parts[name] = Nodes(inside, size // inside)
+        _check_nodes(name, wishes.get(name), parts[name], domain)
         room //= inside
-    return {name: found[name] for name, _ in mesh.shape}
+    return {name: parts[name] for name, _ in mesh.shape}
 
 
 def _check_nodes(name: str, wish: Wish | None, part: Nodes, domain: int):
-    """Refuses what was to lie inside a node and does not fit there, or across nodes and lies in one."""
-    size, told = part.inside * part.nodes, None
+    """Refuses a mesh axis that is wished inside a node and does not fit, or across nodes and fits in one."""
+    size, problem = part.inside * part.nodes, None
     if wish == INSIDE and part.nodes > 1:
-        told = f'"{INSIDE}" a node, and one of {domain} has room for {part.inside} of it'
+        problem = f'"{INSIDE}" a node, and one of {domain} has room for {part.inside} of it'
     elif wish == ACROSS and part.nodes == 1 < size:
-        told = f'"{ACROSS}" nodes, and one node of {domain} is all that is left for it'
-    if told:
+        problem = f'"{ACROSS}" nodes, and one node of {domain} is all that is left for it'
+    if problem:
         raise HardwareError(
-            f"This mesh cannot lie so: `{name}` of {size:,} was to lie {told}. Leave that out, or give the mesh other"
-            " sizes or nodes."
+            f"Invalid placement: `{name}` of {size:,} cannot be placed {problem}. Leave that out, or give the mesh"
+            " other sizes or nodes."
         )
 
 
 def _over_slices(mesh: Mesh, count: int) -> dict[str, int]:
-    """The first mesh axes go over the slices, for the network between these is the slowest.
+    """The number of slices that each mesh axis goes over: the first axes, since the network between slices is slowest.
 
-    They always find room: of each prime factor of `count` the mesh, which fills all slices, has enough.
+    There is always room: the mesh fills all slices, and so has every prime factor of `count`.
     """
-    found = {}
+    slices = {}
     for name, size in mesh.shape:
-        found[name] = math.gcd(size, count)
-        count //= found[name]
-    return found
+        slices[name] = math.gcd(size, count)
+        count //= slices[name]
+    return slices
 
 
 def _over_chips(mesh: Mesh, cores: int) -> dict[str, int]:
-    """The last mesh axes take the devices of one chip."""
-    found = {name: 1 for name, _ in mesh.shape}
+    """The number of devices of one chip that each mesh axis takes: the last axes first."""
+    chips = {name: 1 for name, _ in mesh.shape}
     for name, size in reversed(mesh.shape):
-        found[name] = math.gcd(size, cores)
-        cores //= found[name]
-    return found
+        chips[name] = math.gcd(size, cores)
+        cores //= chips[name]
+    return chips
 
 
 def _over_torus(
     torus: Torus, shape: tuple[int, ...], mesh: Mesh, wishes: Mapping[str, Wish]
 ) -> dict[str, tuple[Leg, ...]]:
-    """What is wanted first, then whole axes of the slice, then what is left of them, inner parts before outer ones.
+    """The legs of each mesh axis: wishes first, then whole axes of the slice, then parts, inner before outer ones.
 
-    All mesh axes find room, since mesh and slice have as many devices: of each prime factor there is enough.
+    All mesh axes find room: mesh and slice have as many devices, and so the same prime factors.
     """
     rings = torus.rings(shape)
-    # Of each axis of the slice: what is left, and how far apart its devices are by now.
+    # Of each axis of the slice: the size that is left, and the hops from one device to the next.
     left, stride = list(shape), [1] * len(shape)
     legs: dict[str, tuple[Leg, ...]] = {name: () for name, size in mesh.shape if size == 1}
     waiting = [(name, size) for name, size in reversed(mesh.shape) if size > 1]
 
     def folded(name: str, size: int, axes: Sequence[int]):
-        found, rest = [], size
+        folds, rest = [], size
         for axis in axes:
             part = math.gcd(left[axis], rest)
             if part > 1:
                 outermost = part == left[axis]
-                found.append(Leg(axis, part, stride[axis], rings[axis] and outermost))
+                folds.append(Leg(axis, part, stride[axis], rings[axis] and outermost))
                 left[axis] //= part
                 stride[axis] *= part
                 rest //= part
         if rest > 1:
             raise HardwareError(
-                f"The mesh axis `{name}` of {size} finds no room along axis {listed(map(str, axes))} of the slice"
+                f"The mesh axis `{name}` of {size} does not fit along axis {listed(map(str, axes))} of the slice"
                 f" {'x'.join(map(str, shape))}, of which the others leave {listed(str(left[axis]) for axis in axes)}."
             )
-        legs[name] = tuple(reversed(found))
+        legs[name] = tuple(reversed(folds))
 
     for name, size in [axis for axis in waiting if axis[0] in wishes]:
         wish = wishes[name]
-        # The last one named is the minor one, and is filled first.
+        # The last axis of a wish is the minor one, and is filled first.
         folded(name, size, list(reversed(wish)) if isinstance(wish, tuple) else [wish])  # type: ignore[list-item]
         waiting.remove((name, size))
     for name, size in list(waiting):

@@ -1,4 +1,4 @@
-"""Machines written down: the TOML that `hardware.read` reads."""
+"""Writes a machine as the TOML that `hardware.read` reads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from .hardware import Figure, Hardware, Torus
 
 
 def to_toml(machine: Hardware) -> str:
-    """Returns a machine as TOML; `hardware.read` gives an equal one, called after its file."""
+    """Returns a machine as TOML; `hardware.read` gives an equal one, named after its file."""
     sources = dict.fromkeys(figure.source for figure in machine.figures.values())
     names = {source: f"source{i}" for i, source in enumerate(sources)}
 
-    def told(figure: Figure) -> str:
+    def written(figure: Figure) -> str:
         recalled = "" if figure.verified else ', "recalled"'
         return f'[{figure.value!r}, "{names[figure.source]}"{recalled}]'
 
@@ -44,11 +44,11 @@ def to_toml(machine: Hardware) -> str:
         lines += [f"\n[{name}]"] if name else []
         for key, value in table.items():
             # JSON's strings, numbers, booleans and lists are TOML's.
-            text = told(value) if isinstance(value, Figure) else json.dumps(value, ensure_ascii=False)
+            text = written(value) if isinstance(value, Figure) else json.dumps(value, ensure_ascii=False)
             lines.append(f"{json.dumps(key)} = {text}" if not key.replace("_", "").isalnum() else f"{key} = {text}")
     return "\n".join(lines) + "\n"
 
 
 def _fields(node: Any) -> dict[str, Any]:
-    found = {field.name: getattr(node, field.name) for field in dataclasses.fields(node)}
-    return {name: value for name, value in found.items() if value is not None}
+    values = ((field.name, getattr(node, field.name)) for field in dataclasses.fields(node))
+    return {name: value for name, value in values if value is not None}

@@ -1,16 +1,16 @@
-"""What a compiler sends in place of a collective: on TPUs some among all devices of a slice are all-reduces.
+"""All-reduces that the TPU compiler substitutes for other collectives, among all devices of some slices.
 
     v5e:4x4, 16 devices         a reduce-scatter is an all-reduce, of which each device keeps its part
-    v5e:2x8, 16 devices         it is what it is called
-    v5p:4x4x4, 64 devices       an all-gather, too, is one: each device puts its part among zeros, and they are added
-    v5e:8x8, 64 devices         so it is of arrays of up to 16 MiB
+    v5e:2x8, 16 devices         it stays a reduce-scatter
+    v5p:4x4x4, 64 devices       an all-gather, too: each device puts its part among zeros, and they are summed
+    v5e:8x8, 64 devices         so are those of arrays of up to 16 MiB
 
-An all-reduce sends twice as much, and its array lies whole on each device. By the plan a device needs its part alone,
-which is why plans have reduce-scatters, as their users wrote them: what is sent instead is a matter of one compiler.
+An all-reduce sends twice as much, and each device holds its whole result. Plans keep reduce-scatters, since a device
+needs its part alone: the substitution is a matter of one compiler.
 
-The rules were read in programs that libtpu 0.0.42 compiled, and are held against those of `benchmarks/substitutes.py`.
-They are of parts that are whole tiles of the array as it lies in memory; others may be made all-reduces anywhere, but
-these are small.
+The rules were read from programs that libtpu 0.0.42 compiled, and are tested against those of
+`benchmarks/substitutes.py`. They concern parts that are whole tiles of the array in memory; the compiler may make
+all-reduces of others anywhere, but these are small.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ...engine.plans.data import Plan
 from .hardware import Torus
 from .placement import Placement
 
-# Up to so many devices reduce-scatters are what they are called, and from so many on all-gathers may not be: those of
-# so many bytes, and along three axes all.
+# Reduce-scatters over at most _FEW devices are never substituted. All-gathers over at least _MANY are: those of at most
+# _SMALL bytes, and along three axes of a torus all.
 _FEW, _MANY, _SMALL = 4, 64, 16 * 2**20
 
 
 def most_summed(kind: str, placement: Placement | None, axes: Sequence[str]) -> float:
-    """Returns up to how many bytes of the full array an all-reduce is compiled for a collective.
+    """Returns the most bytes of the full array for which an all-reduce substitutes a collective.
 
     Args:
         kind: of the collective.
-        placement: how the mesh lies on a machine; None where it lies on none.
+        placement: the mesh on a machine; None without a machine.
         axes: the mesh axes that it runs over.
 
     Returns:
-        Bytes: 0 where each is what it is called, infinity where none is.
+        Bytes: 0 where none is substituted, infinity where all are.
     """
     if placement is None or not isinstance(torus := placement.hardware.network, Torus):
         return 0
@@ -52,14 +52,14 @@ def most_summed(kind: str, placement: Placement | None, axes: Sequence[str]) -> 
 
 
 def substituted(plan: Plan, placement: Placement) -> Mapping[str, int]:
-    """Counts those of a plan's collectives for which all-reduces are compiled: {"reduce-scatter over data": 9}."""
-    found: Counter[str] = Counter()
-    for each in plan.collectives:
-        most = most_summed(each.kind, placement, each.axes)
-        parts = math.prod(plan.grid[axis] for axis in each.axes) if each.kind == "all-gather" else 1
-        if each.payload_bytes * parts <= most and most:
-            found[f"{each.kind} over {'+'.join(each.axes)}"] += each.times
-    return found
+    """Counts the collectives of a plan that all-reduces substitute: {"reduce-scatter over data": 9}."""
+    counts: Counter[str] = Counter()
+    for collective in plan.collectives:
+        most = most_summed(collective.kind, placement, collective.axes)
+        parts = math.prod(plan.grid[axis] for axis in collective.axes) if collective.kind == "all-gather" else 1
+        if collective.payload_bytes * parts <= most and most:
+            counts[f"{collective.kind} over {'+'.join(collective.axes)}"] += collective.times
+    return counts
 
 
 def _is_among_all(placement: Placement, axes: Sequence[str]) -> bool:

@@ -1,12 +1,12 @@
-"""The floating-point operations of one device: those of products.
+"""Counts the floating-point operations of one device: those of matmuls.
 
     dot_general [batch/2, embed] x [embed, ffn/4] → [batch/2, ffn/4]        2 · batch/2 · ffn/4 · embed
 
-A product's multiplications and additions count as two operations, as in machines' figures (Chowdhery et al. 2022, PaLM,
-appendix B); those of complex numbers as eight, four multiplications and four additions of their parts. How many
-products a primitive computes is one of its traits (`engine/rules/matmuls`): exact for contractions and convolutions, to
-the leading order for factorizations. What is no product runs on the vector units, whose time is the memory's: it is not
-counted.
+A multiplication and its addition count as two operations, as in machines' figures (Chowdhery et al. 2022, PaLM,
+appendix B); those of complex numbers as eight, four multiplications and four additions of their parts. A primitive's
+matmuls are one of its traits (`engine/rules/matmuls`): exact for contractions and convolutions, to the leading order
+for factorizations. All other operations run on the vector units, and take the time of their memory traffic: they are
+not counted.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ..workload.setting import Numbers, Setting
 
 
 @dataclasses.dataclass(frozen=True)
-class Product:
-    """A product of matrices on one device: [rows, inner] x [inner, columns], so often.
+class Matmul:
+    """A batched matmul on one device: [rows, inner] x [inner, columns], `times` of them.
 
     Attributes:
         rows: of the first operand and of the result.
         columns: of the second operand and of the result.
-        inner: what is summed.
-        times: how many such products: the dims that ride along.
+        inner: the contracted size.
+        times: the size of the batch dims.
         dtype: of the operands, the wider one; of complex numbers, that of their parts.
     """
 
@@ -48,10 +48,10 @@ class Product:
 
 
 def multiplied(operation: Operation, code: Code) -> tuple[Any, int] | None:
-    """Returns of what dtype the products of an operation are, if the matrix units compute them, and how many there are.
+    """Returns the dtype of an operation's matmuls, and the real matmuls of each, if the matrix units run them.
 
-    Those are products of floats, or of integers of a byte or less. One of complex numbers is four of their parts; one
-    of truth values, of wide integers, or of no elements is none.
+    They run matmuls of floats, or of integers of a byte or less. A complex matmul is four real ones; one of booleans,
+    of wide integers, or of no elements is none.
     """
     traits = TRAITS.get(operation.name)
     if traits is None or traits.multiplies is None:
@@ -65,22 +65,22 @@ def multiplied(operation: Operation, code: Code) -> tuple[Any, int] | None:
     return (jnp.finfo(dtype).dtype, 4) if jnp.issubdtype(dtype, np.complexfloating) else (dtype, 1)
 
 
-def product_of(step: Compute, setting: Setting) -> Product | None:
-    """Returns the product that a step computes, if it is one that the matrix units compute; see `multiplied`."""
+def matmul_of(step: Compute, setting: Setting) -> Matmul | None:
+    """Returns the matmul of a step, if the matrix units run it; see `multiplied`."""
     operation = step.operation
-    found = multiplied(operation, setting.plan.program.code)
-    if found is None:
+    real = multiplied(operation, setting.plan.program.code)
+    if real is None:
         return None
-    dtype, each = found
+    dtype, each = real
     count = TRAITS[operation.name].multiplies
     assert count is not None
     *operands, result = shapes(step, setting)
     rows, columns, inner, times = count(operation, operands, result)
-    return Product(rows, columns, inner, times * each, dtype)
+    return Matmul(rows, columns, inner, times * each, dtype)
 
 
 def shapes(step: Compute, setting: Setting) -> list[tuple[Numbers, ...]]:
-    """The shapes of what a step reads, and of the first that it makes, on one device; literals are scalars."""
+    """Returns the shapes of a step's operands, and of its first result, on one device; literals are scalars."""
     operation = step.operation
     read = [
         () if isinstance(value, Literal) or spec is None else setting.local((value, spec))

@@ -1,14 +1,14 @@
-"""Fusion: which values never lie in memory, because compilers compute them where they are read.
+"""Fusion: finds the values that are never stored in memory, because compilers compute them where they are read.
 
-    max  x → y        y is read by one product      y is stored: products read their operands from memory
-    mul  x, s → y     y is read by additions alone  y is virtual: each of them computes what it needs of it
+    max  x → y        y is read by one matmul       y is stored: matmuls read their operands from memory
+    mul  x, s → y     y is read by additions alone  y is virtual: each of them computes the elements that it needs
     reshape  x → y                                  y is an alias: the same bytes under another shape
 
-What compilers fuse is elementwise work, and moves of elements, into the elementwise work and sums that read them. What
-takes long to compute (exponentials, roots) is computed once, if it is read more than once. Products, convolutions,
+Compilers fuse elementwise operations, and moves of elements, into the elementwise operations and reductions that read
+them. Expensive ones (exponentials, roots) are computed once, if they have several readers. Matmuls, convolutions,
 sorts, scatters and collectives read from memory and write to it.
 
-A Fusion tells of one block of steps; the blocks inside a step have their own.
+A Fusion is of one block of steps; the blocks inside a step have their own.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ..workload.primitives import BITCASTS, EXPENSIVE, FUSED, REDUCING
 
 
 def is_fused(step: Step) -> bool:
-    """Whether what a step makes can be computed where it is read."""
+    """Returns whether readers can compute the result of a step themselves."""
     if isinstance(step, Compute):
         return not step.exchanged and step.operation.name in FUSED
     return isinstance(step, Fill) or (isinstance(step, Move) and step.hop.kind == "slice")
 
 
 def is_bitcast(step: Step) -> bool:
-    """Whether what a step makes are the bytes that it reads."""
+    """Returns whether the result of a step is its operand's bytes."""
     return isinstance(step, Compute) and step.operation.name in BITCASTS and not step.exchanged
 
 
 def fuses_reads(step: Step) -> bool:
-    """Whether a step can compute what it reads, instead of reading it."""
+    """Returns whether a step can compute its operands, instead of reading them."""
     if isinstance(step, Compute) and step.operation.name in REDUCING:
         return not step.exchanged
     return is_fused(step)
@@ -42,14 +42,14 @@ def fuses_reads(step: Step) -> bool:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fusion:
-    """What one block of steps has in memory.
+    """The memory traffic of one block of steps.
 
     Attributes:
-        virtual: what is computed where it is read.
-        alias: for what is the same bytes under another shape, whose bytes they are.
+        virtual: the keys that are computed where they are read.
+        alias: for keys that are the same bytes under another shape, the key whose bytes they are.
         flow: the block.
         gone: by the number of a key, whether it is virtual.
-        same: by the number of a key, the number of that whose bytes it is, its own for most.
+        same: by the number of a key, the number of the key whose bytes it is; its own for most.
     """
 
     virtual: frozenset[Key]
@@ -59,9 +59,9 @@ class Fusion:
     same: Sequence[int]
 
     def loads(self, step: Step) -> tuple[Key, ...]:
-        """What a step reads from memory: seen through what is virtual, and by whose bytes they are; each once.
+        """Returns the keys that a step reads from memory, through virtual ones and aliases, each once.
 
-        Nothing, for a step that is computed where it is read.
+        A step whose results are virtual reads nothing itself.
         """
         position = self._positions.get(id(step))
         if position is None or self.is_gone(position):
@@ -70,73 +70,73 @@ class Fusion:
         return tuple([keys[number] for number in self.loaded(position)])
 
     def stores(self, step: Step) -> tuple[Key, ...]:
-        """What a step writes to memory."""
+        """Returns the keys that a step writes to memory."""
         position = self._positions.get(id(step))
         return () if position is None else tuple([self.flow.keys[number] for number in self.stored(position)])
 
     def is_gone(self, position: int) -> bool:
-        """Whether nothing is done where a step stands: all that it makes is virtual or an alias."""
-        made = self.flow.makes[position]
-        return bool(made) and all(self.gone[n] or self.same[n] != n for n in made)
+        """Returns whether a step is no kernel: all of its results are virtual or aliases."""
+        results = self.flow.makes[position]
+        return bool(results) and all(self.gone[n] or self.same[n] != n for n in results)
 
     def loaded(self, position: int) -> list[int]:
-        """The numbers of what the step at a position reads from memory, each once."""
+        """Returns the numbers of the keys that the step at a position reads from memory, each once."""
         flow, gone, same = self.flow, self.gone, self.same
-        found: dict[int, None] = {}
+        loads: dict[int, None] = {}
         waiting = list(flow.reads[position])
         seen: set[int] = set()
         while waiting:
             number = same[waiting.pop()]
             if not gone[number]:
-                found[number] = None
+                loads[number] = None
             elif number not in seen:
                 seen.add(number)
                 waiting += flow.reads[flow.maker[number]]
-        return list(found)
+        return list(loads)
 
     def stored(self, position: int) -> list[int]:
-        """The numbers of what the step at a position writes to memory."""
+        """Returns the numbers of the keys that the step at a position writes to memory."""
         return [n for n in self.flow.makes[position] if not self.gone[n] and self.same[n] == n]
 
     @property
     def _positions(self) -> Mapping[int, int]:
-        found = self.__dict__.get("positions")
-        if found is None:
-            found = {id(step): position for position, step in enumerate(self.flow.steps)}
-            object.__setattr__(self, "positions", found)
-        return found
+        positions = self.__dict__.get("positions")
+        if positions is None:
+            positions = {id(step): position for position, step in enumerate(self.flow.steps)}
+            object.__setattr__(self, "positions", positions)
+        return positions
 
 
 def fuse(steps: Sequence[Step], outputs: Sequence[Key], roots: Roots) -> Fusion:
-    """Finds what compilers fuse in one block of steps.
+    """Returns the fusion of one block of steps.
 
     Args:
         steps: of one block, parts written out.
-        outputs: what the block returns: it is in memory in the end.
-        roots: the values that renames and tags are of, by number.
+        outputs: the keys that the block returns, which are stored.
+        roots: the originals of renames and tags, by number.
     """
     return fused(flow(steps, outputs, roots))
 
 
 def fused(block: Flow) -> Fusion:
-    """Finds what compilers fuse in a block whose keys are numbered."""
+    """Returns the fusion of a block whose keys are numbered."""
     steps, maker = block.steps, block.maker
     same, gone = list(range(len(block.keys))), [False] * len(block.keys)
     bitcast, fuses = [is_bitcast(s) for s in steps], [fuses_reads(s) for s in steps]
-    for read, made, is_same in zip(block.reads, block.makes, bitcast, strict=True):
+    for read, written, is_same in zip(block.reads, block.makes, bitcast, strict=True):
         if is_same and read:
-            same[made[0]] = same[read[0]]
-    # Who reads a value, by whatever shape.
-    users = [list(found) for found in block.users]
-    kept = set(block.outputs)
+            same[written[0]] = same[read[0]]
+    # The readers of each key, through aliases.
+    users = [list(readers) for readers in block.users]
+    returned = set(block.outputs)
     for number, original in enumerate(same):
         if original != number:
             users[original] += [u for u in users[number] if not bitcast[u]]
-            if number in kept:
-                kept.add(original)
+            if number in returned:
+                returned.add(original)
     for number in range(len(block.keys)):
         at = maker[number]
-        if at < 0 or same[number] != number or number in kept or not is_fused(steps[at]):
+        if at < 0 or same[number] != number or number in returned or not is_fused(steps[at]):
             continue
         readers = {u for u in users[number] if not bitcast[u]}
         cheap = _name(steps[at]) not in EXPENSIVE

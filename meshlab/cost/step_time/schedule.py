@@ -1,13 +1,13 @@
-"""The seconds of a plan's steps, one after the other and side by side.
+"""Schedules a plan's steps on compute units and links, and sums their seconds.
 
-Each device computes in the plan's order, and sends meanwhile: a collective begins once its operand is there and the
-links that it runs over are free; a kernel waits for what it reads. So a gather of weights, or a reduction of gradients,
-hides behind whatever is computed at the time, and an all-reduce of activations, for which the next product waits, does
-not. Nothing else is taken to be free: the turns of a loop follow each other, and what is around a loop waits for it, as
-in the programs that XLA makes.
+Each device computes in the plan's order, and communicates meanwhile: a collective begins once its operand is ready and
+its links are free; a kernel waits for its operands. So a gather of weights, or a reduction of gradients, overlaps with
+the kernels of that time, and an all-reduce of activations, for which the next matmul waits, is exposed. Nothing else
+overlaps: the iterations of a loop follow each other, and the steps around a loop wait for it, as in the programs that
+XLA makes.
 
-Collectives over mesh axes that lie along different axes of a torus have links of their own; behind a switch all share a
-device's one port, and another to the other nodes.
+Collectives over mesh axes along different axes of a torus have links of their own; behind a switch all share a device's
+one port, and another to other nodes.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from ...engine.code.loops import LOOPS, carried
 from ...engine.code.operations import Block, Operation
 from ...engine.planning.steps import Compute, Inside, Move, Nested, Step
 from ...engine.plans.local_collectives import local_collectives_of
+from ..machines.collective_time import MOVING
 from ..machines.hardware import Switch
 from ..machines.placement import CHIP, Placement
 from ..workload.dataflow import Key, keys, leaving
 from ..workload.local_payloads import payload
 from ..workload.setting import Numbers, Setting
 from .fusion import Fusion, fuse
-from .matmul_fusion import Streamed, streamed
+from .matmul_fusion import MatmulFusion, fuse_matmuls
 from .roofline import Kernel, kernel
 
 Axes = tuple[str, ...]
@@ -39,25 +40,25 @@ _NONE: tuple[Numbers, Numbers] = (0.0, 0.0)
 
 @dataclasses.dataclass
 class Spent:
-    """What a stretch of steps takes; everything in seconds but `flops` and `nbytes`.
+    """The cost of a sequence of steps; everything in seconds but `flops` and `nbytes`.
 
     Attributes:
         elapsed: from its beginning to its end.
         compute: of all kernels.
-        products: of the matrix units alone, where these are what a kernel waits for.
-        memory: of the kernels that wait for memory.
-        flops: operations of products.
+        matmuls: of the compute-bound kernels.
+        memory: of the memory-bound kernels.
+        flops: operations of matmuls.
         nbytes: read from and written to memory.
-        sent: by the mesh axes that they run over, of all collectives.
-        busy: by link, of the collectives that run over it.
-        scores: operations, and seconds, of products that make scores of attention piece by piece: in the forward and in
-            the backward pass.
-        rows: each step with how often it runs and the seconds of one execution.
+        sent: of all collectives, by their mesh axes.
+        busy: of all collectives, by the links that they use.
+        scores: operations, and seconds, of the matmuls that make scores of attention in fused kernels: of the forward
+            (False) and the backward pass.
+        rows: each step with its number of executions and the seconds of one.
     """
 
     elapsed: Numbers = 0.0
     compute: Numbers = 0.0
-    products: Numbers = 0.0
+    matmuls: Numbers = 0.0
     memory: Numbers = 0.0
     flops: Numbers = 0.0
     nbytes: Numbers = 0.0
@@ -67,8 +68,8 @@ class Spent:
     rows: list[tuple[Step, Numbers, Numbers]] = dataclasses.field(default_factory=list)
 
     def add(self, other: Spent, times: Numbers):
-        """Adds what another takes, so often; `elapsed` is left to the caller."""
-        for name in ("compute", "products", "memory", "flops", "nbytes"):
+        """Adds another's cost `times` over; `elapsed` is left to the caller."""
+        for name in ("compute", "matmuls", "memory", "flops", "nbytes"):
             setattr(self, name, getattr(self, name) + getattr(other, name) * times)
         for backward, (flops, seconds) in other.scores.items():
             self.score(backward, flops * times, seconds * times)
@@ -78,11 +79,11 @@ class Spent:
         self.rows += [(step, often * times, seconds) for step, often, seconds in other.rows]
 
     def count(self, cost: Kernel, step: Step):
-        """Counts one kernel; `elapsed` is left to the caller."""
-        bound = cost.products >= cost.seconds
+        """Adds one kernel; `elapsed` is left to the caller."""
+        compute_bound = cost.matmuls >= cost.seconds
         self.compute = self.compute + cost.seconds
-        self.products = self.products + cost.seconds * bound
-        self.memory = self.memory + cost.seconds * (1 - bound)
+        self.matmuls = self.matmuls + cost.seconds * compute_bound
+        self.memory = self.memory + cost.seconds * (1 - compute_bound)
         self.flops, self.nbytes = self.flops + cost.flops, self.nbytes + cost.nbytes
         self.rows.append((step, 1, cost.seconds))
         if cost.scores:
@@ -90,13 +91,13 @@ class Spent:
             self.score(step.operation.backward, cost.flops, cost.seconds)
 
     def score(self, backward: bool, flops: Numbers, seconds: Numbers):
-        """Counts products that make scores."""
+        """Adds matmuls that make scores."""
         before = self.scores[backward]
         self.scores[backward] = before[0] + flops, before[1] + seconds
 
 
 def spend(setting: Setting) -> Spent:
-    """Returns what a plan takes at a setting.
+    """Returns the cost of a plan at a setting.
 
     Raises:
         HardwareError: the machine lacks a figure that is needed.
@@ -111,7 +112,7 @@ def spend(setting: Setting) -> Spent:
 
 @dataclasses.dataclass
 class _Clock:
-    """When the next kernel can begin, when each value is there, and when each link is free."""
+    """The times at which the next kernel can begin, each value is ready, and each link is free."""
 
     now: Numbers = 0.0
     ready: dict[int, Numbers] = dataclasses.field(default_factory=dict)
@@ -119,41 +120,41 @@ class _Clock:
 
 
 @dataclasses.dataclass(frozen=True)
-class Turn:
-    """What a turn of a loop need not wait for, where the next turn's weights are fetched ahead.
+class Prefetched:
+    """The keys of an iteration whose collectives overlap with other iterations, where weights are prefetched.
 
     Attributes:
-        given: what the loop passes in and no turn changes.
-        stacked: what it hands out and no turn reads.
+        constant: inputs that no iteration changes.
+        stacked: outputs that no iteration reads.
     """
 
-    given: frozenset[Key]
+    constant: frozenset[Key]
     stacked: frozenset[Key]
 
-    def apart(self, fusion: Fusion, position: int) -> bool:
-        """Whether the collective at a position only reads what is given, or only makes what is stacked."""
+    def overlaps(self, fusion: Fusion, position: int) -> bool:
+        """Whether the collective at a position only reads constant inputs, or only makes stacked outputs."""
         flow = fusion.flow
-        made = flow.makes[position]
-        ahead = all(flow.keys[n] in self.given for n in fusion.loaded(position))
-        return ahead or all(flow.keys[n] in self.stacked and not flow.users[n] for n in made)
+        ahead = all(flow.keys[n] in self.constant for n in fusion.loaded(position))
+        return ahead or all(flow.keys[n] in self.stacked and not flow.users[n] for n in flow.makes[position])
 
 
 class _Schedule:
-    """One walk over the steps of a plan. Used once."""
+    """One walk over the steps of a plan; used once."""
 
     def __init__(self, setting: Setting):
         self.setting, self.roots = setting, setting.plan.program.roots
-        self.often = 1  # in how many turns what is walked runs
+        self.executions = 1  # of the block that is walked
         self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if setting.many else max
         self.links = {axis: links_of(setting.placements[0], axis) for axis in setting.plan.mesh.axes}
 
     def recompute(self, spent: Spent):
-        """Charges the backward pass for scores that it computes anew, where the program would have kept them."""
-        (flops, seconds), (made, took) = spent.scores[False], spent.scores[True]
-        more, longer = self.later(2 * flops - made, 0.0), self.later(2 * seconds - took, 0.0)
-        if np.any(made):
+        """Charges the backward pass for scores that a fused kernel recomputes, where the program stores them."""
+        (flops, seconds), (backward_flops, backward_seconds) = spent.scores[False], spent.scores[True]
+        more = self.later(2 * flops - backward_flops, 0.0)
+        longer = self.later(2 * seconds - backward_seconds, 0.0)
+        if np.any(backward_flops):
             spent.flops, spent.compute = spent.flops + more, spent.compute + longer
-            spent.products, spent.elapsed = spent.products + longer, spent.elapsed + longer
+            spent.matmuls, spent.elapsed = spent.matmuls + longer, spent.elapsed + longer
 
     def exchanges(self, operation: Operation) -> Mapping[Any, int]:
         return self.exchanged.get(operation, {})
@@ -163,32 +164,32 @@ class _Schedule:
         plan = self.setting.plan
         return local_collectives_of(plan.planned.steps, plan.program, plan.grid)
 
-    def block(self, steps: Sequence[Step], outputs: Sequence[Key], turn: Turn | None = None) -> Spent:
-        flowing, order = self.flowing(steps, outputs)
-        fusion = flowing.fusion
+    def block(self, steps: Sequence[Step], outputs: Sequence[Key], prefetched: Prefetched | None = None) -> Spent:
+        matmul_fusion, order = self.fused(steps, outputs)
+        fusion = matmul_fusion.fusion
         spent, clock = Spent(), _Clock()
         for position in order:
             step = steps[position]
             start = self.latest(clock.ready[n] for n in fusion.loaded(position) if n in clock.ready)
-            if isinstance(step, Move) and turn is not None and turn.apart(fusion, position):
+            if isinstance(step, Move) and prefetched is not None and prefetched.overlaps(fusion, position):
                 end = self.send(step, 0.0, _Clock(), spent) * 0.0
             elif isinstance(step, Move):
                 end = self.send(step, start, clock, spent)
             else:
                 clock.now = self.later(clock.now, start)
-                end = clock.now = self.compute(step, position, flowing, clock, spent)
+                end = clock.now = self.compute(step, position, matmul_fusion, clock, spent)
             clock.ready.update(dict.fromkeys(fusion.flow.makes[position], end))
         spent.elapsed = self.later(clock.now, self.latest(clock.free.values()))
-        if turn is not None:
+        if prefetched is not None:
             spent.elapsed = self.later(spent.elapsed, self.latest(spent.busy.values()))
         return spent
 
-    def flowing(self, steps: Sequence[Step], outputs: Sequence[Key]) -> tuple[Streamed, Sequence[int]]:
-        """What a block has in memory, and the order in which its steps begin: the same at all sizes."""
+    def fused(self, steps: Sequence[Step], outputs: Sequence[Key]) -> tuple[MatmulFusion, Sequence[int]]:
+        """The fusion of a block, and the order in which its steps begin: the same at all sizes."""
         known, key = self.setting.blocks, (id(steps), self.setting.platform)
         if key not in known:
-            found = streamed(fuse(steps, outputs, self.roots), self.setting.platform)
-            known[key] = found, _order(found.fusion)
+            matmul_fusion = fuse_matmuls(fuse(steps, outputs, self.roots), self.setting.platform)
+            known[key] = matmul_fusion, _order(matmul_fusion.fusion)
         return known[key]
 
     def latest(self, times: Iterable[Numbers]) -> Numbers:
@@ -196,7 +197,7 @@ class _Schedule:
         return functools.reduce(self.later, times, 0.0)
 
     def send(self, step: Move, start: Numbers, clock: _Clock, spent: Spent) -> Numbers:
-        """Runs one collective as soon as it can; returns when it ends."""
+        """Runs one collective as soon as possible; returns when it ends."""
         hop = step.hop
         if hop.kind == "slice":
             return start
@@ -206,9 +207,8 @@ class _Schedule:
         return self.occupy(hop.axes, start, seconds, clock)
 
     def collective(self, kind: str, axes: Axes, operand: Numbers, spent: Spent, times: Numbers = 1) -> Numbers:
-        """The seconds of one collective, by the bytes of its operand on one device; counts it `times`."""
-        gathered = kind in ("all-gather", "all-to-all", "collective-permute")
-        full = operand * self.setting.ways(axes) if gathered else operand
+        """The seconds of one collective, by the bytes of its operand on one device; adds `times` of them."""
+        full = operand * self.setting.ways(axes) if kind in MOVING else operand
         seconds = self.setting.seconds(kind, axes, full)
         spent.sent[axes] = spent.sent[axes] + seconds * times
         for link in self.used(axes):
@@ -225,29 +225,29 @@ class _Schedule:
         clock.free.update(dict.fromkeys(links, end))
         return end
 
-    def compute(self, step: Step, position: int, flowing: Streamed, clock: _Clock, spent: Spent) -> Numbers:
+    def compute(self, step: Step, position: int, matmul_fusion: MatmulFusion, clock: _Clock, spent: Spent) -> Numbers:
         """Runs one kernel, or a loop, from now on; returns when it ends."""
         now = clock.now
         if isinstance(step, Nested):
             inner = self.nested(step)
             spent.add(inner, 1)
-            # The links that it uses are its own until it ends.
+            # It occupies the links that it uses until it ends.
             waits = (clock.free.get(link, 0.0) * (seconds > 0) for link, seconds in inner.busy.items())
             end = self.later(now, self.latest(waits)) + inner.elapsed
             for link, seconds in inner.busy.items():
                 clock.free[link] = self.later(clock.free.get(link, 0.0), end * (seconds > 0))
             return end
-        fusion, handed = flowing.fusion, flowing.handed
-        names = fusion.flow.keys
-        loads = [names[n] for n in fusion.loaded(position) if n not in handed]
-        stores = [names[n] for n in fusion.stored(position) if n not in handed]
+        fusion, epilogue = matmul_fusion.fusion, matmul_fusion.epilogue
+        keys_of = fusion.flow.keys
+        loads = [keys_of[n] for n in fusion.loaded(position) if n not in epilogue]
+        stores = [keys_of[n] for n in fusion.stored(position) if n not in epilogue]
         cost = kernel(step, loads, stores, self.setting)
         spent.count(cost, step)
         end = now + cost.seconds
         if isinstance(step, Compute) and step.exchanged:
             for exchange, total in self.exchanges(step.operation).items():
-                # Counted over all turns; what is sent in front of a loop is spread over them.
-                times = total / self.often
+                # The total is over all iterations; collectives hoisted out of a loop are averaged over them.
+                times = total / self.executions
                 seconds = self.collective(
                     exchange.kind, exchange.axes, payload(step, exchange, self.setting), spent, times
                 )
@@ -256,73 +256,73 @@ class _Schedule:
         return end
 
     def nested(self, step: Nested) -> Spent:
-        """What a loop takes, turn by turn; of branches that which takes longest."""
+        """The cost of a loop, iteration by iteration, or of the longest branch."""
         blocks = [self.inside(step, position, block) for position, block in enumerate(step.blocks)]
-        found = Spent()
+        total = Spent()
         if step.operation.name in LOOPS:
-            times = self.setting.turns(step.operation, step.times)
+            times = self.setting.trip_count(step.operation, step.times)
             for position, block in enumerate(blocks):
-                often = times + 1 if position else times
-                found.add(block, often)
-                found.elapsed = found.elapsed + block.elapsed * often
-                if self.fetches_ahead(step):
-                    # Nothing runs while the first turn's weights are fetched, and the last turn's sums are sent.
+                runs = times + 1 if position else times
+                total.add(block, runs)
+                total.elapsed = total.elapsed + block.elapsed * runs
+                if self.prefetches(step):
+                    # The weights of the first iteration, and the sums of the last, are exposed.
                     alone = self.inside(step, position, step.blocks[position], ahead=False)
-                    found.elapsed = found.elapsed + (alone.elapsed - block.elapsed) * (often > 0)
-            return found
-        found.elapsed = self.latest(block.elapsed for block in blocks)
-        taken: Numbers = 0  # at each point, whether one before took as long
+                    total.elapsed = total.elapsed + (alone.elapsed - block.elapsed) * (runs > 0)
+            return total
+        total.elapsed = self.latest(block.elapsed for block in blocks)
+        counted: Numbers = 0  # at each point, whether an earlier branch took as long
         for block in blocks:
-            runs = (block.elapsed >= found.elapsed) * (1 - taken)
+            runs = (block.elapsed >= total.elapsed) * (1 - counted)
             if np.any(runs):
-                found.add(block, runs)
-            taken = taken + runs
-        return found
+                total.add(block, runs)
+            counted = counted + runs
+        return total
 
-    def fetches_ahead(self, step: Nested) -> bool:
+    def prefetches(self, step: Nested) -> bool:
         return self.setting.options.prefetch and step.operation.name == "scan"
 
     def inside(self, step: Nested, position: int, block: Inside, *, ahead: bool = True) -> Spent:
-        made = step.operation.blocks[position]
-        outputs = leaving(made, block, self.roots)
-        before = self.often
+        code = step.operation.blocks[position]
+        outputs = leaving(code, block, self.roots)
+        before = self.executions
         if step.operation.name in LOOPS:
-            self.often *= step.times + (position == 1)
+            self.executions *= step.times + (position == 1)
         try:
-            return self.turn(step, made, block, outputs, ahead and self.fetches_ahead(step))
+            return self.iteration(step, code, block, outputs, ahead and self.prefetches(step))
         finally:
-            self.often = before
+            self.executions = before
 
-    def turn(self, step: Nested, made: Block, block: Inside, outputs: Sequence[Key], ahead: bool) -> Spent:
+    def iteration(self, step: Nested, code: Block, block: Inside, outputs: Sequence[Key], ahead: bool) -> Spent:
         if not ahead:
             return self.block(block.steps, outputs)
         count = carried(step.operation)
-        passed = keys(made.inputs[count:], block.inputs[count:], self.roots)
-        kept = keys(made.outputs[:count], block.outputs[:count], self.roots)
-        return self.block(block.steps, outputs, Turn(frozenset(passed), frozenset(outputs) - frozenset(kept)))
+        passed = keys(code.inputs[count:], block.inputs[count:], self.roots)
+        carries = keys(code.outputs[:count], block.outputs[:count], self.roots)
+        return self.block(block.steps, outputs, Prefetched(frozenset(passed), frozenset(outputs) - frozenset(carries)))
 
 
 def _order(fusion: Fusion) -> list[int]:
-    """The positions of what is done at all, in the order in which it is begun.
+    """The positions of kernels and collectives, in the order in which they begin.
 
-    A sum is sent as soon as it is made, wherever the plan asks for it first; all else keeps the plan's order.
+    A partial sum is reduced as soon as it is made; all else keeps the plan's order.
     """
     flow = fusion.flow
     behind: dict[int, list[int]] = defaultdict(list)
     for position, step in enumerate(flow.steps):
         if fusion.is_gone(position):
             continue
-        made = max((flow.maker[number] for number in fusion.loaded(position)), default=-1)
+        maker = max((flow.maker[number] for number in fusion.loaded(position)), default=-1)
         is_sum = isinstance(step, Move) and step.hop.kind in ("all-reduce", "reduce-scatter")
-        behind[made if is_sum and 0 <= made < position else position].append(position)
+        behind[maker if is_sum and 0 <= maker < position else position].append(position)
     return [position for first in sorted(behind) for position in behind[first]]
 
 
 def links_of(placement: Placement, axis: str) -> frozenset[Any]:
-    """The links that a collective over a mesh axis keeps busy."""
+    """Returns the links that a collective over a mesh axis uses."""
     if isinstance(placement.hardware.network, Switch):
         part = placement.nodes[axis]
         return frozenset({"node"} if part.inside > 1 else ()) | frozenset({"network"} if part.nodes > 1 else ())
     legs = {leg.along for leg in placement.legs[axis] if leg.size > 1}
-    outside = {"network"} if placement.slices[axis] > 1 else set()
-    return frozenset("chip" if along == CHIP else along for along in legs) | outside
+    network = {"network"} if placement.slices[axis] > 1 else set()
+    return frozenset("chip" if along == CHIP else along for along in legs) | network

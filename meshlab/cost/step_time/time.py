@@ -1,13 +1,13 @@
-"""How long a plan takes on the machine that its mesh lies on.
+"""Predicts how long a plan takes on the machine of its mesh.
 
     plan = program.plan(ml.mesh("v5e:4x4", data=16), "batch:data")
-    plan.time               lower 3.1 ms, estimate 3.4 ms, upper 4.0 ms: limited by products
-    plan.time.exposed       what is sent and not hidden behind anything that is computed
+    plan.time               lower 3.1 ms, estimate 3.4 ms, upper 4.0 ms: bound by compute
+    plan.time.exposed       seconds of exposed communication, which no computation hides
 
-Three figures, for how much of what is sent can be hidden is not known beforehand. The lower bound has everything
-overlap: the kernels, and the collectives of each link, whichever takes longest. The upper bound has nothing overlap.
-The estimate has each collective overlap with what does not wait for it (`schedule`). The lower bound is at least half
-of the upper one where there is one link (How to Scale Your Model, "All About Rooflines").
+There are three figures, since the overlap of communication and computation is not known beforehand. In the lower bound
+everything overlaps: the kernels, and the collectives of each link, whichever takes longest. In the upper bound nothing
+does. In the estimate each collective overlaps with the steps that do not wait for it (`schedule`). The lower bound is
+at least half of the upper one where there is one link (How to Scale Your Model, "All About Rooflines").
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 from ...engine.plans.explain import html_rows, text_rows
 from ..machines.accuracy import TIME, accuracy
 from ..machines.hardware import Hardware
+from ..machines.units import seconds_text
 from ..machines.xla_substitutes import substituted
 from ..workload.attention import attentions
 from ..workload.setting import STORED, Numbers, Setting
@@ -34,18 +35,18 @@ class Time:
     """Predicted seconds of one run of a plan; arrays where a plan was costed at many points.
 
     Attributes:
-        lower: everything that can overlap does.
-        estimate: collectives overlap with what does not wait for them.
-        upper: nothing overlaps.
+        lower: if everything overlaps that can.
+        estimate: if collectives overlap with the steps that do not wait for them.
+        upper: if nothing overlaps.
         compute: of all kernels on one device.
-        products: of those kernels that wait for the matrix units.
-        memory: of those that wait for memory, or for their launch.
-        communication: of all collectives, by the mesh axes that they run over (`"data"`, `"data+model"`).
-        exposed: of the estimate, what is not computed meanwhile.
-        flops: operations of products on one device.
+        products: of the compute-bound kernels, which wait for the matrix units.
+        memory: of the memory-bound kernels, which wait for memory, or for their launch.
+        communication: of all collectives, by their mesh axes (`"data"`, `"data+model"`).
+        exposed: exposed communication: of the estimate, without `compute`.
+        flops: operations of matmuls on one device.
         memory_bytes: read from and written to memory, on one device.
         setting: the sizes and the machine.
-        spent: step by step.
+        spent: the cost, step by step.
     """
 
     lower: Numbers
@@ -68,16 +69,16 @@ class Time:
 
     @property
     def limited_by(self) -> str:
-        """What takes longest: "products", "memory", or "communication over" some mesh axes."""
+        """The part that takes longest: "products", "memory", or "communication over" mesh axes."""
         parts = {"products": self.products, "memory": self.memory}
         parts |= {f"communication over {axes}": seconds for axes, seconds in self.communication.items()}
         return max(parts, key=lambda name: float(parts[name]))
 
     def given(self, **options: Any) -> Time:
-        """Returns the same under other assumptions; see `Options`: `plan.time.given(attention="flash", prefetch=True)`.
+        """Returns the time under other assumptions; see `Options`: `plan.time.given(attention="flash", prefetch=True)`.
 
         Raises:
-            HardwareError: there is no such option, or it cannot be so.
+            HardwareError: there is no such option, or its value is invalid.
         """
         changed = self.setting.options.given(**options)
         return time_of(dataclasses.replace(self.setting, options=changed, _known={}))
@@ -89,33 +90,36 @@ class Time:
 
     @property
     def substituted(self) -> Mapping[str, int]:
-        """The collectives for which the machine's compiler sends all-reduces, with how many: see `substitutes`."""
+        """The collectives that the compiler substitutes by all-reduces, with counts: see `xla_substitutes`."""
         if self.setting.many or self.setting.options.book or not self.setting.is_own:
             return {}
         return substituted(self.setting.plan, self.setting.placements[0])
 
     def rows(self) -> list[tuple[str, str]]:
-        """What is predicted, by name, in words; of its parts those that take any time, or all where none does."""
+        """Returns the predictions as names and texts; of the parts those that take any time, or all where none does."""
         if self.setting.many:
             return [("machines", ", ".join(map(str, self.setting.placements))), ("points", f"{np.size(self.upper):,}")]
-        sent = [(f"sending over {axes}", seconds) for axes, seconds in self.communication.items()]
-        parts = [("products", self.products), ("memory", self.memory), *sent]
-        found = [
+        sent = [(f"communication over {axes}", seconds) for axes, seconds in self.communication.items()]
+        parts = [("matmuls", self.products), ("memory", self.memory), *sent]
+        rows = [
             ("machine", str(self.setting.placements[0])),
-            ("estimate of a step", f"{told(self.estimate)} ({told(self.lower)} to {told(self.upper)})"),
-            ("limited by", self.limited_by),
-            *((name, told(seconds)) for name, seconds in [part for part in parts if part[1]] or parts),
+            (
+                "estimate of a step",
+                f"{seconds_text(self.estimate)} ({seconds_text(self.lower)} to {seconds_text(self.upper)})",
+            ),
+            ("bound by", "compute" if self.limited_by == "products" else self.limited_by),
+            *((name, seconds_text(seconds)) for name, seconds in [part for part in parts if part[1]] or parts),
         ]
         if any(seconds for _, seconds in sent):
-            found.append(("sending exposed", told(self.exposed)))
+            rows.append(("exposed communication", seconds_text(self.exposed)))
         if summed := self.substituted:
-            found.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
+            rows.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
         if self.setting.options.attention != STORED and not attentions(self.setting.plan.program):
-            found.append(("attention", f"there is none in this program: {self.setting.options.attention} is as stored"))
+            rows.append(("attention", f"none in this program: {self.setting.options.attention} is as stored"))
         if self.recalled:
-            found.append(("recalled, not verified", ", ".join(self.recalled)))
-        found.append(("how far off", accuracy(TIME, self.hardware)["text"]))
-        return found
+            rows.append(("recalled, not verified", ", ".join(self.recalled)))
+        rows.append(("how far off", accuracy(TIME, self.hardware)["text"]))
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the figures as plain data, seconds by name, with the machine."""
@@ -138,16 +142,8 @@ class Time:
     __repr__ = __str__
 
 
-def told(seconds: float) -> str:
-    """Seconds in words: `3.42 ms`."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.2g} µs" if seconds else "0 s"
-
-
 def time_of(setting: Setting) -> Time:
-    """Costs a plan at a setting.
+    """Returns the time of a plan at a setting.
 
     Raises:
         HardwareError: the machine lacks a figure that is needed.
@@ -155,7 +151,7 @@ def time_of(setting: Setting) -> Time:
     spent = spend(setting)
     later, earlier = (np.maximum, np.minimum) if setting.many else (max, min)
     busiest = functools.reduce(later, spent.busy.values(), 0.0)
-    # The three are sums of the same seconds in other orders: what is rounded must not put one before the other.
+    # The three are sums of the same seconds in other orders: rounding must not swap them.
     upper = spent.compute + sum(spent.sent.values())
     estimate = earlier(spent.elapsed, upper)
     return Time(
@@ -163,7 +159,7 @@ def time_of(setting: Setting) -> Time:
         estimate=estimate,
         upper=upper,
         compute=spent.compute,
-        products=spent.products,
+        products=spent.matmuls,
         memory=spent.memory,
         communication=MappingProxyType({"+".join(axes): seconds for axes, seconds in spent.sent.items()}),
         exposed=later(estimate - spent.compute, 0.0),

@@ -1,10 +1,10 @@
-"""Crossovers: the sizes at which two plans take equally long.
+"""Finds crossovers: the sizes at which two plans take equally long.
 
     ml.crossover(fsdp, tensor, "batch", 8, 4096)        the batches at which one plan overtakes the other
 
-Sizes are looked at over the whole range, and where one plan is faster at one of them and the other at the next, the
-size between is found by halving, down to neighbouring floating-point numbers. Two plans may take equally long over a
-whole stretch, where both wait for the launch of their kernels, say: of such a stretch both ends are told.
+The difference of both times is sampled over the whole range. Where its sign changes from one sample to the next, the
+size between is found by bisection, down to neighbouring floating-point numbers. Two plans may take equally long over a
+whole interval, where both wait for the launch of their kernels, say: then both of its ends are returned.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ..step_time.time import time_of
 from ..workload.setting import Options, Setting, together
 from .sweep import FIGURES, check_exchanges
 
-# So many sizes are looked at for a change, and then so often halved: down to neighbouring floats.
-_LOOKED_AT, _HALVINGS = 1025, 60
-# Shorter stretches are one size, and rounding.
+# The number of samples, and of bisections: down to neighbouring floats.
+_SAMPLES, _BISECTIONS = 1025, 60
+# Relatively shorter intervals are one size, and rounding.
 _ONE_SIZE = 1e-9
 
 
@@ -39,17 +39,17 @@ def crossover(
         one: a plan.
         other: another, of the same program or not.
         name: the dim that is varied.
-        low: where to begin.
-        high: where to end.
-        of: which of a `Time`'s figures: "estimate", "lower", "upper", "compute", "exposed", …
+        low: the least size.
+        high: the greatest size.
+        of: the attribute of `Time` to compare: "estimate", "lower", "upper", "compute", "exposed", …
         options: as in `Time.given`.
 
     Returns:
-        The sizes; of a stretch over which both take equally long, both ends. Two crossovers that are nearer to each
-        other than a thousandth of the way from `low` to `high`, as steps of equal ratio, are not seen.
+        The sizes; of an interval over which both take equally long, both ends. Two crossovers between neighbouring
+        samples, which are a thousandth of the range apart on a logarithmic scale, are not found.
 
     Raises:
-        HardwareError: what is given are no plans; there is no such dim, figure or option; or `low` is not below `high`.
+        HardwareError: an argument is no plan; there is no such dim, figure or option; or `low` is not below `high`.
     """
     check_plan(one, "ml.crossover")
     check_plan(other, "ml.crossover")
@@ -58,65 +58,61 @@ def crossover(
     ends = [isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (low, high)]
     # A fraction may be too small for a float.
     if not all(ends) or not 0 < low < high <= sys.float_info.max or not float(low):
-        raise HardwareError(
-            f"A crossover was looked for between {shown(low)} and {shown(high)}; give numbers, 0 < low < high."
-        )
+        raise HardwareError(f"`low` and `high` must be numbers, 0 < low < high, not {shown(low)} and {shown(high)}.")
     _check_dim(one, other, name)
     chosen = Options().given(**options)
 
     def sign(sizes: np.ndarray) -> np.ndarray:
         return np.sign(seconds_at(one, name, sizes, of, chosen) - seconds_at(other, name, sizes, of, chosen))
 
-    return _zeros(sign, np.geomspace(float(low), float(high), _LOOKED_AT))
+    return _zeros(sign, np.geomspace(float(low), float(high), _SAMPLES))
 
 
 def _check_dim(one: Plan, other: Plan, name: Any):
-    """Refuses what is no dim of both plans, or is one of no elements.
+    """Refuses a name that is no dim of both plans, or a dim of size 0.
 
     Raises:
-        HardwareError: it is; the nearest dims are told.
+        HardwareError: the nearest dims are listed.
     """
     if not isinstance(name, str):
-        raise HardwareError(f'{shown(name)} was given for a dim; give its name, such as "batch".')
+        raise HardwareError(f'A dim must be given by its name, such as "batch", not {shown(name)}.')
     dims, others = one.program.dims, other.program.dims
     known = [dim for dim in dims if dim in others]
     if name not in known:
         is_axis = any(name in plan.mesh.axes and name not in plan.program.dims for plan in (one, other))
         lacks = "the second plan" if name in dims else "the first plan" if name in others else "either plan"
-        told = f"`{name}` is a mesh axis" if is_axis else f"There is no dim `{name}` in the program of {lacks}"
-        raise HardwareError(
-            f"{told}; a crossover is looked for along a dim.{closest(name, known)} There are {listed(known)}."
-        )
+        problem = f"`{name}` is a mesh axis" if is_axis else f"There is no dim `{name}` in the program of {lacks}"
+        raise HardwareError(f"{problem}; a crossover is along a dim.{closest(name, known)} There are {listed(known)}.")
     if not dims[name] or not others[name]:
         raise HardwareError(
-            f"`{name}` has size 0 in this program, so that nothing tells what follows it: trace it with 1."
+            f"`{name}` has size 0 in this program, so that no other size can scale with it: trace it with 1."
         )
 
 
 def _zeros(sign: Callable[[np.ndarray], np.ndarray], sizes: np.ndarray) -> tuple[float, ...]:
-    """Where a sign changes: between neighbouring floats, or at both ends of a stretch of zeros."""
+    """The sizes at which a sign changes: between neighbouring floats, or at both ends of an interval of zeros."""
     signs = sign(sizes)
-    turns = np.flatnonzero(signs[:-1] != signs[1:])
-    below, above, before = sizes[turns], sizes[turns + 1], signs[turns]
-    for _ in range(_HALVINGS if len(turns) else 0):
+    changes = np.flatnonzero(signs[:-1] != signs[1:])
+    below, above, before = sizes[changes], sizes[changes + 1], signs[changes]
+    for _ in range(_BISECTIONS if len(changes) else 0):
         middle = (below + above) / 2
         same = sign(middle) == before
         below, above = np.where(same, middle, below), np.where(same, above, middle)
-    # A stretch of zeros ends below, all else is reached above.
-    found = np.where(before == 0, below, above).tolist()
-    found = [*sizes[:1][signs[:1] == 0], *found, *sizes[-1:][signs[-1:] == 0]]
-    kept: list[float] = []
-    for size in found:
-        if not kept or size - kept[-1] > _ONE_SIZE * size:
-            kept.append(float(size))
-    return tuple(kept)
+    # An interval of zeros ends below; all other changes are reached above.
+    crossings = np.where(before == 0, below, above).tolist()
+    crossings = [*sizes[:1][signs[:1] == 0], *crossings, *sizes[-1:][signs[-1:] == 0]]
+    distinct: list[float] = []
+    for size in crossings:
+        if not distinct or size - distinct[-1] > _ONE_SIZE * size:
+            distinct.append(float(size))
+    return tuple(distinct)
 
 
 def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Options) -> np.ndarray:
     """Returns a figure of a plan's time at many sizes of one dim.
 
     Raises:
-        HardwareError: what is exchanged at other sizes is not known, or the plan's mesh lies on no machine.
+        HardwareError: the payload of a local form at other sizes is unknown, or the plan's mesh is on no machine.
     """
     check_exchanges(plan, [name])
     placement = machine_of(plan.mesh, "ml.crossover")

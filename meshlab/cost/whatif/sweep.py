@@ -1,12 +1,12 @@
-"""What if: one plan on other machines, meshes, batches and sequences, all points at once.
+"""Sweeps: the costs of one plan on other machines, meshes, batches and sequences, all points at once.
 
-    found = ml.sweep(plan, on=["v5e", "v5p", "h100"], batch=[8, 16, 32, 64], data=[8, 16, 32])
-    found.estimate                      seconds, an array of 3 x 4 x 3 points; nan where there can be no such plan
-    found.fits                          whether each fits in the memory of a device
-    found.columns()                     the same as columns of a table, one row for each point, ready to plot
+    swept = ml.sweep(plan, on=["v5e", "v5p", "h100"], batch=[8, 16, 32, 64], data=[8, 16, 32])
+    swept.estimate                      seconds, an array of 3 x 4 x 3 points; nan where the plan is impossible
+    swept.fits                          whether each fits in the memory of a device
+    swept.columns()                     the same as columns of a table, one row for each point, ready to plot
 
-The steps of a plan are taken as they are; only sizes and machines change. (Planned anew at another size, a plan may
-choose another chain of collectives for a relayout; all else stays.)
+The steps of a plan stay as they are; only sizes and machines change. (Planned anew at another size, a plan may choose
+another chain of collectives for a reshard; all else stays.)
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from ...engine.specs.mesh import Mesh
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import check_plan, machine_and_slice, machine_of
 from ..machines.placement import Placement, place
+from ..machines.units import seconds_text
 from ..peak_memory.memory import Memory, memory_of
 from ..step_time.schedule import links_of
-from ..step_time.time import Time, time_of, told
+from ..step_time.time import Time, time_of
 from ..workload.local_payloads import follows
 from ..workload.setting import Options, Setting, together
 from .variations import ON, values_of
 
-# So many reasons are told in words.
+# The most reasons that are listed.
 _SHOWN = 4
 _UNEVEN = "is not divided by"
 FIGURES = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
@@ -44,17 +45,16 @@ FIGURES = ("lower", "estimate", "upper", "compute", "products", "memory", "expos
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sweep:
-    """A plan at many points. Every array has one axis for each thing that was varied, in the order of the arguments.
+    """The costs of a plan at many points. Every array has one axis for each argument that varies, in their order.
 
     Attributes:
         plan: the plan.
-        varied: what was varied: "on", dims and mesh axes, with the values that each takes.
+        varied: the varying arguments, "on", dims and mesh axes, with the values that each takes.
         figures: seconds by name, as in `Time`, with `flops` and `memory_bytes`; nan where a point is not possible.
-        communication: seconds of collectives by the mesh axes that they run over.
-        peak_bytes: of one device, at the worst moment; see `plan.memory`. Which buffer lies in which other's space is
-            as at the plan's own sizes.
-        limit_bytes: what one device holds.
-        reasons: for points that are not possible, by position, why.
+        communication: seconds of collectives by their mesh axes.
+        peak_bytes: the peak memory of one device; see `plan.memory`. Buffers share space as at the plan's own sizes.
+        limit_bytes: the memory of one device.
+        reasons: for points that are not possible, by position, the reason.
     """
 
     plan: Plan
@@ -72,33 +72,33 @@ class Sweep:
 
     @property
     def fits(self) -> np.ndarray:
-        """Whether the memory of a device suffices; no where a point is not possible."""
+        """Whether the peak fits the memory of a device; False where a point is not possible."""
         return self.peak_bytes <= self.limit_bytes
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each thing takes."""
+        """The number of values of each varying argument."""
         return tuple(map(len, self.varied.values()))
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Returns a table, one row for each point: what was varied, then every figure."""
+        """Returns the columns of a table, one row for each point: the varying arguments, then every figure."""
         grids = np.meshgrid(*(np.array(list(map(_plain, values))) for values in self.varied.values()), indexing="ij")
-        found = {name: grid.ravel() for name, grid in zip(self.varied, grids, strict=True)}
-        found |= {name: values.ravel() for name, values in self.figures.items()}
-        found |= {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
-        return found | {"peak_bytes": self.peak_bytes.ravel(), "fits": self.fits.ravel()}
+        columns = {name: grid.ravel() for name, grid in zip(self.varied, grids, strict=True)}
+        columns |= {name: values.ravel() for name, values in self.figures.items()}
+        columns |= {f"sending over {axes}": values.ravel() for axes, values in self.communication.items()}
+        return columns | {"peak_bytes": self.peak_bytes.ravel(), "fits": self.fits.ravel()}
 
     def rows(self) -> list[tuple[str, str]]:
-        """What was varied and what was found, by name, in words."""
+        """Returns the varying arguments and the ranges of the figures as names and texts."""
         possible = self.estimate[~np.isnan(self.estimate)]
-        found = [(name, ", ".join(str(_plain(value)) for value in values)) for name, values in self.varied.items()]
-        found.append(("points", f"{self.estimate.size:,}, of which {possible.size:,} are possible"))
-        found.append(("estimate of a step", f"{told(possible.min())} to {told(possible.max())}"))
-        found.append(("peak of a device", f"{np.nanmin(self.peak_bytes):,.0f} to {np.nanmax(self.peak_bytes):,.0f} B"))
-        found.append(("fit in memory", f"{self.fits.sum():,}"))
+        rows = [(name, ", ".join(str(_plain(value)) for value in values)) for name, values in self.varied.items()]
+        rows.append(("points", f"{self.estimate.size:,}, of which {possible.size:,} are possible"))
+        rows.append(("estimate of a step", f"{seconds_text(possible.min())} to {seconds_text(possible.max())}"))
+        rows.append(("peak of a device", f"{np.nanmin(self.peak_bytes):,.0f} to {np.nanmax(self.peak_bytes):,.0f} B"))
+        rows.append(("fit in memory", f"{self.fits.sum():,}"))
         why = list(dict.fromkeys(self.reasons.values()))
-        found += [("not possible", reason) for reason in why[:_SHOWN]]
-        return found + ([("", f"and {len(why) - _SHOWN:,} more reasons")] if len(why) > _SHOWN else [])
+        rows += [("not possible", reason) for reason in why[:_SHOWN]]
+        return rows + ([("", f"and {len(why) - _SHOWN:,} more reasons")] if len(why) > _SHOWN else [])
 
     def _repr_html_(self) -> str:
         return html_rows(self.rows())
@@ -112,13 +112,13 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
 
     Args:
         plan: the plan; mesh axes that are varied have more than one device in it.
-        on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that on which the plan's mesh lies, in as
-            many slices and as it was wished to lie; a slice's shape is derived anew where mesh axes are varied.
+        on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that of the plan's mesh, with as many
+            slices and the same wishes; a slice's shape is derived anew where mesh axes vary.
         varied: sizes of dims and mesh axes by name, one or several each; options as in `Time.given`.
 
     Raises:
-        HardwareError: what is given is no plan; there is no such machine, dim, mesh axis or option; sizes are not
-            positive integers; there are more than ten million points; or the plan cannot be had at any of them.
+        HardwareError: `plan` is no plan; there is no such machine, dim, mesh axis or option; sizes are not positive
+            integers; there are more than ten million points; or the plan is impossible at all of them.
     """
     check_plan(plan, "ml.sweep")
     known = [field.name for field in dataclasses.fields(Options)]
@@ -140,7 +140,7 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
         setting = dataclasses.replace(setting, options=options, blocks=blocks, _known={})
         try:
             time = time_of(setting)
-        except HardwareError as error:  # a figure is missing, of one of these machines or slices
+        except HardwareError as error:  # one of these machines or slices lacks a figure
             apart = _by_placement(group, placements)
             groups += apart if len(apart) > 1 else []
             reasons |= dict.fromkeys(group, str(error)) if len(apart) == 1 else {}
@@ -151,7 +151,7 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
         peak[group] = memories[setting.platform].at(setting)
         limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
     if len(reasons) == len(points):
-        raise HardwareError(f"The plan cannot be had at any of these points:{_told(reasons.values())}")
+        raise HardwareError(f"The plan is not possible at any of these points:{_reasons_text(reasons.values())}")
     return Sweep(
         plan,
         axes,
@@ -167,21 +167,21 @@ def _plain(value: Any) -> Any:
     return value.name if isinstance(value, Hardware) else value
 
 
-def _told(reasons: Iterable[str]) -> str:
-    """Why no point is possible, each reason once, and what to do."""
-    why = list(dict.fromkeys(reasons))
-    told = f" {why[0]}" if len(why) == 1 else f"\n{numbered(why, _SHOWN)}"
-    if not any(_UNEVEN in reason for reason in why):
-        return told
+def _reasons_text(reasons: Iterable[str]) -> str:
+    """The reasons for which no point is possible, each once, and a remedy."""
+    distinct = list(dict.fromkeys(reasons))
+    listing = f" {distinct[0]}" if len(distinct) == 1 else f"\n{numbered(distinct, _SHOWN)}"
+    if not any(_UNEVEN in reason for reason in distinct):
+        return listing
     fix = "Give sizes that divide, or sweep a plan that was made with pad=True at one of these points."
-    return f"{told}{' ' if len(why) == 1 else chr(10)}{fix}"
+    return f"{listing}{' ' if len(distinct) == 1 else chr(10)}{fix}"
 
 
 def check_exchanges(plan: Plan, varied: Sequence[str]):
-    """Refuses sizes at which it is not known what a local form exchanges: it was run on shapes at others.
+    """Refuses sizes at which the payload of a local form is unknown, since it was traced at others.
 
     Raises:
-        HardwareError: there are some; the operation and its source are told.
+        HardwareError: with the operation and its source.
     """
     involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
     sent = local_collectives_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
@@ -191,7 +191,7 @@ def check_exchanges(plan: Plan, varied: Sequence[str]):
         for exchange in sent.get(step.operation, ()):
             if (name := follows(step, exchange, plan, involved)) is not None:
                 raise HardwareError(
-                    f"`{name}` cannot be varied: what devices exchange for the {step.operation.name} at"
+                    f"`{name}` cannot be varied: the communication of the {step.operation.name} at"
                     f" {step.operation.source} is known at this size alone. Trace and plan the program at the others."
                 )
 
@@ -199,7 +199,7 @@ def check_exchanges(plan: Plan, varied: Sequence[str]):
 def _placed(
     plan: Plan, axes: Mapping[str, tuple[Any, ...]], points: Sequence[tuple[Any, ...]]
 ) -> tuple[list[Placement | None], dict[int, str]]:
-    """For each point how its mesh lies on its machine, or why the plan cannot be had there."""
+    """For each point the placement of its mesh, or the reason why the plan is impossible there."""
     machines, count = axes.get(ON, (None,)), plan.mesh.size
     if any(machine is None for machine in machines):
         machine_of(plan.mesh, "ml.sweep")
@@ -216,23 +216,23 @@ def _placed(
         key = (at, mesh.shape)
         if key not in known:
             known[key] = _try(plan, mesh, slices[at])
-        found = known[key]
+        placement = known[key]
         sizes = {**plan.program.dims, **{dim: values[name] for dim, name in follows.items()}}
         uneven = [
             f"`{dim}` of {sizes[dim]} {_UNEVEN} {math.prod(mesh.axes[a] for a in split)} ({'+'.join(split)})"
             for dim, split in sorted(rules)
             if sizes[dim] % math.prod(mesh.axes[a] for a in split)
         ]
-        if isinstance(found, str) or uneven:
-            reasons[i] = found if isinstance(found, str) else "; ".join(uneven) + "."
+        if isinstance(placement, str) or uneven:
+            reasons[i] = placement if isinstance(placement, str) else "; ".join(uneven) + "."
             placements.append(None)
         else:
-            placements.append(found)
+            placements.append(placement)
     return placements, reasons
 
 
 def _try(plan: Plan, mesh: Mesh, slice_: tuple[Hardware, tuple[int, ...] | None, int] | None) -> Placement | str:
-    """How a mesh lies on a machine, the plan's own for None, or why it cannot."""
+    """The placement of a mesh on a machine, the plan's own for None, or the reason why there is none."""
     try:
         if slice_ is not None:
             machine, shape, count = slice_
@@ -246,20 +246,20 @@ def _try(plan: Plan, mesh: Mesh, slice_: tuple[Hardware, tuple[int, ...] | None,
 
 
 def _splits(plan: Plan) -> list[tuple[str, tuple[str, ...]]]:
-    """The dims that the layout splits and the plan does not pad, each with the mesh axes that do, anywhere."""
+    """The dims that the layout shards and the plan does not pad, each with their mesh axes, at any place."""
     layouts = (plan.layout.rules, *plan.layout.places.values())
-    found = []
+    splits = []
     for rules in layouts:
         for name, axes in rules.items():
             dim, split = name.removesuffix("?"), tuple(axes or ())
             is_split = split and all(axis in plan.mesh.axes for axis in split)
             if is_split and dim in plan.program.dims and plan.program.dims[dim] not in plan.grid.padded:
-                found.append((dim, split))
-    return found
+                splits.append((dim, split))
+    return splits
 
 
 def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]]:
-    """The possible points in groups of one platform, whose mesh axes keep the same links busy."""
+    """The possible points, grouped by platform and by the links that their mesh axes use."""
     groups: dict[Any, list[int]] = {}
     seen: dict[int, Any] = {}
     for i, placement in enumerate(placements):
@@ -272,11 +272,11 @@ def _alike(plan: Plan, placements: Sequence[Placement | None]) -> list[list[int]
 
 
 def _by_placement(group: Sequence[int], placements: Sequence[Placement | None]) -> list[list[int]]:
-    """Points apart by how the mesh lies at each."""
-    found: dict[int, list[int]] = {}
+    """Points, grouped by their placements."""
+    by_placement: dict[int, list[int]] = {}
     for i in group:
-        found.setdefault(id(placements[i]), []).append(i)
-    return list(found.values())
+        by_placement.setdefault(id(placements[i]), []).append(i)
+    return list(by_placement.values())
 
 
 def _setting(
@@ -287,16 +287,16 @@ def _setting(
 ) -> Setting:
     values = {name: np.array([point[i] for point in points]) for i, name in enumerate(axes) if name != ON}
     numbers: dict[int, int] = {}
-    kept = []
+    distinct = []
     for placement in placements:
         assert placement is not None
         if id(placement) not in numbers:
-            numbers[id(placement)] = len(kept)
-            kept.append(placement)
+            numbers[id(placement)] = len(distinct)
+            distinct.append(placement)
     which = np.array([numbers[id(placement)] for placement in placements])
     grid = {name: values.get(name, size) for name, size in plan.mesh.shape}
     dims = {name: sizes.astype(float) for name, sizes in together(plan.program, values).items()}
-    return Setting(plan, dims, grid, tuple(kept), which)
+    return Setting(plan, dims, grid, tuple(distinct), which)
 
 
 def _enter(time: Time, group: Sequence[int], figures: dict[str, np.ndarray], sent: dict[str, np.ndarray], count: int):

@@ -1,4 +1,4 @@
-"""What a sweep varies: the machines and sizes that were given, checked before anything is made of them."""
+"""Checks the varying arguments of a sweep: machines and sizes, before any array is made of them."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from ..workload.setting import together
 ON = "on"
 # A point takes 1.5 kB of memory and 12 µs (measured on the README's step, with 250 thousand and with a million points).
 MOST_POINTS = 10_000_000
-# Larger integers are none of NumPy's.
+# The greatest integer of NumPy.
 _LARGEST = np.iinfo(np.int64).max
 
 
 def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
-    """Returns what each thing that is varied takes, by name; machines, if they are, first.
+    """Returns the values of each varying argument, by name; machines, if they vary, first.
 
     Raises:
-        HardwareError: a name or a size cannot be, or there are too many points.
+        HardwareError: a name or a size is invalid, or there are too many points.
     """
     check_names(plan, varied)
     machines = on if isinstance(on, list | tuple) else [on]
     _check_points({ON: machines, **varied})
-    found: dict[str, tuple[Any, ...]] = {} if on is None else {ON: tuple(machines)}
+    values_by_name: dict[str, tuple[Any, ...]] = {} if on is None else {ON: tuple(machines)}
     problems = [] if machines else ["`on` was given no machine"]
     if any(machine in machines[:i] for i, machine in enumerate(machines)):
         problems.append(f"`on` was given {shown(on)}, in which a machine stands twice")
@@ -43,27 +43,27 @@ def values_of(plan: Plan, on: Any, varied: Mapping[str, Any]) -> dict[str, tuple
         elif len(set(values.tolist())) < len(values):
             problems.append(f"`{name}` was given {shown(sizes)}, in which a size stands twice")
         elif name in plan.mesh.axes and plan.mesh.axes[name] == 1:
-            problems.append(f"the mesh axis `{name}` has one device, so that nothing is split over it: plan it with 2")
+            problems.append(f"the mesh axis `{name}` has one device, so that it shards nothing: plan it with 2")
         elif plan.program.dims.get(name) == 0:
             problems.append(
-                f"`{name}` has size 0 in this program, so that nothing tells what follows it: trace it with 1"
+                f"`{name}` has size 0 in this program, so that no other size can scale with it: trace it with 1"
             )
-        same = [other for other in found if name != other and name in together(plan.program, {other: 0})]
+        same = [other for other in values_by_name if name != other and name in together(plan.program, {other: 0})]
         if same:
             problems.append(
                 f"`{name}` is as long as {listed(same)}, which is renamed to it or from it: vary one of them"
             )
-        found[name] = tuple(values.tolist())
+        values_by_name[name] = tuple(values.tolist())
     if problems:
         raise HardwareError(
-            f"This cannot be varied: {'; '.join(problems)}. Give positive integers, batch=[8, 16, 32], and machines,"
+            f"Invalid variation: {'; '.join(problems)}. Give positive integers, batch=[8, 16, 32], and machines,"
             f' {ON}=["v5e", "h100"].'
         )
-    return found
+    return values_by_name
 
 
 def _check_points(varied: Mapping[str, Any]):
-    """Refuses more points than memory has room for, before any of them is made.
+    """Refuses more points than memory has room for, before any is made.
 
     Raises:
         HardwareError: there are more.
@@ -71,27 +71,27 @@ def _check_points(varied: Mapping[str, Any]):
     counts = {name: count for name, sizes in varied.items() if (count := _count(sizes)) > 1}
     points = math.prod(counts.values())
     if points > MOST_POINTS:
-        told = " × ".join(f"{count:,} of `{name}`" for name, count in counts.items())
+        factors = " × ".join(f"{count:,} of `{name}`" for name, count in counts.items())
         raise HardwareError(
-            f"ml.sweep was asked for {points:,} points ({told}), and takes at most {MOST_POINTS:,}: each needs some"
+            f"ml.sweep takes at most {MOST_POINTS:,} points, not {points:,} ({factors}): each needs some"
             " 1,500 bytes of memory. Vary fewer things, or give fewer sizes of each: batch=[8, 16, 32]."
         )
 
 
 def _count(sizes: Any) -> int:
-    """How many sizes were given; nothing is made of them."""
+    """The number of given sizes; makes no list of them."""
     if isinstance(sizes, range):  # whose len() knows only what an index can be
         return max(0, -((sizes.start - sizes.stop) // sizes.step))
     return len(_members(sizes))
 
 
 def _members(sizes: Any) -> Collection[Any]:
-    """What was given for sizes, as several of them."""
+    """Given sizes as a collection."""
     return sizes if isinstance(sizes, list | tuple | range) or getattr(sizes, "ndim", 0) else (sizes,)
 
 
 def _array(sizes: Any) -> np.ndarray:
-    """What was given for sizes, as an array; of no integers, if it is none."""
+    """Given sizes as an array; an empty one of floats, if they are no integers."""
     if isinstance(sizes, range | list | tuple) and not all(map(is_whole, sizes)):
         return np.empty(0)
     try:
@@ -101,15 +101,15 @@ def _array(sizes: Any) -> np.ndarray:
 
 
 def check_names(plan: Plan, varied: Collection[str]):
-    """Refuses names that are no dims of a plan and no axes of its mesh, and dims of no elements.
+    """Refuses names that are no dims of a plan and no axes of its mesh, and dims of size 0.
 
     Raises:
-        HardwareError: there are some; the nearest names are told.
+        HardwareError: the nearest names are listed.
     """
     empty = [name for name in varied if plan.program.dims.get(name) == 0]
     if empty:
         raise HardwareError(
-            f"{listed(empty)} has size 0 in this program, and nothing is a multiple of it: trace it with 1."
+            f"{listed(empty)} has size 0 in this program, so that no other size can scale with it: trace it with 1."
         )
     known = (*plan.program.dims, *plan.mesh.axes)
     unknown = [str(name) for name in varied if name not in known]

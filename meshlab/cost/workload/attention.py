@@ -1,12 +1,12 @@
-"""Attention computed piece by piece: scores that never lie in memory.
+"""Finds the scores of attention, which fused attention kernels (FlashAttention) never store in memory.
 
     scores = dot(query, key)        [batch, heads, seq, ~seq]
-    weights = softmax(scores)       …: a kernel that computes attention piece by piece holds a tile of these at a time
+    weights = softmax(scores)       a fused kernel holds one tile of both at a time
     out = dot(weights, value)
 
-Whatever has a dim of the queries and all of the keys is such a score, or the mask or the gradient of one. In the
-backward pass such a kernel computes the scores anew: five products where the forward pass has two, which a program
-that keeps them, with four, has to be charged for.
+Every value with a dim of the queries and all dims of the keys is such a score, or its mask or gradient. In the backward
+pass such a kernel recomputes the scores: five matmuls where the forward pass has two. A program that stores them has
+four, and is charged for the fifth.
 
 Source: Dao et al. 2022, FlashAttention (https://arxiv.org/abs/2205.14135), section 3 and appendix B.
 """
@@ -25,11 +25,11 @@ _ONE: frozenset[str | None] = frozenset({None})
 
 @dataclasses.dataclass(frozen=True)
 class Scores:
-    """The dims of scores that do not ride along in their product.
+    """The free dims of the matmul that makes scores.
 
     Attributes:
-        queries: one dim for each position of a query (and for its group, if several share a key).
-        keys: those of the positions of keys.
+        queries: the dim of the queries' positions (and of their group, if several share a key).
+        keys: the dims of the keys' positions.
     """
 
     queries: frozenset[str | None]
@@ -39,23 +39,23 @@ class Scores:
 def attentions(program: Program) -> frozenset[Scores]:
     """Returns the dims of the scores of each kind of attention in a program.
 
-    Scores are products that sum something and have dims that ride along (heads, say); of them exponentials are taken,
-    and what comes of these is summed over all dims of the keys in another product.
+    Scores are the results of a matmul with contracted and batch dims (heads, say), of which exponentials are taken, and
+    these are contracted over all dims of the keys by another matmul.
     """
-    found: set[Scores] = set()
+    kinds: set[Scores] = set()
     for block in _blocks(program.code.block):
         makers = {out: operation for operation in block.operations for out in operation.outputs}
         for operation in block.operations:
             if operation.name == "dot_general" and not operation.backward:
                 for value, summed in zip(operation.inputs, operation.params["dimension_numbers"][0], strict=True):
                     if isinstance(value, int):
-                        over = frozenset(program.names[value][axis] for axis in summed)
-                        found |= set(_scores(program, value, over, makers))
-    return frozenset(found)
+                        summed_names = frozenset(program.names[value][axis] for axis in summed)
+                        kinds |= set(_scores(program, value, summed_names, makers))
+    return frozenset(kinds)
 
 
 def is_score(program: Program, kinds: frozenset[Scores], value: int) -> bool:
-    """Whether a value is a score, its mask or its gradient."""
+    """Returns whether a value is a score, its mask or its gradient."""
     names = set(program.names[value])
     return any(kind.keys <= names and kind.queries & names for kind in kinds)
 
@@ -69,7 +69,7 @@ def _blocks(block: Block) -> Iterator[Block]:
 def _scores(
     program: Program, value: int, over: frozenset[str | None], makers: Mapping[int, Operation]
 ) -> Iterator[Scores]:
-    """The products that an operand of another product is a softmax of."""
+    """The scores of which an operand of a matmul is a softmax."""
     seen, waiting, exponentials = set(), [value], False
     while waiting:
         number = waiting.pop(0)

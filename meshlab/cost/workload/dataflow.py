@@ -1,10 +1,10 @@
-"""What steps read and make: values by number and spec, as they lie on one device.
+"""The values that steps read and write, as keys: a value's number and its spec on one device.
 
     mul  [data, model] → [data, model]         reads (3, [data, model]), (5, [data, model]); makes (7, [data, model])
     all-gather over model  of 7                reads (7, [data, model]);                     makes (7, [data, ·])
 
-A rename or a tag is the same array under another name, so keys bear the number of the value that it is of
-(`Program.roots`). A step with blocks also reads what its blocks read from around them.
+A rename or a tag is the same array under another name, so keys have the number of the original value (`Program.roots`).
+A step with blocks also reads the keys that its blocks read from around them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SCALAR = Spec(())
 
 
 def keys(values: Sequence[Input], specs: Sequence[Spec | None], roots: Roots) -> tuple[Key, ...]:
-    """The keys of values in specs; literals, and what is not read, have none."""
+    """Returns the keys of values in specs; literals, and values that are not read, have none."""
     return tuple(
         [
             (roots.get(value, value), spec)
@@ -34,11 +34,11 @@ def keys(values: Sequence[Input], specs: Sequence[Spec | None], roots: Roots) ->
 
 
 def reads(step: Step, roots: Roots) -> tuple[Key, ...]:
-    """What a step reads, in order; one key may come twice.
+    """Returns the keys that a step reads, in order; one may come twice.
 
     Args:
         step: of a plan, parts written out (`Plan.steps`).
-        roots: the values that renames and tags are of, by number (`Program.roots`).
+        roots: the originals of renames and tags, by number (`Program.roots`).
     """
     if isinstance(step, Compute):
         return keys(step.operation.inputs, step.operands, roots)
@@ -52,7 +52,7 @@ def reads(step: Step, roots: Roots) -> tuple[Key, ...]:
 
 
 def makes(step: Step, roots: Roots) -> tuple[Key, ...]:
-    """What a step makes, in order; see `reads`."""
+    """Returns the keys that a step writes, in order; see `reads`."""
     if isinstance(step, Move):
         return ((roots.get(step.value, step.value), step.hop.result),)
     if isinstance(step, Fill):
@@ -62,39 +62,39 @@ def makes(step: Step, roots: Roots) -> tuple[Key, ...]:
 
 
 def entering(block: Block, inside: Inside, roots: Roots) -> tuple[Key, ...]:
-    """The inputs of a block inside a step."""
+    """Returns the inputs of a block inside a step."""
     return keys(block.inputs, inside.inputs, roots)
 
 
 def leaving(block: Block, inside: Inside, roots: Roots) -> tuple[Key, ...]:
-    """What a block inside a step returns; literals have no key."""
+    """Returns the outputs of a block inside a step; literals have no key."""
     return keys(block.outputs, inside.outputs, roots)
 
 
 def outside(step: Nested, roots: Roots) -> tuple[Key, ...]:
-    """What the blocks of a step read that is made around them, each once."""
-    found: dict[Key, None] = {}
+    """Returns the keys that the blocks of a step read from around them, each once."""
+    missing: dict[Key, None] = {}
     for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
-        made = set(entering(block, inside, roots))
+        defined = set(entering(block, inside, roots))
         for within in inside.steps:
-            found.update(dict.fromkeys(key for key in reads(within, roots) if key not in made))
-            made.update(makes(within, roots))
-        found.update(dict.fromkeys(key for key in leaving(block, inside, roots) if key not in made))
-    return tuple(found)
+            missing.update(dict.fromkeys(key for key in reads(within, roots) if key not in defined))
+            defined.update(makes(within, roots))
+        missing.update(dict.fromkeys(key for key in leaving(block, inside, roots) if key not in defined))
+    return tuple(missing)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Flow:
-    """One block of steps with its keys numbered, so that what follows works on integers.
+    """One block of steps with numbered keys, so that analyses work on integers.
 
     Attributes:
         steps: the steps.
-        keys: every key that is read, made or returned, by number.
+        keys: every key that is read, written or returned, by number.
         numbers: the number of each key.
         reads: for each step the numbers of the keys that it reads.
-        makes: for each step the numbers of those that it makes.
-        outputs: the numbers of what the block returns.
-        maker: for each key the position of the step that makes it; -1 for what is made around the block.
+        makes: for each step the numbers of the keys that it writes.
+        outputs: the numbers of the keys that the block returns.
+        maker: for each key the position of the step that writes it; -1 for one from around the block.
         users: for each key the positions of the steps that read it, in order, each once.
     """
 
@@ -113,23 +113,23 @@ def flow(steps: Sequence[Step], outputs: Sequence[Key], roots: Roots) -> Flow:
 
     Args:
         steps: of one block, parts written out.
-        outputs: what the block returns.
-        roots: the values that renames and tags are of, by number.
+        outputs: the keys that the block returns.
+        roots: the originals of renames and tags, by number.
     """
     numbers: dict[Key, int] = {}
     number = numbers.setdefault
-    read, made = [], []
+    step_reads, step_makes = [], []
     for step in steps:
-        read.append(tuple([number(key, len(numbers)) for key in reads(step, roots)]))
-        made.append(tuple([number(key, len(numbers)) for key in makes(step, roots)]))
+        step_reads.append(tuple([number(key, len(numbers)) for key in reads(step, roots)]))
+        step_makes.append(tuple([number(key, len(numbers)) for key in makes(step, roots)]))
     returned = tuple([number(key, len(numbers)) for key in outputs])
     maker = [-1] * len(numbers)
     users: list[list[int]] = [[] for _ in numbers]
     for position in range(len(steps)):
-        for key in read[position]:
+        for key in step_reads[position]:
             if not users[key] or users[key][-1] != position:
                 users[key].append(position)
-        for key in made[position]:
+        for key in step_makes[position]:
             if maker[key] < 0:
                 maker[key] = position
-    return Flow(steps, tuple(numbers), numbers, read, made, returned, maker, users)
+    return Flow(steps, tuple(numbers), numbers, step_reads, step_makes, returned, maker, users)

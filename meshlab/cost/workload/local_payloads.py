@@ -1,11 +1,11 @@
-"""How large an exchange of a local form is at other sizes than the plan's own.
+"""Scales the payloads of local forms to other sizes than the plan's own.
 
     halo of [batch, width, channels], split along width               [batch, 1, channels]: a column, whatever the width
     largest of each device, of [batch, vocab] split along vocab       [batch]
 
-An exchange is known from running the local form on shapes, at the plan's own sizes. Each of its axes that is as long as
-that of what the step reads or makes is taken to be the same axis, and follows it; all others keep their size. Where an
-axis is both, as long as a shard and along what is exchanged, nobody can tell, and other sizes are refused.
+An exchange is known from tracing the local form at the plan's own sizes. An axis of its array that is as long as that
+of a shard that the step reads or writes counts as the same axis, and scales with it; all others keep their size. Where
+such an axis is also sharded over the exchange's mesh axes, its scaling is unknown, and other sizes are refused.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...engine.plans.local_collectives import LocalCollective
 from ...engine.specs.spec import Spec, local_shape
 from .setting import Numbers, Setting
 
-# The value and spec that an exchange is shaped like, and those of its axes that are axes of the exchange.
+# The value and spec whose shard an exchange is shaped like, and the axes that both share.
 _Likeness = tuple[int, Spec, tuple[int, ...]]
 
 
@@ -35,7 +35,7 @@ def payload(step: Compute, exchange: LocalCollective, setting: Setting) -> Numbe
 
 
 def follows(step: Compute, exchange: LocalCollective, plan: Plan, names: Mapping[str, str]) -> str | None:
-    """Returns the name of a changed size that an exchange may follow in a way that is not known; None where it is."""
+    """Returns a changed size with which an exchange scales in an unknown way; None where there is none."""
     if likeness(step, exchange, plan) is not None:
         return None
     for value, spec in _shards(step, exchange.reads):
@@ -47,8 +47,8 @@ def follows(step: Compute, exchange: LocalCollective, plan: Plan, names: Mapping
 
 
 def likeness(step: Compute, exchange: LocalCollective, plan: Plan) -> _Likeness | None:
-    """What an exchange is shaped like; None where that cannot be told."""
-    found: list[_Likeness] = []
+    """Returns the shard that an exchange is shaped like; None where that is ambiguous."""
+    candidates: list[_Likeness] = []
     for value, spec in _shards(step, exchange.reads):
         local = local_shape(plan.program.code.shapes[value], spec, plan.grid)
         if len(local) != len(exchange.shape):
@@ -56,12 +56,12 @@ def likeness(step: Compute, exchange: LocalCollective, plan: Plan) -> _Likeness 
         same = tuple(axis for axis, (one, other) in enumerate(zip(local, exchange.shape, strict=True)) if one == other)
         if any(set(spec.splits[axis]) & set(exchange.axes) for axis in same if local[axis] > 1):
             return None
-        found.append((value, spec, same))
-    return max(found, key=lambda alike: len(alike[2]), default=None)
+        candidates.append((value, spec, same))
+    return max(candidates, key=lambda alike: len(alike[2]), default=None)
 
 
 def _shards(step: Compute, reads: Sequence[int]) -> Iterator[tuple[int, Spec]]:
-    """What an exchange may be shaped like: the operands that it is made of, and the results."""
+    """The shards that an exchange may be shaped like: the operands that it is made of, and the results."""
     given = [(step.operation.inputs[position], step.operands[position]) for position in reads]
     for value, spec in (*given, *zip(step.operation.outputs, step.results, strict=True)):
         if isinstance(value, int) and spec is not None:

@@ -1,10 +1,10 @@
-"""Settings: the sizes and the machine that a plan is costed at, one of each or many at once.
+"""Settings: the sizes and machines at which a plan is costed, one of each or many at once.
 
-    own(plan)                                  the plan's own sizes, on the machine that its mesh lies on
-    Setting(plan, dims={"batch": array}, …)    the same plan with other sizes, as arrays: every figure is an array then
+    own(plan)                                  the plan's own sizes, on the machine of its mesh
+    Setting(plan, dims={"batch": array}, …)    other sizes, as arrays: then every figure is an array
 
-A plan's steps do not depend on how large its dims and mesh axes are, only what they cost does. So whatever is computed
-of a plan is computed from the local shapes that its setting gives, and these are numbers or NumPy arrays alike.
+A plan's steps do not depend on the sizes of its dims and mesh axes; only their costs do. So all costs are computed from
+the local shapes of a setting, which are numbers or NumPy arrays.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ Numbers = Any
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What a plan does not say of how it will run.
+    """Assumptions about a run that a plan does not fix.
 
     Attributes:
-        attention: "stored", the scores lie in memory, as the program has it; "flash", they are computed piece by piece;
-            "causal", so too, and none of those that a causal mask hides.
-        prefetch: whether a loop gathers ahead what the next turn needs of stored weights, and reduces gradients during
-            the next turn, as PyTorch's FSDP does. Nothing hides those of one turn, the first's weights and the last's
-            sums.
-        book: whether collectives cost what the scaling book has: without (n-1)/n, and each as what it is called,
-            whatever a compiler makes of it.
+        attention: "stored", the scores are in memory, as the program has it; "flash", a fused kernel computes them tile
+            by tile; "causal", so too, without the tiles that a causal mask hides.
+        prefetch: whether a loop gathers the stored weights of the next iteration ahead, and reduces gradients during
+            the next iteration, as PyTorch's FSDP does. The weights of the first iteration and the sums of the last stay
+            exposed.
+        book: whether collectives cost what the scaling book has: without (n-1)/n, and without substitutes of a
+            compiler.
     """
 
     attention: str = "stored"
@@ -63,13 +63,13 @@ class Options:
             )
         unclear = [name for name in ("prefetch", "book") if not isinstance(getattr(self, name), bool)]
         if unclear:
-            raise HardwareError(f"{listed(unclear)} was given {shown(getattr(self, unclear[0]))}; give True or False.")
+            raise HardwareError(f"{listed(unclear)} must be True or False, not {shown(getattr(self, unclear[0]))}.")
 
     def given(self, **options: Any) -> Options:
-        """Returns the same with some of them changed.
+        """Returns the same options with some changed.
 
         Raises:
-            HardwareError: there is no such option, or it cannot be so; the nearest names are told.
+            HardwareError: there is no such option, or its value is invalid; the nearest names are listed.
         """
         known = [field.name for field in dataclasses.fields(Options)]
         unknown = [name for name in options if name not in known]
@@ -82,16 +82,16 @@ class Options:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Setting:
-    """What a plan is costed at.
+    """The sizes, machines and options at which a plan is costed.
 
     Attributes:
         plan: the plan.
-        dims: sizes of those of its dims that are changed, by name.
+        dims: sizes of the changed dims, by name.
         grid: sizes of all mesh axes.
-        placements: how the mesh lies on machines.
-        which: for each point the position of its placement; None where there is one.
-        options: how it will run.
-        blocks: what was found of the plan's blocks at whatever sizes, for settings of one plan to share.
+        placements: the placements of the mesh on machines.
+        which: for each point the position of its placement; None for one placement.
+        options: assumptions about the run.
+        blocks: a cache of analyses of the plan's blocks that hold at all sizes, for settings of one plan to share.
     """
 
     plan: Plan
@@ -119,27 +119,27 @@ class Setting:
 
     @property
     def platform(self) -> str:
-        """Whose compiler it is: "tpu", "gpu" or "cpu"."""
+        """The platform of the machines: "tpu", "gpu" or "cpu"."""
         return self.placements[0].hardware.platform
 
     def of_machine(self, figure: Callable[[Placement], float]) -> Numbers:
         """Returns a figure of the machine at each point."""
-        found = [figure(placement) for placement in self.placements]
-        return found[0] if self.which is None else np.array(found)[self.which]
+        figures = [figure(placement) for placement in self.placements]
+        return figures[0] if self.which is None else np.array(figures)[self.which]
 
     @functools.cached_property
     def bytes_per_second(self) -> Numbers:
-        """What a device's memory reaches."""
+        """The bandwidth that a device's memory reaches."""
         return self.of_machine(lambda p: p.hardware.bytes_per_second * p.hardware.efficiency.memory.value)
 
     @functools.cached_property
     def launch(self) -> Numbers:
-        """Seconds for a kernel to begin."""
+        """Seconds to launch a kernel."""
         return self.of_machine(lambda p: p.hardware.efficiency.launch.value)
 
     @functools.cached_property
     def tiles(self) -> tuple[Numbers, Numbers, Numbers]:
-        """The sizes that products are padded to: the fewer of rows and columns, the other, and what is summed."""
+        """The tile that pads matmuls: the fewer of rows and columns, the other of both, and the contracted size."""
 
         def of(machine: Hardware) -> tuple[int, int, int]:
             return {"tpu": (8, machine.tile, machine.tile), "gpu": (64, 64, 16)}.get(machine.platform, (1, 1, 1))
@@ -148,7 +148,7 @@ class Setting:
         return few, many, deep
 
     def flops_per_second(self, dtype: Any) -> Numbers:
-        """What a device reaches in large products in a dtype."""
+        """Returns the FLOP/s that a device reaches in large matmuls in a dtype."""
         key = ("flops", str(dtype))
         if key not in self._known:
             self._known[key] = self.of_machine(
@@ -157,16 +157,16 @@ class Setting:
         return self._known[key]
 
     def seconds(self, kind: str, axes: Sequence[str], nbytes: Numbers) -> Numbers:
-        """Returns the seconds of a collective, or of what is compiled for it, for a full array of `nbytes`."""
-        most, itself, whole = self._rates(kind, tuple(axes))
+        """Returns the seconds of a collective, or of its substitute, for a full array of `nbytes`."""
+        most, own, substitute = self._rates(kind, tuple(axes))
         if not np.any(most):
-            return itself.seconds(nbytes)
+            return own.seconds(nbytes)
         if isinstance(most, np.ndarray) or isinstance(nbytes, np.ndarray):
-            return np.where(nbytes <= most, whole.seconds(nbytes), itself.seconds(nbytes))
-        return (whole if nbytes <= most else itself).seconds(nbytes)
+            return np.where(nbytes <= most, substitute.seconds(nbytes), own.seconds(nbytes))
+        return (substitute if nbytes <= most else own).seconds(nbytes)
 
     def _rates(self, kind: str, axes: tuple[str, ...]) -> tuple[Numbers, Rate, Rate]:
-        """Up to how many bytes a collective is an all-reduce, what it takes itself, and what that takes."""
+        """The most bytes for which an all-reduce substitutes a collective, its own rate, and the all-reduce's."""
         key = ("rates", kind, axes)
         if key not in self._known:
             most = 0 if self.options.book else self.of_machine(lambda p: most_summed(kind, p, axes))
@@ -174,13 +174,13 @@ class Setting:
         return self._known[key]
 
     def _rate(self, kind: str, axes: tuple[str, ...]) -> Rate:
-        found = [rate(kind, placement, axes, book=self.options.book) for placement in self.placements]
-        return found[0] if self.which is None else _joined(found, self.which)
+        rates = [rate(kind, placement, axes, book=self.options.book) for placement in self.placements]
+        return rates[0] if self.which is None else _joined(rates, self.which)
 
     # Sizes
 
     def ways(self, axes: Sequence[str]) -> Numbers:
-        """Returns how many devices there are along mesh axes."""
+        """Returns the number of devices along mesh axes."""
         return math.prod(self.grid[axis] for axis in axes)
 
     def local(self, key: Key) -> tuple[Numbers, ...]:
@@ -198,15 +198,15 @@ class Setting:
         return self._known[known]
 
     def is_score(self, value: int) -> bool:
-        """Whether a value is among the scores of attention, and these are computed piece by piece."""
+        """Returns whether a value is among the scores of attention, and a fused kernel computes them."""
         return self.options.attention != STORED and is_score(self.plan.program, self._attentions, value)
 
     @functools.cached_property
     def _attentions(self) -> frozenset[Scores]:
         return attentions(self.plan.program)
 
-    def turns(self, operation: Operation, times: int) -> Numbers:
-        """Returns how often a loop turns."""
+    def trip_count(self, operation: Operation, times: int) -> Numbers:
+        """Returns the trip count of a loop, which is `times` at the plan's own sizes."""
         program = self.plan.program
         if operation.name != "scan" or not self.dims:
             return times
@@ -229,17 +229,17 @@ class Setting:
         return tuple(sizes)
 
     def _parts(self, size: int) -> Numbers:
-        """What dims of a size are padded to a multiple of: all numbers of parts that they are split into."""
+        """The number of which padded dims of a size are multiples: that of all numbers of parts that they have."""
         key = ("parts", size)
         if key not in self._known:
             rules, dims = self.plan.rules, self.plan.program.dims
-            every = (rules.plain, *rules.stored.values())
-            splits = {axes for own in every for dim, axes in own.items() if axes and dims.get(dim) == size}
+            all_rules = (rules.plain, *rules.stored.values())
+            splits = {axes for own in all_rules for dim, axes in own.items() if axes and dims.get(dim) == size}
             self._known[key] = functools.reduce(np.lcm, map(self.ways, splits), 1)
         return self._known[key]
 
     def _size(self, name: str | None, size: int) -> Numbers:
-        """The size of an axis of a name, where dims have other sizes than the plan's own."""
+        """The size of an axis with a name, where dims have other sizes than the plan's own."""
         key = ("size", name, size)
         if name is None or not self.dims:
             return size
@@ -248,21 +248,21 @@ class Setting:
         return self._known[key]
 
     def _changed(self, name: str, size: int) -> Numbers:
-        found: Numbers = size
+        scaled: Numbers = size
         for part in name.split("*"):
-            dim = self._followed(part)
+            dim = self._source_dim(part)
             if dim is None:
                 continue
             before, after = self.plan.program.dims[dim], self.dims[dim]
             if "." in part and not part.endswith(".0"):
-                continue  # pieces keep their size: there are more of them
+                continue  # minor parts keep their size: the major part grows
             if "*" not in name and "." not in part and size != before and before % size and size % before:
-                return size + (after - before)  # a slice of it, or it with something at an end
-            found = found * (after / before)
-        return found
+                return size + (after - before)  # a slice or a padding of it
+            scaled = scaled * (after / before)
+        return scaled
 
-    def _followed(self, name: str) -> str | None:
-        """The changed dim that the size of a name follows: `seq` for `seq.0`, `~seq` and `~seq_2`."""
+    def _source_dim(self, name: str) -> str | None:
+        """The changed dim with which the size of a name scales: `seq` for `seq.0`, `~seq` and `~seq_2`."""
         stem = name.split(".", maxsplit=1)[0]
         candidates = (stem,) if not stem.startswith("~") else (stem[1:], re.sub(r"_\d+$", "", stem[1:]))
         return next((dim for dim in candidates if dim in self.dims), None)
@@ -276,40 +276,40 @@ def _joined(rates: Sequence[Rate], which: np.ndarray) -> Rate:
 
 
 def own(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") -> Setting:
-    """Returns a plan's own sizes, on the machine that its mesh lies on.
+    """Returns a plan's own sizes, on the machine of its mesh.
 
     Args:
         plan: the plan.
-        options: how it will run.
-        wanted: what they are for, to say so where there is no machine.
+        options: assumptions about the run.
+        wanted: the function that needs them, for the error.
 
     Raises:
-        HardwareError: the mesh lies on no machine.
+        HardwareError: the mesh is on no machine.
     """
     return Setting(plan, {}, plan.grid, (machine_of(plan.mesh, wanted),), options=options)
 
 
 def together(program: Program, sizes: Mapping[str, Numbers]) -> dict[str, Numbers]:
-    """Returns sizes of dims with those of all dims that they were renamed from or to: `kv` is as long as `seq`."""
-    found = {name: size for name, size in sizes.items() if name in program.dims}
-    waiting, renamed = list(found), _renamed(program)
+    """Returns sizes of dims, and of all dims that they were renamed from or to: `kv` is as long as `seq`."""
+    extended = {name: size for name, size in sizes.items() if name in program.dims}
+    waiting, renamed = list(extended), _renamed(program)
     while waiting:
         name = waiting.pop()
         for other in renamed.get(name, ()):
-            if other not in found and other in program.dims:
-                found[other] = found[name]
+            if other not in extended and other in program.dims:
+                extended[other] = extended[name]
                 waiting.append(other)
-    return found
+    return extended
 
 
 def _renamed(program: Program) -> Mapping[str, frozenset[str]]:
-    """For each name those that it is renamed to, or from."""
-    found: dict[str, set[str]] = {}
+    """For each name the names that it is renamed to, or from."""
+    renames: dict[str, set[str]] = {}
     for operation in walk(program.code.block):
         if operation.name == "rename":
             (before,), (after,) = operation.reads, operation.outputs
             for one, other in zip(program.names[before], program.names[after], strict=True):
                 if one and other and one != other:
-                    found.setdefault(one, set()).add(other)
-                    found.setdefault(other, set()).add(one)
-    return {name: frozenset(others) for name, others in found.items()}
+                    renames.setdefault(one, set()).add(other)
+                    renames.setdefault(other, set()).add(one)
+    return {name: frozenset(others) for name, others in renames.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...cost.step_time.time import told
+from ...cost.machines.units import seconds_text as told
 from ..views.machine_figures import RECALLED
 from .html import bars, escaped, heading, prose
 from .palette import DASH, EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, mark

@@ -15,8 +15,8 @@ from typing import Any
 
 from ...cost.machines.hardware import Figure, Hardware, HardwareError, Switch
 from ...cost.machines.placement import CHIP, Placement
+from ...cost.machines.units import seconds_text as told
 from ...cost.step_time.flops import multiplied
-from ...cost.step_time.time import told
 from ...engine.code.operations import Code, walk
 from .format import percent, scaled
 

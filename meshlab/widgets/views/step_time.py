@@ -9,7 +9,8 @@ Each part has its seconds and the figures of the machine behind them, with those
 from __future__ import annotations
 
 from ...cost.machines.accuracy import TIME, accuracy
-from ...cost.step_time.time import Time, told
+from ...cost.machines.units import seconds_text as told
+from ...cost.step_time.time import Time
 from ...cost.workload.setting import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document

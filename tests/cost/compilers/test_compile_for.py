@@ -79,7 +79,7 @@ def test_a_step_of_training_on_tpus(tpu):
     assert text.startswith("✓ compiled for v5e:2x4: all collectives as predicted\n  TPU v5 lite × 8; jax")
     assert "  ✓ all-reduce over data" in text
     assert "30,020          30,020" in text
-    assert "cycles of computing" in text
+    assert "cycles of computation" in text
     page = found._repr_html_()
     assert page.startswith("<div>✓ <b>v5e:2x4</b>: all collectives as predicted")
     assert page.count("<tr>") == 2 + 2 + 3

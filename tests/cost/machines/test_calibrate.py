@@ -13,9 +13,9 @@ import meshlab as ml
 from meshlab import cli
 from meshlab.cost.machines import measure
 from meshlab.cost.machines.attached import file_of
-from meshlab.cost.machines.calibrate import Calibration, calibrate, disturbed, errors, fitted, made_of, save
+from meshlab.cost.machines.calibrate import Calibration, calibrate, disturbed, errors, fitted, save, training_samples
 from meshlab.cost.machines.hardware import known, read
-from meshlab.cost.machines.measure import Run, Sample, measured, settled
+from meshlab.cost.machines.measure import Run, Sample, measured, summarize
 from meshlab.cost.machines.toml import to_toml
 
 
@@ -36,8 +36,8 @@ class Device:
 
 def perfect(n=8):
     """What a machine takes that does just what its model says."""
-    yield Sample("product", "bfloat16", 8192, 2 * 8192**3 / 8e14)
-    yield Sample("product", "bfloat16", 4096, 2 * 4096**3 / 8e14)
+    yield Sample("matmul", "bfloat16", 8192, 2 * 8192**3 / 8e14)
+    yield Sample("matmul", "bfloat16", 4096, 2 * 4096**3 / 8e14)
     yield Sample("copy", "float32", 2**24, 2**24 / 3e12)
     yield Sample("copy", "float32", 2**28, 2**28 / 3e12)
     yield Sample("launch", "float32", 8, 2e-6)
@@ -57,7 +57,7 @@ def test_figures_are_found_again():
     assert machine.network.base.value == pytest.approx(2e-5)
     assert machine.outside == ml.hardware("h100").outside  # not to be measured in one node
     off = errors(machine, 8, samples)
-    assert off == pytest.approx(dict.fromkeys(("product", "copy", "all-gather", "all-reduce"), 0), abs=1e-9)
+    assert off == pytest.approx(dict.fromkeys(("matmul", "copy", "all-gather", "all-reduce"), 0), abs=1e-9)
 
 
 class Lonely:
@@ -70,10 +70,10 @@ class Lonely:
 
 def test_the_best_of_what_was_reached_counts_and_of_memory_the_largest():
     samples = [
-        Sample("product", "float32", 512, 2 * 512**3 / 1.5e13),
-        Sample("product", "float32", 1024, 2 * 1024**3 / 3e13),
-        Sample("product", "float32", 2048, 2 * 2048**3 / 4e13),
-        Sample("product", "float32", 4096, 2 * 4096**3 / 2e13),
+        Sample("matmul", "float32", 512, 2 * 512**3 / 1.5e13),
+        Sample("matmul", "float32", 1024, 2 * 1024**3 / 3e13),
+        Sample("matmul", "float32", 2048, 2 * 2048**3 / 4e13),
+        Sample("matmul", "float32", 4096, 2 * 4096**3 / 2e13),
         Sample("copy", "float32", 2**26, 2**26 / 9e12),  # in a cache
         Sample("copy", "float32", 2**28, 2**28 / 2e12),
         Sample("launch", "float32", 8, 5e-6),
@@ -88,24 +88,24 @@ def test_the_best_of_what_was_reached_counts_and_of_memory_the_largest():
     assert machine.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     # One device sends nothing, so nothing is told of that; what had no part in a figure is held against it.
     off = errors(machine, 1, samples)
-    assert off.keys() == {"product", "copy"}
-    assert off["product"] == pytest.approx((1 / 3 + 1 / 2) / 2)  # at 2048 it took less by a quarter, at 512 twice that
+    assert off.keys() == {"matmul", "copy"}
+    assert off["matmul"] == pytest.approx((1 / 3 + 1 / 2) / 2)  # at 2048 it took less by a quarter, at 512 twice that
     assert off["copy"] == pytest.approx(9 / 2 - 1)
 
 
 def test_what_is_held_out_has_no_part_in_any_figure():
     """Whatever it measures, the machine is the same."""
     samples = list(perfect())
-    held_out = [sample for sample in samples if sample not in made_of(samples)]
+    held_out = [sample for sample in samples if sample not in training_samples(samples)]
     kinds = {sample.kind for sample in held_out}
-    assert kinds == {"product", "copy", "all-gather", "all-reduce"}
+    assert kinds == {"matmul", "copy", "all-gather", "all-reduce"}
     machine = fitted([Device()] * 8, samples)
     for factor in (0.01, 100):
         others = [dataclasses.replace(s, seconds=s.seconds * factor) if s in held_out else s for s in samples]
         assert fitted([Device()] * 8, others) == machine
         assert errors(machine, 8, others) == pytest.approx(dict.fromkeys(kinds, abs(1 / factor - 1)))
     # All others have: each of them moves a figure.
-    for sample in made_of(samples):
+    for sample in training_samples(samples):
         others = [dataclasses.replace(s, seconds=s.seconds / 100) if s is sample else s for s in samples]
         assert fitted([Device()] * 8, others) != machine
     alone = [sample for sample in samples if sample.kind == "copy"][-1:]
@@ -132,7 +132,7 @@ BUSY = (1.98e-3, 2.48e-3, 2.9e-3, 2.93e-3, 3.1e-3, 3.59e-3, 4.8e-3, 6.9e-3, 7.0e
 
 
 def test_repetitions_come_to_their_lower_quartile():
-    idle, busy = settled("copy", "float32", 2**24, IDLE), settled("copy", "float32", 2**24, BUSY)
+    idle, busy = summarize("copy", "float32", 2**24, IDLE), summarize("copy", "float32", 2**24, BUSY)
     assert (idle.kind, idle.dtype, idle.size) == ("copy", "float32", 2**24)
     assert idle.seconds == pytest.approx(2.2225e-3)
     assert idle.spread == pytest.approx(2.49e-3 / 2.2225e-3 - 1)
@@ -167,21 +167,21 @@ def test_a_busy_machine_is_told_in_words_and_no_error_of_it(tmp_path):
     kinds = ("copy", "all-reduce")
     busy = tuple(dataclasses.replace(s, spread=0.9 if s.kind in kinds else 0.1) for s in perfect())
     found = calibrated(busy)
-    assert found.errors.keys() == {"product", "all-gather"}
-    assert "Predictions are off by (median): product 0%, all-gather 0%.\n" in str(found)
+    assert found.errors.keys() == {"matmul", "all-gather"}
+    assert "Predictions are off by (median): matmul 0%, all-gather 0%.\n" in str(found)
     assert (
-        "The machine was busy: repeated measurements of copy, all-reduce disagree by more than 50%, so that no error"
-        " can be told. Repeat `meshlab calibrate`"
+        "The machine was busy: repeated measurements of copy, all-reduce disagree by more than 50%: their error"
+        " is unknown. Repeat `meshlab calibrate`"
     ) in str(found)
     # Wherever a figure is shown its source is: that says so too, of those that come of what was disturbed.
     written = read(save(found, "any", tmp_path / "any.toml"))
-    assert written.errors.keys() == {"product", "all-gather"}
+    assert written.errors.keys() == {"matmul", "all-gather"}
     assert {name for name, figure in written.figures.items() if "busy" in figure.source} == {"bandwidth"}
     assert "busy" not in str(calibrated(tuple(perfect())))
     nothing = calibrated(tuple(dataclasses.replace(s, spread=0.9) for s in perfect()))
     assert not nothing.errors
     assert "off by" not in str(nothing)
-    assert "bytes/s sent by a device" in str(nothing)
+    assert "B/s sent by a device" in str(nothing)
 
 
 def test_errors_beyond_the_whole_are_told_as_multiples():
@@ -190,15 +190,15 @@ def test_errors_beyond_the_whole_are_told_as_multiples():
 
 
 def test_what_was_not_measured_is_not_shown(tmp_path):
-    """Only 32 bits run on CPU devices; their products of 16 bits are computed in 32."""
-    samples = (Sample("product", "float32", 1024, 2 * 1024**3 / 4e10), Sample("copy", "float32", 2**26, 2**26 / 5e9))
+    """Only 32 bits run on CPU devices; their matmuls of 16 bits are computed in 32."""
+    samples = (Sample("matmul", "float32", 1024, 2 * 1024**3 / 4e10), Sample("copy", "float32", 2**26, 2**26 / 5e9))
     machine = fitted([Simulated()], samples)
     assert list(machine.flops) == ["f32"]
     assert "f16" not in str(Calibration(machine, samples, {}))
     assert "f16" not in to_toml(machine)
     for dtype in ("bfloat16", "float16", "float32"):
         assert machine.flops_per_second(dtype) == pytest.approx(4e10)
-    with pytest.raises(ml.HardwareError, match="no figure for products in float64; it has `f32`"):
+    with pytest.raises(ml.HardwareError, match="no figure for matmuls in float64; it has `f32`"):
         machine.rate("float64")
     assert "on 1 device" in machine.bandwidth.source
     assert "1 devices" not in machine.bandwidth.source
@@ -241,14 +241,14 @@ def test_simulated_devices_are_measured_and_plans_on_them_have_times(monkeypatch
     assert "f16" not in told
     assert "f16" not in file_of("cpu").read_text()
     assert "collective-permute of " in told
-    assert "Predictions are off by (median): product " in told
+    assert "Predictions are off by (median): matmul " in told
     assert f"Written to {file_of('cpu')}." in told
     batch, embed = ml.dims(batch=64, embed=64)
     plan = ml.trace(lambda x, w: ml.dot(x, w, embed), ml.f32[batch, embed], ml.f32[embed])
     time = plan.plan(ml.mesh("attached", data=4), "embed:data").time
     assert time.hardware.title == "cpu, as measured"
     assert 0 < time.lower <= time.estimate
-    assert set(time.hardware.errors) >= {"product", "copy", "all-gather"}
+    assert set(time.hardware.errors) >= {"matmul", "copy", "all-gather"}
     assert not time.recalled
 
 

@@ -125,13 +125,15 @@ def test_what_cannot_be_priced_is_told():
         HardwareError, match="no figure for the network between nodes, and this collective crosses 2 of them"
     ):
         seconds("all-gather", 1.0, place(alone, None, mesh(data=2, model=8)), ("data",))
-    with pytest.raises(HardwareError, match=r"was to run over `data`, `data`, one of them twice. Name each"):
+    with pytest.raises(HardwareError, match=r"must run over different mesh axes, not `data`, `data`. Name each"):
         seconds("all-gather", 1.0, placed, ("data", "data"))
     for nbytes in (-5.0, math.nan):
-        with pytest.raises(HardwareError, match=f"An array of {nbytes} bytes was to be sent; give the bytes"):
+        with pytest.raises(
+            HardwareError, match=f"`nbytes` must be the bytes of the full array, 0 or more, not {nbytes}"
+        ):
             seconds("all-gather", nbytes, placed, ("data",))
     v7x = hardware("v7x")
     assert isinstance(v7x.network, Torus)
     cut = dataclasses.replace(v7x, network=dataclasses.replace(v7x.network, chip=None))
-    with pytest.raises(HardwareError, match=r"no figure for what the devices of one chip send each other. Give it"):
+    with pytest.raises(HardwareError, match=r"no figure for the link between the devices of one chip. Give it"):
         seconds("all-gather", 1.0, place(cut, (2, 2, 1), mesh(data=8)), ("data",))

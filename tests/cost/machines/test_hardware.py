@@ -89,7 +89,7 @@ def test_narrow_and_wide_floats_have_rates_of_their_own():
     assert hardware("h100").flops_per_second("float8_e4m3fn") == 1979e12
     assert hardware("v5e").flops_per_second("float8_e4m3fn") == 197e12
     assert hardware("v5e").flops_per_second("int8") == 394e12
-    with pytest.raises(HardwareError, match="NVIDIA T4 has no figure for products in int8; it has `f16`, `f32`"):
+    with pytest.raises(HardwareError, match="NVIDIA T4 has no figure for matmuls in int8; it has `f16`, `f32`"):
         hardware("t4").rate("int8")
 
 
@@ -132,56 +132,59 @@ def own(**given: Any):
     [
         (
             lambda: own(memory="64GB"),
-            r"`memory` is '64GB', and is to be a finite number of bytes, bytes/s, FLOP/s or s",
+            r"`memory` must be a finite number of bytes, bytes/s, FLOP/s or seconds, above zero, not '64GB'",
         ),
-        (lambda: own(bandwidth=float("nan")), r"`bandwidth` is nan, and is to be a finite number"),
+        (lambda: own(bandwidth=float("nan")), r"`bandwidth` must be a finite number .*, not nan"),
         (
             lambda: own(flops={"bf16": -1.0}),
-            r"`flops` has -1.0 for 'bf16', and is to have a finite number .*, above zero",
+            r"`flops` must have a finite number .*, above zero for 'bf16', not -1.0",
         ),
         (
             lambda: own(flops={"bf16": "4e14"}, memory="64GB", bandwidth=-1, network="switch"),
-            r"'4e14' for 'bf16'.*; `memory` is '64GB'.*; `bandwidth` is -1, .* above zero; `network` is 'switch'",
+            r"for 'bf16', not '4e14'; `memory` .* not '64GB'; `bandwidth` .* above zero, not -1; `network` .* 'switch'",
         ),
-        (lambda: own(flops={"fp32": 1e14}), r"The machine 'mine' cannot be: `flops` has 'fp32'. Did you mean `f32`"),
-        (lambda: own(flops=1e14), r"`flops` is 100000000000000.0, and is to give FLOP/s by dtype"),
+        (lambda: own(flops={"fp32": 1e14}), r"Invalid machine 'mine': `flops` has 'fp32'. Did you mean `f32`"),
+        (lambda: own(flops=1e14), r"`flops` must give FLOP/s by dtype, .* not 100000000000000.0"),
         (lambda: own(flops={"f32": 0}), r"`flops` has 0 for 'f32'; leave it out"),
         (
             lambda: dataclasses.replace(MINE, flops={"f32": 1e14}),
-            r"`flops` has 100000000000000.0 for 'f32', and is to have an ml.F",
+            r"`flops` must have an ml.Figure for 'f32', not 100000000000000.0",
         ),
-        (lambda: own(bandwidth=0), r"The machine 'mine' cannot be: `bandwidth` is 0"),
+        (lambda: own(bandwidth=0), r"Invalid machine 'mine': `bandwidth` must be above zero, not 0"),
         (lambda: own(tiles=3), r"A machine has no `tiles`. Did you mean `tile` or `title`\? It has `name`"),
         (lambda: own(platform="GPU"), r"`platform` is 'GPU'. Did you mean `gpu` or .* There are `tpu`, `gpu`"),
         (
             lambda: own(tile=0, devices_per_chip=1.5),
-            r"`tile` is 0, and is to be a positive integer; `devices_per_chip`",
+            r"`tile` must be a positive integer, not 0; `devices_per_chip`",
         ),
-        (lambda: own(network="ring"), r"`network` is 'ring', and is to be an ml.Torus or an ml.Switch"),
-        (lambda: own(efficiency=0.5), r"`efficiency` is 0.5, and is to be an ml.Efficiency"),
-        (lambda: own(outside=1e9), r"`outside` is 1000000000.0, and is to be an ml.Outside"),
-        (lambda: own(title=""), r"`title` is '', and is to be a name"),
-        (lambda: dataclasses.replace(MINE, host=1e9), r"`host` is 1000000000.0, and is to be an ml.Figure"),
-        (lambda: Figure("x"), r"A figure is a finite number of bytes, .* 'x' was given \(given by the user\)"),  # type: ignore[arg-type]
-        (lambda: Figure(True), r"A figure is a finite number"),
+        (lambda: own(network="ring"), r"`network` must be an ml.Torus or an ml.Switch, not 'ring'"),
+        (lambda: own(efficiency=0.5), r"`efficiency` must be an ml.Efficiency, not 0.5"),
+        (lambda: own(outside=1e9), r"`outside` must be an ml.Outside, not 1000000000.0"),
+        (lambda: own(title=""), r"`title` must be a name, not ''"),
+        (lambda: dataclasses.replace(MINE, host=1e9), r"`host` must be an ml.Figure, not 1000000000.0"),
+        (lambda: Figure("x"), r"A figure must be a finite number of bytes, .* not 'x' \(given by the user\)"),  # type: ignore[arg-type]
+        (lambda: Figure(True), r"A figure must be a finite number"),
         (
             lambda: dataclasses.replace(Torus.of(2, link=1e9), sums_whole="yes", gathers_by_adding=1),
-            r"`sums_whole` is 'yes', and is to be True or False; `gathers_by_adding` is 1, and",
+            r"`sums_whole` must be True or False, not 'yes'; `gathers_by_adding` must",
         ),
-        (lambda: Torus.of(link=1e9), r"This torus cannot be: `limits` is \(\), and is to be the longest of each axis"),
-        (lambda: Torus.of(4, 0, link=1e9), r"`limits` is \(4, 0\)"),
+        (
+            lambda: Torus.of(link=1e9),
+            r"Invalid torus: `limits` must be the longest of each axis, as in \(16, 16\), not \(\)",
+        ),
+        (lambda: Torus.of(4, 0, link=1e9), r"`limits` must be .*, not \(4, 0\)"),
         (
             lambda: Torus.of(4, link=0, wraps="cube"),
-            r"`link` is 0, and is to be above zero; `wraps` is 'cube'. Did you",
+            r"`link` must be above zero, not 0; `wraps` is 'cube'. Did you",
         ),
-        (lambda: Switch.of(0, 1e9), r"This switch cannot be: `domain` is 0, and is to be a positive integer"),
-        (lambda: Switch.of(8, -1), r"`egress` is -1, and is to be a finite number of bytes, .* or seconds, above zero"),
-        (lambda: Switch.of(8, 1e9, base=-1), r"`base` is -1, and is to be a finite number .*, not below zero"),
-        (lambda: Switch.of(8, egress=0), r"This switch cannot be: `egress` is 0, and is to be above zero"),
-        (lambda: Efficiency.of(products=0), r"This efficiency cannot be: `products` is 0, and is to be above zero"),
-        (lambda: Efficiency.of(memory=1.5), r"`memory` is 1.5, and is to be a share of the figures: 0 < memory ≤ 1"),
-        (lambda: Figure(10**400), r"A figure is a finite number"),
-        (lambda: Outside(Figure(0.0), Figure(1e-6)), r"This network between nodes cannot be: `link` is 0"),
+        (lambda: Switch.of(0, 1e9), r"Invalid switch: `domain` must be a positive integer, not 0"),
+        (lambda: Switch.of(8, -1), r"`egress` must be a finite number of bytes, .* or seconds, above zero, not -1"),
+        (lambda: Switch.of(8, 1e9, base=-1), r"`base` must be a finite number .*, 0 or more, not -1"),
+        (lambda: Switch.of(8, egress=0), r"Invalid switch: `egress` must be above zero, not 0"),
+        (lambda: Efficiency.of(products=0), r"Invalid efficiency: `products` must be above zero, not 0"),
+        (lambda: Efficiency.of(memory=1.5), r"`memory` must be a share of the figures, 0 < memory ≤ 1, not 1.5"),
+        (lambda: Figure(10**400), r"A figure must be a finite number"),
+        (lambda: Outside(Figure(0.0), Figure(1e-6)), r"Invalid inter-node network: `link` must be above zero"),
     ],
 )
 def test_a_machine_that_cannot_be_is_refused_where_it_is_made(make, said):
@@ -192,15 +195,15 @@ def test_a_machine_that_cannot_be_is_refused_where_it_is_made(make, said):
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ("[64000000000.0, ", "[-1.0, ", r"mine.toml cannot be used: A figure is a finite number .* -1.0 was given"),
-        ("[64000000000.0, ", '["64GB", ', r"cannot be used: A figure is a finite number .* '64GB' was given"),
-        ('[64000000000.0, "source0"]', "64e9", r'A figure is written \[value, "source"\], or .*; not 64000000000.0'),
+        ("[64000000000.0, ", "[-1.0, ", r"mine.toml cannot be used: A figure must be a finite number .* not -1.0"),
+        ("[64000000000.0, ", '["64GB", ', r"cannot be used: A figure must be a finite number .* not '64GB'"),
+        ('[64000000000.0, "source0"]', "64e9", r'A figure must be \[value, "source"\] or .*, not 64000000000.0'),
         ('0.0, "source0"]\nbandwidth', '0.0, "source0", "recaled"]\nbandwidth', r"'recaled'\]"),
         ('"source0"]\nbandwidth', '"sorce"]\nbandwidth', r"lacks 'sorce'"),
-        ("tile = 128", "tiles = 128", r"There is nothing called `tiles`. Did you mean `tile` or `title`"),
-        ("tile = 128", 'tile = "128"', r"`tile` is '128', and is to be a positive integer"),
+        ("tile = 128", "tiles = 128", r"There is no key `tiles`. Did you mean `tile` or `title`"),
+        ("tile = 128", 'tile = "128"', r"`tile` must be a positive integer, not '128'"),
         ('"gpu"', '"gpus"', r"`platform` is 'gpus'. Did you mean `gpu`"),
-        ("domain = 8", "domain = 0", r"`domain` is 0"),
+        ("domain = 8", "domain = 0", r"`domain` must be a positive integer, not 0"),
         ("[memory]", "memory = 3\n[memories]", r"mine.toml cannot be used: "),
     ],
 )
@@ -244,7 +247,7 @@ def test_products_of_16_bits_are_computed_in_32_on_cpus():
     assert not {"bf16", "f16"} & cpu.flops.keys()
     assert cpu.rate("bfloat16") == cpu.rate("float16") == cpu.rate("float32")
     lonely = dataclasses.replace(MINE, flops={"f32": Figure(1e13)})  # a GPU, which has units of their own for them
-    with pytest.raises(HardwareError, match="no figure for products in bfloat16"):
+    with pytest.raises(HardwareError, match="no figure for matmuls in bfloat16"):
         lonely.rate("bfloat16")
 
 
@@ -331,7 +334,7 @@ def test_behind_switches_neighbours_are_in_one_node():
     [
         ("v5e", (4, 3), {"d": 8}, "has no slice 4x3 for this mesh: it has 12 devices, and the mesh 8"),
         ("v5e", (4, 2, 1), {"d": 8}, "it has 3 axes, and the machine 2"),
-        ("v5e", (32, 1), {"d": 32}, "axis 0 is 32 long, and at most 16 are there"),
+        ("v5e", (32, 1), {"d": 32}, "axis 0 is 32 long, and must be at most 16"),
         ("v5e", None, {"d": 512}, r"No slice of Google TPU v5e has 512 devices: axes go up to 16 x 16 \(256 devices\)"),
         ("h100", None, {"d": 12}, "12 devices are no whole number of nodes of 8"),
         ("h100", (1, 16), {"d": 16}, "a node has 8 devices, not 16"),
@@ -339,7 +342,7 @@ def test_behind_switches_neighbours_are_in_one_node():
             "h100",
             None,
             {"a": 8, "b": 3},
-            "`b` of 3 does not fill nodes of 8: it would cut across what the axes behind it leave of one, 8 devices",
+            "`b` of 3 does not fill nodes of 8: the axes behind it leave 8 devices of one",
         ),
     ],
 )

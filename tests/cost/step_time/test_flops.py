@@ -6,7 +6,7 @@ import pytest
 from jax import lax
 
 import meshlab as ml
-from meshlab.cost.step_time.flops import product_of
+from meshlab.cost.step_time.flops import matmul_of
 from meshlab.cost.workload.setting import Setting
 from meshlab.engine.planning.shared_steps import counted
 from meshlab.engine.planning.steps import Compute
@@ -27,7 +27,7 @@ def sizes(plan):
 def products(plan):
     """The operations of all products of one run on one device."""
     steps = ((step, times) for step, times in counted(plan.planned.steps) if isinstance(step, Compute))
-    found = ((product_of(step, sizes(plan)), times) for step, times in steps)
+    found = ((matmul_of(step, sizes(plan)), times) for step, times in steps)
     return sum(times * product.flops for product, times in found if product is not None)
 
 
@@ -75,7 +75,7 @@ def test_products_of_other_numbers_count_what_machines_compute_of_them(dtype, co
 
 @pytest.mark.parametrize("shapes", [((0, 32), (32, 64)), ((16, 0), (0, 64)), ((16, 32), (32, 0))])
 @pytest.mark.parametrize("machine", ["v5e", "h100", "cpu"])
-def test_a_product_of_nothing_takes_no_operations(shapes, machine):
+def test_a_matmul_of_nothing_takes_no_operations(shapes, machine):
     x, w = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes)
     plan = ml.trace(lax.dot, ml.named(x, "b e"), ml.named(w, "e f")).plan(ml.mesh(machine, x=2), "")
     assert (plan.time.flops, plan.time.products) == (0, 0)

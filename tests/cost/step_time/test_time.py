@@ -227,7 +227,7 @@ def test_what_is_sent_behind_a_loop_waits_for_what_the_loop_sends():
 
 
 def test_what_is_missing_or_unknown_is_told():
-    with pytest.raises(ml.HardwareError, match=r"plan.time needs a machine, and the mesh data=2 lies on none. Write"):
+    with pytest.raises(ml.HardwareError, match=r"plan.time needs a machine, and the mesh data=2 is on none. Write"):
         _ = NET.plan(ml.mesh(data=2), "batch:data").time
     time = NET.plan(ml.mesh("v5e", data=2), "batch:data").time
     with pytest.raises(ml.HardwareError, match=r"There is no option `flash`. There are `attention`, `prefetch`"):
@@ -243,7 +243,7 @@ def test_a_plan_is_told_where_its_machine_lacks_a_figure():
     b, e, f = ml.dims(batch=64, embed=64, ffn=64)
     program = ml.trace(lambda x, w: ml.dot(x, w, e), ml.i8[b, e], ml.i8[e, f])
     plan = program.plan(ml.mesh("t4", data=2), "batch:data")
-    said = "NVIDIA T4 has no figure for products in int8"
+    said = "NVIDIA T4 has no figure for matmuls in int8"
     with pytest.raises(ml.HardwareError, match=said):
         _ = plan.time
     for text in (repr(plan), plan._repr_html_()):
@@ -265,20 +265,20 @@ def test_it_is_told_in_words_with_what_was_recalled():
     assert "time" not in json.loads(NET.plan(ml.mesh(model=4), "ffn:model").to_json())
     assert "machine" in text
     assert "Google TPU v5e, 2x2" in text
-    assert "sending over model" in text
+    assert "communication over model" in text
     assert "efficiency.launch" in text
     assert np.isfinite(NET.plan(ml.mesh("cpu", data=8), "batch:data").time.estimate)
 
 
 def test_parts_that_take_no_time_are_not_told():
     rows = dict(ml.trace(ml.relu, ml.bf16[B, E]).plan(ml.mesh(IDEAL, data=2), "batch:data").time.rows())
-    assert rows.keys() >= {"estimate of a step", "limited by", "memory"}
-    assert not rows.keys() & {"products", "sending exposed"}
+    assert rows.keys() >= {"estimate of a step", "bound by", "memory"}
+    assert not rows.keys() & {"matmuls", "exposed communication"}
     rows = dict(NET.plan(ml.mesh("v5e", model=4), "ffn:model").time.rows())
-    assert rows.keys() >= {"products", "sending over model", "sending exposed"}
+    assert rows.keys() >= {"matmuls", "communication over model", "exposed communication"}
     assert "memory" not in rows  # its kernels all wait for the matrix units
     rows = dict(ml.trace(lambda x: x, ml.bf16[B, E]).plan(ml.mesh(IDEAL, data=2)).time.rows())
-    assert (rows["products"], rows["memory"]) == ("0 s", "0 s")
+    assert (rows["matmuls"], rows["memory"]) == ("0 s", "0 s")
 
 
 @pytest.mark.parametrize("name", ["transformer_adamw", "moe_sgd", "convnet_sgd", "gpt2_adamw"])

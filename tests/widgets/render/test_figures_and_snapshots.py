@@ -51,10 +51,10 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
 
 def test_a_figure_without_figures_says_why(explorer: Explorer) -> None:
     explorer.on(dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)}))
-    with pytest.raises(ExplorerError, match="has no figure for products in float32"):
+    with pytest.raises(ExplorerError, match="has no figure for matmuls in float32"):
         explorer.figure("time")
     html = explorer.snapshot().html
-    assert "has no figure for products in float32" in html
+    assert "has no figure for matmuls in float32" in html
     assert "it has <code>int8</code>" in html
     assert "`" not in html
 

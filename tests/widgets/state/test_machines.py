@@ -36,7 +36,7 @@ def own() -> ml.Hardware:
 
 def test_a_machine_is_chosen_and_the_layout_stays(explorer: Explorer) -> None:
     explorer.load("batch:data hidden:model")
-    with pytest.raises(ml.HardwareError, match="needs a machine, and the mesh data=2 × model=4 lies on none"):
+    with pytest.raises(ml.HardwareError, match="needs a machine, and the mesh data=2 × model=4 is on none"):
         _ = explorer.time
     assert explorer.on("v5e") == Accepted(2)
     assert explorer.document.machine == Machine("v5e:2x4")
@@ -68,7 +68,7 @@ def test_a_mesh_brings_its_machine(program) -> None:
     [
         ("v5g", "There is no machine `v5g`. Did you mean `v5", ""),
         ("v5e:2x3", "it has 6 devices, and the mesh 8", "Take `v5e:2x4`."),
-        ("v5e:2by4", "`2by4` in `v5e:2by4` is no slice's shape", ""),
+        ("v5e:2by4", "`2by4` in `v5e:2by4` is an invalid shape", ""),
         ("attached", "have not been measured", ""),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_large_mesh_is_told_to_take_several_slices(program) -> None:
 def test_a_mesh_that_no_slice_of_a_machine_takes(program) -> None:
     opened = explore(program, ml.mesh(data=7919))
     assert isinstance(opened.on("v5e"), Refused)
-    assert "was to lie on 3. Give a machine's name" in str(opened.on(3))  # type: ignore[arg-type]
+    assert "A mesh must be placed on a machine's name" in str(opened.on(3))  # type: ignore[arg-type]
     assert fit("v5e", (("data", 7919),)) == ()
     offers = {offer["name"]: offer for group in opened.view()["machine"]["groups"] for offer in group["machines"]}
     assert offers["v5e"] == {
@@ -133,8 +133,8 @@ def test_what_cannot_lie_so_is_refused_and_says_what_to_release(explorer: Explor
     explorer.on("v5e:2x4")
     refusals = [explorer.lay(model=0), explorer.lay(modle=0)]
     assert [str(each)[:60] for each in refusals] == [
-        "Refused: The mesh axis `model` of 4 finds no room along axis",
-        "Refused: This mesh cannot lie so: the mesh has no axis `modl",
+        "Refused: The mesh axis `model` of 4 does not fit along axis ",
+        "Refused: Invalid placement: the mesh has no axis `modle` (Di",
     ]
     assert explorer.lay(data=1)
     taken = explorer.lay(model=1)
@@ -252,7 +252,7 @@ def test_machines_that_cannot_be_read(explorer: Explorer, changes: dict) -> None
 def test_a_figure_that_a_machine_lacks_is_told(explorer: Explorer) -> None:
     bytewise = dataclasses.replace(own(), name="bytewise", title="bytewise", flops={"int8": ml.Figure(1e14)})
     assert explorer.on(bytewise)
-    with pytest.raises(ml.HardwareError, match="bytewise has no figure for products in float32; it has `int8`"):
+    with pytest.raises(ml.HardwareError, match="bytewise has no figure for matmuls in float32; it has `int8`"):
         _ = explorer.time
 
 

@@ -113,7 +113,7 @@ def test_a_missing_figure_is_told_and_the_board_stays(explorer: Explorer) -> Non
     explorer.load("batch:data")
     assert explorer.on(no_floats)
     view = explorer.view()
-    assert "has no figure for products in float32" in view["time"]["missing"]
+    assert "has no figure for matmuls in float32" in view["time"]["missing"]
     assert view["machine"]["title"] == "mine"
     assert view["held"]["limit"] == 1e9
     assert explorer.place("hidden", "model")
