@@ -1,1 +1,1 @@
-"""Peak memory: a plan comes in; out goes its `Memory`: bytes of one device at the peak, as a compiler places them."""
+"""Peak memory: a plan comes in; out goes its `Memory`: the bytes of one device, as its compiler assigns buffers."""

@@ -1,4 +1,4 @@
-"""What compilers for different devices do otherwise, as far as memory goes."""
+"""Backends: what each platform's compiler does that matters for memory."""
 
 from __future__ import annotations
 
@@ -16,62 +16,72 @@ Numbers = Any
 
 @dataclasses.dataclass(frozen=True)
 class Backend:
-    """How one compiler lays out memory.
+    """The passes of one compiler, as far as they matter for memory; most are named after XLA's.
 
     Attributes:
         platform: "cpu", "gpu" or "tpu".
-        step: what is taken from the heap is a multiple of so many bytes.
-        widens: whether 16-bit floats are computed in 32 bits.
-        combines: all-reduces are made one up to so many bytes together.
-        libraries: whether large sums are handed to a library, and small ones along long axes done in two stages.
-        reorders: whether products, convolutions and gathers read copies of what lies in another order in memory.
-        tiled: whether arrays lie in tiles of 4 KiB; see `tiled_bytes`.
-        fuses: whether products and convolutions compute what they read, and what is made of them alone.
-        rounds: whether products round 32-bit floats to 16 bits, which then lie in memory so.
-        thrifty: whether steps run in the order in which least memory is alive, and all-reduces write over what they
-            read; else in that in which they can run first.
-        gaps: whether the gaps between buffers count.
-        tables: whether the addresses of what makes several arrays are counted.
+        alignment: sizes and offsets in the heap are multiples of as many bytes.
+        float_normalization: whether 16-bit floats are computed in 32 bits.
+        combine_threshold: the most bytes of all-reduces that are combined into one.
+        library_rewriter: whether a library computes large reductions, and small ones along long axes have two stages.
+        layout_assignment: whether matmuls, convolutions and gathers read transposed copies of arrays whose axes are in
+            another order in memory.
+        tiled_layouts: whether arrays are stored in tiles of 4 KiB; see `tiled_bytes`.
+        matmul_fusion: whether matmuls and convolutions are fused with their operands and with elementwise readers.
+        bfloat16_propagation: whether 32-bit floats that only matmuls read, which round them, are stored in 16 bits.
+        memory_scheduler: whether steps run in the order with the least peak, and all-reduces in place; else breadth
+            first.
+        fragmentation: whether the gaps between buffers count.
+        tuple_tables: whether the tables of addresses of operations with several results count.
 
-    What is said of XLA for TPUs was read in programs that libtpu 0.0.42 compiled, and its peak is that of what is
-    alive. XLA for CPUs has no 16-bit arithmetic and combines all it can; XLA for GPUs combines up to 30 MiB
+    The passes of XLA for TPUs were read from programs that libtpu 0.0.42 compiled; its peak is that of live bytes. XLA
+    for CPUs has no 16-bit arithmetic and combines all it can; XLA for GPUs combines up to 30 MiB
     (`xla_gpu_all_reduce_combine_threshold_bytes`, openxla/xla, xla/debug_options_flags.cc).
     """
 
     platform: str
-    step: int
-    widens: bool = False
-    combines: float = math.inf
-    libraries: bool = False
-    reorders: bool = False
-    tiled: bool = False
-    fuses: bool = False
-    rounds: bool = False
-    thrifty: bool = False
-    gaps: bool = True
-    tables: bool = False
+    alignment: int
+    float_normalization: bool = False
+    combine_threshold: float = math.inf
+    library_rewriter: bool = False
+    layout_assignment: bool = False
+    tiled_layouts: bool = False
+    matmul_fusion: bool = False
+    bfloat16_propagation: bool = False
+    memory_scheduler: bool = False
+    fragmentation: bool = True
+    tuple_tables: bool = False
 
     @property
-    def product(self) -> str:
-        """The kind of node that a product or a convolution is."""
-        return "product" if self.fuses else "opaque"
+    def matmul(self) -> str:
+        """The kind of the node of a matmul or a convolution."""
+        return "matmul" if self.matmul_fusion else "opaque"
 
 
-CPU = Backend("cpu", 64, widens=True, libraries=True, reorders=True, tables=True)
+CPU = Backend("cpu", 64, float_normalization=True, library_rewriter=True, layout_assignment=True, tuple_tables=True)
 BACKENDS = {
     "cpu": CPU,
-    "gpu": Backend("gpu", 256, combines=30 * 2**20),
-    "tpu": Backend("tpu", 512, combines=30 * 2**20, tiled=True, fuses=True, rounds=True, thrifty=True, gaps=False),
+    "gpu": Backend("gpu", 256, combine_threshold=30 * 2**20),
+    "tpu": Backend(
+        "tpu",
+        512,
+        combine_threshold=30 * 2**20,
+        tiled_layouts=True,
+        matmul_fusion=True,
+        bfloat16_propagation=True,
+        memory_scheduler=True,
+        fragmentation=False,
+    ),
 }
-# Bytes of the least array in a TPU's memory; the columns of a tile, and its rows by bytes of an element.
+# Bytes of the smallest array in a TPU's memory; the columns of a tile, and its rows by bytes of an element.
 _LEAST, _COLUMNS, _ROWS = 512, 128, {4: 8, 2: 16, 1: 32}
 
 
 def tiled_bytes(shape: Sequence[Numbers], each: float) -> Numbers:
-    """Bytes of an array in a TPU's memory: two of its axes lie in tiles, and XLA chooses those that waste least.
+    """Returns the bytes of an array in a TPU's memory: two of its axes are tiled, those that waste least.
 
     Tiles are 8 rows of 128 32-bit elements (16 of 16 bits, 32 of 8 bits); of fewer rows, the next power of 2. The
-    arguments of 70 plans that libtpu compiled for v5e are exactly so large.
+    arguments of 70 plans that libtpu compiled for v5e have exactly these sizes.
 
     Args:
         shape: of the array; of many arrays, where its sizes are arrays.
@@ -79,15 +89,15 @@ def tiled_bytes(shape: Sequence[Numbers], each: float) -> Numbers:
     """
     if len(shape) < 2:
         return np.maximum(1, np.ceil(math.prod(shape) * each / _LEAST)) * _LEAST
-    whole, rows = math.prod(shape), _ROWS.get(int(each), 8)
+    elements, rows = math.prod(shape), _ROWS.get(int(each), 8)
     tiles = (
-        whole // np.maximum(a * b, 1) * _height(a, rows) * np.ceil(b / _COLUMNS) * _COLUMNS
+        elements // np.maximum(a * b, 1) * _height(a, rows) * np.ceil(b / _COLUMNS) * _COLUMNS
         for a, b in itertools.permutations(shape, 2)
     )
     return np.maximum(_LEAST, functools.reduce(np.minimum, tiles) * each)
 
 
 def _height(size: Numbers, rows: int) -> Numbers:
-    """The rows that so many take."""
+    """The number of rows with padding."""
     few = np.exp2(np.ceil(np.log2(np.maximum(size, 1))))
     return np.where(size >= rows, np.ceil(size / rows) * rows, few)

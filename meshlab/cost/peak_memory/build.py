@@ -1,8 +1,8 @@
 """Builds the graph that a compiler sees of a plan's steps, block by block.
 
-    mul, all-reduce, add       map → collective → map
-    all-gather of axis 1       permute → collective → permute: XLA gathers the first axis in memory
-    reduce-scatter on v5e:4x4  collective → permute: the TPU compiler makes it an all-reduce and a slice
+    mul, all-reduce, add       elementwise → collective → elementwise
+    all-gather of axis 1       move → collective → move: XLA gathers the first axis in memory
+    reduce-scatter on v5e:4x4  collective → move: the TPU compiler makes it an all-reduce and a slice
                                (`machines/xla_substitutes`)
     scan                       loop: reads its initial carry, its stacks, and the arrays that its iterations slice
     scan of one iteration      the nodes of that iteration, inline
@@ -24,19 +24,19 @@ from ...engine.specs.reshard import Hop
 from ...engine.specs.spec import Spec
 from ..machines.xla_substitutes import most_summed
 from ..workload.dataflow import Key, entering
-from .assign_layouts import relay
+from .assign_layouts import hoist_copies
 from .backends import Backend
 from .combine_all_reduces import combine
 from .graph import Buffer, Graph, Node
 from .round_to_bf16 import store_rounded
 from .scope import Context, Scope
-from .translate import numbers, translate
+from .translate import literals_of, translate
 
 # Collectives that XLA runs along the axis that is first in memory.
 _FIRST_AXIS = ("all-gather", "reduce-scatter")
 
 
-def built(plan: Plan, backend: Backend) -> Graph:
+def build_graph(plan: Plan, backend: Backend) -> Graph:
     """Builds the graph of a whole plan: its inputs are the arguments and constants, its outputs the plan's outputs."""
     program = plan.program
     block = program.code.block
@@ -68,17 +68,17 @@ def build_block(
     for position, key in enumerate(inputs):
         graph.inputs.append(scope.source(key))
         if carries is not None and position >= carries:
-            scope.env[key] = scope.node("permute", (scope.env[key],), key)
+            scope.env[key] = scope.node("move", (scope.env[key],), key)
     _add_steps(scope, steps)
-    graph.outputs = [None if key is None else scope.straight(scope.read(key)) for key in outputs]
-    graph.kept = [None if key is None else Buffer(key) for key in outputs]
+    graph.outputs = [None if key is None else scope.in_order(scope.read(key)) for key in outputs]
+    graph.output_buffers = [None if key is None else Buffer(key) for key in outputs]
     for position, number in enumerate(graph.outputs):
         if carries is not None and position >= carries and number is not None:
             store = Node("store", (number,), None, graph.nodes[number].shape, scope.step)
             graph.outputs[position] = graph.add(store)
-    relay(graph, scope.copies)
-    combine(graph, scope.reductions, context.backend.combines)
-    if context.backend.rounds:
+    hoist_copies(graph, scope.copies)
+    combine(graph, scope.reductions, context.backend.combine_threshold)
+    if context.backend.bfloat16_propagation:
         store_rounded(graph)
     return graph
 
@@ -100,11 +100,11 @@ def _add_fill(scope: Scope, step: Fill):
     """Adds a constant, an iota, or a scalar repeated."""
     context, key = scope.context, (step.operation.outputs[0], step.spec)
     reads = [scope.read(context.key(v, Spec(()))) for v in step.operation.inputs if isinstance(v, int)]
-    scope.env[key] = number = scope.node("spread" if reads else "fill", reads, key, reused=bool(reads))
+    scope.env[key] = number = scope.node("broadcast" if reads else "constant", reads, key, reused=bool(reads))
     node = scope.graph.nodes[number]
     node.op = step.operation.name
     if not reads and step.operation.name != "iota":
-        node.literals = numbers(step.operation)
+        node.literals = literals_of(step.operation)
         context.constant.add(key)
 
 
@@ -114,18 +114,18 @@ def _add_move(scope: Scope, step: Move):
     start, key = context.key(step.value, step.start), context.key(step.value, hop.result)
     read = scope.read(start)
     if hop.kind == "slice":
-        scope.env[key] = scope.node("permute", (read,), key)
+        scope.env[key] = scope.node("move", (read,), key)
     elif hop.kind == "all-reduce":
-        scope.env[key] = scope.reduced(read, key, hop.axes, "reduce_sum")
+        scope.env[key] = scope.all_reduce(read, key, hop.axes, "reduce_sum")
     elif hop.kind == "reduce-scatter" and most_summed(hop.kind, context.placement, hop.axes):
-        whole = scope.reduced(read, start, hop.axes, "reduce_sum")
-        scope.env[key] = scope.node("permute", (whole,), key)
+        whole = scope.all_reduce(read, start, hop.axes, "reduce_sum")
+        scope.env[key] = scope.node("move", (whole,), key)
     elif _reorders(context, hop, start):
-        scope.copies.append(scope.node("permute", (read,), start))
+        scope.copies.append(scope.node("move", (read,), start))
         gathered = scope.node("collective", (scope.copies[-1],), key)
         # Elementwise readers read it in that order; all others read a copy.
-        scope.env[key] = scope.node("view", (gathered,), key)
-        scope.relaid.add(scope.env[key])
+        scope.env[key] = scope.node("bitcast", (gathered,), key)
+        scope.transposed.add(scope.env[key])
     else:
         scope.env[key] = scope.node("collective", (read,), key)
 
@@ -133,7 +133,7 @@ def _add_move(scope: Scope, step: Move):
 def _reorders(context: Context, hop: Hop, start: Key) -> bool:
     """Whether a collective runs along an axis that is not the first in memory, and the backend needs it first."""
     leads = all(n == 1 for n in context.shape(start)[: hop.axis])
-    return context.backend.reorders and hop.kind in _FIRST_AXIS and not leads
+    return context.backend.layout_assignment and hop.kind in _FIRST_AXIS and not leads
 
 
 # Loops, branches and regions that run once
@@ -156,7 +156,7 @@ def _sliced_operands(scope: Scope, step: Nested) -> list[int | None]:
     count, context = carried(step.operation), scope.context
     keys = entering(step.operation.blocks[0], step.blocks[0], context.roots)
     return [
-        read if read is None or position < count else scope.node("view", (read,), key)
+        read if read is None or position < count else scope.node("bitcast", (read,), key)
         for position, (key, read) in enumerate(zip(keys, scope.operands(step), strict=True))
     ]
 
@@ -165,12 +165,12 @@ def _add_inline(scope: Scope, step: Nested, operands: Sequence[int | None], barr
     """Adds the steps of a block that runs once; behind a barrier, if they are rematerialised."""
     context, graph = scope.context, scope.graph
     block, inside = step.operation.blocks[0], step.blocks[0]
-    operands = [r if r is None else scope.straight(r) for r in operands]
+    operands = [r if r is None else scope.in_order(r) for r in operands]
     reads = [r for r in operands if r is not None]
     main = graph.add(Node("barrier", reads, None, (), step)) if barrier and reads else -1
     for key, read in zip(entering(block, inside, context.roots), operands, strict=True):
         if read is None:
-            scope.env[key] = scope.node("fill", (), key)
+            scope.env[key] = scope.node("constant", (), key)
         elif barrier:
             through = Node("through", (main, read), Buffer(key), context.shape(key), step)
             through.dtype = context.code.dtypes[key[0]]
@@ -180,9 +180,9 @@ def _add_inline(scope: Scope, step: Nested, operands: Sequence[int | None], barr
     _add_steps(scope, inside.steps)
     scope.step = step
     for key, result in zip(scope.results(step), context.returned(block.outputs, inside.outputs), strict=True):
-        read = scope.node("fill", (), key) if result is None else scope.read(result)
+        read = scope.node("constant", (), key) if result is None else scope.read(result)
         same = context.shape(key) == graph.nodes[read].shape
-        scope.env[key] = read if same else scope.node("view", (read,), key)
+        scope.env[key] = read if same else scope.node("bitcast", (read,), key)
 
 
 def _build_inside(context: Context, block: Block, inside: Inside, carries: int | None = None) -> Graph:
@@ -195,17 +195,17 @@ def _add_loop(scope: Scope, step: Nested):
     """Adds a loop: it reads its initial carry, its stacks, the arrays that it slices, and what its iterations read."""
     count, results, operands = carried(step.operation), scope.results(step), scope.operands(step)
     starts = [
-        scope.node("fill", (), key) if read is None else scope.straight(read)
+        scope.node("constant", (), key) if read is None else scope.in_order(read)
         for key, read in zip(results, operands[:count], strict=False)
     ]
-    stacks = [scope.node("fill", (), key) for key in results[count:]]
+    stacks = [scope.node("constant", (), key) for key in results[count:]]
     inner = tuple(
         _build_inside(scope.context, block, inside, count if step.operation.name == "scan" and not position else None)
         for position, (block, inside) in enumerate(zip(step.operation.blocks, step.blocks, strict=True))
     )
     rest = [r for r in operands[count:] if r is not None]
     around = [scope.read(key) for graph in inner for key in graph.outside]
-    if scope.context.backend.rounds and step.operation.name == "scan":
+    if scope.context.backend.bfloat16_propagation and step.operation.name == "scan":
         narrow, sources = inner[0].rounded, inner[0].inputs[count:]
         rest = [
             scope.rounded(r) if source in narrow else r

@@ -1,9 +1,9 @@
-"""All-reduces that are made one, as XLA does for CPUs and GPUs: then all operands and results are in memory at once.
+"""Combines all-reduces into one, as XLA does for CPUs and GPUs: then all operands and results are in memory at once.
 
-    all-reduce of q, of k, of v     one all-reduce of (q, k, v): none waits for another
+    all-reduce of q, of k, of v     one all-reduce of (q, k, v): none depends on another
 
-XLA starts with the first that is left, in the order in which their results are needed, and adds those like it, up to
-the one that waits for one of them; then it orders anew, for what waits for one waits for all by now, and starts again
+XLA starts with the first that is left, in the order in which their results are needed, and adds equal kinds, up to one
+that depends on one of them. Then it orders anew, since the readers of one depend on all by now, and starts again
 (openxla/xla, `AllReduceCombiner`, `CombineInstructionsByKey`).
 """
 
@@ -19,66 +19,70 @@ from .graph import Graph, Node, topological
 Kind = Hashable
 
 
-def combine(graph: Graph, found: Sequence[tuple[Kind, int]], most: float):
-    """Makes one of all-reduces that are alike and do not wait for each other.
+def combine(graph: Graph, all_reduces: Sequence[tuple[Kind, int]], threshold: float):
+    """Combines all-reduces of one kind that do not depend on each other.
 
     Args:
         graph: the nodes, which are changed.
-        found: what makes an all-reduce alike to others (mesh axes, what it computes, dtype), and its node.
-        most: so many bytes they have together at most.
+        all_reduces: the kind (mesh axes, reduction, dtype) and the node of each.
+        threshold: the most bytes of a combined one.
     """
-    left = {number: kind for kind, number in found}
+    left = {number: kind for kind, number in all_reduces}
     order: list[int] = []
-    waits: Mapping[int, tuple[int, int]] = {}
+    dependencies: Mapping[int, tuple[int, int]] = {}
     while any(count > 1 for count in collections.Counter(left.values()).values()):
         if not order:
-            whole = topological(graph)
-            graph.before = graph.before or tuple(whole)
-            order = [number for number in whole if number in left]
-            waits = _waits(graph, whole, left)
-        taken = _taken(graph, order, left, waits, most)
-        if len(taken) > 1:
-            _join(graph, taken)
+            nodes = topological(graph)
+            graph.before = graph.before or tuple(nodes)
+            order = [number for number in nodes if number in left]
+            dependencies = _dependencies(graph, nodes, left)
+        group = _next_group(graph, order, left, dependencies, threshold)
+        if len(group) > 1:
+            _join(graph, group)
             order = []
 
 
-def _waits(graph: Graph, order: Sequence[int], left: Iterable[int]) -> dict[int, tuple[int, int]]:
-    """For each all-reduce a bit of its own, and those of the others that it waits for."""
+def _dependencies(graph: Graph, order: Sequence[int], left: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """For each all-reduce a bit of its own, and the bits of those that it depends on."""
     bits = {number: 1 << place for place, number in enumerate(left)}
-    found = [0] * len(graph.nodes)
+    masks = [0] * len(graph.nodes)
     for number in order:
         for read in graph.nodes[number].reads:
-            found[number] |= found[read] | bits.get(read, 0)
-    return {number: (bit, found[number]) for number, bit in bits.items()}
+            masks[number] |= masks[read] | bits.get(read, 0)
+    return {number: (bit, masks[number]) for number, bit in bits.items()}
 
 
-def _taken(
-    graph: Graph, order: Sequence[int], left: dict[int, Kind], waits: Mapping[int, tuple[int, int]], most: float
+def _next_group(
+    graph: Graph,
+    order: Sequence[int],
+    left: dict[int, Kind],
+    dependencies: Mapping[int, tuple[int, int]],
+    threshold: float,
 ) -> list[int]:
-    """Takes from those that are left the ones that are made one next, in order."""
-    taken: list[int] = []
+    """Removes the all-reduces that are combined next from those that are left, in order."""
+    group: list[int] = []
     kind, size, members = None, 0.0, 0
     for number in order:
         if number not in left or (kind is not None and left[number] != kind):
             continue
         kind = left[number]
-        one, (bit, waiting) = _nbytes(graph.nodes[number]), waits[number]
-        if one <= most and (size + one > most or waiting & members):
+        one, (bit, depends_on) = _nbytes(graph.nodes[number]), dependencies[number]
+        if one <= threshold and (size + one > threshold or depends_on & members):
             break
         del left[number]
-        if one <= most:
-            taken.append(number)
+        if one <= threshold:
+            group.append(number)
             size, members = size + one, members | bit
-    return taken
+    return group
 
 
 def _nbytes(node: Node) -> float:
     return math.prod(node.shape) * item_bytes(node.dtype)
 
 
-def _join(graph: Graph, taken: Sequence[int]):
+def _join(graph: Graph, group: Sequence[int]):
     """Makes all-reduces the results of one node."""
     nodes = graph.nodes
-    main = graph.add(Node("several", [nodes[n].reads[0] for n in taken], None, (), nodes[taken[-1]].step))
-    for place, number in enumerate(taken):
+    main = graph.add(Node("several", [nodes[n].reads[0] for n in group], None, (), nodes[group[-1]].step))
+    for place, number in enumerate(group):
         nodes[number].kind, nodes[number].reads, nodes[number].place = "part", (main,), place

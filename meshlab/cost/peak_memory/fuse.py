@@ -1,17 +1,16 @@
-"""What XLA fuses: which nodes are computed where they are read, and what is read from memory then.
+"""Fuses nodes into clusters, as XLA does: a cluster is stored, and computes the nodes inside it where they are read.
 
-    mul → add → product       mul is computed inside add, whose result is stored: the product reads it from memory
-    mul → add, mul → product  mul is stored for the product; add computes it again, if that is cheap
+    mul → add → matmul       mul is computed inside add, whose result is stored: the matmul reads it from memory
+    mul → add, mul → matmul  mul is stored for the matmul; add computes it again, if that is cheap
 
-XLA for TPUs computes whatever it can inside a product, and what is made of a product alone in it.
+XLA for TPUs fuses matmuls with their operands, and with the elementwise nodes that only read them.
 
 This follows XLA's instruction fusion, as its compilers for CPUs and GPUs run it (openxla/xla, `InstructionFusion`,
-`CpuInstructionFusion`): from the last node to the first, every node that is stored takes in what it reads, again and
-again, as long as
+`CpuInstructionFusion`): from the last node to the first, every stored node fuses its operands, and theirs, as long as
 
-- it can be computed element by element (`nodes.FUSED`), and so can what reads it;
-- it is not expensive, or each of its elements is read once;
-- it is read once, or reads no more memory than it saves, or everything that reads it can compute it, on every way.
+- both can be computed element by element (`graph.FUSED`);
+- the operand is not expensive, or each of its elements is read once;
+- it is read once, or reads no more memory than it saves, or all its readers can compute it, on every path.
 """
 
 from __future__ import annotations
@@ -26,22 +25,22 @@ from ...engine.rules import names_where
 from .graph import FUSED, FUSES, Graph, Node, ancestors, topological
 from .translate import LEAST_ELEMENTS
 
-# So many sums in one kernel, and so many operands of a concatenation (`CpuInstructionFusion::ShouldFuse`); so often may
-# an element be computed for one of the result (`FusionNodeIndexingEvaluation::CodeDuplicationTooHigh`).
-_MOST_FOLDS, _MOST_JOINED, _MOST_TIMES = 6, 8, 15
-# What is computed by loops or branches of its own, which nothing else shares (`OpInvalidatesCache`).
-_BRANCHING = frozenset(("join", "fold"))
-# What a library for sums takes in (`YnnMatcher`).
+# The most reductions of one kernel, and operands of a concatenation (`CpuInstructionFusion::ShouldFuse`); the most
+# times that an element is computed for one of the result (`FusionNodeIndexingEvaluation::CodeDuplicationTooHigh`).
+_MOST_REDUCTIONS, _MOST_CONCATENATED, _MOST_TIMES = 6, 8, 15
+# Kinds that are computed by loops or branches of their own, which nothing else shares (`OpInvalidatesCache`).
+_BRANCHING = frozenset(("concatenate", "reduce"))
+# Primitives that a library for reductions fuses (`YnnMatcher`).
 _LIBRARY = names_where(lambda traits: traits.library)
 
 
 class Cluster(NamedTuple):
-    """One node that is stored, with what is computed inside it.
+    """One stored node, with the nodes that are computed inside it.
 
     Attributes:
         reads: the nodes that it reads from memory, by number.
-        inside: the nodes that are computed inside it, itself too.
-        aligned: those of what it reads that it reads element by element, each where it writes.
+        inside: the nodes that are computed inside it, itself included.
+        aligned: the reads whose elements it reads at the position where it writes.
         users: the stored nodes that read it, in the order in which XLA lists them.
     """
 
@@ -52,7 +51,7 @@ class Cluster(NamedTuple):
 
 
 def clustered(graph: Graph) -> dict[int, Cluster]:
-    """Finds the nodes that are stored, or do something beside computing, and what each reads from memory."""
+    """Returns the clusters of a graph: the nodes that are stored, or do more than compute, by number."""
     return _Clustering(graph).run()
 
 
@@ -64,7 +63,7 @@ class _Clustering:
         for place, number in enumerate(self.order):
             self.place[number] = place
         self.users: list[list[int]] = [[] for _ in self.nodes]
-        # XLA lists users in the order in which they were made, and what joins all-reduces was made last.
+        # XLA lists users in the order of their creation, and creates combined all-reduces last.
         for number in dict.fromkeys((*graph.before, *self.order)):
             for read in dict.fromkeys(self.nodes[number].reads):
                 self.users[read].append(number)
@@ -79,23 +78,23 @@ class _Clustering:
     # Libraries
 
     def libraries(self):
-        """Large sums and maxima, with what is beside them: XLA for CPUs hands them to a library, before it fuses.
+        """Clusters large reductions with their neighbours: XLA for CPUs gives them to a library, before it fuses.
 
-        (openxla/xla, `LibraryRewriter` with YNNPACK.) The library takes in what only it reads, and what alone reads it.
+        (openxla/xla, `LibraryRewriter` with YNNPACK.) The library fuses nodes that only it reads, and its only reader.
         """
         shared = collections.Counter(
             (value, node.shape) for node in self.nodes for value in set(node.literals) if node.shape
         )
         for number in reversed(self.order):
             node = self.nodes[number]
-            if number in self.taken or node.kind != "fold" or str(node.dtype) != "float32" or not node.reads:
+            if number in self.taken or node.kind != "reduce" or str(node.dtype) != "float32" or not node.reads:
                 continue
             if node.op not in _LIBRARY or math.prod(self.nodes[node.reads[0]].shape) < LEAST_ELEMENTS:
                 continue
-            self.library(number, shared)
+            self.add_library(number, shared)
 
-    def library(self, fold: int, shared: Mapping[tuple, int]):
-        inside, root = {fold}, fold
+    def add_library(self, reduction: int, shared: Mapping[tuple, int]):
+        inside, root = {reduction}, reduction
         while True:
             grown = len(inside)
             waiting = [r for n in inside for r in self.nodes[n].reads]
@@ -118,9 +117,9 @@ class _Clustering:
             node = self.nodes[number]
             for value in set(node.literals):
                 mine = sum(value in self.nodes[n].literals and self.nodes[n].shape == node.shape for n in inside)
-                if node.kind == "map" and shared[value, node.shape] > mine:
-                    # The same number is repeated for others, too: then it is repeated in memory.
-                    stored = self.repeated(value, node)
+                if node.kind == "elementwise" and shared[value, node.shape] > mine:
+                    # A scalar that is broadcast for other nodes, too, is broadcast in memory.
+                    stored = self.broadcast(value, node)
                     reads[stored] = None
                     self.stored.add(stored)
         self.taken |= inside
@@ -130,34 +129,34 @@ class _Clustering:
         node = self.nodes[number]
         if number in self.taken:
             return False
-        if node.kind in ("spread", "view"):
+        if node.kind in ("broadcast", "bitcast"):
             return True
-        if node.kind == "fill":
+        if node.kind == "constant":
             return node.op != "iota"
         large = math.prod(node.shape) >= LEAST_ELEMENTS
-        return node.kind == "map" and large and node.op in _LIBRARY and str(node.dtype) == "float32"
+        return node.kind == "elementwise" and large and node.op in _LIBRARY and str(node.dtype) == "float32"
 
-    def repeated(self, value: float, node: Node) -> int:
-        """The node of a number repeated for all elements."""
+    def broadcast(self, value: float, node: Node) -> int:
+        """Returns the node of a scalar that is broadcast to all elements."""
         for number, other in enumerate(self.nodes):
-            if other.kind == "fill" and other.literals == (value,) and other.shape == node.shape:
+            if other.kind == "constant" and other.literals == (value,) and other.shape == node.shape:
                 return number
-        made = Node("fill", (), node.buffer, node.shape, node.step)
-        made.literals = (value,)
-        number = self.graph.add(made)
+        constant = Node("constant", (), node.buffer, node.shape, node.step)
+        constant.literals = (value,)
+        number = self.graph.add(constant)
         self.users.append([])
         self.place.append(-number)
         self.order.insert(0, number)
         return number
 
     def run(self) -> dict[int, Cluster]:
-        if self.graph.backend.libraries:
+        if self.graph.backend.library_rewriter:
             self.libraries()
         self.list_users()
         needed = [False] * len(self.nodes)
         for number in self.returned | self.stored:
             needed[number] = True
-        found: dict[int, Cluster] = {}
+        clusters: dict[int, Cluster] = {}
         self.decide()
         for number in reversed(self.order):
             node = self.nodes[number]
@@ -169,13 +168,13 @@ class _Clustering:
                 cluster = self.cluster(number)
             else:
                 cluster = Cluster(tuple(dict.fromkeys(node.reads)), (number,))
-            found[number] = cluster
+            clusters[number] = cluster
             for read in cluster.reads:
                 needed[read] = True
-        return {n: found[n]._replace(users=tuple(self.now[n])) for n in self.order if n in found}
+        return {n: clusters[n]._replace(users=tuple(self.now[n])) for n in self.order if n in clusters}
 
     def list_users(self):
-        """Lists who reads each node by now, in XLA's order; an output is read by one more."""
+        """Lists the current users of each node, in XLA's order; an output has one more."""
         self.now = [list(users) for users in self.users]
         for number in self.returned:
             self.now[number].append(-1)
@@ -187,14 +186,14 @@ class _Clustering:
                         _remove(self.now[read], number)
 
     def cluster(self, root: int) -> Cluster:
-        """Takes in what a node reads, and what that reads, the last first."""
-        growing = _Growing(self.nodes, root, self.graph.backend.fuses)
+        """Returns the cluster of a node: fuses its operands, and theirs, the last first."""
+        growing = _GrowingCluster(self.nodes, root, self.graph.backend.matmul_fusion)
         waiting = [(-self.place[read], read) for read in growing.enter(root, True)]
         heapq.heapify(waiting)
         while waiting:
             _, number = heapq.heappop(waiting)
-            alone = number in self.taken or number in self.single
-            if alone or not growing.takes(number, len(self.now[number])):
+            is_stored = number in self.taken or number in self.single
+            if is_stored or not growing.takes(number, len(self.now[number])):
                 growing.reads.append(number)
                 continue
             self.move_in(number, root)
@@ -204,7 +203,7 @@ class _Clustering:
         return Cluster(tuple(growing.reads), tuple(growing.inside), aligned)
 
     def move_in(self, number: int, root: int):
-        """Notes who reads what, when a node is computed inside another."""
+        """Updates the users, when a node is computed inside another."""
         now = self.now
         _remove(now[number], root)
         for read in self.nodes[number].reads:
@@ -212,11 +211,11 @@ class _Clustering:
             if not now[number]:
                 _remove(now[read], number)
 
-    # What must not be computed twice
+    # Nodes that are computed once
 
     def decide(self):
-        """Finds what is computed once: it reads more than it makes, and not all that read it can compute it."""
-        if self.graph.backend.fuses:
+        """Marks the nodes that are computed once: they read more than they write, and some user cannot compute them."""
+        if self.graph.backend.matmul_fusion:
             self.follow()
         for number in reversed(self.order):
             node = self.nodes[number]
@@ -225,23 +224,22 @@ class _Clustering:
                 continue
             if _reads_one(node, self.nodes) or self.reads_less(node):
                 continue
-            alone = number in self.returned or not all(self.fuses_on_all_ways(number, user) for user in users)
-            if alone:
+            if number in self.returned or not all(self.fuses_on_all_paths(number, user) for user in users):
                 self.single.add(number)
 
     def follow(self):
-        """Finds what is computed where a product is made, rather than where another product reads it.
+        """Marks the elementwise nodes that are computed behind one matmul, rather than in front of another.
 
-        That is all that only one reads, and is made of what only that reads.
+        Those are the nodes with one user each, from a matmul to the operand of another.
         """
         following: set[int] = set()
         for number in self.order:
             node, users = self.nodes[number], self.users[number]
             if len(users) != 1 or number in self.returned:
                 continue
-            if node.kind == "product" or (node.kind == "map" and not following.isdisjoint(node.reads)):
+            if node.kind == "matmul" or (node.kind == "elementwise" and not following.isdisjoint(node.reads)):
                 following.add(number)
-                if node.kind == "map" and self.nodes[users[0]].kind == "product":
+                if node.kind == "elementwise" and self.nodes[users[0]].kind == "matmul":
                     self.single.add(number)
 
     def reads_less(self, node: Node) -> bool:
@@ -252,10 +250,10 @@ class _Clustering:
         reader, node = self.nodes[user], self.nodes[read]
         if user in self.taken or read in self.taken:
             return False
-        costly = node.expensive and reader.reused and not self.graph.backend.fuses
+        costly = node.expensive and reader.reused and not self.graph.backend.matmul_fusion
         return reader.kind in FUSES and node.kind in FUSED and not costly
 
-    def fuses_on_all_ways(self, producer: int, user: int) -> bool:
+    def fuses_on_all_paths(self, producer: int, user: int) -> bool:
         if producer == user:
             return True
         key = (producer, user)
@@ -263,76 +261,77 @@ class _Clustering:
             return self.paths[key]
         if self._ancestors is None:
             self._ancestors = ancestors(self.graph)
-        found = self.nodes[user].kind in FUSES and all(
-            read not in self.single and self.fusible(user, read) and self.fuses_on_all_ways(producer, read)
+        fuses = self.nodes[user].kind in FUSES and all(
+            read not in self.single and self.fusible(user, read) and self.fuses_on_all_paths(producer, read)
             for read in self.nodes[user].reads
             if self._ancestors[read] >> producer & 1
         )
-        self.paths[key] = found
-        return found
+        self.paths[key] = fuses
+        return fuses
 
 
-class _Growing:
-    """A node that takes in what it reads.
+class _GrowingCluster:
+    """A cluster that grows by the operands of its nodes.
 
     Attributes:
-        inside: what is computed inside it, itself too.
-        reads: what it reads from memory.
-        aligned: for what it reads or has taken in, whether that is read element by element, where it is written.
-        fuses: whether it computes whatever it can, with one product among it.
+        inside: the nodes that are computed inside it, its root included.
+        reads: the nodes that it reads from memory.
+        aligned: for its reads and the nodes inside, whether their elements are read at the position where it writes.
+        matmul_fusion: whether it fuses all that it can, with one matmul among it.
     """
 
-    def __init__(self, nodes: Sequence[Node], root: int, fuses: bool):
-        self.nodes, self.root, self.fuses = nodes, nodes[root], fuses
+    def __init__(self, nodes: Sequence[Node], root: int, matmul_fusion: bool):
+        self.nodes, self.root, self.matmul_fusion = nodes, nodes[root], matmul_fusion
         self.inside: list[int] = []
         self.reads: list[int] = []
         self.aligned: dict[int, bool] = {}
         self.reused: set[int] = set()
-        self.folds = self.products = 0
-        # How many of those inside read each node.
+        self.reductions = self.matmuls = 0
+        # The number of nodes inside that read each node.
         self.readers: collections.Counter[int] = collections.Counter()
-        # By what each node's elements are asked for, and how often each node is computed for one of the root's.
+        # For each node those that index its elements in their own way, and how often it is computed for one element of
+        # the root.
         self.askers: dict[int, set[int]] = {root: {-1}}
         self.times: dict[int, int] = {-1: 1}
 
     def enter(self, number: int, straight: bool) -> list[int]:
-        """Takes a node in; returns what it reads that was not read before."""
-        node, found = self.nodes[number], []
+        """Adds a node; returns its operands that were not read before."""
+        node, new = self.nodes[number], []
         self.inside.append(number)
-        self.folds += node.kind == "fold"
-        self.products += node.kind == "product"
+        self.reductions += node.kind == "reduce"
+        self.matmuls += node.kind == "matmul"
         askers = self.askers[number]
         self.times[number] = sum(self.times[asker] for asker in askers)
-        reuses, straight = node.reused or number in self.reused, straight and node.kind == "map"
+        reuses, straight = node.reused or number in self.reused, straight and node.kind == "elementwise"
         for read in node.reads:
             if reuses:
                 self.reused.add(read)
             self.readers[read] += 1
             if read not in self.aligned:
-                found.append(read)
+                new.append(read)
             self.aligned[read] = self.aligned.get(read, True) and straight
-            asking = self.askers.setdefault(read, set())
-            # Whoever reads elements of the same place asks for them as it is asked itself.
-            asking.update(askers if self.nodes[read].shape == node.shape else (number,))
-        return found
+            indexers = self.askers.setdefault(read, set())
+            # A reader of the same position passes its own indices on.
+            indexers.update(askers if self.nodes[read].shape == node.shape else (number,))
+        return new
 
     def takes(self, number: int, readers: int) -> bool:
-        """Whether a node that so many read may be computed inside."""
+        """Whether a node with a number of readers may be computed inside."""
         node, root = self.nodes[number], self.root
         if node.kind not in FUSED or (root.kind == "update" and number == root.reads[0]):
             return False
-        if self.fuses:
-            if node.kind == "fold":
+        if self.matmul_fusion:
+            if node.kind == "reduce":
                 return False
-            if node.kind == "product":
-                return readers == 1 and self.products == 0 and number not in self.reused
+            if node.kind == "matmul":
+                return readers == 1 and self.matmuls == 0 and number not in self.reused
         elif node.expensive and (number in self.reused or readers > 1):
             return False
-        if node.kind == "fold" and self.folds >= _MOST_FOLDS:
+        if node.kind == "reduce" and self.reductions >= _MOST_REDUCTIONS:
             return False
-        if any(joined.kind == "join" and len(joined.reads) > _MOST_JOINED for joined in (node, root)):
+        if any(one.kind == "concatenate" and len(one.reads) > _MOST_CONCATENATED for one in (node, root)):
             return False
-        if len(self.inside) == 1 or node.kind == "spread":
+        if len(self.inside) == 1 or node.kind == "broadcast":
             return True
         times = sum(self.times[asker] for asker in self.askers[number])
         if node.kind in _BRANCHING or node.op == "pad":
@@ -341,22 +340,22 @@ class _Growing:
 
 
 def _add(users: list[int], user: int):
-    """Lists a user, if it is not listed."""
+    """Appends a user, if it is not listed."""
     if user not in users:
         users.append(user)
 
 
 def _remove(users: list[int], user: int):
-    """Takes a user off a list, and puts the last into its place, as XLA does (`HloInstruction::Users`)."""
+    """Removes a user, and puts the last into its place, as XLA does (`HloInstruction::Users`)."""
     if user in users:
         users[users.index(user)] = users[-1]
         users.pop()
 
 
 def _reads_one(node: Node, nodes: Sequence[Node]) -> bool:
-    """Whether at most one of the arrays that a node reads is as large as what it makes."""
+    """Whether at most one operand of a node has the rank of its result."""
     rank = _rank(node.shape)
-    large = [r for r in node.reads if nodes[r].kind not in ("spread", "fill") and _rank(nodes[r].shape) >= rank]
+    large = [r for r in node.reads if nodes[r].kind not in ("broadcast", "constant") and _rank(nodes[r].shape) >= rank]
     return len(large) <= 1
 
 

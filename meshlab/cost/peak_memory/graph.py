@@ -1,29 +1,28 @@
-"""What a compiler sees of one block of steps: nodes that read each other, before it fuses and orders them.
+"""The graph that a compiler sees of one block of steps, before it fuses and orders nodes.
 
-A plan's step is one node, or a few: a product of which an operand lies the wrong way reads a transposed copy of it, a
-gather of an axis that is not the first is turned before and after. Each node makes one array, whose size is told by
-the value and spec that it is as large as, so that the same nodes tell of any batch and any mesh.
+A plan's step is one node, or a few: a matmul reads a transposed copy of an operand whose axes are in the wrong order, a
+gather of an axis that is not the first has a transpose before and after. Each node makes one array, whose size is that
+of a value in a spec, so that one graph holds for any sizes of dims and mesh axes.
 
 Kinds whose elements can be computed where they are read (`FUSED`):
 
-    fill        a number repeated, or the indices along an axis: reads no array
-    map         element by element
-    spread      one array repeated along new axes
-    view        the same bytes under another shape
-    permute     elements change places: transposes, slices, padding
-    join        arrays joined along an axis
-    lookup      elements found by index
-    fold        sums and maxima along axes
+    constant      a number repeated, or the indices along an axis: reads no array
+    elementwise   each element from the elements at the same position
+    broadcast     one array repeated along new axes
+    bitcast       the same bytes under another shape
+    move          elements change places: transposes, slices, padding
+    concatenate   arrays joined along an axis
+    gather        elements found by index
+    reduce        sums and maxima along axes
+    matmul        a matmul or a convolution, where compilers fuse others into it
 
-    product     a product of matrices or a convolution, where compilers compute what is around it inside it
+Kinds that can only compute their operands (`LAST`): `update` writes a part of its first operand in place, `store`
+writes its operand into the stack of a loop.
 
-Kinds that can only compute what they read: `update` overwrites a part of its first operand in place, `store` puts what
-it reads into the stack of a loop.
+Kinds that read memory and write memory: `opaque` (matmuls, convolutions, sorts), `scatter` (in place of its first
+operand, if that has no other reader), `collective`, `copy`, `carry` (the initial value that a loop carries).
 
-Kinds that read memory and write memory: `opaque` (products, convolutions, sorts), `overwrite` (which writes over its
-first operand if nobody else reads that), `collective`, `copy`, `carry` (what a loop carries, before its first turn).
-
-`source` is what comes in. `several`, `loop` and `branch` have `part`s for results. A `barrier` lets everything
+`source` is an input. `several`, `loop` and `branch` have `part`s for results. A `barrier` lets all its operands
 `through` at once, so that nothing is fused across it.
 """
 
@@ -36,7 +35,9 @@ from ...engine.planning.steps import Step
 from ..workload.dataflow import Key
 from .backends import Backend
 
-FUSED = frozenset(("fill", "map", "spread", "view", "permute", "join", "lookup", "fold", "product"))
+FUSED = frozenset(
+    ("constant", "elementwise", "broadcast", "bitcast", "move", "concatenate", "gather", "reduce", "matmul")
+)
 LAST = frozenset(("update", "store"))
 FUSES = FUSED | LAST
 
@@ -46,7 +47,7 @@ class Buffer(NamedTuple):
 
     Attributes:
         key: the value and spec that it is as large as.
-        factor: how many times as large.
+        factor: times its bytes.
     """
 
     key: Key
@@ -57,21 +58,21 @@ class Node:
     """One operation, as a compiler sees it.
 
     Attributes:
-        kind: how it can be fused and what it leaves in memory.
-        reads: the nodes that it reads, by number.
-        buffer: what it makes; None where it makes nothing of its own.
-        shape: of what it makes, on one device.
-        step: the step that it is of; None for what comes in.
+        kind: see above.
+        reads: the numbers of its operands.
+        buffer: the bytes of its result; None where it has none of its own.
+        shape: of its result, on one device.
+        step: the step that it belongs to; None for inputs.
         expensive: whether each element takes many instructions.
-        reused: whether it reads each element of what it reads many times.
+        reused: whether it reads each element of its operands many times.
         op: the primitive's name, where it is a step's own.
-        dtype: of what it makes.
-        literals: the numbers that it reads, each repeated for all elements.
-        place: for a part, which result it is.
+        dtype: of its result.
+        literals: the scalar literals among its operands.
+        place: for a part, the position of the result.
         inner: for a loop or branches, the graphs inside.
-        carries: for a loop, how many of its first reads it carries from turn to turn.
-        buffers: for a loop, how large what it carries and stacks is.
-        starts: for a loop, the nodes whose buffers it carries; found with its copies.
+        carries: for a loop, the number of its first operands that it carries.
+        buffers: for a loop, the bytes of its carries and stacks.
+        starts: for a loop, the nodes whose buffers it carries; set when its copies are inserted.
     """
 
     __slots__ = (
@@ -120,12 +121,12 @@ class Graph:
     Attributes:
         nodes: by number.
         inputs: the nodes that stand for the block's inputs, in order.
-        outside: the nodes that stand for what is read from around the block, by key.
+        outside: the nodes that stand for values from around the block, by key.
         outputs: the nodes that the block returns; None for literals.
-        kept: how large each output is.
-        backend: whose compiler sees it.
+        output_buffers: the bytes of each output; None for literals.
+        backend: the compiler.
         rounded: the nodes that are only read rounded to 16 bits.
-        before: the nodes in order (`topological`) before any were made one; empty if none were.
+        before: the nodes in order (`topological`) before all-reduces were combined; empty if none were.
     """
 
     def __init__(self, backend: Backend):
@@ -135,7 +136,7 @@ class Graph:
         self.inputs: list[int] = []
         self.outside: dict[Key, int] = {}
         self.outputs: list[int | None] = []
-        self.kept: list[Buffer | None] = []
+        self.output_buffers: list[Buffer | None] = []
         self.before: tuple[int, ...] = ()
 
     def add(self, node: Node) -> int:
@@ -145,16 +146,16 @@ class Graph:
 
 
 def topological(graph: Graph) -> list[int]:
-    """The nodes in an order in which each comes after those that it reads: from the outputs, depth first."""
+    """Returns the nodes, each after its operands: from the outputs, depth first."""
     return depth_first(graph, {number: node.reads for number, node in enumerate(graph.nodes)})
 
 
 def depth_first(graph: Graph, reads: Mapping[int, Sequence[int]]) -> list[int]:
-    """Some nodes, each after those that it reads: what comes in, then from the outputs, depth first.
+    """Returns some nodes, each after its operands: sources first, then from the outputs, depth first.
 
     Args:
         graph: the nodes.
-        reads: what each of them reads.
+        reads: the operands of each of them.
     """
     nodes, order, done = graph.nodes, [], set()
     sources = [number for number in reads if nodes[number].kind == "source"]
@@ -174,11 +175,11 @@ def depth_first(graph: Graph, reads: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 def ancestors(graph: Graph) -> list[int]:
-    """For each node the set of those that it waits for, itself too, as bits."""
-    found = [0] * len(graph.nodes)
+    """Returns for each node the set of those that it depends on, itself included, as bits."""
+    masks = [0] * len(graph.nodes)
     for number in topological(graph):
         bits = 1 << number
         for read in graph.nodes[number].reads:
-            bits |= found[read]
-        found[number] = bits
-    return found
+            bits |= masks[read]
+        masks[number] = bits
+    return masks

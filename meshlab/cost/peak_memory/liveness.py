@@ -1,15 +1,15 @@
-"""Which buffer is alive when, in the order in which a compiler runs a plan's steps.
+"""Liveness: the points at which each buffer is alive, in the order in which a compiler runs a plan's steps.
 
     point   step                begins    last read
     3       dot_general         y
-    4       max                 h         y             y may be written over by h: both are of one shape
+    4       max                 h         y             h may alias y: both have one shape
     5       scan                carry
     6         dot_general       z                       inside the loop, while the carry is alive
     7       dot_general         logits    h
 
-A loop's body lies between the points before it and that of the loop itself, so that what is alive inside adds to what
-is alive around it. What a loop carries is alive from its start to the last use of its result, and a new value is
-written over the old one, unless something may still read that.
+The points of a loop's body come right before that of the loop itself, so that its buffers add to those that are alive
+around it. The buffer of a carry is alive from the loop's start to the last use of its result; its next value is written
+in place, unless the old one may still be read.
 """
 
 from __future__ import annotations
@@ -24,76 +24,78 @@ from .graph import Buffer, Graph, Node, depth_first
 from .order import breadth_first, least_memory
 
 Clusters = dict[int, Cluster]
-# What makes several arrays, and so a table of their addresses; a loop's is of all that goes into a turn, and a counter.
+# Kinds with several results, and so a table of their addresses; a loop's has all inputs of an iteration, and a counter.
 _TABLES = frozenset(("several", "opaque", "loop", "branch"))
 
 
 @dataclasses.dataclass(eq=False, slots=True)
-class Held:
-    """One buffer.
+class LiveBuffer:
+    """One buffer with its lifetime.
 
     Attributes:
-        buffer: how large it is.
-        begin: the point at which it is made; 0 for arguments.
+        size: its bytes.
+        begin: the point at which it is written; 0 for arguments.
         end: the last point at which it is read; for outputs the end.
         output: the position of the output that it is; -1 for the others.
         argument: the position of the argument (or constant) that it is; -1 for the others.
-        over: those that it may be written over, each where it is read for the last time.
-        after: those of them that it is written over in the heap: XLA's heap does not look through other shapes, or
-            through what makes several arrays, and lets alone what a loop carries (`HeapSimulator::RunComputation`).
-        rank: tells buffers of one size apart: those inside loops first, then by what needs them first.
+        may_alias: operands whose memory it may reuse, because it reads them last.
+        aliases: those of them whose memory it may reuse in the heap: XLA's heap does not see through bitcasts or
+            several results, and skips the carries of loops (`HeapSimulator::RunComputation`).
+        rank: breaks ties of buffers of one size: those inside loops first, then by the order of their first need.
     """
 
-    buffer: Buffer
+    size: Buffer
     begin: int
     end: int
     output: int = -1
     argument: int = -1
-    over: tuple[Held, ...] = ()
-    after: tuple[Held, ...] = ()
+    may_alias: tuple[LiveBuffer, ...] = ()
+    aliases: tuple[LiveBuffer, ...] = ()
     rank: tuple[int, int] = (0, 0)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Live:
-    """When all buffers of a plan are alive.
+class Liveness:
+    """The lifetimes of all buffers of a plan.
 
     Attributes:
         arguments: the buffers of arguments and constants, in order.
-        held: all other buffers, in the order in which they are made.
-        points: for each point in time the step that runs; None for what comes in.
-        tables: for each node with several results, or loop, of how many arrays it holds the addresses.
+        buffers: all other buffers, in the order in which they are written.
+        points: for each point in time the step that runs; None for inputs.
+        tables: for each node with several results, or loop, the number of addresses in its table.
     """
 
-    arguments: Sequence[Held]
-    held: Sequence[Held]
+    arguments: Sequence[LiveBuffer]
+    buffers: Sequence[LiveBuffer]
     points: Sequence[Step | None]
     tables: Sequence[int]
 
 
-def live(graph: Graph) -> Live:
-    """Finds when each buffer of a plan is alive."""
-    found = clustered(graph)
-    _copy_outputs(graph, found)
+def liveness_of(graph: Graph) -> Liveness:
+    """Returns the lifetime of each buffer of a plan."""
+    clusters = clustered(graph)
+    _copy_outputs(graph, clusters)
     walk = _Walk()
-    arguments: dict[int, Held | None] = {}
+    arguments: dict[int, LiveBuffer | None] = {}
     for position, number in enumerate(graph.inputs):
-        buffer = graph.nodes[number].buffer
-        assert buffer is not None
-        arguments[number] = Held(buffer, 0, 0, argument=position)
-    within = walk.block(graph, found, arguments)
+        size = graph.nodes[number].buffer
+        assert size is not None
+        arguments[number] = LiveBuffer(size, 0, 0, argument=position)
+    within = walk.block(graph, clusters, arguments)
     for position, number in enumerate(graph.outputs):
-        held = within.get(number) if number is not None else None
-        if held is not None:
-            held.output, held.end = position, len(walk.points)
-    return Live([held for held in arguments.values() if held is not None], walk.held, walk.points, walk.tables)
+        buffer = within.get(number) if number is not None else None
+        if buffer is not None:
+            buffer.output, buffer.end = position, len(walk.points)
+    return Liveness(
+        [buffer for buffer in arguments.values() if buffer is not None], walk.buffers, walk.points, walk.tables
+    )
 
 
 class _Walk:
-    """Lays blocks on points, one after the other."""
+    """Assigns points to the steps of blocks, one after the other."""
 
     def __init__(self):
-        self.held: list[Held] = []
+        self.buffers: list[LiveBuffer] = []
         self.points: list[Step | None] = []
         self.tables: list[int] = []
         self.depth = 0
@@ -102,37 +104,37 @@ class _Walk:
     def block(
         self,
         graph: Graph,
-        found: Clusters,
-        within: dict[int, Held | None],
+        clusters: Clusters,
+        within: dict[int, LiveBuffer | None],
         elsewhere: frozenset[int] = frozenset(),
-        is_turn: bool = False,
-    ) -> dict[int, Held | None]:
-        """Lays a block on the points.
+        is_iteration: bool = False,
+    ) -> dict[int, LiveBuffer | None]:
+        """Assigns points to the steps of a block.
 
         Args:
             graph: its nodes.
-            found: those that are stored.
-            within: the buffers that its inputs are in; those of the others are added.
+            clusters: of its nodes.
+            within: the buffers of its inputs; those of the other nodes are added.
             elsewhere: nodes whose results are written to buffers of the block around.
-            is_turn: whether it is a loop's turn, to which XLA hands what comes in the last first.
+            is_iteration: whether it is a loop's body, whose inputs XLA takes in reverse.
 
         Returns:
-            The buffer that each node's bytes are in.
+            The buffer of each node's bytes.
         """
-        _carry(graph, found)
-        needed = depth_first(graph, {number: cluster.reads for number, cluster in found.items()})
+        _carry(graph, clusters)
+        needed = depth_first(graph, {number: cluster.reads for number, cluster in clusters.items()})
         place = {number: position for position, number in enumerate(needed)}
         sources = [number for number in needed if graph.nodes[number].kind == "source"]
         others = [number for number in needed if graph.nodes[number].kind != "source"]
-        first = (*(reversed(sources) if is_turn else sources), *others)
-        order = self.order(graph, {number: found[number] for number in first}, needed)
-        same, last = _same_bytes(graph, found, order)
-        kept = {same[n] for n in graph.outputs if n is not None}
+        first = (*(reversed(sources) if is_iteration else sources), *others)
+        order = self.order(graph, {number: clusters[number] for number in first}, needed)
+        same, last = _same_bytes(graph, clusters, order)
+        returned = {same[n] for n in graph.outputs if n is not None}
         carried = {same[start] for number in order for start in graph.nodes[number].starts}
         at: dict[int, int] = {}
         parts = collections.Counter(node.reads[0] for node in graph.nodes if node.kind == "part")
         for index, number in enumerate(order):
-            node, cluster = graph.nodes[number], found[number]
+            node, cluster = graph.nodes[number], clusters[number]
             for inner in node.inner:
                 self.inside(node, inner)
             at[number] = point = len(self.points)
@@ -140,89 +142,96 @@ class _Walk:
             if node.kind in _TABLES and node.buffer is None:
                 self.tables.append(len(node.reads) + 1 if node.kind == "loop" else parts[number])
             for read in cluster.reads:
-                held = within.get(read)
-                if held is not None:
-                    held.end = max(held.end, point)
+                buffer = within.get(read)
+                if buffer is not None:
+                    buffer.end = max(buffer.end, point)
             if same[number] != number:
                 within[number] = within.get(same[number])
             elif node.buffer is not None and node.kind != "source" and number not in elsewhere:
                 begin = at[node.reads[0]] if node.kind == "part" else point
-                ending = (read for read in cluster.aligned if last[same[read]] == index and same[read] not in kept)
-                over = {n: within.get(n) for n in ending if graph.nodes[n].shape == node.shape}
+                ending = (read for read in cluster.aligned if last[same[read]] == index and same[read] not in returned)
+                operands = {n: within.get(n) for n in ending if graph.nodes[n].shape == node.shape}
                 rank = (-self.depth, place[number])
-                held = Held(node.buffer, begin, point, rank=rank)
-                held.over = tuple(h for h in over.values() if h is not None)
+                buffer = LiveBuffer(node.buffer, begin, point, rank=rank)
+                buffer.may_alias = tuple(h for h in operands.values() if h is not None)
                 if number not in carried:
-                    held.after = tuple(h for n, h in over.items() if h in held.over and _is_own(graph, same, n))
-                within[number] = held
-                self.held.append(held)
+                    buffer.aliases = tuple(
+                        h for n, h in operands.items() if h in buffer.may_alias and _is_own(graph, same, n)
+                    )
+                within[number] = buffer
+                self.buffers.append(buffer)
         return within
 
-    def order(self, graph: Graph, found: Clusters, needed: Sequence[int]) -> list[int]:
-        """The order in which a block runs."""
-        if not graph.backend.thrifty:
-            return breadth_first(found)
-        return least_memory(graph, found, needed, self.needs)[0]
+    def order(self, graph: Graph, clusters: Clusters, needed: Sequence[int]) -> list[int]:
+        """Returns the order in which a block runs."""
+        if not graph.backend.memory_scheduler:
+            return breadth_first(clusters)
+        return least_memory(graph, clusters, needed, self.needs)[0]
 
     def needs(self, graph: Graph) -> float:
-        """The bytes that a turn of a loop, or a branch, needs."""
+        """Returns the peak bytes of a loop's body, or of a branch."""
         if id(graph) not in self.needed:
-            found = clustered(graph)
-            order = depth_first(graph, {number: cluster.reads for number, cluster in found.items()})
-            self.needed[id(graph)] = least_memory(graph, {n: found[n] for n in order}, order, self.needs)[1]
+            clusters = clustered(graph)
+            order = depth_first(graph, {number: cluster.reads for number, cluster in clusters.items()})
+            self.needed[id(graph)] = least_memory(graph, {n: clusters[n] for n in order}, order, self.needs)[1]
         return self.needed[id(graph)]
 
     def inside(self, node: Node, inner: Graph):
-        """A turn of a loop, or a branch: what it returns is written to buffers around it."""
-        found = clustered(inner)
-        if node.kind == "loop" and inner is node.inner[0]:  # the test of a loop writes over nothing
-            _copy_old(inner, found, node.carries)
+        """Assigns points to a loop's body, or a branch, whose outputs are written to buffers around it."""
+        clusters = clustered(inner)
+        if node.kind == "loop" and inner is node.inner[0]:  # the condition of a loop carries nothing
+            _copy_old(inner, clusters, node.carries)
         self.depth += 1
-        self.block(inner, found, {}, frozenset(n for n in inner.outputs if n is not None), node.kind == "loop")
+        self.block(inner, clusters, {}, frozenset(n for n in inner.outputs if n is not None), node.kind == "loop")
         self.depth -= 1
 
 
-def _same_bytes(graph: Graph, found: Clusters, order: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """For each node the one whose buffer its result is in, and for each of those where it is read last."""
+def _same_bytes(graph: Graph, clusters: Clusters, order: Sequence[int]) -> tuple[dict[int, int], dict[int, int]]:
+    """For each node the node whose buffer its result is in, and for each of those the position of its last reader."""
     nodes = graph.nodes
     same: dict[int, int] = {}
     last: dict[int, int] = {}
     for index, number in enumerate(order):
-        for read in found[number].reads:
+        for read in clusters[number].reads:
             last[read] = index
     for index, number in enumerate(order):
         node, original = nodes[number], number
         first = node.reads[0] if node.reads else -1
         if node.kind == "through":
             original = node.reads[1]
-        elif node.kind == "view" and len(found[number].inside) == 1:
+        elif node.kind == "bitcast" and len(clusters[number].inside) == 1:
             original = first
         elif node.kind == "part" and nodes[first].kind == "loop":
             original = nodes[first].starts[node.place]
-        elif graph.backend.thrifty and node.op == "all-reduce" and last[first] == index and _fresh(graph, same, first):
+        elif (
+            graph.backend.memory_scheduler
+            and node.op == "all-reduce"
+            and last[first] == index
+            and _fresh(graph, same, first)
+        ):
             original = first
-        elif node.kind in ("carry", "update", "overwrite") and last[first] == index and _fresh(graph, same, first):
+        elif node.kind in ("carry", "update", "scatter") and last[first] == index and _fresh(graph, same, first):
             original = first
         same[number] = same.get(original, original)
     for index, number in enumerate(order):
-        for read in found[number].reads:
+        for read in clusters[number].reads:
             last[same[read]] = index
     return same, last
 
 
 def _fresh(graph: Graph, same: dict[int, int], number: int) -> bool:
-    """Whether a node's bytes are a buffer of its own, which may be written over."""
+    """Whether a node's bytes are a buffer of its own, which others may overwrite."""
     return _is_own(graph, same, number) and graph.nodes[number].kind != "source" and number not in graph.outputs
 
 
 def _is_own(graph: Graph, same: dict[int, int], number: int) -> bool:
-    """Whether a node is the one that makes the bytes that it stands for, and makes nothing else."""
+    """Whether a node writes its bytes itself, and nothing else."""
     return same[number] == number and graph.nodes[number].kind != "part"
 
 
-def _carry(graph: Graph, found: Clusters):
-    """Gives each loop the buffers that it carries: copies of what it starts from, if others read that as well."""
-    for number in [n for n in found if graph.nodes[n].kind == "loop"]:
+def _carry(graph: Graph, clusters: Clusters):
+    """Gives each loop the buffers that it carries: copies of its initial values, if they have other readers."""
+    for number in [n for n in clusters if graph.nodes[n].kind == "loop"]:
         node = graph.nodes[number]
         body, count = node.inner[0], len(node.buffers)
         starts = list(node.reads[:count])
@@ -231,46 +240,46 @@ def _carry(graph: Graph, found: Clusters):
                 continue
             carry = graph.add(Node("carry", (start,), buffer, graph.nodes[start].shape, node.step))
             starts[position] = carry
-            found[carry] = Cluster((start,), (carry,))
+            clusters[carry] = Cluster((start,), (carry,))
         node.starts = tuple(starts)
-        found[number] = found[number]._replace(reads=tuple(dict.fromkeys((*starts, *node.reads[count:]))))
+        clusters[number] = clusters[number]._replace(reads=tuple(dict.fromkeys((*starts, *node.reads[count:]))))
 
 
-def _copy_outputs(graph: Graph, found: Clusters):
-    """An output that is an argument, or another output, is a copy."""
-    taken: set[int] = set()
+def _copy_outputs(graph: Graph, clusters: Clusters):
+    """Copies each output that is an argument, or another output."""
+    returned: set[int] = set()
     for position, number in enumerate(graph.outputs):
-        if number is not None and (number in taken or graph.nodes[number].kind == "source"):
+        if number is not None and (number in returned or graph.nodes[number].kind == "source"):
             node = graph.nodes[number]
-            copy = graph.add(Node("copy", (number,), graph.kept[position], node.shape, node.step))
-            found[copy] = Cluster((number,), (copy,))
+            copy = graph.add(Node("copy", (number,), graph.output_buffers[position], node.shape, node.step))
+            clusters[copy] = Cluster((number,), (copy,))
             graph.outputs[position] = copy
         if number is not None:
-            taken.add(number)
+            returned.add(number)
 
 
-def _copy_old(body: Graph, found: Clusters, carries: int):
-    """Copies what a loop carries, where something may read it after its next value is written over it.
+def _copy_old(body: Graph, clusters: Clusters, carries: int):
+    """Copies the carries of a loop that may be read after their next value is written in their place.
 
-    XLA's `CopyInsertion` does so before it orders the steps: what does not wait for one another may run in any order.
+    XLA's `CopyInsertion` does so before it orders the steps: independent steps may run in any order.
     """
-    before: dict[int, int] = {}
+    dependencies: dict[int, int] = {}
     users: dict[int, list[int]] = {}
-    for number, cluster in found.items():
+    for number, cluster in clusters.items():
         bits = 1 << number
         for read in cluster.reads:
-            bits |= before.get(read, 1 << read)
+            bits |= dependencies.get(read, 1 << read)
             users.setdefault(read, []).append(number)
-        before[number] = bits
-    for old, made in zip(body.inputs[:carries], body.outputs[:carries], strict=True):
-        if made is None or made == old:
+        dependencies[number] = bits
+    for old, new in zip(body.inputs[:carries], body.outputs[:carries], strict=True):
+        if new is None or new == old:
             continue
-        waits = before.get(made, 0)
-        if all(waits >> n & 1 and (n != made or old in found[n].aligned) for n in users.get(old, ())):
+        depends_on = dependencies.get(new, 0)
+        if all(depends_on >> n & 1 and (n != new or old in clusters[n].aligned) for n in users.get(old, ())):
             continue
         node = body.nodes[old]
         copy = body.add(Node("copy", (old,), node.buffer, node.shape, None))
         for n in users.get(old, ()):
-            reads, aligned = ([copy if r == old else r for r in of] for of in (found[n].reads, found[n].aligned))
-            found[n] = found[n]._replace(reads=tuple(reads), aligned=frozenset(aligned))
-        found[copy] = Cluster((old,), (copy,), users=found[old].users)
+            reads, aligned = ([copy if r == old else r for r in of] for of in (clusters[n].reads, clusters[n].aligned))
+            clusters[n] = clusters[n]._replace(reads=tuple(reads), aligned=frozenset(aligned))
+        clusters[copy] = Cluster((old,), (copy,), users=clusters[old].users)

@@ -1,19 +1,19 @@
-"""The memory of a plan: the most that one device holds at once, when that is, and what it is made of.
+"""Predicts the peak memory of one device, when it is reached, and the arrays that it consists of.
 
-    plan.memory.peak_bytes          bytes of one device at the worst moment
-    plan.memory.fits                whether a device of the machine holds so many
-    plan.memory.parts               what they are: parameters, optimizer state, activations, …
+    plan.memory.peak_bytes          bytes of one device at the peak
+    plan.memory.fits                whether they fit a device of the machine
+    plan.memory.parts               bytes by role: parameters, optimizer state, activations, …
     plan.memory.at_peak             every value that is in memory then, the largest first, with name and source line
     plan.memory.timeline            bytes after each step
-    plan.memory.donated             the same where arguments that the next call gets anew are overwritten
-    plan.memory.other_compiler      a sentence, where the installed compiler is not the one that is followed
+    plan.memory.donated             the same with carried arguments overwritten
+    plan.memory.other_compiler      a warning, where another compiler is installed than the one that is modelled
 
-The steps of a plan are taken for what a compiler makes of them: some values are never stored (`clusters`), the others
-are made and read in the compiler's order (`liveness`), and those that are gone before an output is made lie in its
-space (`placing`). Arguments, and the space of outputs, are there from the first step to the last.
+The passes of the compiler decide which values are never stored (`fuse`), in which order the others are written and read
+(`order`, `liveness`), and which of them share the space of an output (`assign_buffers`). Arguments, and the space of
+outputs, are allocated from the first step to the last.
 
-How far the figures are from those of XLA is measured for every program and published: docs/accuracy.md. What a runtime
-itself needs is not counted.
+The errors against XLA's own figures are measured for every program and published: docs/accuracy.md. The memory of the
+runtime itself is not counted.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from ..machines.hardware import HardwareError
 from ..machines.meshes import machine_of
 from ..workload.attention import Scores, attentions, is_score
 from ..workload.setting import STORED, Options, Setting
-from .assign_buffers import Numbers, Placed, aligned, buffers_placed
+from .assign_buffers import Assignment, Numbers, aligned, assign_buffers
 from .backends import BACKENDS, Backend, tiled_bytes
-from .build import built
+from .build import build_graph
 from .graph import Buffer
-from .liveness import Held, live
+from .liveness import LiveBuffer, liveness_of
 from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
 
 _SHOWN = 8
@@ -50,17 +50,17 @@ _SHOWN = 8
 
 @dataclasses.dataclass(frozen=True)
 class Alive:
-    """One value that is in memory at the worst moment.
+    """One value that is in memory at the peak.
 
     Attributes:
-        name: its place, the name that it is given in the user's code, or the operation that makes it.
-        place: where it is stored, if it is an argument or an output.
+        name: its place, its name in the user's code, or its operation.
+        place: its place, if it is an argument or an output.
         dims: the dim of each axis; "1" for an axis of size 1.
         shape: on one device.
         dtype: its dtype.
         bytes: on one device.
-        source: the user's line that makes it; None for arguments.
-        role: what it is for; see `roles`.
+        source: the user's line that computes it; None for arguments.
+        role: see `roles`.
     """
 
     name: str
@@ -78,9 +78,9 @@ class Point:
     """The memory of one device while one step runs.
 
     Attributes:
-        step: what runs: an operation or a collective; "start" before the first.
+        step: the operation or collective that runs; "start" before the first.
         source: the user's line.
-        bytes: what is in memory then, in bytes.
+        bytes: in memory at that time.
     """
 
     step: str
@@ -93,16 +93,16 @@ class Memory:
     """The memory of one device.
 
     Attributes:
-        plan: whose memory it is.
-        placed: where its buffers lie.
-        backend: how the compiler lays them out.
-        is_donated: whether the arguments that the next call gets anew are overwritten.
-        attention: "stored", or "flash" or "causal", where its scores are computed piece by piece and take no memory.
-        other_compiler: a sentence, where the compiler that is installed is not the one whose passes are followed.
+        plan: the plan.
+        assignment: of its buffers.
+        backend: the compiler.
+        is_donated: whether carried arguments are overwritten.
+        attention: "stored", or "flash" or "causal", where a fused kernel computes the scores, which take no memory.
+        other_compiler: a warning, where another compiler is installed than the one whose passes are followed.
     """
 
     plan: Plan
-    placed: Placed
+    assignment: Assignment
     backend: Backend
     is_donated: bool = False
     attention: str = STORED
@@ -110,7 +110,7 @@ class Memory:
 
     @functools.cached_property
     def peak_bytes(self) -> int:
-        """Bytes at the worst moment: arguments, the space of outputs, and the heap with its gaps."""
+        """Bytes at the peak: arguments, the space of outputs, and the heap with its gaps."""
         return round(float(self._at(self._nbytes)))
 
     @property
@@ -120,69 +120,74 @@ class Memory:
 
     @property
     def output_bytes(self) -> int:
-        """Bytes of all outputs, exact; with donation some of them lie in the space of arguments."""
+        """Bytes of all outputs, exact; with donation some of them share the space of arguments."""
         return self.plan.stored.output_bytes
 
     @functools.cached_property
     def temporary_bytes(self) -> int:
-        """Bytes of all beside arguments and the space of outputs: the heap, with its gaps if they count, and tables."""
+        """Bytes without arguments and the space of outputs: the heap, with its gaps if they count, and tables."""
         return self._heap_size + self._table_bytes
 
     @property
     def limit_bytes(self) -> int:
-        """Bytes that one device of the machine holds.
+        """Bytes of memory of one device of the machine.
 
         Raises:
-            HardwareError: the mesh lies on no machine.
+            HardwareError: the mesh is on no machine.
         """
         return self._limit("limit_bytes")
 
     @property
     def fits(self) -> bool:
-        """Whether the memory of one device suffices for the worst moment; see `limit_bytes`."""
+        """Whether the peak fits the memory of one device; see `limit_bytes`."""
         return self.peak_bytes <= self._limit("fits")
+
+    @property
+    def verdict(self) -> str:
+        """Whether the peak fits the memory of one device, in words."""
+        return "it fits" if self.fits else "it does not fit"
 
     def _limit(self, asked: str) -> int:
         return int(machine_of(self.plan.mesh, f"plan.memory.{asked}").hardware.memory_bytes)
 
     @property
     def gap_bytes(self) -> int:
-        """Bytes of the heap that nothing is in at the worst moment."""
+        """Bytes of the heap that no buffer uses at the peak."""
         return self._heap_size - round(float(np.max(self._heap, initial=0.0)))
 
     @functools.cached_property
     def _heap_size(self) -> int:
-        if not self.backend.gaps:
+        if not self.backend.fragmentation:
             return round(float(np.max(self._heap, initial=0.0)))
-        size = self.placed.heap_size(lambda held: self._nbytes(held.buffer), self.backend.step)
-        return int(aligned(size, self.backend.step))
+        size = self.assignment.heap_size(lambda each: self._nbytes(each.size), self.backend.alignment)
+        return int(aligned(size, self.backend.alignment))
 
     @property
     def _table_bytes(self) -> int:
-        """Bytes of the tables of addresses that XLA keeps for what makes several arrays, each beside the heap.
+        """Bytes of the tables of addresses that XLA allocates for several results, each beside the heap.
 
         (openxla/xla, `BufferAssigner`: a buffer of a tuple's shape is an allocation of its own, of 8 bytes for each.)
         """
-        tables = [8 * count for count in self.placed.live.tables] if self.backend.tables else []
-        return int(np.sum(aligned(tables[:-1], self.backend.step))) + sum(tables[-1:])
+        tables = [8 * count for count in self.assignment.liveness.tables] if self.backend.tuple_tables else []
+        return int(np.sum(aligned(tables[:-1], self.backend.alignment))) + sum(tables[-1:])
 
     def at(self, setting: Setting) -> Numbers:
-        """Returns the bytes at the worst moment at other sizes than the plan's own: an array, one for each point.
+        """Returns the bytes at the peak at other sizes than the plan's own: an array, one for each point.
 
-        Which buffer lies in which other's space is as at the plan's own sizes, and so is the share of gaps.
+        Buffers share space as at the plan's own sizes, and gaps have the same share of the heap.
 
         Raises:
-            HardwareError: what is given is no setting.
+            HardwareError: the argument is no setting.
         """
         if not isinstance(setting, Setting):
             raise HardwareError(
-                f"plan.memory.at() was given {shown(setting)}, and takes a setting; the memory at other sizes is"
+                f"plan.memory.at() must be given a setting, not {shown(setting)}; the memory at other sizes is"
                 " ml.sweep(plan, batch=[8, 16]).peak_bytes."
             )
 
         def nbytes(buffer: Buffer) -> Numbers:
             value, _ = buffer.key
-            if not self.backend.tiled or setting.is_score(value):
+            if not self.backend.tiled_layouts or setting.is_score(value):
                 return setting.nbytes(buffer.key) * buffer.factor
             each = item_bytes(self.plan.program.code.dtypes[value])
             return tiled_bytes(setting.local(buffer.key), each) * buffer.factor
@@ -190,69 +195,65 @@ class Memory:
         return self._at(nbytes)
 
     def _at(self, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
-        """The bytes at the worst moment, for any sizes of buffers."""
-        placed, alive = self.placed, self._heap_size - self.gap_bytes
-        arguments = placed.live.arguments[: len(self.plan.program.arguments)]
-        fixed = sum(nbytes(held.buffer) for held in (*arguments, *placed.kept)) + _literal_bytes(self.plan)
+        """The bytes at the peak, for any sizes of buffers."""
+        assignment, used = self.assignment, self._heap_size - self.gap_bytes
+        arguments = assignment.liveness.arguments[: len(self.plan.program.arguments)]
+        fixed = sum(nbytes(each.size) for each in (*arguments, *assignment.outputs)) + _literal_bytes(self.plan)
         fixed += self._table_bytes
-        heap = placed.heap_bytes(lambda held: aligned(nbytes(held.buffer), self.backend.step))
-        return fixed + np.max(heap, axis=0, initial=0.0) * (self._heap_size / alive if alive else 1.0)
+        heap = assignment.heap_bytes(lambda each: aligned(nbytes(each.size), self.backend.alignment))
+        return fixed + np.max(heap, axis=0, initial=0.0) * (self._heap_size / used if used else 1.0)
 
     def given(self, attention: str) -> Memory:
-        """Returns the same where attention is computed otherwise, as in `plan.time.given`: `given(attention="flash")`.
+        """Returns the memory with another attention, as in `plan.time.given`: `given(attention="flash")`.
 
         Raises:
             HardwareError: there is no such attention.
         """
         changed = dataclasses.replace(self, attention=Options(attention=attention).attention)
         donors = roles_of(self.plan.program).donors if self.is_donated else None
-        placed = changed._placed(donors)
-        return dataclasses.replace(changed, placed=placed)
+        return dataclasses.replace(changed, assignment=changed._assign(donors))
 
     @functools.cached_property
     def donated(self) -> Memory:
-        """The memory where the arguments that the next call gets anew are overwritten: `plan.run(donate=True)`."""
-        roles = roles_of(self.plan.program)
-        placed = self._placed(roles.donors)
-        return dataclasses.replace(self, placed=placed, is_donated=True)
+        """The memory with carried arguments overwritten: `plan.run(donate=True)`."""
+        assignment = self._assign(roles_of(self.plan.program).donors)
+        return dataclasses.replace(self, assignment=assignment, is_donated=True)
 
     @functools.cached_property
     def parts(self) -> Mapping[str, int]:
-        """What the bytes at the worst moment are for; they add up to `peak_bytes`, gaps counted as temporaries."""
-        found: dict[str, int] = dict.fromkeys(ROLES, 0)
+        """The bytes at the peak by role; they add up to `peak_bytes`, gaps counted as temporaries."""
+        parts: dict[str, int] = dict.fromkeys(ROLES, 0)
         for alive in self.at_peak:
-            found[alive.role] += alive.bytes
-        found[TEMPORARIES] += self.peak_bytes - sum(found.values())
-        return {role: size for role, size in found.items() if size}
+            parts[alive.role] += alive.bytes
+        parts[TEMPORARIES] += self.peak_bytes - sum(parts.values())
+        return {role: size for role, size in parts.items() if size}
 
     @functools.cached_property
     def at_peak(self) -> tuple[Alive, ...]:
-        """Every value in memory at the worst moment, the largest first."""
+        """Every value in memory at the peak, the largest first."""
         at = int(np.argmax(self._heap))
-        arguments = self.placed.live.arguments[: len(self.plan.program.arguments)]
-        heap = (
-            held
-            for held, begin, end in zip(self.placed.heap, self.placed.begins, self.placed.ends, strict=True)
-            if begin <= at < end
-        )
-        found = [self._alive(held) for held in (*arguments, *self.placed.kept, *heap)]
-        return tuple(sorted(found, key=lambda alive: -alive.bytes))
+        assignment = self.assignment
+        arguments = assignment.liveness.arguments[: len(self.plan.program.arguments)]
+        lifetimes = zip(assignment.heap, assignment.begins, assignment.ends, strict=True)
+        heap = (buffer for buffer, begin, end in lifetimes if begin <= at < end)
+        alive = [self._alive(buffer) for buffer in (*arguments, *assignment.outputs, *heap)]
+        return tuple(sorted(alive, key=lambda each: -each.bytes))
 
     @functools.cached_property
     def timeline(self) -> tuple[Point, ...]:
-        """What is in memory while each step runs, in the compiler's order; one turn of a loop stands for all."""
+        """The bytes in memory while each step runs, in the compiler's order; one iteration of a loop stands for all."""
         least = self.peak_bytes - self._heap_size
-        heap, points = self._heap, self.placed.live.points
+        heap, points = self._heap, self.assignment.liveness.points
         return tuple(
             Point(_name(step), self._source(step), least + round(float(heap[i]))) for i, step in enumerate(points)
         )
 
     @functools.cached_property
     def _heap(self) -> np.ndarray:
-        return self.placed.heap_bytes(lambda held: aligned(self._nbytes(held.buffer), self.backend.step))
+        return self.assignment.heap_bytes(lambda each: aligned(self._nbytes(each.size), self.backend.alignment))
 
-    def _placed(self, donors: Mapping[int, int] | None) -> Placed:
-        return buffers_placed(self.placed.live, lambda held: self._nbytes(held.buffer), donors)
+    def _assign(self, donors: Mapping[int, int] | None) -> Assignment:
+        return assign_buffers(self.assignment.liveness, lambda each: self._nbytes(each.size), donors)
 
     def _nbytes(self, buffer: Buffer) -> int:
         """Bytes of a buffer on one device."""
@@ -261,20 +262,20 @@ class Memory:
         if self.attention != STORED and is_score(self.plan.program, self._attentions, value):
             return 0
         shape, each = self._shape(value, spec), item_bytes(code.dtypes[value])
-        size = _tiled(shape, each) if self.backend.tiled else math.prod(shape) * each
+        size = _tiled(shape, each) if self.backend.tiled_layouts else math.prod(shape) * each
         return round(size * buffer.factor)
 
     def _shape(self, value: int, spec: Spec) -> tuple[int, ...]:
         return local_shape(self.plan.program.code.shapes[value], spec, self.plan.grid)
 
-    def _alive(self, held: Held) -> Alive:
-        """A buffer as it is told to people."""
-        program, (value, spec) = self.plan.program, held.buffer.key
+    def _alive(self, buffer: LiveBuffer) -> Alive:
+        """A buffer with the names and places that users know."""
+        program, (value, spec) = self.plan.program, buffer.size.key
         place = None
-        if held.argument >= 0:
-            place = program.arguments[held.argument].place
-        elif held.output >= 0:
-            place = program.outputs[held.output]
+        if buffer.argument >= 0:
+            place = program.arguments[buffer.argument].place
+        elif buffer.output >= 0:
+            place = program.outputs[buffer.output]
         shown = program.value(value)
         return Alive(
             place or shown.label,
@@ -282,27 +283,27 @@ class Memory:
             tuple(dim or "1" for dim in shown.dims),
             self._shape(value, spec),
             str(shown.dtype),
-            self._nbytes(held.buffer),
-            None if held.argument >= 0 else shown.source,
-            self._role(held),
+            self._nbytes(buffer.size),
+            None if buffer.argument >= 0 else shown.source,
+            self._role(buffer),
         )
 
-    def _role(self, held: Held) -> str:
-        """What a buffer is for."""
-        roles, program, value = roles_of(self.plan.program), self.plan.program, held.buffer.key[0]
-        if held.argument >= 0:
-            return roles.arguments[held.argument]
-        if held.output >= 0:
+    def _role(self, buffer: LiveBuffer) -> str:
+        """The role of a buffer."""
+        roles, program, value = roles_of(self.plan.program), self.plan.program, buffer.size.key[0]
+        if buffer.argument >= 0:
+            return roles.arguments[buffer.argument]
+        if buffer.output >= 0:
             is_gradient = value in roles.backward and program.code.shapes[value] in roles.shapes
-            return roles.outputs.get(held.output, GRADIENTS if is_gradient else OUTPUTS)
+            return roles.outputs.get(buffer.output, GRADIENTS if is_gradient else OUTPUTS)
         if value in roles.parameters:
             return PARAMETERS
         if program.outermost(value) != value:
-            return TEMPORARIES  # a turn's slice of what a loop is given, as it is, gathered or rewritten for a product
+            return TEMPORARIES  # an iteration's slice of a loop's input, as it is, gathered or transposed for a matmul
         if value in roles.backward:
             return GRADIENTS if program.code.shapes[value] in roles.shapes else TEMPORARIES
-        points = self.placed.live.points
-        first, last = points[held.begin], points[min(held.end, len(points) - 1)]
+        points = self.assignment.liveness.points
+        first, last = points[buffer.begin], points[min(buffer.end, len(points) - 1)]
         return ACTIVATIONS if roles.is_backward(last) and not roles.is_backward(first) else TEMPORARIES
 
     @functools.cached_property
@@ -317,41 +318,43 @@ class Memory:
     def __repr__(self):
         rows = [f"{role:<16} {size:>15,} B" for role, size in self.parts.items()]
         lines = [f"{a.bytes:>15,} B  {a.role:<16} {a.name} [{' '.join(a.dims)}]" for a in self.at_peak[:_SHOWN]]
-        return "\n".join([f"{'peak':<16} {self.peak_bytes:>15,} B", *self._verdict(), *rows, "at the peak:", *lines])
+        return "\n".join(
+            [f"{'peak':<16} {self.peak_bytes:>15,} B", *self._machine_lines(), *rows, "at the peak:", *lines]
+        )
 
-    def _verdict(self) -> list[str]:
-        """What a device of the machine holds, whether that suffices, and how far off such peaks were."""
+    def _machine_lines(self) -> list[str]:
+        """The memory of a device, whether the peak fits, and the measured error of such peaks."""
         other = [f"{'compiler':<16} {self.other_compiler}"] if self.other_compiler else []
         if self.plan.mesh.on is None:
             return other
         machine = self.plan.mesh.on.hardware
         off = accuracy(MEMORY, machine)["text"]
         return [
-            f"{'a device holds':<16} {self.limit_bytes:>15,} B: {'it fits' if self.fits else 'it does not fit'}",
+            f"{'a device holds':<16} {self.limit_bytes:>15,} B: {self.verdict}",
             f"{'how far off':<16} {off}",
             *other,
         ]
 
 
 def memory_of(plan: Plan, platform: str | None = None, compiler: str | None = None) -> Memory:
-    """Finds where the memory of a plan goes, where no argument is overwritten.
+    """Returns the memory of a plan, without donation.
 
     Args:
         plan: the plan.
-        platform: whose compiler it is: "cpu", "gpu" or "tpu"; None for that of the machine that its mesh lies on.
-        compiler: the version of jaxlib, or for TPUs of libtpu; None for what is installed.
+        platform: the compiler's: "cpu", "gpu" or "tpu"; None for that of the mesh's machine.
+        compiler: the version of jaxlib, or for TPUs of libtpu; None for the installed one.
     """
     backend = _backend(plan) if platform is None else BACKENDS[platform]
     nothing = np.zeros(0, int)
     with no_collection():
-        found = live(built(plan, backend))
+        liveness = liveness_of(build_graph(plan, backend))
         memory = Memory(
             plan,
-            Placed(found, (), (), {}, nothing, nothing, nothing),
+            Assignment(liveness, (), (), {}, nothing, nothing, nothing),
             backend,
             other_compiler=other_compiler(backend.platform, compiler),
         )
-        return dataclasses.replace(memory, placed=memory._placed(None))
+        return dataclasses.replace(memory, assignment=memory._assign(None))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -360,7 +363,7 @@ def _tiled(shape: tuple[int, ...], each: float) -> float:
 
 
 def _literal_bytes(plan: Plan) -> int:
-    """Bytes of outputs that are numbers in the program."""
+    """Bytes of outputs that are literals of the program."""
     outputs = plan.program.code.block.outputs
     return sum(nbytes(1, jax.dtypes.result_type(value.value)) for value in outputs if isinstance(value, Literal))
 

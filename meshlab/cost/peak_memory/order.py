@@ -1,7 +1,7 @@
-"""The order in which compilers run what is stored: what waits for nothing first, or what needs least memory.
+"""Orders clusters as compilers run them: breadth first, or with the least peak.
 
-breadth_first       XLA for CPUs: each as soon as all that it reads is there
-least_memory        XLA for TPUs: of two orders the one in which less is alive at once
+breadth_first       XLA for CPUs: each as soon as all its operands are ready
+least_memory        XLA for TPUs: of two orders the one with the smaller peak
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from .fuse import Cluster
 from .graph import Graph
 
 Clusters = dict[int, Cluster]
-# Nodes whose bytes are others'.
-_SHOWS = frozenset(("view", "through", "store", "carry"))
+# Kinds of nodes whose bytes are another's.
+_SHARING = frozenset(("bitcast", "through", "store", "carry"))
 
 
-def breadth_first(found: Clusters) -> list[int]:
-    """The order in which XLA for CPUs runs nodes: each as soon as all that it reads is there (`BFScheduler`)."""
-    missing = {number: len(cluster.reads) for number, cluster in found.items()}
-    users: dict[int, list[int]] = {number: [] for number in found}
-    for number, cluster in found.items():
+def breadth_first(clusters: Clusters) -> list[int]:
+    """Returns the order in which XLA for CPUs runs nodes: each as soon as its operands are ready (`BFScheduler`)."""
+    missing = {number: len(cluster.reads) for number, cluster in clusters.items()}
+    users: dict[int, list[int]] = {number: [] for number in clusters}
+    for number, cluster in clusters.items():
         for read in cluster.reads:
             users[read].append(number)
-    for number, cluster in found.items():
+    for number, cluster in clusters.items():
         listed = [user for user in cluster.users if user in users[number]]
         users[number] = [*listed, *(user for user in users[number] if user not in listed)]
     queue = collections.deque(number for number, count in missing.items() if not count)
@@ -43,22 +43,22 @@ def breadth_first(found: Clusters) -> list[int]:
 
 
 def least_memory(
-    graph: Graph, found: Clusters, needed: Sequence[int], inside: Callable[[Graph], float]
+    graph: Graph, clusters: Clusters, needed: Sequence[int], inside: Callable[[Graph], float]
 ) -> tuple[list[int], float]:
-    """The order in which XLA for TPUs runs nodes: the better of two, by what is alive at once.
+    """Returns the order in which XLA for TPUs runs nodes: of two orders the one with the smaller peak.
 
     (openxla/xla, `DefaultMemoryScheduler`, which tries `ListMemoryScheduler` and orders from the outputs down.)
 
     Args:
         graph: the nodes.
-        found: those that are stored.
+        clusters: of the nodes.
         needed: their order from the outputs, depth first.
-        inside: returns the bytes that a turn of a loop, or a branch, needs beside what is alive around it.
+        inside: returns the peak bytes of a loop's body, or of a branch.
 
     Returns:
-        The order, and the bytes that are alive at once in it, without what comes in.
+        The order, and its peak bytes, without inputs.
     """
-    sizes = _Sizes(graph, found, inside)
+    sizes = _Sizes(graph, clusters, inside)
     orders = (sizes.greedy(), list(needed))
     peaks = [sizes.most_alive(order) for order in orders]
     best = peaks.index(min(peaks))
@@ -66,32 +66,32 @@ def least_memory(
 
 
 class _Sizes:
-    """How many bytes nodes take, and for how long.
+    """The bytes of nodes, and their owners.
 
     Attributes:
-        owner: the node whose bytes each node's are.
-        size: bytes of each owner; 0 for what comes in.
+        owner: for each node the one whose bytes it shares.
+        size: bytes of each owner; 0 for inputs.
         within: bytes that a node needs while it runs.
-        reads: the owners of what each reads.
+        reads: the owners of the operands of each.
     """
 
-    def __init__(self, graph: Graph, found: Clusters, inside: Callable[[Graph], float]):
-        self.found, nodes = found, graph.nodes
+    def __init__(self, graph: Graph, clusters: Clusters, inside: Callable[[Graph], float]):
+        self.clusters, nodes = clusters, graph.nodes
         self.owner: dict[int, int] = {}
         self.size: dict[int, float] = {}
         self.within: dict[int, float] = {}
-        for number in found:
+        for number in clusters:
             node = nodes[number]
-            source = node.reads[1 if node.kind == "through" else 0] if node.kind in _SHOWS and node.reads else number
-            self.owner[number] = self.owner.get(source, source) if source in found else number
-            stored = node.buffer is not None and node.kind not in _SHOWS and node.kind != "source"
+            source = node.reads[1 if node.kind == "through" else 0] if node.kind in _SHARING and node.reads else number
+            self.owner[number] = self.owner.get(source, source) if source in clusters else number
+            stored = node.buffer is not None and node.kind not in _SHARING and node.kind != "source"
             self.size[number] = math.prod(node.shape) * item_bytes(node.dtype) if stored else 0.0
             self.within[number] = max(map(inside, node.inner), default=0.0)
-        self.reads = {n: {self.owner[r] for r in cluster.reads} for n, cluster in found.items()}
+        self.reads = {n: {self.owner[r] for r in cluster.reads} for n, cluster in clusters.items()}
         self.returned = {self.owner[n] for n in graph.outputs if n is not None}
 
     def most_alive(self, order: Sequence[int]) -> float:
-        """The most bytes that are alive at once, in an order."""
+        """Returns the peak bytes of an order."""
         last = {read: number for number in order for read in self.reads[number]}
         alive = most = 0.0
         for number in order:
@@ -102,17 +102,17 @@ class _Sizes:
         return most
 
     def greedy(self) -> list[int]:
-        """Whatever frees most, or takes least, of what can run (`ListMemoryScheduler`)."""
-        users: dict[int, list[int]] = {number: [] for number in self.found}
+        """Returns a greedy order: the ready node that frees most, or allocates least, first (`ListMemoryScheduler`)."""
+        users: dict[int, list[int]] = {number: [] for number in self.clusters}
         readers: Mapping[int, set[int]] = collections.defaultdict(set)
         missing = {}
-        for number, cluster in self.found.items():
+        for number, cluster in self.clusters.items():
             missing[number] = len(set(cluster.reads))
             for read in dict.fromkeys(cluster.reads):
                 users[read].append(number)
             for owner in self.reads[number]:
                 readers[owner].add(number)
-        place = {number: position for position, number in enumerate(self.found)}
+        place = {number: position for position, number in enumerate(self.clusters)}
         order, waiting, valued = [], [], {}
 
         def push(number: int):

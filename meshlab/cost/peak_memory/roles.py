@@ -1,16 +1,16 @@
-"""What arrays are for: parameters, gradients, the optimizer's state, activations.
+"""Assigns roles to arrays: parameters, gradients, the optimizer's state, activations.
 
-It is told by what a program does with them, not by what they are called:
+Roles follow from the program's dataflow, not from names:
 
-    an argument that the next call gets anew, and that the backward pass needs     parameters
-        and that the forward pass casts to fewer bits before anything else        master copies
-    one that the next call gets anew, and that the backward pass knows nothing of  optimizer state
+    a carried argument, which the backward pass needs                             parameters
+        and which the forward pass casts to fewer bits before anything else       master copies
+    a carried argument, which the backward pass does not read                     optimizer state
         and whose new value is cast to fewer bits for a new parameter             master copies
-    what the backward pass makes, in the shape of a parameter                     gradients
-    what the forward pass makes, and the backward pass reads last                 activations
+    a result of the backward pass, in the shape of a parameter                    gradients
+    a result of the forward pass, which the backward pass reads last              activations
 
-An argument that is not handed on holds parameters if it is a tree of floats, and is an input if not; so is what is
-handed on where there is no backward pass, as a cache.
+An argument that is not carried to the next call holds parameters if it is a tree of floats, and is an input otherwise.
+Without a backward pass every carried argument (a KV cache, say) is an input.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _CAST = "convert_element_type"
 
 @dataclasses.dataclass(frozen=True)
 class Roles:
-    """What the arrays of a program are for.
+    """The roles of the arrays of a program.
 
     Attributes:
-        arguments: for each argument, by position.
-        outputs: for those outputs that the next call gets as arguments, by position.
-        donors: for these, the position of the argument.
+        arguments: of each argument, by position.
+        outputs: of the outputs that are carried to the next call, by position.
+        donors: for these outputs, the position of the argument.
         shapes: the shapes of parameters.
-        backward: the values that the backward pass makes.
-        parameters: values that are parameters in fewer bits.
+        backward: the values of the backward pass.
+        parameters: the values that are parameters cast to fewer bits.
     """
 
     arguments: tuple[str, ...]
@@ -52,7 +52,7 @@ class Roles:
     parameters: frozenset[int]
 
     def is_backward(self, step: Step | None) -> bool:
-        """Whether a step is of the backward pass."""
+        """Returns whether a step belongs to the backward pass."""
         if isinstance(step, Move):
             return step.value in self.backward
         return step is not None and not isinstance(step, Part) and step.operation.backward
@@ -62,7 +62,7 @@ _known: weakref.WeakKeyDictionary[Program, Roles] = weakref.WeakKeyDictionary()
 
 
 def roles_of(program: Program) -> Roles:
-    """Returns what the arrays of a program are for."""
+    """Returns the roles of the arrays of a program."""
     if program not in _known:
         _known[program] = _roles(program)
     return _known[program]
@@ -73,24 +73,24 @@ def _roles(program: Program) -> Roles:
     needed = _needed(program, (v for operation in backward for v in operation.reads))
     donors = _donors(program)
     casts = _casts(program, needed)
-    handed_on = set(donors.values())
+    carried = set(donors.values())
     masters = _masters(program, donors)
-    found, narrow = [], set()
+    argument_roles, narrow = [], set()
     for position, argument in enumerate(program.arguments):
-        if not backward and position in handed_on:
-            found.append(INPUTS)
-        elif position not in handed_on:
-            found.append(PARAMETERS if _is_tree_of_floats(program, argument.parameter) else INPUTS)
+        if not backward and position in carried:
+            argument_roles.append(INPUTS)
+        elif position not in carried:
+            argument_roles.append(PARAMETERS if _is_tree_of_floats(program, argument.parameter) else INPUTS)
         elif argument.value in needed:
-            found.append(MASTERS if argument.value in casts else PARAMETERS)
+            argument_roles.append(MASTERS if argument.value in casts else PARAMETERS)
             narrow |= casts.get(argument.value, set())
         else:
-            found.append(MASTERS if position in masters else STATE)
-    kinds = zip(program.arguments, found, strict=True)
+            argument_roles.append(MASTERS if position in masters else STATE)
+    kinds = zip(program.arguments, argument_roles, strict=True)
     weights = (program.code.shapes[a.value] for a, role in kinds if role in (PARAMETERS, MASTERS))
     return Roles(
-        tuple(found),
-        {output: found[position] for output, position in donors.items()},
+        tuple(argument_roles),
+        {output: argument_roles[position] for output, position in donors.items()},
         donors,
         frozenset(weights),
         frozenset(v for operation in backward for v in operation.outputs),
@@ -99,7 +99,7 @@ def _roles(program: Program) -> Roles:
 
 
 def _needed(program: Program, values: Iterable[int]) -> set[int]:
-    """Values, and all that they are made of."""
+    """Values, and all values that they depend on."""
     sources: dict[int, list[int]] = {}
     for operation in walk(program.code.block):
         inner: list[int] = []
@@ -109,35 +109,35 @@ def _needed(program: Program, values: Iterable[int]) -> set[int]:
                 sources.setdefault(value, []).extend(operation.reads)
         for value in operation.outputs:
             sources.setdefault(value, []).extend((*operation.reads, *inner))
-    found, waiting = set(), list(values)
+    needed, waiting = set(), list(values)
     while waiting:
         value = waiting.pop()
-        if value not in found:
-            found.add(value)
+        if value not in needed:
+            needed.add(value)
             waiting += sources.get(value, ())
-    return found
+    return needed
 
 
 def _donors(program: Program) -> dict[int, int]:
-    """For each output that the next call gets as an argument, by position, that argument's position."""
+    """For each output that is carried to the next call, by position, the position of the argument."""
     places = {place: position for position, place in enumerate(program.outputs)}
-    found = {}
+    donors = {}
     for carry in program.carries:
         for position, argument in enumerate(program.arguments):
             if argument.parameter == carry.parameter:
                 output = places.get(carry.place + argument.place[len(carry.parameter) :])
                 if output is not None:
-                    found[output] = position
-    return found
+                    donors[output] = position
+    return donors
 
 
 def _casts(program: Program, needed: Container[int]) -> dict[int, set[int]]:
-    """Arguments that are cast to fewer bits before anything that the backward pass needs is made of them."""
+    """Arguments that every operation needed by the backward pass casts to fewer bits first."""
     dtypes = program.code.dtypes
     readers: dict[int, list[Operation]] = {argument.value: [] for argument in program.arguments}
     for operation in walk(program.code.block):
         for value in operation.reads:
-            if value in readers and any(made in needed for made in operation.outputs):
+            if value in readers and any(output in needed for output in operation.outputs):
                 readers[value].append(operation)
 
     def narrows(value: int, operation: Operation) -> bool:
@@ -151,18 +151,18 @@ def _casts(program: Program, needed: Container[int]) -> dict[int, set[int]]:
 
 
 def _masters(program: Program, donors: Mapping[int, int]) -> set[int]:
-    """Arguments whose new value is cast to fewer bits for another output that is handed on."""
+    """Arguments whose new value is cast to fewer bits for another carried output."""
     outputs, makers, dtypes = program.code.block.outputs, program.makers, program.code.dtypes
     positions = {value: donors[o] for o, value in enumerate(outputs) if isinstance(value, int) and o in donors}
-    found = set()
+    masters = set()
     for output in donors:
         value = outputs[output]
         maker = makers.get(value) if isinstance(value, int) else None
         if maker is not None and maker.name == _CAST and isinstance(maker.inputs[0], int):
             source = maker.inputs[0]
             if source in positions and item_bytes(dtypes[source]) > item_bytes(dtypes[maker.outputs[0]]):
-                found.add(positions[source])
-    return found
+                masters.add(positions[source])
+    return masters
 
 
 def _is_tree_of_floats(program: Program, parameter: str) -> bool:

@@ -1,11 +1,11 @@
-"""What lies in memory in 16 bits though the program says 32: whatever is only read by products that round it anyway.
+"""Stores f32 arrays as bf16 where only bf16 matmuls read them, as XLA for TPUs does.
 
-    h   float32, read by two products                 stored as bfloat16
-    w   float32 stack, a loop's turns multiply by it  rounded once, before the loop
-    m   float32, read by a product and by a sum       stored as it is
+    h   float32, read by two matmuls                      stored as bfloat16
+    w   float32 stack, read by the matmuls of a loop      rounded once, before the loop
+    m   float32, read by a matmul and by a sum            stored as it is
 
-At JAX's default precision a TPU multiplies in bfloat16, so XLA rounds what products read where it is made, moves it
-rounded, and rounds what a loop reads before the loop.
+At JAX's default precision a TPU multiplies in bfloat16, so XLA rounds the operands of matmuls where they are computed,
+moves them rounded, and rounds the inputs of a loop before it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import jax.numpy as jnp
 from ...engine.planning.steps import Compute
 from .graph import Buffer, Graph, topological
 
-# What only moves elements: rounded before as well as after.
-_MOVES = frozenset(("view", "permute", "join", "spread", "through"))
+# Kinds that only move elements: rounded before as well as after.
+_MOVES = frozenset(("bitcast", "move", "concatenate", "broadcast", "through"))
 _FLOAT, _ROUNDED = "float32", jnp.dtype(jnp.bfloat16)
 
 
 def store_rounded(graph: Graph):
-    """Finds what a block only reads rounded, and halves the bytes of what it makes of that."""
+    """Marks the nodes of a block that are only read rounded, and halves the bytes of those that it computes."""
     users: list[list[int]] = [[] for _ in graph.nodes]
     order = topological(graph)
     for number in order:
@@ -39,19 +39,19 @@ def store_rounded(graph: Graph):
 
 
 def _rounds(graph: Graph, number: int) -> bool:
-    """Whether a node rounds what it reads: a product at the default precision, a cast, a move of what is rounded."""
+    """Whether a node rounds its operands: a matmul at the default precision, a cast, or a move of rounded elements."""
     node = graph.nodes[number]
-    if node.kind == "product":
+    if node.kind == "matmul":
         return not isinstance(node.step, Compute) or _is_default(node.step.operation.params.get("precision"))
     if node.op == "convert_element_type":
         return str(node.dtype) == str(_ROUNDED)
     if node.kind == "barrier":
-        return True  # what comes through is asked itself
+        return True  # its operands are judged at their own `through`
     moves = node.kind in _MOVES or (node.kind == "collective" and node.op != "all-reduce")
     return moves and number in graph.rounded
 
 
 def _is_default(precision: object) -> bool:
-    """Whether that is JAX's default precision, for both operands."""
+    """Whether a precision is JAX's default, for both operands."""
     both = precision if isinstance(precision, tuple) else (precision,)
     return all(one is None or str(one).endswith("DEFAULT") for one in both)

@@ -1,9 +1,9 @@
-"""Operations in their local form: the equations of the form become nodes, one by one.
+"""Translates operations in their local form: each equation of the form becomes nodes.
 
-    reduce_max, split           fold → collective
-    convolution, rows split     slices of the edges → collectives → join → opaque
+    reduce_max, sharded            reduce → collective
+    convolution, rows sharded      slices of the edges → collectives → concatenate → opaque
 
-The form is traced on shards, so its arrays have no value in the program: each is told as so many times as large as the
+The form is traced on shards, so its arrays are no values of the program: the size of each is a multiple of that of the
 operation's first result.
 """
 
@@ -27,26 +27,27 @@ from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders
 from .scope import Scope
 
-# What takes a part of an array, or joins some: of one array whole, XLA takes it away (`AlgebraicSimplifier`).
+# Primitives that take a part of an array, or concatenate some: XLA removes those of one whole array
+# (`AlgebraicSimplifier`).
 _PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part))
 
 
-def exchanged(scope: Scope, step: Compute, operands: Sequence[int | None], made: Sequence[Key]):
-    """Adds the nodes of a step in its local form to a block that is being built."""
+def translate_local_form(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+    """Adds the nodes of a step in its local form to a block."""
     program, grid = scope.context.program, scope.context.grid
-    walk = _Walk(scope, made[0])
-    results = walk.run(traced(step, program, grid), [r for r in operands if r is not None])
-    for target, number in zip(made, results, strict=True):
+    walk = _Walk(scope, results[0])
+    outputs = walk.run(traced(step, program, grid), [r for r in operands if r is not None])
+    for target, number in zip(results, outputs, strict=True):
         node = scope.graph.nodes[number]
         if node.kind == "source" or node.buffer is None or node.shape != scope.context.shape(target):
-            number = scope.node("view", (number,), target)  # noqa: PLW2901
-        elif node.buffer.key[0] == made[0][0]:
+            number = scope.node("bitcast", (number,), target)  # noqa: PLW2901
+        elif node.buffer.key[0] == results[0][0]:
             node.buffer = Buffer(target)
         scope.env[target] = number
 
 
 class _Walk:
-    """Walks through the equations of one local form."""
+    """Translates the equations of one local form."""
 
     def __init__(self, scope: Scope, base: Key):
         self.scope, self.base = scope, base
@@ -64,13 +65,13 @@ class _Walk:
         return [self.read(atom, known) for atom in jaxpr.outvars]
 
     def read(self, atom: Any, known: Mapping[Any, int]) -> int:
-        """The node of what an equation reads; a number is one of its own."""
-        return self.add("fill", (), atom.aval) if isinstance(atom, Literal) else known[atom]
+        """Returns the node of an operand; a literal gets one of its own."""
+        return self.add("constant", (), atom.aval) if isinstance(atom, Literal) else known[atom]
 
-    def add(self, kind: str, reads: Sequence[int], aval: Any, **told: bool) -> int:
+    def add(self, kind: str, reads: Sequence[int], aval: Any, **flags: bool) -> int:
         """Adds a node for an array of the form."""
         factor = math.prod(aval.shape) * item_bytes(aval.dtype) / self.bytes
-        node = Node(kind, reads, Buffer(self.base, factor), tuple(aval.shape), self.scope.step, **told)
+        node = Node(kind, reads, Buffer(self.base, factor), tuple(aval.shape), self.scope.step, **flags)
         node.dtype = aval.dtype
         return self.scope.graph.add(node)
 
@@ -98,32 +99,32 @@ class _Walk:
             known[variable] = self.plain(equation, reads, variable.aval)
 
     def plain(self, equation: Any, reads: Sequence[int], aval: Any) -> int:
-        """An equation that is one node."""
+        """Adds an equation as one node."""
         name, nodes = equation.primitive.name, self.scope.graph.nodes
         if name in _PARTS and reads and nodes[reads[0]].shape == aval.shape:
             return reads[0]
-        kind = self.scope.context.backend.product if name == "dot_general" else KINDS.get(name, "opaque")
-        if kind == "map" and not reads:
-            kind = "fill"
-        if kind == "spread" and not reads:
-            kind = "fill"
-        if kind == "spread" and math.prod(nodes[reads[0]].shape) == math.prod(aval.shape):
-            kind = "view"
-        if kind == "map" and aval.shape:
-            reads = [r if nodes[r].shape else self.add("spread", (r,), aval, reused=True) for r in reads]
-        costly = name in EXPENSIVE or kind == "fold"
-        number = self.add(kind, reads, aval, expensive=costly, reused=kind == "spread")
+        kind = self.scope.context.backend.matmul if name == "dot_general" else KINDS.get(name, "opaque")
+        if kind == "elementwise" and not reads:
+            kind = "constant"
+        if kind == "broadcast" and not reads:
+            kind = "constant"
+        if kind == "broadcast" and math.prod(nodes[reads[0]].shape) == math.prod(aval.shape):
+            kind = "bitcast"
+        if kind == "elementwise" and aval.shape:
+            reads = [r if nodes[r].shape else self.add("broadcast", (r,), aval, reused=True) for r in reads]
+        costly = name in EXPENSIVE or kind == "reduce"
+        number = self.add(kind, reads, aval, expensive=costly, reused=kind == "broadcast")
         node = nodes[number]
         node.op = name
-        if kind in ("map", "fill"):
+        if kind in ("elementwise", "constant"):
             literals = (atom for atom in equation.invars if isinstance(atom, Literal))
             node.literals = tuple(np.asarray(atom.val).item() for atom in literals)
         return number
 
     def asked(self, params: Mapping[str, Any], reads: Sequence[int], aval: Any) -> int:
-        """A collective, or the number of a part."""
+        """Adds a collective, or the index of a device."""
         if params["kind"] == "index":
-            return self.add("fill", (), aval)
+            return self.add("constant", (), aval)
         number = self.add("collective", reads, aval)
         self.scope.graph.nodes[number].op = params["kind"]
         if params["kind"] == "all-reduce":
@@ -132,16 +133,16 @@ class _Walk:
         return number
 
     def convolution(self, numbers: Any, reads: Sequence[int], aval: Any) -> int:
-        """A convolution, of operands in its order."""
-        turned = []
+        """Adds a convolution, with operands in its order."""
+        inputs = []
         for read, order in zip(reads, orders(numbers), strict=False):
             node = self.scope.graph.nodes[read]
-            if ascends(order, node.shape) or node.buffer is None or not self.scope.context.backend.reorders:
-                turned.append(read)
+            if ascends(order, node.shape) or node.buffer is None or not self.scope.context.backend.layout_assignment:
+                inputs.append(read)
             else:
-                copy = Node("permute", (read,), node.buffer, node.shape, self.scope.step)
+                copy = Node("move", (read,), node.buffer, node.shape, self.scope.step)
                 copy.dtype = node.dtype
-                turned.append(self.scope.graph.add(copy))
-        result = self.add(self.scope.context.backend.product, turned, aval)
-        in_order = ascends(orders(numbers)[2], aval.shape) or not self.scope.context.backend.reorders
-        return result if in_order else self.add("permute", (result,), aval)
+                inputs.append(self.scope.graph.add(copy))
+        result = self.add(self.scope.context.backend.matmul, inputs, aval)
+        in_order = ascends(orders(numbers)[2], aval.shape) or not self.scope.context.backend.layout_assignment
+        return result if in_order else self.add("move", (result,), aval)

@@ -12,7 +12,7 @@ from meshlab.cost.machines import collective_time
 from meshlab.cost.machines.installed_compilers import CompilerError, check_installed
 from meshlab.cost.machines.xla_substitutes import most_summed
 from meshlab.cost.peak_memory.backends import BACKENDS
-from meshlab.cost.peak_memory.build import built
+from meshlab.cost.peak_memory.build import build_graph
 
 B, E, F = ml.dims(batch=1024, embed=4096, ffn=4096)
 GRADIENT = ml.trace(lambda x, g: ml.dot(x, g, B), ml.f32[B, E], ml.f32[B, F])
@@ -126,9 +126,9 @@ def test_other_machines_and_several_slices_are_left_alone():
 @pytest.mark.parametrize(("slice_", "ops"), [("v5e:4x4", ["all-reduce"]), ("v5e:2x8", [""])])
 def test_what_is_summed_whole_lies_whole_in_memory_until_it_is_read(slice_, ops):
     plan = GRADIENT.plan(ml.mesh(slice_, data=16), SCATTERED)
-    graph = built(plan, BACKENDS["tpu"])
+    graph = build_graph(plan, BACKENDS["tpu"])
     collectives = [node for node in graph.nodes if node.kind == "collective"]
     assert [node.op for node in collectives] == ops
     assert collectives[0].shape == ((4096, 4096) if ops[0] else (256, 4096))
     # Another compiler's memory does not follow this one's.
-    assert [node.op for node in built(plan, BACKENDS["cpu"]).nodes if node.kind == "collective"] == [""]
+    assert [node.op for node in build_graph(plan, BACKENDS["cpu"]).nodes if node.kind == "collective"] == [""]

@@ -9,16 +9,16 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.peak_memory.backends import CPU
-from meshlab.cost.peak_memory.build import built
+from meshlab.cost.peak_memory.build import build_graph
 from meshlab.cost.peak_memory.fuse import clustered
-from meshlab.cost.peak_memory.liveness import breadth_first, live
+from meshlab.cost.peak_memory.liveness import breadth_first, liveness_of
 from meshlab.cost.peak_memory.pack_heap import packed
 
 Batch, Hidden, Out = ml.dims(batch=8, hidden=16, out=4)
 
 
 def graph_of(fn, *arguments, layout="", devices=2):
-    return built(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), CPU)
+    return build_graph(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), CPU)
 
 
 def stored(graph):
@@ -114,9 +114,9 @@ def test_what_is_read_for_the_last_time_may_be_written_over():
         return ml.dot(ml.exp(ml.dot(x, w, Hidden)), v, Out)
 
     Last = ml.Dim("last", 8)
-    found = live(graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Out, Last]))
-    product, raised, _ = found.held
-    assert raised.over == (product,)
+    found = liveness_of(graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Out, Last]))
+    product, raised, _ = found.buffers
+    assert raised.may_alias == (product,)
     assert product.end == raised.begin
 
 
@@ -133,7 +133,7 @@ def test_a_carry_that_others_read_is_held_twice():
     for keeps in (False, True):
         program = ml.trace(run(keeps), ml.f32[Batch, Hidden], ml.f32[Layers])
         memory = program.plan(ml.mesh(x=2), "batch:x").memory
-        sizes = [memory._nbytes(held.buffer) for held in memory.placed.live.held]
+        sizes = [memory._nbytes(held.size) for held in memory.assignment.liveness.buffers]
         counts.append(sizes.count(4 * 16 * 4))
     assert counts == [1, 2]
 
@@ -161,11 +161,11 @@ def test_outputs_give_their_space_to_what_is_gone_before():
 
     Same = ml.Dim("same", 16)
     memory = ml.trace(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Same]).plan(ml.mesh(x=2), "").memory
-    assert memory.placed.inside
-    for held, space in memory.placed.inside.items():
+    assert memory.assignment.inside
+    for held, space in memory.assignment.inside.items():
         assert held.end <= space.begin or space.end <= held.begin
-        assert memory._nbytes(held.buffer) <= memory._nbytes(space.buffer)
-    together = itertools.combinations(memory.placed.inside.items(), 2)
+        assert memory._nbytes(held.size) <= memory._nbytes(space.size)
+    together = itertools.combinations(memory.assignment.inside.items(), 2)
     assert all(a.end <= b.begin or b.end <= a.begin for (a, s), (b, t) in together if s is t)
 
 
@@ -178,4 +178,4 @@ def test_the_plan_of_a_large_program_is_quick():
         return jax.numpy.sum(x.array)
 
     plan = ml.trace(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Wide]).plan(ml.mesh(x=2), "batch:x")
-    assert len(plan.memory.placed.live.points) > 600
+    assert len(plan.memory.assignment.liveness.points) > 600

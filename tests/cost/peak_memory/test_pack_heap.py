@@ -9,11 +9,11 @@ import pytest
 import meshlab as ml
 from benchmarks import memory as accuracy
 from meshlab.cost.peak_memory.backends import CPU
-from meshlab.cost.peak_memory.build import built
+from meshlab.cost.peak_memory.build import build_graph
 from meshlab.cost.peak_memory.graph import Buffer, Graph, Node
-from meshlab.cost.peak_memory.liveness import live
+from meshlab.cost.peak_memory.liveness import liveness_of
 from meshlab.cost.peak_memory.memory import memory_of
-from meshlab.cost.peak_memory.pack_heap import packed, times
+from meshlab.cost.peak_memory.pack_heap import events, packed
 from meshlab.engine.specs.spec import Spec
 from meshlab.models.zoo import models
 
@@ -43,14 +43,14 @@ AUTOENCODER = (
 
 def test_live_ranges_of_xla_give_the_heap_of_xla():
     begins, lasts, sizes = arrays(*zip(*AUTOENCODER, strict=True))
-    assert packed(begins, lasts + 1, sizes, step=64) == 3 * 2048 + 2048 + 256
+    assert packed(begins, lasts + 1, sizes, alignment=64) == 3 * 2048 + 2048 + 256
     alive = [int(sizes[(begins <= t) & (t <= lasts)].sum()) for t in range(25)]
     assert max(alive) == 3 * 2048 + 3 * 256
 
 
 def test_lives_are_counted_in_what_comes_and_goes():
     begins, ends = arrays([0, 1, 3, 3], [3, 9, 5, 4])
-    taken, given = times(begins, ends, np.arange(4), np.full(4, NOBODY))
+    taken, given = events(begins, ends, np.arange(4), np.full(4, NOBODY))
     # At point 3 the one that ends first is taken first, and given back after the other is taken.
     assert taken.tolist() == [0, 1, 4, 3]
     assert given.tolist() == [2, 7, 6, 5]
@@ -58,14 +58,14 @@ def test_lives_are_counted_in_what_comes_and_goes():
 
 def test_what_is_written_over_is_given_back_before_it_is_taken_anew():
     begins, ends, over = arrays([0, 0, 2], [3, 3, 5], [NOBODY, NOBODY, 1])
-    taken, given = times(begins, ends, np.arange(3), over)
+    taken, given = events(begins, ends, np.arange(3), over)
     assert taken.tolist() == [0, 1, 3]
     assert given.tolist() == [4, 2, 5]
 
 
 def test_what_is_written_over_lies_where_that_lay():
     begins, ends, sizes = arrays([0, 2, 4], [3, 5, 7], [8, 8, 8])
-    apart, together = (packed(begins, ends, sizes, over=np.array(row)) for row in ([-1, -1, -1], [-1, 0, 1]))
+    apart, together = (packed(begins, ends, sizes, aliases=np.array(row)) for row in ([-1, -1, -1], [-1, 0, 1]))
     assert (apart, together) == (16, 8)
 
 
@@ -79,7 +79,7 @@ def test_alike_buffers_are_put_in_by_rank():
 def test_buffers_begin_at_multiples_of_a_step():
     begins, ends, sizes = arrays([0, 0, 0], [2, 2, 2], [100, 10, 4])
     assert packed(begins, ends, sizes) == 114
-    assert packed(begins, ends, sizes, step=64) == 128 + 64 + 4
+    assert packed(begins, ends, sizes, alignment=64) == 128 + 64 + 4
 
 
 def test_tables_of_addresses_are_counted_beside_the_heap():
@@ -88,9 +88,9 @@ def test_tables_of_addresses_are_counted_beside_the_heap():
 
     plan = ml.trace(fn, *(ml.f32[Batch, Hidden],) * 3).plan(ml.mesh(x=2), "batch:x")
     memory = memory_of(plan, "cpu")
-    assert memory.placed.live.tables == [3]
+    assert memory.assignment.liveness.tables == [3]
     assert memory.temporary_bytes - memory._heap_size == 3 * 8
-    without = dataclasses.replace(memory, backend=dataclasses.replace(memory.backend, tables=False))
+    without = dataclasses.replace(memory, backend=dataclasses.replace(memory.backend, tuple_tables=False))
     assert memory.peak_bytes - without.peak_bytes == 3 * 8
     assert sum(memory.parts.values()) == memory.peak_bytes
 
@@ -101,7 +101,7 @@ def test_a_table_of_a_loop_holds_what_goes_into_a_turn():
 
     Layers = ml.Dim("layers", 3)
     program = ml.trace(lambda x, w: ml.scan(turn, x, w, Layers)[0], ml.f32[Batch], ml.f32[Layers])
-    found = live(built(program.plan(ml.mesh(x=2), ""), CPU))
+    found = liveness_of(build_graph(program.plan(ml.mesh(x=2), ""), CPU))
     # The counter, the carry, and the weights.
     assert found.tables == [3]
 
@@ -109,7 +109,7 @@ def test_a_table_of_a_loop_holds_what_goes_into_a_turn():
 def held_of(graph, number):
     """The buffer of a node, which nobody else's is as large as."""
     buffer = graph.nodes[number].buffer
-    (held,) = [held for held in live(graph).held if held.buffer == buffer]
+    (held,) = [held for held in liveness_of(graph).buffers if held.size == buffer]
     return held
 
 
@@ -125,20 +125,20 @@ def graph_of_one(through):
     if through == "barrier":
         barrier = graph.add(Node("barrier", (made,), None, (), None))
         read = graph.add(Node("through", (barrier, made), Buffer((1, spec)), (8,), None))
-    written = graph.add(Node("map", (read,), Buffer((2, spec)), (8,), None))
+    written = graph.add(Node("elementwise", (read,), Buffer((2, spec)), (8,), None))
     last = graph.add(Node("opaque", (written,), Buffer((3, spec)), (8,), None))
-    graph.outputs, graph.kept = [last], [Buffer((3, spec))]
+    graph.outputs, graph.output_buffers = [last], [Buffer((3, spec))]
     return graph, written
 
 
 def test_the_heap_is_not_written_over_through_other_shapes_and_several_results():
     graph, written = graph_of_one("nothing")
     held = held_of(graph, written)
-    assert held.after == held.over != ()
+    assert held.aliases == held.may_alias != ()
     for through in ("several", "barrier"):
         held = held_of(*graph_of_one(through))
-        assert held.over
-        assert not held.after
+        assert held.may_alias
+        assert not held.aliases
 
 
 def test_what_a_loop_carries_is_not_written_over_anything_in_the_heap():
@@ -152,12 +152,16 @@ def test_what_a_loop_carries_is_not_written_over_anything_in_the_heap():
         return ml.Tensor(jnp.cumsum(ml.exp(ml.Tensor(jnp.cumsum(x.array), x.dims)).array), x.dims) + 1.0
 
     carried, other = (
-        [held for held in live(built(ml.trace(of, *args).plan(ml.mesh(x=2), ""), CPU)).held if held.over]
+        [
+            held
+            for held in liveness_of(build_graph(ml.trace(of, *args).plan(ml.mesh(x=2), ""), CPU)).buffers
+            if held.may_alias
+        ]
         for of, args in ((fn, (ml.f32[Batch], ml.f32[Layers])), (without, (ml.f32[Batch],)))
     )
     assert carried
-    assert not carried[0].after
-    assert other[0].after
+    assert not carried[0].aliases
+    assert other[0].aliases
 
 
 @pytest.mark.parametrize(

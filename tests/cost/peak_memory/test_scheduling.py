@@ -6,13 +6,13 @@ from typing import Any, cast
 import jax.numpy as jnp
 
 import meshlab as ml
-from meshlab.cost.peak_memory.assign_layouts import relay
+from meshlab.cost.peak_memory.assign_layouts import hoist_copies
 from meshlab.cost.peak_memory.backends import CPU
-from meshlab.cost.peak_memory.build import built
+from meshlab.cost.peak_memory.build import build_graph
 from meshlab.cost.peak_memory.combine_all_reduces import combine
 from meshlab.cost.peak_memory.fuse import clustered
 from meshlab.cost.peak_memory.graph import Buffer, Graph, Node, topological
-from meshlab.cost.peak_memory.liveness import live
+from meshlab.cost.peak_memory.liveness import liveness_of
 from meshlab.engine.planning.steps import Compute
 from meshlab.engine.specs.spec import Spec
 
@@ -20,7 +20,7 @@ Batch, Hidden, Out = ml.dims(batch=8, hidden=16, out=4)
 
 
 def graph_of(fn, *arguments, layout: Any = "", devices=2):
-    return built(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), CPU)
+    return build_graph(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), CPU)
 
 
 class Drawn:
@@ -40,7 +40,7 @@ class Drawn:
 
     def returns(self, *numbers):
         self.graph.outputs = list(numbers)
-        self.graph.kept = [self.graph.nodes[n].buffer for n in numbers]
+        self.graph.output_buffers = [self.graph.nodes[n].buffer for n in numbers]
         return self.graph
 
 
@@ -59,7 +59,13 @@ def test_a_vector_in_a_product_is_copied():
     # A column of w on each device: XLA takes its axis away and gives it another, which is a copy of its own; and so for
     # what the product makes.
     column = stored_shapes(graph_of(fn, *shapes, layout="out:x", devices=4))
-    assert column == [("source", (8, 16)), ("source", (16, 1)), ("view", (16, 1)), ("opaque", (8, 1)), ("view", (8, 1))]
+    assert column == [
+        ("source", (8, 16)),
+        ("source", (16, 1)),
+        ("bitcast", (16, 1)),
+        ("opaque", (8, 1)),
+        ("bitcast", (8, 1)),
+    ]
     whole = stored_shapes(graph_of(fn, *shapes))
     assert whole == [("source", (8, 16)), ("source", (16, 4)), ("opaque", (8, 4))]
 
@@ -122,8 +128,8 @@ def test_users_are_listed_as_xla_lists_them():
     drawn = Drawn()
     x = drawn.add("source")
     product = drawn.add("opaque", x)
-    shared = drawn.add("map", product)
-    users = [drawn.add("map", shared) for _ in range(3)]
+    shared = drawn.add("elementwise", product)
+    users = [drawn.add("elementwise", shared) for _ in range(3)]
     graph = drawn.returns(*[drawn.add("opaque", user) for user in users])
     found = clustered(graph)
     assert found[product].reads == (x,)
@@ -157,7 +163,7 @@ def test_a_turn_of_a_loop_starts_with_what_comes_in_last():
     def fn(one, two, w):
         return ml.scan(turn, (one, two), w, Layers)[0]
 
-    found = live(graph_of(fn, ml.f32[Batch], ml.f32[Batch, Hidden], ml.f32[Layers]))
+    found = liveness_of(graph_of(fn, ml.f32[Batch], ml.f32[Batch, Hidden], ml.f32[Layers]))
     steps = [step for step in found.points if isinstance(step, Compute)]
     sums = [step.operation.outputs for step in steps if step.operation.name == "cumsum"]
     assert len(sums) == 2
@@ -170,18 +176,18 @@ def test_a_turn_of_a_loop_starts_with_what_comes_in_last():
 def test_copies_for_a_gather_are_made_of_what_it_is_computed_of():
     drawn = Drawn()
     x, y = drawn.add("source"), drawn.add("source")
-    product, shared = drawn.add("opaque", x), drawn.add("map", y)
-    made = drawn.add("map", product, shared)
-    copy = drawn.add("permute", made)
+    product, shared = drawn.add("opaque", x), drawn.add("elementwise", y)
+    made = drawn.add("elementwise", product, shared)
+    copy = drawn.add("move", made)
     gathered = drawn.add("collective", copy)
     graph = drawn.returns(gathered, shared)
-    relay(graph, [copy])
+    hoist_copies(graph, [copy])
     nodes = graph.nodes
-    assert nodes[copy].kind == "view"
-    assert [nodes[read].kind for read in nodes[made].reads] == ["permute", "permute"]
+    assert nodes[copy].kind == "bitcast"
+    assert [nodes[read].kind for read in nodes[made].reads] == ["move", "move"]
     assert [nodes[read].reads for read in nodes[made].reads] == [(product,), (shared,)]
     # What others read as well is not made anew in another order.
-    assert nodes[shared].kind == "map"
+    assert nodes[shared].kind == "elementwise"
     assert nodes[shared].reads == (y,)
 
 
@@ -190,5 +196,5 @@ def test_what_is_gathered_along_another_axis_is_computed_in_its_order():
     graph = graph_of(lambda x, y: x * y, *shapes, layout={"hidden": "x", "out": {"hidden": None}})
     (gathered,) = [node for node in graph.nodes if node.kind == "collective"]
     (product,) = [node for node in graph.nodes if node.op == "mul"]
-    assert graph.nodes[gathered.reads[0]].kind == "view"
-    assert [graph.nodes[read].kind for read in product.reads] == ["permute", "permute"]
+    assert graph.nodes[gathered.reads[0]].kind == "bitcast"
+    assert [graph.nodes[read].kind for read in product.reads] == ["move", "move"]

@@ -9,10 +9,10 @@ import pytest
 
 import meshlab as ml
 from meshlab.cost.peak_memory.backends import BACKENDS
-from meshlab.cost.peak_memory.build import built
+from meshlab.cost.peak_memory.build import build_graph
 from meshlab.cost.peak_memory.fuse import clustered
 from meshlab.cost.peak_memory.graph import depth_first
-from meshlab.cost.peak_memory.liveness import live
+from meshlab.cost.peak_memory.liveness import liveness_of
 from meshlab.cost.peak_memory.memory import memory_of
 from meshlab.cost.peak_memory.order import _Sizes, least_memory
 
@@ -22,7 +22,7 @@ X, W, V = ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Out, Hidden]
 
 
 def graph_of(fn, *arguments, layout: Any = "", devices=2):
-    return built(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), TPU)
+    return build_graph(ml.trace(fn, *arguments).plan(ml.mesh(x=devices), layout), TPU)
 
 
 def stored(graph):
@@ -111,7 +111,7 @@ def test_products_of_more_precision_read_all_bits(precision, rounded):
 
     shapes = [jax.ShapeDtypeStruct(s, np.float32) for s in ((1024, 512), (512, 256), (256, 128))]
     program = ml.trace(fn, *shapes)
-    assert len(halves(built(program.plan(ml.mesh(x=1)), TPU))) == rounded
+    assert len(halves(build_graph(program.plan(ml.mesh(x=1)), TPU))) == rounded
 
 
 def test_what_is_gathered_for_products_is_gathered_in_16_bits():
@@ -130,7 +130,7 @@ def test_what_turns_of_a_loop_multiply_by_is_rounded_before_it():
 
     shapes = [jax.ShapeDtypeStruct(s, np.float32) for s in ((1024, 512), (4, 512, 512))]
     for function, copies in ((fn, 1), (twice, 0)):
-        graph = built(ml.trace(function, *shapes).plan(ml.mesh(x=1)), TPU)
+        graph = build_graph(ml.trace(function, *shapes).plan(ml.mesh(x=1)), TPU)
         rounded = [n for n in graph.nodes if n.kind == "copy" and n.shape == (4, 512, 512)]
         assert len(rounded) == copies
 
@@ -140,17 +140,17 @@ def test_what_is_scattered_into_zeros_and_added_is_scattered_into_the_other():
         return jax.grad(lambda t: (t[rows] * 2.0).sum() + (x @ t).sum())(table)
 
     shapes = [jax.ShapeDtypeStruct((256, 512), np.float32), jax.ShapeDtypeStruct((8,), np.int32)]
-    graph = built(ml.trace(fn, *shapes, jax.ShapeDtypeStruct((1024, 256), np.float32)).plan(ml.mesh(x=1)), TPU)
+    graph = build_graph(ml.trace(fn, *shapes, jax.ShapeDtypeStruct((1024, 256), np.float32)).plan(ml.mesh(x=1)), TPU)
     (last,) = graph.outputs
     assert last is not None
     assert graph.nodes[last].op == "scatter-add"
-    assert graph.nodes[graph.nodes[last].reads[0]].kind != "fill"
+    assert graph.nodes[graph.nodes[last].reads[0]].kind != "constant"
 
 
 def test_an_all_reduce_writes_over_what_it_reads():
     fn = lambda x, w: ml.exp(ml.dot(x, w, Hidden)) * 2.0  # noqa: E731
     graph = graph_of(fn, X, W, layout="hidden:x")
-    held = [h for h in live(graph).held if h.output < 0]
+    held = [h for h in liveness_of(graph).buffers if h.output < 0]
     assert len(held) == 1
     assert memory_of(ml.trace(fn, X, W).plan(ml.mesh(x=2), "hidden:x"), "tpu").temporary_bytes == 0
 
@@ -196,7 +196,7 @@ def test_what_is_recomputed_is_multiplied_by_what_was_rounded_before():
         return jax.grad(lambda x: jax.lax.scan(piece, x, w)[0].sum())(x)
 
     shapes = [jax.ShapeDtypeStruct(s, np.float32) for s in ((1024, 512), (4, 512, 512))]
-    graph = built(ml.trace(fn, *shapes).plan(ml.mesh(x=1)), TPU)
+    graph = build_graph(ml.trace(fn, *shapes).plan(ml.mesh(x=1)), TPU)
     (rounded,) = [i for i, n in enumerate(graph.nodes) if n.kind == "copy" and n.shape == (4, 512, 512)]
     loops = [n for n in graph.nodes if n.kind == "loop"]
     assert len(loops) == 2
@@ -212,13 +212,13 @@ def test_what_a_loop_needs_inside_puts_it_off():
         return jax.lax.scan(lambda c, one: (c * one.sum(), None), x, slices)[0], x.T @ (wide * slices.sum())
 
     shapes = [jax.ShapeDtypeStruct(s, np.float32) for s in ((1024, 512), (512, 4096), (64, 1024, 512))]
-    graph = built(ml.trace(fn, *shapes).plan(ml.mesh(x=1)), TPU)
+    graph = build_graph(ml.trace(fn, *shapes).plan(ml.mesh(x=1)), TPU)
     found = clustered(graph)
 
     def runs_last(inside: float) -> str:
         order = _Sizes(graph, found, lambda _: inside).greedy()
-        products = [n for n in order if graph.nodes[n].kind == "product"]
+        products = [n for n in order if graph.nodes[n].kind == "matmul"]
         loop = next(n for n in order if graph.nodes[n].kind == "loop")
-        return "loop" if order.index(loop) > order.index(products[-1]) else "product"
+        return "loop" if order.index(loop) > order.index(products[-1]) else "matmul"
 
-    assert [runs_last(0.0), runs_last(1e9)] == ["product", "loop"]
+    assert [runs_last(0.0), runs_last(1e9)] == ["matmul", "loop"]
