@@ -21,8 +21,14 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             r"`batch` was given \[\[8\], \[16, 32\]\]. Give positive integers",
         ),
         (lambda: ml.sweep(ON_TPU, batch=[8, True]), r"`batch` was given \[8, True\]"),
-        (lambda: ml.crossover(ON_TPU, ON_TPU, ["batch"], 1, 9), r"\['batch'\] was given for a dim; give its name"),
-        (lambda: ml.crossover(ON_TPU, ON_TPU, "batch", 1, 10**400), "looked for between 1 and 1000.*; give numbers"),
+        (
+            lambda: ml.crossover(ON_TPU, ON_TPU, ["batch"], 1, 9),
+            r"dim must be given by its name, .*, not \['batch'\]",
+        ),
+        (
+            lambda: ml.crossover(ON_TPU, ON_TPU, "batch", 1, 10**400),
+            "`low` and `high` must be numbers, 0 < low < high, not 1 and",
+        ),
         (
             lambda: ml.crossover(ON_TPU, ON_TPU, "batch", 1, 9, of=["lower"]),
             r"A time has no figure \['lower'\]. There are",
@@ -33,15 +39,18 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         ),
         (
             lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, []),
-            r"A collective over \[\] was asked for; give the name",
+            r"`axes` must be the name of a mesh axis, or several, \(\"data\", \"model\"\), not \[\]",
         ),
         (
             lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, {"data"}),
-            r"A collective over \{'data'\} was asked for",
+            r"`axes` must be the name of a mesh axis, .*, not \{'data'\}",
         ),
-        (lambda: ml.Hardware.of("mine", **FIGURES, errors=3), "`errors` is 3, and is to give relative errors by kind"),
-        (lambda: ml.Switch(8, *[ml.Figure(1.0)] * 3, reduces="yes"), "`reduces` is 'yes', and is to be True or False"),
-        (lambda: ml.Figure(1, 3), r"A figure has the source 3 and verified=True; write ml.Figure\("),
+        (lambda: ml.Hardware.of("mine", **FIGURES, errors=3), "`errors` must give relative errors by kind, .*, not 3"),
+        (lambda: ml.Switch(8, *[ml.Figure(1.0)] * 3, reduces="yes"), "`reduces` must be True or False, not 'yes'"),
+        (
+            lambda: ml.Figure(1, 3),
+            r"source must be a text and `verified` True or False, not 3 and True: ml.F",
+        ),
         (
             lambda: ml.compile_for(ON_TPU, timeout=float("nan")),
             "timeout must be a number of .* given nan",
@@ -91,7 +100,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             r"Invalid document of the Explorer: it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave",
         ),
         (lambda: ml.explore(PROGRAM, MESH).plan_at(3), r"plan_at\(\) was given 3; it must be a document: explorer.doc"),
-        (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) was given 3, and takes a setting; .* is ml.sweep\(plan"),
+        (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) must be given a setting, not 3; .* is ml.sweep\(plan"),
         (
             lambda: ON_TPU.mesh.on.told("dta"),
             "There is no mesh axis 'dta'. Did you mean `data`.* There are `data`, `mo",
@@ -124,7 +133,7 @@ def test_what_costs_and_the_explorer_refuse(call, message):
         ),
         (intents.On("v5e", 5), r'placements of mesh axes: 5; they must be pairs .*: \(\("model", 0\),\)', ""),
         (intents.On("v5e", (("a",),)), r"placements of mesh axes: \(\('a',\),\); they must be pairs", ""),
-        (intents.On(3), "A mesh must be placed on .* not 3, such as `v5e:4x4`, or a Hardware", ""),
+        (intents.On(3), "A mesh must be placed on a machine's name, such as `v5e:4x4`, or a Hardware, not 3", ""),
         (
             intents.On(ml.Hardware.of("mine", **FIGURES)),
             "On was given mine itself; it must be a name. Write expl",
@@ -179,9 +188,13 @@ def own(name="h100", **more):
         (
             lambda: own("my machine:1"),
             ml.HardwareError,
-            "`name` has a `:`, behind which a mesh says the shape of its slice",
+            "`name` must not have a `:`, behind which a mesh has the shape of its slice",
         ),
-        (lambda: ml.Efficiency.of(products=1.2), ml.HardwareError, "This efficiency cannot be: `products` is 1.2, and"),
+        (
+            lambda: ml.Efficiency.of(products=1.2),
+            ml.HardwareError,
+            "Invalid efficiency: `products` must be a share .*, not 1.2",
+        ),
         (lambda: ml.sweep(ON_TPU, batch=[8, 8]), ml.HardwareError, r"\[8, 8\], in which a size stands twice"),
         (lambda: ml.sweep(ON_TPU, on=["v5e", "v5e"]), ml.HardwareError, "in which a machine stands twice"),
         (lambda: ml.mesh("v5e:4x4"), ml.MeshError, r"no axes; name them: ml.mesh\('v5e:4x4', data=16\)"),
@@ -193,7 +206,7 @@ def own(name="h100", **more):
         (
             lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, "data+model"),
             ml.HardwareError,
-            r'several axes are written \("data", "model"\)',
+            r"`axes` must be written \(\"data\", \"model\"\), not",
         ),
         (lambda: ml.auto.layout(PROGRAM, MESH, cancel=True), ml.MeshlabError, "cancel=True; give a threading.Event"),
         (
@@ -248,5 +261,5 @@ def test_ones_own_machine_has_not_the_error_of_another_of_its_name():
 
 def test_attention_that_is_not_there_is_said():
     rows = dict(ON_TPU.time.given(attention="flash").rows())
-    assert rows["attention"] == "there is none in this program: flash is as stored"
+    assert rows["attention"] == "none in this program: flash is as stored"
     assert "attention" not in dict(ON_TPU.time.rows())

@@ -1,17 +1,15 @@
 """Places a mesh on a machine: decides which of its axes are rings, lines, chips, nodes or slices.
 
     place(hardware("v5e"), (4, 4), Mesh((("data", 4), ("model", 4))))
-
         data    4 devices along axis 0 of the slice, a line (a v5e wraps at 16 only)
         model   4 devices along axis 1, a line
 
 On a torus every mesh axis takes whole axes of the slice where sizes allow, the last mesh axis first, since it sends
-most. The others are folded: an axis of 32 on a slice of 16 x 16 is two lines of 16; two that share an axis of 16 are
-its inner and its outer part, and neighbours in the outer part are several hops apart. Where JAX lists two devices for
-one chip, the last mesh axis takes both. The first mesh axis goes over several slices, if there are any.
+most. The others are folded: an axis of 32 on a slice of 16 x 16 is two lines of 16; of two that share an axis of 16 the
+outer has neighbours several hops apart. Where JAX lists two devices for one chip, the last mesh axis takes both. The
+first mesh axis goes over several slices, if there are any.
 
 Behind switches devices are numbered node by node: an axis of 16 whose neighbours are adjacent has 8 in each of 2 nodes.
-Users can choose another placement (`wishes`).
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ from ...engine.errors import closest, listed, shown
 from ...engine.specs.mesh import Mesh
 from .hardware import Hardware, HardwareError, Switch, Torus
 
-# The `along` of a leg that is along no axis of a slice: among the devices of one chip.
-CHIP = -1
+CHIP = -1  # the `along` of a leg among the devices of one chip
 INSIDE, ACROSS = "inside", "across"
 # The chips of one host of a torus with three axes, in the order that names a slice of that size: v4:2x2x1, not 1x2x2
 # (https://cloud.google.com/tpu/docs/v5p, https://cloud.google.com/tpu/docs/v4).
