@@ -19,10 +19,12 @@ from ...engine.plans.data import Plan
 from ...engine.verifying.hlo import HloCollective, read_collectives
 from ...engine.verifying.hlo_text import Instruction, parse_module
 from ...engine.verifying.hlo_walk import visits
+from ...engine.verifying.tables import comparison, mark, named, note_lines
 from ..peak_memory.memory import Memory, memory_of
-from .differences import RULES, Comparison, Row, compare
+from .differences import RULES, Comparison, compare
 from .targets import Target
 
+_HEADS = ("predicted", "compiled")
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 
 
@@ -133,19 +135,14 @@ class Compiled:
         return (*rows, ("of these donated", None, compiled.alias_bytes)) if self.donated else tuple(rows)
 
     def __str__(self):
-        lines = [f"{_mark(self.ok)} compiled for {self.target}: {self._verdict()}", f"  {self._made_by()}"]
-        lines.append(f"  {'payload bytes of a device':44}{'predicted':>16}{'compiled':>16}")
-        lines += [
-            f"  {_mark(row.ok)} {_name(row):42}{row.predicted:16,}{row.compiled:16,}" for row in self.comparison.rows
+        lines = [f"{mark(self.ok)} compiled for {self.target}: {self._verdict()}", f"  {self._made_by()}"]
+        rows = [
+            (f"{mark(row.ok)} {named(row.kind, row.axes)}", row.predicted, row.compiled) for row in self.comparison.rows
         ]
-        if not self.comparison.rows:
-            lines.append(f"  {_mark(True)} no collectives")
-        lines.append(f"  {'memory of a device, bytes':44}{'predicted':>16}{'compiled':>16}")
-        lines += [
-            f"    {name:42}{_count(predicted):>16}{compiled:16,}{_off(predicted, compiled)}"
-            for name, predicted, compiled in self.memory_rows
-        ]
-        return "\n".join([*lines, *(f"  · {note}" for note in self.notes)])
+        lines += comparison(("payload bytes of a device", *_HEADS), rows or [(f"{mark(True)} no collectives",)])
+        memory = [(*row, _off(*row[1:])) for row in self.memory_rows]
+        lines += comparison(("memory of a device, bytes", *_HEADS), memory)
+        return "\n".join([*lines, *note_lines(self.notes)])
 
     __repr__ = __str__
 
@@ -177,11 +174,14 @@ class Compiled:
     def _repr_html_(self) -> str:
         head = '<tr><th style="text-align:left">{}</th><th>predicted</th><th>compiled</th><th></th></tr>'
         rows = [head.format("payload bytes of a device")]
-        rows += [_row(f"{_mark(row.ok)} {_name(row)}", row.predicted, row.compiled) for row in self.comparison.rows]
+        rows += [
+            _row(f"{mark(row.ok)} {named(row.kind, row.axes)}", row.predicted, row.compiled)
+            for row in self.comparison.rows
+        ]
         rows.append(head.format("memory of a device, bytes"))
         rows += [_row(*row, _off(*row[1:])) for row in self.memory_rows]
         listed = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        title = f"{_mark(self.ok)} <b>{html.escape(str(self.target))}</b>: {self._verdict()}"
+        title = f"{mark(self.ok)} <b>{html.escape(str(self.target))}</b>: {self._verdict()}"
         return (
             f"<div>{title}<br><small>{html.escape(self._made_by())}</small>"
             f"<table>{''.join(rows)}</table><ul>{listed}</ul></div>"
@@ -238,24 +238,16 @@ def _has_cycles(instruction: Instruction) -> bool:
     return _CYCLES.search(instruction.attributes) is not None
 
 
-def _mark(good: bool) -> str:
-    return "✓" if good else "✗"
-
-
-def _name(row: Row) -> str:
-    return f"{row.kind} over {'+'.join(row.axes or ('?',))}"
-
-
 def _count(number: int | None) -> str:
     return "" if number is None else f"{number:,}"
 
 
 def _off(predicted: int | None, compiled: int) -> str:
     """The relative error of a prediction, as a percentage; "" where it is exact."""
-    return f"{predicted / compiled - 1:+8.0%}" if predicted is not None and compiled and predicted != compiled else ""
+    return f"{predicted / compiled - 1:+.0%}" if predicted is not None and compiled and predicted != compiled else ""
 
 
 def _row(name: str, predicted: int | None, compiled: int, off: str = "") -> str:
-    cells = (_count(predicted), _count(compiled), off.strip())
+    cells = (_count(predicted), _count(compiled), off)
     numbers = "".join(f'<td style="text-align:right">{cell}</td>' for cell in cells)
     return f'<tr><td style="text-align:left">{html.escape(name)}</td>{numbers}</tr>'
