@@ -33,14 +33,14 @@ HUGE = 2**30
 
 def machine(name, *, flops=None, bandwidth=None, outside=None):
     """A machine as the books count it, which reaches all of its figures, and these rounded as a text rounds them."""
-    found = hardware(name).ideal
+    ideal = hardware(name).ideal
     if flops:
-        found = dataclasses.replace(found, flops=dict.fromkeys(found.flops, rounded(flops)))
+        ideal = dataclasses.replace(ideal, flops=dict.fromkeys(ideal.flops, rounded(flops)))
     if bandwidth:
-        found = dataclasses.replace(found, bandwidth=rounded(bandwidth))
-    if outside and found.outside:
-        found = dataclasses.replace(found, outside=dataclasses.replace(found.outside, link=rounded(outside)))
-    return found
+        ideal = dataclasses.replace(ideal, bandwidth=rounded(bandwidth))
+    if outside and ideal.outside:
+        ideal = dataclasses.replace(ideal, outside=dataclasses.replace(ideal.outside, link=rounded(outside)))
+    return ideal
 
 
 def torus(name):

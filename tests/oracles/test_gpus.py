@@ -38,21 +38,21 @@ def cost(on, mesh, *collective, book=False):
 )
 def test_collectives(kind, mesh, nbytes, book, expected):
     """On H100, with bandwidth alone."""
-    found = cost(machine("h100"), mesh, kind, nbytes, tuple(mesh.axes), book=book)
-    assert found == pytest.approx(expected, rel=1e-3)
+    seconds = cost(machine("h100"), mesh, kind, nbytes, tuple(mesh.axes), book=book)
+    assert seconds == pytest.approx(expected, rel=1e-3)
 
 
 def test_a_gather_over_nodes_of_what_each_device_has_alone():
     """All devices of a node send at once, each by its own 50e9."""
-    found = cost(machine("h100"), ml.mesh(m=4, x=8), "all-gather", 1e9, ("m",))
-    assert found == pytest.approx(1e9 * (3 / 4) / 50e9)
+    seconds = cost(machine("h100"), ml.mesh(m=4, x=8), "all-gather", 1e9, ("m",))
+    assert seconds == pytest.approx(1e9 * (3 / 4) / 50e9)
 
 
 def test_a_gather_takes_the_cheaper_way_between_nodes():
     """Where devices reach other nodes faster than each other, each first gathers its node's part, then all of it."""
     fast = machine("h100", outside=4500e9)
-    found = cost(fast, ml.mesh(m=4, x=8), "all-gather", 1e9, ("m", "x"))
-    assert found == pytest.approx(1e9 / 4 * (7 / 8) / 450e9 + 1e9 * (3 / 4) / 4500e9)
+    seconds = cost(fast, ml.mesh(m=4, x=8), "all-gather", 1e9, ("m", "x"))
+    assert seconds == pytest.approx(1e9 / 4 * (7 / 8) / 450e9 + 1e9 * (3 / 4) / 4500e9)
 
 
 def test_a_gather_in_practice():

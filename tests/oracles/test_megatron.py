@@ -108,8 +108,8 @@ def activations(config, kept, layout, batch, mesh):
 )
 def test_activations_of_22b(kept, layout, expected):
     """MG-20, figure 1, in GiB: micro-batches of 4 on 8 A100."""
-    found = activations(gpt.GPT_22B, kept, layout, 4, ml.mesh("a100", t=8)) / GIB
-    assert found == pytest.approx(expected, rel=1e-6)
+    gib = activations(gpt.GPT_22B, kept, layout, 4, ml.mesh("a100", t=8)) / GIB
+    assert gib == pytest.approx(expected, rel=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_activations_of_a_layer(config, kept, layout, ways, formula):
     softmax is taken. That is for one layer, and less beside many; of all 24 cases 18 are exact.
     """
     batch = 1
-    found = activations(config, kept, layout, batch, ml.mesh("a100", t=ways)) / config.layers
+    gib = activations(config, kept, layout, batch, ml.mesh("a100", t=ways)) / config.layers
     sbh = config.seq * batch * config.embed
-    assert 1 - 1e-6 <= found / sbh / formula(config, ways) <= 1.04
+    assert 1 - 1e-6 <= gib / sbh / formula(config, ways) <= 1.04
 
 
 def scores(config):
@@ -177,5 +177,5 @@ def test_what_recomputing_less_gains():
     """
     full, selective = (run for run in published.runs() if run.model == "megatron_22b")
     assert full.seconds / selective.seconds == pytest.approx(1.291, rel=1e-3)
-    found = published.predicted(full).estimate / published.predicted(selective).estimate
-    assert found == pytest.approx(1.291, rel=0.05)
+    gain = published.predicted(full).estimate / published.predicted(selective).estimate
+    assert gain == pytest.approx(1.291, rel=0.05)

@@ -24,7 +24,7 @@ def planned(layout):
 
 
 @pytest.mark.parametrize(
-    ("layout", "share", "sent", "held"),
+    ("layout", "share", "sent", "parameters"),
     [
         pytest.param({}, 1, 0, BATCH * IO + BATCH * HIDDEN + IO * HIDDEN, id="MT-01 none"),
         pytest.param(
@@ -43,7 +43,7 @@ def planned(layout):
         ),
     ],
 )
-def test_two_layers(layout, share, sent, held):
+def test_two_layers(layout, share, sent, parameters):
     """Operations, elements sent and elements held by one processor; both layers' weights are sent, so twice d_x d_h."""
     plan = planned(layout)
     # Five products: the gradient of x is not asked for.
@@ -53,4 +53,4 @@ def test_two_layers(layout, share, sent, held):
     hidden = next(value for value in plan.program.values if value.dims == ("batch", "hidden"))
     values = (plan.program.place("inputs0"), hidden, plan.program.place("params/w"))
     ranges = [plan.shard(value, 0) for value in values]
-    assert sum((a[1] - a[0]) * (b[1] - b[0]) for a, b in ranges) == held
+    assert sum((a[1] - a[0]) * (b[1] - b[0]) for a, b in ranges) == parameters

@@ -49,9 +49,9 @@ def test_models_have_the_published_number_of_parameters(model):
     sizes = {key: size for key, size in published.models()[model].items() if key not in ("family", "parameters")}
     family = published.FAMILIES[published.models()[model]["family"]]
     config = family.Config(batch=1, seq=2048, **sizes)
-    found = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes(family.init, config)))
+    parameters = sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes(family.init, config)))
     said = published.models()[model]["parameters"]
-    assert found == said if isinstance(said, int) else found == pytest.approx(said, rel=0.04)
+    assert parameters == said if isinstance(said, int) else parameters == pytest.approx(said, rel=0.04)
 
 
 @pytest.mark.slow

@@ -105,8 +105,8 @@ def test_the_same_width_is_found_by_crossover():
     """SB-29 by `ml.crossover`. What does not fill a tile of 128 is padded to it: the width is found up to one tile."""
     mesh, program = ml.mesh(machine("v5p"), x=4, y=4, z=4), product(8192, 8192, 8192)
     gather, add = program.plan(mesh, {"w": {"embed": "x"}}), program.plan(mesh, "embed:x")
-    (found,) = ml.crossover(gather, add, "embed", 3000, 8000, of="lower", book=True)
-    assert found == pytest.approx(5100, abs=128)
+    (width,) = ml.crossover(gather, add, "embed", 3000, 8000, of="lower", book=True)
+    assert width == pytest.approx(5100, abs=128)
 
 
 def test_the_rows_from_which_gathered_weights_cost_nothing_extra():
@@ -133,8 +133,8 @@ def test_an_all_to_all_takes_a_quarter_of_a_gather():
 
 def specified(name):
     """The machine with the links that its maker specifies."""
-    found, network = machine(name), torus(name)
-    return dataclasses.replace(found, network=dataclasses.replace(network, link=network.specified, hop=rounded(0.0)))
+    hardware, network = machine(name), torus(name)
+    return dataclasses.replace(hardware, network=dataclasses.replace(network, link=network.specified, hop=rounded(0.0)))
 
 
 @pytest.mark.parametrize(

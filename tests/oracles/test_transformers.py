@@ -76,8 +76,8 @@ def test_parameters_by_what_they_are_for(config, expected):
 
 def test_the_share_of_attention_and_what_a_token_leaves_in_the_cache():
     """SB-41: int8 keys and values."""
-    found = counted(FOUR)
-    assert found["attention"] / (found["attention"] + found["ffn"]) == pytest.approx(0.25)
+    counts = counted(FOUR)
+    assert counts["attention"] / (counts["attention"] + counts["ffn"]) == pytest.approx(0.25)
     cache = jax.eval_shape(lambda: decoding.empty(FOUR, 1, jnp.int8))
     plan = ml.trace(lambda cache: cache, cache).plan(ONE, {})
     assert plan.memory.argument_bytes == 2 * 262_144 == 524_288
@@ -141,8 +141,8 @@ def test_tokens_of_a_pod_from_which_fsdp_is_bound_by_compute():
     def difference(tokens):
         return bound(stack(tokens * 8960, 8960, 28_672), mesh, FULLY_SHARDED["x", "y", "z"], on, shape)
 
-    found = crossing(difference, 128, 16_384)
-    assert found * 8960 == pytest.approx(7.616e6, rel=2e-3)
+    size = crossing(difference, 128, 16_384)
+    assert size * 8960 == pytest.approx(7.616e6, rel=2e-3)
     tokens = 4 * 2**20 / torus("v5p").largest
     assert tokens == pytest.approx(468.1, rel=1e-3)
     assert difference(round(tokens)) < 0
@@ -156,8 +156,8 @@ def test_tokens_of_a_pod_from_which_data_parallelism_between_pods_is_bound_by_co
 
     def difference(tokens):
         plan = gradients(tokens * 2, 8960, 28_672).plan(mesh, layout)
-        found = time(plan, on, (16, 20, 28), slices=2)
-        return found.flops / on.flops_per_second("bfloat16") - found.communication["pods"]
+        predicted = time(plan, on, (16, 20, 28), slices=2)
+        return predicted.flops / on.flops_per_second("bfloat16") - predicted.communication["pods"]
 
     assert crossing(difference, 8960, 8960 * 100) == pytest.approx(76_000, rel=1e-3)
 
@@ -212,7 +212,7 @@ def adam(loss):
     return step
 
 
-def held(config, kept):
+def stored(config, kept):
     """Bytes of a step on one device, by what they are for."""
     params = in_dtype(shapes(llama.init, config), jnp.bfloat16)
     state = {kind: in_dtype(params, jnp.float32) for kind in ("first", "second")}
@@ -226,7 +226,7 @@ def test_what_a_batch_of_4_million_tokens_holds():
 
     140 and 560 GB are for 70e9 parameters, of which there are 70.55e9.
     """
-    parts = held(llama.Config.llama3_70b(batch=1000, seq=4000), ("query", "core", "attention"))
+    parts = stored(llama.Config.llama3_70b(batch=1000, seq=4000), ("query", "core", "attention"))
     assert parts["parameters"] == pytest.approx(140e9, rel=1e-2)
     assert parts["optimizer state"] == pytest.approx(560e9, rel=1e-2)
     assert parts["activations"] == pytest.approx(20.97e12, rel=1e-3)
@@ -241,7 +241,7 @@ def test_what_a_batch_of_16_million_tokens_holds():
 
     Besides there is what the last layer hands on.
     """
-    parts = held(dataclasses.replace(LLAMA2_13B, batch=4000, seq=4000), ("gate", "up"))
+    parts = stored(dataclasses.replace(LLAMA2_13B, batch=4000, seq=4000), ("gate", "up"))
     assert parts["parameters"] + parts["optimizer state"] == pytest.approx(1.30e11, rel=2e-3)
     assert parts["activations"] == pytest.approx(4.194e13, rel=5e-3)
 

@@ -24,11 +24,11 @@ from tests.oracles import zero
 def test_what_a_step_sends(layout, expected, devices):
     """ZR-06: 2 Psi elements, of parameters too 3 Psi, each times (N-1)/N."""
     plan = zero.program("small", batch=64).plan(ml.mesh(x=devices), layout)
-    found = dict.fromkeys(expected, 0.0)
+    sent = dict.fromkeys(expected, 0.0)
     for c in plan.collectives:
-        found[c.kind] += c.wire_bytes * c.times / 2
+        sent[c.kind] += c.wire_bytes * c.times / 2
     ring = zero.parameters("small") * (devices - 1) / devices
-    assert found == {kind: times * ring for kind, times in expected.items()}
+    assert sent == {kind: times * ring for kind, times in expected.items()}
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_what_a_device_holds(size, layout, expected):
     """
     plan = zero.program(size).plan(ml.mesh("h100", x=64), layout)
     parts = plan.memory.donated.parts
-    held = sum(parts[role] for role in ("parameters", "optimizer state", "master copies"))
-    held += parts.get("gradients") or gradients(plan)
-    assert held / 1e9 == pytest.approx(expected, rel=1e-3)
+    state = sum(parts[role] for role in ("parameters", "optimizer state", "master copies"))
+    state += parts.get("gradients") or gradients(plan)
+    assert state / 1e9 == pytest.approx(expected, rel=1e-3)
 
 
 DEEPSPEED = (*zero.STATE, "main")

@@ -110,14 +110,12 @@ class Placement:
             within = f"{part.inside} in a node" if part.inside > 1 else ""
             across = f"over {part.nodes:,} nodes" if part.nodes > 1 else ""
             return ", ".join(filter(None, (within, across))) or "one device"
-        legs = [_leg_text(leg) for leg in self.legs[axis] if leg.size > 1]
-        if self.slices[axis] > 1:
-            legs.insert(0, f"over {self.slices[axis]} slices")
+        slices = [f"over {self.slices[axis]} slices"] * (self.slices[axis] > 1)
+        legs = [*slices, *(_leg_text(leg) for leg in self.legs[axis] if leg.size > 1)]
         return ", ".join(legs) or "one device"
 
     def __str__(self):
-        times = f"{self.count} slices of " if self.count > 1 else ""
-        return f"{self.hardware}, {times}{'x'.join(map(str, self.shape))}"
+        return f"{self.hardware}, {f'{self.count} slices of ' * (self.count > 1)}{'x'.join(map(str, self.shape))}"
 
 
 def _leg_text(leg: Leg) -> str:
@@ -146,8 +144,7 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
                 f" written behind the machine: `{machine.name}:{devices // part}x{part}`."
             )
         return (max(1, devices // domain), min(devices, domain))
-    torus, cores = machine.network, machine.devices_per_chip
-    limits = torus.limits
+    torus, cores, limits = machine.network, machine.devices_per_chip, machine.network.limits
     chips = max(1, devices // cores)
     shapes = [
         shape
@@ -295,8 +292,7 @@ def filling_order(mesh: Mesh, wishes: Mapping[str, Wish]) -> list[str]:
 def _over_nodes(domain: int, mesh: Mesh, wishes: Mapping[str, Wish]) -> dict[str, Nodes]:
     parts, room = {}, min(domain, mesh.size)
     for name in filling_order(mesh, wishes):
-        size = mesh.axes[name]
-        inside = min(size, room)
+        inside = min(size := mesh.axes[name], room)
         if size % inside or room % inside:
             raise HardwareError(
                 f"The mesh axis `{name}` of {size} does not fill nodes of {domain}: the axes behind it leave {room}"

@@ -57,30 +57,30 @@ def small():
 
 def test_a_step_of_training_on_tpus(tpu):
     plan = program("transformer_adamw").plan(ml.mesh(data=2, model=4), "batch:data ffn:model")
-    found = compile_for(plan, "v5e:2x4")
-    assert found.ok
-    assert found.equal
-    assert {(r.kind, r.axes): r.compiled for r in found.comparison.rows} == {
+    answer = compile_for(plan, "v5e:2x4")
+    assert answer.ok
+    assert answer.equal
+    assert {(r.kind, r.axes): r.compiled for r in answer.comparison.rows} == {
         ("all-reduce", ("data",)): 30_020,
         ("all-reduce", ("model",)): 8_204,
     }
-    assert any(c.times == 2 for c in found.collectives)
-    assert found.device_kind == "TPU v5 lite"
-    assert set(found.versions) == {"jax", "jaxlib", "libtpu"}
-    assert (found.cycles or 0) > 1000
+    assert any(c.times == 2 for c in answer.collectives)
+    assert answer.device_kind == "TPU v5 lite"
+    assert set(answer.versions) == {"jax", "jaxlib", "libtpu"}
+    assert (answer.cycles or 0) > 1000
     # Arguments are held in tiles: no less than their numbers, and part of the peak.
-    assert plan.memory.argument_bytes < found.memory.argument_bytes < found.peak_bytes
-    assert found.memory_rows[2] == ("at the peak", found.predicted_memory.peak_bytes, found.peak_bytes)
-    assert "ENTRY" in found.hlo
+    assert plan.memory.argument_bytes < answer.memory.argument_bytes < answer.peak_bytes
+    assert answer.memory_rows[2] == ("at the peak", answer.predicted_memory.peak_bytes, answer.peak_bytes)
+    assert "ENTRY" in answer.hlo
     with pytest.raises(dataclasses.FrozenInstanceError):
-        found.hlo = ""  # pyright: ignore[reportAttributeAccessIssue]
-    text = str(found)
-    assert f"{found.predicted_memory.peak_bytes / found.peak_bytes - 1:+.0%}\n" in text
+        answer.hlo = ""  # pyright: ignore[reportAttributeAccessIssue]
+    text = str(answer)
+    assert f"{answer.predicted_memory.peak_bytes / answer.peak_bytes - 1:+.0%}\n" in text
     assert text.startswith("✓ compiled for v5e:2x4: all collectives as predicted\n  TPU v5 lite × 8; jax")
     assert "  ✓ all-reduce over data" in text
     assert re.search("30,020 +30,020", text)
     assert "cycles of computation" in text
-    page = found._repr_html_()
+    page = answer._repr_html_()
     assert page.startswith("<div>✓ <b>v5e:2x4</b>: all collectives as predicted")
     assert page.count("<tr>") == 2 + 2 + 3
     assert "30,020</td>" in page
@@ -88,13 +88,13 @@ def test_a_step_of_training_on_tpus(tpu):
 
 def test_differences_are_explained_one_by_one(tpu):
     plan = program("llama_bfloat16").plan(ml.mesh(data=8), FSDP)
-    found = compile_for(plan, "v6e:2x4")
-    assert found.ok
-    assert not found.equal
-    assert {d.rule for d in found.comparison.differences} <= {"narrowed", "summed whole", "gathered by adding"}
-    assert "all differences of collectives are explained" in str(found)
-    assert all(text in str(found) for text in found.explanations)
-    assert "<li>summed whole" in found._repr_html_()
+    compiled = compile_for(plan, "v6e:2x4")
+    assert compiled.ok
+    assert not compiled.equal
+    assert {d.rule for d in compiled.comparison.differences} <= {"narrowed", "summed whole", "gathered by adding"}
+    assert "all differences of collectives are explained" in str(compiled)
+    assert all(text in str(compiled) for text in compiled.explanations)
+    assert "<li>summed whole" in compiled._repr_html_()
 
 
 def test_a_mesh_lies_as_the_plan_has_it(tpu):
@@ -133,14 +133,14 @@ def test_cycles_are_those_of_the_matrix_units(tpu):
 
 def test_donated_arguments_take_no_place_twice(tpu):
     plan = program("mlp_adamw").plan(ml.mesh(data=4), FSDP)
-    kept, donated = (compile_for(plan, "v5p:2x2x1", donate=donate) for donate in (False, True))
-    assert kept.memory.alias_bytes == 0
+    plain, donated = (compile_for(plan, "v5p:2x2x1", donate=donate) for donate in (False, True))
+    assert plain.memory.alias_bytes == 0
     assert donated.memory.alias_bytes > 0
-    assert donated.peak_bytes < kept.peak_bytes
+    assert donated.peak_bytes < plain.peak_bytes
     assert donated.predicted_memory.is_donated
-    assert donated.predicted_memory.peak_bytes < kept.predicted_memory.peak_bytes
+    assert donated.predicted_memory.peak_bytes < plain.predicted_memory.peak_bytes
     assert "of these donated" in str(donated)
-    assert "of these donated" not in str(kept)
+    assert "of these donated" not in str(plain)
 
 
 @pytest.mark.parametrize("name", ["v2:2x2", "v3:2x2", "v4:2x2x1", "v7x:2x2x1"])
@@ -151,21 +151,21 @@ def test_generations_with_two_devices_a_chip(name, tpu):
 
 def test_one_chip_is_part_of_a_host(tpu):
     plan = program("mlp_sgd").plan(ml.mesh(), "")
-    found = compile_for(plan, "v5e:1x1")
-    assert found.equal
-    assert "no collectives" in str(found)
+    compiled = compile_for(plan, "v5e:1x1")
+    assert compiled.equal
+    assert "no collectives" in str(compiled)
 
 
 @pytest.mark.parametrize("name", gpus())
 def test_every_gpu_of_which_there_are_figures(name, gpu):
     plan = program("mlp_sgd").plan(ml.mesh(data=2, model=4), "batch:data ffn:model")
-    found = compile_for(plan, f"{name}:8")
-    assert found.equal
-    assert found.cycles is None
-    assert "cycles" not in str(found)
-    assert found.device_kind == gpus()[name]["name"]
-    assert found.standing is None
-    assert (found.memory.argument_bytes, found.peak_bytes > 0) == (plan.memory.argument_bytes, True)
+    compiled = compile_for(plan, f"{name}:8")
+    assert compiled.equal
+    assert compiled.cycles is None
+    assert "cycles" not in str(compiled)
+    assert compiled.device_kind == gpus()[name]["name"]
+    assert compiled.standing is None
+    assert (compiled.memory.argument_bytes, compiled.peak_bytes > 0) == (plan.memory.argument_bytes, True)
 
 
 def test_all_kinds_of_collectives_on_gpus(gpu):
@@ -177,9 +177,9 @@ def test_all_kinds_of_collectives_on_gpus(gpu):
         program("convnet").plan(ml.mesh(data=4, model=2), "batch:data rows:model"),
         turned.plan(ml.mesh(data=4), {"x": {"batch": "data"}, "out": {"embed": "data"}}),
     ]
-    found = [compile_for(plan, "h100") for plan in plans]
-    assert all(f.equal for f in found), found
-    assert {r.kind for f in found for r in f.comparison.rows} == {
+    compiled = [compile_for(plan, "h100") for plan in plans]
+    assert all(f.equal for f in compiled), compiled
+    assert {r.kind for f in compiled for r in f.comparison.rows} == {
         "all-reduce",
         "all-gather",
         "reduce-scatter",
@@ -189,10 +189,10 @@ def test_all_kinds_of_collectives_on_gpus(gpu):
 
 
 def test_products_whose_tiles_are_chosen_on_the_gpu_are_compiled_otherwise(gpu):
-    found = compile_for(program("moe_switch").plan(ml.mesh(data=4), "batch:data experts:data"), "h100")
-    assert found.equal
-    assert found.options == {"xla_gpu_enable_triton_gemm": False}
-    assert "· compiled with xla_gpu_enable_triton_gemm=False: " in str(found)
+    answer = compile_for(program("moe_switch").plan(ml.mesh(data=4), "batch:data experts:data"), "h100")
+    assert answer.equal
+    assert answer.options == {"xla_gpu_enable_triton_gemm": False}
+    assert "· compiled with xla_gpu_enable_triton_gemm=False: " in str(answer)
 
 
 def test_programs_survive_the_way_to_the_other_process(tpu):
@@ -209,12 +209,12 @@ def test_programs_survive_the_way_to_the_other_process(tpu):
 
 
 def test_progress_is_told_stage_by_stage(tpu):
-    told = []
-    compile_for(small(), "v5e:2x2", progress=told.append)
-    stages = list(dict.fromkeys(p.stage for p in told))
+    progress = []
+    compile_for(small(), "v5e:2x2", progress=progress.append)
+    stages = list(dict.fromkeys(p.stage for p in progress))
     assert stages[:2] == ["exporting", "starting"]
     assert set(stages[2:]) <= {"lowering", "compiling", "reading"}
-    assert [p.seconds for p in told] == sorted(p.seconds for p in told)
+    assert [p.seconds for p in progress] == sorted(p.seconds for p in progress)
     assert str(Progress("compiling", "v5e:2x2", 3.4)) == "compiling for v5e:2x2, 3 s"
 
 
@@ -267,9 +267,9 @@ ml.compile_for(program.plan(ml.mesh(data=4), "batch:data"), "v5e:2x2", progress=
 def test_the_compiler_ends_with_the_process_that_started_it(tpu):
     """A notebook's kernel that is ended leaves no compiler behind."""
     done = subprocess.Popen([sys.executable, "-c", ABANDONED], stdout=subprocess.PIPE, text=True)
-    found, _ = done.communicate(timeout=120)
+    output, _ = done.communicate(timeout=120)
     assert done.returncode == 7
-    lines = (line.split() for line in found.splitlines() if "meshlab.cost.compilers.worker" in line)
+    lines = (line.split() for line in output.splitlines() if "meshlab.cost.compilers.worker" in line)
     ((child, folder),) = ((pid, pathlib.Path(args[-1])) for pid, parent, *args in lines if parent == str(done.pid))
     while running(child):
         time.sleep(0.1)

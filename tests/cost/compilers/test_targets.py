@@ -41,10 +41,10 @@ def target(name, devices):
     ],
 )
 def test_names_of_machines_and_shapes(name, devices, full, topology):
-    found = target(name, devices)
-    assert (str(found), found.topology, found.devices) == (full, topology, devices)
-    assert found.machine is hardware(name.partition(":")[0])
-    assert found.platform == ("cuda" if found.machine.platform == "gpu" else "tpu")
+    chosen = target(name, devices)
+    assert (str(chosen), chosen.topology, chosen.devices) == (full, topology, devices)
+    assert chosen.machine is hardware(name.partition(":")[0])
+    assert chosen.platform == ("cuda" if chosen.machine.platform == "gpu" else "tpu")
 
 
 def test_part_of_a_host_is_told_as_such():
@@ -54,7 +54,7 @@ def test_part_of_a_host_is_told_as_such():
 
 
 @pytest.mark.parametrize(
-    ("name", "devices", "told"),
+    ("name", "devices", "message"),
     [
         ("v5x:2x2", 4, r"There is no machine `v5x`. Did you mean `v7x` or `v5p`\?"),
         ("v5e:8", 8, "There is no slice v5e:8x1: hosts have 2 x 2 chips"),
@@ -77,8 +77,8 @@ def test_part_of_a_host_is_told_as_such():
         ("v5e", 7, "There is no slice v5e:1x7: hosts have 2 x 2 chips"),
     ],
 )
-def test_what_there_is_not(name, devices, told):
-    with pytest.raises(HardwareError, match=told):
+def test_what_there_is_not(name, devices, message):
+    with pytest.raises(HardwareError, match=message):
         target(name, devices)
 
 
@@ -153,18 +153,18 @@ def test_figures_of_gpus_have_a_source():
 
 
 @pytest.mark.parametrize(
-    ("platform", "module", "told"),
+    ("platform", "module", "message"),
     [
         ("tpu", "libtpu", r"The TPU compiler is not installed here \(`libtpu`.* pip install 'meshlab\[tpu-compiler\]'"),
         ("cuda", "jax_plugins", r"XLA's compiler for NVIDIA GPUs is not .* pip install 'meshlab\[gpu-compiler\]'"),
     ],
 )
-def test_what_is_not_installed_is_said_with_the_command(platform, module, told, monkeypatch, tmp_path):
+def test_what_is_not_installed_is_said_with_the_command(platform, module, message, monkeypatch, tmp_path):
     if importlib.util.find_spec(module) is not None:
         pytest.skip("the compiler is installed beside JAX here; `make test` keeps it in a folder of its own")
     monkeypatch.setenv("MESHLAB_COMPILERS", str(tmp_path))
-    with pytest.raises(CompilerError, match=told):
+    with pytest.raises(CompilerError, match=message):
         check_installed(platform)
     monkeypatch.delenv("MESHLAB_COMPILERS")
-    with pytest.raises(CompilerError, match=told):
+    with pytest.raises(CompilerError, match=message):
         check_installed(platform)

@@ -152,9 +152,9 @@ def test_a_disturbance_meets_some_repetitions_of_each_size(monkeypatch):
     calls = itertools.count()
     slow = range(18, 27)
     runs = [Run("copy", "float32", size, lambda: 1e-5 if next(calls) in slow else 1e-6) for size in (1, 2, 3)]
-    found = list(measured(runs))
-    assert [sample.size for sample in found] == [1, 2, 3]
-    assert [sample.seconds for sample in found] == [1e-6] * 3
+    samples = list(measured(runs))
+    assert [sample.size for sample in samples] == [1, 2, 3]
+    assert [sample.seconds for sample in samples] == [1e-6] * 3
     assert next(calls) == 3 * 3 * 5
 
 
@@ -166,15 +166,15 @@ def calibrated(samples, devices=8):
 def test_a_busy_machine_is_told_in_words_and_no_error_of_it(tmp_path):
     kinds = ("copy", "all-reduce")
     busy = tuple(dataclasses.replace(s, spread=0.9 if s.kind in kinds else 0.1) for s in perfect())
-    found = calibrated(busy)
-    assert found.errors.keys() == {"matmul", "all-gather"}
-    assert "Predictions are off by (median): matmul 0%, all-gather 0%.\n" in str(found)
+    calibration = calibrated(busy)
+    assert calibration.errors.keys() == {"matmul", "all-gather"}
+    assert "Predictions are off by (median): matmul 0%, all-gather 0%.\n" in str(calibration)
     assert (
         "The machine was busy: repeated measurements of copy, all-reduce disagree by more than 50%: their error"
         " is unknown. Repeat `meshlab calibrate`"
-    ) in str(found)
+    ) in str(calibration)
     # Wherever a figure is shown its source is: that says so too, of those that come of what was disturbed.
-    written = read(save(found, "any", tmp_path / "any.toml"))
+    written = read(save(calibration, "any", tmp_path / "any.toml"))
     assert written.errors.keys() == {"matmul", "all-gather"}
     assert {name for name, figure in written.figures.items() if "busy" in figure.source} == {"bandwidth"}
     assert "busy" not in str(calibrated(tuple(perfect())))
@@ -224,8 +224,8 @@ def test_memory_is_measured_beyond_caches():
     In a process of its own, for what tests compile is too slow for memory to matter.
     """
     environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-    told = subprocess.run([sys.executable, "-c", RATES], env=environment, capture_output=True, text=True, check=True)
-    small, large = map(float, told.stdout.split())
+    process = subprocess.run([sys.executable, "-c", RATES], env=environment, capture_output=True, text=True, check=True)
+    small, large = map(float, process.stdout.split())
     assert 1 / 3 < small / large < 3
 
 
@@ -236,13 +236,13 @@ def test_simulated_devices_are_measured_and_plans_on_them_have_times(monkeypatch
     )  # nor is the machine idle that tests run on
     monkeypatch.setenv("MESHLAB_HOME", str(tmp_path))
     assert cli.main(["calibrate", "--simulate", "4", "--quick"]) == 0
-    told = capsys.readouterr().out
-    assert "cpu, 4 devices" in told
-    assert "f16" not in told
+    text = capsys.readouterr().out
+    assert "cpu, 4 devices" in text
+    assert "f16" not in text
     assert "f16" not in file_of("cpu").read_text()
-    assert "collective-permute of " in told
-    assert "Predictions are off by (median): matmul " in told
-    assert f"Written to {file_of('cpu')}." in told
+    assert "collective-permute of " in text
+    assert "Predictions are off by (median): matmul " in text
+    assert f"Written to {file_of('cpu')}." in text
     batch, embed = ml.dims(batch=64, embed=64)
     plan = ml.trace(lambda x, w: ml.dot(x, w, embed), ml.f32[batch, embed], ml.f32[embed])
     time = plan.plan(ml.mesh("attached", data=4), "embed:data").time

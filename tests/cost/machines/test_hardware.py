@@ -325,12 +325,12 @@ def test_mesh_axes_take_whole_axes_of_the_slice_or_share_them():
 
 
 def test_behind_switches_neighbours_are_in_one_node():
-    found = place(hardware("h100"), None, mesh(a=4, b=16, c=2)).nodes
-    assert found == {"c": Nodes(2, 1), "b": Nodes(4, 4), "a": Nodes(1, 4)}
+    parts = place(hardware("h100"), None, mesh(a=4, b=16, c=2)).nodes
+    assert parts == {"c": Nodes(2, 1), "b": Nodes(4, 4), "a": Nodes(1, 4)}
 
 
 @pytest.mark.parametrize(
-    ("name", "shape", "axes", "told"),
+    ("name", "shape", "axes", "message"),
     [
         ("v5e", (4, 3), {"d": 8}, "has no slice 4x3 for this mesh: it has 12 devices, and the mesh 8"),
         ("v5e", (4, 2, 1), {"d": 8}, "it has 3 axes, and the machine 2"),
@@ -346,6 +346,6 @@ def test_behind_switches_neighbours_are_in_one_node():
         ),
     ],
 )
-def test_what_does_not_fit_is_told(name, shape, axes, told):
-    with pytest.raises(HardwareError, match=told):
+def test_what_does_not_fit_is_told(name, shape, axes, message):
+    with pytest.raises(HardwareError, match=message):
         place(hardware(name), shape, mesh(**axes))

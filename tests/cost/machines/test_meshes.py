@@ -39,8 +39,8 @@ def test_the_first_axis_goes_over_slices():
     assert placed.told("data") == "over 2 slices, 4 along axis 1, a line"
     assert str(placed) == "Google TPU v5e, 2 slices of 4x4"
     # What crosses the data-centre network waits for it: 16 MB of 64 over 3.125e9 bytes/s.
-    found = ml.collective_time("all-gather", 64e6, ml.mesh("v5e:2*4x4", data=8, model=4), "data")
-    assert found == pytest.approx(64e6 / 4 * (1 / 2) / 3.125e9 + 1e-5, rel=0.01)
+    seconds = ml.collective_time("all-gather", 64e6, ml.mesh("v5e:2*4x4", data=8, model=4), "data")
+    assert seconds == pytest.approx(64e6 / 4 * (1 / 2) / 3.125e9 + 1e-5, rel=0.01)
 
 
 def test_the_last_axis_takes_the_devices_of_a_chip():

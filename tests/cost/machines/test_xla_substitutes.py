@@ -85,11 +85,11 @@ def test_the_books_and_ideal_machines_count_each_as_what_it_is_called():
 
 def test_a_sweep_charges_each_slice_and_each_size_what_is_compiled_there():
     plan = WEIGHTS.plan(ml.mesh("v5e:8x8", data=64), GATHERED)
-    found = ml.sweep(plan, embed=[256, 1024, 4096])
+    swept = ml.sweep(plan, embed=[256, 1024, 4096])
     for at, embed in enumerate((256, 1024, 4096)):
         kind = "all-reduce" if 4 * embed * 4096 <= 16 * 2**20 else "all-gather"
         alone = ml.collective_time(kind, 4 * embed * 4096, plan.mesh, "data")
-        assert found.communication["data"][at] == pytest.approx(alone), embed
+        assert swept.communication["data"][at] == pytest.approx(alone), embed
     gradient = GRADIENT.plan(ml.mesh("v5e:4x4", data=16), SCATTERED)
     slices = ml.sweep(gradient, on=["v5e:4x4", "v5e:2x8"])
     for at, name in enumerate(("v5e:4x4", "v5e:2x8")):

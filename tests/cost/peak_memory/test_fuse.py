@@ -24,8 +24,8 @@ def graph_of(fn, *arguments, layout="", devices=2):
 def stored(graph):
     """The primitives of what is stored, and of what is computed inside each."""
     nodes = graph.nodes
-    found = clustered(graph).items()
-    return {nodes[n].op: {nodes[i].op for i in cluster.inside} for n, cluster in found if nodes[n].op}
+    clusters = clustered(graph).items()
+    return {nodes[n].op: {nodes[i].op for i in cluster.inside} for n, cluster in clusters if nodes[n].op}
 
 
 def test_what_one_reads_is_computed_inside_it():
@@ -33,15 +33,15 @@ def test_what_one_reads_is_computed_inside_it():
 
 
 def test_what_a_product_reads_is_stored():
-    found = stored(graph_of(lambda x, w: ml.dot(ml.relu(x), w, Hidden), ml.f32[Batch, Hidden], ml.f32[Hidden, Out]))
-    assert found == {"max": {"max"}, "dot_general": {"dot_general"}}
+    kernels = stored(graph_of(lambda x, w: ml.dot(ml.relu(x), w, Hidden), ml.f32[Batch, Hidden], ml.f32[Hidden, Out]))
+    assert kernels == {"max": {"max"}, "dot_general": {"dot_general"}}
 
 
 def test_what_is_cheap_is_computed_twice_and_what_is_not_once():
     def of(function):
         def fn(x, y, z):
-            made = function(x)
-            return made + y, made - z
+            value = function(x)
+            return value + y, value - z
 
         return fn
 
@@ -57,16 +57,16 @@ def test_what_is_read_beside_its_own_mean_is_stored():
         added = x + y
         return added - added.mean(Hidden)
 
-    found = stored(graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Batch, Hidden]))
-    assert found["add"] == {"add"}
+    kernels = stored(graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Batch, Hidden]))
+    assert kernels["add"] == {"add"}
 
 
 def test_large_sums_are_a_library_s():
     Many = ml.Dim("many", 4096)
     fn = lambda x: (x * x).sum(Many) * 2.0  # noqa: E731
-    found = stored(graph_of(fn, ml.f32[Batch, Many]))
-    assert found["reduce_sum"] == {"mul", "reduce_sum"}
-    assert found["mul"] == {"mul"}
+    kernels = stored(graph_of(fn, ml.f32[Batch, Many]))
+    assert kernels["reduce_sum"] == {"mul", "reduce_sum"}
+    assert kernels["mul"] == {"mul"}
 
 
 def test_all_reduces_that_do_not_wait_for_each_other_are_one():
@@ -102,10 +102,10 @@ def test_steps_run_as_soon_as_what_they_read_is_there():
         return (first * 2.0).sum(), ml.dot(x, b, Hidden)
 
     graph = graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Hidden, Out])
-    found = clustered(graph)
-    order = breadth_first(found)
+    clusters = clustered(graph)
+    order = breadth_first(clusters)
     place = {number: i for i, number in enumerate(order)}
-    ready = [max((place[r] for r in found[n].reads), default=-1) for n in order]
+    ready = [max((place[r] for r in clusters[n].reads), default=-1) for n in order]
     assert ready == sorted(ready)
 
 
@@ -114,8 +114,8 @@ def test_what_is_read_for_the_last_time_may_be_written_over():
         return ml.dot(ml.exp(ml.dot(x, w, Hidden)), v, Out)
 
     Last = ml.Dim("last", 8)
-    found = liveness_of(graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Out, Last]))
-    product, raised, _ = found.buffers
+    liveness = liveness_of(graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Out, Last]))
+    product, raised, _ = liveness.buffers
     assert raised.may_alias == (product,)
     assert product.end == raised.begin
 
@@ -133,7 +133,7 @@ def test_a_carry_that_others_read_is_held_twice():
     for keeps in (False, True):
         program = ml.trace(run(keeps), ml.f32[Batch, Hidden], ml.f32[Layers])
         memory = program.plan(ml.mesh(x=2), "batch:x").memory
-        sizes = [memory._nbytes(held.size) for held in memory.assignment.liveness.buffers]
+        sizes = [memory._nbytes(buffer.size) for buffer in memory.assignment.liveness.buffers]
         counts.append(sizes.count(4 * 16 * 4))
     assert counts == [1, 2]
 
@@ -162,9 +162,9 @@ def test_outputs_give_their_space_to_what_is_gone_before():
     Same = ml.Dim("same", 16)
     memory = ml.trace(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Same]).plan(ml.mesh(x=2), "").memory
     assert memory.assignment.inside
-    for held, space in memory.assignment.inside.items():
-        assert held.end <= space.begin or space.end <= held.begin
-        assert memory._nbytes(held.size) <= memory._nbytes(space.size)
+    for buffer, space in memory.assignment.inside.items():
+        assert buffer.end <= space.begin or space.end <= buffer.begin
+        assert memory._nbytes(buffer.size) <= memory._nbytes(space.size)
     together = itertools.combinations(memory.assignment.inside.items(), 2)
     assert all(a.end <= b.begin or b.end <= a.begin for (a, s), (b, t) in together if s is t)
 

@@ -67,6 +67,6 @@ BUFFERS = st.tuples(st.integers(0, 6), st.integers(1, 5), st.integers(1, 9)).map
 
 @hypothesis.given(st.lists(BUFFERS, min_size=1, max_size=5))
 def test_a_heap_is_no_smaller_than_it_can_be(buffers):
-    found = heap(*buffers)
-    assert least(buffers) <= found <= sum(size for *_, size in buffers)
-    assert heap(*((begin, end, 3 * size) for begin, end, size in buffers)) == 3 * found
+    predicted = heap(*buffers)
+    assert least(buffers) <= predicted <= sum(size for *_, size in buffers)
+    assert heap(*((begin, end, 3 * size) for begin, end, size in buffers)) == 3 * predicted

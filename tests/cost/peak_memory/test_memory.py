@@ -36,11 +36,11 @@ def error(plan):
 @pytest.fixture(scope="module")
 def sampled():
     """The errors of two layouts of each of some programs; all are compared by `python -m benchmarks.memory`."""
-    found = {}
+    plans = {}
     for name in SMALL:
         chosen = random.Random(name).sample(range(accuracy.LAYOUTS), 2)
-        found |= {(name, number): error(plan) for number, plan in accuracy.plans(ZOO[name].trace(), chosen)}
-    return found
+        plans |= {(name, number): error(plan) for number, plan in accuracy.plans(ZOO[name].trace(), chosen)}
+    return plans
 
 
 def test_predicted_peaks_are_near_those_of_the_compiler(sampled):
@@ -78,8 +78,8 @@ def test_what_is_held_out_is_told_with_its_seed():
 def test_layouts_that_are_held_out_are_others():
     program = ZOO["mlp"].trace()
     drawn = {seed: list(accuracy.drawn(program, seed)) for seed in (*accuracy.LOOKED_AT, accuracy.HELD_OUT_SEED)}
-    assert [len(found) for found in drawn.values()] == [accuracy.LAYOUTS, accuracy.HELD_OUT, accuracy.HELD_OUT]
-    every = [(mesh, str(layout)) for found in drawn.values() for mesh, layout in found]
+    assert [len(cases) for cases in drawn.values()] == [accuracy.LAYOUTS, accuracy.HELD_OUT, accuracy.HELD_OUT]
+    every = [(mesh, str(layout)) for cases in drawn.values() for mesh, layout in cases]
     assert len(set(every)) == len(every)
     numbers = dict(accuracy.plans(program, (1, 3), accuracy.HELD_OUT_SEED))
     assert [str(plan.layout) for plan in numbers.values()] == [
@@ -167,9 +167,9 @@ def test_memory_is_held_against_what_a_device_of_the_machine_holds():
     small = dataclasses.replace(ml.hardware("v5e"), memory=ml.Figure(float(memory.peak_bytes - 1)))
     plan = program.plan(ml.mesh(small, x=4), "many:x")
     assert not plan.memory.fits
-    told = f"{memory.peak_bytes - 1:,} B: it does not fit"
-    assert told in repr(plan.memory)
-    assert told in repr(plan)
+    verdict = f"{memory.peak_bytes - 1:,} B: it does not fit"
+    assert verdict in repr(plan.memory)
+    assert verdict in repr(plan)
     assert json.loads(plan.to_json())["fits"] is False
     # On no machine nothing is known of it, and nothing said.
     plain = program.plan(ml.mesh(x=4), "many:x")

@@ -101,16 +101,16 @@ def test_a_table_of_a_loop_holds_what_goes_into_a_turn():
 
     Layers = ml.Dim("layers", 3)
     program = ml.trace(lambda x, w: ml.scan(turn, x, w, Layers)[0], ml.f32[Batch], ml.f32[Layers])
-    found = liveness_of(build_graph(program.plan(ml.mesh(x=2), ""), CPU))
+    liveness = liveness_of(build_graph(program.plan(ml.mesh(x=2), ""), CPU))
     # The counter, the carry, and the weights.
-    assert found.tables == [3]
+    assert liveness.tables == [3]
 
 
 def held_of(graph, number):
     """The buffer of a node, which nobody else's is as large as."""
-    buffer = graph.nodes[number].buffer
-    (held,) = [held for held in liveness_of(graph).buffers if held.size == buffer]
-    return held
+    size = graph.nodes[number].buffer
+    (live,) = [live for live in liveness_of(graph).buffers if live.size == size]
+    return live
 
 
 def graph_of_one(through):
@@ -119,12 +119,12 @@ def graph_of_one(through):
     graph.inputs = [graph.add(Node("source", (), Buffer((0, spec)), (8,), None))]
     if through == "several":
         several = graph.add(Node("opaque", graph.inputs, None, (), None))
-        made = read = graph.add(Node("part", (several,), Buffer((1, spec)), (8,), None))
+        operand = read = graph.add(Node("part", (several,), Buffer((1, spec)), (8,), None))
     else:
-        made = read = graph.add(Node("opaque", graph.inputs, Buffer((1, spec)), (8,), None))
+        operand = read = graph.add(Node("opaque", graph.inputs, Buffer((1, spec)), (8,), None))
     if through == "barrier":
-        barrier = graph.add(Node("barrier", (made,), None, (), None))
-        read = graph.add(Node("through", (barrier, made), Buffer((1, spec)), (8,), None))
+        barrier = graph.add(Node("barrier", (operand,), None, (), None))
+        read = graph.add(Node("through", (barrier, operand), Buffer((1, spec)), (8,), None))
     written = graph.add(Node("elementwise", (read,), Buffer((2, spec)), (8,), None))
     last = graph.add(Node("opaque", (written,), Buffer((3, spec)), (8,), None))
     graph.outputs, graph.output_buffers = [last], [Buffer((3, spec))]
@@ -133,12 +133,12 @@ def graph_of_one(through):
 
 def test_the_heap_is_not_written_over_through_other_shapes_and_several_results():
     graph, written = graph_of_one("nothing")
-    held = held_of(graph, written)
-    assert held.aliases == held.may_alias != ()
+    buffer = held_of(graph, written)
+    assert buffer.aliases == buffer.may_alias != ()
     for through in ("several", "barrier"):
-        held = held_of(*graph_of_one(through))
-        assert held.may_alias
-        assert not held.aliases
+        buffer = held_of(*graph_of_one(through))
+        assert buffer.may_alias
+        assert not buffer.aliases
 
 
 def test_what_a_loop_carries_is_not_written_over_anything_in_the_heap():
@@ -153,9 +153,9 @@ def test_what_a_loop_carries_is_not_written_over_anything_in_the_heap():
 
     carried, other = (
         [
-            held
-            for held in liveness_of(build_graph(ml.trace(of, *args).plan(ml.mesh(x=2), ""), CPU)).buffers
-            if held.may_alias
+            buffer
+            for buffer in liveness_of(build_graph(ml.trace(of, *args).plan(ml.mesh(x=2), ""), CPU)).buffers
+            if buffer.may_alias
         ]
         for of, args in ((fn, (ml.f32[Batch], ml.f32[Layers])), (without, (ml.f32[Batch],)))
     )

@@ -48,8 +48,8 @@ def test_what_the_forward_pass_casts_before_anything_else_is_a_master_copy(of, e
 
 
 def test_parameters_in_more_bits_for_their_products_are_parameters():
-    found = roles(trained(lambda w, x: loss(w["w"].astype(jnp.float32), x)), {"w": NARROW}, X)
-    assert found["params/w"] == PARAMETERS
+    by_place = roles(trained(lambda w, x: loss(w["w"].astype(jnp.float32), x)), {"w": NARROW}, X)
+    assert by_place["params/w"] == PARAMETERS
 
 
 def test_of_what_the_backward_pass_knows_nothing_is_state_or_what_new_parameters_are_cast_of():
@@ -59,8 +59,8 @@ def test_of_what_the_backward_pass_knows_nothing_is_state_or_what_new_parameters
         master = state["master"] - 0.1 * moment
         return {"w": master.astype(jnp.bfloat16)}, {"moment": moment, "master": master}
 
-    found = roles(step, {"w": NARROW}, {"moment": WIDE, "master": WIDE}, X, carry={"params": 0, "state": 1})
-    assert found == {"params/w": PARAMETERS, "state/moment": STATE, "state/master": MASTERS, "x": INPUTS}
+    by_place = roles(step, {"w": NARROW}, {"moment": WIDE, "master": WIDE}, X, carry={"params": 0, "state": 1})
+    assert by_place == {"params/w": PARAMETERS, "state/moment": STATE, "state/master": MASTERS, "x": INPUTS}
 
 
 def test_what_is_not_handed_on_is_a_parameter_if_it_is_a_tree_of_floats():
@@ -70,5 +70,5 @@ def test_what_is_not_handed_on_is_a_parameter_if_it_is_a_tree_of_floats():
 
 
 def test_without_a_backward_pass_what_is_handed_on_is_an_input():
-    found = roles(lambda w, cache, x: (loss(w["w"], x), cache), {"w": WIDE}, {"k": X}, X, carry={"cache": 1})
-    assert found == {"w/w": PARAMETERS, "cache/k": INPUTS, "x": INPUTS}
+    by_place = roles(lambda w, cache, x: (loss(w["w"], x), cache), {"w": WIDE}, {"k": X}, X, carry={"cache": 1})
+    assert by_place == {"w/w": PARAMETERS, "cache/k": INPUTS, "x": INPUTS}

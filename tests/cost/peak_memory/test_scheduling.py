@@ -29,9 +29,9 @@ class Drawn:
     def __init__(self):
         self.graph = Graph(CPU)
 
-    def add(self, kind, *reads, shape=(8, 8), **told):
+    def add(self, kind, *reads, shape=(8, 8), **flags):
         buffer = None if kind in ("several", "opaque several") else Buffer((len(self.graph.nodes), Spec(())))
-        node = Node(kind, reads, buffer, shape, None, **told)
+        node = Node(kind, reads, buffer, shape, None, **flags)
         node.dtype = cast("Any", jnp.dtype("float32"))
         number = self.graph.add(node)
         if kind == "source":
@@ -72,9 +72,9 @@ def test_a_vector_in_a_product_is_copied():
 
 def test_a_product_of_vectors_is_a_sum_of_products():
     graph = graph_of(lambda x, y: ml.dot(x, y, Hidden), ml.f32[Batch, Hidden], ml.f32[Batch, Hidden])
-    found = {graph.nodes[n].op: cluster for n, cluster in clustered(graph).items() if graph.nodes[n].op}
-    assert {graph.nodes[n].op for n in found["reduce_sum"].inside} == {"mul", "reduce_sum"}
-    assert set(found) == {"reduce_sum"}
+    clusters = {graph.nodes[n].op: cluster for n, cluster in clustered(graph).items() if graph.nodes[n].op}
+    assert {graph.nodes[n].op for n in clusters["reduce_sum"].inside} == {"mul", "reduce_sum"}
+    assert set(clusters) == {"reduce_sum"}
 
 
 def test_what_takes_the_whole_of_an_array_in_a_local_form_is_not_there():
@@ -131,10 +131,10 @@ def test_users_are_listed_as_xla_lists_them():
     shared = drawn.add("elementwise", product)
     users = [drawn.add("elementwise", shared) for _ in range(3)]
     graph = drawn.returns(*[drawn.add("opaque", user) for user in users])
-    found = clustered(graph)
-    assert found[product].reads == (x,)
+    clusters = clustered(graph)
+    assert clusters[product].reads == (x,)
     # From the last to the first each takes in what is shared; the first is the last that does so.
-    assert found[product].users == (users[0], users[2], users[1])
+    assert clusters[product].users == (users[0], users[2], users[1])
 
 
 def test_users_were_listed_before_all_reduces_were_made_one():
@@ -163,8 +163,8 @@ def test_a_turn_of_a_loop_starts_with_what_comes_in_last():
     def fn(one, two, w):
         return ml.scan(turn, (one, two), w, Layers)[0]
 
-    found = liveness_of(graph_of(fn, ml.f32[Batch], ml.f32[Batch, Hidden], ml.f32[Layers]))
-    steps = [step for step in found.points if isinstance(step, Compute)]
+    liveness = liveness_of(graph_of(fn, ml.f32[Batch], ml.f32[Batch, Hidden], ml.f32[Layers]))
+    steps = [step for step in liveness.points if isinstance(step, Compute)]
     sums = [step.operation.outputs for step in steps if step.operation.name == "cumsum"]
     assert len(sums) == 2
     assert sums[0] > sums[1]
@@ -177,15 +177,15 @@ def test_copies_for_a_gather_are_made_of_what_it_is_computed_of():
     drawn = Drawn()
     x, y = drawn.add("source"), drawn.add("source")
     product, shared = drawn.add("opaque", x), drawn.add("elementwise", y)
-    made = drawn.add("elementwise", product, shared)
-    copy = drawn.add("move", made)
+    summed = drawn.add("elementwise", product, shared)
+    copy = drawn.add("move", summed)
     gathered = drawn.add("collective", copy)
     graph = drawn.returns(gathered, shared)
     hoist_copies(graph, [copy])
     nodes = graph.nodes
     assert nodes[copy].kind == "bitcast"
-    assert [nodes[read].kind for read in nodes[made].reads] == ["move", "move"]
-    assert [nodes[read].reads for read in nodes[made].reads] == [(product,), (shared,)]
+    assert [nodes[read].kind for read in nodes[summed].reads] == ["move", "move"]
+    assert [nodes[read].reads for read in nodes[summed].reads] == [(product,), (shared,)]
     # What others read as well is not made anew in another order.
     assert nodes[shared].kind == "elementwise"
     assert nodes[shared].reads == (y,)

@@ -27,8 +27,8 @@ def sizes(plan):
 def products(plan):
     """The operations of all products of one run on one device."""
     steps = ((step, times) for step, times in counted(plan.planned.steps) if isinstance(step, Compute))
-    found = ((matmul_of(step, sizes(plan)), times) for step, times in steps)
-    return sum(times * product.flops for product, times in found if product is not None)
+    matmuls = ((matmul_of(step, sizes(plan)), times) for step, times in steps)
+    return sum(times * product.flops for product, times in matmuls if product is not None)
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def products(plan):
 def test_products_count_as_xla_counts_them(fn, args, layout):
     """XLA adds the elements of the all-reduce behind a sum that is split."""
     plan = ml.trace(fn, *args).plan(X2Y2, layout)
-    found = plan.compile().cost_analysis()["flops"]
-    assert products(plan) == pytest.approx(found, rel=0.07)
+    counted = plan.compile().cost_analysis()["flops"]
+    assert products(plan) == pytest.approx(counted, rel=0.07)
 
 
 def test_a_loop_counts_as_often_as_it_turns():

@@ -25,8 +25,8 @@ def named(steps) -> dict[str, Any]:
     return {step.hop.kind if hasattr(step, "hop") else step.operation.name: step for step in steps}
 
 
-def numbers(found):
-    return [key[0] for key in found]
+def numbers(numbers_of):
+    return [key[0] for key in numbers_of]
 
 
 def test_a_cheap_value_that_only_additions_read_is_never_stored():

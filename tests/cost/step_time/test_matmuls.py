@@ -27,8 +27,10 @@ def graph_of(fn, *arguments, layout: Any = "", devices=2):
 
 def stored(graph):
     """What is computed inside each node that is stored, by the primitives' names."""
-    found = clustered(graph)
-    return [sorted(graph.nodes[i].op for i in c.inside if graph.nodes[i].op) for c in found.values() if len(c.inside)]
+    clusters = clustered(graph)
+    return [
+        sorted(graph.nodes[i].op for i in c.inside if graph.nodes[i].op) for c in clusters.values() if len(c.inside)
+    ]
 
 
 def halves(graph):
@@ -42,9 +44,9 @@ def collectives(graph):
 
 
 def test_what_a_product_reads_is_computed_inside_it_however_expensive():
-    found = stored(graph_of(lambda x, w: ml.dot(ml.exp(x), w, Hidden), X, W))
-    assert ["dot_general", "exp"] in found
-    assert ["exp"] not in found
+    kernels = stored(graph_of(lambda x, w: ml.dot(ml.exp(x), w, Hidden), X, W))
+    assert ["dot_general", "exp"] in kernels
+    assert ["exp"] not in kernels
 
 
 def test_what_several_products_read_is_computed_in_each():
@@ -52,40 +54,40 @@ def test_what_several_products_read_is_computed_in_each():
         h = ml.relu(ml.dot(x, w, Hidden))
         return ml.dot(h, v, Out), ml.dot(h, w, Out)
 
-    found = stored(graph_of(fn, X, W, V))
-    assert found.count(["dot_general", "max"]) == 2
+    kernels = stored(graph_of(fn, X, W, V))
+    assert kernels.count(["dot_general", "max"]) == 2
 
 
 def test_what_is_made_of_a_product_alone_is_computed_in_it():
-    found = stored(graph_of(lambda x, w, y: ml.exp(ml.dot(x, w, Hidden)) + y, X, W, ml.f32[Batch, Out]))
-    assert ["add", "dot_general", "exp"] in found
+    kernels = stored(graph_of(lambda x, w, y: ml.exp(ml.dot(x, w, Hidden)) + y, X, W, ml.f32[Batch, Out]))
+    assert ["add", "dot_general", "exp"] in kernels
 
 
 def test_two_products_are_not_one():
-    found = stored(graph_of(lambda x, w, y: ml.dot(x, w, Hidden) + ml.dot(y, w, Hidden), X, W, X))
-    assert ["dot_general"] in found
-    assert ["add", "dot_general"] in found
+    kernels = stored(graph_of(lambda x, w, y: ml.dot(x, w, Hidden) + ml.dot(y, w, Hidden), X, W, X))
+    assert ["dot_general"] in kernels
+    assert ["add", "dot_general"] in kernels
 
 
 def test_a_product_that_two_read_is_stored():
     def fn(x, w, y):
-        made = ml.dot(x, w, Hidden)
-        return made + y, made * y
+        product = ml.dot(x, w, Hidden)
+        return product + y, product * y
 
     assert ["dot_general"] in stored(graph_of(fn, X, W, ml.f32[Batch, Out]))
 
 
 def test_what_one_product_makes_for_another_is_computed_where_it_is_made():
-    found = stored(graph_of(lambda x, w, v: ml.dot(ml.relu(ml.dot(x, w, Hidden)), v, Out), X, W, V))
-    assert ["dot_general", "max"] in found
-    assert ["dot_general"] in found
+    kernels = stored(graph_of(lambda x, w, v: ml.dot(ml.relu(ml.dot(x, w, Hidden)), v, Out), X, W, V))
+    assert ["dot_general", "max"] in kernels
+    assert ["dot_general"] in kernels
 
 
 def test_sums_are_computed_once():
     fn = lambda x, w: ml.dot(x - x.mean(Hidden), w, Hidden)  # noqa: E731
-    found = stored(graph_of(fn, X, W))
-    assert ["dot_general", "sub"] in [[op for op in ops if op in ("dot_general", "sub")] for ops in found]
-    assert all(not {"reduce_sum", "dot_general"} <= set(ops) for ops in found)
+    kernels = stored(graph_of(fn, X, W))
+    assert ["dot_general", "sub"] in [[op for op in ops if op in ("dot_general", "sub")] for ops in kernels]
+    assert all(not {"reduce_sum", "dot_general"} <= set(ops) for ops in kernels)
 
 
 def test_what_only_products_read_lies_in_16_bits():
@@ -98,8 +100,8 @@ def test_what_only_products_read_lies_in_16_bits():
 
 def test_what_others_read_too_keeps_its_bits():
     def fn(x, w, v):
-        made = ml.dot(x, w, Hidden)
-        return ml.dot(made, v, Out), made.sum()
+        product = ml.dot(x, w, Hidden)
+        return ml.dot(product, v, Out), product.sum()
 
     assert halves(graph_of(fn, X, W, V)) == []
 
@@ -150,8 +152,8 @@ def test_what_is_scattered_into_zeros_and_added_is_scattered_into_the_other():
 def test_an_all_reduce_writes_over_what_it_reads():
     fn = lambda x, w: ml.exp(ml.dot(x, w, Hidden)) * 2.0  # noqa: E731
     graph = graph_of(fn, X, W, layout="hidden:x")
-    held = [h for h in liveness_of(graph).buffers if h.output < 0]
-    assert len(held) == 1
+    buffers = [h for h in liveness_of(graph).buffers if h.output < 0]
+    assert len(buffers) == 1
     assert memory_of(ml.trace(fn, X, W).plan(ml.mesh(x=2), "hidden:x"), "tpu").temporary_bytes == 0
 
 
@@ -159,18 +161,18 @@ def test_steps_run_in_the_order_that_needs_least_memory():
     """Each sum of an outer product frees it at once: first made all, they would all be alive."""
 
     def fn(x, y):
-        made = [ml.exp(x * float(i) + y).sum(Hidden) + ml.cos(x * float(i) + y).sum(Hidden) for i in range(1, 5)]
-        return sum(made[1:], made[0])
+        sums = [ml.exp(x * float(i) + y).sum(Hidden) + ml.cos(x * float(i) + y).sum(Hidden) for i in range(1, 5)]
+        return sum(sums[1:], sums[0])
 
     graph = graph_of(fn, X, X)
-    found = clustered(graph)
-    needed = depth_first(graph, {number: cluster.reads for number, cluster in found.items()})
-    order, most = least_memory(graph, found, needed, lambda _: 0.0)
-    sizes = _Sizes(graph, found, lambda _: 0.0)
-    assert sorted(order) == sorted(found)
+    clusters = clustered(graph)
+    needed = depth_first(graph, {number: cluster.reads for number, cluster in clusters.items()})
+    order, most = least_memory(graph, clusters, needed, lambda _: 0.0)
+    sizes = _Sizes(graph, clusters, lambda _: 0.0)
+    assert sorted(order) == sorted(clusters)
     assert most == sizes.most_alive(order) == min(sizes.most_alive(needed), sizes.most_alive(sizes.greedy()))
     place = {number: at for at, number in enumerate(order)}
-    assert all(place[read] < place[number] for number, cluster in found.items() for read in cluster.reads)
+    assert all(place[read] < place[number] for number, cluster in clusters.items() for read in cluster.reads)
 
 
 def test_a_loop_comes_after_what_makes_room_for_it():
@@ -213,10 +215,10 @@ def test_what_a_loop_needs_inside_puts_it_off():
 
     shapes = [jax.ShapeDtypeStruct(s, np.float32) for s in ((1024, 512), (512, 4096), (64, 1024, 512))]
     graph = build_graph(ml.trace(fn, *shapes).plan(ml.mesh(x=1)), TPU)
-    found = clustered(graph)
+    clusters = clustered(graph)
 
     def runs_last(inside: float) -> str:
-        order = _Sizes(graph, found, lambda _: inside).greedy()
+        order = _Sizes(graph, clusters, lambda _: inside).greedy()
         products = [n for n in order if graph.nodes[n].kind == "matmul"]
         loop = next(n for n in order if graph.nodes[n].kind == "loop")
         return "loop" if order.index(loop) > order.index(products[-1]) else "matmul"

@@ -18,10 +18,10 @@ def time(function, *arguments, on=IDEAL):
 
 def test_an_update_in_place_reads_and_writes_what_it_changes():
     """The new rows are read, and the old ones read and written: of the table nothing else."""
-    found = time(
+    predicted = time(
         lambda t, r: jax.lax.dynamic_update_slice(t.array, r.array, (3, 0)), ml.f32[Table, Embed], ml.f32[Few, Embed]
     )
-    assert found.memory_bytes == 3 * ROWS
+    assert predicted.memory_bytes == 3 * ROWS
     args = ml.f32[Table, Embed], ml.i32[Few], ml.f32[Few, Embed]
     added = time(lambda t, i, r: t.array.at[i.array].add(r.array), *args)
     assert 3 * ROWS < added.memory_bytes < 3 * ROWS + 100  # and which rows
@@ -40,7 +40,7 @@ AROUND = {
 @pytest.mark.parametrize("around", AROUND)
 def test_scatters_of_all_kinds_cost_alike(around, on):
     """The same work, whatever an update does to what was there: within 20%, in bytes, seconds and memory."""
-    found = []
+    costs = []
     for kind in SCATTERS:
 
         def function(table, rows, updates, kind=kind):
@@ -48,17 +48,17 @@ def test_scatters_of_all_kinds_cost_alike(around, on):
 
         plan = ml.trace(function, ml.f32[Table, Embed], ml.i32[Few], ml.f32[Few, Embed]).plan(ml.mesh(on, x=1), {})
         time, memory = plan.time, plan.memory
-        found.append((time.memory_bytes, time.estimate, memory.peak_bytes, memory.donated.peak_bytes))
-    for figures in zip(*found, strict=True):
+        costs.append((time.memory_bytes, time.estimate, memory.peak_bytes, memory.donated.peak_bytes))
+    for figures in zip(*costs, strict=True):
         assert max(figures) <= 1.2 * min(figures)
     if around == "alone":
         # In place: of the table no more than what is written.
-        assert max(found)[0] < 4 * ROWS
+        assert max(costs)[0] < 4 * ROWS
 
 
 def test_a_lookup_reads_and_writes_what_it_finds():
-    found = time(lambda t: jax.lax.dynamic_slice(t.array, (5, 0), (2, 64)), ml.f32[Table, Embed])
-    assert found.memory_bytes == 2 * ROWS
+    predicted = time(lambda t: jax.lax.dynamic_slice(t.array, (5, 0), (2, 64)), ml.f32[Table, Embed])
+    assert predicted.memory_bytes == 2 * ROWS
 
 
 @pytest.mark.parametrize(
@@ -81,10 +81,10 @@ def test_a_lookup_reads_and_writes_what_it_finds():
 def test_what_does_not_fill_a_tile_is_padded_to_it(on, rows, inner, columns, share):
     (a, b, c), (n,) = ml.dims(a=rows, b=inner, c=columns), ml.dims(n=2**30)
     machine = dataclasses.replace(ml.hardware(on).ideal, bandwidth=ml.Figure(1e30))
-    found = time(lambda x, y: ml.dot(x, y, "b"), ml.bf16[n, a, b], ml.bf16[n, b, c], on=machine)
+    predicted = time(lambda x, y: ml.dot(x, y, "b"), ml.bf16[n, a, b], ml.bf16[n, b, c], on=machine)
     operations = 2 * 2**30 * rows * inner * columns
-    assert found.flops == operations
-    assert found.products == pytest.approx(operations / share / machine.flops_per_second("bfloat16"))
+    assert predicted.flops == operations
+    assert predicted.products == pytest.approx(operations / share / machine.flops_per_second("bfloat16"))
 
 
 def test_products_of_whole_numbers_are_no_work_of_the_matrix_units_but_for_bytes():
@@ -118,7 +118,7 @@ def test_a_loop_runs_the_scores_of_all_turns():
 
         return ml.square(ml.scan(turn, x, steps, "layers")[0]).sum()
 
-    found = time(jax.grad(loss), ml.f32[b, h, s, d], ml.f32[layers])
+    predicted = time(jax.grad(loss), ml.f32[b, h, s, d], ml.f32[layers])
     one = 2 * 2 * 4 * 256 * 256 * 64
-    assert found.flops == 3 * 6 * one
-    assert found.given(attention="flash").flops == 3 * 7 * one
+    assert predicted.flops == 3 * 6 * one
+    assert predicted.given(attention="flash").flops == 3 * 7 * one

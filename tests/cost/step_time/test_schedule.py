@@ -160,8 +160,8 @@ def test_a_sum_is_sent_while_what_does_not_wait_for_it_is_computed():
     args = ml.bf16[BATCH, EMBED], ml.bf16[BATCH, FFN], ml.bf16[BATCH, FFN], ml.bf16[BATCH, wide]
     plan = ml.trace(step, *args).plan(ml.mesh(IDEAL, data=4), "batch:data")
     asked = [step.value for step in plan.steps if isinstance(step, Move)]
-    made = [step.operation.outputs[0] for step in plan.steps if isinstance(step, Compute)]
-    assert [made.index(value) for value in asked] == [1, 0]
+    outputs = [step.operation.outputs[0] for step in plan.steps if isinstance(step, Compute)]
+    assert [outputs.index(value) for value in asked] == [1, 0]
     early, late = sorted(seconds for step, _, seconds in plan.time.spent.rows if isinstance(step, Move))
     assert early < late
     kernels = [seconds for step, _, seconds in plan.time.spent.rows if isinstance(step, Compute)]

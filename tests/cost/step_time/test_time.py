@@ -185,8 +185,8 @@ def test_products_of_exponentials_are_not_all_attention(function, arguments):
 
 
 def test_lookups_read_what_they_find():
-    table, found = ml.dims(vocab=100_000, found=16)
-    program = ml.trace(lambda t, i: ml.take(t, i, "vocab"), ml.f32[table, E], ml.i32[found])
+    table, rows = ml.dims(vocab=100_000, found=16)
+    program = ml.trace(lambda t, i: ml.take(t, i, "vocab"), ml.f32[table, E], ml.i32[rows])
     assert program.plan(ml.mesh(IDEAL, x=1)).time.memory_bytes < 10 * 16 * 512 * 4
 
 
@@ -249,10 +249,10 @@ def test_a_plan_is_told_where_its_machine_lacks_a_figure():
     for text in (repr(plan), plan._repr_html_()):
         assert f"not predicted: {said}" in text
         assert "estimate of a step" in text
-    told = json.loads(plan.to_json())
-    assert told["time"] is None
-    assert told["no_time"].startswith(said)
-    assert told["peak_bytes"] == plan.memory.peak_bytes
+    document = json.loads(plan.to_json())
+    assert document["time"] is None
+    assert document["no_time"].startswith(said)
+    assert document["peak_bytes"] == plan.memory.peak_bytes
 
 
 def test_it_is_told_in_words_with_what_was_recalled():
@@ -295,13 +295,13 @@ def test_every_collective_of_a_plan_is_priced_as_it_is_alone(name):
 
 
 @pytest.mark.parametrize(
-    ("machine", "told"),
+    ("machine", "message"),
     [
         ("v6e", "v6e: published steps took "),
         ("l4", "Not measured for l4 yet, but for "),
         ("cpu", "Not measured for cpu"),
     ],
 )
-def test_a_time_says_how_far_off_such_predictions_were(machine, told):
+def test_a_time_says_how_far_off_such_predictions_were(machine, message):
     time = NET.plan(ml.mesh(machine, data=8), "batch:data").time
-    assert dict(time.rows())["how far off"].startswith(told)
+    assert dict(time.rows())["how far off"].startswith(message)

@@ -49,15 +49,15 @@ NOTHING = ml.trace(jnp.tanh, ml.named(jnp.zeros((0, 8)), "nothing some")).plan(m
 @pytest.mark.parametrize("options", [{}, {"prefetch": True, "attention": "flash"}])
 def test_a_point_costs_what_the_plan_made_for_it_costs(machine, sizes, mesh, options):
     made_plan = program(**sizes).plan(ml.mesh(machine, **mesh), BOTH)
-    made = made_plan.time.given(**options)
-    found = ml.sweep(PLAN, on=machine, **sizes, **mesh, **options)
-    for name, values in found.figures.items():
-        assert values.item() == pytest.approx(getattr(made, name), rel=1e-9), name
+    time = made_plan.time.given(**options)
+    swept = ml.sweep(PLAN, on=machine, **sizes, **mesh, **options)
+    for name, values in swept.figures.items():
+        assert values.item() == pytest.approx(getattr(time, name), rel=1e-9), name
     # Which buffer lies in the space of which is not worked out anew.
     peak = made_plan.memory.given(options.get("attention", "stored")).peak_bytes
-    assert found.peak_bytes.item() == pytest.approx(peak, rel=0.05)
-    assert found.limit_bytes.item() == ml.hardware(machine).memory_bytes
-    assert {axes: seconds.item() for axes, seconds in found.communication.items()} == pytest.approx(made.communication)
+    assert swept.peak_bytes.item() == pytest.approx(peak, rel=0.05)
+    assert swept.limit_bytes.item() == ml.hardware(machine).memory_bytes
+    assert {axes: seconds.item() for axes, seconds in swept.communication.items()} == pytest.approx(time.communication)
 
 
 def test_sliced_dims_follow_the_dims_that_they_are_slices_of():
@@ -71,8 +71,8 @@ def test_sliced_dims_follow_the_dims_that_they_are_slices_of():
         b, s, e, v = dims
         return ml.trace(loss, ml.f32[b, s, e], ml.f32[e, v]).plan(ml.mesh("h100", data=2), "batch:data")
 
-    found = ml.sweep(plan(64), seq=[64, 100, 4096])
-    for seq, seconds, moved in zip((64, 100, 4096), found.estimate, found.figures["memory_bytes"], strict=True):
+    swept = ml.sweep(plan(64), seq=[64, 100, 4096])
+    for seq, seconds, moved in zip((64, 100, 4096), swept.estimate, swept.figures["memory_bytes"], strict=True):
         assert moved == pytest.approx(plan(seq).time.memory_bytes, rel=1e-9)
         assert seconds == pytest.approx(plan(seq).time.estimate, rel=1e-9)
 
@@ -91,64 +91,64 @@ def test_of_branches_the_longest_runs_at_each_point():
         return program.plan(ml.mesh("v5e", data=4), "batch:data rows:data")
 
     sizes = [4, 64, 65536]
-    found = ml.sweep(plan(64), batch=sizes)
+    swept = ml.sweep(plan(64), batch=sizes)
     for i, size in enumerate(sizes):
         time = plan(size).time
-        for name, values in found.figures.items():
+        for name, values in swept.figures.items():
             assert values[i] == pytest.approx(getattr(time, name), rel=1e-9), (name, size)
 
 
 def test_many_points_make_one_table():
-    found = ml.sweep(PLAN, on=["v5e", ml.hardware("h100")], batch=[16, 32, 64], data=[4, 8, 16, 32])
-    assert found.shape == found.estimate.shape == (2, 3, 4)
-    table = found.columns()
+    swept = ml.sweep(PLAN, on=["v5e", ml.hardware("h100")], batch=[16, 32, 64], data=[4, 8, 16, 32])
+    assert swept.shape == swept.estimate.shape == (2, 3, 4)
+    table = swept.columns()
     assert list(table)[:3] == ["on", "batch", "data"]
     assert table["on"].tolist() == ["v5e"] * 12 + ["h100"] * 12
     assert table["batch"].tolist() == [16] * 4 + [32] * 4 + [64] * 4 + [16] * 4 + [32] * 4 + [64] * 4
     assert "sending over model" in table
     assert table["fits"].sum() == 22
-    assert np.isnan(table["estimate"]).sum() == len(found.reasons) == 2
-    assert found.reasons[0, 0, 3] == "`batch` of 16 is not divided by 32 (data)."
-    assert np.all(np.diff(found.estimate[:, :, 0], axis=1) > 0)
+    assert np.isnan(table["estimate"]).sum() == len(swept.reasons) == 2
+    assert swept.reasons[0, 0, 3] == "`batch` of 16 is not divided by 32 (data)."
+    assert np.all(np.diff(swept.estimate[:, :, 0], axis=1) > 0)
 
 
 def test_a_mesh_that_does_not_fit_is_left_out_and_said():
-    found = ml.sweep(PLAN, on="v5e", data=[4, 16], model=[2, 32], seq=64, heads=64)
-    assert found.reasons.keys() == {(0, 1, 1, 0, 0)}
-    assert "No slice of Google TPU v5e has 512 devices" in found.reasons[0, 1, 1, 0, 0]
+    swept = ml.sweep(PLAN, on="v5e", data=[4, 16], model=[2, 32], seq=64, heads=64)
+    assert swept.reasons.keys() == {(0, 1, 1, 0, 0)}
+    assert "No slice of Google TPU v5e has 512 devices" in swept.reasons[0, 1, 1, 0, 0]
 
 
 def test_a_point_without_room_is_left_out_whatever_the_machine_is_called():
     network = ml.Switch.of(8, 1e11)
     mine = ml.Hardware.of("my machine", flops={"f32": 1e12}, memory=1e9, bandwidth=1e9, network=network)
-    found = ml.sweep(PLAN, on=["v5e", mine], data=[4, 6], batch=48, embed=192)
-    assert found.reasons.keys() == {(1, 1, 0, 0)}
-    assert "12 devices are no whole number of nodes of 8 (my machine)." in found.reasons[1, 1, 0, 0]
+    swept = ml.sweep(PLAN, on=["v5e", mine], data=[4, 6], batch=48, embed=192)
+    assert swept.reasons.keys() == {(1, 1, 0, 0)}
+    assert "12 devices are no whole number of nodes of 8 (my machine)." in swept.reasons[1, 1, 0, 0]
 
 
 def test_a_mesh_lies_at_every_point_as_it_was_wished_to_lie():
-    made = program()
-    turned = made.plan(ml.lay(ml.mesh("v5e:2x8", data=8, model=2), model=1), BOTH)
-    assert turned.time.lower > made.plan(ml.mesh("v5e:2x8", data=8, model=2), BOTH).time.lower
+    traced = program()
+    turned = traced.plan(ml.lay(ml.mesh("v5e:2x8", data=8, model=2), model=1), BOTH)
+    assert turned.time.lower > traced.plan(ml.mesh("v5e:2x8", data=8, model=2), BOTH).time.lower
     assert turned.time.lower <= turned.time.estimate <= turned.time.upper
-    slices = made.plan(ml.mesh("v5e:2*2x2", data=4, model=2), BOTH)
+    slices = traced.plan(ml.mesh("v5e:2*2x2", data=4, model=2), BOTH)
     for plan, data, mesh in (
         (turned, 8, turned.mesh),
         (turned, 2, ml.lay(ml.mesh("v5e", data=2, model=2), model=1)),
         (slices, 4, slices.mesh),
         (slices, 16, ml.mesh("v5e:2*4x4", data=16, model=2)),
     ):
-        found = ml.sweep(plan, data=data, batch=64)
-        assert found.estimate.item() == pytest.approx(program(batch=64).plan(mesh, BOTH).time.estimate)
+        swept = ml.sweep(plan, data=data, batch=64)
+        assert swept.estimate.item() == pytest.approx(program(batch=64).plan(mesh, BOTH).time.estimate)
 
 
 def test_plans_cross_where_they_take_equally_long():
     """In a step that only sends, gathers of weights do not grow with the batch, and sums of activations do."""
     config = {"batch": 64, "seq": 128, "embed": 512, "ffn": 2048}
-    made = program(transformer, **config)
+    traced = program(transformer, **config)
     machine = ml.hardware("v5e").ideal
-    fsdp = made.plan(ml.mesh(machine, data=8, model=2), FSDP)
-    tensor = made.plan(ml.mesh(machine, data=8, model=2), {"ffn": "model", "heads": "model", "vocab": "model"})
+    fsdp = traced.plan(ml.mesh(machine, data=8, model=2), FSDP)
+    tensor = traced.plan(ml.mesh(machine, data=8, model=2), {"ffn": "model", "heads": "model", "vocab": "model"})
     crossings = ml.crossover(fsdp, tensor, "batch", 1, 65536)
     assert crossings
     for size in crossings:
@@ -192,10 +192,10 @@ def test_a_padded_plan_is_padded_at_other_sizes(batch):
         return program.plan(ml.mesh("v5e", data=data, model=2), layout, pad=True)
 
     for data in (4, 8):  # on 2 the weights take another chain of collectives
-        made, found = plan(batch, data), ml.sweep(plan(10), batch=batch, data=data)
-        assert found.estimate.item() == pytest.approx(made.time.estimate, rel=1e-9)
-        assert found.figures["memory_bytes"].item() == pytest.approx(made.time.memory_bytes, rel=1e-9)
-        assert found.peak_bytes.item() == pytest.approx(made.memory.peak_bytes, rel=0.05)
+        replanned, swept = plan(batch, data), ml.sweep(plan(10), batch=batch, data=data)
+        assert swept.estimate.item() == pytest.approx(replanned.time.estimate, rel=1e-9)
+        assert swept.figures["memory_bytes"].item() == pytest.approx(replanned.time.memory_bytes, rel=1e-9)
+        assert swept.peak_bytes.item() == pytest.approx(replanned.memory.peak_bytes, rel=0.05)
 
 
 def test_points_at_which_a_figure_is_missing_are_left_out():
@@ -204,11 +204,11 @@ def test_points_at_which_a_figure_is_missing_are_left_out():
     mine = ml.Hardware.of("my machine", **given)
     batch, hidden = ml.dims(batch=64, hidden=128)
     program = ml.trace(lambda x, w: ml.dot(x, w, hidden), ml.f32[batch, hidden], ml.f32[hidden])
-    found = ml.sweep(program.plan(ml.mesh(mine, model=2), "hidden:model"), on=[mine, "h100"], model=[2, 4, 8])
-    assert np.isnan(found.estimate).tolist() == [[False, False, True], [False] * 3]
-    assert found.reasons.keys() == {(0, 2)}
-    assert "no figure for the network between nodes" in found.reasons[0, 2]
-    assert not found.fits[0, 2]
+    swept = ml.sweep(program.plan(ml.mesh(mine, model=2), "hidden:model"), on=[mine, "h100"], model=[2, 4, 8])
+    assert np.isnan(swept.estimate).tolist() == [[False, False, True], [False] * 3]
+    assert swept.reasons.keys() == {(0, 2)}
+    assert "no figure for the network between nodes" in swept.reasons[0, 2]
+    assert not swept.fits[0, 2]
     # The name of a machine says nothing of whether there is one.
     few = dataclasses.replace(mine, network=ml.Torus.of(4, 2, link=1e11))
     small = ml.sweep(program.plan(ml.mesh(few, model=2), "hidden:model"), model=[2, 4, 64])
@@ -218,22 +218,22 @@ def test_points_at_which_a_figure_is_missing_are_left_out():
 
 def test_slices_and_wishes_are_kept_where_the_mesh_is_varied():
     lying = ml.lay(ml.mesh("v5e:2*4x4", data=8, model=4), model=1)
-    found = ml.sweep(PLAN.program.plan(lying, BOTH), data=[8, 16])
+    swept = ml.sweep(PLAN.program.plan(lying, BOTH), data=[8, 16])
     for i, data in enumerate((8, 16)):
-        made = ml.lay(ml.mesh(f"v5e:2*4x{data // 2}", data=data, model=4), model=1)
-        time = PLAN.program.plan(made, BOTH).time
-        assert found.estimate[i] == pytest.approx(time.estimate, rel=1e-9)
+        mesh = ml.lay(ml.mesh(f"v5e:2*4x{data // 2}", data=data, model=4), model=1)
+        time = PLAN.program.plan(mesh, BOTH).time
+        assert swept.estimate[i] == pytest.approx(time.estimate, rel=1e-9)
 
 
 def test_it_is_told_in_words():
-    found = ml.sweep(PLAN, on=["v5e", ml.hardware("h100")], batch=[6, 16, 32])
-    text = repr(found)
+    swept = ml.sweep(PLAN, on=["v5e", ml.hardware("h100")], batch=[6, 16, 32])
+    text = repr(swept)
     for part in ("v5e, h100", "6, 16, 32", "6, of which 4 are possible", "`batch` of 6 is not divided by 4 (data)."):
         assert part in text
-        assert part in found._repr_html_()
+        assert part in swept._repr_html_()
     # The same words as of one point, and as its columns have.
-    assert "estimate of a step" in dict(found.rows()).keys() & dict(PLAN.time.rows()).keys()
-    assert "estimate" in found.columns()
+    assert "estimate of a step" in dict(swept.rows()).keys() & dict(PLAN.time.rows()).keys()
+    assert "estimate" in swept.columns()
     time = time_of(Setting(PLAN, {"batch": np.array([16.0, 32.0])}, PLAN.grid, (PLAN.mesh.on,)))
     assert repr(time).endswith("points    2")
 
@@ -252,8 +252,8 @@ def convolved(batch, width, space=4, taps=3):
 def test_halos_are_as_wide_as_they_are():
     plan = convolved(8, 32)
     for sizes in ({"batch": 4096}, {"width": 256}, {"space": 8}, {"batch": 512, "width": 64, "space": 2}):
-        found = ml.sweep(plan, **sizes).communication["space"].item()
-        assert found == pytest.approx(convolved(**({"batch": 8, "width": 32} | sizes)).time.communication["space"])
+        swept = ml.sweep(plan, **sizes).communication["space"].item()
+        assert swept == pytest.approx(convolved(**({"batch": 8, "width": 32} | sizes)).time.communication["space"])
 
 
 def test_an_exchange_is_shaped_like_what_has_most_axes_in_common_with_it():
