@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
