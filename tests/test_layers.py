@@ -1,4 +1,4 @@
-"""The order of the rooms: imports go down, never up and never round, annotations and lazy ones included."""
+"""Imports between packages go down, never up and never round, annotations and lazy ones included."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-# From the ground up: a room may import the rooms above it in this list. A module of `meshlab` itself is a room.
-_ROOMS = """
+# Lowest first: a package may import those before it in this list. A module of `meshlab` itself counts as a package.
+_PACKAGES = """
 version tested
 engine engine.code engine.tensors engine.specs engine.ops engine.rules engine.passes engine.programs engine.planning
 engine.plans engine.running engine.verifying engine.api
@@ -25,7 +25,7 @@ meshlab
 models.parts models.basic models.language models.vision models.imported models
 workbooks verify cli
 """
-ROOMS: list[str] = [*_ROOMS.split()]
+PACKAGES: list[str] = [*_PACKAGES.split()]
 # Blocks hold blocks, and copies stand for stretches of them: planning is recursive because programs are.
 RECURSION = {f"meshlab.engine.planning.{name}" for name in ("planner", "blocks", "copies")}
 MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 12
@@ -39,11 +39,11 @@ def sources() -> dict[str, str]:
     return {name.removesuffix(".__init__"): path.read_text() for name, path in zip(names, paths, strict=True)}
 
 
-def room_of(module: str, modules: Mapping[str, str]) -> str:
-    """The room that a module is in."""
+def package_of(module: str, modules: Mapping[str, str]) -> str:
+    """The package that a module is in."""
     is_package = any(name.startswith(f"{module}.") for name in modules)
-    room = (module if is_package else module.rpartition(".")[0]).removeprefix("meshlab.")
-    return module.removeprefix("meshlab.") if room == "meshlab" else room
+    package = (module if is_package else module.rpartition(".")[0]).removeprefix("meshlab.")
+    return module.removeprefix("meshlab.") if package == "meshlab" else package
 
 
 def imported(module: str, modules: Mapping[str, str]) -> Iterator[str]:
@@ -62,19 +62,19 @@ def imported(module: str, modules: Mapping[str, str]) -> Iterator[str]:
 
 
 def upward(modules: Mapping[str, str]) -> list[str]:
-    """The imports that go up from one room to another."""
+    """The imports that go up from one package to another."""
     wrong = []
     for module in modules:
         for other in imported(module, modules):
-            room, target = room_of(module, modules), room_of(other, modules)
-            if room != target and ROOMS.index(target) > ROOMS.index(room):
-                wrong.append(f"{module} ({room}) imports {other} ({target})")
+            package, target = package_of(module, modules), package_of(other, modules)
+            if package != target and PACKAGES.index(target) > PACKAGES.index(package):
+                wrong.append(f"{module} ({package}) imports {other} ({target})")
     return wrong
 
 
-def test_every_room_is_in_the_list():
-    rooms = {room_of(module, sources()) for module in sources()}
-    assert rooms == set(ROOMS)
+def test_every_package_is_in_the_list():
+    packages = {package_of(module, sources()) for module in sources()}
+    assert packages == set(PACKAGES)
 
 
 def test_imports_go_down():
@@ -120,30 +120,30 @@ def test_no_imports_go_round_but_those_of_the_planners_recursion():
         TopologicalSorter(among).prepare()
 
 
-def test_rooms_and_modules_are_small():
+def test_packages_and_modules_are_small():
     counts: dict[str, int] = {}
     for module, text in sources().items():
         assert len(text.splitlines()) <= MOST_LINES, module
-        room = room_of(module, sources())
-        counts[room] = counts.get(room, 0) + 1
-    assert {room: count for room, count in counts.items() if count > MOST_FILES} == {}
+        package = package_of(module, sources())
+        counts[package] = counts.get(package, 0) + 1
+    assert {package: count for package, count in counts.items() if count > MOST_FILES} == {}
 
 
 def test_the_engine_is_not_high():
-    below: dict[str, set[str]] = {room: set() for room in ROOMS if room.startswith("engine")}
+    below: dict[str, set[str]] = {package: set() for package in PACKAGES if package.startswith("engine")}
     for module in sources():
-        room = room_of(module, sources())
-        if room in below:
-            below[room] |= {room_of(o, sources()) for o in imported(module, sources())} - {room}
+        package = package_of(module, sources())
+        if package in below:
+            below[package] |= {package_of(o, sources()) for o in imported(module, sources())} - {package}
     floors: dict[str, int] = {}
-    for room in TopologicalSorter(below).static_order():
-        floors[room] = 1 + max((floors[other] for other in below[room]), default=0)
+    for package in TopologicalSorter(below).static_order():
+        floors[package] = 1 + max((floors[other] for other in below[package]), default=0)
     assert max(floors.values()) <= MOST_FLOORS, floors
 
 
 def test_every_package_says_what_comes_in_and_what_goes_out():
     for module, text in sources().items():
-        if room_of(module, sources()) == module.removeprefix("meshlab.") and "." in module:
+        if package_of(module, sources()) == module.removeprefix("meshlab.") and "." in module:
             assert ast.get_docstring(ast.parse(text)), module
 
 
