@@ -21,8 +21,8 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             r"`batch` was given \[\[8\], \[16, 32\]\]. Give positive integers",
         ),
         (lambda: ml.sweep(ON_TPU, batch=[8, True]), r"`batch` was given \[8, True\]"),
-        (lambda: ml.crossover(ON_TPU, ON_TPU, ["batch"], 1, 9), r"\['batch'\] was given for a dim; give its name"),
-        (lambda: ml.crossover(ON_TPU, ON_TPU, "batch", 1, 10**400), "looked for between 1 and 1000.*; give numbers"),
+        (lambda: ml.crossover(ON_TPU, ON_TPU, ["batch"], 1, 9), r"A dim must be given by its name, .* not \['batch'\]"),
+        (lambda: ml.crossover(ON_TPU, ON_TPU, "batch", 1, 10**400), "0 < low < high, not 1 and 1000"),
         (
             lambda: ml.crossover(ON_TPU, ON_TPU, "batch", 1, 9, of=["lower"]),
             r"A time has no figure \['lower'\]. There are",
@@ -33,15 +33,15 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
         ),
         (
             lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, []),
-            r"A collective over \[\] was asked for; give the name",
+            r"`axes` must be the name of a mesh axis, .* not \[\]",
         ),
         (
             lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, {"data"}),
-            r"A collective over \{'data'\} was asked for",
+            r"`axes` must be .* not \{'data'\}",
         ),
-        (lambda: ml.Hardware.of("mine", **FIGURES, errors=3), "`errors` is 3, and is to give relative errors by kind"),
-        (lambda: ml.Switch(8, *[ml.Figure(1.0)] * 3, reduces="yes"), "`reduces` is 'yes', and is to be True or False"),
-        (lambda: ml.Figure(1, 3), r"A figure has the source 3 and verified=True; write ml.Figure\("),
+        (lambda: ml.Hardware.of("mine", **FIGURES, errors=3), "`errors` must give relative errors by kind, .* not 3"),
+        (lambda: ml.Switch(8, *[ml.Figure(1.0)] * 3, reduces="yes"), "`reduces` must be True or False, not 'yes'"),
+        (lambda: ml.Figure(1, 3), r"A figure's source must be a text .*, not 3 and True: ml.Figure\("),
         (lambda: ml.compile_for(ON_TPU, timeout=float("nan")), "timeout is a number of seconds above 0; .* given nan"),
         (
             lambda: ml.compile_for(ON_TPU, progress=3),
@@ -88,7 +88,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             r"This is not an Explorer's document: it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave",
         ),
         (lambda: ml.explore(PROGRAM, MESH).plan_at(3), r"plan_at\(\) was given 3, and takes a document: explorer.doc"),
-        (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) was given 3, and takes a setting; .* is ml.sweep\(plan"),
+        (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) must be given a setting, not 3; .* is ml.sweep\(plan"),
         (
             lambda: ON_TPU.mesh.on.told("dta"),
             "There is no mesh axis 'dta'. Did you mean `data`.* There are `data`, `mo",
@@ -119,7 +119,7 @@ def test_what_costs_and_the_explorer_refuse(call, told):
         (intents.On("v5e", (("a",),)), r"to lie along \(\('a',\),\); give pairs", ""),
         (
             intents.On(3),
-            "A mesh must be placed on .* not 3, such as `v5e:4x4`, or a Hardware",
+            "A mesh must be placed on a machine's name, such as `v5e:4x4`, or a Hardware, not 3",
             "",
         ),
         (intents.On(ml.Hardware.of("mine", **FIGURES)), "On was given mine itself, .* explorer.on", ""),
@@ -172,9 +172,13 @@ def own(name="h100", **more):
         (
             lambda: own("my machine:1"),
             ml.HardwareError,
-            "`name` has a `:`, behind which a mesh says the shape of its slice",
+            "`name` must not have a `:`, behind which a mesh has the shape of its slice",
         ),
-        (lambda: ml.Efficiency.of(products=1.2), ml.HardwareError, "This efficiency cannot be: `products` is 1.2, and"),
+        (
+            lambda: ml.Efficiency.of(products=1.2),
+            ml.HardwareError,
+            "Invalid efficiency: `products` must be a share of the figures",
+        ),
         (lambda: ml.sweep(ON_TPU, batch=[8, 8]), ml.HardwareError, r"\[8, 8\], in which a size stands twice"),
         (lambda: ml.sweep(ON_TPU, on=["v5e", "v5e"]), ml.HardwareError, "in which a machine stands twice"),
         (lambda: ml.mesh("v5e:4x4"), ml.MeshError, r"no axes; name them: ml.mesh\('v5e:4x4', data=16\)"),
@@ -186,7 +190,7 @@ def own(name="h100", **more):
         (
             lambda: ml.collective_time("all-gather", 1, ON_TPU.mesh, "data+model"),
             ml.HardwareError,
-            r'several axes are written \("data", "model"\)',
+            r'`axes` must be written \("data", "model"\)',
         ),
         (lambda: ml.auto.layout(PROGRAM, MESH, cancel=True), ml.MeshlabError, "cancel=True; give a threading.Event"),
         (
@@ -241,5 +245,5 @@ def test_ones_own_machine_has_not_the_error_of_another_of_its_name():
 
 def test_attention_that_is_not_there_is_said():
     rows = dict(ON_TPU.time.given(attention="flash").rows())
-    assert rows["attention"] == "there is none in this program: flash is as stored"
+    assert rows["attention"] == "none in this program: flash is as stored"
     assert "attention" not in dict(ON_TPU.time.rows())

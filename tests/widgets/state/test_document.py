@@ -78,7 +78,7 @@ def test_other_text_is_refused(text: str, match: str) -> None:
         ({"dims": {"batch": 0}}, "`dims` was given the size of `batch` 0; it must be an integer of at least 1"),
         ({"options": {"x": 1}}, "there is no option `x`. There are `attention`, `prefetch`"),
         ({"options": {"prefech": True}}, "there is no option `prefech`. Did you mean `prefetch`"),
-        ({"options": {"prefetch": "no"}}, "`prefetch` was given 'no'; give True or False"),
+        ({"options": {"prefetch": "no"}}, "`prefetch` must be True or False, not 'no'"),
         ({"options": []}, r"given options=\[\]; it must be a dict"),
         ({"along": 3}, "given along=3; it must be a dict"),
         ({"along": None}, "given along=None; it must be a dict"),
