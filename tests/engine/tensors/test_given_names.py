@@ -17,7 +17,7 @@ from tests.given import ARRAY, MESH, Batch, Embed, X, gone, ml, refused, step
         (lambda: ml.mesh((2, 4)), r"was given \(2, 4\) without a name. .* write ml.mesh\(data=2, model=4\)"),
         (lambda: ml.mesh("v5e", 4), r"was given 4 without a name. .* write ml.mesh\(\"v5e\", data=4\)"),
         (lambda: ml.mesh({"data": 2}), r"write its axes as keywords: ml.mesh\(\*\*\{'data': 2\}\)"),
-        (lambda: ml.mesh("data=2"), r"was given 'data=2'; axes are keywords, and no text: ml.mesh\(data=2\)"),
+        (lambda: ml.mesh("data=2"), r"was given 'data=2'; axes must be keywords, not text: ml.mesh\(data=2\)"),
         (lambda: ml.mesh(MESH), "was given the mesh data=2 × model=2, which is one already"),
         (lambda: ml.mesh(**{"größe": 2}), "an axis was named 'größe'; a name is ASCII letters"),
         (lambda: ml.mesh(**{"a b": 2}), "Write `a_b`"),
