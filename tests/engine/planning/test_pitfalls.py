@@ -1,7 +1,7 @@
 """The fifteen pitfalls of Mesh TensorFlow, each shown to be gone.
 
-Every test says what went wrong there and where: files and lines of tensorflow/mesh at da907937e68a (version 0.1.19),
-paths within `mesh_tensorflow/`. What is left of a pitfall is said where it is.
+Every test says what went wrong there and where, and what is left of it: files and lines of tensorflow/mesh at
+da907937e68a (version 0.1.19), paths within `mesh_tensorflow/`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from meshlab.auto.work import share_of, work_of
 from meshlab.engine.plans.explain import warnings
 from meshlab.models.basic import mesh_tf, mlp
 from meshlab.models.language import gemma, moe
-from meshlab.models.parts import layers
-from meshlab.models.parts.initial import shapes
+from meshlab.models.parts import initial, layers
 from tests.engine.small_programs import checked, sent
 
 ROOT = Path(__file__).parents[3]
@@ -53,7 +52,7 @@ def test_2_a_misspelt_rule_is_an_error_and_an_optional_one_says_that_it_is():
     """ops.py:261, README.md:466-493: unknown names in layouts were ignored; its README's commands split nothing."""
     config, mesh = mesh_tf.Autoencoder(), ml.mesh(all=8)
     x = ml.f32[ml.dims(batch=config.batch, io=config.io)]
-    program = ml.trace(mesh_tf.autoencoder_loss, shapes(mesh_tf.init_autoencoder, config), x)
+    program = ml.trace(mesh_tf.autoencoder_loss, initial.shapes(mesh_tf.init_autoencoder, config), x)
     with pytest.raises(ml.LayoutError, match=r"`hidden` is no dim of this program. Did you mean `hidden_odd`"):
         program.plan(mesh, "hidden:all")
     with pytest.raises(ml.LayoutError, match=r"no axis `everything`"):
@@ -67,7 +66,7 @@ def test_2_a_misspelt_rule_is_an_error_and_an_optional_one_says_that_it_is():
 
 def test_3_a_program_is_planned_as_often_as_wanted():
     """ops.py:502, 824: lowering changed the graph and made its variables, so a graph had one layout."""
-    program = ml.trace(mlp.step, shapes(mlp.init, SMALL), *mlp.inputs(SMALL))
+    program = ml.trace(mlp.step, initial.shapes(mlp.init, SMALL), *mlp.inputs(SMALL))
     before, mesh = str(program.code), ml.mesh(data=2, model=2)
     layouts = ("", "batch:data", "hidden:model", "batch:data hidden:model", "rows:data cols:model")
     first = [program.plan(mesh, layout).to_json() for layout in layouts]
@@ -133,7 +132,7 @@ def test_6_auto_weighs_what_is_sent_and_proves_it():
     """auto_mtf/layout_optimizer.py:268-274: it knew peak memory alone, and gave no reason. No cap on it here yet."""
     config, mesh = mesh_tf.TwoLayer(256, 64, 64), ml.mesh(r=2, c=2)
     x = ml.f32[config.dims[:2]]
-    program = ml.trace(mesh_tf.train(mesh_tf.two_layer_loss), shapes(mesh_tf.init_two_layer, config), x, x)
+    program = ml.trace(mesh_tf.train(mesh_tf.two_layer_loss), initial.shapes(mesh_tf.init_two_layer, config), x, x)
     traffic, memory = (ml.auto.layout(program, mesh, objective=objective) for objective in ("traffic", "memory"))
     assert (str(traffic.layout), str(memory.layout)) == ("batch:r hidden:c", "batch:r io:c")
     assert share_of(traffic.plan) == share_of(memory.plan) == 0.25
@@ -381,7 +380,7 @@ def test_14_layers_on_an_axis_are_refused_and_not_computed_everywhere():
 
 def test_15_a_plan_is_seen_and_explained():
     """ops.py:5587, 5889: costs were lines in a log, without causes; there was nothing to look at."""
-    program = ml.trace(mlp.step, shapes(mlp.init, SMALL), *mlp.inputs(SMALL))
+    program = ml.trace(mlp.step, initial.shapes(mlp.init, SMALL), *mlp.inputs(SMALL))
     explorer = ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
     explorer.place("hidden", "model")
     picture, plan = str(explorer.snapshot()._repr_html_()), explorer.plan
