@@ -38,6 +38,25 @@ Axes = tuple[str, ...]
 _NONE: tuple[Numbers, Numbers] = (0.0, 0.0)
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class Span:
+    """The time in which a step runs, in seconds from the beginning of its block.
+
+    Attributes:
+        step: a kernel, a collective, or a loop, branches or region with `inside`.
+        begin: when it begins.
+        end: when it ends.
+        iteration: seconds of one iteration of a loop; of all else its duration.
+        inside: the spans of one iteration, or of the branch that takes longest.
+    """
+
+    step: Step
+    begin: float
+    end: float
+    iteration: float = 0.0
+    inside: tuple[Span, ...] = ()
+
+
 @dataclasses.dataclass
 class Spent:
     """The cost of a sequence of steps; everything in seconds but `flops` and `nbytes`.
@@ -54,6 +73,7 @@ class Spent:
         scores: operations, and seconds, of the matmuls that make scores of attention in fused kernels: of the forward
             (False) and the backward pass.
         rows: each step with its number of executions and the seconds of one.
+        spans: when each step runs; empty where there are many points.
     """
 
     elapsed: Numbers = 0.0
@@ -66,6 +86,7 @@ class Spent:
     busy: dict[Any, Numbers] = dataclasses.field(default_factory=lambda: defaultdict(float))
     scores: dict[bool, tuple[Numbers, Numbers]] = dataclasses.field(default_factory=lambda: {False: _NONE, True: _NONE})
     rows: list[tuple[Step, Numbers, Numbers]] = dataclasses.field(default_factory=list)
+    spans: list[Span] = dataclasses.field(default_factory=list)
 
     def add(self, other: Spent, times: Numbers):
         """Adds another's cost `times` over; `elapsed` is left to the caller."""
@@ -176,8 +197,10 @@ class _Schedule:
             elif isinstance(step, Move):
                 end = self.send(step, start, clock, spent)
             else:
-                clock.now = self.later(clock.now, start)
+                clock.now = start = self.later(clock.now, start)
                 end = clock.now = self.compute(step, position, matmul_fusion, clock, spent)
+                if not isinstance(step, Nested) and not self.setting.many and end > start:
+                    spent.spans.append(Span(step, start, end))
             clock.ready.update(dict.fromkeys(fusion.flow.makes[position], end))
         spent.elapsed = self.later(clock.now, self.latest(clock.free.values()))
         if prefetched is not None:
@@ -204,7 +227,10 @@ class _Schedule:
         operand = self.setting.nbytes((step.value, step.start))
         seconds = self.collective(hop.kind, hop.axes, operand, spent)
         spent.rows.append((step, 1, seconds))
-        return self.occupy(hop.axes, start, seconds, clock)
+        end = self.occupy(hop.axes, start, seconds, clock)
+        if not self.setting.many:
+            spent.spans.append(Span(step, end - seconds, end))
+        return end
 
     def collective(self, kind: str, axes: Axes, operand: Numbers, spent: Spent, times: Numbers = 1) -> Numbers:
         """The seconds of one collective, by the bytes of its operand on one device; adds `times` of them."""
@@ -234,6 +260,9 @@ class _Schedule:
             # It occupies the links that it uses until it ends.
             waits = (clock.free.get(link, 0.0) * (seconds > 0) for link, seconds in inner.busy.items())
             end = self.later(now, self.latest(waits)) + inner.elapsed
+            if inner.spans:
+                whole = max(span.end for span in inner.spans)
+                spent.spans.append(Span(step, end - inner.elapsed, end, whole, tuple(inner.spans)))
             for link, seconds in inner.busy.items():
                 clock.free[link] = self.later(clock.free.get(link, 0.0), end * (seconds > 0))
             return end
@@ -261,6 +290,7 @@ class _Schedule:
         total = Spent()
         if step.operation.name in LOOPS:
             times = self.setting.trip_count(step.operation, step.times)
+            total.spans = blocks[0].spans
             for position, block in enumerate(blocks):
                 runs = times + 1 if position else times
                 total.add(block, runs)
@@ -276,6 +306,7 @@ class _Schedule:
             runs = (block.elapsed >= total.elapsed) * (1 - counted)
             if np.any(runs):
                 total.add(block, runs)
+                total.spans = total.spans or block.spans
             counted = counted + runs
         return total
 

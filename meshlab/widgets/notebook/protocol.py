@@ -1,28 +1,33 @@
 """The protocol between a page and an Explorer, as plain data, whatever carries it.
 
-Python is the only writer of shared state. It shares five things: `doc` (the document), `rev` (the revision), `view`
-(all that is drawn), `job` (runs) and `notice` (the last error). A page sends intents,
+Python is the only writer of shared state. It shares the parts of the view (`views/board.PARTS`), `job` (runs), `rev` (the
+revision) and `notice` (the last error); a change sends the parts that it touches. A page sends intents,
 
-    {"v": 1, "kind": "intent", "id": 7, "base_rev": 3, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
+    {"v": 2, "kind": "intent", "id": 7, "base_rev": 3, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
 
 and for each gets the new state, if it changed, and then an answer with the same id: `ack`, or `nack` with a reason and
-a fix. A page that saw an older revision is answered for the present one. A `preview` asks what an intent would cost.
-Nothing raises here: a page would not see it.
+a fix. A page that saw an older revision is answered for the present one. `prices` asks what several intents would
+cost. Every answer has Python's clock, `now`; an intent may say until when, by that clock, it is `good`: the page waits no
+longer, and has put the chip back, so what comes later is not carried out. Nothing raises here: a page would not see it.
 """
 
 from __future__ import annotations
 
+import math
+import time
 import traceback
 from collections.abc import Mapping
 from typing import Any
 
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused, read_intent
-from ..views.board import board_view
+from ..state.prices import prices_of
+from ..views.board import parts_view
 from ..views.runs import job_view
-from ..views.step_time import preview_view
+from ..views.prices import price_view
 
-VERSION = 1
+VERSION = 2
+LATE = "Python was busy for longer than the board waits: the board had put this back by then, so it was not carried out."
 
 
 def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
@@ -32,14 +37,10 @@ def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:
         explorer: the Explorer.
         what: the part that changed, as subscribers get it; all where it is None.
     """
-    if what == "run":
-        return {"job": job_view(explorer)}
-    return {
-        "doc": explorer.document.to_dict(),
-        "rev": explorer.revision,
-        "view": board_view(explorer),
-        "job": job_view(explorer),
-    }
+    state: dict[str, Any] = dict(parts_view(explorer, what))
+    if what in (None, "run"):
+        state["job"] = job_view(explorer)
+    return state | {"rev": explorer.revision}
 
 
 def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
@@ -52,16 +53,20 @@ def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
     Returns:
         The answer to send back; the Explorer's subscribers are called before this returns.
     """
-    head = {"id": message.get("id")}
+    head = {"id": message.get("id"), "now": time.time()}
     try:
         if message.get("v") != VERSION:
             reason = f"The page speaks version {message.get('v')!r} of the protocol, Python version {VERSION}."
             return head | _nack(explorer, Refused(reason, "Restart the kernel and show the Explorer again."))
+        if message.get("kind") == "hello":
+            return head | {"kind": "ack", "rev": explorer.revision}
+        if message.get("kind") == "prices":
+            return head | _prices(explorer, message.get("intents") or [], bool(message.get("peak")))
+        if head["now"] > float(message.get("good") or math.inf):
+            return head | _nack(explorer, Refused(LATE, code="late"))
         intent = read_intent(str(message.get("op")), message.get("args") or {})
         if isinstance(intent, Refused):
             return head | _nack(explorer, intent)
-        if message.get("kind") == "preview":
-            return head | _preview(explorer, explorer.what_if(intent))
         outcome = explorer.apply(intent)
         if isinstance(outcome, Refused):
             return head | _nack(explorer, outcome)
@@ -76,14 +81,8 @@ def _nack(explorer: ExplorerState, refusal: Refused) -> dict:
     return {"kind": "nack", "rev": explorer.revision} | reason
 
 
-def _preview(explorer: ExplorerState, outcome: Any) -> dict:
-    if isinstance(outcome, Refused):
-        return _nack(explorer, outcome)
-    plan, now = outcome.plan, explorer.plan
-    return {
-        "kind": "preview",
-        "rev": explorer.revision,
-        "bytes": int(plan.wire_bytes),
-        "change": int(plan.wire_bytes - now.wire_bytes),
-        "memory": int(plan.stored.argument_bytes),
-    } | preview_view(explorer, outcome.document)
+def _prices(explorer: ExplorerState, asked: list, peak: bool) -> dict:
+    intents = [read_intent(str(one.get("op")), one.get("args") or {}) for one in asked]
+    prices = [one if isinstance(one, Refused) else prices_of(explorer, [one], peak)[0] for one in intents]
+    views = [price_view(explorer, intent, price) for intent, price in zip(intents, prices, strict=True)]
+    return {"kind": "prices", "rev": explorer.revision, "prices": views}

@@ -25,9 +25,11 @@ class Session(anywidget.AnyWidget):
     _esm = STATIC / "session.js"
     _css = STATIC / "session.css"
 
-    doc = traitlets.Dict().tag(sync=True)
     rev = traitlets.Int(0).tag(sync=True)
-    view = traitlets.Dict().tag(sync=True)
+    board = traitlets.Dict().tag(sync=True)
+    devices = traitlets.Dict().tag(sync=True)
+    costs = traitlets.Dict().tag(sync=True)
+    comparison = traitlets.Dict().tag(sync=True)
     job = traitlets.Dict().tag(sync=True)
     notice = traitlets.Dict().tag(sync=True)
 

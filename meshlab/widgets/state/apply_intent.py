@@ -104,6 +104,9 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
             return initial
         case Load(wanted):
             return Layout.of(wanted)
+        case Place(dim, _, at, str() as source) if source != (at or ""):
+            rest = layout_after(Remove(dim, source or None), layout, initial, program)
+            return layout_after(dataclasses.replace(intent, source=None), rest, initial, program)
         case Place(dim, axes, None):
             return layout.with_rule(dim, axes)
         case Remove(dim, None):

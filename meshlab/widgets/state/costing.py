@@ -34,6 +34,8 @@ AHEAD = 0.1
 # Seconds for each operation of a program, of an EPYC's core: 2 for the costs of a Llama of 15,000, and 0.05 for its
 # live bytes.
 EACH, EACH_LIVE = 1.4e-4, 3e-6
+# Seconds of one document's costs from which on zones are not priced ahead, but only where a chip is aimed.
+SLOW = 0.4
 
 T = TypeVar("T")
 

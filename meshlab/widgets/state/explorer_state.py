@@ -23,7 +23,7 @@ from ...engine.planning.legality import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .apply_intent import document_after, machine_refused, refused
-from .costing import EACH, EACH_LIVE, PATIENCE, PATIENCE_LIVE, Background, Costing, costs_of, live_bytes_of
+from .costing import EACH, EACH_LIVE, PATIENCE, PATIENCE_LIVE, SLOW, Background, Costing, costs_of, live_bytes_of
 from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
 from .gestures import Gestures
 from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
@@ -33,7 +33,7 @@ from .searches import Search, Searches
 from .selection import place_refused, places_of
 from .training import Training, check_training
 
-KEPT_PLANS = 64
+KEPT_PLANS = 128
 
 
 class ExplorerState(Gestures):
@@ -47,6 +47,7 @@ class ExplorerState(Gestures):
         self.lock = threading.RLock()
         self._plans: dict[Document, Any] = {}
         operations = sum(1 for _ in walk(program.code.block))
+        self.slow = operations * EACH > SLOW
         later = Background()
         costs = {"took": operations * EACH, "patience": PATIENCE, "background": later}
         live = {"took": operations * EACH_LIVE, "patience": PATIENCE_LIVE, "background": later}

@@ -44,13 +44,14 @@ class Gestures:
         """Carries out an intent."""
         raise NotImplementedError
 
-    def place(self, dim: Dim | str, *axes: str, at: str | None = None) -> Outcome:
+    def place(self, dim: Dim | str, *axes: str, at: str | None = None, source: str | None = None) -> Outcome:
         """Shards a dim over exactly these mesh axes.
 
         Args:
             dim: the dim or its name.
             axes: mesh axes, major first; none takes the dim's rule away.
             at: a place (`"params/*"`): a rule for how the values there are stored.
+            source: the place whose rule for the dim this one replaces, as a chip is moved; "" for the compute rules.
 
         Returns:
             `Accepted`, or `Refused` with the reason; nothing changes then.
@@ -63,7 +64,9 @@ class Gestures:
                 f' explorer.place("{name}", "data", "model").'
             )
         has_rule = axes or (at is None and name in self.program.dims)
-        return self.apply(Place(name, tuple(axes), at) if has_rule else Remove(name, at))
+        if source is not None and not isinstance(source, str):
+            raise ExplorerError(f'place() was given the source {shown(source)}; it must be a place, or "" for compute.')
+        return self.apply(Place(name, tuple(axes), at, source) if has_rule else Remove(name, at))
 
     def remove(self, dim: Dim | str, at: str | None = None) -> Outcome:
         """Takes a dim's rule out of the layout."""

@@ -24,11 +24,15 @@ from .document import read_wishes
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Shard a dim over exactly these mesh axes, major first; at one place only where `at` names one."""
+    """Shard a dim over exactly these mesh axes, major first; at one place only where `at` names one.
+
+    `source` is the place whose rule for the dim is taken away: the chip was moved from there; "" for the compute rules.
+    """
 
     dim: str
     axes: tuple[str, ...]
     at: str | None = None
+    source: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,7 +182,7 @@ def _axes(value: Any) -> tuple[str, ...]:
 
 
 _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
-    "place": lambda args: Place(str(args["dim"]), _axes(args["axes"]), args.get("at")),
+    "place": lambda args: Place(str(args["dim"]), _axes(args["axes"]), args.get("at"), args.get("source")),
     "remove": lambda args: Remove(str(args["dim"]), args.get("at")),
     "load": lambda args: Load(Layout.of(args["layout"])),
     "reset": lambda args: Reset(),

@@ -1,4 +1,4 @@
-"""The view of the whole board: the plan, the history, the comparison and the table of refusals, as plain data.
+"""The view of the whole board, part by part: the layout, the devices, the costs and the comparison, as plain data.
 
 The table of refusals comes with every revision, so that the page paints a drag legal or not, with the reason, without
 asking Python; Python checks again when the chip is dropped.
@@ -6,36 +6,78 @@ asking Python; Python checks again when the chip is dropped.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+
 from ...engine.gc_pause import no_collection
+from ..state.columns import columns_of
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
-from .comparison import comparison_view
+from .comparison import comparison_part
 from .machine import machine_view
-from .plan import executed, plan_view, refusals_view, work_share
+from .plan import executed, places_view, plan_view, refusals_view, work_share
+from .shards import shards_view
 from .step_time import costs_view, estimate_change
 
 
-def board_view(explorer: ExplorerState) -> dict:
-    """Describes the board of an Explorer.
+def layout_part(explorer: ExplorerState) -> dict:
+    """Describes what follows from the document alone, and is known at once."""
+    history = explorer.history
+    return plan_view(explorer.plan) | {
+        "columns": columns_view(explorer),
+        "refusals": refusals_view(explorer.refusals()),
+        "additions": additions_view(explorer),
+        "history": {"undo": len(history.past), "redo": len(history.future)},
+        "trains": explorer.training is not None,
+        "machine": machine_view(explorer),
+        "slow": explorer.slow,
+    }
 
-    Args:
-        explorer: the Explorer.
 
-    Returns:
-        Plain data; see `plan_view` for most of it.
-    """
+def devices_part(explorer: ExplorerState) -> dict:
+    """Describes the tensor that is selected, device by device."""
+    plan, selected = explorer.plan, explorer.selected
+    return {"places": places_view(plan, selected), "shards": shards_view(plan, selected) if selected else None}
+
+
+def costs_part(explorer: ExplorerState) -> dict:
+    """Describes predicted costs, and the change of all totals since the plan before."""
+    return costs_view(explorer) | {"change": change_view(explorer)}
+
+
+# Every part of the view: what describes it, and the changes after which it is described anew (`subscribe`). The page
+# gets each as a trait of its own, so that a selection sends the devices alone.
+PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
+    "board": (layout_part, frozenset(("document",))),
+    "devices": (devices_part, frozenset(("document", "selection"))),
+    "costs": (costs_part, frozenset(("document", "costs"))),
+    "comparison": (comparison_part, frozenset(("document", "comparison", "costs"))),
+}
+
+
+def parts_view(explorer: ExplorerState, what: str | None = None) -> dict[str, dict]:
+    """Describes the parts of the board that a change touched; all of them where it is None."""
     with explorer.lock, no_collection():
-        shown, history = plan_view(explorer.plan, explorer.selected), explorer.history
-        more = {
-            "refusals": refusals_view(explorer.refusals()),
-            "additions": additions_view(explorer),
-            "history": {"undo": len(history.past), "redo": len(history.future)},
-            "change": change_view(explorer),
-            "comparison": comparison_view(explorer, shown),
-            "trains": explorer.training is not None,
-            "machine": machine_view(explorer),
-        }
-        return shown | more | costs_view(explorer)
+        return {name: part(explorer) for name, (part, after) in PARTS.items() if what is None or what in after}
+
+
+def board_view(explorer: ExplorerState) -> dict:
+    """Describes the whole board as one mapping: its parts together."""
+    return {key: value for part in parts_view(explorer).values() for key, value in part.items()}
+
+
+def columns_view(explorer: ExplorerState) -> list[dict]:
+    """Lists the columns, each with the dims that have a rule there, and the mesh axes of each, major first."""
+    layout = explorer.layout
+    return [
+        {"at": column.at, "label": column.label, "kind": column.kind, "missing": column.missing}
+        | {"rules": rules_view(layout.places.get(column.at, {}) if column.at else layout.rules, explorer.mesh.axes)}
+        for column in columns_of(explorer.program, layout)
+    ]
+
+
+def rules_view(rules: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> dict[str, list[str]]:
+    """Describes rules as mesh axes by dim; of an optional rule only the axes that there are."""
+    return {dim.removesuffix("?"): [axis for axis in axes if axis in sizes] for dim, axes in rules.items()}
 
 
 def additions_view(explorer: ExplorerState) -> dict:

@@ -19,12 +19,16 @@ from .plan import axis_groups, communication_view, executed, memory_view, work_s
 _auto_rows: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
 
 
-def comparison_view(explorer: ExplorerState, plan: Mapping[str, Any]) -> dict | None:
+def comparison_part(explorer: ExplorerState) -> dict:
+    """Describes the latest search, if there is one."""
+    return {"comparison": comparison_view(explorer)}
+
+
+def comparison_view(explorer: ExplorerState) -> dict | None:
     """Describes Auto's layout beside the present one.
 
     Args:
         explorer: the Explorer.
-        plan: the view of the present plan, as `plan_view` gives it.
 
     Returns:
         Plain data: for each of the two its layout, its communication by mesh axis and its memory. The `live_bytes` of
@@ -37,7 +41,7 @@ def comparison_view(explorer: ExplorerState, plan: Mapping[str, Any]) -> dict | 
     if search.choice is None:
         return status
     best = search.choice.plan.layout
-    yours = _row(explorer.layout, plan, explorer.holding.soon(explorer.document))
+    yours = _row(explorer.layout, _figures(explorer.plan), explorer.holding.soon(explorer.document))
     return status | {
         "proof": str(search.choice.proof),
         "same": best == explorer.layout,
@@ -50,14 +54,18 @@ def auto_row(search: Search) -> dict:
     """Describes the result of a search as one row of the comparison."""
     plan = search.choice.plan
     if plan not in _auto_rows:
-        view = {
-            "communication": communication_view(plan, axis_groups(plan)),
-            "memory": memory_view(plan),
-            "work": work_share(plan),
-            "collectives": {"count": executed(plan)},
-        }
-        _auto_rows[plan] = {"key": "auto", "name": "Auto"} | _row(plan.layout, view, search.live_bytes)
+        _auto_rows[plan] = {"key": "auto", "name": "Auto"} | _row(plan.layout, _figures(plan), search.live_bytes)
     return _auto_rows[plan]
+
+
+def _figures(plan: Any) -> dict:
+    """The figures of a plan that the comparison shows."""
+    return {
+        "communication": communication_view(plan, axis_groups(plan)),
+        "memory": memory_view(plan),
+        "work": work_share(plan),
+        "collectives": {"count": executed(plan)},
+    }
 
 
 def _row(layout: Any, plan: Mapping[str, Any], live_bytes: int | None) -> dict:

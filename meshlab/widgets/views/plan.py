@@ -2,7 +2,7 @@
 
 They are drawn from this and from nothing else, so a number that is on the screen is in here:
 
-    >>> view = plan_view(plan, selected="params/w1")
+    >>> view = plan_view(plan)
     >>> view["communication"]["by_axis"]
     [{"key": "model", "bytes": 6000}]
 
@@ -21,7 +21,6 @@ from typing import Any
 from ...auto.work import share_of
 from ...engine.plans.collectives import wire_bytes_by_axis
 from ..state.selection import places_of
-from .shards import shards_view
 
 MOST_COLLECTIVES = 120
 MOST_PLACES = 200
@@ -30,12 +29,11 @@ MOST_LINES = 40
 _shares: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
 
-def plan_view(plan: Any, selected: str | None) -> dict:
+def plan_view(plan: Any) -> dict:
     """Describes a plan.
 
     Args:
         plan: the plan.
-        selected: the place whose slices are shown.
 
     Returns:
         Plain data, ready for JSON.
@@ -50,8 +48,6 @@ def plan_view(plan: Any, selected: str | None) -> dict:
         "collectives": collectives_view(plan),
         "communication": communication_view(plan, groups),
         "memory": memory_view(plan),
-        "places": places_view(plan, selected),
-        "shards": shards_view(plan, selected) if selected else None,
     }
 
 

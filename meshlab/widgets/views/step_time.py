@@ -129,18 +129,6 @@ def estimate_change(explorer: ExplorerState) -> dict:
     return {"seconds": _seconds_more(now, before), "peak": _bytes_more(now, before)}
 
 
-def preview_view(explorer: ExplorerState, document: Document) -> dict:
-    """Describes the costs of a document after a drop, where it has a machine and they are known quickly."""
-    then, now = _quickly(explorer, document), _quickly(explorer, explorer.document)
-    if then is None:
-        return {}
-    memory = peak_memory_view(explorer.plan_at(document), then.memory)
-    peak = {"peak": memory["bytes"], "peak_change": _bytes_more(then, now), "fits": memory["fits"]}
-    if then.time is None:
-        return peak
-    return peak | {"seconds": float(then.time.estimate), "seconds_change": _seconds_more(then, now)}
-
-
 def _quickly(explorer: ExplorerState, document: Document | None) -> Costs | None:
     return explorer.costing.quickly(document) if document and document.machine else None
 

@@ -1,49 +1,31 @@
 // @ts-check
 /**
- * The board: it holds the hand, sends what is dropped, and redraws its panels when Python has answered. A panel is a
+ * The workbench: it holds the hand, sends what is dropped, and redraws its panels when Python has answered. A panel is a
  * function of the view that gives elements; nothing on the screen is kept anywhere else.
  */
 import { Channel } from "./channel.js";
-import { drawCollectives } from "./collectives.js";
-import { drawCommunication } from "./communication.js";
-import { drawComparison, isSearching } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
 import { bytes, seconds, signedBytes, signedSeconds } from "./format.js";
-import { axesAfter, chipOf, dropIntent, nextLegal, verdict, zoneName, zonesOf } from "./hand.js";
+import { axesAfter, chipOf, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { listenToKeys } from "./keyboard.js";
-import { drawMachine } from "./machine.js";
-import { drawMemory } from "./memory.js";
-import { drawMesh } from "./mesh.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
-import { drawTime } from "./time.js";
-import { Training } from "./training.js";
+import { Prices } from "./prices.js";
+import { Stage } from "./stage.js";
 import { drawZones, paintZones } from "./zones.js";
 
 /**
  * @typedef {import("./types.js").View} View
  * @typedef {import("./types.js").Model} Model
  * @typedef {import("./types.js").Answer} Answer
+ * @typedef {import("./types.js").Price} Price
  * @typedef {import("./hand.js").Hand} Hand
  */
 
-// Milliseconds after which a hand is taken to rest over a zone.
-const REST = 80;
-
-/**
- * @param {Answer} answer
- * @returns {string}
- */
-function priceOf(answer) {
-  const sent = `each device would send ${bytes(answer.bytes ?? 0)} per step (${signedBytes(answer.change ?? 0)})`;
-  const by = typeof answer.seconds_change === "number" ? ` (${signedSeconds(answer.seconds_change)})` : "";
-  const step = answer.seconds === undefined ? "" : `; a step would take ${seconds(answer.seconds)}${by}`;
-  const more = typeof answer.peak_change === "number" ? ` (${signedBytes(answer.peak_change)})` : "";
-  const over = answer.fits === false ? ", which does not fit" : "";
-  const peak = answer.peak === undefined ? "" : `; peak memory would be ${bytes(answer.peak)}${more}${over}`;
-  return `${sent}${step}${peak}`;
-}
+const PARTS = ["board", "devices", "costs", "comparison"];
+// Milliseconds for which the pointer rests over a chip before it is priced ahead.
+const REST = 120;
 
 export class Board {
   /**
@@ -57,90 +39,99 @@ export class Board {
     this.hand = null;
     this.readOnly = false;
     this.adding = false;
+    this.ready = false;
     /** @type {{time: View["time"], held: View["held"]}} */
     this.costs = { time: null, held: null };
-    this.machine = "";
     this.awaited = false;
-    this.pricing = 0;
+    this.resting = 0;
     /** @type {Set<string>} the disclosures that are open */
     this.opened = new Set();
     this.channel = new Channel(model, (silent) => this.showSilence(silent));
+    this.prices = new Prices(this.channel, () => this.paint());
     this.panels = makePanels();
-    root.append(...this.panels.all);
-    this.training = new Training(this, this.panels.training);
+    this.stage = new Stage(this);
+    const { banner, header, totals, layout } = this.panels;
+    const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
+    root.append(h("div", { class: "mlb-frame" }, banner, header, totals, main));
     this.drag = new PointerDrag(this);
     listenToKeys(this);
-    this.draw = this.draw.bind(this);
-    this.drawJob = this.drawJob.bind(this);
-    this.drawNotice = this.drawNotice.bind(this);
-    model.on("change:view", this.draw);
-    model.on("change:job", this.drawJob);
-    model.on("change:notice", this.drawNotice);
-    this.draw();
-    this.drawJob();
-    this.say("Drag a dim onto a mesh axis; or pick it up with a click, or with Space and the arrow keys.");
+    /** @type {Set<string>} */
+    this.dirty = new Set();
+    /** @type {[string, () => void][]} */
+    this.listeners = [
+      ...PARTS.map((part) => /** @type {[string, () => void]} */ ([`change:${part}`, () => this.later(part)])),
+      ["change:rev", () => this.later("rev")],
+      ["change:job", () => this.stage.training.show(this.model.get("job"))],
+      ["change:notice", () => this.drawNotice()],
+    ];
+    for (const [event, listener] of this.listeners) model.on(event, listener);
+    this.ready = true;
+    this.draw(PARTS);
+    this.stage.training.show(model.get("job"));
+    this.say(`Drag a dim onto a mesh axis: each zone says what that would change. ${KEYS}`);
   }
 
   close() {
-    clearTimeout(this.pricing);
+    clearTimeout(this.resting);
+    this.prices.stop();
     this.channel.close();
-    this.model.off("change:view", this.draw);
-    this.model.off("change:job", this.drawJob);
-    this.model.off("change:notice", this.drawNotice);
+    for (const [event, listener] of this.listeners) this.model.off(event, listener);
   }
 
   /**
-   * What is drawn; while costs are being worked out, the last ones stay.
+   * What is drawn, of all parts; while costs are being worked out, the last ones stay.
    * @returns {View}
    */
   get view() {
     /** @type {View} */
-    const view = this.model.get("view");
+    const view = Object.assign({}, ...PARTS.map((part) => this.model.get(part)));
     if (!view.pending) this.costs = { time: view.time, held: view.held };
     return view.pending ? { ...view, ...this.costs } : view;
   }
 
-  draw() {
-    const rev = String(this.model.get("rev"));
-    // Costs come after the revision that they are of; whatever else is drawn stays, under the hand that holds it.
-    if (this.root.getAttribute("data-rev") !== rev) this.drawRevision();
-    redraw(this.panels.totals, drawTotals(this.view));
-    this.drawCosts();
-    if (this.root.getAttribute("data-rev") !== rev) this.root.setAttribute("data-rev", rev);
-    if (this.awaited && !this.view.pending && !this.hand) this.sayTotals();
-  }
-
-  drawRevision() {
-    const { view, panels } = this;
-    if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
-    redraw(panels.header, drawHeader(this));
-    redraw(panels.zones, drawZones(this));
-    paintZones(panels.zones, view, this.hand);
-    redraw(panels.mesh, drawMesh(this));
-    redraw(panels.communication, drawCommunication(this));
-    redraw(panels.collectives, drawCollectives(view));
+  /** @returns {number} */
+  get revision() {
+    return Number(this.model.get("rev"));
   }
 
   /**
-   * Draws what may follow a drop; the machine only where its placement changed, for that is a large picture.
-   * @param {boolean} [anew] draws all of it: a choice that was refused is to go back to what it was
+   * Draws a part that changed together with all others that came in the same message.
+   * @param {string} part
    */
-  drawCosts(anew = false) {
-    const { view, panels } = this;
-    this.root.toggleAttribute("data-machine", view.machine.on !== "");
-    this.root.toggleAttribute("data-pending", view.pending);
-    for (const panel of [panels.time, panels.memory]) panel.setAttribute("aria-busy", String(view.pending));
-    const machine = JSON.stringify(view.machine);
-    if (anew || machine !== this.machine) redraw(panels.machine, drawMachine(this));
-    this.machine = machine;
-    redraw(panels.time, drawTime(this));
-    redraw(panels.memory, drawMemory(this));
-    panels.comparison.setAttribute("aria-busy", String(isSearching(view)));
-    redraw(panels.comparison, drawComparison(this));
+  later(part) {
+    if (this.dirty.size === 0) queueMicrotask(() => this.draw([...this.dirty]));
+    this.dirty.add(part);
   }
 
-  drawJob() {
-    this.training.show(this.model.get("job"));
+  /** @param {string[]} parts */
+  draw(parts) {
+    this.dirty.clear();
+    const { view, panels } = this;
+    if (parts.includes("board")) {
+      if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
+      redraw(panels.header, drawHeader(this));
+      redraw(panels.zones, drawZones(this));
+      this.paint();
+    }
+    this.root.toggleAttribute("data-machine", view.machine.on !== "");
+    this.root.toggleAttribute("data-pending", view.pending);
+    redraw(panels.totals, drawTotals(view));
+    this.stage.changed(parts);
+    this.root.setAttribute("data-rev", String(this.revision));
+    if (this.awaited && !view.pending && !this.hand) this.sayTotals();
+  }
+
+  /** Draws again a choice that was refused, so that it goes back to what it was. */
+  drawChoices() {
+    this.draw(["board"]);
+  }
+
+  paint() {
+    paintZones(this);
+    const { hand, view } = this;
+    const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
+    redraw(this.panels.totals, drawTotals(view, price));
+    if (hand?.target && price && !price.refused) this.sayPrice(hand, hand.target, price);
   }
 
   drawNotice() {
@@ -152,11 +143,12 @@ export class Board {
    * Says something on the status line, which screen readers read out.
    * @param {string} text
    * @param {"plain" | "done" | "refused"} [mood]
+   * @param {Node[]} [more] what stands behind it, such as a button
    */
-  say(text, mood = "plain") {
+  say(text, mood = "plain", more = []) {
     const { status } = this.panels;
     status.setAttribute("data-mood", mood);
-    redraw(status, prose(text));
+    redraw(status, prose(text), more);
   }
 
   /**
@@ -196,6 +188,8 @@ export class Board {
     this.say(`Layout ${layout.text || "empty"}: ${sent}.${takes}${over}`, "done");
   }
 
+  // The hand
+
   /**
    * Picks a chip up.
    * @param {string} dim
@@ -205,8 +199,39 @@ export class Board {
   grab(dim, from, by) {
     if (this.readOnly) return;
     this.hand = { dim, from, by, target: null, add: this.adding };
-    paintZones(this.panels.zones, this.view, this.hand);
+    this.paint();
     this.say(this.grabbed(this.hand));
+    this.ask(this.hand);
+  }
+
+  /**
+   * Asks for the prices of all zones, the nearest to the chip first.
+   * @param {Hand} hand
+   */
+  ask(hand) {
+    const { view } = this;
+    const box = (/** @type {string} */ zone) =>
+      this.panels.zones.querySelector(`.mlb-zone[data-zone="${CSS.escape(zone)}"]`)?.getBoundingClientRect();
+    const start = box(hand.from);
+    const distance = (/** @type {string} */ zone) => {
+      const there = box(zone);
+      return start && there ? Math.hypot(there.x - start.x, there.y - start.y) : 0;
+    };
+    const order = zonesOf(view).sort((one, other) => distance(one) - distance(other));
+    this.prices.ask(view, hand, this.revision, order, view.machine.on !== "" && !view.slow);
+  }
+
+  /**
+   * Prices a chip over which the pointer rests, before it is lifted.
+   * @param {string | null} dim
+   * @param {string} from
+   */
+  rest(dim, from) {
+    clearTimeout(this.resting);
+    if (dim === null || this.hand || this.readOnly || this.view.slow) return;
+    this.resting = window.setTimeout(() => {
+      if (!this.hand) this.ask({ dim, from, by: "pointer", target: null, add: this.adding });
+    }, REST);
   }
 
   /**
@@ -216,13 +241,10 @@ export class Board {
   grabbed(hand) {
     const { view } = this;
     const said = zonesOf(view).map((zone) => ({ zone, ...verdict(view, hand, zone) }));
-    const legal = said.filter((each) => each.state === "legal").map((each) => zoneName(each.zone));
-    const refused = said
-      .filter((each) => each.state === "refused")
-      .map((each) => `${zoneName(each.zone)}: ${each.note}`);
+    const legal = said.filter((each) => each.state === "legal").map((each) => zoneName(view, each.zone));
     const how = { pointer: "Drop it on", click: "Click", keyboard: "Arrow keys choose, Enter drops, Escape cancels:" };
-    const places = legal.length ? `${how[hand.by]} ${legal.join(", ")}.` : "No zone takes it.";
-    return [`${hand.dim} (${chipOf(view, hand.dim).size}) picked up.`, places, ...refused].join(" ");
+    const places = legal.length ? `${how[hand.by]} ${legal.join("; ")}.` : "No zone takes it.";
+    return `${hand.dim} (${chipOf(view, hand.dim).size}) picked up. ${places}`;
   }
 
   /**
@@ -231,37 +253,45 @@ export class Board {
    * @param {boolean} add
    */
   aim(zone, add) {
-    const { hand, view } = this;
+    const { hand } = this;
     if (!hand) return;
     const adding = add || this.adding;
     if (hand.target === zone && hand.add === adding) return;
     this.hand = { ...hand, target: zone, add: adding };
-    paintZones(this.panels.zones, view, this.hand);
-    if (zone === null) return;
-    const said = verdict(view, this.hand, zone);
-    if (said.state === "refused") this.say(`${said.note} ${said.refusal?.fix ?? ""}`, "refused");
-    if (said.state === "legal") this.price(this.hand, zone, said.note);
+    if (hand.add !== adding) this.ask(this.hand);
+    if (zone !== null) this.sayVerdict(this.hand, zone);
+    this.paint();
   }
 
   /**
-   * Says what a drop would cost, as soon as Python has answered.
+   * Says what a zone says to the chip.
    * @param {Hand} hand
    * @param {string} zone
-   * @param {string} note
    */
-  price(hand, zone, note) {
-    const { op, args } = dropIntent(this.view, hand, zone);
-    const lead = `${zoneName(zone)}: ${hand.dim} ${note}`;
-    this.say(`${lead}.`);
-    // Only where the hand rests: whoever drops at once does not wait for the price.
-    clearTimeout(this.pricing);
-    this.pricing = window.setTimeout(() => {
-      if (this.hand?.dim !== hand.dim || this.hand.target !== zone) return;
-      this.channel.preview(op, args, (answer) => {
-        if (this.hand?.dim !== hand.dim || this.hand.target !== zone) return;
-        this.say(`${lead}; ${priceOf(answer)}.`);
-      });
-    }, REST);
+  sayVerdict(hand, zone) {
+    const { view } = this;
+    const said = verdict(view, hand, zone, this.prices.of(view, hand, zone));
+    if (said.state === "refused") this.say(`${said.note} ${said.refusal?.fix ?? ""}`, "refused");
+    if (said.state === "legal") this.say(`${zoneName(view, zone)}: ${hand.dim} ${said.note}.`);
+  }
+
+  /**
+   * Says what a drop would cost.
+   * @param {Hand} hand
+   * @param {string} zone
+   * @param {Price} price
+   */
+  sayPrice(hand, zone, price) {
+    const { view } = this;
+    const { communication, time, held } = view;
+    const { note } = verdict(view, hand, zone, price);
+    const parts = [`${bytes(price.bytes)} sent per step (${signedBytes(price.bytes - communication.total)})`];
+    if (time && price.seconds !== null)
+      parts.push(`a step of ${seconds(price.seconds)} (${signedSeconds(price.seconds - time.estimate)})`);
+    if (held && price.peak !== null)
+      parts.push(`a peak of ${bytes(price.peak)} (${signedBytes(price.peak - held.bytes)})`);
+    const over = price.fits === false ? ", which does not fit" : "";
+    this.say(`${zoneName(view, zone)}: ${hand.dim} ${note}; ${parts.join(", ")}${over}.`);
   }
 
   /**
@@ -272,7 +302,7 @@ export class Board {
   step(step, add) {
     if (!this.hand) return;
     const hand = { ...this.hand, add: add || this.adding };
-    const zone = nextLegal(this.view, hand, step);
+    const zone = nextLegal(this.view, hand, step, (each) => this.prices.of(this.view, hand, each));
     if (zone === null) this.say(`No zone takes ${hand.dim}.`, "refused");
     else this.aim(zone, hand.add);
   }
@@ -282,17 +312,39 @@ export class Board {
     const { hand, view } = this;
     if (!hand) return;
     const zone = hand.target;
-    const said = zone === null ? null : verdict(view, hand, zone);
+    const said = zone === null ? null : verdict(view, hand, zone, this.prices.of(view, hand, zone));
     this.letGo();
     if (zone === null || said?.state === "here") return;
     if (said?.state === "refused") {
-      this.say(`Refused: ${said.note} ${said.refusal?.fix ?? ""}`, "refused");
+      this.say(`Refused: ${said.note} ${said.refusal?.fix ?? ""}`, "refused", this.elsewhere(hand, zone, said.refusal));
       return;
     }
     const { op, args } = dropIntent(view, hand, zone);
-    const goal = axesAfter(view, hand, zone).includes(zone) ? zone : "";
+    const goal = axesAfter(view, hand, zone).includes(partsOf(zone).axis) ? zone : TRAY;
     const answer = await this.send(op, args);
     if (answer?.kind === "ack" && hand.by === "keyboard") this.focusChip(hand.dim, goal);
+  }
+
+  /**
+   * Buttons that store a dim at a place where it cannot be among the compute rules.
+   * @param {Hand} hand
+   * @param {string} zone
+   * @param {import("./types.js").Refusal} [refusal]
+   * @returns {HTMLElement[]}
+   */
+  elsewhere(hand, zone, refusal) {
+    const { axis } = partsOf(zone);
+    return (refusal?.columns ?? []).map(({ at, label }) =>
+      h(
+        "button",
+        {
+          type: "button",
+          class: "mlb-button mlb-remedy-button",
+          onclick: () => this.send("place", { dim: hand.dim, axes: [axis], at }),
+        },
+        `${hand.dim} on ${axis}, for ${label}`,
+      ),
+    );
   }
 
   /**
@@ -307,9 +359,12 @@ export class Board {
   letGo() {
     if (!this.hand) return;
     this.hand = null;
-    paintZones(this.panels.zones, this.view, null);
+    this.prices.stop();
+    this.paint();
     this.say("");
   }
+
+  // Python
 
   /** @param {boolean} silent */
   showSilence(silent) {
@@ -317,20 +372,28 @@ export class Board {
     this.root.toggleAttribute("data-readonly", silent);
     this.drag?.clear();
     this.letGo();
-    const again = h("button", { type: "button", class: "mlb-button", onclick: () => this.retry() }, "Try again");
-    const text = "Python does not answer: its kernel is busy, stopped or not connected. The board can only be read.";
+    const again = h(
+      "button",
+      { type: "button", class: "mlb-button", onclick: () => this.channel.hello() },
+      "Try again",
+    );
+    const text =
+      "Python does not answer: its kernel is busy with a cell, stopped or not connected. The board can only be read;" +
+      " what was put back stays put back. Where the kernel was restarted, run the cell again.";
     redraw(this.panels.banner, ...(silent ? [h("span", {}, text), again] : []));
     this.panels.banner.hidden = !silent;
-  }
-
-  retry() {
-    this.channel.intent("select", { place: this.view.shards?.place ?? "" });
+    /** @type {HTMLButtonElement} */ for (const control of this.root.querySelectorAll(
+      "button:not([role=tab]):not(.mlb-banner *), select, input",
+    ))
+      control.inert = silent;
   }
 
   /** @param {boolean} adding */
   setAdding(adding) {
     this.adding = adding;
-    const how = adding ? "is added to those that split the dim already" : "takes the place of those that split the dim";
+    const how = adding ? "is added to those that shard the dim already" : "takes the place of those that shard the dim";
     this.say(`From now on an axis ${how}.`);
   }
 }
+
+const KEYS = "Without a mouse: Space picks a dim up, arrow keys choose, Enter drops.";

@@ -23,15 +23,22 @@ export class Channel {
     this.silent = false;
     this.view = Math.random().toString(36).slice(2, 8);
     this.count = 0;
-    /** @type {Map<string, {resolve: (answer: Answer | null) => void, timer: ReturnType<typeof setTimeout>}>} */
+    /** @type {Map<string, {resolve: (answer: Answer | null) => void, timer: ReturnType<typeof setTimeout>, sent: number}>} */
     this.waiting = new Map();
-    this.previewing = false;
-    /** @type {(() => void) | null} */
-    this.nextPreview = null;
+    // Milliseconds by which Python's clock is ahead of the page's, by the quickest answer so far.
+    /** @type {number | null} */
+    this.ahead = null;
+    this.quickest = Number.POSITIVE_INFINITY;
     this.receive = this.receive.bind(this);
     this.heard = this.heard.bind(this);
     model.on("msg:custom", this.receive);
     model.on("change:rev", this.heard);
+    this.hello();
+  }
+
+  /** Asks whether Python answers, and how its clock stands. */
+  hello() {
+    return this.send("hello", {});
   }
 
   close() {
@@ -48,43 +55,35 @@ export class Channel {
    * @returns {Promise<Answer | null>} the answer; null where none came in time
    */
   intent(op, args = {}) {
-    return this.send("intent", op, args);
+    return this.send("intent", { op, args });
   }
 
   /**
-   * Asks what an intent would cost. One question is under way at a time; of those that come meanwhile the last is asked.
-   * @param {string} op
-   * @param {Record<string, unknown>} args
-   * @param {(answer: Answer) => void} show
-   */
-  preview(op, args, show) {
-    const ask = async () => {
-      this.previewing = true;
-      const answer = await this.send("preview", op, args);
-      this.previewing = false;
-      if (answer?.kind === "preview" && !this.nextPreview) show(answer);
-      const next = this.nextPreview;
-      this.nextPreview = null;
-      next?.();
-    };
-    if (this.previewing) this.nextPreview = ask;
-    else ask();
-  }
-
-  /**
-   * @param {"intent" | "preview"} kind
-   * @param {string} op
-   * @param {Record<string, unknown>} args
+   * Asks what several intents would cost.
+   * @param {{op: string, args: Record<string, unknown>}[]} intents
+   * @param {boolean} peak whether the peak memory is asked for as well
    * @returns {Promise<Answer | null>}
    */
-  send(kind, op, args) {
+  prices(intents, peak) {
+    return this.send("prices", { intents, peak });
+  }
+
+  /**
+   * @param {"hello" | "intent" | "prices"} kind
+   * @param {Record<string, unknown>} content
+   * @returns {Promise<Answer | null>}
+   */
+  send(kind, content) {
     this.count += 1;
     const id = `${this.view}-${this.count}`;
+    const sent = Date.now();
     return new Promise((resolve) => {
       const timer = setTimeout(() => this.silence(), PATIENCE);
-      this.waiting.set(id, { resolve, timer });
+      this.waiting.set(id, { resolve, timer, sent });
+      // Until when, by Python's clock, the page waits: what Python reads later it must not carry out.
+      const good = this.ahead === null ? null : (sent + this.ahead + PATIENCE) / 1000;
       try {
-        this.model.send({ v: 1, kind, id, base_rev: this.model.get("rev"), op, args });
+        this.model.send({ v: 2, kind, id, base_rev: this.model.get("rev"), good, ...content });
       } catch {
         this.silence();
       }
@@ -101,7 +100,19 @@ export class Channel {
     if (!asked) return;
     clearTimeout(asked.timer);
     this.waiting.delete(answer.id);
+    this.setClock(asked.sent, answer.now);
     asked.resolve(answer);
+  }
+
+  /**
+   * @param {number} sent
+   * @param {number} [now] Python's clock, in seconds
+   */
+  setClock(sent, now) {
+    const took = Date.now() - sent;
+    if (now === undefined || took >= this.quickest) return;
+    this.quickest = took;
+    this.ahead = now * 1000 - sent - took / 2;
   }
 
   heard() {

@@ -1,15 +1,18 @@
 // @ts-check
 /**
- * A chip that has been picked up, by whatever means, and what each zone says to it. A zone is the name of a mesh axis,
- * or "" for the tray of unsharded dims. Only data here: drawing is in zones.js, events in pointer.js and
- * keyboard.js.
+ * A chip that has been picked up, by whatever means, and what each zone says to it. A zone is a mesh axis in a column:
+ * `model` among the compute rules, `model@params/*` among the rules at a place; "" is the tray of dims without a compute
+ * rule. Only data here: drawing is in zones.js, events in pointer.js and keyboard.js.
  *
  * A drop moves the dim to exactly that axis. With `add` (Shift, or the switch on the board) the axis is added behind
- * those that split the dim already. A chip of a dim with several axes that is dropped on the tray gives up one of them.
+ * those that shard the dim in that column already, and the rule that the chip was taken from stays. A chip of a dim with
+ * several axes that is dropped on the tray gives up one of them.
  *
  * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Column} Column
  * @typedef {import("./types.js").Chip} Chip
  * @typedef {import("./types.js").Refusal} Refusal
+ * @typedef {import("./types.js").Price} Price
  * @typedef {{dim: string, from: string, by: "pointer" | "keyboard" | "click", target: string | null, add: boolean}} Hand
  * @typedef {{state: "here" | "legal" | "refused", note: string, refusal?: Refusal}} Verdict
  */
@@ -18,19 +21,52 @@ import { exact } from "./format.js";
 export const TRAY = "";
 
 /**
- * @param {View} view
- * @returns {string[]} all zones, in the order of the keyboard
+ * @param {string} axis
+ * @param {string} at
+ * @returns {string} the zone of an axis in the column of a place; "" for the compute rules
  */
-export function zonesOf(view) {
-  return [...view.mesh.axes.map((axis) => axis.name), TRAY];
+export function zoneOf(axis, at) {
+  return at ? `${axis}@${at}` : axis;
 }
 
 /**
  * @param {string} zone
+ * @returns {{axis: string, at: string}}
+ */
+export function partsOf(zone) {
+  const [axis, ...at] = zone.split("@");
+  return { axis, at: at.join("@") };
+}
+
+/**
+ * @param {View} view
+ * @returns {string[]} all zones, in the order of the keyboard: column by column, and then the tray
+ */
+export function zonesOf(view) {
+  const open = view.columns.filter((column) => !column.missing);
+  return [...open.flatMap(({ at }) => view.mesh.axes.map((axis) => zoneOf(axis.name, at))), TRAY];
+}
+
+/**
+ * @param {View} view
+ * @param {string} at
+ * @returns {Column}
+ */
+export function columnOf(view, at) {
+  const column = view.columns.find((each) => each.at === at);
+  if (!column) throw new Error(`no column ${at}`);
+  return column;
+}
+
+/**
+ * @param {View} view
+ * @param {string} zone
  * @returns {string}
  */
-export function zoneName(zone) {
-  return zone === TRAY ? "unsharded" : zone;
+export function zoneName(view, zone) {
+  const { axis, at } = partsOf(zone);
+  if (zone === TRAY) return "unsharded";
+  return at ? `${axis}, for ${columnOf(view, at).label}` : axis;
 }
 
 /**
@@ -45,17 +81,37 @@ export function chipOf(view, dim) {
 }
 
 /**
- * The axes that would split a dim after a drop.
+ * The mesh axes that shard a dim in a column, major first.
+ * @param {View} view
+ * @param {string} dim
+ * @param {string} at
+ * @returns {string[]}
+ */
+export function axesIn(view, dim, at) {
+  return view.columns.find((each) => each.at === at)?.rules[dim] ?? [];
+}
+
+/**
+ * The axes that would shard a dim after a drop, in the column of the zone; of the tray, in the one it was taken from.
  * @param {View} view
  * @param {Hand} hand
  * @param {string} zone
  * @returns {string[]}
  */
 export function axesAfter(view, hand, zone) {
-  const { axes } = chipOf(view, hand.dim);
-  if (zone === TRAY) return hand.from === TRAY ? axes : axes.filter((axis) => axis !== hand.from);
-  if (!hand.add) return [zone];
-  return axes.includes(zone) ? axes : [...axes, zone];
+  const from = partsOf(hand.from);
+  if (zone === TRAY) {
+    const axes = axesIn(view, hand.dim, from.at);
+    return hand.from === TRAY ? axes : axes.filter((axis) => axis !== from.axis);
+  }
+  const { axis, at } = partsOf(zone);
+  const axes = axesIn(view, hand.dim, at);
+  // Within a column a chip moves its own axis; the dim's others stay where the chip is one of several.
+  if (hand.add || (hand.from !== TRAY && from.at === at && axes.length > 1)) {
+    const others = hand.add ? axes : axes.filter((each) => each !== from.axis);
+    return others.includes(axis) ? others : [...others, axis];
+  }
+  return [axis];
 }
 
 /**
@@ -63,21 +119,46 @@ export function axesAfter(view, hand, zone) {
  * @param {View} view
  * @param {Hand} hand
  * @param {string} zone
+ * @param {Price} [price] what Python said of it, if it has
  * @returns {Verdict}
  */
-export function verdict(view, hand, zone) {
+export function verdict(view, hand, zone, price) {
   const chip = chipOf(view, hand.dim);
+  const { at } = partsOf(zone === TRAY ? hand.from : zone);
   const after = axesAfter(view, hand, zone);
-  if (after.join() === chip.axes.join()) return { state: "here", note: "it is here" };
-  if (after.length === 0) return { state: "legal", note: `all ${exact(chip.size)} on each device` };
-  if (zone !== TRAY) {
-    const table = after.length > 1 ? view.additions : view.refusals;
-    const refusal = table[hand.dim]?.[zone];
-    if (refusal) return { state: "refused", note: refusal.text, refusal };
-  }
+  const moves = leaves(hand, zone) !== null;
+  if (!moves && after.join() === axesIn(view, hand.dim, at).join()) return { state: "here", note: "it is here" };
+  if (after.length === 0) return { state: "legal", note: at ? "stored as it is computed" : `all ${exact(chip.size)}` };
+  const refusal = price?.refused ?? (zone === TRAY || at || moves ? null : known(view, hand, zone, after));
+  if (refusal) return { state: "refused", note: refusal.text, refusal };
   const sizes = Object.fromEntries(view.mesh.axes.map((axis) => [axis.name, axis.size]));
   const local = after.reduce((size, axis) => size / sizes[axis], chip.size);
   return { state: "legal", note: `${exact(local)} of ${exact(chip.size)} on each device` };
+}
+
+/**
+ * The refusal of a compute rule, which came with the revision.
+ * @param {View} view
+ * @param {Hand} hand
+ * @param {string} zone
+ * @param {string[]} after
+ * @returns {Refusal | null}
+ */
+function known(view, hand, zone, after) {
+  const table = after.length > 1 ? view.additions : view.refusals;
+  return table[hand.dim]?.[zone] ?? null;
+}
+
+/**
+ * The place of the rule that a drop takes away, since the chip was moved from its column; null where none is.
+ * @param {Hand} hand
+ * @param {string} zone
+ * @returns {string | null}
+ */
+function leaves(hand, zone) {
+  if (hand.from === TRAY || zone === TRAY || hand.add) return null;
+  const { at } = partsOf(hand.from);
+  return at === partsOf(zone).at ? null : at;
 }
 
 /**
@@ -89,7 +170,10 @@ export function verdict(view, hand, zone) {
  */
 export function dropIntent(view, hand, zone) {
   const axes = axesAfter(view, hand, zone);
-  return axes.length ? { op: "place", args: { dim: hand.dim, axes } } : { op: "remove", args: { dim: hand.dim } };
+  const { at } = partsOf(zone === TRAY ? hand.from : zone);
+  const source = leaves(hand, zone);
+  const args = { dim: hand.dim, ...(at ? { at } : {}), ...(source === null ? {} : { source }) };
+  return axes.length ? { op: "place", args: { ...args, axes } } : { op: "remove", args };
 }
 
 /**
@@ -97,14 +181,15 @@ export function dropIntent(view, hand, zone) {
  * @param {View} view
  * @param {Hand} hand
  * @param {1 | -1} step
+ * @param {(zone: string) => Price | undefined} [price] what Python said of a zone
  * @returns {string | null} null where no zone takes it
  */
-export function nextLegal(view, hand, step) {
+export function nextLegal(view, hand, step, price = () => undefined) {
   const zones = zonesOf(view);
   const start = zones.indexOf(hand.target ?? hand.from);
   for (let i = 1; i <= zones.length; i += 1) {
     const zone = zones[(start + step * i + zones.length * i) % zones.length];
-    if (verdict(view, hand, zone).state === "legal") return zone;
+    if (verdict(view, hand, zone, price(zone)).state === "legal") return zone;
   }
   return null;
 }

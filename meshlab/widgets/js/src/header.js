@@ -1,10 +1,12 @@
 // @ts-check
-/** The first line of the board: the layout as it is written in Python, undo and redo; below it the totals. */
+/** The first lines of the workbench: the machine, the layout as it is written in Python, undo and redo; and the score. */
 import { h } from "./dom.js";
-import { bytes, exact, percent, signedBytes, signedPoints, signedSeconds } from "./format.js";
+import { bytes, exact, percent, seconds, signedBytes, signedPoints, signedSeconds } from "./format.js";
+import { drawPicker } from "./machine.js";
 
 /**
  * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Price} Price
  * @typedef {import("./board.js").Board} Board
  */
 
@@ -32,18 +34,20 @@ export function drawHeader(board) {
     );
   const adding = h("input", { type: "checkbox", checked: board.adding, "data-key": "adding" });
   adding.addEventListener("change", () => board.setAdding(adding.checked));
-  const mesh = view.mesh.axes.map((axis) => `${axis.name} × ${axis.size}`).join(", ");
+  const mesh = view.mesh.axes.map((axis) => `${axis.name} × ${exact(axis.size)}`).join(", ");
+  const text = view.layout.text || "no layout";
   return [
+    h("div", { class: "mlb-tools" }, drawPicker(board)),
     h(
       "div",
       { class: "mlb-title" },
-      h("code", { class: "mlb-layout-text" }, view.layout.text || "no layout"),
       h("span", { class: "mlb-mesh-text" }, `${exact(view.mesh.size)} devices: ${mesh}`),
+      h("code", { class: "mlb-layout-text", title: text }, text),
     ),
     h(
       "div",
       { class: "mlb-tools" },
-      h("label", { class: "mlb-switch", title: "or hold Shift while dropping" }, adding, "add axis, keep others"),
+      h("label", { class: "mlb-switch", title: "or hold Shift while dropping" }, adding, "add axis"),
       button("undo", "↶ Undo", "Ctrl+Z", undo === 0),
       button("redo", "↷ Redo", "Ctrl+Shift+Z", redo === 0),
       button("reset", "Reset", "back to the layout that the Explorer was opened with", false),
@@ -52,110 +56,127 @@ export function drawHeader(board) {
 }
 
 /**
- * @param {string} label
- * @param {string} value
- * @param {string} title
- * @param {string} change
- * @param {number} sign
+ * One figure of the score: what it is now, what a drop would make of it, and how it changed by the last one.
+ * @param {{
+ *   key: string, label: string, value: string, title?: string, change?: string, sign?: number, after?: string,
+ *   more?: Node | null, over?: boolean
+ * }} total
  * @returns {HTMLElement}
  */
-function total(label, value, title, change, sign) {
+function total({ key, label, value, title = "", change = "", sign = 0, after = "", more = null, over = false }) {
   const direction = sign > 0 ? "mlb-more" : sign < 0 ? "mlb-less" : "mlb-same";
+  const arrow = sign > 0 ? "▲ " : sign < 0 ? "▼ " : "";
   return h(
     "div",
-    { class: "mlb-total", title },
-    h("div", { class: "mlb-total-label" }, label),
-    h("div", { class: "mlb-total-value" }, value),
-    h(
-      "div",
-      { class: "mlb-total-more" },
-      change && h("span", { class: `mlb-change ${direction}` }, `${sign > 0 ? "▲" : sign < 0 ? "▼" : ""} ${change}`),
-    ),
+    { class: `mlb-total ${over ? "mlb-over" : ""}`, title, "data-total": key },
+    h("span", { class: "mlb-total-label" }, label),
+    h("span", { class: "mlb-total-value" }, value),
+    more,
+    after
+      ? h("span", { class: "mlb-after" }, `→ ${after}`)
+      : change && h("span", { class: `mlb-change ${direction}` }, `${arrow}${change}`),
   );
 }
 
 /**
  * @param {View} view
+ * @param {Price} [price] of the drop that is aimed at
  * @returns {HTMLElement[]}
  */
-export function drawTotals(view) {
-  const { change, work, communication, collectives, time, held: peakMemory } = view;
+export function drawTotals(view, price) {
+  const { change, work, communication, collectives } = view;
   const counted = change?.collectives ?? 0;
   return [
-    ...drawStep(time, change?.seconds ?? 0),
-    total(
-      "each device computes, of the matmuls",
-      percent(work),
-      "the share of a step's matmul FLOPs that one device computes: 100% where nothing is sharded",
-      change?.work ? signedPoints(change.work) : "",
-      change?.work ?? 0,
-    ),
-    total(
-      "each device sends, per step",
-      bytes(communication.total),
-      `${exact(communication.total)} bytes`,
-      change?.bytes ? signedBytes(change.bytes) : "",
-      change?.bytes ?? 0,
-    ),
-    total(
-      "collectives, per step",
-      exact(collectives.count),
-      "",
-      counted ? `${counted > 0 ? "+" : "−"}${Math.abs(counted)}` : "",
-      counted,
-    ),
-    ...(peakMemory ? [drawPeak(peakMemory, change?.peak ?? 0)] : [drawArguments(view)]),
+    ...drawStep(view, price),
+    drawPeak(view, price),
+    total({
+      key: "sends",
+      label: "sends",
+      value: bytes(communication.total),
+      title: `Each device sends ${exact(communication.total)} bytes in a step.`,
+      change: change?.bytes ? signedBytes(change.bytes) : "",
+      sign: change?.bytes,
+      after: price && !price.refused ? bytes(price.bytes) : "",
+    }),
+    total({
+      key: "work",
+      label: "computes",
+      value: percent(work),
+      title:
+        "The share of a step's matmul FLOPs that one device computes: 100% where nothing is sharded, " +
+        `${percent(1 / view.mesh.size)} at best.`,
+      change: change?.work ? signedPoints(change.work) : "",
+      sign: change?.work,
+    }),
+    total({
+      key: "collectives",
+      label: "collectives",
+      value: exact(collectives.count),
+      title: "Collectives that one step executes.",
+      change: counted ? `${counted > 0 ? "+" : "−"}${exact(Math.abs(counted))}` : "",
+      sign: counted,
+    }),
   ];
 }
 
 /**
- * @param {import("./types.js").Time | null} time
- * @param {number} change
+ * @param {View} view
+ * @param {Price} [price]
  * @returns {HTMLElement[]}
  */
-function drawStep(time, change) {
+function drawStep({ time, change }, price) {
   if (!time || time.missing) return [];
   const { told, estimate } = time;
-  const title = `between ${told.lower} and ${told.upper}. ${time.limit.text}`;
+  const by = change?.seconds ?? 0;
   // What is below a thousandth is nothing that a reader would act on.
-  const moved = Math.abs(change) > 1e-3 * estimate;
-  const step = total("predicted step", told.estimate, title, moved ? signedSeconds(change) : "", moved ? change : 0);
-  step.classList.add("mlb-predicted");
-  return [step];
+  const moved = Math.abs(by) > 1e-3 * estimate;
+  return [
+    total({
+      key: "step",
+      label: "step",
+      value: told.estimate,
+      title: `Predicted: between ${told.lower} and ${told.upper}. ${time.limit.text}`,
+      change: moved ? signedSeconds(by) : "",
+      sign: moved ? by : 0,
+      after: typeof price?.seconds === "number" ? seconds(price.seconds) : "",
+    }),
+  ];
 }
 
 /**
- * Bytes of the arguments, where there is no machine and so no predicted peak.
+ * The predicted peak against what a device holds; without a machine the exact bytes of the arguments.
  * @param {View} view
+ * @param {Price} [price]
  * @returns {HTMLElement}
  */
-function drawArguments({ memory, change }) {
-  const inputs = memory.arguments;
-  return total(
-    "each device holds, of the arguments",
-    bytes(inputs),
-    `${exact(inputs)} bytes`,
-    change?.arguments ? signedBytes(change.arguments) : "",
-    change?.arguments ?? 0,
+function drawPeak({ held: peak, memory, change }, price) {
+  if (!peak) {
+    return total({
+      key: "arguments",
+      label: "holds, of the arguments",
+      value: bytes(memory.arguments),
+      title: `${exact(memory.arguments)} bytes`,
+      change: change?.arguments ? signedBytes(change.arguments) : "",
+      sign: change?.arguments,
+    });
+  }
+  const by = change?.peak ?? 0;
+  const share = Math.min(1, peak.bytes / peak.limit);
+  const bar = h(
+    "span",
+    { class: "mlb-gauge", "aria-hidden": "true" },
+    h("span", { style: `width:${(100 * share).toFixed(1)}%` }),
   );
-}
-
-/**
- * @param {import("./types.js").PeakMemory} memory
- * @param {number} change
- * @returns {HTMLElement}
- */
-function drawPeak(memory, change) {
-  const label = memory.fits ? "predicted peak, fits" : "✕ predicted peak, does not fit";
-  const peak = total(
-    label,
-    bytes(memory.bytes),
-    `${exact(memory.bytes)} bytes. ${memory.text}`,
-    change ? signedBytes(change) : "",
-    change,
-  );
-  peak.classList.add("mlb-predicted");
-  peak.classList.toggle("mlb-over", !memory.fits);
-  peak.lastElementChild?.prepend(h("span", { class: "mlb-total-limit" }, `of ${bytes(memory.limit)}`));
-  return peak;
+  const verdict = peak.fits ? "fits" : "✕ does not fit";
+  return total({
+    key: "peak",
+    label: "peak",
+    value: bytes(peak.bytes),
+    title: peak.text,
+    change: by ? signedBytes(by) : "",
+    sign: by,
+    after: typeof price?.peak === "number" ? bytes(price.peak) : "",
+    more: h("span", { class: "mlb-total-limit" }, bar, `of ${bytes(peak.limit)}, ${verdict}`),
+    over: !peak.fits,
+  });
 }

@@ -23,12 +23,20 @@ const NOT_THERE = "recalled, not looked up in its source:";
  * @param {Board} board
  * @returns {(HTMLElement | null)[]}
  */
-export function drawMachine(board) {
+export function drawPlacement(board) {
   const { view } = board;
   const { machine } = view;
-  const picker = h("div", { class: "mlb-tools" }, drawMachines(board), drawSlices(board));
-  if (!machine.on) return [picker, h("p", { class: "mlb-none" }, NO_MACHINE)];
-  return [picker, drawPicture(view, machine), drawAxes(board), drawFigures(board)];
+  if (!machine.on) return [h("p", { class: "mlb-none" }, NO_MACHINE)];
+  return [drawPicture(view, machine), drawAxes(board), drawFigures(board)];
+}
+
+/**
+ * The machine and its slice, to choose from.
+ * @param {Board} board
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawPicker(board) {
+  return [drawMachines(board), drawSlices(board)];
 }
 
 /**
@@ -45,7 +53,7 @@ export function choice(board, key, label, options, intent) {
   select.addEventListener("change", async () => {
     const { op, args } = intent(select.value);
     const answer = await board.send(op, args);
-    if (answer?.kind === "nack") board.drawCosts(true);
+    if (answer?.kind === "nack") board.drawChoices();
   });
   return select;
 }
@@ -73,7 +81,7 @@ function drawMachines(board) {
     op: "on",
     args: { machine: value },
   }));
-  return h("label", { class: "mlb-field" }, "machine", select);
+  return h("label", { class: "mlb-field" }, select);
 }
 
 /**
@@ -87,7 +95,7 @@ function drawSlices(board) {
   const options = slices.map(({ on, slice }) => h("option", { value: on, selected: slice === machine.slice }, slice));
   const name = machine.kind ?? "slice";
   const select = choice(board, "slice", name, options, (value) => ({ op: "on", args: { machine: value } }));
-  return h("label", { class: "mlb-field" }, name, select);
+  return h("label", { class: "mlb-field" }, select);
 }
 
 /**

@@ -23,6 +23,13 @@ export class PointerDrag {
     root.addEventListener("pointerup", (event) => this.up(event));
     root.addEventListener("pointercancel", () => this.abort());
     root.addEventListener("click", (event) => this.click(event));
+    root.addEventListener("pointerover", (event) => this.over(event));
+  }
+
+  /** @param {PointerEvent} event */
+  over(event) {
+    const chip = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(".mlb-chip"));
+    this.board.rest(chip?.dataset.dim ?? null, chip?.dataset.zone ?? "");
   }
 
   /** @param {PointerEvent} event */

@@ -6,7 +6,11 @@
  * @typedef {{name: string, size: number, axes: string[], local: number}} Chip
  * @typedef {{name: string, size: number}} Axis
  * @typedef {{key: string, axes: string[]}} Group
- * @typedef {{code: string, text: string, fix: string, source: string}} Refusal
+ * @typedef {{code: string, text: string, fix: string, source?: string, columns?: {at: string, label: string}[]}} Refusal
+ * @typedef {{at: string, label: string, kind: string, missing: string, rules: Record<string, string[]>}} Column
+ * @typedef {{
+ *   refused?: Refusal, bytes: number, seconds: number | null, peak: number | null, fits: boolean | null
+ * }} Price
  * @typedef {{key: string, bytes: number}} Part
  * @typedef {{line: string, code: string, bytes: number, parts: Part[]}} Line
  * @typedef {{
@@ -66,6 +70,7 @@
  * @typedef {{
  *   mesh: {axes: Axis[], size: number},
  *   chips: Chip[],
+ *   columns: Column[],
  *   layout: {text: string, places: {at: string, dim: string, axes: string[]}[]},
  *   groups: Group[],
  *   work: number,
@@ -85,7 +90,8 @@
  *   machine: Machine,
  *   time: Time | null,
  *   held: PeakMemory | null,
- *   pending: boolean
+ *   pending: boolean,
+ *   slow: boolean
  * }} View
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
@@ -93,9 +99,8 @@
  * }} RunRow
  * @typedef {{current: RunRow | null, runs: RunRow[]}} Job
  * @typedef {{
- *   kind: "ack" | "nack" | "preview", id: string, rev: number, reason?: string, fix?: string, trace?: string,
- *   bytes?: number, change?: number, memory?: number, seconds?: number, seconds_change?: number | null,
- *   peak?: number, peak_change?: number | null, fits?: boolean
+ *   kind: "ack" | "nack" | "prices", id: string, rev: number, now?: number, reason?: string, fix?: string,
+ *   trace?: string, prices?: Price[]
  * }} Answer
  * @typedef {{
  *   get(name: string): any,

@@ -1,96 +1,156 @@
 // @ts-check
-/** Draws the drop zones with their chips, and paints them while a chip is held: legal or refused, with the reason. */
-import { h, prose } from "./dom.js";
-import { exact } from "./format.js";
-import { TRAY, verdict, zoneName, zonesOf } from "./hand.js";
+/**
+ * Draws the board: mesh axes are rows, places are columns, and each zone, where they cross, has the chips of the dims
+ * that are sharded there; below is the tray. While a chip is held each zone says what a drop would change, or why it is
+ * refused; the best zone has a star.
+ */
+import { h } from "./dom.js";
+import { exact, signedBytes, signedSeconds } from "./format.js";
+import { TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
 import { markClass, swatch } from "./marks.js";
+import { best } from "./prices.js";
 
 /**
  * @typedef {import("./types.js").View} View
  * @typedef {import("./types.js").Chip} Chip
+ * @typedef {import("./types.js").Column} Column
+ * @typedef {import("./types.js").Price} Price
  * @typedef {import("./hand.js").Hand} Hand
  * @typedef {import("./board.js").Board} Board
  */
 
-const SIGNS = { here: "", legal: "✓ fits", refused: "✕ refused" };
-
 /**
  * @param {View} view
  * @param {Chip} chip
- * @param {string} zone
+ * @param {string} axis
+ * @param {Column | null} column null in the tray
  * @param {string} help id of the element that explains the keys
  * @returns {HTMLElement}
  */
-function drawChip(view, chip, zone, help) {
-  const place = zone === TRAY ? "unsharded" : `sharded over ${chip.axes.join(", then ")}`;
-  const order = chip.axes.length > 1 ? `${chip.axes.indexOf(zone) + 1} of ${chip.axes.length}` : "";
-  const size = exact(chip.size) + (zone === TRAY ? "" : ` → ${exact(chip.local)}`);
+function drawChip(view, chip, axis, column, help) {
+  const zone = column ? zoneOf(axis, column.at) : TRAY;
+  const axes = column?.rules[chip.name] ?? [];
+  const place = column ? `sharded over ${axes.join(", then ")}` : "not sharded where it is computed";
+  const where = column?.at ? `, for ${column.label}` : "";
+  const order = axes.length > 1 ? `${axes.indexOf(axis) + 1} of ${axes.length}` : "";
+  const size = exact(chip.size) + (column ? ` → ${exact(chip.size / parts(view, axes))}` : "");
   return h(
     "button",
     {
       type: "button",
-      class: `mlb-chip ${zone === TRAY ? "" : markClass(view, zone)}`,
+      class: `mlb-chip ${column ? markClass(view, axis) : ""}`,
       "data-dim": chip.name,
       "data-zone": zone,
       "data-key": `chip:${chip.name}:${zone}`,
-      "aria-label": `${[chip.name, size, order].filter(Boolean).join(" ")}, ${place}`,
+      title: `${chip.name} ${size}`,
+      "aria-label": `${[chip.name, size, order].filter(Boolean).join(" ")}, ${place}${where}`,
       "aria-describedby": help,
       "aria-pressed": "false",
     },
     h("span", { class: "mlb-chip-name" }, chip.name),
-    " ",
-    h("span", { class: "mlb-chip-size" }, size),
-    order && " ",
+    !column?.at && h("span", { class: "mlb-chip-size" }, size),
     order && h("span", { class: "mlb-chip-order" }, order),
   );
 }
 
 /**
  * @param {View} view
+ * @param {string[]} axes
+ * @returns {number}
+ */
+function parts(view, axes) {
+  return view.mesh.axes.reduce((count, axis) => (axes.includes(axis.name) ? count * axis.size : count), 1);
+}
+
+/**
  * @param {string} zone
- * @param {string} help
+ * @param {string} label
+ * @param {string} style
+ * @param {HTMLElement[]} chips
  * @returns {HTMLElement}
  */
-function drawZone(view, zone, help) {
-  const tray = zone === TRAY;
-  const chips = view.chips.filter((chip) => (tray ? chip.axes.length === 0 : chip.axes.includes(zone)));
-  const size = view.mesh.axes.find((axis) => axis.name === zone)?.size;
+function drawZone(zone, label, style, chips) {
   return h(
     "div",
-    {
-      class: `mlb-zone ${tray ? "mlb-tray" : markClass(view, zone)}`,
-      "data-zone": zone,
-      role: "group",
-      "aria-label": tray ? "unsharded dims" : `mesh axis ${zone}, ${size} devices`,
-    },
-    h(
-      "div",
-      { class: "mlb-zone-head" },
-      !tray && swatch(view, zone),
-      h("span", { class: "mlb-zone-name" }, zoneName(zone)),
-      h("span", { class: "mlb-zone-size" }, tray ? "full size on every device" : `× ${size}`),
-      h("span", { class: "mlb-zone-sign" }),
-      h("button", { type: "button", class: "mlb-here", "data-drop": zone, hidden: true }, "Put here"),
-    ),
-    h(
-      "div",
-      { class: "mlb-chips" },
-      chips.map((chip) => drawChip(view, chip, zone, help)),
-    ),
-    h("div", { class: "mlb-zone-note" }),
+    { class: `mlb-zone ${style}`, "data-zone": zone, role: "group", "aria-label": label },
+    h("div", { class: "mlb-chips" }, chips),
+    h("div", { class: "mlb-zone-note", "aria-hidden": "true" }),
+    h("button", { type: "button", class: "mlb-here", "data-drop": zone, hidden: true }, "Put here"),
   );
 }
 
 /**
- * Draws the zones, and the rules that hold at one place only (how its values are stored).
+ * Draws the table of zones, the tray below it, and the rules that say of a dim that it is not sharded at a place.
  * @param {Board} board
  * @returns {(HTMLElement | null)[]}
  */
 export function drawZones(board) {
   const { view } = board;
-  const { help } = board.panels;
-  const axes = view.mesh.axes.map((axis) => drawZone(view, axis.name, help.id));
-  return [h("div", { class: "mlb-axes" }, axes), drawZone(view, TRAY, help.id), drawStored(board)];
+  const { columns, mesh } = view;
+  const { id } = board.panels.help;
+  const heads = columns.map((column) =>
+    h("div", { class: "mlb-column", "data-column": column.at, title: column.missing || titleOf(column) }, column.label),
+  );
+  const rows = mesh.axes.flatMap((axis) => [
+    h(
+      "div",
+      { class: `mlb-axis ${markClass(view, axis.name)}`, "data-axis-row": axis.name },
+      swatch(view, axis.name),
+      h("b", { class: "mlb-zone-name", title: axis.name }, axis.name),
+      h("span", { class: "mlb-zone-size" }, `×${exact(axis.size)}`),
+    ),
+    ...columns.map((column) => drawCell(view, column, axis, id)),
+  ]);
+  const free = view.chips.filter((chip) => (columns[0].rules[chip.name] ?? []).length === 0);
+  const tray = drawZone(
+    TRAY,
+    "dims without a compute rule",
+    "mlb-tray",
+    free.map((chip) => drawChip(view, chip, "", null, id)),
+  );
+  const widths = columns.map((column) => (column.at ? "minmax(0, 1fr)" : "minmax(0, 2fr)")).join(" ");
+  return [
+    h("div", { class: "mlb-grid-of-zones", style: `--widths: ${widths}` }, h("div"), heads, rows),
+    tray,
+    drawStored(board),
+  ];
+}
+
+/**
+ * @param {View} view
+ * @param {Column} column
+ * @param {import("./types.js").Axis} axis
+ * @param {string} help
+ * @returns {HTMLElement}
+ */
+function drawCell(view, column, axis, help) {
+  if (column.missing) return h("div", { class: "mlb-no-zone", title: column.missing }, "–");
+  const zone = zoneOf(axis.name, column.at);
+  const chips = view.chips.filter((chip) => column.rules[chip.name]?.includes(axis.name));
+  const label = `mesh axis ${axis.name}, ${axis.size} devices${column.at ? `, for ${column.label}` : ""}`;
+  return drawZone(
+    zone,
+    label,
+    markClass(view, axis.name),
+    chips.map((chip) => drawChip(view, chip, axis.name, column, help)),
+  );
+}
+
+const TITLES = /** @type {Record<string, string>} */ ({
+  compute: "Compute rules: how values are computed, wherever no rule at a place stores them otherwise.",
+  parameters: "How parameters are stored between steps; their gradients and new values follow.",
+  gradients: "How gradients are stored when they are complete.",
+  state: "How the optimizer's state is stored.",
+  tag: "How the values with this tag are stored.",
+  glob: "How the values at these places are stored.",
+});
+
+/**
+ * @param {Column} column
+ * @returns {string}
+ */
+function titleOf(column) {
+  return `${column.at ? `${column.at}: ` : ""}${TITLES[column.kind]}`;
 }
 
 /**
@@ -98,46 +158,84 @@ export function drawZones(board) {
  * @returns {HTMLElement | null}
  */
 function drawStored(board) {
-  const rules = board.view.layout.places;
+  const rules = board.view.columns.flatMap(({ at, rules }) =>
+    Object.entries(rules).flatMap(([dim, axes]) => (at && axes.length === 0 ? [{ at, dim }] : [])),
+  );
   if (rules.length === 0) return null;
-  const buttons = rules.map(({ at, dim, axes }) =>
+  const buttons = rules.map(({ at, dim }) =>
     h(
       "button",
       {
         type: "button",
         class: "mlb-button",
-        "aria-label": `${at}: ${dim} → ${axes.join("+") || "unsharded"} × (remove this rule)`,
+        "aria-label": `${at}: ${dim} unsharded × (remove this rule)`,
         onclick: () => board.send("remove", { dim, at }),
       },
-      h("code", {}, `${at}: ${dim} → ${axes.join("+") || "unsharded"}`),
+      h("code", {}, `${at}: ${dim} unsharded`),
       " ×",
     ),
   );
-  return h("div", { class: "mlb-stored" }, "stored", buttons);
+  return h("div", { class: "mlb-stored" }, buttons);
+}
+
+/**
+ * What a drop would change, in few characters.
+ * @param {Price | undefined} price
+ * @param {View} view
+ * @returns {string[]}
+ */
+export function changes(price, view) {
+  if (!price || price.refused) return [];
+  const { time, held: peak, communication } = view;
+  const lines = [];
+  if (time && price.seconds !== null) lines.push(signedSeconds(price.seconds - time.estimate));
+  else lines.push(signedBytes(price.bytes - communication.total));
+  if (peak && price.peak !== null) lines.push(signedBytes(price.peak - peak.bytes));
+  return price.fits === false ? [...lines, "✕ does not fit"] : lines;
 }
 
 /**
  * Paints what each zone says to the chip that is held, or takes the paint off.
- * @param {HTMLElement} panel
- * @param {View} view
- * @param {Hand | null} hand
+ * @param {Board} board
  */
-export function paintZones(panel, view, hand) {
+export function paintZones(board) {
+  const { hand, view, prices } = board;
+  const panel = board.panels.zones;
   panel.classList.toggle("mlb-holding", hand !== null);
+  const known = hand ? prices.all(view, hand) : new Map();
+  const star = hand && best(known, { seconds: view.time?.estimate ?? null, bytes: view.communication.total });
   for (const zone of zonesOf(view)) {
-    const element = panel.querySelector(`.mlb-zone[data-zone="${zone}"]`);
+    const element = panel.querySelector(`.mlb-zone[data-zone="${CSS.escape(zone)}"]`);
     if (!element) continue;
-    const said = hand ? verdict(view, hand, zone) : null;
+    const price = known.get(zone);
+    const said = hand ? verdict(view, hand, zone, price) : null;
     element.setAttribute("data-state", said?.state ?? "idle");
     element.toggleAttribute("data-aim", hand !== null && hand.target === zone);
-    /** @type {HTMLElement} */ (element.querySelector(".mlb-zone-sign")).textContent = said ? SIGNS[said.state] : "";
-    element.querySelector(".mlb-zone-note")?.replaceChildren(...prose(said?.note ?? ""));
+    element.toggleAttribute("data-best", zone === star);
+    paintNote(/** @type {HTMLElement} */ (element.querySelector(".mlb-zone-note")), view, said, price, zone === star);
     const here = /** @type {HTMLButtonElement} */ (element.querySelector(".mlb-here"));
     here.hidden = !(hand?.by === "click" && said?.state === "legal");
-    here.setAttribute("aria-label", hand ? `Put here: ${hand.dim} on ${zoneName(zone)}` : "");
+    here.setAttribute("aria-label", hand ? `Put here: ${hand.dim} on ${zoneName(view, zone)}` : "");
   }
   for (const chip of panel.querySelectorAll(".mlb-chip")) {
     const held = hand?.dim === chip.getAttribute("data-dim") && hand?.from === chip.getAttribute("data-zone");
     chip.setAttribute("aria-pressed", String(held));
   }
+}
+
+/**
+ * @param {HTMLElement} note
+ * @param {View} view
+ * @param {import("./hand.js").Verdict | null} said
+ * @param {Price | undefined} price
+ * @param {boolean} star
+ */
+function paintNote(note, view, said, price, star) {
+  const lines = said?.state === "refused" ? ["✕"] : said?.state === "legal" ? changes(price, view) : [];
+  const mark = star ? "★ " : said?.state === "legal" ? "✓ " : "";
+  const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];
+  note.replaceChildren(...text.map((line) => h("span", {}, line)));
+  note.title = said?.state === "refused" ? said.note : "";
+  note.classList.toggle("mlb-less", Boolean(lines[0]?.startsWith("−")));
+  note.classList.toggle("mlb-more", Boolean(lines[0]?.startsWith("+")));
 }

@@ -1,0 +1,127 @@
+// @ts-check
+/**
+ * The prices of all zones while a chip is held: first the time and the bytes of each, the nearest first, a few in one
+ * question; then the peaks, which take longer. Whatever was answered for a revision is remembered, so that a chip over
+ * which the pointer rests is priced before it is lifted.
+ */
+import { dropIntent, TRAY, verdict, zonesOf } from "./hand.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Price} Price
+ * @typedef {import("./hand.js").Hand} Hand
+ * @typedef {import("./channel.js").Channel} Channel
+ */
+
+// Zones in one question: short enough that a drop waits for no more than one of them.
+const TIMES = 4;
+const PEAKS = 2;
+
+/**
+ * The zone that is best to drop on: the one with the shortest step, or without a machine the fewest bytes sent, if it is
+ * better than what is there.
+ * @param {Map<string, Price>} prices
+ * @param {{seconds: number | null, bytes: number}} now
+ * @returns {string | null}
+ */
+export function best(prices, now) {
+  let found = null;
+  let least = now.seconds ?? now.bytes;
+  for (const [zone, price] of prices) {
+    const cost = now.seconds === null ? price.bytes : price.seconds;
+    if (price.refused || price.fits === false || cost === undefined || cost === null) continue;
+    if (cost < least * (1 - 1e-3)) [found, least] = [zone, cost];
+  }
+  return found;
+}
+
+export class Prices {
+  /**
+   * @param {Channel} channel
+   * @param {() => void} onAnswer called when prices have come
+   */
+  constructor(channel, onAnswer) {
+    this.channel = channel;
+    this.onAnswer = onAnswer;
+    this.revision = -1;
+    /** @type {Map<string, Price>} by the intent, as text */
+    this.known = new Map();
+    this.round = 0;
+  }
+
+  /**
+   * @param {View} view
+   * @param {Hand} hand
+   * @param {string} zone
+   * @returns {Price | undefined}
+   */
+  of(view, hand, zone) {
+    return this.known.get(JSON.stringify(dropIntent(view, hand, zone)));
+  }
+
+  /**
+   * All prices that are known for a hand.
+   * @param {View} view
+   * @param {Hand} hand
+   * @returns {Map<string, Price>}
+   */
+  all(view, hand) {
+    const pairs = zonesOf(view).map((zone) => [zone, this.of(view, hand, zone)]);
+    return new Map(/** @type {[string, Price][]} */ (pairs.filter(([, price]) => price)));
+  }
+
+  /**
+   * Asks for the prices of a hand's zones, in order, until another is asked for or `stop` is called.
+   * @param {View} view
+   * @param {Hand} hand
+   * @param {number} revision
+   * @param {string[]} order the zones, nearest first
+   * @param {boolean} peaks whether peaks are asked for as well
+   */
+  async ask(view, hand, revision, order, peaks) {
+    if (revision !== this.revision) this.known.clear();
+    this.revision = revision;
+    this.round += 1;
+    const mine = this.round;
+    const zones = order.filter((zone) => !this.settled(view, hand, zone));
+    await this.batches(view, hand, zones, TIMES, false, mine);
+    const legal = zones.filter((zone) => zone !== TRAY && !this.of(view, hand, zone)?.refused);
+    if (peaks) await this.batches(view, hand, legal, PEAKS, true, mine);
+  }
+
+  /**
+   * @param {View} view
+   * @param {Hand} hand
+   * @param {string} zone
+   * @returns {boolean} whether nothing is to be asked of a zone
+   */
+  settled(view, hand, zone) {
+    const price = this.of(view, hand, zone);
+    if (price) return Boolean(price.refused) || typeof price.peak === "number";
+    return verdict(view, hand, zone).state === "here";
+  }
+
+  /**
+   * @param {View} view
+   * @param {Hand} hand
+   * @param {string[]} zones
+   * @param {number} size
+   * @param {boolean} peak
+   * @param {number} mine
+   */
+  async batches(view, hand, zones, size, peak, mine) {
+    for (let start = 0; start < zones.length && mine === this.round; start += size) {
+      const intents = zones.slice(start, start + size).map((zone) => dropIntent(view, hand, zone));
+      const answer = await this.channel.prices(intents, peak);
+      if (!answer?.prices || answer.rev !== this.revision) return;
+      answer.prices.forEach((price, i) => {
+        this.known.set(JSON.stringify(intents[i]), price);
+      });
+      if (mine === this.round) this.onAnswer();
+    }
+  }
+
+  stop() {
+    this.round += 1;
+  }
+}

@@ -1,0 +1,162 @@
+// @ts-check
+/**
+ * The stage: tabs with one panel each. A panel is one entry of `PANELS`: its name, its title, the parts of the view that
+ * it reads (`views/board.PARTS`), and a function that draws it. What is hidden is drawn when it is shown.
+ */
+import { drawCollectives } from "./collectives.js";
+import { drawCommunication } from "./communication.js";
+import { drawComparison, isSearching } from "./comparison.js";
+import { h, redraw } from "./dom.js";
+import { drawPlacement } from "./machine.js";
+import { drawMemory } from "./memory.js";
+import { drawMesh } from "./mesh.js";
+import { drawTime } from "./time.js";
+import { Training } from "./training.js";
+
+/**
+ * @typedef {import("./board.js").Board} Board
+ * @typedef {{
+ *   name: string, title: string, reads: string[], draw?: (board: Board) => (Node | null | false)[],
+ *   busy?: (board: Board) => boolean
+ * }} Panel
+ */
+
+/** @type {Panel[]} */
+export const PANELS = [
+  {
+    name: "devices",
+    title: "Devices",
+    reads: ["board", "devices"],
+    draw: (board) => [h("div", { class: "mlb-held" }, drawMesh(board)), h("div", {}, drawPlacement(board))],
+  },
+  {
+    name: "traffic",
+    title: "Traffic",
+    reads: ["board"],
+    draw: (board) => [...drawCommunication(board), h("h4", {}, "collectives, and why"), ...drawCollectives(board.view)],
+  },
+  {
+    name: "memory",
+    title: "Memory",
+    reads: ["board", "costs"],
+    draw: (board) => drawMemory(board),
+    busy: (board) => board.view.pending,
+  },
+  {
+    name: "time",
+    title: "Time",
+    reads: ["board", "costs"],
+    draw: (board) => drawTime(board),
+    busy: (board) => board.view.pending,
+  },
+  {
+    name: "compare",
+    title: "Compare",
+    reads: ["board", "comparison"],
+    draw: (board) => drawComparison(board),
+    busy: (board) => isSearching(board.view),
+  },
+  { name: "run", title: "Run", reads: [] },
+];
+
+let made = 0;
+
+export class Stage {
+  /** @param {Board} board */
+  constructor(board) {
+    this.board = board;
+    this.shown = PANELS[0].name;
+    made += 1;
+    const id = (/** @type {string} */ name) => `mlb-${made}-${name}`;
+    /** @type {Map<string, HTMLElement>} */
+    this.bodies = new Map();
+    /** @type {Map<string, HTMLElement>} */
+    this.tabs = new Map();
+    /** @type {Set<string>} panels to draw when they are shown */
+    this.stale = new Set(PANELS.map((panel) => panel.name));
+    for (const { name, title } of PANELS) {
+      const tab = h(
+        "button",
+        {
+          type: "button",
+          class: "mlb-tab",
+          role: "tab",
+          id: id(`tab-${name}`),
+          "data-tab": name,
+          "aria-controls": id(name),
+          onclick: () => this.show(name),
+        },
+        title,
+      );
+      const body = h("div", {
+        class: `mlb-body mlb-${name}`,
+        role: "tabpanel",
+        id: id(name),
+        "aria-labelledby": id(`tab-${name}`),
+        tabindex: "0",
+        "data-panel": name,
+      });
+      this.tabs.set(name, tab);
+      this.bodies.set(name, body);
+    }
+    const tabs = h("div", { class: "mlb-tabs", role: "tablist", "aria-label": "views" }, [...this.tabs.values()]);
+    tabs.addEventListener("keydown", (event) => this.turn(event));
+    this.element = h("section", { class: "mlb-stage", "aria-label": "views" }, tabs, [...this.bodies.values()]);
+    this.training = new Training(board, this.body("run"));
+    this.show(this.shown);
+  }
+
+  /**
+   * @param {string} name
+   * @returns {HTMLElement}
+   */
+  body(name) {
+    return /** @type {HTMLElement} */ (this.bodies.get(name));
+  }
+
+  /**
+   * Shows a panel.
+   * @param {string} name
+   */
+  show(name) {
+    this.shown = name;
+    for (const [each, tab] of this.tabs) {
+      tab.setAttribute("aria-selected", String(each === name));
+      tab.setAttribute("tabindex", each === name ? "0" : "-1");
+      this.body(each).hidden = each !== name;
+    }
+    if (this.board.ready) this.draw();
+  }
+
+  /**
+   * Arrow keys go from tab to tab.
+   * @param {KeyboardEvent} event
+   */
+  turn(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const names = PANELS.map((panel) => panel.name);
+    const next = names[(names.indexOf(this.shown) + step + names.length) % names.length];
+    this.show(next);
+    this.tabs.get(next)?.focus();
+    event.preventDefault();
+  }
+
+  /**
+   * Takes note of the parts of the view that changed, and draws what is shown of them.
+   * @param {string[]} parts
+   */
+  changed(parts) {
+    for (const panel of PANELS) {
+      if (panel.reads.some((part) => parts.includes(part))) this.stale.add(panel.name);
+      if (panel.busy) this.body(panel.name).setAttribute("aria-busy", String(panel.busy(this.board)));
+    }
+    this.draw();
+  }
+
+  draw() {
+    const panel = PANELS.find((each) => each.name === this.shown);
+    if (!panel?.draw || !this.stale.delete(panel.name)) return;
+    redraw(this.body(panel.name), ...panel.draw(this.board));
+  }
+}

@@ -1,0 +1,69 @@
+"""Prices: what an intent would cost before it is carried out, one intent after the other.
+
+    prices = prices_of(explorer, [Place("embed", ("data",), "params/*"), ...])
+    prices[0].seconds, prices[0].peak_bytes
+
+The board asks for those of all zones while a chip is held, a few at a time, so that Python answers other messages in
+between; what is asked for again is remembered with the plan.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from ...cost.machines.hardware import HardwareError
+from ...cost.step_time.time import time_of
+from ...cost.workload.setting import STORED, own
+from .columns import COMPUTE, Column, columns_of
+from .document import USUAL, Document
+from .explorer_state import ExplorerState
+from .intents import Intent, Place, Refused
+
+
+@dataclasses.dataclass(frozen=True)
+class Price:
+    """The costs of a document.
+
+    Attributes:
+        wire_bytes: sent by each device in a step.
+        seconds: the estimate of a step; None without a machine, or where a figure of it is missing.
+        peak_bytes: the peak memory of a device; None where it was not asked for, or there is no machine.
+        fits: whether that fits a device; None where the peak is None.
+    """
+
+    wire_bytes: int
+    seconds: float | None = None
+    peak_bytes: int | None = None
+    fits: bool | None = None
+
+
+def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
+    """Returns the price of a document; its peak only if that is asked for, since it takes longest."""
+    plan, options = explorer.plan_at(document), document.options
+    if document.machine is None:
+        return Price(round(plan.wire_bytes))
+    try:
+        time = plan.time if options == USUAL else time_of(own(plan, options))
+        seconds = float(time.estimate)
+    except HardwareError:  # a figure of the machine is missing, which the panel of time says
+        seconds = None
+    if not peak:
+        return Price(round(plan.wire_bytes), seconds)
+    memory = plan.memory if options.attention == STORED else plan.memory.given(options.attention)
+    return Price(round(plan.wire_bytes), seconds, memory.peak_bytes, memory.fits)
+
+
+def prices_of(explorer: ExplorerState, intents: Iterable[Intent], peak: bool = False) -> list[Price | Refused]:
+    """Returns the price of each intent, or why it is refused."""
+    outcomes = [explorer.what_if(intent) for intent in intents]
+    return [o if isinstance(o, Refused) else price_of(explorer, o.document, peak) for o in outcomes]
+
+
+def other_columns(explorer: ExplorerState, intent: Any) -> list[Column]:
+    """Returns the columns that take the rule of a placement that is refused among the compute rules."""
+    if not isinstance(intent, Place) or (intent.at or COMPUTE) != COMPUTE:
+        return []
+    columns = [column for column in columns_of(explorer.program, explorer.layout) if column.at and not column.missing]
+    return [c for c in columns if explorer.what_if(dataclasses.replace(intent, at=c.at, source=None))]

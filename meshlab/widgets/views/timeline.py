@@ -1,0 +1,148 @@
+"""A step over time as plain data: one lane of kernels, one for each set of mesh axes, phases, and memory below.
+
+    view = timeline_view(costs)
+    view["lanes"][0]        {"key": "", "segments": [{"begin": 0.0, "end": 0.31, "kind": "compute", …}, …]}
+    view["phases"]          [{"name": "forward", "begin": 0.0, "end": 0.9}, …]
+    view["memory"]          [[0.0, 40e9], [0.2, 43e9], …]
+
+A loop is drawn as one iteration, stretched over the time of all. Segments that would be narrower than a pixel are joined
+with their neighbours of the same kind, so that a step of any length is a few hundred.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ...cost.peak_memory.memory import Memory
+from ...cost.step_time.schedule import Span
+from ...cost.step_time.time import Time
+from ...engine.code.loops import LOOPS
+from ...engine.planning.steps import Move, Nested, Step
+
+# Shares of the whole step: what is shorter is joined with what is beside it, and what is nearer is no gap.
+_SHORT, _GAP = 1 / 400, 1 / 1200
+COMPUTE = "compute"
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """A stretch of one lane.
+
+    Attributes:
+        begin: seconds from the beginning of the step.
+        end: seconds from the beginning of the step.
+        kind: "compute", or the kind of a collective.
+        times: how often it is executed.
+        step: the longest step in it.
+    """
+
+    begin: float
+    end: float
+    kind: str
+    times: int
+    step: Step
+
+
+def timeline_view(time: Time, memory: Memory) -> dict:
+    """Describes the timeline of a step.
+
+    Args:
+        time: the predicted time of a plan.
+        memory: the predicted memory of the same plan.
+
+    Returns:
+        Plain data: the whole duration, lanes of segments, phases, the trip counts of loops, and memory over time.
+    """
+    whole = float(time.estimate)
+    spans = list(_flat(time.spent.spans, 0.0, 1.0, 1))
+    lanes: dict[str, list[Segment]] = {COMPUTE: []}
+    for segment in spans:
+        axes = segment.step.hop.axes if isinstance(segment.step, Move) else ()
+        lanes.setdefault("+".join(axes) or COMPUTE, []).append(segment)
+    plan = time.setting.plan
+    return {
+        "seconds": whole,
+        "lanes": [
+            {"key": "" if key == COMPUTE else key, "segments": [_segment_view(plan, s) for s in _joined(lane, whole)]}
+            for key, lane in lanes.items()
+        ],
+        "phases": list(_phases(lanes[COMPUTE], whole)),
+        "loops": list(_loops(time.spent.spans)),
+        "memory": _memory(memory, spans, whole),
+    }
+
+
+def _flat(spans: Iterable[Span], start: float, scale: float, times: int) -> Iterator[Segment]:
+    """Yields kernels and collectives in seconds of the whole step; an iteration is stretched over its loop."""
+    for span in spans:
+        begin, end = start + span.begin * scale, start + span.end * scale
+        if span.inside:
+            assert isinstance(span.step, Nested)
+            often = span.step.times if span.step.operation.name in LOOPS else 1
+            stretch = (span.end - span.begin) / span.iteration * scale if span.iteration else 0.0
+            yield from _flat(span.inside, begin, stretch, times * often)
+        elif not isinstance(span.step, Nested):
+            kind = span.step.hop.kind if isinstance(span.step, Move) else COMPUTE
+            yield Segment(begin, end, kind, times, span.step)
+
+
+def _joined(lane: list[Segment], whole: float) -> list[Segment]:
+    """Joins segments that are too short, or too near, to be drawn for themselves."""
+    joined: list[Segment] = []
+    for segment in sorted(lane, key=lambda each: each.begin):
+        last = joined[-1] if joined else None
+        near = last is not None and segment.begin - last.end <= _GAP * whole and segment.kind == last.kind
+        if last is not None and near and min(last.end - last.begin, segment.end - segment.begin) < _SHORT * whole:
+            longer = max(last, segment, key=lambda each: each.end - each.begin)
+            joined[-1] = dataclasses.replace(longer, begin=last.begin, end=max(last.end, segment.end))
+        else:
+            joined.append(segment)
+    return joined
+
+
+def _segment_view(plan: Any, segment: Segment) -> dict:
+    step = segment.step
+    view = {"begin": segment.begin, "end": segment.end, "kind": segment.kind, "times": segment.times}
+    if isinstance(step, Move):
+        shown = plan.program.value(step.name)
+        return view | {"name": shown.label, "dims": [dim or "1" for dim in shown.dims], "source": _text(shown.source)}
+    operation = getattr(step, "operation", None)
+    name = operation.name if operation is not None else ""
+    return view | {"name": name, "dims": [], "source": _text(operation.source if operation is not None else None)}
+
+
+def _text(source: Any) -> str:
+    return "" if source is None else str(source)
+
+
+def _phases(lane: list[Segment], whole: float) -> Iterator[dict]:
+    """Yields the forward pass, the backward pass, and the update behind it, where the program has a backward pass."""
+    backward = [s for s in lane if getattr(getattr(s.step, "operation", None), "backward", False)]
+    if not backward:
+        return
+    first, last = min(s.begin for s in backward), max(s.end for s in backward)
+    for name, begin, end in (("forward", 0.0, first), ("backward", first, last), ("update", last, whole)):
+        if end - begin > _SHORT * whole:
+            yield {"name": name, "begin": begin, "end": end}
+
+
+def _loops(spans: Iterable[Span]) -> Iterator[dict]:
+    """Yields the outermost loops with their trip counts."""
+    for span in spans:
+        if isinstance(span.step, Nested) and span.step.operation.name in LOOPS and span.step.times > 1:
+            yield {"begin": span.begin, "end": span.end, "times": span.step.times}
+
+
+def _memory(memory: Memory, spans: list[Segment], whole: float) -> list[list[float]]:
+    """Returns the memory as points of seconds and bytes: that of each step that has a time, where it begins."""
+    begins = {id(segment.step): segment.begin for segment in spans}
+    points, now = [[0.0, float(memory.timeline[0].bytes)]] if memory.timeline else [], 0.0
+    for step, point in zip(memory.liveness.points, memory.timeline, strict=True):
+        now = max(now, begins.get(id(step), now))
+        if now - points[-1][0] > _GAP * whole:
+            points.append([now, float(point.bytes)])
+        else:
+            points[-1][1] = max(points[-1][1], float(point.bytes))
+    return points
