@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...cost.machines.units import bytes_text
 from ...engine.errors import closest, listed
 from ..state.document import ExplorerError
-from ..views.format import count_bytes
 from ..views.machine_figures import RECALLED
 from .palette import NEUTRAL, PATTERN, SOFT, SOLID, mark
 
@@ -96,7 +96,7 @@ def _peak(memory: dict) -> Any:
     parts = [*memory["parts"], {"name": "all", "bytes": memory["bytes"]}]
     title = f"Predicted peak memory of each device<br><sub>{memory['text']}</sub>"
     drawn = _bytes(parts, title, [""] * len(parts))
-    drawn.add_vline(memory["limit"], line_dash="dash", annotation_text=count_bytes(memory["limit"]))
+    drawn.add_vline(memory["limit"], line_dash="dash", annotation_text=bytes_text(memory["limit"]))
     longest = 1.1 * max(memory["limit"], memory["bytes"])
     return drawn.update_xaxes(tickformat="~s", ticksuffix="B", range=[0, longest])
 
