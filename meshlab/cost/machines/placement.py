@@ -160,12 +160,9 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
 
 def shapes_of(torus: Torus, chips: int) -> list[tuple[int, ...]]:
     """Lists the shapes of a slice with a number of chips, shorter axes first, the most even shape first."""
-    shapes = (
-        shape
-        for shape in itertools.product(*(_divisors(chips, limit) for limit in torus.limits))
-        if math.prod(shape) == chips and list(shape) == sorted(shape)
-    )
-    return sorted(shapes, key=lambda shape: (max(shape) - min(shape), shape))
+    shapes = itertools.product(*(_divisors(chips, limit) for limit in torus.limits))
+    fitting = [shape for shape in shapes if math.prod(shape) == chips and list(shape) == sorted(shape)]
+    return sorted(fitting, key=lambda shape: (max(shape) - min(shape), shape))
 
 
 def _is_rented(torus: Torus, shape: tuple[int, ...]) -> bool:
