@@ -8,10 +8,9 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 import meshlab as ml
-from meshlab.cost.machines.units import seconds_text
+from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import costing
-from meshlab.widgets.views.format import count_bytes
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
@@ -103,7 +102,7 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     with board.next_revision():
         choice(board, "machine").select_option(label="mine · 2x4")
     memory = card(board, "memory")
-    expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {count_bytes(explorer.plan.memory.peak_bytes)}, ")
+    expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {bytes_text(explorer.plan.memory.peak_bytes)}, ")
     expect(board.root.locator(".mlb-totals")).to_contain_text("✕ predicted peak, does not fit")
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
     board.blank.shot("does-not-fit", full=True)

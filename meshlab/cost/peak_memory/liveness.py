@@ -100,6 +100,7 @@ class _Walk:
         self.tables: list[int] = []
         self.depth = 0
         self.needed: dict[int, float] = {}
+        self.clustered: dict[int, Clusters] = {}
 
     def block(
         self,
@@ -171,14 +172,14 @@ class _Walk:
     def needs(self, graph: Graph) -> float:
         """Returns the peak bytes of a loop's body, or of a branch."""
         if id(graph) not in self.needed:
-            clusters = clustered(graph)
+            clusters = self.clustered[id(graph)] = clustered(graph)
             order = depth_first(graph, {number: cluster.reads for number, cluster in clusters.items()})
             self.needed[id(graph)] = least_memory(graph, {n: clusters[n] for n in order}, order, self.needs)[1]
         return self.needed[id(graph)]
 
     def inside(self, node: Node, inner: Graph):
         """Assigns points to a loop's body, or a branch, whose outputs are written to buffers around it."""
-        clusters = clustered(inner)
+        clusters = self.clustered.pop(id(inner), None) or clustered(inner)
         if node.kind == "loop" and inner is node.inner[0]:  # the condition of a loop carries nothing
             _copy_old(inner, clusters, node.carries)
         self.depth += 1

@@ -16,14 +16,13 @@ Without a backward pass every carried argument (a KV cache, say) is an input.
 from __future__ import annotations
 
 import dataclasses
-import weakref
 from collections.abc import Container, Iterable, Mapping
 
 import jax.numpy as jnp
 
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.planning.steps import Move, Part, Step
-from ...engine.programs.data import Program
+from ...engine.programs.data import Program, analysis
 
 PARAMETERS, GRADIENTS, STATE, MASTERS = "parameters", "gradients", "optimizer state", "master copies"
 INPUTS, ACTIVATIONS, TEMPORARIES, OUTPUTS = "inputs", "activations", "temporaries", "outputs"
@@ -58,17 +57,9 @@ class Roles:
         return step is not None and not isinstance(step, Part) and step.operation.backward
 
 
-_known: weakref.WeakKeyDictionary[Program, Roles] = weakref.WeakKeyDictionary()
-
-
+@analysis
 def roles_of(program: Program) -> Roles:
     """Returns the roles of the arrays of a program."""
-    if program not in _known:
-        _known[program] = _roles(program)
-    return _known[program]
-
-
-def _roles(program: Program) -> Roles:
     backward = [operation for operation in walk(program.code.block) if operation.backward]
     needed = _needed(program, (v for operation in backward for v in operation.reads))
     donors = _donors(program)

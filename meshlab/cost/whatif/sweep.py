@@ -23,9 +23,9 @@ from ...engine.errors import numbered
 from ...engine.planning.shared_steps import counted
 from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
-from ...engine.plans.explain import html_rows, text_rows
 from ...engine.plans.local_collectives import local_collectives_of
 from ...engine.specs.mesh import Mesh
+from ...engine.tables import html_rows, text_rows
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import check_plan, machine_and_slice, machine_of
 from ..machines.placement import Placement, place

@@ -12,13 +12,14 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import MeshlabError, first_of
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute
 from ..specs.mesh import Mesh
+from ..tables import html_rows, text_rows
 from .collectives import Collective, wire_bytes_by_axis
 from .data import Plan
 
@@ -152,8 +153,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     lines.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
     if plan.mesh.on is None:
         return lines
-    fits = "it fits" if plan.memory.fits else "it does not fit"
-    lines.append(("a device holds", f"{plan.memory.limit_bytes:,} B: {fits}"))
+    lines.append(("a device holds", f"{plan.memory.limit_bytes:,} B: {plan.memory.verdict}"))
     try:
         return lines + plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it
@@ -165,25 +165,9 @@ def table(plan: Plan) -> str:
     return "\n".join([text_rows(rows(plan)), *warnings(plan)])
 
 
-def text_rows(named: Sequence[tuple[str, str]]) -> str:
-    """Sets rows of a name and a text as lines."""
-    width = max(len(name) for name, _ in named)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in named)
-
-
 def html_table(plan: Plan) -> str:
     """Sets the plan's table as HTML."""
     return html_rows(rows(plan)) + "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))
-
-
-def html_rows(named: Sequence[tuple[str, str]]) -> str:
-    """Sets rows of a name and a text as an HTML table."""
-    left = "text-align:left"
-    cells = "".join(
-        f"<tr><th style='{left};white-space:pre'>{html.escape(n)}</th><td style='{left}'>{html.escape(t)}</td></tr>"
-        for n, t in named
-    )
-    return f"<table>{cells}</table>"
 
 
 def to_json(plan: Plan) -> str:

@@ -81,12 +81,10 @@ class _Recorder:
         return _asked.bind(x, kind="all-gather", axes=axes, axis=axis, answer=answer)
 
     def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
-        crossed = crossed_axes(axes, distance, wrap, self.sizes)
+        crossed, distance = crossing(axes, distance, wrap, self.sizes)
         if not crossed:
-            full_circle = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
-            return x if not distance or full_circle else jnp.zeros_like(x)
-        around = math.prod(self.sizes[a] for a in axes)
-        params = {"axes": crossed, "along": axes, "distance": distance % around if wrap else distance, "wrap": wrap}
+            return jnp.zeros_like(x) if distance else x
+        params = {"axes": crossed, "along": axes, "distance": distance, "wrap": wrap}
         return _asked.bind(x, kind="collective-permute", **params, answer=x.shape)
 
     def mirrored(self, x: Any, axes: Axes) -> Any:
@@ -96,19 +94,20 @@ class _Recorder:
         return _asked.bind(x, kind="collective-permute", axes=crossed, mirrored=True, answer=x.shape) if crossed else x
 
 
-def crossed_axes(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]) -> Axes:
-    """Returns the mesh axes that a permute of so many parts crosses; none where nothing is sent.
+def crossing(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]) -> tuple[Axes, int]:
+    """Returns the mesh axes that a permute of so many parts crosses, and the distance without full circles.
 
-    A distance that is a multiple of a minor axis leaves the place on that axis as it is.
+    A distance that is a multiple of a minor axis leaves the place on that axis as it is. Where no axis is crossed
+    nothing is sent: each part stays where it is, or, with a distance that is left, leaves the mesh.
     """
     count = math.prod(sizes[a] for a in axes)
-    left = abs(distance % count if wrap else distance)
+    distance = distance % count if wrap else distance
+    left, crossed = abs(distance), list(axes)
     if not left or left >= count:
-        return ()
-    crossed = list(axes)
+        return (), distance
     while crossed and left % sizes[crossed[-1]] == 0:
         left //= sizes[crossed.pop()]
-    return tuple(crossed)
+    return tuple(crossed), distance
 
 
 def local_of(step: Compute, code: Code) -> Local:

@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec
 from ..code.operations import Input, Literal
 from ..planning.steps import Compute, Fill, Move, Nested, Step
 from ..plans.data import Plan
-from ..plans.local_collectives import crossed_axes, local_of
+from ..plans.local_collectives import crossing, local_of
 from ..programs.data import Program
 from ..rules import LOCAL_FORMS
 from ..rules.local_forms import bind
@@ -61,9 +61,9 @@ class MeshDevice:
 
     def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
         """Receives the part of the device `distance` parts before this one; zeros where there is none."""
-        if not distance or not crossed_axes(axes, distance, wrap, self.sizes):
-            full_circle = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
-            return x if not distance or full_circle else jnp.zeros_like(x)
+        crossed, distance = crossing(axes, distance, wrap, self.sizes)
+        if not crossed:
+            return jnp.zeros_like(x) if distance else x
         # `ppermute` counts devices in the order of the mesh, whatever the order of the axes that it is given.
         ordered = [a for a in self.sizes if a in axes]
         numbers = np.arange(math.prod(self.sizes[a] for a in axes)).reshape([self.sizes[a] for a in ordered])

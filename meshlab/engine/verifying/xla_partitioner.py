@@ -55,12 +55,12 @@ from ..running.lower import partition_spec
 from ..running.run import abstract_arguments, abstract_mesh, flat_arguments, jax_mesh, mesh_axes, output_tree
 from ..specs.reshard import wire_factor
 from ..specs.spec import Spec
+from ..tables import Totals, collective_rows, comparison, note_lines
 from ..tensors.trees import is_tensor
-from .check import Totals, predicted_totals
+from .check import predicted_totals
 from .hlo import HloCollective, read_collectives, totals
 from .hlo_groups import read_groups
 from .hlo_text import parse_module
-from .tables import collective_rows, comparison, note_lines
 
 CONSTRAINTS = {"all": "the spec of every value", "stored": "arguments, outputs and tags alone"}
 Values = dict[int, Any]

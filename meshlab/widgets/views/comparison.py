@@ -1,22 +1,20 @@
 """Auto's layout beside the user's, as plain data.
 
 The Explorer keeps its latest search and compares it with the present layout: as that changes, so do the differences,
-without a new search. A drop costs nothing here: the row of the present plan is taken from the board's own view, and the
-row of Auto's layout is computed once.
+without a new search. The figures of a plan are computed once.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
 from typing import Any
 
 from ..state.explorer_state import ExplorerState
 from ..state.searches import Search
-from .plan import axis_groups, communication_view, executed, memory_view, work_share
+from .plan import plan_view
 
-# Rows of the plans that searches found: each is shown at every change, and computed once.
-_auto_rows: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
+# The figures of plans that were compared: each is shown at every change, and computed once.
+_figures: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
 
 
 def comparison_part(explorer: ExplorerState) -> dict:
@@ -41,7 +39,7 @@ def comparison_view(explorer: ExplorerState) -> dict | None:
     if search.choice is None:
         return status
     best = search.choice.plan.layout
-    yours = _row(explorer.layout, _figures(explorer.plan), explorer.holding.soon(explorer.document))
+    yours = _row(explorer.plan, explorer.holding.soon(explorer.document))
     return status | {
         "proof": str(search.choice.proof),
         "same": best == explorer.layout,
@@ -52,31 +50,20 @@ def comparison_view(explorer: ExplorerState) -> dict | None:
 
 def auto_row(search: Search) -> dict:
     """Describes the result of a search as one row of the comparison."""
-    plan = search.choice.plan
-    if plan not in _auto_rows:
-        _auto_rows[plan] = {"key": "auto", "name": "Auto"} | _row(plan.layout, _figures(plan), search.live_bytes)
-    return _auto_rows[plan]
+    return {"key": "auto", "name": "Auto"} | _row(search.choice.plan, search.live_bytes)
 
 
-def _figures(plan: Any) -> dict:
-    """The figures of a plan that the comparison shows."""
-    return {
-        "communication": communication_view(plan, axis_groups(plan)),
-        "memory": memory_view(plan),
-        "work": work_share(plan),
-        "collectives": {"count": executed(plan)},
-    }
-
-
-def _row(layout: Any, plan: Mapping[str, Any], live_bytes: int | None) -> dict:
-    communication, memory = plan["communication"], plan["memory"]
-    return {
-        "layout": str(layout),
-        "bytes": communication["total"],
-        "by_axis": communication["by_axis"],
-        "work": plan["work"],
-        "collectives": plan["collectives"]["count"],
-        "arguments": memory["arguments"],
-        "outputs": memory["outputs"],
-        "live_bytes": live_bytes,
-    }
+def _row(plan: Any, live_bytes: int | None) -> dict:
+    if plan not in _figures:
+        view = plan_view(plan)
+        communication, memory = view["communication"], view["memory"]
+        _figures[plan] = {
+            "layout": str(plan.layout),
+            "bytes": communication["total"],
+            "by_axis": communication["by_axis"],
+            "work": view["work"],
+            "collectives": view["collectives"]["count"],
+            "arguments": memory["arguments"],
+            "outputs": memory["outputs"],
+        }
+    return _figures[plan] | {"live_bytes": live_bytes}

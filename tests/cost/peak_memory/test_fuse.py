@@ -133,7 +133,7 @@ def test_a_carry_that_others_read_is_held_twice():
     for keeps in (False, True):
         program = ml.trace(run(keeps), ml.f32[Batch, Hidden], ml.f32[Layers])
         memory = program.plan(ml.mesh(x=2), "batch:x").memory
-        sizes = [memory._nbytes(buffer.size) for buffer in memory.assignment.liveness.buffers]
+        sizes = [memory._nbytes(buffer.size) for buffer in memory.liveness.buffers]
         counts.append(sizes.count(4 * 16 * 4))
     assert counts == [1, 2]
 
@@ -178,4 +178,4 @@ def test_the_plan_of_a_large_program_is_quick():
         return jax.numpy.sum(x.array)
 
     plan = ml.trace(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Wide]).plan(ml.mesh(x=2), "batch:x")
-    assert len(plan.memory.assignment.liveness.points) > 600
+    assert len(plan.memory.liveness.points) > 600

@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 
 import meshlab as ml
 from meshlab.engine.tensors.marks import name_p, rename_p
+from tests.engine.drawn import draw
 
 A, B, C = ml.dims(a=2, b=3, c=4)
 SOME = st.lists(st.sampled_from((A, B, C)), unique=True, max_size=3)
-
-
-def draw(*dims, seed=0):
-    values = np.random.default_rng(seed).normal(size=[dim.size for dim in dims]).astype(np.float32)
-    return ml.tensor(values, *dims)
 
 
 def on(x, dims):
