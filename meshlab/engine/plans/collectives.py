@@ -17,8 +17,8 @@ from ..code.source import Source
 from ..planning.legality import Rules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.steps import Cause, Compute, Move, Step
+from ..programs.axis_conflicts import scanned_dims
 from ..programs.data import Program, analysis
-from ..programs.meetings import scanned_dims
 from ..programs.outline import Copy
 from ..rules import LOCAL_FORMS
 from ..specs.reshard import Hop, gathered_first, price, sent_shape, wire_bytes
