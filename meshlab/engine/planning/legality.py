@@ -54,8 +54,8 @@ class Refusal:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
-    """A legal layout for one program and mesh; mesh axes of size 1 are left out.
+class LegalRules:
+    """The rules of a layout that is legal for one program and mesh; mesh axes of size 1 are left out.
 
     Attributes:
         plain: mesh axes by dim.
@@ -81,7 +81,7 @@ class Rules:
         return {}
 
 
-def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Rules:
+def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> LegalRules:
     """Checks a layout against a program and a mesh.
 
     Args:
@@ -92,7 +92,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
             cannot pad, leaves pad=True out of the remedies.
 
     Returns:
-        Its `Rules`.
+        Its `LegalRules`.
 
     Raises:
         LayoutError: it is not legal; all problems are listed.
@@ -120,7 +120,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
 
     padded = _padding(program, mesh, (plain, *matched.values())) if pad else {}
     stored = {key: real(own) for key, own in {id(own): own for own in matched.values()}.items()}
-    return Rules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
+    return LegalRules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:

@@ -27,7 +27,7 @@ from ..specs.reshard import Chain, hops, price, reduced_spec
 from ..specs.spec import Axes, Grid, Spec, replicated
 from . import blocks, copies
 from .dead_moves import prune
-from .legality import Rules
+from .legality import LegalRules
 from .operation_specs import Outcome, outcome_of
 from .propagation import lets_through, may_stay_partial
 from .scope import Scope
@@ -55,7 +55,7 @@ class Planned:
         return inside | dict(self.outside)
 
 
-def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) -> Planned:
+def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outline) -> Planned:
     """Plans a program under legal rules: its steps, and the spec in which each value is made.
 
     Args:
@@ -90,7 +90,7 @@ def outcomes(_program: Program) -> dict[tuple, Any]:
 class Planner:
     """The state of one planning: producers' specs, scopes and wanted specs. Used once."""
 
-    def __init__(self, program: Program, rules: Rules, sizes: Grid, outline: Outline):
+    def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
         self.uses, self.factors, self.memo = program.uses, program.factors, outcomes(program)

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..code.operations import nbytes
 from ..code.source import Source
-from ..planning.legality import Rules
+from ..planning.legality import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.steps import Cause, Compute, Move, Step
 from ..programs.axis_conflicts import scanned_dims
@@ -69,7 +69,7 @@ class Collective:
     chain: str = ""
 
 
-def collectives_of(program: Program, rules: Rules, grid: Grid, steps: tuple[Step, ...]) -> tuple[Collective, ...]:
+def collectives_of(program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]) -> tuple[Collective, ...]:
     """Lists the collectives of a plan.
 
     Args:
@@ -123,7 +123,7 @@ def _joined(places: Sequence[str]) -> str:
 class _Story:
     """Finds the cause of each move."""
 
-    def __init__(self, program: Program, rules: Rules, grid: Grid, steps: tuple[Step, ...]):
+    def __init__(self, program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]):
         self.program, self.rules, self.grid = program, rules, grid
         self.steps = tuple(each_once(steps))
         any_local = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
