@@ -22,7 +22,7 @@ from typing import Any
 from ..code.operations import Block, Input, Operation
 from ..programs.data import Program, analysis
 from ..programs.outline import Copy, Outline
-from ..rules import LOCAL_FORMS
+from ..rules import PER_SHARD
 from ..specs.reshard import Chain, hops, price, reduced_spec
 from ..specs.spec import Axes, Grid, Spec, replicated
 from . import blocks, copies
@@ -257,8 +257,8 @@ class Planner:
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
         """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
         padded, factors = self.sizes.padded, self.factors[operation]
-        form = LOCAL_FORMS.get(operation.name)
-        single = self.single(operation) if form is not None and form.gathers else frozenset()
+        per_shard = PER_SHARD.get(operation.name)
+        single = self.single(operation) if per_shard is not None and per_shard.gathers else frozenset()
         if not padded:
             return single
         values = (*operation.inputs, *operation.outputs)
@@ -268,7 +268,7 @@ class Planner:
             if isinstance(value, int)
             for factor, size in zip(axes, self.shapes[value], strict=True)
             if size in padded
-            and (factor in factors.limits or (factor in factors.exchanged and not (form and form.padded)))
+            and (factor in factors.limits or (factor in factors.exchanged and not (per_shard and per_shard.padded)))
         )
 
     def single(self, operation: Operation) -> frozenset[int]:
