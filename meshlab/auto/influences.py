@@ -209,7 +209,7 @@ class _Flow:
             self.partial[outer] |= self.partial[inner]
 
     def _resolved(self, value: int) -> Dims:
-        """The dims, apart from its own, that decide how a value is split once its partial sum is reduced."""
+        """The dims, apart from its own, that decide how a value is sharded once its partial sum is reduced."""
         targets = self.targets[value] - self.names[value]
         return self.beyond[value] | (targets | self.partial[value] if targets and self.partial[value] else _NONE)
 

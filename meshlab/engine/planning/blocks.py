@@ -125,7 +125,7 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
 
 
 def _most_split(specs: list[Spec], partial: Axes) -> Spec:
-    """Returns the spec that all can be sliced to; an axis that some split otherwise than others is replicated."""
+    """Returns the spec that all can be sliced to; an axis that some shard otherwise than others is replicated."""
     used, splits = set(partial), []
     for alternatives in zip(*(spec.splits for spec in specs), strict=True):
         longest = max(alternatives, key=len)
@@ -195,7 +195,7 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
 
 
 def _join(start: Spec, after: Spec, may_be_partial: bool) -> Spec:
-    """Returns the spec that both sides of a carry can have: each axis as far as both split it."""
+    """Returns the spec that both sides of a carry can have: each axis as far as both shard it."""
     splits = []
     for a, b in zip(start.splits, after.splits, strict=True):
         shared = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -255,7 +255,7 @@ class Planner:
         return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in fixed}
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
-        """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
+        """The factors that are not sharded: those that are padded, and more than mapped or summed; see `single` too."""
         padded, factors = self.sizes.padded, self.factors[operation]
         per_shard = PER_SHARD.get(operation.name)
         single = self.single(operation) if per_shard is not None and per_shard.gathers else frozenset()
