@@ -37,7 +37,7 @@ class Sample:
         return sorted(self.seconds)[max(0, math.ceil(share * len(self.seconds)) - 1)]
 
     @property
-    def kept(self) -> bool:
+    def holds(self) -> bool:
         """Whether the promise holds, if there is one."""
         return self.promise is None or self.percentile(self.share) <= self.promise
 
@@ -77,7 +77,7 @@ def table(samples: Sequence[Sample]) -> str:
 
 def _promise(sample: Sample, seconds: float) -> str:
     name = "median" if sample.share == 0.5 else f"p{sample.share * 100:.0f}"
-    return f"{name} {_ms(seconds)} {'kept' if sample.kept else 'BROKEN'}"
+    return f"{name} {_ms(seconds)} {'kept' if sample.holds else 'BROKEN'}"
 
 
 def _ms(seconds: float) -> str:

@@ -40,8 +40,8 @@ export class Board {
     this.readOnly = false;
     this.adding = false;
     this.ready = false;
-    /** @type {{time: View["time"], held: View["held"]}} */
-    this.costs = { time: null, held: null };
+    /** @type {{time: View["time"], peak_memory: View["peak_memory"]}} */
+    this.costs = { time: null, peak_memory: null };
     this.awaited = false;
     this.resting = 0;
     /** @type {Set<string>} the disclosures that are open */
@@ -85,7 +85,7 @@ export class Board {
   get view() {
     /** @type {View} */
     const view = Object.assign({}, ...PARTS.map((part) => this.model.get(part)));
-    if (!view.pending) this.costs = { time: view.time, held: view.held };
+    if (!view.pending) this.costs = { time: view.time, peak_memory: view.peak_memory };
     return view.pending ? { ...view, ...this.costs } : view;
   }
 
@@ -176,15 +176,15 @@ export class Board {
     const { communication, change, layout } = this.view;
     const by = change ? ` (${signedBytes(change.bytes)})` : "";
     const sent = `each device sends ${bytes(communication.total)} per step${by}`;
-    const { machine, time, held, pending } = this.view;
+    const { machine, time, peak_memory: peak, pending } = this.view;
     this.awaited = pending;
     if (pending) {
       this.say(`Layout ${layout.text || "empty"}: ${sent}. Costs are being worked out …`, "done");
       return;
     }
     const takes =
-      time && !time.missing ? ` A step takes ${time.told.estimate} on ${machine.title}, ${machine.slice}.` : "";
-    const over = held?.fits === false ? ` ${held.text}` : "";
+      time && !time.missing ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
+    const over = peak?.fits === false ? ` ${peak.text}` : "";
     this.say(`Layout ${layout.text || "empty"}: ${sent}.${takes}${over}`, "done");
   }
 
@@ -283,13 +283,13 @@ export class Board {
    */
   sayPrice(hand, zone, price) {
     const { view } = this;
-    const { communication, time, held } = view;
+    const { communication, time, peak_memory: peak } = view;
     const { note } = verdict(view, hand, zone, price);
     const parts = [`${bytes(price.bytes)} sent per step (${signedBytes(price.bytes - communication.total)})`];
     if (time && price.seconds !== null)
       parts.push(`a step of ${seconds(price.seconds)} (${signedSeconds(price.seconds - time.estimate)})`);
-    if (held && price.peak !== null)
-      parts.push(`a peak of ${bytes(price.peak)} (${signedBytes(price.peak - held.bytes)})`);
+    if (peak && price.peak !== null)
+      parts.push(`a peak of ${bytes(price.peak)} (${signedBytes(price.peak - peak.bytes)})`);
     const over = price.fits === false ? ", which does not fit" : "";
     this.say(`${zoneName(view, zone)}: ${hand.dim} ${note}; ${parts.join(", ")}${over}.`);
   }

@@ -126,7 +126,7 @@ export function drawTotals(view, price) {
  */
 function drawStep({ time, change }, price) {
   if (!time || time.missing) return [];
-  const { told, estimate } = time;
+  const { texts, estimate } = time;
   const by = change?.seconds ?? 0;
   // What is below a thousandth is nothing that a reader would act on.
   const moved = Math.abs(by) > 1e-3 * estimate;
@@ -134,8 +134,8 @@ function drawStep({ time, change }, price) {
     total({
       key: "step",
       label: "step",
-      value: told.estimate,
-      title: `Predicted: between ${told.lower} and ${told.upper}. ${time.limit.text}`,
+      value: texts.estimate,
+      title: `Predicted: between ${texts.lower} and ${texts.upper}. ${time.limit.text}`,
       change: moved ? signedSeconds(by) : "",
       sign: moved ? by : 0,
       after: typeof price?.seconds === "number" ? seconds(price.seconds) : "",
@@ -149,7 +149,7 @@ function drawStep({ time, change }, price) {
  * @param {Price} [price]
  * @returns {HTMLElement}
  */
-function drawPeak({ held: peak, memory, change }, price) {
+function drawPeak({ peak_memory: peak, memory, change }, price) {
   if (!peak) {
     return total({
       key: "arguments",

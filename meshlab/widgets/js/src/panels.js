@@ -1,22 +1,22 @@
 // @ts-check
-/** The frame of the workbench, made once; what is in its parts is redrawn. */
+/** The frame of the workbench, frames once; what is in its parts is redrawn. */
 import { h } from "./dom.js";
 
 const HELP =
   "Space or Enter picks the dim up, arrow keys choose a zone that takes it, Enter drops, Escape cancels, " +
   "Delete takes it off its axis.";
 
-let made = 0;
+let frames = 0;
 
 /** Makes the parts of the frame around the stage. */
 export function makePanels() {
-  made += 1;
+  frames += 1;
   const banner = h("div", { class: "mlb-banner", role: "alert", hidden: true });
   const header = h("div", { class: "mlb-header" });
   const totals = h("div", { class: "mlb-totals" });
   const zones = h("div", { class: "mlb-zones" });
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
-  const help = h("p", { class: "mlb-help", id: `mlb-help-${made}`, hidden: true }, HELP);
+  const help = h("p", { class: "mlb-help", id: `mlb-help-${frames}`, hidden: true }, HELP);
   const layout = h("section", { class: "mlb-layout", "aria-label": "layout" }, zones, status, help);
   return { banner, header, totals, zones, status, help, layout };
 }

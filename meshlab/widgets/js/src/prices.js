@@ -25,14 +25,14 @@ const PEAKS = 2;
  * @returns {string | null}
  */
 export function best(prices, now) {
-  let found = null;
+  let choice = null;
   let least = now.seconds ?? now.bytes;
   for (const [zone, price] of prices) {
     const cost = now.seconds === null ? price.bytes : price.seconds;
     if (price.refused || price.fits === false || cost === undefined || cost === null) continue;
-    if (cost < least * (1 - 1e-3)) [found, least] = [zone, cost];
+    if (cost < least * (1 - 1e-3)) [choice, least] = [zone, cost];
   }
-  return found;
+  return choice;
 }
 
 export class Prices {

@@ -27,7 +27,7 @@ export const PANELS = [
     name: "devices",
     title: "Devices",
     reads: ["board", "devices"],
-    draw: (board) => [h("div", { class: "mlb-held" }, drawMesh(board)), h("div", {}, drawPlacement(board))],
+    draw: (board) => [h("div", { class: "mlb-shards" }, drawMesh(board)), h("div", {}, drawPlacement(board))],
   },
   {
     name: "traffic",
@@ -59,15 +59,15 @@ export const PANELS = [
   { name: "run", title: "Run", reads: [] },
 ];
 
-let made = 0;
+let stages = 0;
 
 export class Stage {
   /** @param {Board} board */
   constructor(board) {
     this.board = board;
     this.shown = PANELS[0].name;
-    made += 1;
-    const id = (/** @type {string} */ name) => `mlb-${made}-${name}`;
+    stages += 1;
+    const id = (/** @type {string} */ name) => `mlb-${stages}-${name}`;
     /** @type {Map<string, HTMLElement>} */
     this.bodies = new Map();
     /** @type {Map<string, HTMLElement>} */

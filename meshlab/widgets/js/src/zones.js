@@ -186,7 +186,7 @@ function drawStored(board) {
  */
 export function changes(price, view) {
   if (!price || price.refused) return [];
-  const { time, held: peak, communication } = view;
+  const { time, peak_memory: peak, communication } = view;
   const lines = [];
   if (time && price.seconds !== null) lines.push(signedSeconds(price.seconds - time.estimate));
   else lines.push(signedBytes(price.bytes - communication.total));
@@ -218,8 +218,8 @@ export function paintZones(board) {
     here.setAttribute("aria-label", hand ? `Put here: ${hand.dim} on ${zoneName(view, zone)}` : "");
   }
   for (const chip of panel.querySelectorAll(".mlb-chip")) {
-    const held = hand?.dim === chip.getAttribute("data-dim") && hand?.from === chip.getAttribute("data-zone");
-    chip.setAttribute("aria-pressed", String(held));
+    const pressed = hand?.dim === chip.getAttribute("data-dim") && hand?.from === chip.getAttribute("data-zone");
+    chip.setAttribute("aria-pressed", String(pressed));
   }
 }
 
