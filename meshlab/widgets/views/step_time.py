@@ -17,6 +17,7 @@ from ..state.document import Document
 from ..state.explorer_state import ExplorerState
 from .machine_figures import figures_behind
 from .peak_memory import peak_memory_view
+from .timeline import timeline_view
 
 PRODUCTS, MEMORY = "products", "memory"
 
@@ -33,10 +34,11 @@ def costs_view(explorer: ExplorerState) -> dict:
     document = explorer.document
     costs = explorer.costing.soon(document) if document.machine else None
     if costs is None:
-        return {"time": None, "peak_memory": None, "pending": document.machine is not None}
+        return {"time": None, "peak_memory": None, "timeline": None, "pending": document.machine is not None}
     return {
         "time": time_view(costs, document),
         "peak_memory": peak_memory_view(explorer.plan, costs.memory),
+        "timeline": None if costs.time is None else timeline_view(costs.time, costs.memory),
         "pending": False,
     }
 

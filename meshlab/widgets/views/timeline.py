@@ -24,6 +24,8 @@ from ...engine.planning.steps import Move, Nested, Step
 # Shares of the whole step: what is shorter is joined with what is beside it, and what is nearer is no gap.
 _SHORT, _GAP = 1 / 400, 1 / 1200
 COMPUTE = "compute"
+# The most points of memory over time.
+_STRETCHES = 120
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,13 +138,15 @@ def _loops(spans: Iterable[Span]) -> Iterator[dict]:
 
 
 def _memory(memory: Memory, spans: list[Segment], whole: float) -> list[list[float]]:
-    """Returns the memory as points of seconds and bytes: that of each step that has a time, where it begins."""
+    """Returns the memory as points of seconds and bytes: of each stretch the most that is alive in a step that begins.
+
+    Steps that are fused into others have no time of their own; they count with the step before them.
+    """
     begins = {id(segment.step): segment.begin for segment in spans}
-    points, now = [[0.0, float(memory.timeline[0].bytes)]] if memory.timeline else [], 0.0
+    highest: dict[int, float] = {}
+    stretch = 0
     for step, point in zip(memory.liveness.points, memory.timeline, strict=True):
-        now = max(now, begins.get(id(step), now))
-        if now - points[-1][0] > _GAP * whole:
-            points.append([now, float(point.bytes)])
-        else:
-            points[-1][1] = max(points[-1][1], float(point.bytes))
-    return points
+        begin = begins.get(id(step))
+        stretch = stretch if begin is None or not whole else int(begin / whole * _STRETCHES)
+        highest[stretch] = max(highest.get(stretch, 0.0), float(point.bytes))
+    return [[stretch / _STRETCHES * whole, most] for stretch, most in sorted(highest.items())]

@@ -5,7 +5,7 @@
  */
 import { Channel } from "./channel.js";
 import { h, prose, redraw } from "./dom.js";
-import { bytes, seconds, signedBytes, signedSeconds } from "./format.js";
+import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.js";
 import { axesAfter, chipOf, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { listenToKeys } from "./keyboard.js";
@@ -13,6 +13,7 @@ import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
 import { Prices } from "./prices.js";
 import { Stage } from "./stage.js";
+import { drawTimeline } from "./timeline.js";
 import { drawZones, paintZones } from "./zones.js";
 
 /**
@@ -40,8 +41,10 @@ export class Board {
     this.readOnly = false;
     this.adding = false;
     this.ready = false;
-    /** @type {{time: View["time"], peak_memory: View["peak_memory"]}} */
-    this.costs = { time: null, peak_memory: null };
+    /** @type {Pick<View, "time" | "peak_memory" | "timeline">} */
+    this.costs = { time: null, peak_memory: null, timeline: null };
+    /** @type {string | null} the segment of the timeline that is selected */
+    this.moment = null;
     this.awaited = false;
     this.resting = 0;
     /** @type {Set<string>} the disclosures that are open */
@@ -52,7 +55,7 @@ export class Board {
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
-    root.append(h("div", { class: "mlb-frame" }, banner, header, totals, main));
+    root.append(h("div", { class: "mlb-frame" }, banner, header, totals, main, this.panels.timeline));
     this.drag = new PointerDrag(this);
     listenToKeys(this);
     /** @type {Set<string>} */
@@ -85,7 +88,8 @@ export class Board {
   get view() {
     /** @type {View} */
     const view = Object.assign({}, ...PARTS.map((part) => this.model.get(part)));
-    if (!view.pending) this.costs = { time: view.time, peak_memory: view.peak_memory };
+    const { time, peak_memory, timeline } = view;
+    if (!view.pending) this.costs = { time, peak_memory, timeline };
     return view.pending ? { ...view, ...this.costs } : view;
   }
 
@@ -116,6 +120,10 @@ export class Board {
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
     redraw(panels.totals, drawTotals(view));
+    if (parts.includes("costs")) {
+      this.moment = null;
+      redraw(panels.timeline, drawTimeline(this));
+    }
     this.stage.changed(parts);
     this.root.setAttribute("data-rev", String(this.revision));
     if (this.awaited && !view.pending && !this.hand) this.sayTotals();
@@ -188,6 +196,12 @@ export class Board {
     this.say(`Layout ${layout.text || "empty"}: ${sent}.${takes}${over}`, "done");
   }
 
+  /** @param {string} id of a segment of the timeline */
+  selectMoment(id) {
+    this.moment = this.moment === id ? null : id;
+    redraw(this.panels.timeline, drawTimeline(this));
+  }
+
   // The hand
 
   /**
@@ -240,11 +254,10 @@ export class Board {
    */
   grabbed(hand) {
     const { view } = this;
-    const said = zonesOf(view).map((zone) => ({ zone, ...verdict(view, hand, zone) }));
-    const legal = said.filter((each) => each.state === "legal").map((each) => zoneName(view, each.zone));
-    const how = { pointer: "Drop it on", click: "Click", keyboard: "Arrow keys choose, Enter drops, Escape cancels:" };
-    const places = legal.length ? `${how[hand.by]} ${legal.join("; ")}.` : "No zone takes it.";
-    return `${hand.dim} (${chipOf(view, hand.dim).size}) picked up. ${places}`;
+    const legal = zonesOf(view).filter((zone) => verdict(view, hand, zone).state === "legal").length;
+    const how = { pointer: "Drop it on", click: "Click", keyboard: "Choose by arrow keys, then press Enter on" };
+    const places = legal ? `${how[hand.by]} a zone; each says what would change.` : "No zone takes it.";
+    return `${hand.dim} (${exact(chipOf(view, hand.dim).size)}) picked up. ${places} Escape puts it back.`;
   }
 
   /**

@@ -18,5 +18,6 @@ export function makePanels() {
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
   const help = h("p", { class: "mlb-help", id: `mlb-help-${frames}`, hidden: true }, HELP);
   const layout = h("section", { class: "mlb-layout", "aria-label": "layout" }, zones, status, help);
-  return { banner, header, totals, zones, status, help, layout };
+  const timeline = h("section", { class: "mlb-step-time", "aria-label": "one step over time" });
+  return { banner, header, totals, zones, status, help, layout, timeline };
 }

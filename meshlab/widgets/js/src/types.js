@@ -60,6 +60,13 @@
  *   substituted: string, recalled: string[], accuracy: Accuracy
  * }} Time
  * @typedef {{
+ *   begin: number, end: number, kind: string, times: number, name: string, dims: string[], source: string
+ * }} Segment
+ * @typedef {{
+ *   seconds: number, lanes: {key: string, segments: Segment[]}[], phases: {name: string, begin: number, end: number}[],
+ *   loops: {begin: number, end: number, times: number}[], memory: [number, number][]
+ * }} Timeline
+ * @typedef {{
  *   name: string, role: string, bytes: number, dims: string[], shape: number[], dtype: string, source: string
  * }} Alive
  * @typedef {{
@@ -90,6 +97,7 @@
  *   machine: Machine,
  *   time: Time | null,
  *   peak_memory: PeakMemory | null,
+ *   timeline: Timeline | null,
  *   pending: boolean,
  *   slow: boolean
  * }} View

@@ -33,7 +33,7 @@ function drawChip(view, chip, axis, column, help) {
   const place = column ? `sharded over ${axes.join(", then ")}` : "not sharded where it is computed";
   const where = column?.at ? `, for ${column.label}` : "";
   const order = axes.length > 1 ? `${axes.indexOf(axis) + 1} of ${axes.length}` : "";
-  const size = exact(chip.size) + (column ? ` → ${exact(chip.size / parts(view, axes))}` : "");
+  const size = exact(chip.size) + (column ? ` → ${exact(Math.ceil(chip.size / parts(view, axes)))}` : "");
   return h(
     "button",
     {
@@ -232,7 +232,7 @@ export function paintZones(board) {
  */
 function paintNote(note, view, said, price, star) {
   const lines = said?.state === "refused" ? ["✕"] : said?.state === "legal" ? changes(price, view) : [];
-  const mark = star ? "★ " : said?.state === "legal" ? "✓ " : "";
+  const mark = star ? "★ " : said?.state === "legal" && lines.length === 0 ? "✓" : "";
   const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];
   note.replaceChildren(...text.map((line) => h("span", {}, line)));
   note.title = said?.state === "refused" ? said.note : "";
