@@ -1,14 +1,15 @@
 """The protocol between a page and an Explorer, as plain data, whatever carries it.
 
-Python is the only writer of shared state. It shares the parts of the view (`views/board.PARTS`), `job` (runs), `rev` (the
-revision) and `notice` (the last error); a change sends the parts that it touches. A page sends intents,
+Python is the only writer of shared state. It shares the parts of the view (`views/board.PARTS`), `job` (runs), `rev`
+(the revision) and `notice` (the last error); a change sends the parts that it touches. A page sends intents,
 
     {"v": 2, "kind": "intent", "id": 7, "base_rev": 3, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
 
 and for each gets the new state, if it changed, and then an answer with the same id: `ack`, or `nack` with a reason and
 a fix. A page that saw an older revision is answered for the present one. `prices` asks what several intents would
-cost. Every answer has Python's clock, `now`; an intent may say until when, by that clock, it is `good`: the page waits no
-longer, and has put the chip back, so what comes later is not carried out. Nothing raises here: a page would not see it.
+cost. Every answer has Python's clock, `now`; an intent may say until when, by that clock, it is `good`: the page waits
+no longer, and has put the chip back, so what comes later is not carried out. Nothing raises here: a page would not see
+it.
 """
 
 from __future__ import annotations
@@ -23,11 +24,13 @@ from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused, read_intent
 from ..state.prices import prices_of
 from ..views.board import parts_view
-from ..views.runs import job_view
 from ..views.prices import price_view
+from ..views.runs import job_view
 
 VERSION = 2
-LATE = "Python was busy for longer than the board waits: the board had put this back by then, so it was not carried out."
+LATE = (
+    "Python was busy for longer than the board waits: the board had put this back by then, so it was not carried out."
+)
 
 
 def shared_state(explorer: ExplorerState, what: str | None = None) -> dict:

@@ -22,7 +22,7 @@ COMPUTE = ""
 # The tag that ZeRO-2 shards.
 GRADIENTS = "grads"
 _NO_GRADIENTS = (
-    "This program has no place for its gradients. Name them in the step, `grads = ml.tag(grads, \"grads\")`, and trace"
+    'This program has no place for its gradients. Name them in the step, `grads = ml.tag(grads, "grads")`, and trace'
     " it again: rules here then say how they are stored."
 )
 

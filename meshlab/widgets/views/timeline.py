@@ -5,8 +5,8 @@
     view["phases"]          [{"name": "forward", "begin": 0.0, "end": 0.9}, …]
     view["memory"]          [[0.0, 40e9], [0.2, 43e9], …]
 
-A loop is drawn as one iteration, stretched over the time of all. Segments that would be narrower than a pixel are joined
-with their neighbours of the same kind, so that a step of any length is a few hundred.
+A loop is drawn as one iteration, stretched over the time of all. Segments that would be narrower than a pixel are
+joined with their neighbours of the same kind, so that a step of any length is a few hundred.
 """
 
 from __future__ import annotations

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook.protocol import answer, shared_state
+from meshlab.widgets.views.board import PARTS
 
 
 def message(op: str, kind: str = "intent", **args: object) -> dict:
-    return {"v": 1, "kind": kind, "id": "x-1", "base_rev": 0, "op": op, "args": args}
+    return {"v": 2, "kind": kind, "id": "x-1", "base_rev": 0, "op": op, "args": args}
 
 
 def test_an_intent_is_acknowledged_with_the_new_revision(explorer: Explorer) -> None:
-    assert answer(explorer, message("place", dim="hidden", axes=["model"])) == {"id": "x-1", "kind": "ack", "rev": 1}
+    reply = answer(explorer, message("place", dim="hidden", axes=["model"]))
+    assert (reply["id"], reply["kind"], reply["rev"]) == ("x-1", "ack", 1)
     assert str(explorer.layout) == "hidden:model"
 
 
@@ -33,19 +36,48 @@ def test_a_page_that_saw_an_older_revision_is_answered_for_the_present_one(explo
     assert reply["rev"] == 1
 
 
-def test_a_preview_changes_nothing(explorer: Explorer) -> None:
-    reply = answer(explorer, message("place", "preview", dim="hidden", axes=["model"]))
-    assert (reply["kind"], reply["rev"], reply["bytes"], reply["change"]) == ("preview", 0, 480, 480)
-    assert answer(explorer, message("place", "preview", dim="classes", axes=["model"]))["kind"] == "nack"
-    assert answer(explorer, message("select", "preview", place="images"))["kind"] == "nack"
+def prices(explorer: Explorer, *intents: tuple[str, dict], peak: bool = False) -> list[dict]:
+    asked = [{"op": op, "args": args} for op, args in intents]
+    reply = answer(explorer, {"v": 2, "kind": "prices", "id": 1, "intents": asked, "peak": peak})
+    assert (reply["kind"], reply["rev"]) == ("prices", explorer.revision)
+    return reply["prices"]
+
+
+def test_prices_change_nothing(explorer: Explorer) -> None:
+    hidden, classes = ({"dim": dim, "axes": ["model"]} for dim in ("hidden", "classes"))
+    there, refused = prices(explorer, ("place", hidden), ("place", classes))
+    assert (explorer.revision, there["bytes"], there["seconds"], there["peak"]) == (0, 480, None, None)
+    assert refused["refused"]["code"] == "not_divisible"
+    (unknown,) = prices(explorer, ("shuffle", {}))
+    assert "There is no operation `shuffle`" in unknown["refused"]["text"]
+    selects = {"op": "select", "args": {"place": "images"}}
+    reply = answer(explorer, {"v": 2, "kind": "prices", "id": 1, "intents": [selects]})
+    assert "does not change the document" in reply["reason"]
+
+
+def test_a_refusal_among_the_compute_rules_names_the_columns_that_take_the_dim(explorer: Explorer) -> None:
+    explorer.load("batch:data")
+    compute, stored = {"dim": "hidden", "axes": ["data"]}, {"dim": "hidden", "axes": ["data"], "at": "params/*"}
+    refused, legal = prices(explorer, ("place", compute), ("place", stored))
+    assert refused["refused"]["columns"] == [{"at": "params/*", "label": "params"}]
+    assert "refused" not in legal
+
+
+def test_what_comes_after_the_page_gave_up_is_not_carried_out(explorer: Explorer) -> None:
+    """Python was busy, the board put the chip back: the drop is not carried out then."""
+    sent = message("place", dim="hidden", axes=["model"])
+    reply = answer(explorer, sent | {"good": time.time() - 1})
+    assert (reply["kind"], reply["code"], explorer.revision) == ("nack", "late", 0)
+    assert answer(explorer, sent | {"good": time.time() + 60})["kind"] == "ack"
+    assert abs(answer(explorer, message("", "hello"))["now"] - time.time()) < 60
 
 
 @pytest.mark.parametrize(
     ("sent", "reason"),
     [
-        ({"v": 2, "id": 1}, "version 2 of the protocol, Python version 1"),
-        ({"v": 1, "id": 1, "op": "shuffle", "args": {}}, "There is no operation `shuffle`"),
-        ({"v": 1, "id": 1, "op": "place", "args": None}, "came without its 'dim'"),
+        ({"v": 1, "id": 1}, "version 1 of the protocol, Python version 2"),
+        ({"v": 2, "id": 1, "op": "shuffle", "args": {}}, "There is no operation `shuffle`"),
+        ({"v": 2, "id": 1, "op": "place", "args": None}, "came without its 'dim'"),
         ({}, "version None of the protocol"),
     ],
 )
@@ -68,6 +100,13 @@ def test_an_error_is_told_and_not_raised(explorer: Explorer, monkeypatch: pytest
 
 def test_the_shared_state_is_plain_data(explorer: Explorer) -> None:
     state = shared_state(explorer)
-    assert state.keys() == {"doc", "rev", "view", "job"}
+    assert state.keys() == {"rev", "job", *PARTS}
     assert json.loads(json.dumps(state)) == state
-    assert shared_state(explorer, "run").keys() == {"job"}
+
+
+def test_a_change_sends_the_parts_that_it_touches(explorer: Explorer) -> None:
+    sent = {what: shared_state(explorer, what).keys() - {"rev"} for what in ("document", "selection", "costs", "run")}
+    assert sent["document"] == {"board", "devices", "costs", "comparison"}
+    assert sent["selection"] == {"devices"}
+    assert sent["costs"] == {"costs", "comparison"}
+    assert sent["run"] == {"job"}

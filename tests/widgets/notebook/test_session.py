@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 
 import ipywidgets
@@ -10,6 +11,7 @@ import pytest
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook import protocol
 from meshlab.widgets.notebook.session import STATIC, Session, session_of
+from meshlab.widgets.views.board import PARTS
 
 SENT: list[tuple[dict, int]] = []  # each answer, with the revision that the page has been told by then
 
@@ -23,34 +25,35 @@ def session(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> Session:
 
 
 def receive(session: Session, op: str, **args: object) -> None:
-    session._handle_custom_msg({"v": 1, "kind": "intent", "id": "a", "base_rev": 0, "op": op, "args": args}, [])
+    session._handle_custom_msg({"v": 2, "kind": "intent", "id": "a", "base_rev": 0, "op": op, "args": args}, [])
 
 
 def test_its_names_are_not_those_of_every_widget() -> None:
-    own = {"doc", "rev", "view", "job", "notice"}
+    own = {"rev", "job", "notice", *PARTS}
     assert own <= set(Session.class_trait_names())
     assert not own & set(ipywidgets.DOMWidget.class_trait_names())
 
 
 def test_state_is_shared_before_the_answer_is_sent(session: Session, explorer: Explorer) -> None:
     receive(session, "place", dim="hidden", axes=["model"])
-    assert SENT == [({"id": "a", "kind": "ack", "rev": 1}, 1)]
-    assert session.view["communication"]["total"] == explorer.plan.wire_bytes == 480
-    assert session.doc["layout"] == {"hidden": "model"}
+    ((reply, revision),) = SENT
+    assert (reply["id"], reply["kind"], reply["rev"], revision) == ("a", "ack", 1, 1)
+    assert session.board["communication"]["total"] == explorer.plan.wire_bytes == 480
+    assert session.board["layout"]["text"] == "hidden:model"
 
 
 def test_what_a_script_does_is_shared_too(session: Session, explorer: Explorer) -> None:
     explorer.load("batch:data")
-    assert (session.rev, session.view["layout"]["text"]) == (1, "batch:data")
+    assert (session.rev, session.board["layout"]["text"]) == (1, "batch:data")
     explorer.run(2).wait(60)
     assert session.job["current"]["phase"] == "done"
 
 
 def test_a_board_that_cannot_be_drawn_says_so(session: Session, explorer: Explorer, monkeypatch) -> None:
-    def broken(explorer: Explorer) -> None:
+    def broken(*args: object) -> None:
         raise ZeroDivisionError("seven")
 
-    monkeypatch.setattr(protocol, "board_view", broken)
+    monkeypatch.setattr(protocol, "parts_view", broken)
     explorer.place("hidden", "model")
     assert session.notice["reason"] == "The board could not be drawn: ZeroDivisionError: seven"
 
@@ -63,6 +66,14 @@ def test_one_session_for_all_views_and_a_snapshot_beside_it(explorer: Explorer) 
     assert data["text/plain"] == repr(explorer)
     assert "<script" not in data["text/html"]
     assert "who holds what of params/w1" in data["text/html"].lower()
+
+
+def test_a_selection_sends_few_bytes(session: Session, explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict] = []
+    monkeypatch.setattr(session, "_send", lambda message, buffers=None: sent.append(message["state"]))
+    explorer.select("images")
+    assert [state.keys() for state in sent] == [{"rev", "devices"}]
+    assert len(json.dumps(sent)) < 20_000
 
 
 def test_the_bundle_is_small() -> None:

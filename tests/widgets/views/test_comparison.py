@@ -18,6 +18,7 @@ from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state import searches as searches_module
 from meshlab.widgets.state.intents import Auto, Refused
 from meshlab.widgets.views import comparison as comparison_module
+from meshlab.widgets.views.plan import plan_view
 from tests.widgets import small
 from tests.widgets.gates import FINDS, Found, Gate, Gates, costs_of
 
@@ -162,7 +163,7 @@ def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pyte
     row = shown(searching)["rows"][1]
     gate = Gate(monkeypatch, searching.holding)
     searching.place("batch", "data")
-    revision, view = searching.revision, shared_state(searching)["view"]
+    revision, view = searching.revision, shared_state(searching)["comparison"]
     yours, auto = view["comparison"]["rows"]
     assert (yours["layout"], yours["live_bytes"], yours["bytes"]) == ("batch:data", None, searching.plan.wire_bytes)
     assert auto == row
@@ -170,13 +171,17 @@ def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pyte
     gate.open.set()
     assert there.wait(60)
     assert searching.revision == revision
-    assert shared_state(searching)["view"]["comparison"]["rows"][0]["live_bytes"] == planned_live_bytes(searching.plan)
+    assert shared_state(searching)["comparison"]["comparison"]["rows"][0]["live_bytes"] == planned_live_bytes(
+        searching.plan
+    )
 
 
 def test_a_found_row_is_made_once(searching: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     searching.auto("traffic")
     before = shown(searching)["rows"][1]
-    monkeypatch.setattr(comparison_module, "plan_view", None)
+    plans: list[object] = []
+    monkeypatch.setattr(comparison_module, "plan_view", lambda plan: plans.append(plan) or plan_view(plan))
     searching.load("batch:data")
     assert shown(searching)["rows"][1] == before
+    assert plans == [searching.plan]
     assert before["live_bytes"] == planned_live_bytes(searching.program.plan(ml.mesh(data=2, model=4), "hidden:model"))

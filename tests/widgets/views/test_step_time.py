@@ -17,8 +17,10 @@ from meshlab.cost.machines.accuracy import NOT_YET, accuracy
 from meshlab.cost.machines.hardware import known
 from meshlab.cost.peak_memory.memory import Point
 from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.notebook.protocol import answer, shared_state
-from meshlab.widgets.state import costing as costing_module
+from meshlab.widgets.notebook.protocol import shared_state
+from meshlab.widgets.state.costing import Costs
+from meshlab.widgets.state.intents import Place, Remove
+from meshlab.widgets.state.prices import Price, prices_of
 from meshlab.widgets.views.machine_figures import figure_view, figures_behind, figures_view
 from meshlab.widgets.views.peak_memory import timeline_view, verdict
 from tests.widgets.gates import Gate
@@ -118,8 +120,10 @@ def test_a_missing_figure_is_told_and_the_board_stays(explorer: Explorer) -> Non
     assert view["peak_memory"]["limit"] == 1e9
     assert explorer.place("hidden", "model")
     assert explorer.view()["change"]["seconds"] is None
-    preview = answer(explorer, {"v": 1, "kind": "preview", "id": 1, "op": "remove", "args": {"dim": "batch"}})
-    assert "seconds" not in preview
+    (price,) = prices_of(explorer, [Remove("batch")], peak=True)
+    assert isinstance(price, Price)
+    assert price.seconds is None
+    assert price.peak_bytes
 
 
 def test_the_change_of_the_time(explorer: Explorer) -> None:
@@ -130,17 +134,17 @@ def test_the_change_of_the_time(explorer: Explorer) -> None:
     assert explorer.view()["change"]["seconds"] == explorer.time.estimate - before
 
 
-def test_a_preview_tells_the_time_of_a_drop(explorer: Explorer) -> None:
-    message = {"v": 1, "kind": "preview", "id": 1, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
-    assert "seconds" not in answer(explorer, message)
+def test_the_price_of_a_drop_is_what_it_then_costs(explorer: Explorer) -> None:
+    drop = Place("hidden", ("model",))
+    assert prices_of(explorer, [drop], peak=True) == [Price(480)]  # on no machine
     explorer.on("v5e")
     explorer.assume(attention="flash")
-    now, preview = explorer.time.estimate, answer(explorer, message)
+    (price,), (quick,) = prices_of(explorer, [drop], peak=True), prices_of(explorer, [drop])
+    assert isinstance(quick, Price)
+    assert (quick.peak_bytes, quick.fits) == (None, None)
     explorer.place("hidden", "model")
-    assert preview["seconds"] == explorer.time.estimate
-    assert preview["seconds_change"] == explorer.time.estimate - now
-    assert preview["peak"] == explorer.plan.memory.peak_bytes
-    assert preview["fits"] is True
+    assert price == Price(explorer.plan.wire_bytes, explorer.time.estimate, explorer.plan.memory.peak_bytes, True)
+    assert (quick.wire_bytes, quick.seconds) == (explorer.plan.wire_bytes, explorer.time.estimate)
 
 
 def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
@@ -185,11 +189,11 @@ def test_what_does_not_fit(explorer: Explorer) -> None:
     explorer.on(dataclasses.replace(own(), memory=ml.Figure(5000.0)))
     peak = explorer.view()["peak_memory"]
     assert (peak["limit"], peak["fits"]) == (5000, False)
-    message = {"v": 1, "kind": "preview", "id": 1, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
-    preview = answer(explorer, message)
-    assert (preview["fits"], preview["peak_change"]) == (True, preview["peak"] - peak["bytes"])
+    (price,) = prices_of(explorer, [Place("hidden", ("model",))], peak=True)
+    assert isinstance(price, Price)
     explorer.place("hidden", "model")
-    assert explorer.view()["peak_memory"]["fits"]
+    after = explorer.view()["peak_memory"]
+    assert (price.fits, price.peak_bytes) == (after["fits"], after["bytes"]) == (True, after["bytes"])
 
 
 def test_a_long_timeline_keeps_its_peak() -> None:
@@ -207,18 +211,15 @@ def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeyp
     explorer.subscribe(changes.put)
     explorer.place("hidden", "model")
     assert changes.get(timeout=60) == "document"
-    revision, state = explorer.revision, shared_state(explorer)["view"]
+    revision, state = explorer.revision, shared_state(explorer)["costs"]
     assert (state["pending"], state["time"], state["peak_memory"]) == (True, None, None)
     assert state["change"]["seconds"] is None
     gate.open.set()
     assert changes.get(timeout=60) == "costs"
-    monkeypatch.setattr(costing_module, "PREVIEW", 0.0)
     assert explorer.revision == revision
-    later = shared_state(explorer, "costs")["view"]
+    later = shared_state(explorer, "costs")["costs"]
     assert later["pending"] is False
     assert later["time"]["estimate"] == explorer.time.estimate
-    message = {"v": 1, "kind": "preview", "id": 1, "op": "place", "args": {"dim": "batch", "axes": ["data"]}}
-    assert "seconds" not in answer(explorer, message)
     explorer.place("batch", "data")
     assert explorer.view()["pending"] is False  # a script waits
 
@@ -231,10 +232,10 @@ def test_what_is_known_does_not_wait_for_what_is_worked_out(
     before = explorer.view()["time"]
     gate = Gate(monkeypatch, explorer.costing)
     explorer.place("hidden", "model")
-    assert shared_state(explorer)["view"]["pending"]
+    assert shared_state(explorer)["costs"]["pending"]
     assert gate.reached.wait(60)
     explorer.undo()
-    assert shared_state(explorer)["view"]["time"] == before
+    assert shared_state(explorer)["costs"]["time"] == before
     gate.open.set()
 
 
@@ -243,7 +244,7 @@ def test_costs_that_were_in_flight_when_all_was_forgotten_are_worked_out_anew(
 ) -> None:
     explorer.on(own())
     gate = Gate(monkeypatch, explorer.costing)
-    costs: list[costing_module.Costs] = []
+    costs: list[Costs] = []
     waiting = threading.Thread(target=lambda: costs.append(explorer.costing.of(explorer.document)))
     waiting.start()
     assert gate.reached.wait(60)

@@ -1,0 +1,72 @@
+"""Columns: where rules can hold, read off programs of the zoo and of others; rules are moved from one to another."""
+
+from __future__ import annotations
+
+import jax
+
+import meshlab as ml
+from meshlab.engine.specs.layout import Layout
+from meshlab.models import zoo
+from meshlab.widgets.explorer import explore
+from meshlab.widgets.state.columns import columns_of
+from meshlab.widgets.state.intents import Place, Refused
+from tests.widgets import small
+
+MODELS = {model.name: model for model in zoo.models()}
+
+
+def columns(name: str) -> list[tuple[str, str, bool]]:
+    program = MODELS[name].trace()
+    return [(column.at, column.kind, bool(column.missing)) for column in columns_of(program, Layout.of(None))]
+
+
+def test_a_training_step_has_columns_for_parameters_gradients_state_and_tags() -> None:
+    assert columns("transformer_adamw") == [
+        ("", "compute", False),
+        ("params/*", "parameters", False),
+        ("grads", "gradients", False),
+        ("opt_state/*", "state", False),
+        ("residual", "tag", False),
+    ]
+
+
+def test_a_program_without_a_tag_for_its_gradients_says_how_to_get_one() -> None:
+    program = small.program()
+    grads = next(c for c in columns_of(program, Layout.of(None)) if c.kind == "gradients")
+    assert 'ml.tag(grads, "grads")' in grads.missing
+
+
+def test_every_other_place_of_a_layout_is_a_column() -> None:
+    layout = Layout.of({"batch": "data", "params/w1": {"hidden": "data"}, "params/*?": {"hidden": "data"}})
+    added = [column.at for column in columns_of(small.program(), layout) if column.kind == "glob"]
+    assert "params/w1" in added
+
+
+def test_one_argument_of_parameters_and_state_has_a_column_for_each() -> None:
+    Batch, Hidden = ml.dims(batch=8, hidden=16)
+
+    def step(state, x):
+        def loss(w):
+            return (ml.dot(x, w, Hidden) ** 2).mean()
+
+        value, grad = jax.value_and_grad(loss)(state["w"])
+        momentum = 0.9 * state["m"] + grad
+        return value, {"w": state["w"] - 0.1 * momentum, "m": momentum}
+
+    program = ml.trace(step, {"w": ml.f32[Hidden], "m": ml.f32[Hidden]}, ml.f32[Batch, Hidden])
+    kinds = {column.at: column.kind for column in columns_of(program, Layout.of(None))}
+    assert (kinds["state/w"], kinds["state/m"]) == ("parameters", "state")
+
+
+def test_a_chip_is_moved_from_one_column_to_another_in_one_change() -> None:
+    explorer = explore(small.program(), ml.mesh(data=2, model=4), "batch:data hidden:model")
+    assert explorer.apply(Place("hidden", ("model",), "params/*", source=""))
+    assert explorer.layout.to_dict() == {"batch": "data", "params/*": {"hidden": "model"}}
+    assert explorer.place("hidden", "data", at="out/*", source="params/*")
+    assert explorer.layout.to_dict() == {"batch": "data", "out/*": {"hidden": "data"}}
+    assert explorer.undo()
+    assert explorer.undo()
+    assert str(explorer.layout) == "batch:data hidden:model"
+    refused = explorer.place("hidden", "model", at="params/*", source="grads")
+    assert isinstance(refused, Refused)
+    assert "There are no rules at `grads`" in refused.reason
