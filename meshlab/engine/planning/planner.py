@@ -268,17 +268,17 @@ class Planner:
             if isinstance(value, int)
             for factor, size in zip(axes, self.shapes[value], strict=True)
             if size in padded
-            and (factor in factors.limits or (factor in factors.exchanged and not (per_shard and per_shard.padded)))
+            and (factor in factors.limits or (factor in factors.per_shard and not (per_shard and per_shard.padded)))
         )
 
     def single(self, operation: Operation) -> frozenset[int]:
-        """Returns the exchanged factors with parts of one element: gathering slices there is gathering the operand."""
+        """Returns the per-shard factors with parts of one element: gathering slices there is gathering the operand."""
         factors, plain, singles = self.factors[operation], self.rules.plain, set()
         dims = dict(self.program.factor_dims[operation])
         for value, axes in zip(operation.inputs, factors.operands, strict=True):
             spec = self.spec_of(value)
             for axis, factor in enumerate(axes):
-                if factor in factors.exchanged and isinstance(value, int):
+                if factor in factors.per_shard and isinstance(value, int):
                     splits = (plain.get(dims.get(factor, ""), ()), spec.splits[axis] if spec else ())
                     counts = [math.prod(self.sizes[a] for a in axes) for axes in splits]
                     singles.update({factor} if max(counts) == self.shapes[value][axis] else ())
@@ -323,7 +323,7 @@ class Planner:
     def computed(self, operation: Operation, outcome: Outcome) -> Compute:
         """Returns the step of an operation with a known outcome."""
         read = tuple(s if isinstance(v, int) else None for v, s in zip(operation.inputs, outcome.operands, strict=True))
-        return Compute(operation, read, outcome.results, outcome.exchanged, self.factors[operation].known)
+        return Compute(operation, read, outcome.results, outcome.per_shard, self.factors[operation].known)
 
     def reduce_operands(self, operation: Operation):
         """Reduces the partial operands that the operation cannot let through."""

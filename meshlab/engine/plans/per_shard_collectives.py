@@ -157,7 +157,7 @@ class _Walk:
     def part(self, part: Part):
         key = id(part.steps)
         if key not in self.sending:
-            self.sending[key] = any(isinstance(step, Compute) and step.exchanged for step, _ in counted(part.steps))
+            self.sending[key] = any(isinstance(step, Compute) and step.per_shard for step, _ in counted(part.steps))
         if self.sending[key]:
             self.copy, self.first = part.copy, self.firsts.setdefault(key, part.copy)
             self.steps(part.steps)
@@ -186,7 +186,7 @@ class _Walk:
         self.note_depth(step.operation.outputs)
 
     def compute(self, step: Compute):
-        if not step.exchanged:
+        if not step.per_shard:
             return
         operation, roots = step.operation, self.program.roots
         counts = self.counts.setdefault(operation if self.first is None else self.first.renamed[operation], {})

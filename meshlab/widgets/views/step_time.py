@@ -35,12 +35,9 @@ def costs_view(explorer: ExplorerState) -> dict:
     costs = explorer.costing.soon(document) if document.machine else None
     if costs is None:
         return {"time": None, "peak_memory": None, "timeline": None, "pending": document.machine is not None}
-    return {
-        "time": time_view(costs, document),
-        "peak_memory": peak_memory_view(explorer.plan, costs.memory),
-        "timeline": None if costs.time is None else timeline_view(costs.time, costs.memory),
-        "pending": False,
-    }
+    peak, time = peak_memory_view(explorer.plan, costs.memory), time_view(costs, document)
+    timeline = None if costs.time is None else timeline_view(costs.time, costs.memory)
+    return {"time": time, "peak_memory": peak, "timeline": timeline, "pending": False}
 
 
 def time_view(costs: Costs, document: Document) -> dict:
