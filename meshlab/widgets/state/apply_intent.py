@@ -16,8 +16,8 @@ from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import slice_of
 from ...engine.errors import LayoutError, closest, listed, shown, some
 from ...engine.specs.layout import Layout
-from .document import Document, ExplorerError, Machine
-from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
+from .document import Document, ExplorerError, Machine, document_of
+from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset, Restore
 from .machines import Own, as_written, fit, mesh_on, named, placement_with
 
 
@@ -37,6 +37,11 @@ def document_after(intent: Intent, document: Document, initial: Layout, program:
         ExplorerError: the intent does not change the document.
     """
     match intent:
+        case Restore(text):
+            try:
+                return document_of(text, program)
+            except ExplorerError as error:
+                raise LayoutError(str(error)) from None
         case On(None, along):
             _check_released(along)
             return dataclasses.replace(document, machine=None)

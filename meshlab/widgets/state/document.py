@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -188,6 +190,40 @@ def read_document(text: str) -> Document:
             " Use what `explorer.to_json()` gave."
         )
     return Document(*_read_sizes(data["dims"], data["mesh"]), Layout.of(data["layout"]), *_read_machine(data))
+
+
+def save(document: Document, path: Any) -> None:
+    """Writes a document to a file, which is replaced whole.
+
+    Raises:
+        ExplorerError: the path is no path, or cannot be written.
+    """
+    target = _path("save()", path)
+    try:
+        draft = target.with_name(f"{target.name}.part")
+        draft.write_text(document.to_json(), encoding="utf-8")
+        draft.replace(target)
+    except OSError as error:
+        raise ExplorerError(f"save() cannot write {shown(str(target))}: {error.strerror}.") from None
+
+
+def saved(path: Any) -> str | None:
+    """Returns the text of a document that was saved; None where there is no such file yet.
+
+    Raises:
+        ExplorerError: the path is no path, or cannot be read.
+    """
+    source = _path("explore()", path)
+    try:
+        return source.read_text(encoding="utf-8") if source.exists() else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExplorerError(f"explore() cannot read the document {shown(str(source))}: {error}.") from None
+
+
+def _path(what: str, path: Any) -> pathlib.Path:
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise ExplorerError(f'{what} was given {shown(path)} for its file; write a path: "layout.json".')
+    return pathlib.Path(path)
 
 
 def _read_sizes(dims: Any, mesh: Any) -> tuple[Sizes, Sizes]:

@@ -64,7 +64,10 @@ class ExplorerState(Gestures):
         self._runs = Runs(run)
         self._searches = Searches(program, lambda: self.mesh, self.lock, lambda: self._changed("comparison"))
         self._listeners: list[Callable[[str], None]] = []
-        self.session: Any = None  # the notebook's widget, once it is shown
+        self.height = 600
+        # The notebook's widget, and the picture that a saved notebook keeps, once it is shown.
+        self.session: Any = None
+        self.picture: Any = None
 
     # The present state
 
@@ -72,6 +75,11 @@ class ExplorerState(Gestures):
     def document(self) -> Document:
         """The present document."""
         return self._history.present
+
+    @property
+    def opened(self) -> Document:
+        """The document that the Explorer was opened with."""
+        return self._initial
 
     @property
     def layout(self) -> Layout:

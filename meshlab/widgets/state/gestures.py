@@ -30,6 +30,7 @@ from .intents import (
     Redo,
     Remove,
     Reset,
+    Restore,
     Select,
     Undo,
 )
@@ -96,6 +97,10 @@ class Gestures:
     def reset(self) -> Outcome:
         """Goes back to the layout that the Explorer was opened with."""
         return self.apply(Reset())
+
+    def restore(self, document: str) -> Outcome:
+        """Replaces layout, mesh and machine by those of a document, as `to_json` gave it."""
+        return self.apply(Restore(document))
 
     def load(self, layout: Any) -> Outcome:
         """Replaces the whole layout, given in any of its spellings."""

@@ -56,6 +56,13 @@ class Reset:
 
 
 @dataclasses.dataclass(frozen=True)
+class Restore:
+    """Replace the whole document by one that was saved, as JSON."""
+
+    document: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Undo:
     """Go to the document before."""
 
@@ -119,7 +126,8 @@ class Cancel:
     """Stop the present run after its present step."""
 
 
-Intent = Place | Remove | Load | Reset | Undo | Redo | On | Lay | Assume | Select | Auto | CancelAuto | Start | Cancel
+Change = Place | Remove | Load | Reset | Restore | Undo | Redo | On | Lay | Assume
+Intent = Change | Select | Auto | CancelAuto | Start | Cancel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,6 +194,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "remove": lambda args: Remove(str(args["dim"]), args.get("at")),
     "load": lambda args: Load(Layout.of(args["layout"])),
     "reset": lambda args: Reset(),
+    "restore": lambda args: Restore(str(args["document"])),
     "undo": lambda args: Undo(),
     "redo": lambda args: Redo(),
     "on": lambda args: On(str(args["machine"]) if args["machine"] else None, read_wishes(args.get("along") or {})),

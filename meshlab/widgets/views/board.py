@@ -30,6 +30,8 @@ def layout_part(explorer: ExplorerState) -> dict:
         "trains": explorer.training is not None,
         "machine": machine_view(explorer),
         "slow": explorer.slow,
+        "document": explorer.document.to_json(),
+        "opened": explorer.opened.to_json(),
     }
 
 

@@ -12,6 +12,7 @@ import { listenToKeys } from "./keyboard.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
 import { Prices } from "./prices.js";
+import { hidePicture, remember, remembered } from "./remember.js";
 import { Stage } from "./stage.js";
 import { drawTimeline } from "./timeline.js";
 import { drawZones, paintZones } from "./zones.js";
@@ -55,6 +56,8 @@ export class Board {
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
+    root.style.setProperty("--height", `${model.get("height") ?? 600}px`);
+    this.showPicture = hidePicture(String(model.get("picture") ?? ""));
     root.append(h("div", { class: "mlb-frame" }, banner, header, totals, main, this.panels.timeline));
     this.drag = new PointerDrag(this);
     listenToKeys(this);
@@ -71,12 +74,14 @@ export class Board {
     this.ready = true;
     this.draw(PARTS);
     this.stage.training.show(model.get("job"));
+    this.restore();
     this.say(`Drag a dim onto a mesh axis: each zone says what that would change. ${KEYS}`);
   }
 
   close() {
     clearTimeout(this.resting);
     this.prices.stop();
+    this.showPicture();
     this.channel.close();
     for (const [event, listener] of this.listeners) this.model.off(event, listener);
   }
@@ -91,6 +96,14 @@ export class Board {
     const { time, peak_memory, timeline } = view;
     if (!view.pending) this.costs = { time, peak_memory, timeline };
     return view.pending ? { ...view, ...this.costs } : view;
+  }
+
+  /** Goes back to what was on the board when this browser saw it last, where the cell has just run again. */
+  async restore() {
+    const last = this.revision === 0 ? remembered(this.view) : null;
+    if (last === null) return;
+    const answer = await this.channel.intent("restore", { document: last });
+    if (answer?.kind === "ack") this.say("The layout from before is back. Undo goes to the one in the cell.", "done");
   }
 
   /** @returns {number} */
@@ -113,6 +126,7 @@ export class Board {
     const { view, panels } = this;
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
+      if (this.ready && this.revision > 0) remember(view);
       redraw(panels.header, drawHeader(this));
       redraw(panels.zones, drawZones(this));
       this.paint();
@@ -395,10 +409,8 @@ export class Board {
       " what was put back stays put back. Where the kernel was restarted, run the cell again.";
     redraw(this.panels.banner, ...(silent ? [h("span", {}, text), again] : []));
     this.panels.banner.hidden = !silent;
-    /** @type {HTMLButtonElement} */ for (const control of this.root.querySelectorAll(
-      "button:not([role=tab]):not(.mlb-banner *), select, input",
-    ))
-      control.inert = silent;
+    for (const part of [this.panels.header, this.panels.layout]) part.toggleAttribute("inert", silent);
+    this.stage.training.setSilent(silent);
   }
 
   /** @param {boolean} adding */

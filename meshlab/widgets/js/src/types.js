@@ -99,7 +99,9 @@
  *   peak_memory: PeakMemory | null,
  *   timeline: Timeline | null,
  *   pending: boolean,
- *   slow: boolean
+ *   slow: boolean,
+ *   document: string,
+ *   opened: string
  * }} View
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
