@@ -4,6 +4,7 @@ from .engine.gc_pause import no_collection as _no_collection
 
 with _no_collection():  # The import makes what stays: looking for garbage among it would be a quarter of the time.
     from . import auto as auto
+    from . import layouts as layouts
     from . import tested as tested
     from .cost.compilers.compile_for import compile_for as compile_for
     from .cost.compilers.compiled import Compiled as Compiled

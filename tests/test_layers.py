@@ -19,6 +19,7 @@ version tested
 engine engine.code engine.tensors engine.specs engine.ops engine.rules engine.passes engine.programs engine.planning
 engine.plans engine.running engine.verifying engine.api
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost.whatif cost
+layouts
 auto
 widgets.state widgets.views widgets.render widgets.notebook widgets
 meshlab

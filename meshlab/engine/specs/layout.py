@@ -25,8 +25,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ..argument_checks import is_whole
-from ..errors import LayoutError, shown
+from ..errors import LayoutError, numbered, shown
 from ..tensors.dims import Dim, is_name
+from .combination import combined
 from .spec import Axes
 
 Rules = tuple[tuple[str, Axes], ...]
@@ -124,6 +125,27 @@ class Layout:
             self, dim_rules=tuple(sorted((*rules, *added.dim_rules))), whole=whole, sizes=(*sizes, *added.sizes)
         )
 
+    def __and__(self, other: LayoutLike) -> Layout:
+        """Combines two layouts: what comes out demands what both demand (`combination`).
+
+        Raises:
+            LayoutError: they conflict, or one cannot be read; every conflict is listed.
+        """
+        second = Layout.of(other)
+        rules, places, conflicts = combined((self.dim_rules, self.place_rules), (second.dim_rules, second.place_rules))
+        conflicts += _taken_off(self, second) + _taken_off(second, self)
+        if conflicts:
+            pair = f"{shown(str(self))} and {shown(str(second))}"
+            fix = "Leave one of them out, or give it other axes or dims."
+            raise LayoutError(f"The layouts {pair} conflict:\n{numbered(conflicts)}\n{fix}", tuple(conflicts))
+        whole = tuple(dict.fromkeys((*self.whole, *second.whole)))
+        sizes = tuple(dict.fromkeys((*self.sizes, *second.sizes)))
+        return Layout(rules, places, whole=whole, sizes=sizes)
+
+    def __rand__(self, other: LayoutLike) -> Layout:
+        """Combines a string or dict with a layout."""
+        return Layout.of(other) & self
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the layout as sorted, JSON-able data that `Layout.of` reads back."""
 
@@ -141,6 +163,13 @@ class Layout:
             return " ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules)
 
         return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in self.place_rules)]))
+
+
+def _taken_off(one: Layout, other: Layout) -> list[str]:
+    """Returns a text for each dim that one layout takes off the mesh, and the other puts on it."""
+    off = {dim.removesuffix("?") for dim in one.whole}
+    rules = ((dim.removesuffix("?"), axes) for dim, axes in other.dim_rules)
+    return [f"`{dim}` is replicated in one and on `{'+'.join(axes)}` in the other" for dim, axes in rules if dim in off]
 
 
 LayoutLike = Layout | str | Mapping[Any, Any] | None
