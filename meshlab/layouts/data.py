@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..engine.errors import listed
 from ..engine.programs.data import Program
 from ..engine.programs.values import Argument
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
-from ..engine.specs.spec import Axes
 from ..engine.tensors.dims import Dim
 from . import storage
 from .recognise import Recognised, batch_dim, recognised
@@ -61,8 +61,8 @@ class _DataParallel(Request):
     def state(self) -> tuple[Argument, ...]:
         """Returns the arguments that are optimizer state; that there are none is a problem."""
         if not self.arguments.state and self.arguments.parameters:
-            carried = ", ".join(f"`{name}`" for name in self.program.carry) or "nothing"
-            text = f"It has no optimizer state: what is carried to the next call is {carried}, all of it parameters."
+            carried = listed(self.program.carry) if self.program.carry else "nothing"
+            text = f"It carries {carried} to the next call, and no optimizer state."
             fix = 'Trace a step whose optimizer has some and returns it; or name it, as in state="opt_state/*".'
             self.refuse("unknown_place", text, fix)
         return self.arguments.state
@@ -82,7 +82,7 @@ def data_parallel(
     program: Program,
     mesh: Mesh,
     *,
-    data: str | Axes | None = None,
+    data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
     params: str | None = None,
     state: str | None = None,
@@ -113,7 +113,7 @@ def zero1(
     program: Program,
     mesh: Mesh,
     *,
-    data: str | Axes | None = None,
+    data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
     params: str | None = None,
     state: str | None = None,
@@ -148,7 +148,7 @@ def zero2(
     program: Program,
     mesh: Mesh,
     *,
-    data: str | Axes | None = None,
+    data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
     params: str | None = None,
     state: str | None = None,
@@ -176,19 +176,19 @@ def zero2(
         LayoutError: there is no state, no tag, or nothing that divides; all problems are listed.
     """
     request = _DataParallel("zero2", program, mesh, (data, batch, params, state), beside)
-    kept, gradients = request.state(), request.gradients()
+    arrays, gradients = request.state(), request.gradients()
     if not gradients:
         text = f"No value is tagged `{GRADS}`."
         request.refuse("unknown_place", text, f'Tag the gradients in the step: grads = ml.tag(grads, "{GRADS}").')
-    if not (gradients and kept and request.data):
+    if not (gradients and arrays and request.data):
         return request.done({})
-    dims = storage.apart(request, (*gradients, *(a.value for a in kept)), request.data)
+    dims = storage.apart(request, (*gradients, *(a.value for a in arrays)), request.data)
     wanted = {
-        a.place: next((d for d in storage.choices(request, a.value, request.data) if d in dims), None) for a in kept
+        a.place: next((d for d in storage.choices(request, a.value, request.data) if d in dims), None) for a in arrays
     }
     tagged = {d for value in gradients for d in program.dims_of(value)}
     rules = storage.rules(request, wanted, request.data)
-    request.need(rules, "array of the optimizer's state", kept)
+    request.need(rules, "array of the optimizer's state", arrays)
     return request.done(request.rules | rules | {GRADS: {dim: request.data for dim in dims if dim in tagged}})
 
 
@@ -196,7 +196,7 @@ def fsdp(
     program: Program,
     mesh: Mesh,
     *,
-    data: str | Axes | None = None,
+    data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
     params: str | None = None,
     state: str | None = None,
@@ -232,7 +232,7 @@ def zero3(
     program: Program,
     mesh: Mesh,
     *,
-    data: str | Axes | None = None,
+    data: str | Sequence[str] | None = None,
     batch: str | Dim | None = None,
     params: str | None = None,
     state: str | None = None,

@@ -33,7 +33,7 @@ RESIDUAL = "residual*"
 
 
 def tensor_parallel(
-    program: Program, mesh: Mesh, *, model: str | Axes | None = None, dims: Dims | None = None
+    program: Program, mesh: Mesh, *, model: str | Sequence[str] | None = None, dims: Dims | None = None
 ) -> Layout:
     """Puts heads, feed-forward and vocabulary dims on the model axis: Megatron's tensor parallelism.
 
@@ -64,7 +64,7 @@ def sequence_parallel(
     program: Program,
     mesh: Mesh,
     *,
-    model: str | Axes | None = None,
+    model: str | Sequence[str] | None = None,
     dims: Dims | None = None,
     seq: Dims | None = None,
 ) -> Layout:
@@ -114,7 +114,7 @@ def sequence_parallel(
 
 
 def expert_parallel(
-    program: Program, mesh: Mesh, *, expert: str | Axes | None = None, dims: Dims | None = None
+    program: Program, mesh: Mesh, *, expert: str | Sequence[str] | None = None, dims: Dims | None = None
 ) -> Layout:
     """Puts the experts on an axis: each device has a part of them, and tokens are sent to where their expert is.
 

@@ -2,8 +2,8 @@
 
 Parameters are arguments that are carried, or whose gradient the program takes (`programs/trained.py`); where neither
 tells (a loss alone, a step of decoding), those that `params="glob"` names. Optimizer state is what else is carried, or
-what `state="glob"` names. All other arguments are data. The batch dim is the first axis of the data, common to all of
-them that have named dims, that no parameter has.
+what `state="glob"` names. All arguments that are neither parameters nor carried are data. The batch dim is the first
+axis of the data, common to all of them that have named dims, that no parameter has.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Recognised:
     Attributes:
         parameters: what is trained, or named as such.
         state: what the optimizer keeps of them.
-        data: all others.
+        data: all others that are not carried by a step of training.
     """
 
     parameters: tuple[Argument, ...]
@@ -37,16 +37,15 @@ def recognised(request: Request, params: Any, state: Any) -> Recognised:
     arguments = request.program.arguments
     trains = trained(request.program)
     kinds = ["data"] * len(arguments)
-    given = _matching(request, "params", params)
-    kept = _matching(request, "state", state)
+    as_parameters = _matching(request, "params", params)
+    as_state = _matching(request, "state", state)
     for position, argument in enumerate(arguments):
-        if argument.place in kept:
+        if argument.place in as_state:
             kinds[position] = "state"
-        elif argument.place in given or (params is None and position in trains.parameters):
+        elif argument.place in as_parameters or (params is None and position in trains.parameters):
             kinds[position] = "parameters"
-        elif state is None and position in trains.parameters | trains.state:
-            carried = argument.parameter in request.program.carry
-            kinds[position] = "state" if carried else "data"
+        elif position in trains.parameters | trains.state and argument.parameter in request.program.carry:
+            kinds[position] = "state" if state is None else "carried"
     split = {kind: tuple(a for a, k in zip(arguments, kinds, strict=True) if k == kind) for kind in set(kinds)}
     if not split.get("parameters") and params is None:
         text = "Its parameters are not known: the program takes no gradient of an argument that tells them."
@@ -86,7 +85,7 @@ def batch_dim(request: Request, arguments: Recognised, batch: Any) -> str | None
     common = [dim for dim in (named[0] if named else ()) if dim not in taken and all(dim in axes for axes in named)]
     if common:
         return common[0]
-    text = "No dim of its data is common to all of them, and none of a parameter."
+    text = "Its data have no dim in common that no parameter has."
     each = "; ".join(f"`{a.place}` has {listed(axes)}" for a, axes in zip(arguments.data, dims, strict=True) if axes)
     request.refuse("unknown_dim", text, f'Name it, as in batch="batch"; {each or "no argument is data with dims"}.')
     return None

@@ -91,7 +91,7 @@ class Request:
     def refusals(self, layout: LayoutLike) -> Sequence[legality.Refusal]:
         """Returns why a layout is not legal."""
         try:
-            legality.resolve(self.program, self.mesh, layout, False)
+            legality.resolve(self.program, self.mesh, layout)
         except LayoutError as error:
             return error.problems
         return ()

@@ -90,12 +90,12 @@ def donors(program: Program) -> dict[int, int]:
 
 
 def _ends(program: Program, backward: Iterable[Operation]) -> set[tuple]:
-    """Returns the kinds of the values in which the backward pass ends: it makes them, and does not read them."""
+    """Returns the kinds of the values in which the backward pass ends: it makes them, and others read them."""
     operations = tuple(backward)
     read = {value for operation in operations for value in operation.reads}
     read |= {v for operation in operations for b in operation.blocks for v in b.outputs if isinstance(v, int)}
     outputs = {value for operation in operations for value in operation.outputs}
-    return {_kind(program, value) for value in outputs - read if program.code.shapes[value]}
+    return {_kind(program, value) for value in outputs - read if program.uses[value]}
 
 
 def _kind(program: Program, value: int) -> tuple:
