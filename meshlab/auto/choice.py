@@ -18,6 +18,7 @@ import time
 
 from ..engine.api.stages import Plan, Program
 from ..engine.errors import MeshlabError, shown
+from ..engine.running.compiler_process import Cancel
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
 from .compare import Comparison, Row
@@ -26,7 +27,7 @@ from .objective import TRAFFIC, Objective, objective_of
 from .proof import Proof
 from .solution import Solution
 from .space import space_of
-from .stopping import Cancel, Watch
+from .stopping import Watch
 from .work import work_of
 
 # The share by which a number of the solver, which writes eight digits, may differ from the plan's.
@@ -63,10 +64,10 @@ class Choice:
         return Comparison((Row("yours", yours), Row("auto", self.plan)), self.proof)
 
     def __str__(self):
-        return f"{str(self.layout) or 'nothing split'}: {self.proof}"
+        return f"{str(self.layout) or 'nothing sharded'}: {self.proof}"
 
     def _repr_html_(self) -> str:
-        name = html.escape(str(self.layout) or "nothing split")
+        name = html.escape(str(self.layout) or "nothing sharded")
         return f"<p><code>{name}</code></p><p>{html.escape(str(self.proof))}</p>"
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 from ..engine.api.stages import Plan
 from ..engine.plans.collectives import wire_bytes_by_axis
+from ..engine.tables import html_rows, text_rows
 from .objective import MEMORY, OBJECTIVES, TRAFFIC
 from .proof import Proof
 from .work import share_of
@@ -117,7 +118,7 @@ class Comparison:
             for objective in OBJECTIVES.values()
         )
         return [
-            line("layout", lambda row: row.layout or "nothing split"),
+            line("layout", lambda row: row.layout or "nothing sharded"),
             line("work on one device", lambda row: f"{row.work:.1%}"),
             sent,
             *(
@@ -150,7 +151,7 @@ class Comparison:
         )
         for row, colour in zip(self.rows, _COLOURS, strict=True):
             style = {
-                "name": f"{row.name}: {row.layout or 'nothing split'}",
+                "name": f"{row.name}: {row.layout or 'nothing sharded'}",
                 "legendgroup": row.name,
                 "marker_color": colour,
             }
@@ -167,22 +168,14 @@ class Comparison:
         return figure
 
     def __str__(self):
-        table = [("", self.rows[0].name, self.rows[1].name), *self.lines()]
-        widths = [max(len(line[column]) for line in table) for column in range(3)]
-        return "\n".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
-        )
+        return text_rows([self._heads, *self.lines()])
 
     def __repr__(self):
         return str(self)
 
     def _repr_html_(self) -> str:
-        def cells(entries: tuple[str, ...], tag: str) -> str:
-            first, *rest = (html.escape(e).replace("  ", "&emsp;") for e in entries)
-            return (
-                f"<tr><th style='text-align:left'>{first}</th>" + "".join(f"<{tag}>{e}</{tag}>" for e in rest) + "</tr>"
-            )
+        return f"{html_rows(self.lines(), self._heads)}<p>Auto: {html.escape(str(self.proof))}.</p>"
 
-        head = cells(("", self.rows[0].name, self.rows[1].name), "th")
-        body = "".join(cells(line, "td") for line in self.lines())
-        return f"<table><thead>{head}</thead><tbody>{body}</tbody></table><p>Auto: {html.escape(str(self.proof))}.</p>"
+    @property
+    def _heads(self) -> tuple[str, str, str]:
+        return "", self.rows[0].name, self.rows[1].name

@@ -39,7 +39,7 @@ class Entry:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole tensor."""
+        """Bytes of the unsharded tensor."""
         return math.ceil(self.item_bytes * math.prod(size for _, size in self.dims))
 
     def on_device(self, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
@@ -117,7 +117,7 @@ class Ledger:
 
     @functools.cached_property
     def splittable(self) -> dict[str, int]:
-        """The dims that may be split, with the greatest number that divides all their sizes, sorted by name."""
+        """The dims that may be sharded, with the greatest number that divides all their sizes, sorted by name."""
         sizes: dict[str, int] = {}
         for entry in self.entries.values():
             for dim, size in entry.dims:
@@ -131,14 +131,14 @@ class Ledger:
         return lives_of(self, order_of(self))
 
     def space(self, axes: Mapping[str, int]) -> Space:
-        """The layouts of Mesh TensorFlow's rules: the dims of everything that an operation touches meet."""
+        """The layouts of Mesh TensorFlow's rules: no two dims that an operation touches share an axis."""
         choices = {
             dim: (*(a for a, n in axes.items() if n > 1 and size % n == 0), None)
             for dim, size in self.splittable.items()
         }
-        return Space({a: n for a, n in axes.items() if n > 1}, choices, frozenset(self._meetings()))
+        return Space({a: n for a, n in axes.items() if n > 1}, choices, frozenset(self._axis_conflicts()))
 
-    def _meetings(self) -> Iterator[Dims]:
+    def _axis_conflicts(self) -> Iterator[Dims]:
         for line in self.lines:
             touched = {d for n in line.inputs for d, _ in self.entries[n].dims}
             touched |= {d for entry in line.outputs for d, _ in entry.dims}

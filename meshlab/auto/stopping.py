@@ -12,20 +12,13 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from ..engine.errors import MeshlabError, shown
+from ..engine.running.compiler_process import Cancel
 
 # Seconds between two looks at whether to stop, while the solver works.
 _LOOK = 0.02
-
-
-class Cancel(Protocol):
-    """A flag that ends a search, such as a `threading.Event`."""
-
-    def is_set(self) -> bool:
-        """Returns whether to stop."""
-        ...
 
 
 class Cancelled(MeshlabError):

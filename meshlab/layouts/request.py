@@ -8,8 +8,8 @@ from typing import Any
 
 from ..engine.errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
 from ..engine.planning import legality
+from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.data import Program
-from ..engine.programs.meetings import scanned_dims
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh
 from ..engine.specs.spec import Axes

@@ -17,7 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ..engine.programs.meetings import scanned_dims
+from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.values import Argument
 from ..engine.specs.spec import Axes
 from .request import Request

@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import jax
@@ -32,7 +33,6 @@ from .vision import convnet, diffusion, digits, resnet, unet3d, vit
 if TYPE_CHECKING:
     import optax
 
-Init = Callable[[jax.Array], Any]
 Loss = training.Loss
 
 
@@ -122,10 +122,9 @@ def _first() -> tuple[Model, ...]:
     """Nets of a few layers, and those of Mesh TensorFlow's examples."""
     two_layer, block, auto = mesh_tf.TwoLayer(), mesh_tf.Block(batch=8, length=8), mesh_tf.Autoencoder()
     image, digit, ffn = mlp.Config(16, 8, 8, 64, 8), digits.Config(16, 8, 8, 32, 10), mlp.Block(16, 16, 32)
-    Batch, Io, _ = two_layer.dims
-    pair = (ml.f32[Batch, Io], ml.f32[Batch, Io])
+    pair = (ml.f32[two_layer.dims("batch io")],) * 2
     block_input = (ml.f32[block.dims("batch length d_model")],)
-    auto_input = (ml.f32[ml.Dim("batch", auto.batch), ml.Dim("io", auto.io)],)
+    auto_input = (ml.f32[auto.dims("batch io")],)
     blocks = _Family("mlp", mlp.init_block, ffn, mlp.block_inputs(ffn))
     return (
         _Family("mlp", mlp.init, image, mlp.inputs(image), image.classes).loss(mlp.step),
@@ -233,64 +232,50 @@ def imported_models(config: ImportedConfig | None = None) -> tuple[Model, ...]:
 def _plain_gpt(config: ImportedConfig) -> Model:
     from .imported import plain_gpt as source  # noqa: PLC0415 - needs optax, an extra
 
-    def init(key):
-        return source.init(key, config)
-
-    step = source.training(config)
-    return _model("plain_gpt", step, config, source.NAMES, init, optimizer_state=source.optimizer().init)
+    return _model(source, source.training(config), config, source.optimizer().init)
 
 
 def _linen_encoder(config: ImportedConfig) -> Model:
     from .imported import linen_encoder as source  # noqa: PLC0415 - needs Flax
 
-    return _model("linen_encoder", source.step, config, source.NAMES, source.state_of(config))
+    return _model(source, source.step, config)
 
 
 def _nnx_mixer(config: ImportedConfig) -> Model:
     from .imported import nnx_mixer as source  # noqa: PLC0415 - needs Flax
 
-    def init(key):
-        return source.init(key, config)
-
-    return _model("nnx_mixer", source.training(config), config, source.NAMES, init)
+    return _model(source, source.training(config), config)
 
 
 def _equinox_decoder(config: ImportedConfig) -> Model:
     from .imported import equinox_decoder as source  # noqa: PLC0415 - needs Equinox
 
-    def init(key):
-        return source.init(key, config)
-
-    step = source.training(config)
-    return _model("equinox_decoder", step, config, source.NAMES, init, optimizer_state=source.optimizer().init)
+    return _model(source, source.training(config), config, source.optimizer().init)
 
 
 def _model(
-    name: str,
+    source: ModuleType,
     step: Callable[..., Any],
     config: ImportedConfig,
-    names: Mapping[str, str],
-    init: Init,
-    *,
     optimizer_state: Callable[[Any], Any] | None = None,
 ) -> Model:
     """A model whose step takes what `init` makes, then the optimizer's state where it is apart, then the batch."""
 
     def trees(key):
-        first = init(key)
+        first = source.init(key, config)
         return (first,) if optimizer_state is None else (first, optimizer_state(first))
 
     def arguments():
         first, *others = jax.eval_shape(trees, jax.random.key(0))
         tokens = ml.named(jax.ShapeDtypeStruct((config.batch, config.seq), np.int32), "batch seq")
-        return ml.named(first, names), *others, tokens, tokens
+        return ml.named(first, source.NAMES), *others, tokens, tokens
 
     def data(seed):
         shape = (2, config.batch, config.seq)
         batch = np.random.default_rng(seed).integers(0, config.vocab, shape, np.int32)
         return *jax.jit(trees)(jax.random.key(seed)), *batch
 
-    return Model(name, step, arguments, data)
+    return Model(source.__name__.rpartition(".")[2], step, arguments, data)
 
 
 def draw(abstract: Any, seed: int, high: int = 2) -> Any:

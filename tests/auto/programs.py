@@ -35,8 +35,7 @@ def recorded(name: str) -> ml.Program:
         return ml.trace(step, shapes(mlp.init, config), *mlp.inputs(config))
     if name == "two_layer":
         layers = mesh_tf.TwoLayer(64, 32, 128)
-        Batch, Io, _ = layers.dims
-        return ml.trace(mesh_tf.two_layer, shapes(mesh_tf.init_two_layer, layers), ml.f32[Batch, Io])
+        return ml.trace(mesh_tf.two_layer, shapes(mesh_tf.init_two_layer, layers), ml.f32[layers.dims("batch io")])
     block = mesh_tf.Block()
     x = ml.f32[block.dims("batch length d_model")]
     return ml.trace(_block_train if name == "block_train" else mesh_tf.block, shapes(mesh_tf.init_block, block), x)

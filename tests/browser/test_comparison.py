@@ -6,8 +6,8 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from meshlab.auto.mesh_tf_ledger import planned_live_bytes
+from meshlab.cost.machines.units import bytes_text
 from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.views.format import count_bytes
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
@@ -84,7 +84,7 @@ def test_what_a_device_holds_follows_a_drop(open_board, explorer: Explorer, monk
     explorer.auto("memory")
     board = open_board()
     yours = panel(board).locator("[data-row='manual'] .mlb-bar-value")
-    expect(yours).to_have_text(count_bytes(planned_live_bytes(explorer.plan)))
+    expect(yours).to_have_text(bytes_text(planned_live_bytes(explorer.plan)))
     gate, there = Gate(monkeypatch, explorer.holding), costs_of(explorer)
     with board.next_revision():
         board.drag("hidden", "model")
@@ -94,7 +94,7 @@ def test_what_a_device_holds_follows_a_drop(open_board, explorer: Explorer, monk
     gate.open.set()
     assert there.wait(60)
     board.blank.poll()
-    expect(yours).to_have_text(count_bytes(planned_live_bytes(explorer.plan)))
+    expect(yours).to_have_text(bytes_text(planned_live_bytes(explorer.plan)))
     board.blank.shot("comparison", full=True)
 
 

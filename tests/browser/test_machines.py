@@ -8,10 +8,9 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 import meshlab as ml
-from meshlab.cost.machines.units import seconds_text
+from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state import costing
-from meshlab.widgets.views.format import count_bytes
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, status, violations
 from tests.widgets import small
@@ -103,7 +102,7 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     with board.next_revision():
         choice(board, "machine").select_option(label="mine · 2x4")
     memory = card(board, "memory")
-    expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {count_bytes(explorer.plan.memory.peak_bytes)}, ")
+    expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {bytes_text(explorer.plan.memory.peak_bytes)}, ")
     expect(board.root.locator(".mlb-totals")).to_contain_text("✕ predicted peak, does not fit")
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
     board.blank.shot("does-not-fit", full=True)
@@ -139,7 +138,7 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
     with board.next_revision():
         board.keyboard.press("ArrowDown")
     assert explorer.document.to_dict()["along"] == {"data": 1}
-    expect(board.root.locator("[data-lies='data']")).to_contain_text("2 along axis 1, a line")
+    expect(board.root.locator("[data-placement='data']")).to_contain_text("2 along axis 1, a line")
     with board.next_revision():
         choice(board, "slice").select_option(label="1x8")
     assert explorer.document.to_dict()["machine"] == "v5e:1x8"
@@ -158,8 +157,8 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
         board.keyboard.press("Control+z")
     assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": False}
     # What was opened stays open, and is still where the keyboard is.
-    expect(board.root.locator("[data-told='accuracy:time']")).to_have_attribute("open", "")
-    expect(board.root.locator("[data-told='accuracy:time'] summary")).to_be_focused()
+    expect(board.root.locator("[data-disclosure='accuracy:time']")).to_have_attribute("open", "")
+    expect(board.root.locator("[data-disclosure='accuracy:time'] summary")).to_be_focused()
 
 
 @pytest.mark.parametrize(
@@ -173,8 +172,8 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
 def test_names_in_texts_are_set_as_code(open_board, explorer: Explorer, machine: str, name: str) -> None:
     explorer.on(dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)}) if machine == "mine" else machine)
     board = open_board()
-    for told_on_demand in board.root.locator("summary").all():
-        told_on_demand.click()
+    for disclosure in board.root.locator("summary").all():
+        disclosure.click()
     expect(board.root.locator("code").get_by_text(name, exact=True).first).to_be_visible()
     expect(board.root).not_to_contain_text("`")
 
@@ -191,7 +190,7 @@ def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explo
     board = open_board()
     board.root.get_by_text("The figures of").click()
     source = explorer.plan.mesh.on.hardware.memory.source
-    figures = card(board, "machine").locator("[data-told='figures']")
+    figures = card(board, "machine").locator("[data-disclosure='figures']")
     expect(figures.locator("li", has_text="memory 17.2 GB")).to_have_text(
         f"memory 17.2 GB recalled, not looked up in its source:{source}"
     )
@@ -210,8 +209,8 @@ def test_it_is_accessible(open_board, explorer: Explorer, theme: str, machine: s
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
     explorer.on(machine)
     board = open_board(theme=theme)
-    for told_on_demand in board.root.locator("summary").all():
-        told_on_demand.click()
+    for disclosure in board.root.locator("summary").all():
+        disclosure.click()
     board.blank.view.add_script_tag(path=str(AXE))
     board.blank.shot(f"machine-{machine}-{theme}", full=True)
     assert violations(board.blank.view) == []

@@ -77,7 +77,6 @@ def product(batch, embed, ffn, left=ml.bf16, right=None):
 def block(batch, embed, ffn, step=False):
     """The feed-forward block of a transformer in bf16: its forward pass, or with the gradients of all its inputs."""
     config = mlp.Block(batch, embed, ffn)
-    Batch, Embed, _ = config.dims
 
     def forward(params, x):
         hidden = ml.tag(ml.dot(x, params["up"], "embed"), "hidden")
@@ -88,7 +87,7 @@ def block(batch, embed, ffn, step=False):
         return out, *pull(cotangent)
 
     params = in_dtype(shapes(mlp.init_block, config), jnp.bfloat16)
-    x = ml.bf16[Batch, Embed]
+    x = ml.bf16[config.dims("batch embed")]
     return ml.trace(backward, params, x, x) if step else ml.trace(forward, params, x)
 
 

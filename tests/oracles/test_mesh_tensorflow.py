@@ -18,7 +18,7 @@ BATCH, IO, HIDDEN = SIZES.batch, SIZES.io, SIZES.hidden
 
 
 def planned(layout):
-    x = ml.f32[SIZES.dims[:2]]
+    x = ml.f32[SIZES.dims("batch io")]
     program = ml.trace(mesh_tf.train(mesh_tf.two_layer_loss), shapes(mesh_tf.init_two_layer, SIZES), x, x)
     return program.plan(ml.mesh(all=P), layout)
 

@@ -12,14 +12,14 @@ import dataclasses
 import functools
 import html
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...engine.plans.data import Plan
+from ...engine.tables import Cell, comparison, html_rows, mark, named, note_lines
 from ...engine.verifying.hlo import HloCollective, read_collectives
 from ...engine.verifying.hlo_text import Instruction, parse_module
 from ...engine.verifying.hlo_walk import visits
-from ...engine.verifying.tables import comparison, mark, named, note_lines
 from ..peak_memory.memory import Memory, memory_of
 from .differences import RULES, Comparison, compare
 from .targets import Target
@@ -136,15 +136,20 @@ class Compiled:
 
     def __str__(self):
         lines = [f"{mark(self.ok)} compiled for {self.target}: {self._verdict()}", f"  {self._made_by()}"]
-        rows = [
-            (f"{mark(row.ok)} {named(row.kind, row.axes)}", row.predicted, row.compiled) for row in self.comparison.rows
-        ]
-        lines += comparison(("payload bytes of a device", *_HEADS), rows or [(f"{mark(True)} no collectives",)])
-        memory = [(*row, _off(*row[1:])) for row in self.memory_rows]
-        lines += comparison(("memory of a device, bytes", *_HEADS), memory)
+        lines += [line for heads, rows in self._tables() for line in comparison(heads, rows)]
         return "\n".join([*lines, *note_lines(self.notes)])
 
     __repr__ = __str__
+
+    def _tables(self) -> tuple[tuple[Sequence[str], Sequence[Sequence[Cell]]], ...]:
+        """The heads and rows of two tables: collectives, and memory."""
+        rows = [
+            (f"{mark(row.ok)} {named(row.kind, row.axes)}", row.predicted, row.compiled) for row in self.comparison.rows
+        ]
+        return (
+            (("payload bytes of a device", *_HEADS), rows or [(f"{mark(True)} no collectives",)]),
+            (("memory of a device, bytes", *_HEADS), [(*row, _off(*row[1:])) for row in self.memory_rows]),
+        )
 
     @property
     def explanations(self) -> tuple[str, ...]:
@@ -172,20 +177,10 @@ class Compiled:
         return f"{self.device_kind} × {self.target.devices:,}; {versions}; {self.compile_seconds:.1f} s"
 
     def _repr_html_(self) -> str:
-        head = '<tr><th style="text-align:left">{}</th><th>predicted</th><th>compiled</th><th></th></tr>'
-        rows = [head.format("payload bytes of a device")]
-        rows += [
-            _row(f"{mark(row.ok)} {named(row.kind, row.axes)}", row.predicted, row.compiled)
-            for row in self.comparison.rows
-        ]
-        rows.append(head.format("memory of a device, bytes"))
-        rows += [_row(*row, _off(*row[1:])) for row in self.memory_rows]
+        tables = "".join(html_rows(rows, heads, "right") for heads, rows in self._tables())
         listed = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
         title = f"{mark(self.ok)} <b>{html.escape(str(self.target))}</b>: {self._verdict()}"
-        return (
-            f"<div>{title}<br><small>{html.escape(self._made_by())}</small>"
-            f"<table>{''.join(rows)}</table><ul>{listed}</ul></div>"
-        )
+        return f"<div>{title}<br><small>{html.escape(self._made_by())}</small>{tables}<ul>{listed}</ul></div>"
 
 
 def compiled_from(plan: Plan, target: Target, donated: bool, answer: Mapping[str, Any], text: str) -> Compiled:
@@ -238,16 +233,6 @@ def _has_cycles(instruction: Instruction) -> bool:
     return _CYCLES.search(instruction.attributes) is not None
 
 
-def _count(number: int | None) -> str:
-    return "" if number is None else f"{number:,}"
-
-
 def _off(predicted: int | None, compiled: int) -> str:
     """The relative error of a prediction, as a percentage; "" where it is exact."""
     return f"{predicted / compiled - 1:+.0%}" if predicted is not None and compiled and predicted != compiled else ""
-
-
-def _row(name: str, predicted: int | None, compiled: int, off: str = "") -> str:
-    cells = (_count(predicted), _count(compiled), off)
-    numbers = "".join(f'<td style="text-align:right">{cell}</td>' for cell in cells)
-    return f'<tr><td style="text-align:left">{html.escape(name)}</td>{numbers}</tr>'

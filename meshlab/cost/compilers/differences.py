@@ -29,8 +29,9 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from ...engine.plans.collectives import Collective
 from ...engine.verifying.hlo import HloCollective
 from ..machines.collective_time import MOVING
 
@@ -54,35 +55,6 @@ RULES = {
 }
 # The mark of rematerialised instructions in XLA's names.
 _AGAIN = ".remat"
-
-
-class Planned(Protocol):
-    """The attributes that are read of a plan's collective (`engine/plans/collectives.py`)."""
-
-    @property
-    def kind(self) -> str:
-        """all-reduce, all-gather, reduce-scatter, all-to-all or collective-permute."""
-        ...
-
-    @property
-    def axes(self) -> tuple[str, ...]:
-        """Mesh axes, major first."""
-        ...
-
-    @property
-    def payload_bytes(self) -> int:
-        """Of its operand on one device."""
-        ...
-
-    @property
-    def times(self) -> int:
-        """Executions in one run."""
-        ...
-
-    @property
-    def dtype(self) -> str:
-        """Of its operand."""
-        ...
 
 
 class Piece(NamedTuple):
@@ -193,7 +165,7 @@ class Comparison:
         return all(row.ok for row in self.rows)
 
 
-def compare(predicted: Iterable[Planned], compiled: Iterable[HloCollective], sizes: Mapping[str, int]) -> Comparison:
+def compare(predicted: Iterable[Collective], compiled: Iterable[HloCollective], sizes: Mapping[str, int]) -> Comparison:
     """Compares a plan's collectives with those of a compiled program.
 
     Args:
@@ -226,7 +198,7 @@ def compare(predicted: Iterable[Planned], compiled: Iterable[HloCollective], siz
     return Comparison(tuple(rows), differences)
 
 
-def _predicted_pieces(collectives: Iterable[Planned], sizes: Mapping[str, int]) -> Counter:
+def _predicted_pieces(collectives: Iterable[Collective], sizes: Mapping[str, int]) -> Counter:
     order = list(sizes)
     pieces: Counter = Counter()
     for c in collectives:

@@ -146,11 +146,7 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
         return (max(1, devices // domain), min(devices, domain))
     torus, cores, limits = machine.network, machine.devices_per_chip, machine.network.limits
     chips = max(1, devices // cores)
-    shapes = [
-        shape
-        for shape in itertools.product(*(_divisors(chips, limit) for limit in limits))
-        if math.prod(shape) == chips and list(shape) == sorted(shape)
-    ]
+    shapes = shapes_of(torus, chips)
     if not shapes or (devices > 1 and devices % cores):
         most = math.prod(limits) * cores
         pairs = f", {cores} to a chip" if cores > 1 else ""
@@ -159,8 +155,14 @@ def slice_shape(machine: Hardware, devices: int) -> tuple[int, ...]:
             f"No slice of {machine} has {devices:,} devices: axes go up to {' x '.join(map(str, limits))}"
             f" ({most:,} devices{pairs}). Write several slices ahead of the shape: `{machine.name}:2*{example}`."
         )
-    evenest = min(shapes, key=lambda shape: (not _is_rented(torus, shape), max(shape) - min(shape), shape))
-    return as_called(evenest)
+    return as_called(min(shapes, key=lambda shape: not _is_rented(torus, shape)))
+
+
+def shapes_of(torus: Torus, chips: int) -> list[tuple[int, ...]]:
+    """Lists the shapes of a slice with a number of chips, shorter axes first, the most even shape first."""
+    shapes = itertools.product(*(_divisors(chips, limit) for limit in torus.limits))
+    fitting = [shape for shape in shapes if math.prod(shape) == chips and list(shape) == sorted(shape)]
+    return sorted(fitting, key=lambda shape: (max(shape) - min(shape), shape))
 
 
 def _is_rented(torus: Torus, shape: tuple[int, ...]) -> bool:

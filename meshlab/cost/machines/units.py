@@ -1,8 +1,9 @@
-"""Bytes, seconds and rates as text: three digits, in powers of 1000.
+"""Bytes, seconds, rates and shares as text: three digits, in powers of 1000; js/src/format.js writes them alike.
 
     bytes_text(1628116)             1.63 MB
     seconds_text(0.00342)           3.42 ms
     scaled_text(8.1e11, "B/s")      810 GB/s
+    share_text(0.125)               12.5%
 
 Exact counts are written out where they are compared (`1,628,116 B`).
 """
@@ -36,6 +37,11 @@ def scaled_text(value: float, unit: str) -> str:
     """Returns a value of a unit with the unit's prefix: "810 GB/s", "38.3 GFLOP/s"."""
     size, power = _scaled(value, len(_PREFIXES))
     return f"{_sign(value)}{_three_digits(size)} {_PREFIXES[power]}{unit}"
+
+
+def share_text(share: float) -> str:
+    """Returns a share of the whole in hundredths: "12.5%"."""
+    return f"{float(f'{100 * share:.3g}'):g}%"
 
 
 def _scaled(value: float, powers: int) -> tuple[float, int]:

@@ -310,9 +310,10 @@ class _GrowingCluster:
             if read not in self.aligned:
                 new.append(read)
             self.aligned[read] = self.aligned.get(read, True) and straight
-            indexers = self.askers.setdefault(read, set())
-            # A reader of the same position passes its own indices on.
-            indexers.update(askers if self.nodes[read].shape == node.shape else (number,))
+            if self.nodes[read].kind in FUSED:
+                indexers = self.askers.setdefault(read, set())
+                # A reader of the same position passes its own indices on.
+                indexers.update(askers if self.nodes[read].shape == node.shape else (number,))
         return new
 
     def takes(self, number: int, readers: int) -> bool:

@@ -160,17 +160,21 @@ def depth_first(graph: Graph, reads: Mapping[int, Sequence[int]]) -> list[int]:
     nodes, order, done = graph.nodes, [], set()
     sources = [number for number in reads if nodes[number].kind == "source"]
     for start in (*sources, *[n for n in graph.outputs if n is not None and n in reads], *reads):
-        waiting = [start]
-        while waiting:
-            number = waiting[-1]
-            missing = [r for r in reads[number] if r not in done] if number not in done else []
-            if missing:
-                waiting += reversed(missing)
-                continue
-            waiting.pop()
-            if number not in done:
-                done.add(number)
-                order.append(number)
+        if start in done:
+            continue
+        done.add(start)
+        # The path from the start down, each node with its operands that are left.
+        path, left = [start], [iter(reads[start])]
+        while path:
+            for read in left[-1]:
+                if read not in done:
+                    done.add(read)
+                    path.append(read)
+                    left.append(iter(reads[read]))
+                    break
+            else:
+                order.append(path.pop())
+                left.pop()
     return order
 
 

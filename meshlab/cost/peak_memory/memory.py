@@ -32,17 +32,18 @@ from ...engine.errors import shown
 from ...engine.gc_pause import no_collection
 from ...engine.planning.steps import Move, Part, Step
 from ...engine.plans.data import Plan
-from ...engine.specs.spec import Spec, local_shape
+from ...engine.specs.spec import Spec
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
 from ..machines.hardware import HardwareError
 from ..machines.meshes import machine_of
 from ..workload.attention import Scores, attentions, is_score
+from ..workload.dataflow import local_shapes
 from ..workload.setting import STORED, Options, Setting
 from .assign_buffers import Assignment, Numbers, aligned, assign_buffers
 from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
 from .graph import Buffer
-from .liveness import LiveBuffer, liveness_of
+from .liveness import LiveBuffer, Liveness, liveness_of
 from .roles import ACTIVATIONS, GRADIENTS, OUTPUTS, PARAMETERS, ROLES, TEMPORARIES, roles_of
 
 _SHOWN = 8
@@ -94,7 +95,7 @@ class Memory:
 
     Attributes:
         plan: the plan.
-        assignment: of its buffers.
+        liveness: of its buffers.
         backend: the compiler.
         is_donated: whether carried arguments are overwritten.
         attention: "stored", or "flash" or "causal", where a fused kernel computes the scores, which take no memory.
@@ -102,7 +103,7 @@ class Memory:
     """
 
     plan: Plan
-    assignment: Assignment
+    liveness: Liveness
     backend: Backend
     is_donated: bool = False
     attention: str = STORED
@@ -168,7 +169,7 @@ class Memory:
 
         (openxla/xla, `BufferAssigner`: a buffer of a tuple's shape is an allocation of its own, of 8 bytes for each.)
         """
-        tables = [8 * count for count in self.assignment.liveness.tables] if self.backend.tuple_tables else []
+        tables = [8 * count for count in self.liveness.tables] if self.backend.tuple_tables else []
         return int(np.sum(aligned(tables[:-1], self.backend.alignment))) + sum(tables[-1:])
 
     def at(self, setting: Setting) -> Numbers:
@@ -197,7 +198,7 @@ class Memory:
     def _at(self, nbytes: Callable[[Buffer], Numbers]) -> Numbers:
         """The bytes at the peak, for any sizes of buffers."""
         assignment, used = self.assignment, self._heap_size - self.gap_bytes
-        arguments = assignment.liveness.arguments[: len(self.plan.program.arguments)]
+        arguments = self.liveness.arguments[: len(self.plan.program.arguments)]
         fixed = sum(nbytes(each.size) for each in (*arguments, *assignment.outputs)) + _literal_bytes(self.plan)
         fixed += self._table_bytes
         heap = assignment.heap_bytes(lambda each: aligned(nbytes(each.size), self.backend.alignment))
@@ -209,15 +210,19 @@ class Memory:
         Raises:
             HardwareError: there is no such attention.
         """
-        changed = dataclasses.replace(self, attention=Options(attention=attention).attention)
-        donors = roles_of(self.plan.program).donors if self.is_donated else None
-        return dataclasses.replace(changed, assignment=changed._assign(donors))
+        return dataclasses.replace(self, attention=Options(attention=attention).attention)
 
     @functools.cached_property
     def donated(self) -> Memory:
         """The memory with carried arguments overwritten: `plan.run(donate=True)`."""
-        assignment = self._assign(roles_of(self.plan.program).donors)
-        return dataclasses.replace(self, assignment=assignment, is_donated=True)
+        return dataclasses.replace(self, is_donated=True)
+
+    @functools.cached_property
+    def assignment(self) -> Assignment:
+        """The assignment of its buffers to the space of outputs, and to the heap."""
+        donors = roles_of(self.plan.program).donors if self.is_donated else None
+        with no_collection():
+            return assign_buffers(self.liveness, lambda each: self._nbytes(each.size), donors)
 
     @functools.cached_property
     def parts(self) -> Mapping[str, int]:
@@ -233,9 +238,9 @@ class Memory:
         """Every value in memory at the peak, the largest first."""
         at = int(np.argmax(self._heap))
         assignment = self.assignment
-        arguments = assignment.liveness.arguments[: len(self.plan.program.arguments)]
-        lifetimes = zip(assignment.heap, assignment.begins, assignment.ends, strict=True)
-        heap = (buffer for buffer, begin, end in lifetimes if begin <= at < end)
+        arguments = self.liveness.arguments[: len(self.plan.program.arguments)]
+        lifetimes = zip(assignment.heap, assignment.starts, assignment.ends, strict=True)
+        heap = (buffer for buffer, start, end in lifetimes if start <= at < end)
         alive = [self._alive(buffer) for buffer in (*arguments, *assignment.outputs, *heap)]
         return tuple(sorted(alive, key=lambda each: -each.bytes))
 
@@ -243,7 +248,7 @@ class Memory:
     def timeline(self) -> tuple[Point, ...]:
         """The bytes in memory while each step runs, in the compiler's order; one iteration of a loop stands for all."""
         least = self.peak_bytes - self._heap_size
-        heap, points = self._heap, self.assignment.liveness.points
+        heap, points = self._heap, self.liveness.points
         return tuple(
             Point(_name(step), self._source(step), least + round(float(heap[i]))) for i, step in enumerate(points)
         )
@@ -251,9 +256,6 @@ class Memory:
     @functools.cached_property
     def _heap(self) -> np.ndarray:
         return self.assignment.heap_bytes(lambda each: aligned(self._nbytes(each.size), self.backend.alignment))
-
-    def _assign(self, donors: Mapping[int, int] | None) -> Assignment:
-        return assign_buffers(self.assignment.liveness, lambda each: self._nbytes(each.size), donors)
 
     def _nbytes(self, buffer: Buffer) -> int:
         """Bytes of a buffer on one device."""
@@ -266,7 +268,7 @@ class Memory:
         return round(size * buffer.factor)
 
     def _shape(self, value: int, spec: Spec) -> tuple[int, ...]:
-        return local_shape(self.plan.program.code.shapes[value], spec, self.plan.grid)
+        return local_shapes(self.plan.program, self.plan.grid)[value, spec]
 
     def _alive(self, buffer: LiveBuffer) -> Alive:
         """A buffer with the names and places that users know."""
@@ -302,8 +304,8 @@ class Memory:
             return TEMPORARIES  # an iteration's slice of a loop's input, as it is, gathered or transposed for a matmul
         if value in roles.backward:
             return GRADIENTS if program.code.shapes[value] in roles.shapes else TEMPORARIES
-        points = self.assignment.liveness.points
-        first, last = points[buffer.begin], points[min(buffer.end, len(points) - 1)]
+        points = self.liveness.points
+        first, last = points[buffer.start], points[min(buffer.end, len(points) - 1)]
         return ACTIVATIONS if roles.is_backward(last) and not roles.is_backward(first) else TEMPORARIES
 
     @functools.cached_property
@@ -345,16 +347,9 @@ def memory_of(plan: Plan, platform: str | None = None, compiler: str | None = No
         compiler: the version of jaxlib, or for TPUs of libtpu; None for the installed one.
     """
     backend = _backend(plan) if platform is None else BACKENDS[platform]
-    nothing = np.zeros(0, int)
     with no_collection():
         liveness = liveness_of(build_graph(plan, backend))
-        memory = Memory(
-            plan,
-            Assignment(liveness, (), (), {}, nothing, nothing, nothing),
-            backend,
-            other_compiler=other_compiler(backend.platform, compiler),
-        )
-        return dataclasses.replace(memory, assignment=memory._assign(None))
+    return Memory(plan, liveness, backend, other_compiler=other_compiler(backend.platform, compiler))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -16,14 +16,13 @@ Without a backward pass every carried argument (a KV cache, say) is an input.
 from __future__ import annotations
 
 import dataclasses
-import weakref
 from collections.abc import Container, Mapping
 
 import jax.numpy as jnp
 
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.planning.steps import Move, Part, Step
-from ...engine.programs.data import Program
+from ...engine.programs.data import Program, analysis
 from ...engine.programs.trained import backward_operations, donors, needed
 
 PARAMETERS, GRADIENTS, STATE, MASTERS = "parameters", "gradients", "optimizer state", "master copies"
@@ -59,17 +58,9 @@ class Roles:
         return step is not None and not isinstance(step, Part) and step.operation.backward
 
 
-_known: weakref.WeakKeyDictionary[Program, Roles] = weakref.WeakKeyDictionary()
-
-
+@analysis
 def roles_of(program: Program) -> Roles:
     """Returns the roles of the arrays of a program."""
-    if program not in _known:
-        _known[program] = _roles(program)
-    return _known[program]
-
-
-def _roles(program: Program) -> Roles:
     backward = backward_operations(program)
     read = needed(program, (v for operation in backward for v in operation.reads))
     donated = donors(program)

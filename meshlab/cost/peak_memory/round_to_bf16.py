@@ -17,7 +17,7 @@ from .graph import Buffer, Graph, topological
 
 # Kinds that only move elements: rounded before as well as after.
 _MOVES = frozenset(("bitcast", "move", "concatenate", "broadcast", "through"))
-_FLOAT, _ROUNDED = "float32", jnp.dtype(jnp.bfloat16)
+_FLOAT, _ROUNDED = jnp.dtype(jnp.float32), jnp.dtype(jnp.bfloat16)
 
 
 def store_rounded(graph: Graph):
@@ -25,12 +25,12 @@ def store_rounded(graph: Graph):
     users: list[list[int]] = [[] for _ in graph.nodes]
     order = topological(graph)
     for number in order:
-        for read in dict.fromkeys(graph.nodes[number].reads):
+        for read in graph.nodes[number].reads:
             users[read].append(number)
     returned = {n for n in graph.outputs if n is not None}
     for number in reversed(order):
         node = graph.nodes[number]
-        if number in returned or not users[number] or node.buffer is None or str(node.dtype) != _FLOAT:
+        if number in returned or not users[number] or node.buffer is None or node.dtype != _FLOAT:
             continue
         if all(_rounds(graph, user) for user in users[number]):
             graph.rounded.add(number)
@@ -44,7 +44,7 @@ def _rounds(graph: Graph, number: int) -> bool:
     if node.kind == "matmul":
         return not isinstance(node.step, Compute) or _is_default(node.step.operation.params.get("precision"))
     if node.op == "convert_element_type":
-        return str(node.dtype) == str(_ROUNDED)
+        return node.dtype == _ROUNDED
     if node.kind == "barrier":
         return True  # its operands are judged at their own `through`
     moves = node.kind in _MOVES or (node.kind == "collective" and node.op != "all-reduce")

@@ -18,9 +18,9 @@ import jax.numpy as jnp
 from ...engine.code.operations import Literal
 from ...engine.planning.steps import Compute, Nested, Step
 from ...engine.programs.data import Program
-from ...engine.specs.spec import Grid, Spec, local_shape
+from ...engine.specs.spec import Grid, Spec
 from ..machines.placement import Placement
-from ..workload.dataflow import Key, keys
+from ..workload.dataflow import Key, keys, local_shapes
 from .backends import Backend
 from .graph import Buffer, Graph, Node
 
@@ -42,7 +42,7 @@ class Context:
     def __init__(self, program: Program, grid: Grid, backend: Backend, placement: Placement | None):
         self.program, self.grid, self.backend, self.placement = program, grid, backend, placement
         self.roots, self.code = program.roots, program.code
-        self.shapes: dict[Key, Shape] = {}
+        self.shapes = local_shapes(program, grid)
         # XLA for CPUs computes these dtypes in float32 (`FloatNormalization`).
         self.widened = frozenset((jnp.dtype(jnp.bfloat16),) if backend.float_normalization else ())
         # Values that are one number everywhere, known at compile time.
@@ -50,10 +50,7 @@ class Context:
 
     def shape(self, key: Key) -> Shape:
         """Returns the shape of one device's shard."""
-        shape = self.shapes.get(key)
-        if shape is None:
-            shape = self.shapes[key] = local_shape(self.code.shapes[key[0]], key[1], self.grid)
-        return shape
+        return self.shapes[key]
 
     def key(self, value: int, spec: Spec) -> Key:
         """Returns the key of a value in a spec."""

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ...engine.plans.explain import html_rows, text_rows
+from ...engine.tables import html_rows, text_rows
 from ..machines.accuracy import TIME, accuracy
 from ..machines.hardware import Hardware
 from ..machines.units import seconds_text

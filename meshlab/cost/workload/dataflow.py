@@ -14,12 +14,39 @@ from collections.abc import Mapping, Sequence
 
 from ...engine.code.operations import Block, Input
 from ...engine.planning.steps import Compute, Fill, Inside, Move, Nested, Part, Step
-from ...engine.specs.spec import Spec
+from ...engine.programs.data import Program, analysis
+from ...engine.specs.spec import Grid, Spec, local_shape
 
 Key = tuple[int, Spec]
 Roots = Mapping[int, int]
 
 _SCALAR = Spec(())
+
+
+class LocalShapes(dict[Key, tuple[int, ...]]):
+    """The shapes of one device's shards, by key; worked out when they are first asked for."""
+
+    def __init__(self, program: Program, grid: Grid):
+        super().__init__()
+        self.shapes, self.grid = program.code.shapes, grid
+
+    def __missing__(self, key: Key) -> tuple[int, ...]:
+        value, spec = key
+        shape = self[key] = local_shape(self.shapes[value], spec, self.grid)
+        return shape
+
+
+def local_shapes(program: Program, grid: Grid) -> LocalShapes:
+    """Returns the shapes of one device's shards, which all plans of a program on one grid share."""
+    known = _shapes_by_grid(program)
+    if grid.key not in known:
+        known[grid.key] = LocalShapes(program, grid)
+    return known[grid.key]
+
+
+@analysis
+def _shapes_by_grid(_program: Program) -> dict[tuple, LocalShapes]:
+    return {}
 
 
 def keys(values: Sequence[Input], specs: Sequence[Spec | None], roots: Roots) -> tuple[Key, ...]:

@@ -22,15 +22,15 @@ from ...engine.code.loops import carried
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.errors import closest, listed, shown
 from ...engine.plans.data import Plan
-from ...engine.programs.data import Program
-from ...engine.specs.spec import Spec, local_shape
+from ...engine.programs.data import Program, analysis
+from ...engine.specs.spec import Spec
 from ..machines.collective_time import Rate, rate
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import machine_of
 from ..machines.placement import Placement
 from ..machines.xla_substitutes import most_summed
 from .attention import Scores, attentions, is_score
-from .dataflow import Key
+from .dataflow import Key, local_shapes
 
 ATTENTION = STORED, FLASH, CAUSAL = "stored", "flash", "causal"
 # A number, or an array of numbers: one for each point.
@@ -219,7 +219,7 @@ class Setting:
         program = self.plan.program
         shape = program.code.shapes[value]
         if self.is_own:
-            return local_shape(shape, spec, self.plan.grid)
+            return local_shapes(program, self.plan.grid)[value, spec]
         sizes = []
         for name, size, split in zip(program.names[value], shape, spec.splits, strict=True):
             whole = self._size(name, size)
@@ -269,10 +269,7 @@ class Setting:
 
 
 def _joined(rates: Sequence[Rate], which: np.ndarray) -> Rate:
-    begin, each, overlaps = (
-        np.array([getattr(r, name) for r in rates])[which] for name in ("begin", "each", "overlaps")
-    )
-    return Rate(begin, each, overlaps)  # type: ignore[arg-type]
+    return Rate(*(np.array([getattr(r, f.name) for r in rates])[which] for f in dataclasses.fields(Rate)))
 
 
 def own(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") -> Setting:
@@ -286,7 +283,16 @@ def own(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") 
     Raises:
         HardwareError: the mesh is on no machine.
     """
-    return Setting(plan, {}, plan.grid, (machine_of(plan.mesh, wanted),), options=options)
+    placement = machine_of(plan.mesh, wanted)
+    # The placement is stored beside them, so that its id remains its own.
+    _, known = _known_at(plan.program).setdefault((id(placement), options, plan.grid.key), (placement, {}))
+    return Setting(plan, {}, plan.grid, (placement,), options=options, _known=known)
+
+
+@analysis
+def _known_at(_program: Program) -> dict[tuple, tuple[Placement, dict[Any, Any]]]:
+    """The results that all plans of a program share at their own sizes, by placement, options and grid."""
+    return {}
 
 
 def together(program: Program, sizes: Mapping[str, Numbers]) -> dict[str, Numbers]:

@@ -28,7 +28,7 @@ from ..tensors.dtypes import promoted
 from ..tensors.marks import mark_tag
 from ..tensors.shift import shift_p
 from ..tensors.tensor import Tensor
-from .index import sized
+from .index import located, sized
 from .resized import resized
 
 
@@ -46,8 +46,7 @@ def split(x: Tensor, dim: Dim | str, part: Dim) -> tuple[Any, ...]:
     Raises:
         DimError: `x` has no such dim, or the sizes do not divide.
     """
-    array = named.array_of("split", x)
-    axis = dim_lists.find("split", x.dims, dim)
+    array, axis = located("split", x, dim)
     sized("split", part)
     size = x.shape[axis]
     if size % part.size:
@@ -157,7 +156,6 @@ def shift(x: Tensor, dim: Dim | str, offset: int, *, wrap: bool = False) -> Tens
     Raises:
         DimError: `x` has no such dim, or the offset is no integer.
     """
-    array = named.array_of("shift", x)
-    axis = dim_lists.find("shift", x.dims, dim)
+    array, axis = located("shift", x, dim)
     offset, wrap = whole_number("shift", "offset", offset, error=DimError), flag("shift", "wrap", wrap, DimError)
     return named.result(shift_p.bind(array, axis=axis, offset=offset, wrap=wrap), x.dims)

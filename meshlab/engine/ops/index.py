@@ -93,8 +93,7 @@ def take(table: Tensor, ids: Any, dim: Dim | str) -> Any:
     Example:
         x = ml.take(table, tokens, Vocab)     # table: [vocab, embed], tokens: [batch, seq] -> [batch, seq, embed]
     """
-    array = named.array_of("take", table)
-    axis = dim_lists.find("take", table.dims, dim)
+    array, axis = located("take", table, dim)
     indices, dims = _integers("take", ids)
     shared = [dim for dim in dims if dim.name in dim_lists.names(table.dims)]
     if shared:
@@ -111,6 +110,12 @@ def take(table: Tensor, ids: Any, dim: Dim | str) -> Any:
     slice_sizes = tuple(1 if place == axis else size for place, size in enumerate(table.shape))
     starts = lax.expand_dims(indices, (indices.ndim,))
     return named.result(lax.gather(array, starts, numbers, slice_sizes, mode="clip"), dims + rest)
+
+
+def located(what: str, x: Tensor, dim: Dim | str) -> tuple[Any, int]:
+    """Returns the array of a tensor, and the axis that a dim of it has there."""
+    array = named.array_of(what, x)
+    return array, dim_lists.find(what, x.dims, dim)
 
 
 def sized(what: str, dim: Any) -> None:

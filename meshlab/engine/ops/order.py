@@ -21,7 +21,7 @@ from ..tensors import tensor as named
 from ..tensors.dims import Dim
 from ..tensors.dtypes import applied, numbers, ordered
 from ..tensors.tensor import Tensor
-from .index import sized
+from .index import located, sized
 
 
 def cumsum(x: Tensor, dim: Dim | str) -> Tensor:
@@ -37,8 +37,7 @@ def cumsum(x: Tensor, dim: Dim | str) -> Tensor:
     Raises:
         DimError: `x` has no such dim, or no numbers.
     """
-    array = named.array_of("cumsum", x)
-    axis = dim_lists.find("cumsum", x.dims, dim)
+    array, axis = located("cumsum", x, dim)
     numbers("cumsum", x)
     return named.result(lax.cumsum(array, axis), x.dims)
 
@@ -56,8 +55,7 @@ def sort(x: Tensor, dim: Dim | str) -> Tensor:
     Raises:
         DimError: `x` has no such dim.
     """
-    array = named.array_of("sort", x)
-    axis = dim_lists.find("sort", x.dims, dim)
+    array, axis = located("sort", x, dim)
     return named.result(applied("sort", lax.sort, (array,), (x,), dimension=axis), x.dims)
 
 
@@ -74,8 +72,7 @@ def argmax(x: Tensor, dim: Dim | str) -> Any:
     Raises:
         DimError: `x` has no such dim, or is of complex numbers.
     """
-    array = named.array_of("argmax", x)
-    axis = dim_lists.find("argmax", x.dims, dim)
+    array, axis = located("argmax", x, dim)
     ordered("argmax", x)
     return named.result(lax.argmax(array, axis, jnp.int32), dim_lists.without(x.dims, [axis]))
 
@@ -94,8 +91,7 @@ def top_k(x: Tensor, dim: Dim | str, best: Dim) -> tuple[Tensor, Tensor]:
     Raises:
         DimError: `x` has no such dim, fewer elements along it than wanted, or is of complex numbers.
     """
-    array = named.array_of("top_k", x)
-    axis = dim_lists.find("top_k", x.dims, dim)
+    array, axis = located("top_k", x, dim)
     ordered("top_k", x)
     sized("top_k", best)
     if best.size > x.shape[axis]:

@@ -39,10 +39,7 @@ def softmax(x: Tensor, *dims: Dim | str) -> Tensor:
     Raises:
         DimError: `x` has no such dim, or no numbers.
     """
-    named.array_of("softmax", x)
-    numbers("softmax", x)
-    dim_lists.find_all("softmax", x.dims, dims)
-    weights = exp(x - stop_gradient(x).max(*dims))
+    weights = exp(x - _largest("softmax", x, dims))
     return weights / weights.sum(*dims)
 
 
@@ -59,10 +56,7 @@ def log_softmax(x: Tensor, *dims: Dim | str) -> Tensor:
     Raises:
         DimError: `x` has no such dim, or no numbers.
     """
-    named.array_of("log_softmax", x)
-    numbers("log_softmax", x)
-    dim_lists.find_all("log_softmax", x.dims, dims)
-    shifted = x - stop_gradient(x).max(*dims)
+    shifted = x - _largest("log_softmax", x, dims)
     return shifted - log(exp(shifted).sum(*dims))
 
 
@@ -79,10 +73,7 @@ def logsumexp(x: Tensor, *dims: Dim | str) -> Any:
     Raises:
         DimError: `x` has no such dim, or no numbers.
     """
-    named.array_of("logsumexp", x)
-    numbers("logsumexp", x)
-    dim_lists.find_all("logsumexp", x.dims, dims)
-    largest = stop_gradient(x).max(*dims)
+    largest = _largest("logsumexp", x, dims)
     return largest + log(exp(x - largest).sum(*dims))
 
 
@@ -128,3 +119,11 @@ def cross_entropy(logits: Tensor, labels: Tensor, classes: Dim | str) -> Any:
     position = named.result(lax.broadcasted_iota(jnp.int32, logits.shape, axis), logits.dims)
     picked = where(position == labels, logits, 0.0).sum(classes)
     return logsumexp(logits, classes) - picked
+
+
+def _largest(what: str, x: Tensor, dims: tuple[Dim | str, ...]) -> Any:
+    """Returns the maximum over the dims listed, or over all, through which no gradient flows."""
+    named.array_of(what, x)
+    numbers(what, x)
+    dim_lists.find_all(what, x.dims, dims)
+    return stop_gradient(x).max(*dims)

@@ -28,7 +28,7 @@ from ..tensors import tensor as named
 from ..tensors.dims import Dim
 from ..tensors.dtypes import applied, holding, promoted
 from ..tensors.tensor import Tensor
-from .index import sized
+from .index import located, sized
 from .resized import resized
 
 
@@ -48,8 +48,7 @@ def slice(x: Tensor, dim: Dim | str, part: Dim, *, start: int = 0, step: int = 1
     Raises:
         DimError: `x` has no such dim, or not so many positions.
     """
-    array = named.array_of("slice", x)
-    axis = dim_lists.find("slice", x.dims, dim)
+    array, axis = located("slice", x, dim)
     sized("slice", part)
     first, step = whole_number("slice", "start", start, 0, DimError), whole_number("slice", "step", step, 1, DimError)
     last = first + (part.size - 1) * step
@@ -78,8 +77,7 @@ def pad(x: Tensor, dim: Dim | str, padded: Dim, *, before: int = 0, value: Any =
     Raises:
         DimError: `x` has no such dim, it does not fit, or the dtype of `x` does not hold the value.
     """
-    array = named.array_of("pad", x)
-    axis = dim_lists.find("pad", x.dims, dim)
+    array, axis = located("pad", x, dim)
     sized("pad", padded)
     before = whole_number("pad", "number of positions before", before, 0, DimError)
     behind = padded.size - x.shape[axis] - before
@@ -136,8 +134,7 @@ def unstack(x: Tensor, dim: Dim | str) -> tuple[Any, ...]:
     Raises:
         DimError: `x` has no such dim.
     """
-    array = named.array_of("unstack", x)
-    axis = dim_lists.find("unstack", x.dims, dim)
+    array, axis = located("unstack", x, dim)
     rest = dim_lists.without(x.dims, [axis])
     return tuple(
         named.result(lax.index_in_dim(array, position, axis, keepdims=False), rest) for position in range(x.shape[axis])

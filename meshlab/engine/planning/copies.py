@@ -1,7 +1,7 @@
 """Plans a repeated stretch once for all copies whose borders are in the same state.
 
 The plan of a copy follows from the state of its border: the specs in which the values that it reads are at hand, and
-the wanted specs of these and of those that it makes. The stretch is planned in the numbers of the first copy, from that
+the target specs of these and of those that it makes. The stretch is planned in the numbers of the first copy, from that
 state; a `Transcript` of its steps, producers' specs and the state that it leaves serves every copy that starts from the
 same state. Of 32 layers the first two or three are planned, and the others repeat the last.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # The state of one value of a border: its producer's spec, in how many blocks it stands, the specs in which it is at
-# hand there, and its wanted spec; -1 blocks for a value without an array of its own. A tuple, for there are very many.
+# hand there, and its target spec; -1 blocks for a value without an array of its own. A tuple, for there are very many.
 _State = tuple[Spec | None, int, tuple[Spec, ...], Spec | None]
 
 
@@ -44,9 +44,9 @@ class Transcript:
 
 def plan_copy(planner: Planner, copy: Copy):
     """Plans a copy: takes over the transcript of one in the same state, or plans it in the numbers of the first."""
-    wants, inside = planner.wants, planner.wanted.inside[copy]
+    targets, inside = planner.targets, planner.target_specs.inside[copy]
     states = _states(planner, copy.read)
-    shown = tuple(map(wants.get, copy.shown))
+    shown = tuple(map(targets.get, copy.shown))
     hoped = tuple(i for i, v in enumerate(copy.read) if v in planner.hoped) if planner.hoped else ()
     key = (copy.model, len(planner.chain), id(inside), hoped, states, shown)
     transcript = planner.transcripts.get(key)
@@ -58,14 +58,14 @@ def plan_copy(planner: Planner, copy: Copy):
 
 
 def _states(planner: Planner, values: Iterable[int]) -> tuple[_State, ...]:
-    """Returns the states of values; the wanted specs of partial sums alone, for only those are reduced."""
-    spec_of, scope_of, wants = planner.specs.get, planner.scope_of.get, planner.wants.get
+    """Returns the states of values; the target specs of partial sums alone, for only those are reduced."""
+    spec_of, scope_of, targets = planner.specs.get, planner.scope_of.get, planner.targets.get
     states = []
     for value in values:
         spec, scope = spec_of(value), scope_of(value)
-        want = wants(value) if spec is not None and spec.partial else None
+        target = targets(value) if spec is not None and spec.partial else None
         at_hand = (-1, ()) if scope is None else (scope.depth, scope.available.get(value, ()))
-        states.append((spec, *at_hand, want))
+        states.append((spec, *at_hand, target))
     return tuple(states)
 
 
@@ -74,8 +74,8 @@ def _inner(planner: Planner, copy: Copy, states: tuple[_State, ...], shown: tupl
     inner, model = copies.copy(planner), copy.model
     inner.chain = [Scope(depth) for depth in range(len(planner.chain))]
     inner.specs, inner.scope_of, inner.fills = {}, {}, {}
-    wants = zip(model.border, (*(want for *_, want in states), *shown), strict=True)
-    inner.wants = planner.wanted.inside[copy] | {v: want for v, want in wants if want is not None}
+    targets = zip(model.border, (*(target for *_, target in states), *shown), strict=True)
+    inner.targets = planner.target_specs.inside[copy] | {v: target for v, target in targets if target is not None}
     for value, state in zip(model.read, states, strict=True):
         _set(inner, value, state)
     return inner

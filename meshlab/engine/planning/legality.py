@@ -4,7 +4,7 @@
    its rule is left out; in a place `?` stands for one character first.
 2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored.
 3. The product of the axes that split a dim divides its size.
-4. The dim of a scan is computed step by step: splitting it needs a pipeline schedule.
+4. The dim of a scan is computed step by step: sharding it needs a pipeline schedule.
 
 All problems of a layout are found and raised at once. The same tests answer for every dim and mesh axis whether the dim
 may go there, fast enough to colour the zones of a drag before it begins.
@@ -23,8 +23,8 @@ from typing import Any
 from ..code.operations import Operation
 from ..code.source import Source
 from ..errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
+from ..programs.axis_conflicts import axis_conflicts, scanned_dims
 from ..programs.data import Program
-from ..programs.meetings import meetings, scanned_dims
 from ..programs.rename import made_up
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
@@ -54,8 +54,8 @@ class Refusal:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
-    """A legal layout for one program and mesh; mesh axes of size 1 are left out.
+class LegalRules:
+    """The rules of a layout that is legal for one program and mesh; mesh axes of size 1 are left out.
 
     Attributes:
         plain: mesh axes by dim.
@@ -81,7 +81,7 @@ class Rules:
         return {}
 
 
-def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Rules:
+def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> LegalRules:
     """Checks a layout against a program and a mesh.
 
     Args:
@@ -92,7 +92,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
             cannot pad, leaves pad=True out of the remedies.
 
     Returns:
-        Its `Rules`.
+        Its `LegalRules`.
 
     Raises:
         LayoutError: it is not legal; all problems are listed.
@@ -120,7 +120,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
 
     padded = _padding(program, mesh, (plain, *matched.values())) if pad else {}
     stored = {key: real(own) for key, own in {id(own): own for own in matched.values()}.items()}
-    return Rules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
+    return LegalRules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
@@ -144,7 +144,7 @@ def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
 
 
 def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
-    """Pads each size that some rule splits unevenly to a multiple of all numbers of parts that it has."""
+    """Pads each size that some rule shards unevenly to a multiple of all numbers of parts that it has."""
     counts: dict[int, set[int]] = {}
     for own in rules:
         for dim, axes in own.items():
@@ -300,7 +300,7 @@ def _size_problems(
     for dim, axes in rules.items():
         size, count = program.dims[dim], math.prod(mesh.axes[a] for a in axes)
         if size == 0 and count > 1:
-            text = f"{where}`{dim}` has size 0: there is nothing to split."
+            text = f"{where}`{dim}` has size 0: there is nothing to shard."
             problems.append(Refusal("not_divisible", text, "Leave it replicated."))
         elif size % count and not pad:
             instead = "" if pad is None else "; or plan with pad=True"
@@ -321,7 +321,7 @@ def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
     return [
         Refusal(
             "pipeline",
-            f"`{dim}` is the dim of a scan, whose steps run one after another: splitting it needs a pipeline schedule.",
+            f"`{dim}` is the dim of a scan, whose steps run one after another: sharding it needs a pipeline schedule.",
             _stored_instead(program, dim, axes[0]),
             scan.source,
         )
@@ -331,17 +331,17 @@ def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
 
 
 def _stored_instead(program: Program, dim: str, axis: str) -> str:
-    """Writes the rule for a dim that may only be stored split: where it is stored first, and its like."""
+    """Writes the rule for a dim that may only be stored sharded: where it is stored first, and its like."""
     places = [place for place in program.places if dim in program.place_dims[place]]
     if not places:
         return ""
     alike = [place for place in places if place.split("/")[0] == places[0].split("/")[0]]
     glob = os.path.commonpath(alike) + "/*" if len(alike) > 1 else places[0]
-    return f'To store it split, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
+    return f'To store it sharded, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
 
 
 def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = None) -> list[Refusal]:
-    """Returns the problems of pairs of dims that share an axis and meet in one operation or value."""
+    """Returns the problems of pairs of dims that share an axis and are in one operation or value."""
     problems = []
     names = list(rules)
     for i, a in enumerate(names):
@@ -349,19 +349,19 @@ def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = 
             if about is not None and about not in (a, b):
                 continue
             shared = [x for x in rules[a] if x in rules[b]]
-            meeting = meetings(program).get(frozenset((a, b))) if shared else None
-            if meeting is not None:
-                problems.append(_conflict(a, b, shared[0], meeting))
+            first = axis_conflicts(program).get(frozenset((a, b))) if shared else None
+            if first is not None:
+                problems.append(_conflict(a, b, shared[0], first))
     return problems
 
 
-def _conflict(a: str, b: str, axis: str, meeting: Operation | str) -> Refusal:
-    if isinstance(meeting, str):
-        where, source = f"`{meeting}`", None
+def _conflict(a: str, b: str, axis: str, first: Operation | str) -> Refusal:
+    if isinstance(first, str):
+        where, source = f"`{first}`", None
     else:
-        source = meeting.source
-        where = f"`{meeting.name}` at {source}" if source else f"`{meeting.name}`"
-    text = f"`{a}` and `{b}` cannot both be on `{axis}`: they meet in {where}."
+        source = first.source
+        where = f"`{first.name}` at {source}" if source else f"`{first.name}`"
+    text = f"`{a}` and `{b}` cannot both be on `{axis}`: both are dims of {where}."
     return Refusal("conflict", text, "Put one of them on another axis, or leave it replicated.", source)
 
 
@@ -376,7 +376,7 @@ def _stored_problems(program: Program, plain: Mapping[str, Axes], place: str, ow
                 shared = [x for x in rules[a] if x in rules[b]]
                 if shared and (a in own or b in own):
                     text = f"At `{place}`: `{a}` and `{b}` are both on `{shared[0]}`."
-                    problems.append(Refusal("conflict", text, "An axis splits one dim of a value."))
+                    problems.append(Refusal("conflict", text, "A mesh axis shards one dim of a value."))
     return problems
 
 

@@ -6,7 +6,7 @@ Three rules, and nothing else, decide them:
 2. A split that an operand has and the plain rules do not ask for survives elementwise and reducing operations, while
    its mesh axis splits nothing else there; contractions, gathers and scatters drop it (the operand is gathered first).
    Of operands that differ in size the largest have a say: a bias stored split is gathered, not what it is added to.
-   Where the result is wanted split all have.
+   Where the target spec of the result is split all have.
 3. A summed factor that is split leaves a partial sum; a partial operand that may go through (the planner's
    `reduce_operands` decides) makes the result partial.
 """
@@ -27,12 +27,12 @@ class Outcome(NamedTuple):
     Attributes:
         operands: the spec in which each input is read.
         results: the specs of the results.
-        exchanged: whether the operation's local form is needed.
+        per_shard: whether the operation's per-shard implementation is needed.
     """
 
     operands: tuple[Spec, ...]
     results: tuple[Spec, ...]
-    exchanged: bool
+    per_shard: bool
 
 
 def outcome_of(
@@ -77,8 +77,8 @@ def outcome_of(
         spec(axes, after if zero else have.partial if have is not None else ())
         for axes, have, zero in zip(factors.operands, operands, zeros, strict=True)
     )
-    exchanged = any(splits.get(f) for f in factors.exchanged)
-    return Outcome(read, tuple(spec(axes, after) for axes in factors.results), exchanged)
+    per_shard = any(splits.get(f) for f in factors.per_shard)
+    return Outcome(read, tuple(spec(axes, after) for axes in factors.results), per_shard)
 
 
 def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:

@@ -9,7 +9,7 @@ A reshard is emitted in the block where the value was made, not where it is need
 loop is moved once, in front of it, as XLA would do anyway. A value that was moved once stays available.
 
 A partial sum with a single use may stay partial through linear operations; before anything else, and before several
-uses, it is reduced, once, to its wanted spec.
+uses, it is reduced, once, to its target spec.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from typing import Any
 from ..code.operations import Block, Input, Operation
 from ..programs.data import Program, analysis
 from ..programs.outline import Copy, Outline
-from ..rules import LOCAL_FORMS
+from ..rules import PER_SHARD
 from ..specs.reshard import Chain, hops, price, reduced_spec
 from ..specs.spec import Axes, Grid, Spec, replicated
 from . import blocks, copies
 from .dead_moves import prune
-from .legality import Rules
+from .legality import LegalRules
 from .operation_specs import Outcome, outcome_of
 from .propagation import lets_through, may_stay_partial
 from .scope import Scope
 from .steps import Cause, Compute, Fill, Move, Step
-from .wanted_specs import wanted_specs
+from .target_specs import target_specs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Planned:
         return inside | dict(self.outside)
 
 
-def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) -> Planned:
+def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outline) -> Planned:
     """Plans a program under legal rules: its steps, and the spec in which each value is made.
 
     Args:
@@ -88,16 +88,16 @@ def outcomes(_program: Program) -> dict[tuple, Any]:
 
 
 class Planner:
-    """The state of one planning: producers' specs, scopes and wanted specs. Used once."""
+    """The state of one planning: producers' specs, scopes and target specs. Used once."""
 
-    def __init__(self, program: Program, rules: Rules, sizes: Grid, outline: Outline):
+    def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
         self.uses, self.factors, self.memo = program.uses, program.factors, outcomes(program)
         self.zeros = program.uniform[1]
         self.roots, self.free = program.roots, program.free
-        self.wanted = wanted_specs(program, rules, sizes, outline)
-        self.wants = self.wanted.specs
+        self.target_specs = target_specs(program, rules, sizes, outline)
+        self.targets = self.target_specs.specs
         self.specs: dict[int, Spec] = {}
         self.scope_of: dict[int, Scope] = {}
         self.fills: dict[int, Operation] = {}
@@ -159,8 +159,8 @@ class Planner:
         return value in self.zeros or value in self.hoped if isinstance(value, int) else value.is_zero
 
     def reduce(self, value: int, cause: Cause | None = None) -> Spec:
-        """Reduces a partial sum to its wanted spec, for good."""
-        target = reduced_spec(self.specs[value], self.wants.get(value))
+        """Reduces a partial sum to its target spec, for good."""
+        target = reduced_spec(self.specs[value], self.targets.get(value))
         self.obtain(value, target, cause or Cause("sum"))
         self.specs[value] = target
         return target
@@ -255,10 +255,10 @@ class Planner:
         return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in fixed}
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
-        """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
+        """The factors that are not sharded: those that are padded, and more than mapped or summed; see `single` too."""
         padded, factors = self.sizes.padded, self.factors[operation]
-        form = LOCAL_FORMS.get(operation.name)
-        single = self.single(operation) if form is not None and form.gathers else frozenset()
+        per_shard = PER_SHARD.get(operation.name)
+        single = self.single(operation) if per_shard is not None and per_shard.gathers else frozenset()
         if not padded:
             return single
         values = (*operation.inputs, *operation.outputs)
@@ -268,17 +268,17 @@ class Planner:
             if isinstance(value, int)
             for factor, size in zip(axes, self.shapes[value], strict=True)
             if size in padded
-            and (factor in factors.limits or (factor in factors.exchanged and not (form and form.padded)))
+            and (factor in factors.limits or (factor in factors.per_shard and not (per_shard and per_shard.padded)))
         )
 
     def single(self, operation: Operation) -> frozenset[int]:
-        """Returns the exchanged factors with parts of one element: gathering slices there is gathering the operand."""
+        """Returns the per-shard factors with parts of one element: gathering slices there is gathering the operand."""
         factors, plain, singles = self.factors[operation], self.rules.plain, set()
         dims = dict(self.program.factor_dims[operation])
         for value, axes in zip(operation.inputs, factors.operands, strict=True):
             spec = self.spec_of(value)
             for axis, factor in enumerate(axes):
-                if factor in factors.exchanged and isinstance(value, int):
+                if factor in factors.per_shard and isinstance(value, int):
                     splits = (plain.get(dims.get(factor, ""), ()), spec.splits[axis] if spec else ())
                     counts = [math.prod(self.sizes[a] for a in axes) for axes in splits]
                     singles.update({factor} if max(counts) == self.shapes[value][axis] else ())
@@ -289,9 +289,9 @@ class Planner:
         asked = self.asked(operation)
         operands = tuple([self.spec_of(v) for v in operation.inputs])
         # What repeats a small value has no say beside a large one: better to move the small one. But where the result
-        # is wanted split, each split that it has anyway is welcome.
-        want = self.wants.get(operation.outputs[0])
-        welcome = want is not None and any(want.splits)
+        # has a target that is split, each split that it has anyway is welcome.
+        target = self.targets.get(operation.outputs[0])
+        welcome = target is not None and any(target.splits)
         if welcome or not any(operands):
             operands = tuple([self.spec_of(v) or self.repeating(v) for v in operation.inputs])
         key = (
@@ -323,7 +323,7 @@ class Planner:
     def computed(self, operation: Operation, outcome: Outcome) -> Compute:
         """Returns the step of an operation with a known outcome."""
         read = tuple(s if isinstance(v, int) else None for v, s in zip(operation.inputs, outcome.operands, strict=True))
-        return Compute(operation, read, outcome.results, outcome.exchanged, self.factors[operation].known)
+        return Compute(operation, read, outcome.results, outcome.per_shard, self.factors[operation].known)
 
     def reduce_operands(self, operation: Operation):
         """Reduces the partial operands that the operation cannot let through."""

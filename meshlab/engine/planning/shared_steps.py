@@ -85,7 +85,7 @@ def _renumbered(step: Step, copy: Copy) -> Step:
     assert not isinstance(step, Part)
     operation = operations[step.operation]
     if isinstance(step, Compute):
-        return Compute(operation, step.operands, step.results, step.exchanged, step.known)
+        return Compute(operation, step.operands, step.results, step.per_shard, step.known)
     if isinstance(step, Fill):
         return Fill(operation, step.spec)
     blocks = tuple(

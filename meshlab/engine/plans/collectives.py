@@ -14,17 +14,17 @@ from typing import Any
 
 from ..code.operations import nbytes
 from ..code.source import Source
-from ..planning.legality import Rules
+from ..planning.legality import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.steps import Cause, Compute, Move, Step
+from ..programs.axis_conflicts import scanned_dims
 from ..programs.data import Program, analysis
-from ..programs.meetings import scanned_dims
 from ..programs.outline import Copy
-from ..rules import LOCAL_FORMS
+from ..rules import PER_SHARD
 from ..specs.reshard import Hop, gathered_first, price, sent_shape, wire_bytes
 from ..specs.spec import Axes, Grid, Spec
-from .local_collectives import local_collectives_of
 from .partial_sums import Origins, Split
+from .per_shard_collectives import per_shard_collectives_of
 
 _WAYS = {
     "carried": "; the sum is carried through the loop and added up once behind it",
@@ -69,7 +69,7 @@ class Collective:
     chain: str = ""
 
 
-def collectives_of(program: Program, rules: Rules, grid: Grid, steps: tuple[Step, ...]) -> tuple[Collective, ...]:
+def collectives_of(program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]) -> tuple[Collective, ...]:
     """Lists the collectives of a plan.
 
     Args:
@@ -87,8 +87,8 @@ def collectives_of(program: Program, rules: Rules, grid: Grid, steps: tuple[Step
         if isinstance(step, Move) and step.hop.kind != "slice":
             row = story.move(step, times)
             collectives.append(story.for_all(row, step, copies) if len(copies) > 1 else row)
-        elif isinstance(step, Compute) and step.exchanged:
-            collectives += story.exchanged(step)
+        elif isinstance(step, Compute) and step.per_shard:
+            collectives += story.inside(step)
     return tuple(collectives)
 
 
@@ -123,11 +123,11 @@ def _joined(places: Sequence[str]) -> str:
 class _Story:
     """Finds the cause of each move."""
 
-    def __init__(self, program: Program, rules: Rules, grid: Grid, steps: tuple[Step, ...]):
+    def __init__(self, program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]):
         self.program, self.rules, self.grid = program, rules, grid
         self.steps = tuple(each_once(steps))
-        any_local = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
-        self.local = local_collectives_of(steps, program, grid) if any_local else {}
+        any_per_shard = any(isinstance(step, Compute) and step.per_shard for step, *_ in self.steps)
+        self.per_shard = per_shard_collectives_of(steps, program, grid) if any_per_shard else {}
         self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
 
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **story: Any) -> Collective:
@@ -240,7 +240,7 @@ class _Story:
 
     @staticmethod
     def moved_axis(step: Move) -> int:
-        """Returns the axis of the value whose split changes."""
+        """Returns the axis of the value whose sharding changes."""
         hop = step.hop
         if hop.kind == "collective-permute":
             pairs = zip(step.start.splits, hop.result.splits, strict=True)
@@ -288,19 +288,19 @@ class _Story:
         )
 
     def stored(self, step: Move, dim: str) -> str | None:
-        """Returns the place where a dim of the moved value is stored split, whatever form it has by now."""
+        """Returns the place where a dim of the moved value is stored sharded, whatever form it has by now."""
         value = self.origins.stored(step.value)
         place = self.program.stored_at.get(value) if value is not None else None
         return place if place is not None and dim in self.rules.stored.get(place, {}) else None
 
-    def exchanged(self, step: Compute) -> list[Collective]:
-        """Lists the collectives inside an operation whose axis is split."""
+    def inside(self, step: Compute) -> list[Collective]:
+        """Lists the collectives inside an operation whose axis is sharded."""
         operation = step.operation
         shown = self.program.value(operation.outputs[0])
         rows = []
-        for sent, times in self.local[step.operation].items():
-            pairs = self.origins.exchanged(step, sent.axes)
-            text = LOCAL_FORMS[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
+        for sent, times in self.per_shard[step.operation].items():
+            pairs = self.origins.per_shard(step, sent.axes)
+            text = PER_SHARD[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
             row = Collective(
                 kind=sent.kind,
@@ -321,7 +321,7 @@ class _Story:
 
 
 def _split(pairs: Sequence[Split]) -> str:
-    """Says how dims are split: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`"."""
+    """Says how dims are sharded: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`"."""
     if len(pairs) == 1:
         return f"split over {_quoted(pairs[0][1])}"
     return "split: " + ", ".join(f"`{dim}` over {_quoted(axes)}" for dim, axes in pairs)

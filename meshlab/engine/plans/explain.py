@@ -12,13 +12,14 @@ from __future__ import annotations
 import dataclasses
 import html
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import MeshlabError, first_of
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute
 from ..specs.mesh import Mesh
+from ..tables import html_rows, text_rows
 from .collectives import Collective, wire_bytes_by_axis
 from .data import Plan
 
@@ -78,11 +79,11 @@ def _padded(plan: Plan) -> Iterator[str]:
     """Warns of the dims that are padded."""
     if sizes := padded_sizes(plan):
         text = ", ".join(f"{dim} {plan.program.dims[dim]:,} → {size:,}" for dim, size in sizes.items())
-        yield f"padded: {text}, wherever split; results are exact."
+        yield f"padded: {text}, wherever sharded; results are exact."
 
 
 def padded_sizes(plan: Plan) -> dict[str, int]:
-    """Returns the padded size of each dim that some rule splits unevenly."""
+    """Returns the padded size of each dim that some rule shards unevenly."""
     rules = [rule for own in (plan.rules.plain, *plan.rules.stored.values()) for rule in own.items()]
     borne = {name for names in plan.program.names for name in names}
     split = {dim for dim, axes in rules if axes and dim in borne}
@@ -103,7 +104,7 @@ def _without_rules(plan: Plan) -> tuple[str, ...]:
 
 
 def _not_reached(plan: Plan) -> Iterator[str]:
-    """Warns of merged axes of arguments with a dim that is split elsewhere, but not major there, or does not fit."""
+    """Warns of merged axes of arguments with a dim that is sharded elsewhere, but not major there, or does not fit."""
     minor: dict[tuple[str, str], list[str]] = {}
     short: dict[str, str] = {}
     plain = plan.rules.plain
@@ -118,15 +119,16 @@ def _not_reached(plan: Plan) -> Iterator[str]:
     for (dim, axis), places in minor.items():
         more, major = f" and {len(places) - 1} more" if len(places) > 1 else "", axis.split("*")[0]
         yield (
-            f"⚠ `{dim}` does not split `{places[0]}`{more}: of the axis `{axis}` only the major part, `{major}`, can be"
-            " split. Give each of its dims an axis, and merge them in the function."
+            f"⚠ `{dim}` is not sharded in `{places[0]}`{more}: of the axis `{axis}` only the major part, `{major}`, can"
+            " be. Give each of its dims an axis, and merge them in the function."
         )
     for axis, place in short.items():
         major = axis.split("*")[0]
         yield (
-            f"⚠ `{major}` of {plan.program.dims[major]:,} does not split the axis `{axis}` of `{place}` over all of"
-            f" {' and '.join(f'`{a}`' for a in plain[major])}: the devices do not divide it, and what is merged is not"
-            " padded. Give each of its dims an axis, and merge them in the function."
+            f"⚠ The axis `{axis}` of `{place}` is not sharded over all of"
+            f" {' and '.join(f'`{a}`' for a in plain[major])}: the devices do not divide `{major}` of"
+            f" {plan.program.dims[major]:,}, and what is merged is not padded. Give each of its dims an axis, and merge"
+            " them in the function."
         )
 
 
@@ -140,7 +142,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     stored = plan.stored
     lines = [
         ("mesh", str(Mesh(plan.mesh.shape))),  # its machine stands with the times
-        ("layout", str(plan.layout) or "nothing is split"),
+        ("layout", str(plan.layout) or "nothing is sharded"),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
         ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
     ]
@@ -152,8 +154,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     lines.append(("peak of a device", f"{plan.memory.peak_bytes:,} B, predicted"))
     if plan.mesh.on is None:
         return lines
-    fits = "it fits" if plan.memory.fits else "it does not fit"
-    lines.append(("a device holds", f"{plan.memory.limit_bytes:,} B: {fits}"))
+    lines.append(("a device holds", f"{plan.memory.limit_bytes:,} B: {plan.memory.verdict}"))
     try:
         return lines + plan.time.rows()
     except MeshlabError as error:  # the machine lacks a figure; all else is known without it
@@ -165,25 +166,9 @@ def table(plan: Plan) -> str:
     return "\n".join([text_rows(rows(plan)), *warnings(plan)])
 
 
-def text_rows(named: Sequence[tuple[str, str]]) -> str:
-    """Sets rows of a name and a text as lines."""
-    width = max(len(name) for name, _ in named)
-    return "\n".join(f"{name:<{width}}  {text}" for name, text in named)
-
-
 def html_table(plan: Plan) -> str:
     """Sets the plan's table as HTML."""
     return html_rows(rows(plan)) + "".join(f"<p>{html.escape(w)}</p>" for w in warnings(plan))
-
-
-def html_rows(named: Sequence[tuple[str, str]]) -> str:
-    """Sets rows of a name and a text as an HTML table."""
-    left = "text-align:left"
-    cells = "".join(
-        f"<tr><th style='{left};white-space:pre'>{html.escape(n)}</th><td style='{left}'>{html.escape(t)}</td></tr>"
-        for n, t in named
-    )
-    return f"<table>{cells}</table>"
 
 
 def to_json(plan: Plan) -> str:

@@ -126,14 +126,14 @@ class Origins:
         return first.produced[copy.places[value]] if copy is not None and first is not None else value, way
 
     def summed(self, step: Compute, axes: Iterable[str]) -> tuple[Split, ...]:
-        """Returns the dims that a step sums, of those split over some mesh axes, each with these."""
+        """Returns the dims that a step sums, of those sharded over some mesh axes, each with these."""
         summed, wanted = self.program.factors[step.operation].summed, set(axes)
         splits = {name: split for name, factor, split in self.axes(step) if factor in summed and wanted & set(split)}
         return tuple((name, tuple(a for a in split if a in wanted)) for name, split in splits.items())
 
-    def exchanged(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
-        """Returns the split dims for which a step needs its local form; those on some mesh axes if there are any."""
-        factors = self.program.factors[step.operation].exchanged
+    def per_shard(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
+        """Returns the sharded dims that take a per-shard implementation; those on some mesh axes if there are any."""
+        factors = self.program.factors[step.operation].per_shard
         splits = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
         on_these = {name: split for name, split in splits.items() if set(split) & set(axes)}
         return tuple((on_these or splits).items())

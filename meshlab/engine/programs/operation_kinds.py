@@ -1,6 +1,6 @@
 """A fingerprint of each operation: equal fingerprints are planned alike.
 
-Two operations of one kind, whose operands have the same specs and the same wanted specs, are planned alike: they have
+Two operations of one kind, whose operands have the same specs and the same target specs, are planned alike: they have
 the same axes in common, the same dims on them, the same shapes. Which values they read is no part of the kind; nor is
 the name of an axis that no layout can address (`~7`), nor most parameters, for factors stand for them.
 """
@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Literal, Operation
-from ..passes.common_subexpressions import form_key
+from ..passes.common_subexpressions import per_shard_key
 from ..rules import Factors
 from .data import Program
 
@@ -79,9 +79,9 @@ class Kinds:
         details: Hashable = ()
         if operation.name in ("rename", "tag"):
             details = tuple(operation.params.values())
-        elif factors.exchanged:
-            # The communication of a local form depends on all parameters and literals.
-            details = form_key(operation)
+        elif factors.per_shard:
+            # The communication of a per-shard implementation depends on all parameters and literals.
+            details = per_shard_key(operation)
         return (_factors_key(factors), program.factor_dims[operation], details)
 
 
@@ -90,7 +90,7 @@ def _factors_key(factors: Factors) -> Hashable:
         factors.operands,
         factors.results,
         factors.summed,
-        factors.exchanged,
+        factors.per_shard,
         factors.unsharded,
         tuple(sorted(factors.limits.items())),
         factors.survivors,

@@ -9,7 +9,7 @@ block each iteration is one `Copy`, and all point at the first of them:
 The operations around a copy know it by its `border` alone: the values that it reads, and those of its own that are read
 elsewhere. Values at the same place of two borders play the same part. So the plan of a copy is a function of the specs
 of its border; it is worked out in the numbers of the first copy, and taken over by the others (`planning/copies.py`,
-`wanted_specs.py`, `dead_moves.py`). Nothing else changes: step by step the plan is the one without an outline.
+`target_specs.py`, `dead_moves.py`). Nothing else changes: step by step the plan is the one without an outline.
 
 Copies are alike in kind (`operation_kinds.py`) and in wiring: which of its values an operation reads, counted from the
 start of the copy, and where two of them are one value.

@@ -20,10 +20,10 @@ from jax.sharding import PartitionSpec
 from ..code.operations import Input, Literal
 from ..planning.steps import Compute, Fill, Move, Nested, Step
 from ..plans.data import Plan
-from ..plans.local_collectives import crossed_axes, local_of
+from ..plans.per_shard_collectives import crossing, sharded_operation
 from ..programs.data import Program
-from ..rules import LOCAL_FORMS
-from ..rules.local_forms import bind
+from ..rules import PER_SHARD
+from ..rules.per_shard import bind
 from ..specs.permutation import permutation
 from ..specs.reshard import Hop, sent_shape
 from ..specs.spec import Axes, Grid, Spec, local_shape
@@ -45,7 +45,7 @@ class MeshDevice:
         self.sizes = sizes
 
     def index(self, axes: Axes) -> Any:
-        """Returns which part this device holds of an axis that is split over mesh `axes`, major first."""
+        """Returns which part this device holds of an axis that is sharded over mesh `axes`, major first."""
         number: Any = jnp.zeros((), jnp.int32)
         for axis in axes:
             number = number * self.sizes[axis] + lax.axis_index(axis)
@@ -61,9 +61,9 @@ class MeshDevice:
 
     def permute(self, x: Any, axes: Axes, distance: int, wrap: bool = False) -> Any:
         """Receives the part of the device `distance` parts before this one; zeros where there is none."""
-        if not distance or not crossed_axes(axes, distance, wrap, self.sizes):
-            full_circle = wrap and distance % math.prod(self.sizes[a] for a in axes) == 0
-            return x if not distance or full_circle else jnp.zeros_like(x)
+        crossed, distance = crossing(axes, distance, wrap, self.sizes)
+        if not crossed:
+            return jnp.zeros_like(x) if distance else x
         # `ppermute` counts devices in the order of the mesh, whatever the order of the axes that it is given.
         ordered = [a for a in self.sizes if a in axes]
         numbers = np.arange(math.prod(self.sizes[a] for a in axes)).reshape([self.sizes[a] for a in ordered])
@@ -145,15 +145,15 @@ class Lowering:
         return lax.broadcast_in_dim(jnp.asarray(scalar, operation.equation.outvars[0].aval.dtype), shape, ())
 
     def compute(self, step: Compute, shards: Shards):
-        """Runs one operation, in its local form or with its parameters made local."""
-        operation, local = step.operation, local_of(step, self.code)
+        """Runs one operation, by its per-shard implementation or with its parameters converted to local shapes."""
+        operation, sharded = step.operation, sharded_operation(step, self.code)
         operands = self.read(shards, operation.inputs, step.operands)
         if self.sizes.padded:
-            operands = neutralized(self.device, local, self.program.factors[operation], operands)
-        if step.exchanged:
-            results = LOCAL_FORMS[operation.name].run(self.device, local, operands)
-        elif any(spec.axes for spec in (*local.operands, *local.results)):
-            results = local.run(operands, self.sizes)
+            operands = neutralized(self.device, sharded, self.program.factors[operation], operands)
+        if step.per_shard:
+            results = PER_SHARD[operation.name].run(self.device, sharded, operands)
+        elif any(spec.axes for spec in (*sharded.operands, *sharded.results)):
+            results = sharded.run(operands, self.sizes)
         else:
             results = bind(operation, operands, operation.params)
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))

@@ -5,7 +5,7 @@
     {"params/*": {"embed": "data"}}                  how values *at a place* are stored, whatever is computed
 
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
-the value there is stored, and replace the plain rules for the dims that they name; `None` leaves a dim unsplit there.
+the value there is stored, and replace the plain rules for the dims that they name; `None` leaves a dim unsharded there.
 Of several globs that match one place the last one counts. A dim whose name ends in `?` is optional: where the program
 has no such dim, the rule is left out instead of refused, axes and all, so that one layout serves several programs and
 their meshes (`ensemble?:ensemble`); where it has the dim, the mesh must have the axes. In a place `?` is first of all
@@ -30,7 +30,7 @@ from ..tensors.dims import Dim, is_name
 from .combination import combined
 from .spec import Axes
 
-Rules = tuple[tuple[str, Axes], ...]
+DimRules = tuple[tuple[str, Axes], ...]
 
 _SEPARATORS = re.compile(r"[\s,;]+")
 # A message lists at most so many problems.
@@ -53,8 +53,8 @@ class Layout:
         LayoutError: one is no such pair, name or size, or a dim stands twice.
     """
 
-    dim_rules: Rules = ()
-    place_rules: tuple[tuple[str, Rules], ...] = ()
+    dim_rules: DimRules = ()
+    place_rules: tuple[tuple[str, DimRules], ...] = ()
     whole: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
     sizes: tuple[tuple[str, str, int], ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
 
@@ -78,7 +78,7 @@ class Layout:
 
     @staticmethod
     def of(given: LayoutLike) -> Layout:
-        """Makes a layout from a string, a dict, another layout, or None (nothing is split).
+        """Makes a layout from a string, a dict, another layout, or None (nothing is sharded).
 
         Raises:
             LayoutError: it cannot be read; every problem is listed.
@@ -104,7 +104,7 @@ class Layout:
 
     @property
     def places(self) -> Mapping[str, Mapping[str, Axes]]:
-        """Rules by place; empty axes mean unsplit there."""
+        """Rules by place; empty axes mean unsharded there."""
         return MappingProxyType({glob: MappingProxyType(dict(rules)) for glob, rules in self.place_rules})
 
     def with_rule(self, dim: str | Dim, axes: str | Axes | None) -> Layout:
@@ -149,17 +149,17 @@ class Layout:
     def to_dict(self) -> dict[str, Any]:
         """Returns the layout as sorted, JSON-able data that `Layout.of` reads back."""
 
-        def plain(rules: Rules) -> dict[str, Any]:
+        def plain(rules: DimRules) -> dict[str, Any]:
             return {dim: list(axes) if len(axes) != 1 else axes[0] for dim, axes in sorted(rules)}
 
-        def stored(rules: Rules) -> dict[str, Any]:
+        def stored(rules: DimRules) -> dict[str, Any]:
             return {dim: (axes or None) for dim, axes in plain(rules).items()}
 
         # Places keep their order, since the last match counts.
         return plain(self.dim_rules) | {glob: stored(rules) for glob, rules in self.place_rules}
 
     def __str__(self):
-        def text(rules: Rules) -> str:
+        def text(rules: DimRules) -> str:
             return " ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules)
 
         return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in self.place_rules)]))

@@ -33,9 +33,9 @@ from ..plans.data import Plan
 from ..programs.data import Program
 from ..programs.random_arguments import drawn_arguments, is_key
 from ..running.run import compiled, flat_arguments, run
+from ..tables import Totals, collective_rows, comparison, mark, note_lines
 from .hlo import read_collectives, totals
 from .merged_collectives import Merged, merged
-from .tables import collective_rows, comparison, mark, note_lines
 
 # Greatest error of an output, as a share of its root mean square, by bytes of the narrowest float in the program; for
 # 16 bits, where single elements may be far off, the root mean square of the error. Measured: layouts of one program
@@ -46,7 +46,6 @@ TOLERANCE = {1: 0.5, 2: 5e-2, 4: 2e-4, 8: 1e-12}
 ROUNDING = 8
 # Above this many bytes of arguments, numbers are not checked unless data is given.
 MOST_DRAWN = 2**30
-Totals = dict[tuple[str, tuple[str, ...]], int]
 # For each output its place, its error, and what is allowed.
 Errors = tuple[tuple[str, float, float], ...]
 

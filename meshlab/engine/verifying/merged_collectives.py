@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from ..plans.collectives import Collective
 from .hlo import HloCollective
-
-Totals = Mapping[tuple[str, tuple[str, ...]], int]
 
 # Kind, axes, dtype, and the sizes of the operand's axes: in ascending order, for compilers turn and reshape arrays.
 Like = tuple[str, tuple[str, ...], str, tuple[int, ...]]

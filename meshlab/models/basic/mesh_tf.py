@@ -22,8 +22,8 @@ import jax
 import meshlab as ml
 
 from ..parts.initial import normals
-
-Params = dict[str, ml.Tensor]
+from ..parts.sizes import Sizes
+from ..parts.weights import Params, draw
 
 
 def train(loss: Callable[..., Any]) -> Callable[..., tuple[Any, Params]]:
@@ -36,23 +36,17 @@ def train(loss: Callable[..., Any]) -> Callable[..., tuple[Any, Params]]:
 
 
 @dataclasses.dataclass(frozen=True)
-class TwoLayer:
+class TwoLayer(Sizes):
     """Sizes of the net of two layers."""
 
     batch: int = 8
     io: int = 16
     hidden: int = 32
 
-    @property
-    def dims(self) -> tuple[ml.Dim, ...]:
-        """Batch, Io, Hidden."""
-        return ml.dims(**dataclasses.asdict(self))
-
 
 def init_two_layer(key: jax.Array, config: TwoLayer) -> Params:
     """Draws w: [io, hidden] and v: [hidden, io]."""
-    _, Io, Hidden = config.dims
-    return normals(key, {"w": ((Io, Hidden), ("io",)), "v": ((Hidden, Io), ("hidden",))})
+    return draw(key, config, {"w": ("io hidden", ("io",)), "v": ("hidden io", ("hidden",))})
 
 
 def two_layer(params: Params, x: ml.Tensor) -> ml.Tensor:
@@ -66,7 +60,7 @@ def two_layer_loss(params: Params, x: ml.Tensor, targets: ml.Tensor) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class Block:
+class Block(Sizes):
     """Sizes of the transformer block."""
 
     batch: int = 8
@@ -76,25 +70,19 @@ class Block:
     heads: int = 4
     d_kv: int = 8
 
-    def dims(self, names: str) -> tuple[ml.Dim, ...]:
-        """Returns dims by their names: `config.dims("batch length")`."""
-        return tuple(ml.Dim(name, getattr(self, name)) for name in names.split())
-
 
 def init_block(key: jax.Array, config: Block) -> Params:
     """Draws q, k, v: [d_model, heads, d_kv], o: [heads, d_kv, d_model], wi: [d_model, d_ff], wo: [d_ff, d_model]."""
-    inward = (config.dims("d_model heads d_kv"), ("d_model",))
-    return normals(
-        key,
-        {
-            "q": inward,
-            "k": inward,
-            "v": inward,
-            "o": (config.dims("heads d_kv d_model"), ("heads", "d_kv")),
-            "wi": (config.dims("d_model d_ff"), ("d_model",)),
-            "wo": (config.dims("d_ff d_model"), ("d_ff",)),
-        },
-    )
+    inward = ("d_model heads d_kv", ("d_model",))
+    table = {
+        "q": inward,
+        "k": inward,
+        "v": inward,
+        "o": ("heads d_kv d_model", ("heads", "d_kv")),
+        "wi": ("d_model d_ff", ("d_model",)),
+        "wo": ("d_ff d_model", ("d_ff",)),
+    }
+    return draw(key, config, table)
 
 
 def block(params: Params, x: ml.Tensor) -> ml.Tensor:
@@ -114,7 +102,7 @@ def block_loss(params: Params, x: ml.Tensor) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class Autoencoder:
+class Autoencoder(Sizes):
     """Sizes of the toy autoencoder."""
 
     batch: int = 64

@@ -22,13 +22,13 @@ import jax
 
 import meshlab as ml
 
-from ..parts.initial import normals
-
-Params = dict[str, ml.Tensor]
+from ..parts.sizes import Sizes
+from ..parts.tasks import image_inputs
+from ..parts.weights import Params, draw
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
+class Config(Sizes):
     """Sizes of the README model."""
 
     batch: int = 100
@@ -37,25 +37,13 @@ class Config:
     hidden: int = 1024
     classes: int = 10
 
-    @property
-    def dims(self) -> tuple[ml.Dim, ...]:
-        """Batch, Rows, Cols, Hidden, Classes."""
-        return ml.dims(**dataclasses.asdict(self))
-
 
 def init(key: jax.Array, config: Config) -> Params:
     """Draws w1: [rows, cols, hidden] and w2: [hidden, classes]."""
-    _, Rows, Cols, Hidden, Classes = config.dims
-    return normals(
-        key,
-        {"w1": ((Rows, Cols, Hidden), ("rows", "cols")), "w2": ((Hidden, Classes), ("hidden",))},
-    )
+    return draw(key, config, {"w1": ("rows cols hidden", ("rows", "cols")), "w2": ("hidden classes", ("hidden",))})
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of images: [batch, rows, cols] and labels: [batch]."""
-    Batch, Rows, Cols, _, _ = config.dims
-    return ml.f32[Batch, Rows, Cols], ml.i32[Batch]
+inputs = image_inputs("batch rows cols")
 
 
 def loss(params: Params, images: ml.Tensor, labels: ml.Tensor) -> jax.Array:
@@ -78,29 +66,23 @@ def step(params: Params, images: ml.Tensor, labels: ml.Tensor) -> tuple[jax.Arra
 
 
 @dataclasses.dataclass(frozen=True)
-class Block:
+class Block(Sizes):
     """Sizes of the feed-forward block."""
 
     batch: int = 32
     embed: int = 64
     ffn: int = 256
 
-    @property
-    def dims(self) -> tuple[ml.Dim, ...]:
-        """Batch, Embed, Ffn."""
-        return ml.dims(**dataclasses.asdict(self))
-
 
 def init_block(key: jax.Array, config: Block) -> Params:
     """Draws up: [embed, ffn] and down: [ffn, embed]."""
-    _, Embed, Ffn = config.dims
-    return normals(key, {"up": ((Embed, Ffn), ("embed",)), "down": ((Ffn, Embed), ("ffn",))})
+    return draw(key, config, {"up": ("embed ffn", ("embed",)), "down": ("ffn embed", ("ffn",))})
 
 
 def block_inputs(config: Block) -> tuple[ml.Tensor, ml.Tensor]:
     """Returns the shapes of x and targets, both [batch, embed]."""
-    Batch, Embed, _ = config.dims
-    return ml.f32[Batch, Embed], ml.f32[Batch, Embed]
+    shape = ml.f32[config.dims("batch embed")]
+    return shape, shape
 
 
 def block_loss(params: Params, x: ml.Tensor, targets: ml.Tensor) -> Any:

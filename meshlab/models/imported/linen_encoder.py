@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import flax.linen as nn
@@ -71,15 +70,11 @@ class Encoder(nn.Module):
         return table.attend(x).astype(jnp.float32)
 
 
-def state_of(config: Config) -> Callable[[jax.Array], TrainState]:
-    """Makes init(key) -> the parameters, with AdamW's state beside them."""
-    model, optimizer = Encoder(config), optax.adamw(1e-3)
-
-    def init(key):
-        variables = model.init(key, jnp.zeros((1, config.seq), jnp.int32))
-        return TrainState.create(apply_fn=model.apply, params=variables["params"], tx=optimizer)
-
-    return init
+def init(key: jax.Array, config: Config) -> TrainState:
+    """Draws the parameters, with AdamW's state beside them."""
+    model = Encoder(config)
+    variables = model.init(key, jnp.zeros((1, config.seq), jnp.int32))
+    return TrainState.create(apply_fn=model.apply, params=variables["params"], tx=optax.adamw(1e-3))
 
 
 def step(state: TrainState, tokens: jax.Array, targets: jax.Array) -> tuple[TrainState, jax.Array]:

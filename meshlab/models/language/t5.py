@@ -29,17 +29,10 @@ import meshlab as ml
 
 from ..parts.layers import MASKED, repeated, rms_norm, size, softmax, token_loss
 from ..parts.sizes import Sizes
-from ..parts.weights import Params, draw, ones, unstack
+from ..parts.weights import Params, attention_table, draw, hidden_table, ones, unstack
 
 # Distances from here on share the last bucket.
 FURTHEST = 128
-_INWARD = ("layers embed heads head", ("embed",))
-_ATTENTION = {
-    "query": _INWARD,
-    "key": _INWARD,
-    "value": _INWARD,
-    "output": ("layers heads head embed", ("heads", "head")),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +88,9 @@ def init(key: jax.Array, config: Config) -> Params:
 def _stack(key: jax.Array, config: Config, *attentions: str) -> Params:
     """Draws the parameters of encoder or decoder, whose layers have the attentions listed."""
     layers_key, biases_key, *keys = jax.random.split(key, 2 + len(attentions))
-    layers = draw(layers_key, config, {"up": ("layers embed ffn", ("embed",)), "down": ("layers ffn embed", ("ffn",))})
-    layers |= {which: draw(each, config, _ATTENTION) for each, which in zip(keys, attentions, strict=True)}
+    attention = attention_table(heads="heads head")
+    layers = draw(layers_key, config, hidden_table())
+    layers |= {which: draw(each, config, attention) for each, which in zip(keys, attentions, strict=True)}
     layers |= {f"{which}_norm": ones(config.dims("layers embed")) for which in (*attentions, "ffn")}
     return {
         **draw(biases_key, config, {"biases": ("buckets heads", ())}),

@@ -34,36 +34,29 @@ def draw(key: jax.Array, config: Sizes, table: Table) -> Params:
     return dict(normals(key, {name: (config.dims(dims), over) for name, (dims, over) in table.items()}))
 
 
-def attention_table(dim: str = "layers") -> Table:
-    """The weights of attention with grouped queries; `dim` counts the layers."""
+def attention_table(dim: str = "layers", heads: str = "heads group head") -> Table:
+    """The weights of attention; `dim` counts the layers, and `heads` are the dims of queries: grouped by default."""
     return {
-        "query": (f"{dim} embed heads group head", ("embed",)),
+        "query": (f"{dim} embed {heads}", ("embed",)),
         "key": (f"{dim} embed heads head", ("embed",)),
         "value": (f"{dim} embed heads head", ("embed",)),
-        "output": (f"{dim} heads group head embed", ("heads", "group", "head")),
+        "output": (f"{dim} {heads} embed", tuple(heads.split())),
     }
+
+
+def hidden_table(dim: str = "layers") -> Table:
+    """The weights of a feed-forward network of one hidden layer; `dim` counts the layers."""
+    return {"up": (f"{dim} embed ffn", ("embed",)), "down": (f"{dim} ffn embed", ("ffn",))}
 
 
 def gated_table(dim: str = "layers") -> Table:
     """The weights of a gated feed-forward network; `dim` counts the layers, or layers and experts."""
-    return {
-        "gate": (f"{dim} embed ffn", ("embed",)),
-        "up": (f"{dim} embed ffn", ("embed",)),
-        "down": (f"{dim} ffn embed", ("ffn",)),
-    }
+    return {"gate": (f"{dim} embed ffn", ("embed",))} | hidden_table(dim)
 
 
 def biased(key: jax.Array, config: Sizes) -> Params:
     """Draws the layers of GPT-2 and of ViT: attention, one hidden layer and two layer norms; the biases are zero."""
-    inward = ("layers embed heads head", ("embed",))
-    table = {
-        "query": inward,
-        "key": inward,
-        "value": inward,
-        "output": ("layers heads head embed", ("heads", "head")),
-        "up": ("layers embed ffn", ("embed",)),
-        "down": ("layers ffn embed", ("ffn",)),
-    }
+    table = attention_table(heads="heads head") | hidden_table()
     biases = dict.fromkeys(("query_bias", "key_bias", "value_bias"), "layers heads head")
     biases |= {"up_bias": "layers ffn"} | dict.fromkeys(("output_bias", "down_bias"), "layers embed")
     norms = {name: scale_and_bias(config.dims("layers embed")) for name in ("attention_norm", "ffn_norm")}

@@ -22,27 +22,21 @@ import numpy as np
 
 import meshlab as ml
 
-from ..parts.initial import normals
-from ..parts.tasks import class_loss
+from ..basic import mlp
+from ..parts.tasks import class_loss, image_inputs
+from ..parts.weights import Params, zeros
 
-Params = dict[str, ml.Tensor]
 _PIXELS, _BRIGHTEST, _TEST = 8, 16.0, 261
 
 
 @dataclasses.dataclass(frozen=True)
-class Config:
-    """Sizes of the classifier."""
+class Config(mlp.Config):
+    """Sizes of the classifier, which has those of the README model."""
 
     batch: int = 128
     rows: int = _PIXELS
     cols: int = _PIXELS
     hidden: int = 256
-    classes: int = 10
-
-    @property
-    def dims(self) -> tuple[ml.Dim, ...]:
-        """Batch, Rows, Cols, Hidden, Classes."""
-        return ml.dims(**dataclasses.asdict(self))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +62,7 @@ def load(seed: int = 0) -> Digits:
 
 def batches(data: Digits, config: Config, epochs: int = 1, seed: int = 0) -> Iterator[tuple[ml.Tensor, ml.Tensor]]:
     """Yields images: [batch, rows, cols] and labels: [batch], in a new order each epoch."""
-    Batch, Rows, Cols, _, _ = config.dims
+    Batch, Rows, Cols = config.dims("batch rows cols")
     random = np.random.default_rng(seed)
     images, labels = data.train
     for _ in range(epochs):
@@ -80,19 +74,11 @@ def batches(data: Digits, config: Config, epochs: int = 1, seed: int = 0) -> Ite
 
 def init(key: jax.Array, config: Config) -> Params:
     """Draws w1: [rows, cols, hidden], w2: [hidden, classes]; b1: [hidden] and b2: [classes] are zero."""
-    _, Rows, Cols, Hidden, Classes = config.dims
-    weights = normals(
-        key,
-        {"w1": ((Rows, Cols, Hidden), ("rows", "cols")), "w2": ((Hidden, Classes), ("hidden",))},
-    )
-    biases = {name: ml.tensor(np.zeros(dim.size, np.float32), dim) for name, dim in (("b1", Hidden), ("b2", Classes))}
-    return weights | biases
+    biases = {"b1": zeros(config.dims("hidden")), "b2": zeros(config.dims("classes"))}
+    return mlp.init(key, config) | biases
 
 
-def inputs(config: Config) -> tuple[ml.Tensor, ml.Tensor]:
-    """Returns the shapes of images: [batch, rows, cols] and labels: [batch]."""
-    Batch, Rows, Cols, _, _ = config.dims
-    return ml.f32[Batch, Rows, Cols], ml.i32[Batch]
+inputs = image_inputs("batch rows cols")
 
 
 def classify(params: Params, images: ml.Tensor) -> ml.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Sequence
 
-from ..views.format import count_bytes
+from ...cost.machines.units import bytes_text
 from .palette import INK, SOFT
 
 
@@ -27,7 +27,7 @@ def heading(text: str) -> str:
 
 def bars(
     rows: Sequence[tuple[str, Sequence[tuple[str, float]]]],
-    text_of: Callable[[float], str] = lambda n: count_bytes(int(n)),
+    text_of: Callable[[float], str] = bytes_text,
 ) -> str:
     """Draws stacked bars as SVG.
 

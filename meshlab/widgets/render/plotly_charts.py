@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...cost.machines.units import bytes_text
 from ...engine.errors import closest, listed
 from ..state.document import ExplorerError
-from ..views.format import count_bytes
 from ..views.machine_figures import RECALLED
 from .palette import NEUTRAL, PATTERN, SOFT, SOLID, mark
 
@@ -84,8 +84,8 @@ def _lines(view: dict, job: dict) -> Any:
 
 @_drawer("memory")
 def _memory(view: dict, job: dict) -> Any:
-    if view["held"]:
-        return _peak(view["held"])
+    if view["peak_memory"]:
+        return _peak(view["peak_memory"])
     parts = view["memory"]["parts"]
     title = "Bytes that each device holds: arguments, and outputs (striped)"
     return _bytes(parts, title, ["/" if part["output"] else "" for part in parts])
@@ -95,13 +95,13 @@ def _peak(memory: dict) -> Any:
     """Draws the bytes at the peak by role, and their sum against the capacity of a device."""
     parts = [*memory["parts"], {"name": "all", "bytes": memory["bytes"]}]
     title = f"Predicted peak memory of each device<br><sub>{memory['text']}</sub>"
-    drawn = _bytes(parts, title, [""] * len(parts))
-    drawn.add_vline(memory["limit"], line_dash="dash", annotation_text=count_bytes(memory["limit"]))
+    drawn = _bytes(parts, title)
+    drawn.add_vline(memory["limit"], line_dash="dash", annotation_text=bytes_text(memory["limit"]))
     longest = 1.1 * max(memory["limit"], memory["bytes"])
     return drawn.update_xaxes(tickformat="~s", ticksuffix="B", range=[0, longest])
 
 
-def _bytes(parts: list[dict], title: str, shapes: list[str]) -> Any:
+def _bytes(parts: list[dict], title: str, shapes: list[str] | None = None) -> Any:
     import plotly.graph_objects as go  # noqa: PLC0415
 
     bars = go.Bar(
@@ -151,17 +151,10 @@ def _comparison(view: dict, job: dict) -> Any:
         raise ExplorerError("There is no layout to compare with yet; call explorer.auto() first.")
     names = [f"{row['name']}: {row['layout'] or 'no layout'}" for row in comparison["rows"]]
     if comparison["objective"] == "memory":
-        return _live_bytes(names, [row["live_bytes"] for row in comparison["rows"]])
+        parts = [{"name": n, "bytes": row["live_bytes"]} for n, row in zip(names, comparison["rows"], strict=True)]
+        return _bytes(parts, "Live bytes of each device at the peak (Auto: least memory)")
     rows = [(name, row["by_axis"]) for name, row in zip(names, comparison["rows"], strict=True)]
     return _stacked(view, f"Bytes that each device sends per step (Auto: least {comparison['objective']})", rows)
-
-
-def _live_bytes(names: list[str], counts: list[int]) -> Any:
-    import plotly.graph_objects as go  # noqa: PLC0415
-
-    bars = go.Bar(y=names, x=counts, orientation="h", marker={"color": NEUTRAL})
-    title = "Live bytes of each device at the peak (Auto: least memory)"
-    return go.Figure(bars).update_layout(title=title, xaxis_title="bytes", yaxis_autorange="reversed")
 
 
 @_drawer("loss")

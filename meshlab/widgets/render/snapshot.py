@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 
-from ..views.format import count_bytes, percent
+from ...cost.machines.units import bytes_text, share_text
 from .html import bars, escaped, heading, prose
 from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, mark
 from .snapshot_machine import machine_html, peak_memory_html
@@ -55,12 +55,12 @@ class Snapshot:
 
 def _head(view: dict) -> str:
     mesh = ", ".join(f"{axis['name']} × {axis['size']}" for axis in view["mesh"]["axes"]) or "no axes"
-    sent, stored = count_bytes(view["communication"]["total"]), count_bytes(view["memory"]["arguments"])
+    sent, stored = bytes_text(view["communication"]["total"]), bytes_text(view["memory"]["arguments"])
     layout = escaped(view["layout"]["text"] or "no layout")
     return (
         f'<div style="font-weight:600;font-size:17px"><code>{layout}</code></div>'
         f'<div style="color:{SOFT}">{view["mesh"]["size"]:,} devices: {escaped(mesh)}. '
-        f"Each computes <b>{percent(view['work'])}</b> of the matmuls, sends <b>{sent}</b> per step in "
+        f"Each computes <b>{share_text(view['work'])}</b> of the matmuls, sends <b>{sent}</b> per step in "
         f"{view['collectives']['count']} collectives, and holds <b>{stored}</b> of the arguments.</div>"
     )
 
@@ -109,7 +109,7 @@ def _collectives(view: dict) -> str:
         colour = SOLID[mark(view, row["key"])]
         items.append(
             f'<div style="margin:6px 0;padding-left:10px;border-left:3px solid {colour}">{head}, '
-            f"<b>{count_bytes(row['wire'])}</b>{often} <code>{escaped(row['source'])}</code><br>"
+            f"<b>{bytes_text(row['wire'])}</b>{often} <code>{escaped(row['source'])}</code><br>"
             f"{prose(row['because'])} "
             f'<span style="color:{SOFT}">To remove it: {prose(row["remedy"])}</span></div>'
         )

@@ -21,7 +21,7 @@ from typing import Any
 from ...cost.machines.attached import ATTACHED, attached, folder
 from ...cost.machines.hardware import Hardware, HardwareError, Switch, hardware, known, read
 from ...cost.machines.meshes import slice_of
-from ...cost.machines.placement import Placement, Wish, as_called, place, slice_shape
+from ...cost.machines.placement import Placement, Wish, as_called, place, shapes_of, slice_shape
 from ...engine.specs.mesh import Mesh
 from .document import Machine
 
@@ -142,8 +142,7 @@ def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], in
         return
     chips, left = divmod(mesh.size, machine.devices_per_chip)
     if left == 0:
-        shapes = sorted(_shapes(chips, machine.network.limits), key=lambda shape: (max(shape) - min(shape), shape))
-        yield from ((as_called(shape), 1) for shape in shapes)
+        yield from ((as_called(shape), 1) for shape in shapes_of(machine.network, chips))
     for count in range(2, mesh.size + 1 if machine.outside else 2):
         if mesh.size // count < LEAST_SLICE and count > 2:
             return
@@ -152,17 +151,6 @@ def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], in
                 yield slice_shape(machine, mesh.size // count), count
             except HardwareError:
                 continue
-
-
-def _shapes(chips: int, limits: tuple[int, ...], least: int = 1) -> Iterator[tuple[int, ...]]:
-    """Yields shapes of a slice, shorter axes first, as slices are called."""
-    if len(limits) == 1:
-        if least <= chips <= limits[0]:
-            yield (chips,)
-        return
-    for size in range(least, limits[0] + 1):
-        if chips % size == 0:
-            yield from ((size, *rest) for rest in _shapes(chips // size, limits[1:], size))
 
 
 def wishes_of(mesh: Mesh) -> dict[str, list[tuple[Wish, dict[str, Wish | None]]]]:

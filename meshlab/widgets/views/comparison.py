@@ -13,7 +13,7 @@ from typing import Any
 
 from ..state.explorer_state import ExplorerState
 from ..state.searches import Search
-from .plan import axis_groups, communication_view, executed, memory_view, work_share
+from .plan import plan_view
 
 # Rows of the plans that searches found: each is shown at every change, and computed once.
 _auto_rows: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
@@ -50,13 +50,8 @@ def auto_row(search: Search) -> dict:
     """Describes the result of a search as one row of the comparison."""
     plan = search.choice.plan
     if plan not in _auto_rows:
-        view = {
-            "communication": communication_view(plan, axis_groups(plan)),
-            "memory": memory_view(plan),
-            "work": work_share(plan),
-            "collectives": {"count": executed(plan)},
-        }
-        _auto_rows[plan] = {"key": "auto", "name": "Auto"} | _row(plan.layout, view, search.live_bytes)
+        row = _row(plan.layout, plan_view(plan, None), search.live_bytes)
+        _auto_rows[plan] = {"key": "auto", "name": "Auto"} | row
     return _auto_rows[plan]
 
 

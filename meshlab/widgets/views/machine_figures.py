@@ -15,10 +15,9 @@ from typing import Any
 
 from ...cost.machines.hardware import Figure, Hardware, HardwareError, Switch
 from ...cost.machines.placement import CHIP, Placement
-from ...cost.machines.units import seconds_text as told
+from ...cost.machines.units import scaled_text, seconds_text, share_text
 from ...cost.step_time.flops import multiplied
 from ...engine.code.operations import Code, walk
-from .format import percent, scaled
 
 RECALLED = "recalled, not verified"
 _dtypes: weakref.WeakKeyDictionary[Code, tuple[Any, ...]] = weakref.WeakKeyDictionary()
@@ -48,16 +47,16 @@ _SHARES = {
 def figure_view(name: str, figure: Figure) -> dict:
     """Describes one figure: its name, its value as text, its source, and whether it was looked up there."""
     if name.startswith("flops."):
-        text = f"matmuls in {name.removeprefix('flops.')} {scaled(figure.value, 'FLOP/s')}"
+        text = f"matmuls in {name.removeprefix('flops.')} {scaled_text(figure.value, 'FLOP/s')}"
     elif name in _RATES:
-        text = f"{_RATES[name]} {scaled(figure.value, 'B/s')}"
+        text = f"{_RATES[name]} {scaled_text(figure.value, 'B/s')}"
     elif name in _SECONDS:
-        text = f"{_SECONDS[name]} {told(figure.value)}"
+        text = f"{_SECONDS[name]} {seconds_text(figure.value)}"
     elif name in _SHARES:
         subject, of = _SHARES[name]
-        text = f"{subject} {percent(figure.value)} {of}"
+        text = f"{subject} {share_text(figure.value)} {of}"
     else:
-        text = f"{name} {scaled(figure.value, 'B')}"
+        text = f"{name} {scaled_text(figure.value, 'B')}"
     return {"name": name, "text": text, "source": figure.source, "recalled": not figure.verified}
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...cost.machines.accuracy import MEMORY, accuracy
+from ...cost.machines.units import bytes_text, share_text
 from ...cost.peak_memory.memory import Memory, Point
 from ...cost.workload.setting import STORED
-from .format import count_bytes, percent
 
 MOST_ALIVE = 24
 MOST_POINTS = 120
@@ -72,11 +72,11 @@ def timeline_view(points: tuple[Point, ...], most: int = MOST_POINTS) -> list[di
 
 def verdict(peak: int, donated: int, limit: int, machine: str) -> str:
     """Says whether the peak fits, and whether it does where carried arguments are overwritten (`donate=True`)."""
-    of = f"{count_bytes(limit)} of one device of {machine}"
+    of = f"{bytes_text(limit)} of one device of {machine}"
     if peak <= limit:
-        share = percent(peak / limit) if peak >= limit / 1000 else "less than 0.1%"
-        return f"Fits: peak memory is {count_bytes(peak)}, {share} of the {of}."
-    over = f"Does not fit: peak memory is {count_bytes(peak)}, {count_bytes(peak - limit)} more than the {of}."
+        share = share_text(peak / limit) if peak >= limit / 1000 else "less than 0.1%"
+        return f"Fits: peak memory is {bytes_text(peak)}, {share} of the {of}."
+    over = f"Does not fit: peak memory is {bytes_text(peak)}, {bytes_text(peak - limit)} more than the {of}."
     if donated <= limit:
-        return f"{over} With donate=True it fits: {count_bytes(donated)}."
-    return f"{over} With donate=True it is {count_bytes(donated)}, still {count_bytes(donated - limit)} more."
+        return f"{over} With donate=True it fits: {bytes_text(donated)}."
+    return f"{over} With donate=True it is {bytes_text(donated)}, still {bytes_text(donated - limit)} more."

@@ -1,8 +1,8 @@
-"""Bytes, seconds and rates as text: three digits, the unit that suits them, and no exponents."""
+"""Bytes, seconds, rates and shares as text: three digits, the unit that suits them, and no exponents."""
 
 import pytest
 
-from meshlab.cost.machines.units import bytes_text, scaled_text, seconds_text
+from meshlab.cost.machines.units import bytes_text, scaled_text, seconds_text, share_text
 
 
 @pytest.mark.parametrize(
@@ -57,3 +57,8 @@ def test_seconds_have_three_digits_in_their_unit(seconds, text):
 )
 def test_a_unit_gets_its_prefix(value, unit, text):
     assert scaled_text(value, unit) == text
+
+
+@pytest.mark.parametrize(("share", "text"), [(1, "100%"), (0.5, "50%"), (0.125, "12.5%"), (1 / 512, "0.195%")])
+def test_shares_have_three_digits(share, text):
+    assert share_text(share) == text

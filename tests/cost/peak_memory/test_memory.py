@@ -243,7 +243,7 @@ def test_donated_arguments_are_written_over():
 def test_the_peak_does_not_depend_on_the_number_of_devices():
     plans = [plan_of("mlp", "batch:x", x=n) for n in (2, 4)]
     small, large = (plan.memory for plan in plans)
-    assert len(small.assignment.liveness.points) == len(large.assignment.liveness.points)
+    assert len(small.liveness.points) == len(large.assignment.liveness.points)
     peaks = []
     for devices in (2, 1 << 18):
         config = dataclasses.replace(text.Config(batch=4 * devices), layers=2)

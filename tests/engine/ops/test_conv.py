@@ -1,5 +1,6 @@
 """Convolutions and windows equal sums written out, trace to one primitive, and refuse what cannot be."""
 
+import functools
 import itertools
 
 import jax
@@ -11,27 +12,17 @@ from hypothesis import strategies as st
 from jax import lax
 
 import meshlab as ml
+from tests.engine import drawn
+from tests.engine.drawn import draw, primitives
 
+close = functools.partial(drawn.close, tolerance=1e-4)
 Batch, Height, Width, Depth = ml.dims(batch=2, height=8, width=6, depth=4)
 Channels, Features, Tall, Wide, Deep = ml.dims(channels=3, features=4, tall=3, wide=2, deep=2)
 SLIDE = {Height: Tall, Width: Wide}
 
 
-def draw(*dims, seed=0):
-    values = np.random.default_rng(seed).normal(size=[dim.size for dim in dims]).astype(np.float32)
-    return ml.tensor(jnp.asarray(values), *dims)
-
-
-def close(result, wanted):
-    np.testing.assert_allclose(getattr(result, "array", result), wanted, rtol=1e-4, atol=1e-4)
-
-
 def names(tree):
     return [dim.name for dim in tree.dims]
-
-
-def primitives(function, *args):
-    return [equation.primitive.name for equation in jax.make_jaxpr(function)(*args).jaxpr.eqns]
 
 
 def covered(size, span, stride, padding) -> tuple[np.ndarray, tuple[int, int]]:

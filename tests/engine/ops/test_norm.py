@@ -1,22 +1,18 @@
 """Normalisation by dims is each of the literature's, and the functions of one element are those of jax.nn."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import meshlab as ml
+from tests.engine import drawn
+from tests.engine.drawn import draw
 
+close = functools.partial(drawn.close, tolerance=1e-4)
 Batch, Height, Channels = ml.dims(batch=8, height=6, channels=4)
-
-
-def draw(*dims, seed=0):
-    values = np.random.default_rng(seed).normal(size=[dim.size for dim in dims]).astype(np.float32)
-    return ml.tensor(jnp.asarray(values * 3 + 1), *dims)
-
-
-def close(result, wanted, tolerance=1e-4):
-    np.testing.assert_allclose(getattr(result, "array", result), wanted, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +21,7 @@ def close(result, wanted, tolerance=1e-4):
     ids=["layer", "batch", "instance", "all"],
 )
 def test_the_dims_say_which_normalisation_it_is(dims, axis):
-    x = draw(Batch, Height, Channels)
+    x = draw(Batch, Height, Channels) * 3 + 1
     weights = draw(Batch, Height, Channels, seed=1)
     result = ml.normalize(x, *dims)
     assert result.dims == x.dims

@@ -8,33 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.extend.core import jaxprs_in_params
 
 import meshlab as ml
 from meshlab.engine.tensors.marks import tag_p
+from tests.engine.drawn import close, draw, primitives
 
 A, B, C, K = ml.dims(a=2, b=3, c=4, k=5)
-
-
-def draw(*dims, seed=0):
-    values = np.random.default_rng(seed).normal(size=[dim.size for dim in dims]).astype(np.float32)
-    return ml.tensor(values, *dims)
-
-
-def close(result, wanted):
-    np.testing.assert_allclose(getattr(result, "array", result), wanted, rtol=1e-5, atol=1e-5)
-
-
-def primitives(function, *args):
-    """The names of all primitives of a program, those of nested programs too."""
-
-    def walk(jaxpr):
-        for equation in jaxpr.eqns:
-            yield equation.primitive.name
-            for inner in jaxprs_in_params(equation.params):
-                yield from walk(getattr(inner, "jaxpr", inner))
-
-    return list(walk(jax.make_jaxpr(function)(*args).jaxpr))
 
 
 REFERENCES = {

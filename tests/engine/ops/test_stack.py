@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 
 import meshlab as ml
+from tests.engine.drawn import draw
 
 A, B, C = ml.dims(a=2, b=3, c=6)
-
-
-def draw(*dims, seed=0):
-    values = np.random.default_rng(seed).normal(size=[dim.size for dim in dims]).astype(np.float32)
-    return ml.tensor(jnp.asarray(values), *dims)
 
 
 def same(result, dims, wanted):

@@ -131,7 +131,7 @@ def test_5_too_few_devices_and_unknown_operations_are_told():
 def test_6_auto_weighs_what_is_sent_and_proves_it():
     """auto_mtf/layout_optimizer.py:268-274: it knew peak memory alone, and gave no reason. No cap on it here yet."""
     config, mesh = mesh_tf.TwoLayer(256, 64, 64), ml.mesh(r=2, c=2)
-    x = ml.f32[config.dims[:2]]
+    x = ml.f32[config.dims("batch io")]
     program = ml.trace(mesh_tf.train(mesh_tf.two_layer_loss), initial.shapes(mesh_tf.init_two_layer, config), x, x)
     traffic, memory = (ml.auto.layout(program, mesh, objective=objective) for objective in ("traffic", "memory"))
     assert (str(traffic.layout), str(memory.layout)) == ("batch:r hidden:c", "batch:r io:c")

@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 
 import meshlab as ml
 from meshlab.engine.tensors.marks import name_p, rename_p
+from tests.engine.drawn import draw
 
 A, B, C = ml.dims(a=2, b=3, c=4)
 SOME = st.lists(st.sampled_from((A, B, C)), unique=True, max_size=3)
-
-
-def draw(*dims, seed=0):
-    values = np.random.default_rng(seed).normal(size=[dim.size for dim in dims]).astype(np.float32)
-    return ml.tensor(values, *dims)
 
 
 def on(x, dims):
@@ -203,7 +199,7 @@ def test_astype_takes_both_kinds_of_dtypes():
         (lambda x: x @ x, "`@` does not say what is summed"),
         (lambda x: np.ones(2) @ x, "`@` does not say what is summed"),
         (bool, r"A tensor of \[a=2\] has no single truth value"),
-        (np.asarray, r"A tensor of \[a=2\] was handed to NumPy"),
+        (np.asarray, r"A tensor of \[a=2\] was passed to NumPy"),
         (lambda x: x + draw(ml.Dim("a", 5)), "add met two sizes of the dim `a`: a=2 and a=5"),
     ],
 )

@@ -5,34 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from jax.extend.core import jaxprs_in_params
 
 import meshlab as ml
 from meshlab.engine.tensors.marks import name_p
+from tests.engine.drawn import close, draw, equations
 
 Layers, Batch, Embed, Out = ml.dims(layers=3, batch=2, embed=4, out=4)
 
 
-def draw(*dims, seed=0):
-    values = np.random.default_rng(seed).normal(size=[dim.size for dim in dims]).astype(np.float32)
-    return ml.tensor(values, *dims)
-
-
-def close(result, wanted):
-    np.testing.assert_allclose(getattr(result, "array", result), wanted, rtol=1e-5, atol=1e-5)
-
-
 def marks(function, *args):
     """The names in a program, those of nested programs too."""
-
-    def walk(jaxpr):
-        for equation in jaxpr.eqns:
-            if equation.primitive is name_p:
-                yield equation.params["names"]
-            for inner in jaxprs_in_params(equation.params):
-                yield from walk(getattr(inner, "jaxpr", inner))
-
-    return list(walk(jax.make_jaxpr(function)(*args).jaxpr))
+    return [each.params["names"] for each in equations(function, *args) if each.primitive is name_p]
 
 
 def layer(x, weight):

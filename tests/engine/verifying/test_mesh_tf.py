@@ -33,8 +33,7 @@ def elements(plan):
 
 def two_layer(make):
     config = mesh_tf.TwoLayer()
-    Batch, Io, _ = config.dims
-    x = ml.f32[Batch, Io]
+    x = ml.f32[config.dims("batch io")]
     return ml.trace(make(mesh_tf.two_layer_loss), shapes(mesh_tf.init_two_layer, config), x, x)
 
 

@@ -176,7 +176,7 @@ def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pyte
 def test_a_found_row_is_made_once(searching: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     searching.auto("traffic")
     before = shown(searching)["rows"][1]
-    monkeypatch.setattr(comparison_module, "communication_view", None)
+    monkeypatch.setattr(comparison_module, "plan_view", None)
     searching.load("batch:data")
     assert shown(searching)["rows"][1] == before
     assert before["live_bytes"] == planned_live_bytes(searching.program.plan(ml.mesh(data=2, model=4), "hidden:model"))

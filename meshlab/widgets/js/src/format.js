@@ -85,7 +85,7 @@ export function loss(value) {
 }
 
 /**
- * 0.00342 → "3.42 ms" (three digits).
+ * 0.00342 → "3.42 ms" (three digits), as cost/machines/units.py writes it.
  * @param {number} count
  * @returns {string}
  */
@@ -93,13 +93,9 @@ export function seconds(count) {
   const magnitude = Math.abs(count);
   const sign = count < 0 ? "−" : "";
   if (magnitude === 0) return "0 s";
-  for (const [unit, size] of /** @type {[string, number][]} */ ([
-    ["s", 1],
-    ["ms", 1e-3],
-  ])) {
-    if (magnitude >= size) return `${sign}${Number((magnitude / size).toPrecision(3))} ${unit}`;
-  }
-  return `${sign}${Number((magnitude / 1e-6).toPrecision(3))} µs`;
+  // What three digits round to 1000 of a unit is 1 of the next.
+  const [unit, size] = magnitude >= 0.9995 ? ["s", 1] : magnitude >= 0.9995e-3 ? ["ms", 1e-3] : ["µs", 1e-6];
+  return `${sign}${(magnitude / size).toLocaleString("en-US", { maximumSignificantDigits: 3 })} ${unit}`;
 }
 
 /**

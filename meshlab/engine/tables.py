@@ -1,4 +1,4 @@
-"""Sets predicted numbers beside those of a compiled program, as text.
+"""Sets tables as text and as HTML: rows of texts, and predicted numbers beside those of a compiled program.
 
 comparison(("", "plan", "XLA"), [("= all-gather over data", 813_056, 813_056)])
 
@@ -8,12 +8,38 @@ comparison(("", "plan", "XLA"), [("= all-gather over data", 813_056, 813_056)])
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
 
 Key = tuple[str, tuple[str, ...]]
 Totals = Mapping[Key, int]
 Cell = int | str | None
+
+
+def text_rows(rows: Sequence[Sequence[str]]) -> str:
+    """Sets rows of texts as lines, in columns that are aligned on the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def html_rows(rows: Iterable[Sequence[Cell]], heads: Sequence[str] = (), align: str = "left") -> str:
+    """Sets rows as an HTML table.
+
+    Args:
+        rows: a name each, then numbers or texts; None leaves a cell empty.
+        heads: the columns' heads, that of the names first; none by default.
+        align: the side on which numbers and texts are aligned; names are on the left.
+    """
+
+    def line(row: Sequence[Cell], tag: str) -> str:
+        name, *cells = (html.escape(_text(cell)) for cell in row)
+        columns = "".join(f"<{tag} style='text-align:{align}'>{cell}</{tag}>" for cell in cells)
+        return f"<tr><th style='text-align:left;white-space:pre'>{name}</th>{columns}</tr>"
+
+    head = [line(heads, "th")] if heads else []
+    return f"<table>{''.join([*head, *(line(row, 'td') for row in rows)])}</table>"
 
 
 def mark(good: bool) -> str:

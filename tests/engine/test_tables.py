@@ -1,6 +1,6 @@
 """Predicted numbers stand beside those of a compiled program in aligned columns."""
 
-from meshlab.engine.verifying import tables
+from meshlab.engine import tables
 
 GATHER = "all-gather", ("data",)
 
