@@ -63,7 +63,10 @@ class _DataParallel(Request):
         if not self.arguments.state and self.arguments.parameters:
             carried = listed(self.program.carry) if self.program.carry else "nothing"
             text = f"It carries {carried} to the next call, and no optimizer state."
-            fix = 'Trace a step whose optimizer has some and returns it; or name it, as in state="opt_state/*".'
+            fix = (
+                'Name it, as in state="opt_state/*"; or trace a step whose optimizer has some and returns it, with'
+                ' carry={"opt_state": 1} where its shapes do not tell.'
+            )
             self.refuse("unknown_place", text, fix)
         return self.arguments.state
 

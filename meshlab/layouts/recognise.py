@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ..engine.errors import closest, listed, shown
+from ..engine.errors import closest, first_of, shown
 from ..engine.programs.trained import trained
 from ..engine.programs.values import Argument
 from .request import Request, places_text
@@ -86,6 +86,7 @@ def batch_dim(request: Request, arguments: Recognised, batch: Any) -> str | None
     if common:
         return common[0]
     text = "Its data have no dim in common that no parameter has."
-    each = "; ".join(f"`{a.place}` has {listed(axes)}" for a, axes in zip(arguments.data, dims, strict=True) if axes)
-    request.refuse("unknown_dim", text, f'Name it, as in batch="batch"; {each or "no argument is data with dims"}.')
+    each = [f"`{a.place}` [{' '.join(axes)}]" for a, axes in zip(arguments.data, dims, strict=True) if axes]
+    fix = 'Name it, as in batch="batch"; or say what is no data, by params=, state= or the carry of ml.trace.'
+    request.refuse("unknown_dim", text, f"{fix} Data are {first_of(each) or 'no arguments with dims'}.")
     return None

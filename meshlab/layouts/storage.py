@@ -75,7 +75,7 @@ def rules(request: Request, wanted: Mapping[str, str | None], axes: Axes) -> Rul
         base = _base(request, wanted, below)
         if not base:
             continue
-        written[root if below == [root] else f"{_exact(root)}/*"] = dict.fromkeys(base, axes)
+        written[_exact(root) if below == [root] else f"{_exact(root)}/*"] = dict.fromkeys(base, axes)
         done = {place for place in below if _right(request, wanted, place, base)}
         for place in below:
             dim = wanted[place]
@@ -126,7 +126,7 @@ def _globs(root: str, place: str) -> Iterator[str]:
 
 
 def _exact(place: str) -> str:
-    return place.replace("[", "[[]")
+    return re.sub(r"([*?[])", r"[\1]", place)
 
 
 def _serves(request: Request, glob: str, wanted: Mapping[str, str | None], place: str) -> bool:

@@ -109,12 +109,13 @@ def test_where_no_dim_is_the_batch_the_dims_are_listed():
 
     traced = ml.trace(step, WEIGHT, X, ml.f32[Time,])
     match = (
-        r'(?s)no dim in common that no parameter has.*batch="batch"; `x` has `batch`, `width`; `weights` has `time`\.'
+        r'(?s)no dim in common that no parameter has.*batch="batch"; '
+        r".*Data are `x` \[batch width\], `weights` \[time\]\."
         r"\nFor batch=: Of its dims `batch` \(8\), `width` \(16\), `time` \(4\) may be on `x`\."
     )
     with pytest.raises(ml.LayoutError, match=match):
         layouts.data_parallel(traced, X4)
-    with pytest.raises(ml.LayoutError, match="no argument is data with dims"):
+    with pytest.raises(ml.LayoutError, match="Data are no arguments with dims"):
         layouts.fsdp(ml.trace(lambda w: w - jax.grad(lambda w: ml.dot(w, w, "width", "out") ** 2)(w), WEIGHT), X4)
 
 
@@ -144,6 +145,36 @@ def test_parameters_that_nothing_tells_are_named():
         layouts.zero1(traced, X4, params="weights/*", state=3)  # pyright: ignore
 
 
+def test_moments_that_the_trace_does_not_carry_are_named():
+    """Where several arguments have the shapes of one output, `ml.trace` carries none of them of itself."""
+
+    def step(weights, moments, x):
+        moments = jax.tree.map(lambda m, g: 0.9 * m + g, moments, jax.grad(loss)(weights, x))
+        return jax.tree.map(lambda w, m: w - 0.1 * m, weights, moments), moments
+
+    traced = ml.trace(step, WEIGHT, WEIGHT, X)
+    assert not traced.carry
+    with pytest.raises(
+        ml.LayoutError, match=r"state= or the carry of ml\.trace\. Data are `moments` \[width out\], `x` "
+    ):
+        layouts.fsdp(traced, X4)
+    expected = ml.Layout.of({"batch": "x", "weights": {"width": "x"}, "moments": {"width": "x"}})
+    assert layouts.fsdp(traced, X4, state="moments") == expected
+    carried = ml.trace(step, WEIGHT, WEIGHT, X, carry={"weights": 0, "moments": 1})
+    assert layouts.fsdp(carried, X4) == expected
+
+
+def test_a_place_with_the_signs_of_globs_is_stored_by_its_name():
+    params = {"w[0]": WEIGHT, "w*": ml.f32[Out, ml.Dim("wide", 32)]}
+
+    def of(params, x):
+        return ml.square(ml.dot(x, params["w[0]"], params["w*"], "width", "out")).sum()
+
+    traced = ml.trace(lambda params, x: jax.tree.map(lambda w, g: w - g, params, jax.grad(of)(params, x)), params, X)
+    plan = traced.plan(X4, layouts.fsdp(traced, X4))
+    assert [plan.spec(f"params/{name}").splits for name in params] == [(("x",), ()), ((), ("x",))]
+
+
 def test_what_is_named_goes_before_what_is_found(adamw):
     embedding = layouts.fsdp(adamw, X4, params="params/embedding")
     assert embedding.places["params/embedding"] == {"vocab": ("x",)}
@@ -156,7 +187,8 @@ def test_what_is_named_goes_before_what_is_found(adamw):
 
 def test_without_state_or_tag_all_is_said_at_once(program):
     match = (
-        r'(?s)has 2 problems:\n  1\. It carries `w` to the next call, and no optimizer state\. .*state="opt_state/\*"\.'
+        r"(?s)has 2 problems:\n  1\. It carries `w` to the next call, and no optimizer state\."
+        r' Name it, as in state="opt_state/\*"; .*'
         r'\n  2\. No value is tagged `grads`\. .*grads = ml\.tag\(grads, "grads"\)'
     )
     with pytest.raises(ml.LayoutError, match=match) as raised:

@@ -4,9 +4,9 @@
     trained(program).state          positions of what else is carried: moments, master copies, counts
 
 Both follow from dataflow, not from names. A carried argument that the backward pass depends on is a parameter; one that
-it does not depend on is the optimizer's state. An argument that is not carried is a parameter where the backward pass
-ends in a value of its dims and sizes: its gradient. Without a backward pass nothing is trained, and a carried argument
-(a KV cache, say) is neither.
+it does not depend on is the optimizer's state. An argument that is not carried is a parameter where besides the
+backward pass ends in a value of its dims and sizes: its gradient. Without a backward pass nothing is trained, and a
+carried argument (a KV cache, say) is neither.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def trained(program: Program) -> Trained:
     parameters = set()
     for position, argument in enumerate(program.arguments):
         differentiable = jnp.issubdtype(program.code.dtypes[argument.value], jnp.inexact)
-        has_gradient = argument.value in read if position in carried else _kind(program, argument.value) in ends
-        if differentiable and has_gradient:
+        updated = position in carried or _kind(program, argument.value) in ends
+        if differentiable and updated and argument.value in read:
             parameters.add(position)
     return Trained(frozenset(parameters), frozenset(carried - parameters))
 
