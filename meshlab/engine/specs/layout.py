@@ -12,6 +12,8 @@ their meshes (`ensemble?:ensemble`); where it has the dim, the mesh must have th
 the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where
 it matches nothing so, `params/w` is meant, if there is one.
 
+`one & other` combines two layouts, or names what they disagree about (`combination`).
+
 A layout knows no program. Whether it is legal for one is decided in `legality`.
 """
 
