@@ -77,6 +77,10 @@ class Request:
         """Returns the dims that a keyword names: a text, a dim, or several."""
         several = given.split() if isinstance(given, str) else given if isinstance(given, tuple | list) else [given]
         names = tuple(dim.name if isinstance(dim, Dim) else dim for dim in several)
+        for dim in several:
+            if isinstance(dim, Dim) and self.program.dims.get(dim.name, dim.size) != dim.size:
+                text = f"{keyword}={dim} has size {dim.size:,}; in this program it has {self.program.dims[dim.name]:,}."
+                self.refuse("another_size", text, f'Name it "{dim.name}", or trace the program at that size.')
         wrong = [name for name in names if name not in self.program.dims] if names else [given]
         for name in wrong:
             text = f"{keyword}={shown(given)}: {shown(name)} is no dim of this program."

@@ -99,6 +99,8 @@ def test_the_batch_may_be_said(program):
     assert layouts.data_parallel(traced, X4, batch=Batch) == ml.Layout.of("batch:x")
     with pytest.raises(ml.LayoutError, match=r"batch='bach': 'bach' is no dim .* Did you mean `batch`"):
         layouts.data_parallel(program, X4, batch="bach")
+    with pytest.raises(ml.LayoutError, match=r"batch=batch.* has size 9; in this program it has 8\. Name it \"batch\""):
+        layouts.data_parallel(program, X4, batch=ml.Dim("batch", 9))
     with pytest.raises(ml.LayoutError, match=r"batch='batch width' names several dims\. It must be one"):
         layouts.data_parallel(program, X4, batch="batch width")
 
