@@ -31,15 +31,15 @@ HUGE = 2**30
 # Machines
 
 
-def machine(name, *, flops=None, bandwidth=None, outside=None):
+def machine(name, *, flops=None, bandwidth=None, inter_node=None):
     """A machine as the books count it, which reaches all of its figures, and these rounded as a text rounds them."""
     ideal = hardware(name).ideal
     if flops:
         ideal = dataclasses.replace(ideal, flops=dict.fromkeys(ideal.flops, rounded(flops)))
     if bandwidth:
         ideal = dataclasses.replace(ideal, bandwidth=rounded(bandwidth))
-    if outside and ideal.outside:
-        ideal = dataclasses.replace(ideal, outside=dataclasses.replace(ideal.outside, link=rounded(outside)))
+    if inter_node and ideal.inter_node:
+        ideal = dataclasses.replace(ideal, inter_node=dataclasses.replace(ideal.inter_node, link=rounded(inter_node)))
     return ideal
 
 

@@ -50,7 +50,7 @@ def test_a_gather_over_nodes_of_what_each_device_has_alone():
 
 def test_a_gather_takes_the_cheaper_way_between_nodes():
     """Where devices reach other nodes faster than each other, each first gathers its node's part, then all of it."""
-    fast = machine("h100", outside=4500e9)
+    fast = machine("h100", inter_node=4500e9)
     seconds = cost(fast, ml.mesh(m=4, x=8), "all-gather", 1e9, ("m", "x"))
     assert seconds == pytest.approx(1e9 / 4 * (7 / 8) / 450e9 + 1e9 * (3 / 4) / 4500e9)
 

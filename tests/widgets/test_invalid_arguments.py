@@ -191,9 +191,9 @@ def own(name="h100", **more):
             "`name` must not have a `:`, behind which a mesh has the shape of its slice",
         ),
         (
-            lambda: ml.Efficiency.of(products=1.2),
+            lambda: ml.Efficiency.of(matmul=1.2),
             ml.HardwareError,
-            "Invalid efficiency: `products` must be a share .*, not 1.2",
+            "Invalid efficiency: `matmul` must be a share .*, not 1.2",
         ),
         (lambda: ml.sweep(ON_TPU, batch=[8, 8]), ml.HardwareError, r"\[8, 8\], in which a size stands twice"),
         (lambda: ml.sweep(ON_TPU, on=["v5e", "v5e"]), ml.HardwareError, "in which a machine stands twice"),

@@ -249,7 +249,7 @@ def fitted(devices: Sequence[Any], samples: Sequence[Sample]) -> Hardware:
         bandwidth=figure(moved, COPY),
         network=Switch(max(len(devices), 1), figure(sent, "all-gather"), figure(begin, "all-gather"), figure(0.0)),
         efficiency=Efficiency(figure(1.0), figure(1.0), figure(1.0), figure(launch)),
-        outside=like.outside if like else None,
+        inter_node=like.inter_node if like else None,
         tile=like.tile if like else 1,
     )
 

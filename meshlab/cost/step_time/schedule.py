@@ -45,8 +45,8 @@ class Spent:
     Attributes:
         elapsed: from its beginning to its end.
         compute: of all kernels.
-        matmuls: of the compute-bound kernels.
-        memory: of the memory-bound kernels.
+        compute_bound: of the compute-bound kernels.
+        memory_bound: of the memory-bound kernels.
         flops: operations of matmuls.
         nbytes: read from and written to memory.
         sent: of all collectives, by their mesh axes.
@@ -58,8 +58,8 @@ class Spent:
 
     elapsed: Numbers = 0.0
     compute: Numbers = 0.0
-    matmuls: Numbers = 0.0
-    memory: Numbers = 0.0
+    compute_bound: Numbers = 0.0
+    memory_bound: Numbers = 0.0
     flops: Numbers = 0.0
     nbytes: Numbers = 0.0
     sent: dict[Axes, Numbers] = dataclasses.field(default_factory=lambda: defaultdict(float))
@@ -69,7 +69,7 @@ class Spent:
 
     def add(self, other: Spent, times: Numbers):
         """Adds another's cost `times` over; `elapsed` is left to the caller."""
-        for name in ("compute", "matmuls", "memory", "flops", "nbytes"):
+        for name in ("compute", "compute_bound", "memory_bound", "flops", "nbytes"):
             setattr(self, name, getattr(self, name) + getattr(other, name) * times)
         for backward, (flops, seconds) in other.scores.items():
             self.score(backward, flops * times, seconds * times)
@@ -82,8 +82,8 @@ class Spent:
         """Adds one kernel; `elapsed` is left to the caller."""
         compute_bound = cost.matmuls >= cost.seconds
         self.compute = self.compute + cost.seconds
-        self.matmuls = self.matmuls + cost.seconds * compute_bound
-        self.memory = self.memory + cost.seconds * (1 - compute_bound)
+        self.compute_bound = self.compute_bound + cost.seconds * compute_bound
+        self.memory_bound = self.memory_bound + cost.seconds * (1 - compute_bound)
         self.flops, self.nbytes = self.flops + cost.flops, self.nbytes + cost.nbytes
         self.rows.append((step, 1, cost.seconds))
         if cost.scores:
@@ -154,7 +154,7 @@ class _Schedule:
         longer = self.later(2 * seconds - backward_seconds, 0.0)
         if np.any(backward_flops):
             spent.flops, spent.compute = spent.flops + more, spent.compute + longer
-            spent.matmuls, spent.elapsed = spent.matmuls + longer, spent.elapsed + longer
+            spent.compute_bound, spent.elapsed = spent.compute_bound + longer, spent.elapsed + longer
 
     def exchanges(self, operation: Operation) -> Mapping[Any, int]:
         return self.exchanged.get(operation, {})

@@ -29,6 +29,9 @@ from ..workload.attention import attentions
 from ..workload.setting import STORED, Numbers, Setting
 from .schedule import Spent, spend
 
+# What a time and a sweep consist of.
+FIGURES = ("lower", "estimate", "upper", "compute", "compute_bound", "memory_bound", "exposed", "flops", "memory_bytes")
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Time:
@@ -38,9 +41,9 @@ class Time:
         lower: if everything overlaps that can.
         estimate: if collectives overlap with the steps that do not wait for them.
         upper: if nothing overlaps.
-        compute: of all kernels on one device.
-        products: of the compute-bound kernels, which wait for the matrix units.
-        memory: of the memory-bound kernels, which wait for memory, or for their launch.
+        compute: of all kernels on one device: `compute_bound` + `memory_bound`.
+        compute_bound: of the compute-bound kernels, which wait for the matrix units.
+        memory_bound: of the memory-bound kernels, which wait for memory, or for their launch.
         communication: of all collectives, by their mesh axes (`"data"`, `"data+model"`).
         exposed: exposed communication: of the estimate, without `compute`.
         flops: operations of matmuls on one device.
@@ -53,8 +56,8 @@ class Time:
     estimate: Numbers
     upper: Numbers
     compute: Numbers
-    products: Numbers
-    memory: Numbers
+    compute_bound: Numbers
+    memory_bound: Numbers
     communication: Mapping[str, Numbers]
     exposed: Numbers
     flops: Numbers
@@ -69,8 +72,8 @@ class Time:
 
     @property
     def limited_by(self) -> str:
-        """The part that takes longest: "products", "memory", or "communication over" mesh axes."""
-        parts = {"products": self.products, "memory": self.memory}
+        """The part that takes longest: "compute", "memory", or "communication over" mesh axes."""
+        parts = {"compute": self.compute_bound, "memory": self.memory_bound}
         parts |= {f"communication over {axes}": seconds for axes, seconds in self.communication.items()}
         return max(parts, key=lambda name: float(parts[name]))
 
@@ -100,14 +103,14 @@ class Time:
         if self.setting.many:
             return [("machines", ", ".join(map(str, self.setting.placements))), ("points", f"{np.size(self.upper):,}")]
         sent = [(f"communication over {axes}", seconds) for axes, seconds in self.communication.items()]
-        parts = [("matmuls", self.products), ("memory", self.memory), *sent]
+        parts = [("compute-bound kernels", self.compute_bound), ("memory-bound kernels", self.memory_bound), *sent]
         rows = [
             ("machine", str(self.setting.placements[0])),
             (
                 "estimate of a step",
                 f"{seconds_text(self.estimate)} ({seconds_text(self.lower)} to {seconds_text(self.upper)})",
             ),
-            ("bound by", "compute" if self.limited_by == "products" else self.limited_by),
+            ("bound by", self.limited_by),
             *((name, seconds_text(seconds)) for name, seconds in [part for part in parts if part[1]] or parts),
         ]
         if any(seconds for _, seconds in sent):
@@ -123,10 +126,9 @@ class Time:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the figures as plain data, seconds by name, with the machine."""
-        names = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
         return {
             "machine": str(self.setting.placements[0]),
-            **{name: getattr(self, name) for name in names},
+            **{name: getattr(self, name) for name in FIGURES},
             "communication": dict(self.communication),
             "limited_by": self.limited_by,
             "substituted": dict(self.substituted),
@@ -159,8 +161,8 @@ def time_of(setting: Setting) -> Time:
         estimate=estimate,
         upper=upper,
         compute=spent.compute,
-        products=spent.matmuls,
-        memory=spent.memory,
+        compute_bound=spent.compute_bound,
+        memory_bound=spent.memory_bound,
         communication=MappingProxyType({"+".join(axes): seconds for axes, seconds in spent.sent.items()}),
         exposed=later(estimate - spent.compute, 0.0),
         flops=spent.flops,

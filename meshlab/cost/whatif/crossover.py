@@ -20,9 +20,9 @@ from ...engine.errors import closest, listed, shown
 from ...engine.plans.data import Plan
 from ..machines.hardware import HardwareError
 from ..machines.meshes import check_plan, machine_of
-from ..step_time.time import time_of
+from ..step_time.time import FIGURES, time_of
 from ..workload.setting import Options, Setting, together
-from .sweep import FIGURES, check_exchanges
+from .sweep import check_exchanges
 
 # The number of samples, and of bisections: down to neighbouring floats.
 _SAMPLES, _BISECTIONS = 1025, 60

@@ -32,7 +32,7 @@ from ..machines.placement import Placement, place
 from ..machines.units import seconds_text
 from ..peak_memory.memory import Memory, memory_of
 from ..step_time.schedule import links_of
-from ..step_time.time import Time, time_of
+from ..step_time.time import FIGURES, Time, time_of
 from ..workload.local_payloads import follows
 from ..workload.setting import Options, Setting, together
 from .variations import ON, values_of
@@ -40,7 +40,6 @@ from .variations import ON, values_of
 # The most reasons that are listed.
 _SHOWN = 4
 _UNEVEN = "is not divided by"
-FIGURES = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -152,7 +152,7 @@ class Setting:
         key = ("flops", str(dtype))
         if key not in self._known:
             self._known[key] = self.of_machine(
-                lambda p: p.hardware.flops_per_second(dtype) * p.hardware.efficiency.products.value
+                lambda p: p.hardware.flops_per_second(dtype) * p.hardware.efficiency.matmul.value
             )
         return self._known[key]
 

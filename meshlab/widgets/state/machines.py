@@ -144,7 +144,7 @@ def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], in
     if left == 0:
         shapes = sorted(_shapes(chips, machine.network.limits), key=lambda shape: (max(shape) - min(shape), shape))
         yield from ((as_called(shape), 1) for shape in shapes)
-    for count in range(2, mesh.size + 1 if machine.outside else 2):
+    for count in range(2, mesh.size + 1 if machine.inter_node else 2):
         if mesh.size // count < LEAST_SLICE and count > 2:
             return
         if mesh.size % count == 0:

@@ -18,7 +18,7 @@ from ..state.explorer_state import ExplorerState
 from .machine_figures import figures_behind
 from .peak_memory import peak_memory_view
 
-PRODUCTS, MEMORY = "products", "memory"
+COMPUTE, MEMORY = "compute", "memory"
 
 
 def costs_view(explorer: ExplorerState) -> dict:
@@ -69,15 +69,15 @@ def _seconds(time: Time) -> list[tuple[str, float]]:
     order = list(time.setting.plan.mesh.axes)
     sent = sorted(time.communication, key=lambda axes: [order.index(axis) for axis in axes.split("+")])
     sent = [(axes, float(time.communication[axes])) for axes in sent]
-    parts = [(PRODUCTS, float(time.products)), (MEMORY, float(time.memory)), *sent]
+    parts = [(COMPUTE, float(time.compute_bound)), (MEMORY, float(time.memory_bound)), *sent]
     return [part for part in parts if part[1]] or parts
 
 
 def _label(key: str, time: Time) -> str:
-    """Names a part of a time; kernels of `Time.memory` also wait for their launch where a launch takes time."""
+    """Names a part of a time; kernels of `Time.memory_bound` also wait for their launch where a launch takes time."""
     if key == MEMORY:
         return "memory- or launch-bound" if time.hardware.efficiency.launch.value else "memory-bound"
-    return "compute-bound" if key == PRODUCTS else f"sending over {key.replace('+', ' + ')}"
+    return "compute-bound" if key == COMPUTE else f"sending over {key.replace('+', ' + ')}"
 
 
 def _part(key: str, seconds: float, time: Time) -> dict:
@@ -86,7 +86,7 @@ def _part(key: str, seconds: float, time: Time) -> dict:
     return {
         "key": key,
         "label": _label(key, time),
-        "sends": key not in (PRODUCTS, MEMORY),
+        "sends": key not in (COMPUTE, MEMORY),
         "seconds": seconds,
         "told": told(seconds),
         "figures": figures,
@@ -103,11 +103,11 @@ def _recalled(parts: list[dict]) -> list[str]:
 def limit_text(time: Time) -> str:
     """Says what bounds the step, and how long that takes."""
     by = time.limited_by
-    if by == PRODUCTS:
-        return f"Compute-bound: kernels that wait for the matrix units take {told(float(time.products))}."
+    if by == COMPUTE:
+        return f"Compute-bound: kernels that wait for the matrix units take {told(float(time.compute_bound))}."
     if by == MEMORY:
         waits = "memory, or for their launch," if time.hardware.efficiency.launch.value else "memory"
-        return f"{_label(by, time).capitalize()}: kernels that wait for {waits} take {told(float(time.memory))}."
+        return f"{_label(by, time).capitalize()}: kernels that wait for {waits} take {told(float(time.memory_bound))}."
     axes = by.removeprefix("communication over ")
     seconds = told(float(time.communication[axes]))
     return f"Communication-bound over {axes.replace('+', ' + ')}: its collectives take {seconds}."

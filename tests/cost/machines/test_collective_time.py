@@ -31,8 +31,8 @@ def test_the_time_to_begin_overlaps_on_a_torus_and_adds_up_behind_switches():
     [(4, "all", 2), (5, "all", 2), (8, "all", 4), (4, "none", 3), (5, "none", 4), (2, "all", 1)],
 )
 def test_a_byte_takes_as_long_as_the_hops_to_the_farthest_device(size, wraps, hops):
-    torus = Torus.of(size, link=1e11, hop=1e-6, wraps=wraps)
-    machine = Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=torus)
+    torus = Torus.of(size, link=1e11, hop_latency=1e-6, wraps=wraps)
+    machine = made(torus)
     line = place(machine, (size,), mesh(x=size))
     for kind, times in (("all-gather", 1), ("all-to-all", 1), ("all-reduce", 2)):
         assert seconds(kind, 1.0, line, ("x",)) == pytest.approx(times * hops * 1e-6)
@@ -51,16 +51,15 @@ def test_what_the_devices_of_a_chip_and_slices_send_each_other():
     assert seconds("all-gather", 1e9, slices, ("s", "x")) == pytest.approx(1e9 / 2 / 4 / 3.125e9)
 
 
+def made(network, **more):
+    return Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=network, **more)
+
+
 def machines():
     wraps = st.sampled_from(["all", "none"])
-    torus = st.builds(lambda w: Torus.of(8, 8, link=1e10, hop=0.0, wraps=w), wraps)
-    return st.one_of(torus, st.just(Switch.of(8, 1e11)), st.just(Switch.of(64, 1e11))).map(
-        lambda network: (
-            (
-                Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=network, outside=H100.outside)
-            ).ideal
-        )
-    )
+    torus = st.builds(lambda w: Torus.of(8, 8, link=1e10, hop_latency=0.0, wraps=w), wraps)
+    switches = (st.just(Switch.of(8, 1e11)), st.just(Switch.of(64, 1e11)))
+    return st.one_of(torus, *switches).map(lambda network: made(network, inter_node=H100.inter_node).ideal)
 
 
 H100 = hardware("h100")
@@ -95,20 +94,14 @@ def test_what_holds_for_all_machines(machine, axes, nbytes, data):
 def test_one_device_sends_nothing_and_rings_are_no_slower_than_lines(kind):
     assert cost("v4", (4, 4, 4), {"x": 64, "y": 1}, kind, 1e9, ("y",)) == 0
     assert cost("h100", None, {"x": 8, "y": 1}, kind, 1e9, ("y",)) == 0
-    ring, line = (
-        Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=1e10, wraps=w))
-        for w in ("all", "none")
-    )
+    ring, line = (made(Torus.of(8, link=1e10, wraps=w)) for w in ("all", "none"))
     assert seconds(kind, 1e9, place(ring, (8,), mesh(x=8)), ("x",)) <= seconds(
         kind, 1e9, place(line, (8,), mesh(x=8)), ("x",)
     )
 
 
 def test_twice_the_link_is_half_the_time():
-    slow, fast = (
-        Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=link, hop=0.0))
-        for link in (1e10, 2e10)
-    )
+    slow, fast = (made(Torus.of(8, link=link, hop_latency=0.0)) for link in (1e10, 2e10))
     for kind in KINDS:
         one, other = (seconds(kind, 1e9, place(m, (8,), mesh(x=8)), ("x",)) for m in (slow, fast))
         assert one == pytest.approx(2 * other)
@@ -120,7 +113,7 @@ def test_what_cannot_be_priced_is_told():
         seconds("allgather", 1.0, placed, ("data",))
     with pytest.raises(HardwareError, match=r"The mesh has no axis `modle`. Did you mean `model`\? Its axes are"):
         seconds("all-gather", 1.0, placed, ("modle",))
-    alone = dataclasses.replace(H100, outside=None)
+    alone = dataclasses.replace(H100, inter_node=None)
     with pytest.raises(
         HardwareError, match="no figure for the network between nodes, and this collective crosses 2 of them"
     ):

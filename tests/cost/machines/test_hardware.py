@@ -12,7 +12,7 @@ from meshlab.cost.machines.hardware import (
     Figure,
     Hardware,
     HardwareError,
-    Outside,
+    InterNode,
     Switch,
     Torus,
     hardware,
@@ -159,14 +159,16 @@ def own(**given: Any):
         ),
         (lambda: own(network="ring"), r"`network` must be an ml.Torus or an ml.Switch, not 'ring'"),
         (lambda: own(efficiency=0.5), r"`efficiency` must be an ml.Efficiency, not 0.5"),
-        (lambda: own(outside=1e9), r"`outside` must be an ml.Outside, not 1000000000.0"),
+        (lambda: own(inter_node=1e9), r"`inter_node` must be an ml.InterNode, not 1000000000.0"),
         (lambda: own(title=""), r"`title` must be a name, not ''"),
         (lambda: dataclasses.replace(MINE, host=1e9), r"`host` must be an ml.Figure, not 1000000000.0"),
         (lambda: Figure("x"), r"A figure must be a finite number of bytes, .* not 'x' \(given by the user\)"),  # type: ignore[arg-type]
         (lambda: Figure(True), r"A figure must be a finite number"),
         (
-            lambda: dataclasses.replace(Torus.of(2, link=1e9), sums_whole="yes", gathers_by_adding=1),
-            r"`sums_whole` must be True or False, not 'yes'; `gathers_by_adding` must",
+            lambda: dataclasses.replace(
+                Torus.of(2, link=1e9), reduce_scatter_as_all_reduce="yes", all_gather_as_all_reduce=1
+            ),
+            r"`reduce_scatter_as_all_reduce` must be True or False, not 'yes'; `all_gather_as_all_reduce` must",
         ),
         (
             lambda: Torus.of(link=1e9),
@@ -181,10 +183,10 @@ def own(**given: Any):
         (lambda: Switch.of(8, -1), r"`egress` must be a finite number of bytes, .* or seconds, above zero, not -1"),
         (lambda: Switch.of(8, 1e9, base=-1), r"`base` must be a finite number .*, 0 or more, not -1"),
         (lambda: Switch.of(8, egress=0), r"Invalid switch: `egress` must be above zero, not 0"),
-        (lambda: Efficiency.of(products=0), r"Invalid efficiency: `products` must be above zero, not 0"),
+        (lambda: Efficiency.of(matmul=0), r"Invalid efficiency: `matmul` must be above zero, not 0"),
         (lambda: Efficiency.of(memory=1.5), r"`memory` must be a share of the figures, 0 < memory ≤ 1, not 1.5"),
         (lambda: Figure(10**400), r"A figure must be a finite number"),
-        (lambda: Outside(Figure(0.0), Figure(1e-6)), r"Invalid inter-node network: `link` must be above zero"),
+        (lambda: InterNode(Figure(0.0), Figure(1e-6)), r"Invalid inter-node network: `link` must be above zero"),
     ],
 )
 def test_a_machine_that_cannot_be_is_refused_where_it_is_made(make, said):

@@ -144,7 +144,7 @@ def test_scores_that_are_computed_anew_take_their_time():
     flash = program.plan(ml.mesh(IDEAL, x=1)).time.given(attention="flash")
     one = 2 * 4 * 8 * 2048 * 2048 * 128
     assert flash.flops == 7 * one
-    assert flash.products == pytest.approx(7 * one / 197e12)
+    assert flash.compute_bound == pytest.approx(7 * one / 197e12)
     assert flash.estimate == flash.compute
 
 
