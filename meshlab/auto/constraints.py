@@ -24,7 +24,7 @@ def read_constraints(program: Program, mesh: Mesh, pin: LayoutLike, forbid: Layo
     """Reads `pin` and `forbid`.
 
     Raises:
-        LayoutError: a name is unknown, no layout of the search can meet a constraint, or the two contradict each other;
+        LayoutError: a name is unknown, no layout of the search satisfies a constraint, or two contradict each other;
             all problems are listed.
     """
     problems: list[str] = []

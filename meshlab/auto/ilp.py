@@ -120,7 +120,7 @@ class Model:
         return dict.fromkeys(self.x.values(), 1.0)
 
     def minimise(self, goal: Expression) -> tuple[Splits, float]:
-        """Meets a goal as far as it can be met, and keeps it met from then on.
+        """Reaches a goal as far as it can be reached, and holds it from then on.
 
         Args:
             goal: a cost.

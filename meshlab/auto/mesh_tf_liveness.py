@@ -131,14 +131,14 @@ class Ledger:
         return lives_of(self, order_of(self))
 
     def space(self, axes: Mapping[str, int]) -> Space:
-        """The layouts of Mesh TensorFlow's rules: the dims of everything that an operation touches meet."""
+        """The layouts of Mesh TensorFlow's rules: no two dims that an operation touches share an axis."""
         choices = {
             dim: (*(a for a, n in axes.items() if n > 1 and size % n == 0), None)
             for dim, size in self.splittable.items()
         }
-        return Space({a: n for a, n in axes.items() if n > 1}, choices, frozenset(self._meetings()))
+        return Space({a: n for a, n in axes.items() if n > 1}, choices, frozenset(self._axis_conflicts()))
 
-    def _meetings(self) -> Iterator[Dims]:
+    def _axis_conflicts(self) -> Iterator[Dims]:
         for line in self.lines:
             touched = {d for n in line.inputs for d, _ in self.entries[n].dims}
             touched |= {d for entry in line.outputs for d, _ in entry.dims}

@@ -11,25 +11,25 @@ from ..engine.planning.shared_steps import counted
 from ..engine.planning.steps import Compute, Move
 from ..engine.plans.collectives import payload
 from ..engine.plans.data import Plan
-from ..engine.plans.local_collectives import local_collectives_of
+from ..engine.plans.per_shard_collectives import per_shard_collectives_of
 from ..engine.specs.reshard import wire_bytes
 
 
 def sent_by_value(plan: Plan) -> dict[int, float]:
     """Returns the bytes that one device sends in one run, by the value that is moved.
 
-    What an operation sends in its local form stands under the value that it makes.
+    What an operation sends by its per-shard implementation stands under the value that it makes.
     """
     sizes = plan.grid
     sent: dict[int, float] = defaultdict(float)
-    local = local_collectives_of(plan.steps, plan.program, sizes)
+    collectives = per_shard_collectives_of(plan.steps, plan.program, sizes)
     for step, times in counted(plan.steps):
         if isinstance(step, Move):
             if step.hop.kind != "slice":
                 _, nbytes = payload(plan.program, plan.grid, step.value, step.start, step.hop)
                 sent[step.value] += times * wire_bytes(step.hop.kind, nbytes, step.hop.axes, sizes)
         elif isinstance(step, Compute) and step.exchanged:
-            for one, often in local[step.operation].items():
+            for one, often in collectives[step.operation].items():
                 nbytes = often * wire_bytes(one.kind, one.payload_bytes, one.axes, sizes)
                 sent[step.operation.outputs[0]] += nbytes
     return dict(sent)

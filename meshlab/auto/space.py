@@ -1,9 +1,9 @@
 """The space of a search: which dims may be on which mesh axes.
 
 A layout here puts each dim on at most one mesh axis, and is a set of (dim, axis) pairs, its **splits**. It is legal if
-every dim is allowed on its axis and no two dims that meet in one operation or stored value share an axis:
+every dim is allowed on its axis and no two dims of one operation or stored value share an axis:
 
-    dims batch, hidden; axes data=2, model=2; they meet   →   7 layouts: none; batch:data; ...; batch:model hidden:data
+    dims batch, hidden; axes data=2, model=2; in one operation   →   7: none; batch:data; ...; batch:model hidden:data
 
 What `Program.plan` would refuse is never in the space, and what is in it is never refused. Rules at places are no part
 of it.
@@ -15,8 +15,8 @@ import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from ..engine.programs.axis_conflicts import axis_conflicts, scanned_dims
 from ..engine.programs.data import Program
-from ..engine.programs.meetings import meetings, scanned_dims
 
 Splits = frozenset[tuple[str, str]]
 Dims = frozenset[str]
@@ -136,7 +136,7 @@ def space_of(program: Program, axes: Mapping[str, int], constraints: Constraints
     Args:
         program: the program.
         axes: all mesh axes, with their sizes.
-        constraints: what every layout must meet.
+        constraints: what every layout must satisfy.
     """
     splitting = {a: n for a, n in axes.items() if n > 1}
     pinned = dict(constraints.pinned)
@@ -149,4 +149,5 @@ def space_of(program: Program, axes: Mapping[str, int], constraints: Constraints
         size, forbidden = program.dims[dim], constraints.forbidden
         return (*(a for a, n in splitting.items() if size % n == 0 and (dim, a) not in forbidden), None)
 
-    return Space(splitting, {dim: choices(dim) for dim in documented_order(program)}, frozenset(meetings(program)))
+    dims = {dim: choices(dim) for dim in documented_order(program)}
+    return Space(splitting, dims, frozenset(axis_conflicts(program)))

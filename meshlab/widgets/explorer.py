@@ -8,7 +8,7 @@ Every gesture of the board is a method, so that whatever is done with the mouse 
     >>> explorer.plan.wire_bytes
     4000
     >>> explorer.place("rows", "model")
-    Refused: `rows` and `hidden` meet in one operation, ... Fix: ...
+    Refused: `rows` and `hidden` cannot both be on `model`: both are dims of `dot_general`. Put one ...
     >>> explorer.undo()
     Accepted: revision 2
 

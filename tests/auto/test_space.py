@@ -13,12 +13,12 @@ from tests.auto.programs import MODELS, recorded, traced
 
 
 def together(*dims: str, axes: dict[str, int]) -> Space:
-    """A space of dims that all meet."""
+    """A space of dims of which no two may share an axis."""
     apart = frozenset(map(frozenset, itertools.combinations(dims, 2)))
     return Space(axes, {d: (*axes, None) for d in dims}, apart)
 
 
-def test_three_dims_that_meet_on_two_axes():
+def test_three_dims_of_one_operation_on_two_axes():
     layouts = set(together("s1", "s2", "s3", axes={"m1": 4, "m2": 8}).splits())
     assert len(layouts) == 13
     assert {frozenset(), frozenset({("s3", "m2")}), frozenset({("s1", "m2"), ("s2", "m1")})} <= layouts

@@ -1,6 +1,6 @@
 """A two-layer net with batch 8, rows 4, cols 4, hidden 16 and classes 10: small enough to run in every test.
 
-On the mesh data=2 × model=4, `classes` (10) fits `data` and not `model`, and `rows` meets `batch` in the first product.
+On the mesh data=2 × model=4, `classes` (10) fits `data` and not `model`, and the first matmul has `rows` and `batch`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     mul x, 2.0                       elementwise
     dot_general of x transposed      move → opaque: a matmul reads its operands in an order of its own
-    reduce_max in its local form     reduce → collective
+    reduce_max, sharded              reduce → collective
 
 Those follow the passes of XLA before fusion (openxla/xla: `DotDecomposer`, `TransposeFolding`, `AlgebraicSimplifier`,
 `TreeReductionRewriter`).
@@ -23,7 +23,7 @@ from ..workload.primitives import EXPENSIVE
 from .graph import Buffer, Node
 from .primitive_kinds import KINDS, ascends, orders
 from .scope import Scope
-from .translate_local_forms import translate_local_form
+from .translate_per_shard import translate_per_shard
 
 Shape = tuple[int, ...]
 Rule = Callable[[Scope, Compute, Sequence[int | None], Sequence[Key]], None]
@@ -46,7 +46,7 @@ def translate(scope: Scope, step: Compute, operands: Sequence[int | None], resul
     name = step.operation.name
     kind = KINDS.get(name, "opaque")
     if step.exchanged:
-        translate_local_form(scope, step, operands, results)
+        translate_per_shard(scope, step, operands, results)
     elif name in _RULES:
         _RULES[name](scope, step, operands, results)
     elif len(results) > 1:

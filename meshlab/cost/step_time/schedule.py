@@ -23,12 +23,12 @@ import numpy as np
 from ...engine.code.loops import LOOPS, carried
 from ...engine.code.operations import Block, Operation
 from ...engine.planning.steps import Compute, Inside, Move, Nested, Step
-from ...engine.plans.local_collectives import local_collectives_of
+from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ..machines.collective_time import MOVING
 from ..machines.hardware import Switch
 from ..machines.placement import CHIP, Placement
 from ..workload.dataflow import Key, keys, leaving
-from ..workload.local_payloads import payload
+from ..workload.per_shard_payloads import payload
 from ..workload.setting import Numbers, Setting
 from .fusion import Fusion, fuse
 from .matmul_fusion import MatmulFusion, fuse_matmuls
@@ -156,13 +156,13 @@ class _Schedule:
             spent.flops, spent.compute = spent.flops + more, spent.compute + longer
             spent.compute_bound, spent.elapsed = spent.compute_bound + longer, spent.elapsed + longer
 
-    def exchanges(self, operation: Operation) -> Mapping[Any, int]:
-        return self.exchanged.get(operation, {})
+    def sent_by(self, operation: Operation) -> Mapping[Any, int]:
+        return self.per_shard_collectives.get(operation, {})
 
     @functools.cached_property
-    def exchanged(self) -> Mapping[Operation, Mapping[Any, int]]:
+    def per_shard_collectives(self) -> Mapping[Operation, Mapping[Any, int]]:
         plan = self.setting.plan
-        return local_collectives_of(plan.planned.steps, plan.program, plan.grid)
+        return per_shard_collectives_of(plan.planned.steps, plan.program, plan.grid)
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], prefetched: Prefetched | None = None) -> Spent:
         matmul_fusion, order = self.fused(steps, outputs)
@@ -245,13 +245,11 @@ class _Schedule:
         spent.count(cost, step)
         end = now + cost.seconds
         if isinstance(step, Compute) and step.exchanged:
-            for exchange, total in self.exchanges(step.operation).items():
+            for sent, total in self.sent_by(step.operation).items():
                 # The total is over all iterations; collectives hoisted out of a loop are averaged over them.
                 times = total / self.executions
-                seconds = self.collective(
-                    exchange.kind, exchange.axes, payload(step, exchange, self.setting), spent, times
-                )
-                end = self.occupy(exchange.axes, end, seconds * times, clock)
+                seconds = self.collective(sent.kind, sent.axes, payload(step, sent, self.setting), spent, times)
+                end = self.occupy(sent.axes, end, seconds * times, clock)
                 spent.rows.append((step, times, seconds))
         return end
 

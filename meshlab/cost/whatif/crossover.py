@@ -22,7 +22,7 @@ from ..machines.hardware import HardwareError
 from ..machines.meshes import check_plan, machine_of
 from ..step_time.time import FIGURES, time_of
 from ..workload.setting import Options, Setting, together
-from .sweep import check_exchanges
+from .sweep import check_payloads
 
 # The number of samples, and of bisections: down to neighbouring floats.
 _SAMPLES, _BISECTIONS = 1025, 60
@@ -112,9 +112,9 @@ def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Optio
     """Returns a figure of a plan's time at many sizes of one dim.
 
     Raises:
-        HardwareError: the payload of a local form at other sizes is unknown, or the plan's mesh is on no machine.
+        HardwareError: the payload of an operation at other sizes is unknown, or the plan's mesh is on no machine.
     """
-    check_exchanges(plan, [name])
+    check_payloads(plan, [name])
     placement = machine_of(plan.mesh, "ml.crossover")
     setting = Setting(plan, together(plan.program, {name: sizes}), plan.grid, (placement,), options=options)
     return np.broadcast_to(getattr(time_of(setting), of), sizes.shape)

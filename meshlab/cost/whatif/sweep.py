@@ -24,7 +24,7 @@ from ...engine.planning.shared_steps import counted
 from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
 from ...engine.plans.explain import html_rows, text_rows
-from ...engine.plans.local_collectives import local_collectives_of
+from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ...engine.specs.mesh import Mesh
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import check_plan, machine_and_slice, machine_of
@@ -33,7 +33,7 @@ from ..machines.units import seconds_text
 from ..peak_memory.memory import Memory, memory_of
 from ..step_time.schedule import links_of
 from ..step_time.time import FIGURES, Time, time_of
-from ..workload.local_payloads import follows
+from ..workload.per_shard_payloads import follows
 from ..workload.setting import Options, Setting, together
 from .variations import ON, values_of
 
@@ -123,7 +123,7 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     known = [field.name for field in dataclasses.fields(Options)]
     options = Options(**{name: varied.pop(name) for name in known if name in varied})
     axes = values_of(plan, on, varied)
-    check_exchanges(plan, [name for name in axes if name != ON])
+    check_payloads(plan, [name for name in axes if name != ON])
     points = list(itertools.product(*axes.values()))
     shape = tuple(map(len, axes.values()))
     placements, reasons = _placed(plan, axes, points)
@@ -176,19 +176,19 @@ def _reasons_text(reasons: Iterable[str]) -> str:
     return f"{listing}{' ' if len(distinct) == 1 else chr(10)}{fix}"
 
 
-def check_exchanges(plan: Plan, varied: Sequence[str]):
-    """Refuses sizes at which the payload of a local form is unknown, since it was traced at others.
+def check_payloads(plan: Plan, varied: Sequence[str]):
+    """Refuses sizes at which the payload of a per-shard implementation is unknown, since it was traced at others.
 
     Raises:
         HardwareError: with the operation and its source.
     """
     involved = {dim: name for name in varied for dim in together(plan.program, {name: 0})} | {n: n for n in varied}
-    sent = local_collectives_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
+    sent = per_shard_collectives_of(plan.planned.steps, plan.program, plan.grid) if varied else {}
     for step, _ in counted(plan.planned.steps):
         if not isinstance(step, Compute):
             continue
-        for exchange in sent.get(step.operation, ()):
-            if (name := follows(step, exchange, plan, involved)) is not None:
+        for collective in sent.get(step.operation, ()):
+            if (name := follows(step, collective, plan, involved)) is not None:
                 raise HardwareError(
                     f"`{name}` cannot be varied: the communication of the {step.operation.name} at"
                     f" {step.operation.source} is known at this size alone. Trace and plan the program at the others."

@@ -332,8 +332,8 @@ def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any])
     return None if params is None or None in blocks else (operation.name, inputs, params, blocks, own_names)
 
 
-def form_key(operation: Operation) -> Hashable:
-    """Returns what a local form depends on beside shapes and specs: parameters, literals, equal operands."""
+def per_shard_key(operation: Operation) -> Hashable:
+    """Returns the key of a per-shard implementation beside shapes and specs: parameters, literals, equal operands."""
     return key_of(operation, {value: i for i, value in enumerate(operation.reads)}, ()) or operation
 
 

@@ -23,8 +23,8 @@ from typing import Any
 from ..code.operations import Operation
 from ..code.source import Source
 from ..errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
+from ..programs.axis_conflicts import axis_conflicts, scanned_dims
 from ..programs.data import Program
-from ..programs.meetings import meetings, scanned_dims
 from ..programs.rename import made_up
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
@@ -54,8 +54,8 @@ class Refusal:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rules:
-    """A legal layout for one program and mesh; mesh axes of size 1 are left out.
+class LegalRules:
+    """The rules of a layout that is legal for one program and mesh; mesh axes of size 1 are left out.
 
     Attributes:
         plain: mesh axes by dim.
@@ -81,7 +81,7 @@ class Rules:
         return {}
 
 
-def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> Rules:
+def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None = None) -> LegalRules:
     """Checks a layout against a program and a mesh.
 
     Args:
@@ -92,7 +92,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
             cannot pad, leaves pad=True out of the remedies.
 
     Returns:
-        Its `Rules`.
+        Its `LegalRules`.
 
     Raises:
         LayoutError: it is not legal; all problems are listed.
@@ -120,7 +120,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
 
     padded = _padding(program, mesh, (plain, *matched.values())) if pad else {}
     stored = {key: real(own) for key, own in {id(own): own for own in matched.values()}.items()}
-    return Rules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
+    return LegalRules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
@@ -341,7 +341,7 @@ def _stored_instead(program: Program, dim: str, axis: str) -> str:
 
 
 def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = None) -> list[Refusal]:
-    """Returns the problems of pairs of dims that share an axis and meet in one operation or value."""
+    """Returns the problems of pairs of dims that share an axis and are in one operation or value."""
     problems = []
     names = list(rules)
     for i, a in enumerate(names):
@@ -349,19 +349,19 @@ def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = 
             if about is not None and about not in (a, b):
                 continue
             shared = [x for x in rules[a] if x in rules[b]]
-            meeting = meetings(program).get(frozenset((a, b))) if shared else None
-            if meeting is not None:
-                problems.append(_conflict(a, b, shared[0], meeting))
+            first = axis_conflicts(program).get(frozenset((a, b))) if shared else None
+            if first is not None:
+                problems.append(_conflict(a, b, shared[0], first))
     return problems
 
 
-def _conflict(a: str, b: str, axis: str, meeting: Operation | str) -> Refusal:
-    if isinstance(meeting, str):
-        where, source = f"`{meeting}`", None
+def _conflict(a: str, b: str, axis: str, first: Operation | str) -> Refusal:
+    if isinstance(first, str):
+        where, source = f"`{first}`", None
     else:
-        source = meeting.source
-        where = f"`{meeting.name}` at {source}" if source else f"`{meeting.name}`"
-    text = f"`{a}` and `{b}` cannot both be on `{axis}`: they meet in {where}."
+        source = first.source
+        where = f"`{first.name}` at {source}" if source else f"`{first.name}`"
+    text = f"`{a}` and `{b}` cannot both be on `{axis}`: both are dims of {where}."
     return Refusal("conflict", text, "Put one of them on another axis, or leave it replicated.", source)
 
 

@@ -27,7 +27,7 @@ class Outcome(NamedTuple):
     Attributes:
         operands: the spec in which each input is read.
         results: the specs of the results.
-        exchanged: whether the operation's local form is needed.
+        exchanged: whether the operation's per-shard implementation is needed.
     """
 
     operands: tuple[Spec, ...]

@@ -22,12 +22,12 @@ from typing import Any
 from ..code.operations import Block, Input, Operation
 from ..programs.data import Program, analysis
 from ..programs.outline import Copy, Outline
-from ..rules import LOCAL_FORMS
+from ..rules import PER_SHARD
 from ..specs.reshard import Chain, hops, price, reduced_spec
 from ..specs.spec import Axes, Grid, Spec, replicated
 from . import blocks, copies
 from .dead_moves import prune
-from .legality import Rules
+from .legality import LegalRules
 from .operation_specs import Outcome, outcome_of
 from .propagation import lets_through, may_stay_partial
 from .scope import Scope
@@ -55,7 +55,7 @@ class Planned:
         return inside | dict(self.outside)
 
 
-def plan_steps(program: Program, rules: Rules, sizes: Grid, outline: Outline) -> Planned:
+def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outline) -> Planned:
     """Plans a program under legal rules: its steps, and the spec in which each value is made.
 
     Args:
@@ -90,7 +90,7 @@ def outcomes(_program: Program) -> dict[tuple, Any]:
 class Planner:
     """The state of one planning: producers' specs, scopes and wanted specs. Used once."""
 
-    def __init__(self, program: Program, rules: Rules, sizes: Grid, outline: Outline):
+    def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
         self.uses, self.factors, self.memo = program.uses, program.factors, outcomes(program)
@@ -257,8 +257,8 @@ class Planner:
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
         """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
         padded, factors = self.sizes.padded, self.factors[operation]
-        form = LOCAL_FORMS.get(operation.name)
-        single = self.single(operation) if form is not None and form.gathers else frozenset()
+        per_shard = PER_SHARD.get(operation.name)
+        single = self.single(operation) if per_shard is not None and per_shard.gathers else frozenset()
         if not padded:
             return single
         values = (*operation.inputs, *operation.outputs)
@@ -268,7 +268,7 @@ class Planner:
             if isinstance(value, int)
             for factor, size in zip(axes, self.shapes[value], strict=True)
             if size in padded
-            and (factor in factors.limits or (factor in factors.exchanged and not (form and form.padded)))
+            and (factor in factors.limits or (factor in factors.exchanged and not (per_shard and per_shard.padded)))
         )
 
     def single(self, operation: Operation) -> frozenset[int]:

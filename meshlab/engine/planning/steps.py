@@ -44,7 +44,7 @@ class Compute:
         operation: what runs.
         operands: the spec in which it reads each input; None for a literal.
         results: the specs of its results.
-        exchanged: whether it runs in its local form, by collectives of its own.
+        exchanged: whether it runs by its per-shard implementation, which may communicate.
         known: whether a rule planned it; if not, it runs unsharded on every device.
     """
 

@@ -17,7 +17,7 @@ from ..programs.data import Program
 from ..programs.outline import Copy, Outline
 from ..rules import Factors
 from ..specs.spec import Spec, split_count
-from .legality import Rules
+from .legality import LegalRules
 from .propagation import bodies, entering, going_round, hands_wants_on, leaving
 
 Wants = dict[int, Spec]
@@ -36,7 +36,7 @@ class Wanted:
     inside: dict[Copy, Wants]
 
 
-def wanted_specs(program: Program, rules: Rules, sizes: Mapping[str, int], outline: Outline) -> Wanted:
+def wanted_specs(program: Program, rules: LegalRules, sizes: Mapping[str, int], outline: Outline) -> Wanted:
     """Returns the wanted spec of each value that has one."""
     search, wants = _Search(program, rules, sizes, outline), Wants()
     for value, place in zip(program.code.block.outputs, program.outputs, strict=True):
@@ -49,7 +49,7 @@ def wanted_specs(program: Program, rules: Rules, sizes: Mapping[str, int], outli
 class _Search:
     """The pass backward over one program."""
 
-    def __init__(self, program: Program, rules: Rules, sizes: Mapping[str, int], outline: Outline):
+    def __init__(self, program: Program, rules: LegalRules, sizes: Mapping[str, int], outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.inside: dict[Copy, Wants] = {}
         self.known: dict[tuple, tuple[Wants, list[tuple[int, Spec]]]] = {}

@@ -14,17 +14,17 @@ from typing import Any
 
 from ..code.operations import nbytes
 from ..code.source import Source
-from ..planning.legality import Rules
+from ..planning.legality import LegalRules
 from ..planning.shared_steps import each_once, stand_ins
 from ..planning.steps import Cause, Compute, Move, Step
+from ..programs.axis_conflicts import scanned_dims
 from ..programs.data import Program, analysis
-from ..programs.meetings import scanned_dims
 from ..programs.outline import Copy
-from ..rules import LOCAL_FORMS
+from ..rules import PER_SHARD
 from ..specs.reshard import Hop, gathered_first, price, sent_shape, wire_bytes
 from ..specs.spec import Axes, Grid, Spec
-from .local_collectives import local_collectives_of
 from .partial_sums import Origins, Split
+from .per_shard_collectives import per_shard_collectives_of
 
 _WAYS = {
     "carried": "; the sum is carried through the loop and added up once behind it",
@@ -69,7 +69,7 @@ class Collective:
     chain: str = ""
 
 
-def collectives_of(program: Program, rules: Rules, grid: Grid, steps: tuple[Step, ...]) -> tuple[Collective, ...]:
+def collectives_of(program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]) -> tuple[Collective, ...]:
     """Lists the collectives of a plan.
 
     Args:
@@ -123,11 +123,11 @@ def _joined(places: Sequence[str]) -> str:
 class _Story:
     """Finds the cause of each move."""
 
-    def __init__(self, program: Program, rules: Rules, grid: Grid, steps: tuple[Step, ...]):
+    def __init__(self, program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]):
         self.program, self.rules, self.grid = program, rules, grid
         self.steps = tuple(each_once(steps))
-        any_local = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
-        self.local = local_collectives_of(steps, program, grid) if any_local else {}
+        any_per_shard = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
+        self.per_shard = per_shard_collectives_of(steps, program, grid) if any_per_shard else {}
         self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
 
     def record(self, hop: Hop, number: int, spec: Spec, times: int, **story: Any) -> Collective:
@@ -298,9 +298,9 @@ class _Story:
         operation = step.operation
         shown = self.program.value(operation.outputs[0])
         rows = []
-        for sent, times in self.local[step.operation].items():
+        for sent, times in self.per_shard[step.operation].items():
             pairs = self.origins.exchanged(step, sent.axes)
-            text = LOCAL_FORMS[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
+            text = PER_SHARD[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
             row = Collective(
                 kind=sent.kind,

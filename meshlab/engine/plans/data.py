@@ -15,7 +15,7 @@ import jax
 
 from ..code.operations import Literal, nbytes
 from ..gc_pause import no_collection
-from ..planning.legality import Rules
+from ..planning.legality import LegalRules
 from ..planning.planner import Planned
 from ..planning.shared_steps import unfolded
 from ..planning.steps import Step
@@ -58,7 +58,7 @@ class Plan:
     program: Program
     mesh: Mesh
     layout: Layout
-    rules: Rules
+    rules: LegalRules
     planned: Planned
 
     @functools.cached_property

@@ -132,7 +132,7 @@ class Origins:
         return tuple((name, tuple(a for a in split if a in wanted)) for name, split in splits.items())
 
     def exchanged(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
-        """Returns the split dims for which a step needs its local form; those on some mesh axes if there are any."""
+        """Returns the split dims that take a per-shard implementation; those on some mesh axes if there are any."""
         factors = self.program.factors[step.operation].exchanged
         splits = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
         on_these = {name: split for name, split in splits.items() if set(split) & set(axes)}

@@ -44,7 +44,7 @@ class Classes:
         self.parts: dict[int, tuple[int, ...]] = {}
         self.given: dict[int, Seed] = {}
         self.hints: dict[int, list[int]] = {}
-        # Where two names meet, by the pair of them; and the line that is being read.
+        # The errors of two names of one axis, by the pair of them; and the line that is being read.
         self.problems: dict[frozenset[str], str] = {}
         # Where each name was given: the same one in several places.
         self.wheres: dict[str, dict[str, None]] = {}
@@ -79,7 +79,7 @@ class Classes:
         """Gives a class the user's name; two names of one class are a problem."""
         self.wheres.setdefault(seed.name, {})[seed.where] = None
         known = self.given.setdefault(self.find(node), seed)
-        self._meet(known, seed)
+        self._note_clash(known, seed)
 
     def join(self, a: int, b: int) -> bool:
         """Makes two classes of one size one, unless a row would then have it twice; returns whether they are one."""
@@ -144,7 +144,7 @@ class Classes:
             return True
         known, other = self.given.get(a), self.given.get(b)
         if known and other and known.name != other.name:
-            self._meet(known, other)
+            self._note_clash(known, other)
             return False
         if not self._may_join(a, b):
             self.hint(a, b)
@@ -156,7 +156,7 @@ class Classes:
         root, gone = (a, b) if a < b else (b, a)
         known, other = self.given.get(root), self.given.pop(gone, None)
         if known and other:
-            self._meet(known, other)
+            self._note_clash(known, other)
         elif other:
             self.given[root] = other
         self.parts.pop(gone, None)
@@ -174,11 +174,11 @@ class Classes:
         self.hints.setdefault(self.find(other), []).append(node)
 
     def _places(self, seed: Seed, known: Seed, other: Seed) -> str:
-        """Lists where a name was given: all places, if the two that meet were given in one and this elsewhere too."""
+        """Lists where a name was given: all places, if both were given in one and this elsewhere too."""
         alike = known.where == other.where
         return " and ".join(list(self.wheres.get(seed.name, [seed.where]))[:_MOST_PLACES]) if alike else seed.where
 
-    def _meet(self, known: Seed, other: Seed):
+    def _note_clash(self, known: Seed, other: Seed):
         if known.name != other.name:
             text = " and ".join(
                 f"`{seed.name}` (named at {self._places(seed, known, other)})" for seed in (known, other)

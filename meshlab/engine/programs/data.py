@@ -1,7 +1,7 @@
 """The data of a program: a traced function with a dim name on every axis of every value.
 
-A program knows no mesh and no layout. Whatever depends on the program alone (factors, uses, which dims meet in one
-operation) is computed once: as a property here, or elsewhere as an `analysis`, whose result is kept here. So a change
+A program knows no mesh and no layout. Whatever depends on the program alone (factors, uses, which dims share no
+mesh axis) is computed once: as a property here, or elsewhere as an `analysis`, whose result is kept here. So a change
 of layout re-plans in milliseconds. Users hold an `api.Program`, which adds the verbs.
 """
 

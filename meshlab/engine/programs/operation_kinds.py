@@ -11,7 +11,7 @@ from collections.abc import Hashable
 
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Literal, Operation
-from ..passes.common_subexpressions import form_key
+from ..passes.common_subexpressions import per_shard_key
 from ..rules import Factors
 from .data import Program
 
@@ -80,8 +80,8 @@ class Kinds:
         if operation.name in ("rename", "tag"):
             details = tuple(operation.params.values())
         elif factors.exchanged:
-            # The communication of a local form depends on all parameters and literals.
-            details = form_key(operation)
+            # The communication of a per-shard implementation depends on all parameters and literals.
+            details = per_shard_key(operation)
         return (_factors_key(factors), program.factor_dims[operation], details)
 
 

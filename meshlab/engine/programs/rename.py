@@ -1,7 +1,7 @@
 """Renames the dims of a program that is traced already.
 
 program.rename({"~seq": "kv"})                      the axis cut off `seq` is a dim of its own, for layouts to address
-program.rename({"~seq": "kv", "~seq_2": "kv"})       several are one dim, where they never meet
+program.rename({"~seq": "kv", "~seq_2": "kv"})       several are one dim, where no operation has two of them
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from . import shaping as shaping
 from . import shift as shift
 from . import stacking as stacking
 from . import windows as windows
-from .local_forms import LOCAL_FORMS as LOCAL_FORMS
+from .per_shard import PER_SHARD as PER_SHARD
 from .table import Factors as Factors
 from .table import Facts as Facts
 from .table import factors_of as factors_of

@@ -25,8 +25,8 @@ from jax.lax import ConvDimensionNumbers
 
 from ..code.operations import Operation
 from .halo import Slide
-from .local_forms import Device, Local, local_form
 from .matmuls import of_convolution
+from .per_shard import Device, ShardedOperation, per_shard
 from .table import AxisFactors, Factors, Facts, Shape, local_params, rule
 from .traits import multiplying
 
@@ -142,13 +142,13 @@ def _groups_of_shards(params: dict[str, Any], operands: tuple[Shape, ...], resul
     }
 
 
-@local_form("conv_general_dilated", summary="windows slide along {dims}")
-def _with_halos(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("conv_general_dilated", summary="windows slide along {dims}")
+def _with_halos(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     block, other = operands
-    axes = local.params["dimension_numbers"].lhs_spec[2:]
-    padding = list(local.params["padding"])
-    for j, slide in enumerate(_slides(local.params, local.operand_shapes, local.result_shapes)):
-        split = local.split(axes[j])
+    axes = sharded.params["dimension_numbers"].lhs_spec[2:]
+    padding = list(sharded.params["padding"])
+    for j, slide in enumerate(_slides(sharded.params, sharded.operand_shapes, sharded.result_shapes)):
+        split = sharded.split(axes[j])
         if split and slide is not None and not slide.still:
             block, padding[j] = slide.covered(device, block, axes[j], split)
-    return local.run([block, other], device.sizes, padding=tuple(padding))
+    return sharded.run([block, other], device.sizes, padding=tuple(padding))

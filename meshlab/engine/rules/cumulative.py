@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
-from .local_forms import Device, Local, local_form
+from .per_shard import Device, ShardedOperation, per_shard
 from .table import Factors, Facts, rule
 from .traits import FIRST, NOWHERE, opaque
 
@@ -38,17 +38,17 @@ def _cumulative(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)))
 
 
-@local_form(*_JOIN, summary="{dims} is run through, and each part goes on from those before", padded=True, gathers=True)
-def _continue_from_before(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    axis, reverse = local.params["axis"], local.params["reverse"]
-    split = local.split(axis)
+@per_shard(*_JOIN, summary="{dims} is run through, and each part goes on from those before", padded=True, gathers=True)
+def _continue_from_before(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    axis, reverse = sharded.params["axis"], sharded.params["reverse"]
+    split = sharded.split(axis)
     # A shard of one element is its own result, which other operations may send as well.
-    (own,) = local.run(operands, device.sizes) if operands[0].shape[axis] != 1 else operands
+    (own,) = sharded.run(operands, device.sizes) if operands[0].shape[axis] != 1 else operands
     last = lax.slice_in_dim(own, 0, 1, axis=axis) if reverse else lax.slice_in_dim(own, -1, None, axis=axis)
     ends = device.all_gather(last, split, axis)
-    (so_far,) = local.run([ends], device.sizes)
+    (so_far,) = sharded.run([ends], device.sizes)
     part = device.index(split)
     before = part + 1 if reverse else part - 1
     first = (before < 0) | (before >= ends.shape[axis])
     initial = jnp.broadcast_to(lax.dynamic_slice_in_dim(so_far, jnp.maximum(before, 0), 1, axis), own.shape)
-    return [jnp.where(first, own, _JOIN[local.operation.name](own, initial))]
+    return [jnp.where(first, own, _JOIN[sharded.operation.name](own, initial))]

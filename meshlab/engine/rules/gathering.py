@@ -20,7 +20,7 @@ from jax import dtypes, lax
 
 from ..code.operations import Operation
 from .indices import Own, Windows, own_windows, window_factors
-from .local_forms import Device, Local, local_form
+from .per_shard import Device, ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, Groups, gathering
 
@@ -57,16 +57,16 @@ def _gather(operation: Operation, facts: Facts) -> Factors:
     (table, indices), (slices,) = facts.operands, facts.results
     windows = gathered_windows(operation.params, len(slices))
     axes = window_factors(windows, table, indices, slices)
-    local = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
+    splittable = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
     # Single elements are looked up in any case; a long window is not worth it.
     single = frozenset(d for d in axes.looked_up if d not in windows.places or windows.sizes[d] == 1)
-    local |= addable(operation, single, True)
+    splittable |= addable(operation, single, True)
     return Factors(
         (axes.array, axes.indices),
         (axes.slices,),
-        summed=NONE if _is_bool(operation) else local,
-        exchanged=local,
-        unsharded=axes.unsharded | (axes.looked_up - local),
+        summed=NONE if _is_bool(operation) else splittable,
+        exchanged=splittable,
+        unsharded=axes.unsharded | (axes.looked_up - splittable),
         survivors=NONE,
     )
 
@@ -88,19 +88,19 @@ def _gather_local(params: dict[str, Any], _operands: tuple[Shape, ...], results:
     return params | {"slice_sizes": tuple(sizes)}
 
 
-@local_form("gather", summary="{dims} is looked up", padded=True)
-def _look_up(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("gather", summary="{dims} is looked up", padded=True)
+def _look_up(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     table, indices = operands
-    filled = local.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP
-    windows = gathered_windows(local.params, len(local.result_shapes[0]))
-    own = own_windows(device, local, windows, table.shape, indices, clipped=not filled)
-    slices = _own_slices(table, own, local)
-    split = tuple(a for axis in own.block for a in local.split(axis))
+    filled = sharded.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP
+    windows = gathered_windows(sharded.params, len(sharded.result_shapes[0]))
+    own = own_windows(device, sharded, windows, table.shape, indices, clipped=not filled)
+    slices = _own_slices(table, own, sharded)
+    split = tuple(a for axis in own.block for a in sharded.split(axis))
     slices = combined(device, slices, _per_element(own.mine, own, slices), split)
     if not filled:
         return [slices]
     # Of the addends of a window out of range, the first device's is the filler.
-    filler = _filler(local.params["fill_value"], slices.dtype)
+    filler = _filler(sharded.params["fill_value"], slices.dtype)
     first = (device.index(split) == 0) | (slices.dtype == bool)
     filler = jnp.where(first, filler, jnp.zeros_like(filler))
     return [jnp.where(_per_element(own.inside, own, slices), slices, filler)]
@@ -112,9 +112,9 @@ def combined(device: Device, values: Any, mine: Any, split: tuple[str, ...]) -> 
     return device.all_reduce(own, tuple(sorted(split)), "max") if own.dtype == bool else own
 
 
-def _own_slices(table: Any, own: Own, local: Local) -> Any:
+def _own_slices(table: Any, own: Own, sharded: ShardedOperation) -> Any:
     """Gathers the windows as if all began in this device's shard."""
-    windows, params = own.windows, local.params
+    windows, params = own.windows, sharded.params
     numbers = lax.GatherDimensionNumbers(
         tuple(sorted(windows.places.values())),
         windows.dropped,
@@ -122,7 +122,7 @@ def _own_slices(table: Any, own: Own, local: Local) -> Any:
         tuple(d for d, _ in windows.batching),
         tuple(i for _, i in windows.batching),
     )
-    full = [d for d, size in enumerate(local.operand_shapes[0]) if d in windows.places and windows.sizes[d] == size]
+    full = [d for d, size in enumerate(sharded.operand_shapes[0]) if d in windows.places and windows.sizes[d] == size]
     sizes = tuple(table.shape[d] if d in full else size for d, size in enumerate(windows.sizes))
     return lax.gather(
         table, own.indices, numbers, sizes, unique_indices=params["unique_indices"], mode=lax.GatherScatterMode.CLIP

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..specs.spec import Axes
-from .local_forms import Device
+from .per_shard import Device
 
 Pair = tuple[int, int]
 

@@ -20,7 +20,7 @@ from jax import lax
 from ..code.operations import Operation
 from .gathering import addable, combined
 from .indices import signed
-from .local_forms import Device, Local, local_form
+from .per_shard import Device, ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, constant, linear_in, moving, updating
 
@@ -46,11 +46,13 @@ def _cut(array: Shape, part: Shape) -> tuple[tuple[int, ...], frozenset[int], fr
 def _dynamic_slice(operation: Operation, facts: Facts) -> Factors:
     array, part = facts.operands[0], facts.results[0]
     axes, cut, own = _cut(array, part)
-    local = addable(operation, cut, 2 * math.prod(part) <= math.prod(array))
+    splittable = addable(operation, cut, 2 * math.prod(part) <= math.prod(array))
     scalars = ((),) * (len(facts.operands) - 1)
-    summed = NONE if operation.equation.invars[0].aval.dtype == bool else local
-    unsharded = own | (cut - local)
-    return Factors((tuple(range(len(array))), *scalars), (axes,), summed=summed, exchanged=local, unsharded=unsharded)
+    summed = NONE if operation.equation.invars[0].aval.dtype == bool else splittable
+    unsharded = own | (cut - splittable)
+    return Factors(
+        (tuple(range(len(array))), *scalars), (axes,), summed=summed, exchanged=splittable, unsharded=unsharded
+    )
 
 
 @local_params("dynamic_slice")
@@ -68,7 +70,7 @@ def _dynamic_update_slice(_operation: Operation, facts: Facts) -> Factors:
 
 
 def _starts(
-    device: Device, local: Local, block: Shape, part: Shape, positions: Sequence[Any]
+    device: Device, sharded: ShardedOperation, block: Shape, part: Shape, positions: Sequence[Any]
 ) -> tuple[list[Any], dict[int, tuple[Any, int]]]:
     """Returns where a part of an array begins along each axis, moved inside if it reaches over the edge.
 
@@ -77,34 +79,34 @@ def _starts(
         element, and the size of the device's shard.
     """
     starts, own = [], {}
-    for axis, (size, cut, position) in enumerate(zip(local.operand_shapes[0], part, positions, strict=True)):
+    for axis, (size, cut, position) in enumerate(zip(sharded.operand_shapes[0], part, positions, strict=True)):
         start = jnp.clip(signed(jnp.asarray(position), size), 0, size - cut)
         starts.append(start)
-        split = local.split(axis)
+        split = sharded.split(axis)
         if split and size != cut:
             own[axis] = start - (device.index(split) * block[axis]).astype(start.dtype), block[axis]
     return starts, own
 
 
-@local_form("dynamic_slice", summary="a slice of {dims} is taken", padded=True)
-def _slice_of_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    block, sizes = operands[0], local.result_shapes[0]
-    starts, own = _starts(device, local, block.shape, sizes, operands[1:])
-    shape = [block.shape[i] if local.split(i) else size for i, size in enumerate(sizes)]
-    part = lax.dynamic_slice(block, [jnp.zeros_like(s) if local.split(i) else s for i, s in enumerate(starts)], shape)
+@per_shard("dynamic_slice", summary="a slice of {dims} is taken", padded=True)
+def _slice_of_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    block, sizes = operands[0], sharded.result_shapes[0]
+    starts, own = _starts(device, sharded, block.shape, sizes, operands[1:])
+    shape = [block.shape[i] if sharded.split(i) else size for i, size in enumerate(sizes)]
+    part = lax.dynamic_slice(block, [jnp.zeros_like(s) if sharded.split(i) else s for i, s in enumerate(starts)], shape)
     mine = jnp.asarray(True)
     for axis, (start, size) in own.items():
         rows = start + jnp.arange(sizes[axis], dtype=start.dtype)
         part = jnp.take(part, rows, axis, mode="clip")
         mine &= _along(axis, (rows >= 0) & (rows < size), part.ndim)
-    split = tuple(a for axis in own for a in local.split(axis))
+    split = tuple(a for axis in own for a in sharded.split(axis))
     return [combined(device, part, mine, split)]
 
 
-@local_form("dynamic_update_slice", summary="a slice of {dims} is written", padded=True)
-def _write_into_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("dynamic_update_slice", summary="a slice of {dims} is written", padded=True)
+def _write_into_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     block, update = operands[:2]
-    first, own = _starts(device, local, block.shape, local.operand_shapes[1], operands[2:])
+    first, own = _starts(device, sharded, block.shape, sharded.operand_shapes[1], operands[2:])
     mine = jnp.asarray(True)
     for axis, (start, size) in own.items():
         # The rows of this shard that the update can reach, and the update's row for each.

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from .local_forms import Device, Local
+from .per_shard import Device, ShardedOperation
 from .table import AxisFactors, Shape
 
 
@@ -124,18 +124,20 @@ class Own(NamedTuple):
         return jnp.stack(jnp.broadcast_arrays(*self.starts.values()), -1)
 
 
-def own_windows(device: Device, local: Local, windows: Windows, block: Shape, indices: Any, *, clipped: bool) -> Own:
+def own_windows(
+    device: Device, sharded: ShardedOperation, windows: Windows, block: Shape, indices: Any, *, clipped: bool
+) -> Own:
     """Counts indices from this device's first element, along all axes that are looked up and sharded.
 
     Args:
         device: the device.
-        local: a gather or scatter, the array its first operand.
+        sharded: a gather or scatter, the array its first operand.
         windows: its windows.
         block: the shape of this device's shard of the array.
         indices: the indices' shard.
         clipped: whether windows that reach over the edge are moved inside.
     """
-    shape = local.operand_shapes[0]
+    shape = sharded.operand_shapes[0]
     most = np.array([shape[d] - windows.sizes[d] for d in windows.indexed])
     positions = signed(indices, max(shape))
     positions = jnp.clip(positions, 0, most.astype(positions.dtype)) if clipped else positions
@@ -143,7 +145,7 @@ def own_windows(device: Device, local: Local, windows: Windows, block: Shape, in
     starts = {d: positions[..., i] for i, d in enumerate(windows.indexed)}
     mine, parts = jnp.ones_like(inside), {}
     for axis in windows.looked_up(shape):
-        split = local.split(axis)
+        split = sharded.split(axis)
         if not split:
             continue
         if axis in windows.places:

@@ -18,7 +18,7 @@ from typing import Any
 from ..code.operations import Operation
 from ..jax_compat import in_memory_order
 from . import matmuls
-from .local_forms import binder
+from .per_shard import binder
 from .table import Factors, Facts, rule, without_rule
 from .traits import FIRST, NOWHERE, Traits, linear_in, opaque
 

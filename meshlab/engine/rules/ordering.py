@@ -17,7 +17,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
-from .local_forms import Device, Local, local_form
+from .per_shard import Device, ShardedOperation, per_shard
 from .rank import to_rank
 from .table import Factors, Facts, rule
 from .traits import NOWHERE, opaque
@@ -31,20 +31,20 @@ def _argmax(operation: Operation, facts: Facts) -> Factors:
     return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in reduced),), exchanged=reduced)
 
 
-@local_form("argmax", summary="the place of the greatest value over {dims} is looked for", padded=True)
-@local_form("argmin", summary="the place of the least value over {dims} is looked for", padded=True)
-def _first_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("argmax", summary="the place of the greatest value over {dims} is looked for", padded=True)
+@per_shard("argmin", summary="the place of the least value over {dims} is looked for", padded=True)
+def _first_of_shards(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     """Finds the index of the greatest of the devices' maxima; of several the first."""
-    ((axis,), (block,)) = local.params["axes"], operands
-    split, size = local.split(axis), block.shape[axis]
-    kind, over = local.operation.name[-3:], tuple(sorted(split))
-    (place,) = local.run([block], device.sizes)
+    ((axis,), (block,)) = sharded.params["axes"], operands
+    split, size = sharded.split(axis), block.shape[axis]
+    kind, over = sharded.operation.name[-3:], tuple(sorted(split))
+    (place,) = sharded.run([block], device.sizes)
     # The same collective as of `reduce_max`: where a program takes both, it runs once.
     rank = to_rank({"max": lax.reduce_max, "min": lax.reduce_min}[kind](block, (axis,)), kind)
     best = device.all_reduce(rank, over, kind)
     wide = jnp.promote_types(place.dtype, jnp.int32) if jnp.issubdtype(place.dtype, jnp.signedinteger) else jnp.uint32
     index = place.astype(wide) + (device.index(split) * size).astype(wide)
-    index = jnp.where(rank == best, index, jnp.asarray(local.operand_shapes[0][axis], wide))
+    index = jnp.where(rank == best, index, jnp.asarray(sharded.operand_shapes[0][axis], wide))
     return [device.all_reduce(index, over, "min").astype(place.dtype)]
 
 
@@ -60,17 +60,17 @@ def _top_k(operation: Operation, facts: Facts) -> Factors:
     return Factors((tuple(range(rank)),), (axes, axes), exchanged=frozenset((along,)) - unsharded, unsharded=unsharded)
 
 
-@local_form("top_k", summary="the greatest values over {dims} are looked for", padded=True, gathers=True)
-def _top_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("top_k", summary="the greatest values over {dims} are looked for", padded=True, gathers=True)
+def _top_of_shards(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     """Takes the k greatest of each device's k greatest, or of its shard if that is smaller."""
-    axis = local.params["axis"] % operands[0].ndim
+    axis = sharded.params["axis"] % operands[0].ndim
     (block,) = operands
-    split, size = local.split(axis), block.shape[axis]
-    values, places = local.run([block], device.sizes, k=min(local.params["k"], size))
+    split, size = sharded.split(axis), block.shape[axis]
+    values, places = sharded.run([block], device.sizes, k=min(sharded.params["k"], size))
     places += (device.index(split) * size).astype(places.dtype)
     candidates = device.all_gather(values, split, axis)
     indices = device.all_gather(places, split, axis)
-    best, which = local.run([candidates], device.sizes)
+    best, which = sharded.run([candidates], device.sizes)
     return [best, jnp.take_along_axis(indices, which, axis)]
 
 

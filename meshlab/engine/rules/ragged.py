@@ -18,8 +18,8 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
-from .local_forms import Device, Local, local_form
 from .matmuls import of_ragged_dot
+from .per_shard import Device, ShardedOperation, per_shard
 from .table import NONE, AxisFactors, Factors, Facts, rule, run_unsharded
 from .traits import linear_in, opaque
 
@@ -70,30 +70,30 @@ def _outside(rows: int, rank: int, batch: Sequence[int], summed: Sequence[int]) 
     return [i for i in alike if i < rows]
 
 
-@local_form("ragged_dot_general", summary="rows of groups along {dims} are multiplied", padded=True)
-def _multiply_own_rows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("ragged_dot_general", summary="rows of groups along {dims} are multiplied", padded=True)
+def _multiply_own_rows(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     left, right, sizes = operands
-    numbers = local.params["ragged_dot_dimension_numbers"]
+    numbers = sharded.params["ragged_dot_dimension_numbers"]
     (rows,), grouped = numbers.lhs_ragged_dimensions, numbers.rhs_group_dimensions
-    split = local.split(rows)
+    split = sharded.split(rows)
     if split:
         ends = jnp.cumsum(sizes, -1) - device.index(split) * left.shape[rows]
         ends = jnp.clip(ends, 0, left.shape[rows])
         sizes = jnp.diff(ends, axis=-1, prepend=0).astype(sizes.dtype)
-    over = local.split(grouped[0], 1) if grouped else local.results[0].splits[0]
+    over = sharded.split(grouped[0], 1) if grouped else sharded.results[0].splits[0]
     if not over:
-        return local.run([left, right, sizes], device.sizes)
+        return sharded.run([left, right, sizes], device.sizes)
     # Rows of the groups before are a group too, whose result is dropped.
     count = right.shape[grouped[0]] if grouped else -(-sizes.shape[0] // math.prod(device.sizes[a] for a in over))
     before, own = _own_groups(sizes, device.index(over) * count, count)
     sizes = jnp.concatenate((before[None], own))
     if not grouped:
-        (result,) = local.run([left, right, sizes], device.sizes)
+        (result,) = sharded.run([left, right, sizes], device.sizes)
         return [lax.slice_in_dim(result, 1, None)]
     around = [(0, 0, 0)] * right.ndim
     around[grouped[0]] = (1, 0, 0)
-    (result,) = local.run([left, lax.pad(right, jnp.zeros((), right.dtype), around), sizes], device.sizes)
-    place = _result(local.params, range(left.ndim), range(left.ndim, left.ndim + right.ndim)).index(rows)
+    (result,) = sharded.run([left, lax.pad(right, jnp.zeros((), right.dtype), around), sizes], device.sizes)
+    place = _result(sharded.params, range(left.ndim), range(left.ndim, left.ndim + right.ndim)).index(rows)
     row = lax.broadcasted_iota(sizes.dtype, result.shape, place)
     return [jnp.where((before <= row) & (row < sizes.sum()), result, jnp.zeros_like(result))]
 

@@ -23,7 +23,7 @@ from jax.extend.random import threefry2x32_p
 from ..code.operations import Operation
 from ..jax_compat import is_threefry, setting
 from ..specs.spec import local_shape
-from .local_forms import Device, Local, local_form
+from .per_shard import Device, ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, rule, run_unsharded
 from .traits import NOWHERE, opaque
 
@@ -65,11 +65,11 @@ def _sequence(_operation: Operation, facts: Facts) -> Factors:
     return run_unsharded(facts, known=True)
 
 
-@local_form("random_bits", summary="the elements of {dims} are counted", padded=True)
-def _own_bits(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    (keys,), shape, width = operands, local.params["shape"], local.params["bit_width"]
-    splits = local.results[0].splits[keys.ndim :]
-    part = local_shape(local.result_shapes[0], local.results[0], device.sizes)[keys.ndim :]
+@per_shard("random_bits", summary="the elements of {dims} are counted", padded=True)
+def _own_bits(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    (keys,), shape, width = operands, sharded.params["shape"], sharded.params["bit_width"]
+    splits = sharded.results[0].splits[keys.ndim :]
+    part = local_shape(sharded.result_shapes[0], sharded.results[0], device.sizes)[keys.ndim :]
     firsts = [device.index(split) * size if split else 0 for split, size in zip(splits, part, strict=True)]
     data = jax.random.key_data(keys)
     shard = (*keys.shape, *part)

@@ -19,7 +19,7 @@ import numpy as np
 from jax import lax
 
 from ..specs.spec import Axes
-from .local_forms import Device
+from .per_shard import Device
 
 
 def extreme(device: Device, value: Any, axes: Axes, kind: str) -> Any:

@@ -14,9 +14,9 @@ from typing import Any
 import jax.numpy as jnp
 
 from ..code.operations import Operation
-from .local_forms import Device, Local, bind, local_form
 from .matmuls import of_dot
 from .neutral import idle
+from .per_shard import Device, ShardedOperation, bind, per_shard
 from .rank import extreme
 from .table import NONE, Factors, Facts, rule
 from .traits import NOWHERE, multiplying, opaque, reducing
@@ -44,12 +44,12 @@ def _extremum(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (result,), exchanged=reduced)
 
 
-@local_form("reduce_max", summary="the greatest value over {dims} is taken", padded=True)
-@local_form("reduce_min", summary="the least value over {dims} is taken", padded=True)
-def _extremum_of_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("reduce_max", summary="the greatest value over {dims} is taken", padded=True)
+@per_shard("reduce_min", summary="the least value over {dims} is taken", padded=True)
+def _extremum_of_shards(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     """Takes the extreme of the devices' extremes: there is no partial maximum, so an all-reduce follows at once."""
-    axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
-    return [extreme(device, own, axes, local.operation.name[-3:]) for own in local.run(operands, device.sizes)]
+    axes = tuple(sorted(a for axis in sharded.params["axes"] for a in sharded.split(axis)))
+    return [extreme(device, own, axes, sharded.operation.name[-3:]) for own in sharded.run(operands, device.sizes)]
 
 
 @rule("reduce_prod", traits=reducing("product", library=False))
@@ -61,17 +61,17 @@ def _joined(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (result,), exchanged=reduced)
 
 
-@local_form("reduce_and", "reduce_or", summary="the elements of {dims} are joined", padded=True)
-@local_form("reduce_prod", "reduce_xor", summary="the elements of {dims} are joined", padded=True, gathers=True)
-def _join_shards(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("reduce_and", "reduce_or", summary="the elements of {dims} are joined", padded=True)
+@per_shard("reduce_prod", "reduce_xor", summary="the elements of {dims} are joined", padded=True, gathers=True)
+def _join_shards(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     """Reduces booleans by their least ("and") or greatest ("or"); gathers other numbers, and joins them."""
-    axes = tuple(sorted(a for axis in local.params["axes"] for a in local.split(axis)))
-    (result,) = local.run(operands, device.sizes)
-    extremum = {"reduce_and": "min", "reduce_or": "max"}.get(local.operation.name)
+    axes = tuple(sorted(a for axis in sharded.params["axes"] for a in sharded.split(axis)))
+    (result,) = sharded.run(operands, device.sizes)
+    extremum = {"reduce_and": "min", "reduce_or": "max"}.get(sharded.operation.name)
     if result.dtype == bool and extremum:
         return [device.all_reduce(result, axes, extremum)]
     gathered = device.all_gather(jnp.expand_dims(result, 0), axes, 0)
-    return bind(local.operation, [gathered], local.params | {"axes": (0,)})
+    return bind(sharded.operation, [gathered], sharded.params | {"axes": (0,)})
 
 
 @rule("reduce", traits=opaque(linear=NOWHERE, multiplies=None))
@@ -86,12 +86,12 @@ def _reduced_by(operation: Operation, facts: Facts) -> Factors:
     return Factors(operands, (result,) * len(facts.results), exchanged=joined, unsharded=reduced - joined)
 
 
-@local_form("reduce", summary="the elements of {dims} are joined")
-def _join_reduced(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    axes = tuple(sorted(a for axis in local.params["dimensions"] for a in local.split(axis)))
-    (own,), (_, start) = local.run(operands, device.sizes), operands
+@per_shard("reduce", summary="the elements of {dims} are joined")
+def _join_reduced(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    axes = tuple(sorted(a for axis in sharded.params["dimensions"] for a in sharded.split(axis)))
+    (own,), (_, start) = sharded.run(operands, device.sizes), operands
     gathered = device.all_gather(jnp.expand_dims(own, 0), axes, 0)
-    return bind(local.operation, [gathered, start], local.params | {"dimensions": (0,)})
+    return bind(sharded.operation, [gathered, start], sharded.params | {"dimensions": (0,)})
 
 
 @rule("dot_general", traits=multiplying(of_dot))

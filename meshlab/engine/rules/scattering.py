@@ -19,7 +19,7 @@ from jax import lax
 
 from ..code.operations import Operation
 from .indices import Windows, own_windows, window_factors
-from .local_forms import Device, Local, bind, local_form
+from .per_shard import Device, ShardedOperation, bind, per_shard
 from .table import NONE, Factors, Facts, Shape, rule
 from .traits import FIRST, NOWHERE, Groups, Linear, Traits, linear_in, scattering
 
@@ -79,12 +79,12 @@ def _scatter(operation: Operation, facts: Facts) -> Factors:
     )
 
 
-@local_form(*_SCATTERS, summary="{dims} is written to where indices say", padded=True)
-def _write(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard(*_SCATTERS, summary="{dims} is written to where indices say", padded=True)
+def _write(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     array, indices, updates = operands
-    windows = scattered_windows(local.params, local.operand_shapes[0], local.operand_shapes[2])
-    clipped = local.params["mode"] == lax.GatherScatterMode.CLIP
-    own = own_windows(device, local, windows, array.shape, indices, clipped=clipped)
+    windows = scattered_windows(sharded.params, sharded.operand_shapes[0], sharded.operand_shapes[2])
+    clipped = sharded.params["mode"] == lax.GatherScatterMode.CLIP
+    own = own_windows(device, sharded, windows, array.shape, indices, clipped=clipped)
     for axis, block in own.block.items():
         # Beyond the end nothing is written.
         own.starts[axis] = jnp.where(own.mine & own.inside, own.starts[axis], block)
@@ -98,13 +98,13 @@ def _write(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
     changed = {
         "dimension_numbers": numbers,
         "indices_are_sorted": False,
-        "mode": local.params["mode"] if not own.block else lax.GatherScatterMode.FILL_OR_DROP,
+        "mode": sharded.params["mode"] if not own.block else lax.GatherScatterMode.FILL_OR_DROP,
     }
-    start = _once(device, local, array)
-    return bind(local.operation, [start, own.indices, updates], local.params | changed)
+    start = _once(device, sharded, array)
+    return bind(sharded.operation, [start, own.indices, updates], sharded.params | changed)
 
 
-def _once(device: Device, local: Local, array: Any) -> Any:
+def _once(device: Device, sharded: ShardedOperation, array: Any) -> Any:
     """Returns the array that updates are added to: where these are sharded, one device has it and the others zeros."""
-    shared = tuple(sorted(set(local.results[0].partial) - set(local.operands[0].partial)))
+    shared = tuple(sorted(set(sharded.results[0].partial) - set(sharded.operands[0].partial)))
     return jnp.where(device.index(shared) == 0, array, jnp.zeros_like(array)) if shared else array

@@ -17,7 +17,7 @@ from jax import lax
 from ..code.operations import Literal, Operation
 from .gathering import addable, combined
 from .halo import Slide
-from .local_forms import Device, Local, local_form
+from .per_shard import Device, ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, bitcasting, broadcasting, concatenating, linear_in, moving, opaque
 
@@ -167,15 +167,15 @@ def _slice_local(params: dict[str, Any], operands: tuple[Shape, ...], _results: 
     return params | {"limit_indices": tuple(min(limit, size) for limit, size in limits)}
 
 
-@local_form("slice", summary="elements are taken along {dims}")
-def _slice_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("slice", summary="elements are taken along {dims}")
+def _slice_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     """Takes near elements from neighbours; a few far ones are a sum over the devices, one of which has them."""
-    (block,), params = operands, local.params
+    (block,), params = operands, sharded.params
     starts, strides = list(params["start_indices"]), list(params["strides"] or (1,) * operands[0].ndim)
     limits = [min(limit, size) for limit, size in zip(params["limit_indices"], block.shape, strict=True)]
     mine, over = jnp.asarray(True), ()
-    for axis, slide in enumerate(_sliced(params, local.operand_shapes[0], local.result_shapes[0])):
-        split, size = local.split(axis), block.shape[axis]
+    for axis, slide in enumerate(_sliced(params, sharded.operand_shapes[0], sharded.result_shapes[0])):
+        split, size = sharded.split(axis), block.shape[axis]
         if slide is None or not split:
             continue
         if _is_near(slide):
@@ -195,14 +195,14 @@ def _pad(operation: Operation, facts: Facts) -> Factors:
     return _cut(facts, _padded(operation.params, facts.operands[0], facts.results[0]))
 
 
-@local_form("pad", summary="{dims} is padded or cut")
-def _pad_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    (block, filler), config = operands, list(local.params["padding_config"])
-    number = local.operation.inputs[1]
+@per_shard("pad", summary="{dims} is padded or cut")
+def _pad_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    (block, filler), config = operands, list(sharded.params["padding_config"])
+    number = sharded.operation.inputs[1]
     fill = None if isinstance(number, Literal) and number.is_zero else filler
-    for axis, slide in enumerate(_padded(local.params, local.operand_shapes[0], local.result_shapes[0])):
-        if slide is not None and local.split(axis):
-            block, around = slide.covered(device, block, axis, local.split(axis), fill=fill)
+    for axis, slide in enumerate(_padded(sharded.params, sharded.operand_shapes[0], sharded.result_shapes[0])):
+        if slide is not None and sharded.split(axis):
+            block, around = slide.covered(device, block, axis, sharded.split(axis), fill=fill)
             config[axis] = (*around, config[axis][2])
     return [lax.pad(block, filler, config)]
 
@@ -215,13 +215,13 @@ def _reverse(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (axes,), exchanged=reversed_axes)
 
 
-@local_form("rev", summary="{dims} is reversed")
-def _reverse_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    (block,), axes = operands, local.params["dimensions"]
+@per_shard("rev", summary="{dims} is reversed")
+def _reverse_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    (block,), axes = operands, sharded.params["dimensions"]
     # A single element is its own reverse, which other operations may send as well.
     long = tuple(axis for axis in axes if block.shape[axis] != 1)
     own = lax.rev(block, long) if long else block
-    return [device.mirrored(own, tuple(a for axis in axes for a in local.split(axis)))]
+    return [device.mirrored(own, tuple(a for axis in axes for a in sharded.split(axis)))]
 
 
 @rule("concatenate", traits=concatenating())

@@ -15,7 +15,7 @@ from typing import Any
 from jax import lax
 
 from ..code.operations import Operation
-from .local_forms import Device, Local, local_form
+from .per_shard import Device, ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, rule
 from .traits import FIRST, opaque
 
@@ -29,11 +29,11 @@ def _shift(operation: Operation, facts: Facts) -> Factors:
     return Factors((axes,), (axes,), unsharded=NONE if operation.params["wrap"] else along, through=through)
 
 
-@local_form("shift", summary="{dims} is shifted")
-def _shift_blocks(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    (block,), axis, wrap = operands, local.params["axis"], local.params["wrap"]
-    size, split = block.shape[axis], local.split(axis)
-    devices, rest = divmod(local.params["offset"], size)
+@per_shard("shift", summary="{dims} is shifted")
+def _shift_blocks(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    (block,), axis, wrap = operands, sharded.params["axis"], sharded.params["wrap"]
+    size, split = block.shape[axis], sharded.split(axis)
+    devices, rest = divmod(sharded.params["offset"], size)
     parts = [
         device.permute(lax.slice_in_dim(block, start, stop, axis=axis), split, distance, wrap)
         for start, stop, distance in ((size - rest, size, devices + 1), (0, size - rest, devices))

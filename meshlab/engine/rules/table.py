@@ -7,8 +7,8 @@ legality, planning and running cannot disagree:
     operands ((0, 1), (1, 2))   results ((0, 2),)   summed {1}
 
 A factor that is sharded may be computed shard by shard. If it is *summed* the result is then a partial sum; if it is
-*exchanged* the operation has a local form, in which devices communicate (`local_forms`); an *unsharded* one is gathered
-first. Axes of size 1 have no factor (-1): there is nothing to shard.
+*exchanged* the operation has a per-shard implementation, in which devices communicate (`per_shard`); an *unsharded* one
+is gathered first. Axes of size 1 have no factor (-1): there is nothing to shard.
 
 The axes of one factor may differ in size, as those of a convolution with a stride do, or the first of the axes that a
 reshape merges and the merged one: then its *limit* says into how many shards it can be split.
@@ -39,7 +39,7 @@ class Factors:
         operands: for each operand the factor of each axis.
         results: for each result the factor of each axis.
         summed: factors that the operation adds up.
-        exchanged: factors that are sharded by means of the operation's local form.
+        exchanged: factors that are sharded by means of the operation's per-shard implementation.
         unsharded: factors that no mesh axis may shard; they are gathered first.
         limits: for some factors, a number that the number of shards must divide; the others are sharded as far as their
             size allows.

@@ -22,8 +22,8 @@ import numpy as np
 
 from ..code.operations import Operation
 from .halo import Pair, Slide
-from .local_forms import Device, Local, local_form
 from .neutral import idle, neutral
+from .per_shard import Device, ShardedOperation, per_shard
 from .rank import extreme
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, NOWHERE, opaque
@@ -129,12 +129,12 @@ def _windows_of_shards(params: dict[str, Any], operands: tuple[Shape, ...], resu
     }
 
 
-# Local forms
+# Per-shard implementations
 
 
 def _covered(
     device: Device,
-    local: Local,
+    sharded: ShardedOperation,
     slides: Sequence[Slide],
     arrays: Sequence[tuple[Any, Any]],
     full: frozenset[int] = NONE,
@@ -143,7 +143,7 @@ def _covered(
 
     Args:
         device: this one.
-        local: the operation.
+        sharded: the operation.
         slides: the windows along each axis.
         arrays: shards, each with the number beyond its ends (None for zero).
         full: the axes that one window covers: nothing slides there.
@@ -154,74 +154,74 @@ def _covered(
     blocks = [block for block, _ in arrays]
     padding: dict[int, Pair] = dict.fromkeys(full, (0, 0))
     for axis, slide in enumerate(slides):
-        split = local.split(axis)
+        split = sharded.split(axis)
         if split and not slide.still and axis not in full:
             for i, (_, fill) in enumerate(arrays):
                 blocks[i], padding[axis] = slide.covered(device, blocks[i], axis, split, fill=fill)
     return blocks, padding
 
 
-def _run(device: Device, local: Local, operands: Sequence[Any], padding: Mapping[int, Pair]) -> list[Any]:
+def _run(device: Device, sharded: ShardedOperation, operands: Sequence[Any], padding: Mapping[int, Pair]) -> list[Any]:
     """Runs the primitive with another padding along some axes."""
-    changed = tuple(padding.get(axis, pads) for axis, pads in enumerate(local.params["padding"]))
-    return local.run(operands, device.sizes, padding=changed)
+    changed = tuple(padding.get(axis, pads) for axis, pads in enumerate(sharded.params["padding"]))
+    return sharded.run(operands, device.sizes, padding=changed)
 
 
-@local_form("reduce_window_sum", summary="windows slide along {dims}")
-def _sum_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    slides = _slides(local.params, local.operand_shapes[0], local.result_shapes[0])
-    full = _full(local.params, slides)
-    blocks, padding = _covered(device, local, slides, [(operands[0], None)], full)
-    return _run(device, local, blocks, padding)
+@per_shard("reduce_window_sum", summary="windows slide along {dims}")
+def _sum_own_windows(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    slides = _slides(sharded.params, sharded.operand_shapes[0], sharded.result_shapes[0])
+    full = _full(sharded.params, slides)
+    blocks, padding = _covered(device, sharded, slides, [(operands[0], None)], full)
+    return _run(device, sharded, blocks, padding)
 
 
-@local_form("reduce_window_max", summary="the greatest value in windows along {dims} is taken")
-@local_form("reduce_window_min", summary="the least value in windows along {dims} is taken")
-def _extremes_of_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
-    kind = local.operation.name[-3:]
-    slides = _slides(local.params, local.operand_shapes[0], local.result_shapes[0])
-    fill = neutral(local.operation.name, operands[0].dtype)
-    full = _full(local.params, slides)
-    blocks, padding = _covered(device, local, slides, [(operands[0], fill)], full)
-    results = _run(device, local, blocks, padding)
-    over = tuple(sorted(a for axis in full for a in local.split(axis)))
+@per_shard("reduce_window_max", summary="the greatest value in windows along {dims} is taken")
+@per_shard("reduce_window_min", summary="the least value in windows along {dims} is taken")
+def _extremes_of_own_windows(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
+    kind = sharded.operation.name[-3:]
+    slides = _slides(sharded.params, sharded.operand_shapes[0], sharded.result_shapes[0])
+    fill = neutral(sharded.operation.name, operands[0].dtype)
+    full = _full(sharded.params, slides)
+    blocks, padding = _covered(device, sharded, slides, [(operands[0], fill)], full)
+    results = _run(device, sharded, blocks, padding)
+    over = tuple(sorted(a for axis in full for a in sharded.split(axis)))
     return [extreme(device, own, over, kind) for own in results] if over else results
 
 
-@local_form("reduce_window", summary="windows slide along {dims}")
-def _reduce_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("reduce_window", summary="windows slide along {dims}")
+def _reduce_own_windows(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     count = len(operands) // 2
-    slides = _slides(local.params, local.operand_shapes[0], local.result_shapes[0])
+    slides = _slides(sharded.params, sharded.operand_shapes[0], sharded.result_shapes[0])
     # The start values of a reduction are also the padding beyond the ends.
     starts = operands[count:]
-    blocks, padding = _covered(device, local, slides, list(zip(operands[:count], starts, strict=True)))
-    return _run(device, local, [*blocks, *starts], padding)
+    blocks, padding = _covered(device, sharded, slides, list(zip(operands[:count], starts, strict=True)))
+    return _run(device, sharded, [*blocks, *starts], padding)
 
 
-@local_form("select_and_gather_add", summary="the chosen values of windows along {dims} are taken")
-def _select_from_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("select_and_gather_add", summary="the chosen values of windows along {dims} are taken")
+def _select_from_own_windows(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     tangent, operand = operands
-    slides = _slides(local.params, local.operand_shapes[0], local.result_shapes[0])
-    fill = _never_selected(local, operand)
-    blocks, padding = _covered(device, local, slides, [(tangent, None), (operand, fill)])
-    return _run(device, local, blocks, padding)
+    slides = _slides(sharded.params, sharded.operand_shapes[0], sharded.result_shapes[0])
+    fill = _never_selected(sharded, operand)
+    blocks, padding = _covered(device, sharded, slides, [(tangent, None), (operand, fill)])
+    return _run(device, sharded, blocks, padding)
 
 
-@local_form("select_and_scatter_add", summary="values go to the chosen places of windows along {dims}")
-def _scatter_from_own_windows(device: Device, local: Local, operands: Sequence[Any]) -> list[Any]:
+@per_shard("select_and_scatter_add", summary="values go to the chosen places of windows along {dims}")
+def _scatter_from_own_windows(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -> list[Any]:
     source, operand = operands
-    slides = _slides(local.params, local.operand_shapes[1], local.operand_shapes[0])
-    (block,), padding = _covered(device, local, slides, [(operand, _never_selected(local, operand))])
-    (result,) = _run(device, local, [source, block], padding)
+    slides = _slides(sharded.params, sharded.operand_shapes[1], sharded.operand_shapes[0])
+    (block,), padding = _covered(device, sharded, slides, [(operand, _never_selected(sharded, operand))])
+    (result,) = _run(device, sharded, [source, block], padding)
     for axis, slide in reversed(list(enumerate(slides))):
-        split = local.split(axis)
+        split = sharded.split(axis)
         if split and not slide.still:
             result = slide.added_back(device, result, axis, split)
     return [result]
 
 
-def _never_selected(local: Local, operand: Any) -> np.ndarray:
+def _never_selected(sharded: ShardedOperation, operand: Any) -> np.ndarray:
     """Returns the number that no window selects: the least if it takes the maximum, the greatest if the minimum."""
     return neutral(
-        "reduce_window_max" if local.params["select_prim"].name == "ge" else "reduce_window_min", operand.dtype
+        "reduce_window_max" if sharded.params["select_prim"].name == "ge" else "reduce_window_min", operand.dtype
     )

@@ -20,10 +20,10 @@ from jax.sharding import PartitionSpec
 from ..code.operations import Input, Literal
 from ..planning.steps import Compute, Fill, Move, Nested, Step
 from ..plans.data import Plan
-from ..plans.local_collectives import crossed_axes, local_of
+from ..plans.per_shard_collectives import crossed_axes, sharded_operation
 from ..programs.data import Program
-from ..rules import LOCAL_FORMS
-from ..rules.local_forms import bind
+from ..rules import PER_SHARD
+from ..rules.per_shard import bind
 from ..specs.permutation import permutation
 from ..specs.reshard import Hop, sent_shape
 from ..specs.spec import Axes, Grid, Spec, local_shape
@@ -145,15 +145,15 @@ class Lowering:
         return lax.broadcast_in_dim(jnp.asarray(scalar, operation.equation.outvars[0].aval.dtype), shape, ())
 
     def compute(self, step: Compute, shards: Shards):
-        """Runs one operation, in its local form or with its parameters made local."""
-        operation, local = step.operation, local_of(step, self.code)
+        """Runs one operation, by its per-shard implementation or with its parameters converted to local shapes."""
+        operation, sharded = step.operation, sharded_operation(step, self.code)
         operands = self.read(shards, operation.inputs, step.operands)
         if self.sizes.padded:
-            operands = neutralized(self.device, local, self.program.factors[operation], operands)
+            operands = neutralized(self.device, sharded, self.program.factors[operation], operands)
         if step.exchanged:
-            results = LOCAL_FORMS[operation.name].run(self.device, local, operands)
-        elif any(spec.axes for spec in (*local.operands, *local.results)):
-            results = local.run(operands, self.sizes)
+            results = PER_SHARD[operation.name].run(self.device, sharded, operands)
+        elif any(spec.axes for spec in (*sharded.operands, *sharded.results)):
+            results = sharded.run(operands, self.sizes)
         else:
             results = bind(operation, operands, operation.params)
         shards.update(((v, s), r) for v, s, r in zip(operation.outputs, step.results, results, strict=True))

@@ -17,8 +17,8 @@ from jax import dtypes, lax
 
 from ..plans.data import Plan
 from ..rules import Factors
-from ..rules.local_forms import Device, Local
 from ..rules.neutral import neutral
+from ..rules.per_shard import Device, ShardedOperation
 from ..specs.spec import Grid, Spec, padded_shape
 
 
@@ -39,17 +39,19 @@ def cut(array: Any, shape: Sequence[int]) -> Any:
     return array if tuple(array.shape) == tuple(shape) else array[tuple(slice(size) for size in shape)]
 
 
-def neutralized(device: Device, local: Local, factors: Factors, operands: Sequence[Any]) -> list[Any]:
+def neutralized(device: Device, sharded: ShardedOperation, factors: Factors, operands: Sequence[Any]) -> list[Any]:
     """Returns an operation's operands, neutral where they are padded along axes that mix elements."""
     mixing = factors.summed | factors.exchanged
     shards = []
-    for shard, shape, spec, axes in zip(operands, local.operand_shapes, local.operands, factors.operands, strict=True):
+    for shard, shape, spec, axes in zip(
+        operands, sharded.operand_shapes, sharded.operands, factors.operands, strict=True
+    ):
         for axis, (factor, size) in enumerate(zip(axes, shape, strict=True)):
             split = spec.splits[axis]
             if factor in mixing and _uneven(size, split, device.sizes):
                 count = shard.shape[axis]
                 places = device.index(split) * count + lax.broadcasted_iota(jnp.int32, shard.shape, axis)
-                filler = neutral(local.operation.name, jnp.result_type(shard))
+                filler = neutral(sharded.operation.name, jnp.result_type(shard))
                 shard = jnp.where(places < size, shard, filler)  # noqa: PLW2901 - the shard, padded axis by axis
         shards.append(shard)
     return shards

@@ -29,7 +29,7 @@ from ..errors import LayoutError, shown
 from ..tensors.dims import Dim, is_name
 from .spec import Axes
 
-Rules = tuple[tuple[str, Axes], ...]
+DimRules = tuple[tuple[str, Axes], ...]
 
 _SEPARATORS = re.compile(r"[\s,;]+")
 # A message lists at most so many problems.
@@ -52,8 +52,8 @@ class Layout:
         LayoutError: one is no such pair, name or size, or a dim stands twice.
     """
 
-    dim_rules: Rules = ()
-    place_rules: tuple[tuple[str, Rules], ...] = ()
+    dim_rules: DimRules = ()
+    place_rules: tuple[tuple[str, DimRules], ...] = ()
     whole: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
     sizes: tuple[tuple[str, str, int], ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
 
@@ -127,17 +127,17 @@ class Layout:
     def to_dict(self) -> dict[str, Any]:
         """Returns the layout as sorted, JSON-able data that `Layout.of` reads back."""
 
-        def plain(rules: Rules) -> dict[str, Any]:
+        def plain(rules: DimRules) -> dict[str, Any]:
             return {dim: list(axes) if len(axes) != 1 else axes[0] for dim, axes in sorted(rules)}
 
-        def stored(rules: Rules) -> dict[str, Any]:
+        def stored(rules: DimRules) -> dict[str, Any]:
             return {dim: (axes or None) for dim, axes in plain(rules).items()}
 
         # Places keep their order, since the last match counts.
         return plain(self.dim_rules) | {glob: stored(rules) for glob, rules in self.place_rules}
 
     def __str__(self):
-        def text(rules: Rules) -> str:
+        def text(rules: DimRules) -> str:
             return " ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules)
 
         return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in self.place_rules)]))

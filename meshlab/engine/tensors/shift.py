@@ -3,7 +3,7 @@
     shift([0 1 2 3 4 5 6 7], 3) = [0 0 0 0 1 2 3 4], or with wrap [5 6 7 0 1 2 3 4]
 
 `shift_p` is an operation of its own, since a jaxpr has no other word for it than slices and a concatenation. How it
-runs where its axis is sharded is its local form, in `rules/shift`.
+runs where its axis is sharded is its per-shard implementation, in `rules/shift`.
 """
 
 from __future__ import annotations

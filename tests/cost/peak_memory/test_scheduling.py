@@ -77,7 +77,7 @@ def test_a_product_of_vectors_is_a_sum_of_products():
     assert set(clusters) == {"reduce_sum"}
 
 
-def test_what_takes_the_whole_of_an_array_in_a_local_form_is_not_there():
+def test_what_takes_all_of_an_array_in_a_per_shard_implementation_is_no_node():
     Height, Width, Near, Far = ml.dims(height=8, width=8, near=3, far=3)
     shapes = (ml.f32[Batch, Height, Width, Hidden], ml.f32[Near, Far, Hidden, Out])
 

@@ -11,10 +11,10 @@ import pytest
 import meshlab as ml
 from meshlab.cost.step_time.time import time_of
 from meshlab.cost.whatif.crossover import seconds_at
-from meshlab.cost.workload.local_payloads import likeness
+from meshlab.cost.workload.per_shard_payloads import likeness
 from meshlab.cost.workload.setting import Options, Setting
 from meshlab.engine.planning.steps import Compute
-from meshlab.engine.plans.local_collectives import local_collectives_of
+from meshlab.engine.plans.per_shard_collectives import per_shard_collectives_of
 from meshlab.models.language import llama, transformer
 from meshlab.models.parts.initial import shapes
 
@@ -256,7 +256,7 @@ def test_halos_are_as_wide_as_they_are():
         assert swept == pytest.approx(convolved(**({"batch": 8, "width": 32} | sizes)).time.communication["space"])
 
 
-def test_an_exchange_is_shaped_like_what_has_most_axes_in_common_with_it():
+def test_a_collective_is_shaped_like_what_has_most_axes_in_common_with_it():
     """A halo of what is read: as many images, and channels that it has in common with that alone."""
 
     def fn(x):
@@ -266,10 +266,10 @@ def test_an_exchange_is_shaped_like_what_has_most_axes_in_common_with_it():
     program = ml.trace(fn, ml.f32[ml.dims(batch=8, width=32, channels=5)])
     plan = program.plan(ml.mesh("cpu", space=4), "width:space")
     (step,) = [step for step in plan.steps if isinstance(step, Compute) and step.exchanged]
-    ((_, sent),) = local_collectives_of(plan.steps, plan.program, plan.grid).items()
+    ((_, sent),) = per_shard_collectives_of(plan.steps, plan.program, plan.grid).items()
     assert sent
-    for exchange in sent:
-        alike = likeness(step, exchange, plan)
+    for collective in sent:
+        alike = likeness(step, collective, plan)
         assert alike is not None
         assert (alike[0], alike[2]) == (step.operation.inputs[0], (0, 2))
 

@@ -39,7 +39,7 @@ def test_one_error_lists_all_problems_with_what_would_fit():
     assert "`batch` has size 6, which 4 (`model`) does not divide" in listed["not_divisible"].text
     assert listed["not_divisible"].fix == "Sizes that fit: 4 or 8; or plan with pad=True."
     assert (
-        "`ffn` and `out` cannot both be on `data`: they meet in `dot_general` at test_legality.py"
+        "`ffn` and `out` cannot both be on `data`: both are dims of `dot_general` at test_legality.py"
         in listed["conflict"].text
     )
     assert listed["conflict"].source is not None
@@ -98,7 +98,7 @@ def test_mesh_tensorflows_own_readme_command_is_refused_with_what_was_meant():
     assert [c.kind for c in plan.collectives] == ["all-reduce"]
 
 
-def test_two_dims_that_are_in_no_tensor_together_still_meet_in_a_contraction():
+def test_two_dims_of_one_contraction_that_no_tensor_has_together_share_no_axis():
     def fn(x, y):
         return jax.lax.dot_general(x.array, y.array, (((), ()), ((), ()))).sum()
 
@@ -114,7 +114,7 @@ def test_an_axis_splits_one_dim_of_a_value():
     )
 
 
-def test_dims_that_never_meet_may_share_an_axis():
+def test_dims_of_no_common_operation_may_share_an_axis():
     PROGRAM.plan(MESH, "embed:model out:model")
     program = ml.trace(lambda x: x.rename(embed="kv") * 2.0, ml.f32[Embed])
     program.plan(MESH, "embed:data kv:data")

@@ -1,4 +1,4 @@
-"""Local forms on padded axes never let the padding show."""
+"""Per-shard implementations on padded axes never let the padding show."""
 
 import jax
 import jax.numpy as jnp

@@ -112,7 +112,7 @@ TAKEN_APART = {
     "algebra.py": [set(_FOLDED), {"reshape", "slice", "transpose"}, {"abs", "exp", "iota"}],
     "identities.py": [{"eq", "ge", "le"}, {"gt", "lt", "ne"}],
     "fold.py": [{"conv_general_dilated", "reduce_window_max", "reduce_window_min", "reduce_window_sum"}],
-    "meetings.py": [{"rename", "reshape", "tag"}],
+    "axis_conflicts.py": [{"rename", "reshape", "tag"}],
     "loops.py": [{"ge", "gt", "le", "lt"}],
     "data_movement.py": [{"cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"}],
     "find_rolls.py": [{"broadcast_in_dim", "concatenate", "pad", "slice", "split"}],

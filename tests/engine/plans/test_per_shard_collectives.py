@@ -1,11 +1,11 @@
-"""Local forms are traced on shapes, once for operations alike, and what they send is counted each time."""
+"""Per-shard implementations are traced once for operations alike, and what they send is counted each time."""
 
 import jax
 import jax.numpy as jnp
 import pytest
 
 import meshlab as ml
-from meshlab.engine.plans.local_collectives import local_forms
+from meshlab.engine.plans.per_shard_collectives import traced_implementations
 
 A, B = ml.dims(a=4, b=8)
 
@@ -19,10 +19,10 @@ def plan_of(fn):
 def test_operations_alike_have_one_form_and_send_each_their_own():
     plan = plan_of(lambda x, y: (x.max(1), y.max(1)))
     assert [c.kind for c in plan.collectives] == ["all-reduce", "all-reduce"]
-    assert len(local_forms(plan.program)) == 1
+    assert len(traced_implementations(plan.program)) == 1
     # What is counted of them serves for their costs.
     assert plan.memory.peak_bytes > 0
-    assert len(local_forms(plan.program)) == 1
+    assert len(traced_implementations(plan.program)) == 1
     assert plan.check().ok
 
 
@@ -41,7 +41,7 @@ def test_operations_alike_have_one_form_and_send_each_their_own():
 def test_operations_that_differ_have_forms_of_their_own(fn):
     plan = plan_of(fn)
     assert plan.collectives
-    assert len(local_forms(plan.program)) >= 2
+    assert len(traced_implementations(plan.program)) >= 2
     assert plan.check().ok
 
 
@@ -50,4 +50,4 @@ def test_another_layout_has_forms_of_its_own():
     again = plan.program.plan(ml.mesh(m=2), "a:m")
     wider = plan.program.plan(ml.mesh(m=4), "b:m")
     assert [p.check().ok for p in (plan, again, wider)] == [True] * 3
-    assert len(local_forms(plan.program)) == 3
+    assert len(traced_implementations(plan.program)) == 3

@@ -1,15 +1,15 @@
-"""A local form runs an operation on shards that depend on each other, by communication among devices.
+"""A per-shard implementation runs an operation on shards that depend on each other.
 
 Most operations run on shards as they are. Some must communicate: a maximum is the greatest of the devices' maxima, a
 running sum starts from the sums of the shards before, a convolution reads over the edges of its shard. Such an
-operation has a **local form**: a function of one device's shards, which asks a `Device` for collectives.
+operation has a **per-shard implementation**: a function of one device's shards, which asks a `Device` for collectives.
 
     reduce_max x[hidden] over hidden, split over model      device.all_reduce(local maximum, ("model",), "max")
 
-The same function runs twice: on shapes alone, with a device that records the collectives (`plans.local_collectives`,
-which the plan counts), and on shards, with a device that runs them (`running.lower`). So the two cannot disagree.
+The same function runs twice: on shapes alone, with a device that records the collectives for the plan to count
+(`plans.per_shard_collectives`), and on shards, with a device that runs them (`running.lower`), so the two agree.
 
-A local form is used where a factor that its rule calls *exchanged* is sharded; else the primitive runs as it is.
+It is used where a factor that the rule calls *exchanged* is sharded; else the primitive runs as it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .table import LOCAL_PARAMS, Shape
 
 
 class Device(Protocol):
-    """Runs the collectives of a local form on one device of a mesh.
+    """Runs the collectives of a per-shard implementation on one device of a mesh.
 
     All devices call each method, in the same order. Shards are counted along `axes`, major first.
     """
@@ -55,8 +55,8 @@ class Device(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Local:
-    """Describes a sharded operation to its local form.
+class ShardedOperation:
+    """Describes a sharded operation to its per-shard implementation.
 
     Attributes:
         operation: the operation.
@@ -112,12 +112,12 @@ def bind(operation: Operation, operands: Sequence[Any], params: dict[str, Any]) 
     return list(results) if primitive.multiple_results else [results]
 
 
-Form = Callable[[Device, Local, Sequence[Any]], Sequence[Any]]
+Function = Callable[[Device, ShardedOperation, Sequence[Any]], Sequence[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
-class LocalForm:
-    """Describes the local form of a primitive.
+class PerShard:
+    """Describes the per-shard implementation of a primitive.
 
     Attributes:
         run: the function of shards.
@@ -126,17 +126,17 @@ class LocalForm:
         gathers: whether it gathers one slice of each shard.
     """
 
-    run: Form
+    run: Function
     summary: str
     padded: bool
     gathers: bool
 
 
-LOCAL_FORMS: dict[str, LocalForm] = {}
+PER_SHARD: dict[str, PerShard] = {}
 
 
-def local_form(*names: str, summary: str, padded: bool = False, gathers: bool = False) -> Callable[[Form], Form]:
-    """Registers the local form of one or more primitives.
+def per_shard(*names: str, summary: str, padded: bool = False, gathers: bool = False) -> Callable[[Function], Function]:
+    """Registers the per-shard implementation of one or more primitives.
 
     The function takes the device, the operation with its specs, and the shards; it returns the results' shards.
 
@@ -148,8 +148,8 @@ def local_form(*names: str, summary: str, padded: bool = False, gathers: bool = 
             instead, which other operations may read as well.
     """
 
-    def register(function: Form) -> Form:
-        LOCAL_FORMS.update(dict.fromkeys(names, LocalForm(function, summary, padded, gathers)))
+    def register(function: Function) -> Function:
+        PER_SHARD.update(dict.fromkeys(names, PerShard(function, summary, padded, gathers)))
         return function
 
     return register

@@ -1,10 +1,10 @@
-"""Translates operations in their local form: each equation of the form becomes nodes.
+"""Translates operations with a per-shard implementation: each equation of it becomes nodes.
 
     reduce_max, sharded            reduce → collective
     convolution, rows sharded      slices of the edges → collectives → concatenate → opaque
 
-The form is traced on shards, so its arrays are no values of the program: the size of each is a multiple of that of the
-operation's first result.
+The implementation is traced on shards, so its arrays are no values of the program: the size of each is a multiple of
+that of the operation's first result.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jax.extend.core import Literal
 from ...engine.code.operations import item_bytes
 from ...engine.jax_compat import call, opened
 from ...engine.planning.steps import Compute
-from ...engine.plans.local_collectives import traced
+from ...engine.plans.per_shard_collectives import traced
 from ...engine.rules import names_where
 from ..workload.dataflow import Key
 from ..workload.primitives import EXPENSIVE
@@ -32,8 +32,8 @@ from .scope import Scope
 _PARTS = names_where(lambda traits: traits.kind == "concatenate" or (traits.kind == "move" and traits.reads_part))
 
 
-def translate_local_form(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
-    """Adds the nodes of a step in its local form to a block."""
+def translate_per_shard(scope: Scope, step: Compute, operands: Sequence[int | None], results: Sequence[Key]):
+    """Adds the nodes of a step with a per-shard implementation to a block."""
     program, grid = scope.context.program, scope.context.grid
     walk = _Walk(scope, results[0])
     outputs = walk.run(traced(step, program, grid), [r for r in operands if r is not None])
@@ -47,7 +47,7 @@ def translate_local_form(scope: Scope, step: Compute, operands: Sequence[int | N
 
 
 class _Walk:
-    """Translates the equations of one local form."""
+    """Translates the equations of one per-shard implementation."""
 
     def __init__(self, scope: Scope, base: Key):
         self.scope, self.base = scope, base
@@ -69,7 +69,7 @@ class _Walk:
         return self.add("constant", (), atom.aval) if isinstance(atom, Literal) else known[atom]
 
     def add(self, kind: str, reads: Sequence[int], aval: Any, **flags: bool) -> int:
-        """Adds a node for an array of the form."""
+        """Adds a node for an array of the implementation."""
         factor = math.prod(aval.shape) * item_bytes(aval.dtype) / self.bytes
         node = Node(kind, reads, Buffer(self.base, factor), tuple(aval.shape), self.scope.step, **flags)
         node.dtype = aval.dtype

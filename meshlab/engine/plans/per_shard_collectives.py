@@ -1,11 +1,11 @@
-"""Counts the collectives inside local forms, without running them.
+"""Counts the collectives inside per-shard implementations, without running them.
 
-A local form (`rules/local_forms.py`) is a function of shards that asks its device for data of the others. Here it is
-traced on shapes alone, for a device that marks every request; the plan counts and shows the marks.
+A per-shard implementation (`rules/per_shard.py`) is a function of shards that asks its device for data of the others.
+Here it is traced on shapes alone, for a device that marks every request; the plan counts and shows the marks.
 
 A compiler computes equal things once, collectives too: a convolution and the gradient of its filter ask for the same
-edges of the same value, which are sent once. So each local collective also says how its operand is derived, and from
-which shards (`derivation`), and of those that send the same the first one counts.
+edges of the same value, which are sent once. So each collective also says how its operand is derived, and from which
+shards (`derivation`), and of those that send the same the first one counts.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from jax.extend.core import Primitive
 from ..code.loops import LOOPS
 from ..code.operations import Code, Literal, Operation, nbytes
 from ..jax_compat import needed, opened, with_shape
-from ..passes.common_subexpressions import form_key
+from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
 from ..planning.steps import Compute, Move, Nested, Part, Step
 from ..programs.data import Program, analysis
 from ..programs.outline import Copy
-from ..rules.local_forms import LOCAL_FORMS, Local
+from ..rules.per_shard import PER_SHARD, ShardedOperation
 from ..rules.traits import TRAITS
 from ..specs.spec import Axes, Grid, Spec, local_shape
 
 
-class LocalCollective(NamedTuple):
-    """One collective of a local form.
+class PerShardCollective(NamedTuple):
+    """One collective of a per-shard implementation.
 
     Attributes:
         kind: all-reduce, all-gather or collective-permute.
@@ -111,10 +111,10 @@ def crossed_axes(axes: Axes, distance: int, wrap: bool, sizes: Mapping[str, int]
     return tuple(crossed)
 
 
-def local_of(step: Compute, code: Code) -> Local:
-    """Returns the operation of a step as its local form sees it."""
+def sharded_operation(step: Compute, code: Code) -> ShardedOperation:
+    """Returns the operation of a step as its per-shard implementation sees it."""
     operation = step.operation
-    return Local(
+    return ShardedOperation(
         operation,
         tuple(code.shape_of(i) for i in operation.inputs),
         tuple(code.shapes[o] for o in operation.outputs),
@@ -124,7 +124,7 @@ def local_of(step: Compute, code: Code) -> Local:
 
 
 class _Walk:
-    """One walk over the steps of a plan, which finds the collectives of each local form that were not sent before.
+    """One walk over the steps of a plan, which finds the collectives of its operations that were not sent before.
 
     Attributes:
         counts: by operation, its collectives and how often each is sent; of copies alike under those of the first.
@@ -132,7 +132,7 @@ class _Walk:
 
     def __init__(self, program: Program, sizes: Grid):
         self.program, self.sizes = program, sizes
-        self.counts: dict[Operation, dict[LocalCollective, int]] = {}
+        self.counts: dict[Operation, dict[PerShardCollective, int]] = {}
         # The copy that is walked, and the first one with the same steps.
         self.copy: Copy | None = None
         self.first: Copy | None = None
@@ -203,17 +203,17 @@ class _Walk:
                 deepest = max((self.depth.get(v, 0) for v, _ in sent if v is not None), default=0)
                 counts[collective] = counts.get(collective, 0) + self.times[min(deepest, len(self.times) - 1)]
 
-    def collectives(self, step: Compute) -> tuple[LocalCollective, ...]:
+    def collectives(self, step: Compute) -> tuple[PerShardCollective, ...]:
         memo, key = _counted_before(self.program), (step.operation, step.operands, step.results, self.sizes.key)
         if key not in memo:
             memo[key] = _recorded(step, self.program, self.sizes)
         return memo[key]
 
 
-def local_collectives_of(
+def per_shard_collectives_of(
     steps: Iterable[Step], program: Program, sizes: Grid
-) -> dict[Operation, dict[LocalCollective, int]]:
-    """Returns what the steps of a plan send in their local forms.
+) -> dict[Operation, dict[PerShardCollective, int]]:
+    """Returns the collectives inside the operations of a plan's steps.
 
     Args:
         steps: of a plan.
@@ -230,51 +230,51 @@ def local_collectives_of(
 
 
 def traced(step: Compute, program: Program, sizes: Grid) -> Any:
-    """Returns the jaxpr of a step's local form, of the shards of those operands that are values.
+    """Returns the jaxpr of a step's per-shard implementation, of the shards of those operands that are values.
 
     What it asks of other devices are equations of the primitive `asked`, whose parameter `kind` says what: a
-    collective, or "index", the number of the part that the device holds. Operations alike have one form.
+    collective, or "index", the number of the part that the device holds. Operations alike have one jaxpr.
     """
     operation, code = step.operation, program.code
     used = tuple([program.uses[output] > 0 for output in operation.outputs])
     shapes = tuple([code.shape_of(value) for value in operation.inputs])
     dtypes = tuple([code.dtypes[value] for value in operation.inputs if not isinstance(value, Literal)])
-    key = (form_key(operation), shapes, dtypes, used, step.operands, step.results, sizes.key)
-    forms = local_forms(program)
-    if key not in forms:
-        forms[key] = _traced(step, program, sizes, used)
-    return forms[key]
+    key = (per_shard_key(operation), shapes, dtypes, used, step.operands, step.results, sizes.key)
+    memo = traced_implementations(program)
+    if key not in memo:
+        memo[key] = _traced(step, program, sizes, used)
+    return memo[key]
 
 
 @analysis
-def local_forms(_program: Program) -> dict[Hashable, Any]:
-    """Returns the memo of local forms that were traced before."""
+def traced_implementations(_program: Program) -> dict[Hashable, Any]:
+    """Returns the memo of per-shard implementations that were traced before."""
     return {}
 
 
 @analysis
-def _counted_before(_program: Program) -> dict[tuple, tuple[LocalCollective, ...]]:
-    """Returns the memo of the collectives of local forms, by operation, specs and mesh."""
+def _counted_before(_program: Program) -> dict[tuple, tuple[PerShardCollective, ...]]:
+    """Returns the memo of the collectives of per-shard implementations, by operation, specs and mesh."""
     return {}
 
 
 def _traced(step: Compute, program: Program, sizes: Mapping[str, int], used: Sequence[bool]) -> Any:
     code, inputs = program.code, step.operation.inputs
-    recorder, local = _Recorder(sizes), local_of(step, code)
+    recorder, sharded = _Recorder(sizes), sharded_operation(step, code)
     given = [i for i, value in enumerate(inputs) if not isinstance(value, Literal)]
-    shapes = [local_shape(local.operand_shapes[i], local.operands[i], sizes) for i in given]
+    shapes = [local_shape(sharded.operand_shapes[i], sharded.operands[i], sizes) for i in given]
     dtypes = [code.dtypes[value] for value in inputs if not isinstance(value, Literal)]
 
     def run(*arrays: Any) -> Sequence[Any]:
         waiting = iter(arrays)
         operands = [value.value if isinstance(value, Literal) else next(waiting) for value in inputs]
-        return list(LOCAL_FORMS[step.operation.name].run(recorder, local, operands))
+        return list(PER_SHARD[step.operation.name].run(recorder, sharded, operands))
 
     # No compiler sends what only unused results need.
     return needed(jax.make_jaxpr(run)(*map(jax.ShapeDtypeStruct, shapes, dtypes)), used)
 
 
-def _recorded(step: Compute, program: Program, sizes: Grid) -> tuple[LocalCollective, ...]:
+def _recorded(step: Compute, program: Program, sizes: Grid) -> tuple[PerShardCollective, ...]:
     roots, inputs = program.roots, step.operation.inputs
     closed = traced(step, program, sizes)
     # Whichever operand of its operation a shard is, it is the same shard.
@@ -285,7 +285,7 @@ def _recorded(step: Compute, program: Program, sizes: Grid) -> tuple[LocalCollec
 
 
 class _Trace:
-    """The jaxpr of a local form: its marks, and the derivations of their operands.
+    """The jaxpr of a per-shard implementation: its marks, and the derivations of their operands.
 
     Args:
         closed: the jaxpr.
@@ -299,7 +299,7 @@ class _Trace:
         self.constants = {v: _digest(np.asarray(c).tobytes()) for v, c in jaxpr.constants}
         self.makers = {out: (e, i) for e in self.equations for i, out in enumerate(e.outvars)}
 
-    def collectives(self) -> Iterator[LocalCollective]:
+    def collectives(self) -> Iterator[PerShardCollective]:
         """Yields the marked collectives, in order."""
         for equation in self.equations:
             kind = equation.params.get("kind")
@@ -307,7 +307,7 @@ class _Trace:
                 slots: dict[int, int] = {}
                 derivation, sent = self.derivation(equation.outvars[0], slots, {}), equation.invars[0].aval
                 shape, reads = tuple(sent.shape), tuple(slots)
-                yield LocalCollective(kind, equation.params["axes"], shape, sent.dtype, derivation, reads)
+                yield PerShardCollective(kind, equation.params["axes"], shape, sent.dtype, derivation, reads)
 
     def derivation(self, atom: Any, slots: dict[int, int], known: dict[Any, str]) -> str:
         """Writes how a value is derived; shards are named by the order in which they are met, stored in `slots`."""

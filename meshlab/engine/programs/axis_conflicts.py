@@ -1,7 +1,7 @@
-"""Finds which dims of a program meet, and which a scan steps through: legality refuses layouts by them.
+"""Finds the dims of a program that no mesh axis may share, and those that a scan steps through, for legality.
 
-Two dims that meet in one operation, or in one stored value, cannot be on one mesh axis; the dim of a scan is stepped
-through, and so is not split where it is computed with.
+Two dims of one operation, or of one stored value, cannot be on one mesh axis; the dim of a scan is stepped through, and
+so is not split where it is computed with.
 """
 
 from __future__ import annotations
@@ -31,36 +31,36 @@ def scanned_dims(program: Program) -> dict[str, Operation]:
 
 
 @analysis
-def meetings(program: Program) -> dict[frozenset[str], Operation | str]:
-    """Finds the pairs of dims that meet in one operation or one stored value, with the first such."""
+def axis_conflicts(program: Program) -> dict[frozenset[str], Operation | str]:
+    """Finds the pairs of dims that are in one operation or one stored value, with the first such."""
     firsts: dict[frozenset[str], Operation | str] = {}
-    # Most operations are over names that met before.
-    met: set[tuple[tuple[str | None, int], ...]] = set()
+    # Most operations are over the same names as some before them.
+    seen: set[tuple[tuple[str | None, int], ...]] = set()
 
-    def meet(axes: Iterable[tuple[str | None, int]], where: Operation | str):
-        """Notes the pairs of dims among (name, factor) pairs: those of one factor are split alike, and do not meet."""
+    def note(axes: Iterable[tuple[str | None, int]], where: Operation | str):
+        """Notes the pairs of dims among (name, factor) pairs: those of one factor are split alike."""
         together = tuple(axes)
-        if together in met:
+        if together in seen:
             return
-        met.add(together)
+        seen.add(together)
         known = list(dict.fromkeys((d, factor) for n, factor in together if (d := program.dim_of(n))))
         for i, (a, factor) in enumerate(known):
             for b, other in known[i + 1 :]:
                 if a != b and factor != other:
                     firsts.setdefault(frozenset((a, b)), where)
 
-    def apart(names: Sequence[str | None]) -> Iterable[tuple[str | None, int]]:
+    def numbered(names: Sequence[str | None]) -> Iterable[tuple[str | None, int]]:
         return zip(names, range(len(names)), strict=True)
 
     for operation, factors in program.factors.items():
         inputs = [program.names[v] if isinstance(v, int) else () for v in operation.inputs]
         results = [program.names[v] for v in operation.outputs]
         for names in (*inputs, *results):
-            meet(apart(names), operation)
+            note(numbered(names), operation)
         if operation.name not in _RESHARDS and factors.known:
             pairs = (*zip(inputs, factors.operands, strict=True), *zip(results, factors.results, strict=True))
             named = (zip(names, axes, strict=True) for names, axes in pairs)
-            meet([(n, f) for pair in named for n, f in pair if f not in factors.unsharded], operation)
+            note([(n, f) for pair in named for n, f in pair if f not in factors.unsharded], operation)
     for argument in program.arguments:
-        meet(apart(program.names[argument.value]), argument.place)
+        note(numbered(program.names[argument.value]), argument.place)
     return firsts
