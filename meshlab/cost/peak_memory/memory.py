@@ -30,7 +30,7 @@ from ...engine.code.operations import Literal, item_bytes, nbytes
 from ...engine.code.source import Source
 from ...engine.errors import shown
 from ...engine.gc_pause import no_collection
-from ...engine.planning.steps import Move, Part, Step
+from ...engine.planning.steps import Move, Repeated, Step
 from ...engine.plans.data import Plan
 from ...engine.specs.spec import Spec, local_shape
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
@@ -313,7 +313,7 @@ class Memory:
     def _source(self, step: Step | None) -> Source | None:
         if isinstance(step, Move):
             return self.plan.program.value(step.name).source
-        return None if step is None or isinstance(step, Part) else step.operation.source
+        return None if step is None or isinstance(step, Repeated) else step.operation.source
 
     def __repr__(self):
         rows = [f"{role:<16} {size:>15,} B" for role, size in self.parts.items()]
@@ -376,4 +376,4 @@ def _backend(plan: Plan) -> Backend:
 def _name(step: Step | None) -> str:
     if isinstance(step, Move):
         return step.hop.kind
-    return "start" if step is None or isinstance(step, Part) else step.operation.name
+    return "start" if step is None or isinstance(step, Repeated) else step.operation.name

@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from ...engine.code.operations import Block, Input
-from ...engine.planning.steps import Compute, Fill, Inside, Move, Nested, Part, Step
+from ...engine.planning.steps import Compute, Fill, Inside, Move, Nested, Repeated, Step
 from ...engine.specs.spec import Spec
 
 Key = tuple[int, Spec]
@@ -47,7 +47,7 @@ def reads(step: Step, roots: Roots) -> tuple[Key, ...]:
     if isinstance(step, Fill):
         inputs = step.operation.inputs
         return keys(inputs, (_SCALAR,) * len(inputs), roots)
-    assert not isinstance(step, Part), "parts are read written out: plan.steps"
+    assert not isinstance(step, Repeated), "repetitions are read written out: plan.steps"
     return (*keys(step.operation.inputs, step.operands, roots), *outside(step, roots))
 
 
@@ -57,7 +57,7 @@ def makes(step: Step, roots: Roots) -> tuple[Key, ...]:
         return ((roots.get(step.value, step.value), step.hop.result),)
     if isinstance(step, Fill):
         return ((step.operation.outputs[0], step.spec),)
-    assert not isinstance(step, Part), "parts are read written out: plan.steps"
+    assert not isinstance(step, Repeated), "repetitions are read written out: plan.steps"
     return keys(step.operation.outputs, step.results, roots)
 
 

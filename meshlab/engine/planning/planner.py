@@ -21,11 +21,11 @@ from typing import Any
 
 from ..code.operations import Block, Input, Operation
 from ..programs.data import Program, analysis
-from ..programs.outline import Copy, Outline
+from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD
 from ..specs.reshard import Chain, hops, price, reduced_spec
 from ..specs.spec import Axes, Grid, Spec, replicated
-from . import blocks, copies
+from . import blocks, repetitions
 from .dead_moves import prune
 from .legality import LegalRules
 from .operation_specs import Outcome, outcome_of
@@ -40,18 +40,22 @@ class Planned:
     """The steps of a program, and the specs in which they produce its values.
 
     Attributes:
-        steps: what each device runs, copies as parts.
-        outside: the producers' specs of values, of copies those of their borders.
-        inside: for each copy the producers' specs inside, in the numbers of the first copy.
+        steps: what each device runs, repetitions as `Repeated`.
+        outside: the producers' specs of values, of repetitions those of their interfaces.
+        inside: for each repetition the producers' specs inside, in the numbers of the representative.
     """
 
     steps: tuple[Step, ...]
     outside: Mapping[int, Spec]
-    inside: Mapping[Copy, Mapping[int, Spec]]
+    inside: Mapping[Repetition, Mapping[int, Spec]]
 
     def producer_specs(self) -> dict[int, Spec]:
         """Returns the spec in which each value is made."""
-        inside = {copy.values[v]: spec for copy, specs in self.inside.items() for v, spec in specs.items()}
+        inside = {
+            repetition.from_representative[v]: spec
+            for repetition, specs in self.inside.items()
+            for v, spec in specs.items()
+        }
         return inside | dict(self.outside)
 
 
@@ -104,9 +108,9 @@ class Planner:
         # Carries of loops that are tried as zeros, to see whether partial sums gather in them.
         self.hoped: frozenset[int] = frozenset()
         self.chain: list[Scope] = []
-        # The transcripts of copies, by the state of their border; and the producers' specs inside each.
-        self.transcripts: dict[tuple, copies.Transcript] = {}
-        self.inside: dict[Copy, dict[int, Spec]] = {}
+        # The cached plans of repetitions, by the state of their interface; and the producers' specs inside each.
+        self.cached_plans: dict[tuple, repetitions.CachedPlan] = {}
+        self.inside: dict[Repetition, dict[int, Spec]] = {}
 
     # Blocks
 
@@ -114,8 +118,8 @@ class Planner:
         """Plans the operations of a block into a scope."""
         self.chain.append(scope)
         for item in self.outline.get(block, block.operations):
-            if isinstance(item, Copy):
-                copies.plan_copy(self, item)
+            if isinstance(item, Repetition):
+                repetitions.plan_repetition(self, item)
             else:
                 self.plan(scope, item)
         self.chain.pop()

@@ -4,7 +4,7 @@
     Fill      a constant, or an index along an axis, made on the spot in whatever spec is asked for
     Move      one hop of a reshard: a slice or a collective
     Nested    a loop, branches, or a region rematerialised behind a barrier, with the steps of its blocks
-    Part      the steps of one copy of a repeated stretch; copies planned alike share them (`shared_steps.py`)
+    Repeated  the steps of one repetition of a stretch; repetitions planned alike share them (`shared_steps.py`)
 
 Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
 that it reads. The same list is counted, drawn and run.
@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..code.operations import Operation
-from ..programs.outline import Copy
+from ..programs.outline import Repetition
 from ..specs.reshard import Chain, Hop
 from ..specs.spec import Spec
 
@@ -143,16 +143,16 @@ class Nested:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part:
-    """The steps of one copy of a repeated stretch.
+class Repeated:
+    """The steps of one repetition of a stretch.
 
     Attributes:
-        copy: which one.
-        steps: its steps, in the numbers of the first copy.
+        repetition: which one.
+        steps: its steps, in the numbers of the representative.
     """
 
-    copy: Copy
+    repetition: Repetition
     steps: tuple[Step, ...]
 
 
-Step = Compute | Fill | Move | Nested | Part
+Step = Compute | Fill | Move | Nested | Repeated

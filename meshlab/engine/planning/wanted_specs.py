@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from ..code.loops import LOOPS
 from ..code.operations import Block, Input, Operation
 from ..programs.data import Program
-from ..programs.outline import Copy, Outline
+from ..programs.outline import Outline, Repetition
 from ..rules import Factors
 from ..specs.spec import Spec, split_count
 from .legality import LegalRules
@@ -28,12 +28,12 @@ class Wanted:
     """The wanted specs of a program's values.
 
     Attributes:
-        specs: by value, where it has one; of copies those of their borders.
-        inside: for each copy those inside, in the numbers of the first copy; the same for copies wanted alike.
+        specs: by value, where it has one; of repetitions those of their interfaces.
+        inside: for each repetition those inside, in the numbers of the representative; shared where wanted alike.
     """
 
     specs: Wants
-    inside: dict[Copy, Wants]
+    inside: dict[Repetition, Wants]
 
 
 def wanted_specs(program: Program, rules: LegalRules, sizes: Mapping[str, int], outline: Outline) -> Wanted:
@@ -51,7 +51,7 @@ class _Search:
 
     def __init__(self, program: Program, rules: LegalRules, sizes: Mapping[str, int], outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
-        self.inside: dict[Copy, Wants] = {}
+        self.inside: dict[Repetition, Wants] = {}
         self.known: dict[tuple, tuple[Wants, list[tuple[int, Spec]]]] = {}
 
     def want(self, wants: Wants, value: Input, spec: Spec | None):
@@ -65,24 +65,24 @@ class _Search:
     def through(self, block: Block, wants: Wants):
         """Goes through a block from its end."""
         for item in reversed(self.outline.get(block, block.operations)):
-            if isinstance(item, Copy):
-                self.through_copy(item, wants)
+            if isinstance(item, Repetition):
+                self.through_repetition(item, wants)
             else:
                 self.through_operation(item, wants)
 
-    def through_copy(self, copy: Copy, wants: Wants):
-        """Goes through a copy in the numbers of the first one, once for all whose borders are wanted alike."""
-        model, before = copy.model, self.inside.get(copy)
-        key = (model, id(before), *map(wants.get, copy.border))
+    def through_repetition(self, repetition: Repetition, wants: Wants):
+        """Goes through the representative, once for all repetitions whose interfaces are wanted alike."""
+        first, before = repetition.representative, self.inside.get(repetition)
+        key = (first, id(before), *map(wants.get, repetition.interface))
         if key not in self.known:
             within = Wants(before or {})
-            within.update((v, want) for v, want in zip(model.border, key[2:], strict=True) if want is not None)
-            for operation in reversed(model.operations):
+            within.update((v, want) for v, want in zip(first.interface, key[2:], strict=True) if want is not None)
+            for operation in reversed(first.operations):
                 self.through_operation(operation, within)
-            more = [(i, within[v]) for i, v in enumerate(model.border) if v in within and within[v] is not key[2 + i]]
+            more = [(i, w) for i, v in enumerate(first.interface) if (w := within.get(v)) and w is not key[2 + i]]
             self.known[key] = within, more
-        self.inside[copy], more = self.known[key]
-        wants.update([(copy.border[i], want) for i, want in more])
+        self.inside[repetition], more = self.known[key]
+        wants.update([(repetition.interface[i], want) for i, want in more])
 
     def through_operation(self, operation: Operation, wants: Wants):
         """From what an operation's results are wanted in to what its operands are."""

@@ -19,7 +19,7 @@ from ..planning.shared_steps import each_once, stand_ins
 from ..planning.steps import Cause, Compute, Move, Step
 from ..programs.axis_conflicts import scanned_dims
 from ..programs.data import Program, analysis
-from ..programs.outline import Copy
+from ..programs.outline import Repetition
 from ..rules import PER_SHARD
 from ..specs.reshard import Hop, gathered_first, price, sent_shape, wire_bytes
 from ..specs.spec import Axes, Grid, Spec
@@ -76,17 +76,17 @@ def collectives_of(program: Program, rules: LegalRules, grid: Grid, steps: tuple
         program: the planned program.
         rules: the layout as it applies.
         grid: the mesh axes' sizes.
-        steps: of the plan, copies of a repeated stretch listed once.
+        steps: of the plan, repetitions of a repeated stretch listed once.
 
     Returns:
         The collectives, in the order of the steps.
     """
     story = _Story(program, rules, grid, steps)
     collectives = []
-    for step, times, copies in story.steps:
+    for step, times, repetitions in story.steps:
         if isinstance(step, Move) and step.hop.kind != "slice":
             row = story.move(step, times)
-            collectives.append(story.for_all(row, step, copies) if len(copies) > 1 else row)
+            collectives.append(story.for_all(row, step, repetitions) if len(repetitions) > 1 else row)
         elif isinstance(step, Compute) and step.exchanged:
             collectives += story.exchanged(step)
     return tuple(collectives)
@@ -155,16 +155,16 @@ class _Story:
             story = self.resharded(step)
         return self.record(step.hop, step.name, step.start, times, **story)
 
-    def for_all(self, row: Collective, step: Move, copies: Sequence[Copy]) -> Collective:
-        """Returns a row that stands for several copies: where their places differ there is a `*`."""
+    def for_all(self, row: Collective, step: Move, repetitions: Sequence[Repetition]) -> Collective:
+        """Returns a row that stands for several repetitions: where their places differ there is a `*`."""
         stored = self.origins.stored(step.value)
         for value in dict.fromkeys((step.name, self.program.outermost(step.value), stored)):
             if value is None:
                 continue
-            model = copies[0].models.get(value)
-            alike = [self.program.stored_at.get(copy.values[model]) for copy in copies] if model is not None else [None]
+            first = repetitions[0].to_representative.get(value, -1)
+            alike = [self.program.stored_at.get(each.from_representative.get(first, -1)) for each in repetitions]
             places = [place for place in alike if place is not None]
-            if len(places) == len(copies):
+            if len(places) == len(repetitions):
                 texts = (text.replace(places[0], _joined(places)) for text in (row.value, row.because, row.remedy))
                 row = dataclasses.replace(row, **dict(zip(("value", "because", "remedy"), texts, strict=True)))
         return row
