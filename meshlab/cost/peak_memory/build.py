@@ -20,7 +20,7 @@ from ...engine.code.loops import carried
 from ...engine.code.operations import Block
 from ...engine.planning.steps import Compute, Fill, Inside, Move, Nested, Step
 from ...engine.plans.data import Plan
-from ...engine.specs.reshard import Hop
+from ...engine.specs.reshard import ReshardStep
 from ...engine.specs.spec import Spec
 from ..machines.xla_substitutes import most_summed
 from ..workload.dataflow import Key, entering
@@ -110,17 +110,17 @@ def _add_fill(scope: Scope, step: Fill):
 
 def _add_move(scope: Scope, step: Move):
     """Adds a slice or a collective."""
-    context, hop = scope.context, step.hop
-    start, key = context.key(step.value, step.start), context.key(step.value, hop.result)
+    context, via = scope.context, step.via
+    start, key = context.key(step.value, step.start), context.key(step.value, via.result)
     read = scope.read(start)
-    if hop.kind == "slice":
+    if via.kind == "slice":
         scope.env[key] = scope.node("move", (read,), key)
-    elif hop.kind == "all-reduce":
-        scope.env[key] = scope.all_reduce(read, key, hop.axes, "reduce_sum")
-    elif hop.kind == "reduce-scatter" and most_summed(hop.kind, context.placement, hop.axes):
-        whole = scope.all_reduce(read, start, hop.axes, "reduce_sum")
+    elif via.kind == "all-reduce":
+        scope.env[key] = scope.all_reduce(read, key, via.axes, "reduce_sum")
+    elif via.kind == "reduce-scatter" and most_summed(via.kind, context.placement, via.axes):
+        whole = scope.all_reduce(read, start, via.axes, "reduce_sum")
         scope.env[key] = scope.node("move", (whole,), key)
-    elif _reorders(context, hop, start):
+    elif _reorders(context, via, start):
         scope.copies.append(scope.node("move", (read,), start))
         gathered = scope.node("collective", (scope.copies[-1],), key)
         # Elementwise readers read it in that order; all others read a copy.
@@ -130,10 +130,10 @@ def _add_move(scope: Scope, step: Move):
         scope.env[key] = scope.node("collective", (read,), key)
 
 
-def _reorders(context: Context, hop: Hop, start: Key) -> bool:
+def _reorders(context: Context, via: ReshardStep, start: Key) -> bool:
     """Whether a collective runs along an axis that is not the first in memory, and the backend needs it first."""
-    leads = all(n == 1 for n in context.shape(start)[: hop.axis])
-    return context.backend.layout_assignment and hop.kind in _FIRST_AXIS and not leads
+    leads = all(n == 1 for n in context.shape(start)[: via.axis])
+    return context.backend.layout_assignment and via.kind in _FIRST_AXIS and not leads
 
 
 # Loops, branches and regions that run once

@@ -375,5 +375,5 @@ def _backend(plan: Plan) -> Backend:
 
 def _name(step: Step | None) -> str:
     if isinstance(step, Move):
-        return step.hop.kind
+        return step.via.kind
     return "start" if step is None or isinstance(step, Repeated) else step.operation.name

@@ -25,7 +25,7 @@ def is_fused(step: Step) -> bool:
     """Returns whether readers can compute the result of a step themselves."""
     if isinstance(step, Compute):
         return not step.exchanged and step.operation.name in FUSED
-    return isinstance(step, Fill) or (isinstance(step, Move) and step.hop.kind == "slice")
+    return isinstance(step, Fill) or (isinstance(step, Move) and step.via.kind == "slice")
 
 
 def is_bitcast(step: Step) -> bool:

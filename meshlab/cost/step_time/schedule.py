@@ -198,13 +198,13 @@ class _Schedule:
 
     def send(self, step: Move, start: Numbers, clock: _Clock, spent: Spent) -> Numbers:
         """Runs one collective as soon as possible; returns when it ends."""
-        hop = step.hop
-        if hop.kind == "slice":
+        via = step.via
+        if via.kind == "slice":
             return start
         operand = self.setting.nbytes((step.value, step.start))
-        seconds = self.collective(hop.kind, hop.axes, operand, spent)
+        seconds = self.collective(via.kind, via.axes, operand, spent)
         spent.rows.append((step, 1, seconds))
-        return self.occupy(hop.axes, start, seconds, clock)
+        return self.occupy(via.axes, start, seconds, clock)
 
     def collective(self, kind: str, axes: Axes, operand: Numbers, spent: Spent, times: Numbers = 1) -> Numbers:
         """The seconds of one collective, by the bytes of its operand on one device; adds `times` of them."""
@@ -311,7 +311,7 @@ def _order(fusion: Fusion) -> list[int]:
         if fusion.is_gone(position):
             continue
         maker = max((flow.maker[number] for number in fusion.loaded(position)), default=-1)
-        is_sum = isinstance(step, Move) and step.hop.kind in ("all-reduce", "reduce-scatter")
+        is_sum = isinstance(step, Move) and step.via.kind in ("all-reduce", "reduce-scatter")
         behind[maker if is_sum and 0 <= maker < position else position].append(position)
     return [position for first in sorted(behind) for position in behind[first]]
 

@@ -54,7 +54,7 @@ def reads(step: Step, roots: Roots) -> tuple[Key, ...]:
 def makes(step: Step, roots: Roots) -> tuple[Key, ...]:
     """Returns the keys that a step writes, in order; see `reads`."""
     if isinstance(step, Move):
-        return ((roots.get(step.value, step.value), step.hop.result),)
+        return ((roots.get(step.value, step.value), step.via.result),)
     if isinstance(step, Fill):
         return ((step.operation.outputs[0], step.spec),)
     assert not isinstance(step, Repeated), "repetitions are read written out: plan.steps"

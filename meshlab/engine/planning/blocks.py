@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Operation
-from ..specs.reshard import Chain, hops, price, reduced_spec
+from ..specs.reshard import price, reduced_spec, reshard
 from ..specs.spec import Axes, Spec, replicated, split_count
 from .propagation import carry_may_be_partial, entering, may_stay_partial
 from .scope import Scope
@@ -115,7 +115,7 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
     want = next((planner.wants[v] for v, _ in pairs if v in planner.wants), None)
 
     def sent(start: Spec, target: Spec) -> float:
-        return price(Chain(start, hops(start, target, planner.sizes)), planner.sizes)
+        return price(reshard(start, target, planner.sizes), planner.sizes)
 
     def cost(spec: Spec) -> tuple[float, float, int]:
         inside = sum(sent(start, spec) for start in specs)

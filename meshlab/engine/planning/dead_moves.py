@@ -64,7 +64,7 @@ class _Pruner:
             elif isinstance(step, Repeated):
                 step = self.repeated(step, read)  # noqa: PLW2901 - the repetition, its steps pruned
             else:
-                if step.hop.result not in read.get(step.value, _NOWHERE):
+                if step.via.result not in read.get(step.value, _NOWHERE):
                     continue
                 self.note(read, ((step.value, step.start),))
             remaining.append(step)

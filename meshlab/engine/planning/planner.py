@@ -23,7 +23,7 @@ from ..code.operations import Block, Input, Operation
 from ..programs.data import Program, analysis
 from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD
-from ..specs.reshard import Chain, hops, price, reduced_spec
+from ..specs.reshard import price, reduced_spec, reshard
 from ..specs.spec import Axes, Grid, Spec, replicated
 from . import blocks, repetitions
 from .dead_moves import prune
@@ -183,19 +183,15 @@ class Planner:
             self.make(scope, fill, target, cause)
             return
         candidate = min(
-            (
-                Chain(spec, hops(spec, target, self.sizes))
-                for spec in available
-                if set(target.partial) <= set(spec.partial)
-            ),
+            (reshard(spec, target, self.sizes) for spec in available if set(target.partial) <= set(spec.partial)),
             key=lambda candidate: price(candidate, self.sizes),
         )
         spec = candidate.start
-        for hop in candidate.hops:
-            if hop.result not in available:
-                scope.steps.append(Move(root, spec, hop, cause, value, candidate))
-                available = (*available, hop.result)
-            spec = hop.result
+        for step in candidate.steps:
+            if step.result not in available:
+                scope.steps.append(Move(root, spec, step, cause, value, candidate))
+                available = (*available, step.result)
+            spec = step.result
         scope.available[root] = available
 
     # Operations
@@ -373,7 +369,7 @@ class Planner:
         if spec is not None and spec.partial:
             needed = outcome.operands[0]
             taken = not set(needed.axes).isdisjoint(spec.partial)
-            if taken or any(hop.kind != "slice" for hop in hops(spec, needed, self.sizes)):
+            if taken or any(step.kind != "slice" for step in reshard(spec, needed, self.sizes).steps):
                 self.reduce(value, Cause("sum", operation))
                 outcome = self.renamed(operation, value, moved)
         self.emit(scope, self.computed(operation, outcome), Cause("operand", operation))

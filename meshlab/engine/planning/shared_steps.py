@@ -82,7 +82,7 @@ def _renumbered(step: Step, repetition: Repetition) -> Step:
     values, operations = repetition.from_representative, repetition.counterparts
     if isinstance(step, Move):
         value, name = values[step.value], values[step.name]
-        return Move(value, step.start, step.hop, _renumbered_cause(step.cause, repetition), name, step.chain)
+        return Move(value, step.start, step.via, _renumbered_cause(step.cause, repetition), name, step.reshard)
     assert not isinstance(step, Repeated)
     operation = operations[step.operation]
     if isinstance(step, Compute):

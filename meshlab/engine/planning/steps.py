@@ -2,7 +2,7 @@
 
     Compute   one operation on local shards
     Fill      a constant, or an index along an axis, made on the spot in whatever spec is asked for
-    Move      one hop of a reshard: a slice or a collective
+    Move      one step of a reshard: a slice or a collective
     Nested    a loop, branches, or a region rematerialised behind a barrier, with the steps of its blocks
     Repeated  the steps of one repetition of a stretch; repetitions planned alike share them (`shared_steps.py`)
 
@@ -16,7 +16,7 @@ import dataclasses
 
 from ..code.operations import Operation
 from ..programs.outline import Repetition
-from ..specs.reshard import Chain, Hop
+from ..specs.reshard import Reshard, ReshardStep
 from ..specs.spec import Spec
 
 
@@ -73,26 +73,26 @@ class Fill:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """One hop of a reshard of a value.
+    """One step of a reshard of a value.
 
     Attributes:
         value: whose array is moved.
         start: the spec before.
-        hop: the move.
+        via: the slice or collective.
         cause: why.
         name: the value under the name that it is asked for by: a rename is the same array with other dims.
-        chain: the whole reshard that this is one hop of.
+        reshard: the whole reshard that this is one step of.
     """
 
     value: int
     start: Spec
-    hop: Hop
+    via: ReshardStep
     cause: Cause
     name: int
-    chain: Chain
+    reshard: Reshard
 
     def __str__(self):
-        return f"{self.hop.kind} over {'+'.join(self.hop.axes)}  {self.start} → {self.hop.result}"
+        return f"{self.via.kind} over {'+'.join(self.via.axes)}  {self.start} → {self.via.result}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,7 +25,7 @@ from ..programs.data import Program
 from ..rules import PER_SHARD
 from ..rules.per_shard import bind
 from ..specs.permutation import permutation
-from ..specs.reshard import Hop, sent_shape
+from ..specs.reshard import ReshardStep, sent_shape
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .interpret import run_blocks
 from .padding import cut, grown, neutralized
@@ -79,21 +79,21 @@ class MeshDevice:
         return lax.ppermute(x, ordered, [(i, last - i) for i in range(last + 1)]) if ordered else x
 
 
-def moved(device: MeshDevice, start: Spec, hop: Hop, shard: Any) -> Any:
-    """Moves a shard of a value by one hop from the spec `start`: a slice or a collective."""
-    if hop.kind == "slice":
-        size = shard.shape[hop.axis] // math.prod(device.sizes[a] for a in hop.axes)
-        return lax.dynamic_slice_in_dim(shard, device.index(hop.axes) * size, size, hop.axis)
-    if hop.kind == "all-gather":
-        return lax.all_gather(shard, hop.axes, axis=hop.axis, tiled=True)
-    if hop.kind == "reduce-scatter":
-        return lax.psum_scatter(shard, hop.axes, scatter_dimension=hop.axis, tiled=True)
-    if hop.kind == "all-to-all":
-        return lax.all_to_all(shard, hop.axes, split_axis=hop.axis, concat_axis=hop.other, tiled=True)
-    if hop.kind == "collective-permute":
-        blocks = permutation(start, hop.result, tuple(device.sizes.items()))
+def moved(device: MeshDevice, start: Spec, via: ReshardStep, shard: Any) -> Any:
+    """Moves a shard of a value by one step of a reshard from the spec `start`: a slice or a collective."""
+    if via.kind == "slice":
+        size = shard.shape[via.axis] // math.prod(device.sizes[a] for a in via.axes)
+        return lax.dynamic_slice_in_dim(shard, device.index(via.axes) * size, size, via.axis)
+    if via.kind == "all-gather":
+        return lax.all_gather(shard, via.axes, axis=via.axis, tiled=True)
+    if via.kind == "reduce-scatter":
+        return lax.psum_scatter(shard, via.axes, scatter_dimension=via.axis, tiled=True)
+    if via.kind == "all-to-all":
+        return lax.all_to_all(shard, via.axes, split_axis=via.axis, concat_axis=via.other, tiled=True)
+    if via.kind == "collective-permute":
+        blocks = permutation(start, via.result, tuple(device.sizes.items()))
         return lax.ppermute(shard, blocks.axes, blocks.pairs)
-    return lax.psum(shard, hop.axes)
+    return lax.psum(shard, via.axes)
 
 
 class Lowering:
@@ -116,9 +116,9 @@ class Lowering:
                 self.compute(step, shards)
             elif isinstance(step, Move):
                 shape = self.code.shapes[step.value]
-                given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.hop, self.sizes))
-                result = moved(self.device, step.start, step.hop, given)
-                shards[step.value, step.hop.result] = cut(result, local_shape(shape, step.hop.result, self.sizes))
+                given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.via, self.sizes))
+                result = moved(self.device, step.start, step.via, given)
+                shards[step.value, step.via.result] = cut(result, local_shape(shape, step.via.result, self.sizes))
             elif isinstance(step, Fill):
                 shards[step.operation.outputs[0], step.spec] = self.fill(step, shards)
             elif isinstance(step, Nested):
