@@ -89,11 +89,11 @@ class _Flow:
     def sites(self) -> dict[int, Dims]:
         """The dims of each value, all names of one array together, and of each operation that sends by itself."""
         sites: dict[int, Dims] = defaultdict(lambda: _NONE)
-        roots = self.program.roots
+        original_of = self.program.original_of
 
         def add(value: Input, dims: Dims):
             if isinstance(value, int):
-                sites[roots.get(value, value)] |= dims
+                sites[original_of.get(value, value)] |= dims
 
         for value in (*self.program.code.block.inputs, *(v for op in self.operations for v in op.outputs)):
             add(value, self._producer(value))
@@ -140,7 +140,7 @@ class _Flow:
 
     def _operation(self, operation: Operation, factors: Factors):
         reads = operation.reads
-        if operation.outputs[0] in self.program.free and operation.outputs[0] not in self.program.repeated:
+        if operation.outputs[0] in self.program.materialisable and operation.outputs[0] not in self.program.broadcasts:
             return
         arriving = _union(self._producer(v) for v in reads)
         partial = self.touched[operation] | arriving if factors.summed else _NONE

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Block
-from ...engine.planning.steps import Compute, Fill, Inside, Move, Nested, Step
+from ...engine.planning.steps import Compute, Inside, Materialise, Move, Nested, Step
 from ...engine.plans.data import Plan
 from ...engine.specs.reshard import ReshardStep
 from ...engine.specs.spec import Spec
@@ -90,13 +90,13 @@ def _add_steps(scope: Scope, steps: Sequence[Step]):
             translate(scope, step, scope.operands(step), scope.results(step))
         elif isinstance(step, Move):
             _add_move(scope, step)
-        elif isinstance(step, Fill):
-            _add_fill(scope, step)
+        elif isinstance(step, Materialise):
+            _materialise(scope, step)
         elif isinstance(step, Nested):
             _add_nested(scope, step)
 
 
-def _add_fill(scope: Scope, step: Fill):
+def _materialise(scope: Scope, step: Materialise):
     """Adds a constant, an iota, or a scalar repeated."""
     context, key = scope.context, (step.operation.outputs[0], step.spec)
     reads = [scope.read(context.key(v, Spec(()))) for v in step.operation.inputs if isinstance(v, int)]
@@ -154,7 +154,7 @@ def _add_nested(scope: Scope, step: Nested):
 def _sliced_operands(scope: Scope, step: Nested) -> list[int | None]:
     """The inputs of a loop's single iteration: its slices of a stack are the whole stack under another shape."""
     count, context = carried(step.operation), scope.context
-    keys = entering(step.operation.blocks[0], step.blocks[0], context.roots)
+    keys = entering(step.operation.blocks[0], step.blocks[0], context.original_of)
     return [
         read if read is None or position < count else scope.node("bitcast", (read,), key)
         for position, (key, read) in enumerate(zip(keys, scope.operands(step), strict=True))
@@ -168,7 +168,7 @@ def _add_inline(scope: Scope, step: Nested, operands: Sequence[int | None], barr
     operands = [r if r is None else scope.in_order(r) for r in operands]
     reads = [r for r in operands if r is not None]
     main = graph.add(Node("barrier", reads, None, (), step)) if barrier and reads else -1
-    for key, read in zip(entering(block, inside, context.roots), operands, strict=True):
+    for key, read in zip(entering(block, inside, context.original_of), operands, strict=True):
         if read is None:
             scope.env[key] = scope.node("constant", (), key)
         elif barrier:
@@ -188,7 +188,7 @@ def _add_inline(scope: Scope, step: Nested, operands: Sequence[int | None], barr
 def _build_inside(context: Context, block: Block, inside: Inside, carries: int | None = None) -> Graph:
     """Builds the graph of a block inside a step."""
     outputs = context.returned(block.outputs, inside.outputs)
-    return build_block(context, inside.steps, entering(block, inside, context.roots), outputs, carries)
+    return build_block(context, inside.steps, entering(block, inside, context.original_of), outputs, carries)
 
 
 def _add_loop(scope: Scope, step: Nested):

@@ -41,7 +41,7 @@ class Context:
 
     def __init__(self, program: Program, grid: Grid, backend: Backend, placement: Placement | None):
         self.program, self.grid, self.backend, self.placement = program, grid, backend, placement
-        self.roots, self.code = program.roots, program.code
+        self.original_of, self.code = program.original_of, program.code
         self.shapes: dict[Key, Shape] = {}
         # XLA for CPUs computes these dtypes in float32 (`FloatNormalization`).
         self.widened = frozenset((jnp.dtype(jnp.bfloat16),) if backend.float_normalization else ())
@@ -57,7 +57,7 @@ class Context:
 
     def key(self, value: int, spec: Spec) -> Key:
         """Returns the key of a value in a spec."""
-        return self.roots.get(value, value), spec
+        return self.original_of.get(value, value), spec
 
     def returned(self, values: Sequence[Any], specs: Sequence[Spec | None]) -> list[Key | None]:
         """Returns the keys of a block's outputs; None for literals."""
@@ -209,4 +209,4 @@ class Scope:
 
     def results(self, step: Compute | Nested) -> tuple[Key, ...]:
         """Returns the keys of a step's results."""
-        return keys(step.operation.outputs, step.results, self.context.roots)
+        return keys(step.operation.outputs, step.results, self.context.original_of)

@@ -107,10 +107,10 @@ def _moved(step: Step, loads: Sequence[Key], stores: Sequence[Key], setting: Set
     name = step.operation.name if isinstance(step, Compute) else ""
     if name in PARTIAL_READS or name in UPDATES:
         assert isinstance(step, Compute)
-        operation, roots = step.operation, setting.plan.program.roots
+        operation, original_of = step.operation, setting.plan.program.original_of
         first = operation.inputs[0]
         spec = step.operands[0]
-        table = (roots.get(first, first), spec) if isinstance(first, int) and spec is not None else None
+        table = (original_of.get(first, first), spec) if isinstance(first, int) and spec is not None else None
         rest = sum(setting.nbytes(key) for key in loads if key != table)
         if name in PARTIAL_READS:
             return 2 * written + rest

@@ -103,7 +103,7 @@ def spend(setting: Setting) -> Spent:
         HardwareError: the machine lacks a figure that is needed.
     """
     plan = setting.plan
-    outputs = keys(plan.program.code.block.outputs, plan.output_specs, plan.program.roots)
+    outputs = keys(plan.program.code.block.outputs, plan.output_specs, plan.program.original_of)
     schedule = _Schedule(setting)
     spent = schedule.block(plan.steps, outputs)
     schedule.recompute(spent)
@@ -142,7 +142,7 @@ class _Schedule:
     """One walk over the steps of a plan; used once."""
 
     def __init__(self, setting: Setting):
-        self.setting, self.roots = setting, setting.plan.program.roots
+        self.setting, self.original_of = setting, setting.plan.program.original_of
         self.executions = 1  # of the block that is walked
         self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if setting.many else max
         self.links = {axis: links_of(setting.placements[0], axis) for axis in setting.plan.mesh.axes}
@@ -188,7 +188,7 @@ class _Schedule:
         """The fusion of a block, and the order in which its steps begin: the same at all sizes."""
         known, key = self.setting.blocks, (id(steps), self.setting.platform)
         if key not in known:
-            matmul_fusion = fuse_matmuls(fuse(steps, outputs, self.roots), self.setting.platform)
+            matmul_fusion = fuse_matmuls(fuse(steps, outputs, self.original_of), self.setting.platform)
             known[key] = matmul_fusion, _order(matmul_fusion.fusion)
         return known[key]
 
@@ -282,7 +282,7 @@ class _Schedule:
 
     def inside(self, step: Nested, position: int, block: Inside, *, ahead: bool = True) -> Spent:
         code = step.operation.blocks[position]
-        outputs = leaving(code, block, self.roots)
+        outputs = leaving(code, block, self.original_of)
         before = self.executions
         if step.operation.name in LOOPS:
             self.executions *= step.times + (position == 1)
@@ -295,8 +295,8 @@ class _Schedule:
         if not ahead:
             return self.block(block.steps, outputs)
         count = carried(step.operation)
-        passed = keys(code.inputs[count:], block.inputs[count:], self.roots)
-        carries = keys(code.outputs[:count], block.outputs[:count], self.roots)
+        passed = keys(code.inputs[count:], block.inputs[count:], self.original_of)
+        carries = keys(code.outputs[:count], block.outputs[:count], self.original_of)
         return self.block(block.steps, outputs, Prefetched(frozenset(passed), frozenset(outputs) - frozenset(carries)))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..code.operations import Input
 from ..specs.spec import Spec
-from .steps import Compute, Fill, Nested, Repeated, Step
+from .steps import Compute, Materialise, Nested, Repeated, Step
 
 # The specs in which each value is read.
 Reads = dict[int, frozenset[Spec]]
@@ -19,16 +19,16 @@ _NOWHERE: frozenset[Spec] = frozenset()
 
 
 def prune(
-    steps: Sequence[Step], outputs: Iterable[tuple[Input, Spec | None]], roots: Mapping[int, int]
+    steps: Sequence[Step], outputs: Iterable[tuple[Input, Spec | None]], original_of: Mapping[int, int]
 ) -> tuple[Step, ...]:
     """Returns the steps that something reads.
 
     Args:
         steps: of a whole plan.
         outputs: the values that it returns, with their specs.
-        roots: for values that are the array of another, which one.
+        original_of: for values that are the array of another, which one.
     """
-    pruner, read = _Pruner(roots), Reads()
+    pruner, read = _Pruner(original_of), Reads()
     pruner.note(read, outputs)
     return pruner.pruned(steps, read)
 
@@ -36,18 +36,18 @@ def prune(
 class _Pruner:
     """Prunes one plan; repetitions whose interfaces are read alike are pruned once."""
 
-    def __init__(self, roots: Mapping[int, int]):
-        self.roots = roots
+    def __init__(self, original_of: Mapping[int, int]):
+        self.original_of = original_of
         self.known: dict[tuple, tuple[tuple[Step, ...], list[tuple[int, frozenset[Spec]]]]] = {}
 
     def note(self, read: Reads, values: Iterable[tuple[Input, Spec | None]]):
         """Notes that values are read in specs."""
         for value, spec in values:
             if isinstance(value, int) and spec is not None:
-                root = self.roots.get(value, value)
-                specs = read.get(root, _NOWHERE)
+                original = self.original_of.get(value, value)
+                specs = read.get(original, _NOWHERE)
                 if spec not in specs:
-                    read[root] = specs | {spec}
+                    read[original] = specs | {spec}
 
     def pruned(self, steps: Sequence[Step], read: Reads) -> tuple[Step, ...]:
         """Returns the steps that are read, and adds to `read` what they read themselves."""
@@ -55,7 +55,7 @@ class _Pruner:
         for step in reversed(steps):
             if isinstance(step, Compute):
                 self.note(read, zip(step.operation.inputs, step.operands, strict=True))
-            elif isinstance(step, Fill):
+            elif isinstance(step, Materialise):
                 if step.spec not in read.get(step.operation.outputs[0], _NOWHERE):
                     continue
                 self.note(read, ((v, Spec(())) for v in step.operation.inputs))

@@ -31,7 +31,7 @@ from .legality import LegalRules
 from .operation_specs import Outcome, outcome_of
 from .propagation import lets_through, may_stay_partial
 from .scope import Scope
-from .steps import Cause, Compute, Fill, Move, Step
+from .steps import Cause, Compute, Materialise, Move, Step
 from .wanted_specs import wanted_specs
 
 
@@ -82,7 +82,7 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
         stored = rules.spec(program.names[value], place) if isinstance(value, int) else replicated(0)
         planner.obtain(value, stored, Cause("stored", place=place))
         outputs.append((value, stored))
-    return Planned(prune(scope.steps, outputs, program.roots), planner.specs, planner.inside)
+    return Planned(prune(scope.steps, outputs, program.original_of), planner.specs, planner.inside)
 
 
 @analysis
@@ -99,12 +99,12 @@ class Planner:
         self.names, self.shapes = program.names, program.code.shapes
         self.uses, self.factors, self.memo = program.uses, program.factors, outcomes(program)
         self.zeros = program.uniform[1]
-        self.roots, self.free = program.roots, program.free
+        self.original_of, self.materialisable = program.original_of, program.materialisable
         self.wanted = wanted_specs(program, rules, sizes, outline)
         self.wants = self.wanted.specs
         self.specs: dict[int, Spec] = {}
         self.scope_of: dict[int, Scope] = {}
-        self.fills: dict[int, Operation] = {}
+        self.deferred: dict[int, Operation] = {}
         # Carries of loops that are tried as zeros, to see whether partial sums gather in them.
         self.hoped: frozenset[int] = frozenset()
         self.chain: list[Scope] = []
@@ -134,7 +134,7 @@ class Planner:
     def arrive(self, scope: Scope, value: int, spec: Spec):
         """Takes note of a value that was made in a spec; reduces a partial sum that has several uses."""
         self.specs[value] = spec
-        if value not in self.roots:
+        if value not in self.original_of:
             self.scope_of[value] = scope
             scope.available[value] = (spec,)
         if spec.partial and not may_stay_partial(self.uses, value):
@@ -143,20 +143,20 @@ class Planner:
     # Values
 
     def spec_of(self, value: Input) -> Spec | None:
-        """Returns an input's producer's spec; None for literals and for values that can be made in any spec."""
+        """Returns an input's producer's spec; None for literals and for deferred values."""
         return self.specs.get(value) if isinstance(value, int) else None
 
-    def natural(self, value: Input) -> Spec:
-        """Returns an input's producer's spec; where it has none, that of what it repeats, or of the plain rules."""
+    def spec_or_default(self, value: Input) -> Spec:
+        """Returns an input's producer's spec; where it has none, that of what it broadcasts, or of the rules."""
         if not isinstance(value, int):
             return replicated(0)
-        return self.specs.get(value) or self.repeating(value) or self.rules.spec(self.names[value])
+        return self.specs.get(value) or self.broadcast_spec(value) or self.rules.spec(self.names[value])
 
-    def repeating(self, value: Input) -> Spec | None:
-        """Returns the spec of a value that repeats another one, made where that is; None for all others."""
-        if not isinstance(value, int) or value not in self.program.repeated or value not in self.fills:
+    def broadcast_spec(self, value: Input) -> Spec | None:
+        """Returns the spec of a broadcast, made where what it broadcasts is; None for all other values."""
+        if not isinstance(value, int) or value not in self.program.broadcasts or value not in self.deferred:
             return None
-        return self.outcome(self.fills[value]).results[0]
+        return self.outcome(self.deferred[value]).results[0]
 
     def is_zero(self, value: Input) -> bool:
         """Says whether an input is known to be zero everywhere: then it is a partial sum of itself."""
@@ -170,17 +170,17 @@ class Planner:
         return target
 
     def obtain(self, value: Input, target: Spec, cause: Cause):
-        """Makes a value available in a spec: it is there, or filled in, or moved from the cheapest spec at hand."""
+        """Makes a value available in a spec: it is there, or materialised, or moved from the cheapest spec at hand."""
         if not isinstance(value, int) or value in self.hoped:
             return
-        root = self.roots.get(value, value)
-        scope = self.scope_of[root]
-        available = scope.available.get(root, ())
+        original = self.original_of.get(value, value)
+        scope = self.scope_of[original]
+        available = scope.available.get(original, ())
         if target in available:
             return
-        fill = self.fills.get(root)
-        if fill is not None:
-            self.make(scope, fill, target, cause)
+        deferred = self.deferred.get(original)
+        if deferred is not None:
+            self.materialise(scope, deferred, target, cause)
             return
         candidate = min(
             (reshard(spec, target, self.sizes) for spec in available if set(target.partial) <= set(spec.partial)),
@@ -189,18 +189,18 @@ class Planner:
         spec = candidate.start
         for step in candidate.steps:
             if step.result not in available:
-                scope.steps.append(Move(root, spec, step, cause, value, candidate))
+                scope.steps.append(Move(original, spec, step, cause, value, candidate))
                 available = (*available, step.result)
             spec = step.result
-        scope.available[root] = available
+        scope.available[original] = available
 
     # Operations
 
     def operation(self, scope: Scope, operation: Operation):
         """Plans one operation without blocks."""
         name = operation.name
-        if operation.outputs[0] in self.free:
-            self.fill(scope, operation)
+        if operation.outputs[0] in self.materialisable:
+            self.defer(scope, operation)
         elif name == "tag" and operation.params["tag"] in self.rules.stored:
             stored = self.rules.spec(self.names[operation.outputs[0]], operation.params["tag"])
             cause = Cause("stored", operation, operation.params["tag"])
@@ -212,22 +212,22 @@ class Planner:
             self.reduce_operands(operation)
             self.emit(scope, self.outcome(operation), Cause("operand", operation))
 
-    def fill(self, scope: Scope, operation: Operation):
-        """Plans a value that costs nothing to make: no producer's spec, each use makes it as it needs it."""
+    def defer(self, scope: Scope, operation: Operation):
+        """Defers a value that costs nothing to make: it has no producer's spec, each reader materialises it."""
         for value in operation.reads:
-            if value not in self.fills:
+            if value not in self.deferred:
                 if self.specs[value].partial:
                     self.reduce(value)
                 self.obtain(value, self.specs[value], Cause("operand", operation))
         value = operation.outputs[0]
-        self.fills[value] = operation
+        self.deferred[value] = operation
         self.scope_of[value] = scope
 
-    def make(self, scope: Scope, operation: Operation, target: Spec, cause: Cause):
-        """Makes a value that costs nothing in a spec, and its operands in the specs that this asks for."""
+    def materialise(self, scope: Scope, operation: Operation, target: Spec, cause: Cause):
+        """Materialises a deferred value in a spec, and its operands in the specs that this asks for."""
         factors, value = self.factors[operation], operation.outputs[0]
-        if all(v not in self.fills for v in operation.reads) and value not in self.program.repeated:
-            scope.steps.append(Fill(operation, target))
+        if all(v not in self.deferred for v in operation.reads) and value not in self.program.broadcasts:
+            scope.steps.append(Materialise(operation, target))
         else:
             split_of = dict(zip(factors.results[0], target.splits, strict=True))
             outcome = Outcome(
@@ -244,7 +244,7 @@ class Planner:
         for value, spec in zip(operation.inputs, step.operands, strict=True):
             if spec is not None and isinstance(value, int) and specs.get(value) != spec:
                 self.obtain(value, spec, cause)
-        if operation.outputs[0] not in self.roots:
+        if operation.outputs[0] not in self.original_of:
             scope.steps.append(step)
         for value, spec in zip(operation.outputs, step.results, strict=True):
             self.arrive(scope, value, spec)
@@ -293,7 +293,7 @@ class Planner:
         want = self.wants.get(operation.outputs[0])
         welcome = want is not None and any(want.splits)
         if welcome or not any(operands):
-            operands = tuple([self.spec_of(v) or self.repeating(v) for v in operation.inputs])
+            operands = tuple([self.spec_of(v) or self.broadcast_spec(v) for v in operation.inputs])
         key = (
             operation,
             operands,

@@ -75,7 +75,7 @@ def _inner(
     """Returns a planner of the representative alone, for an interface in given states."""
     inner, first = copy.copy(planner), repetition.representative
     inner.chain = [Scope(depth) for depth in range(len(planner.chain))]
-    inner.specs, inner.scope_of, inner.fills = {}, {}, {}
+    inner.specs, inner.scope_of, inner.deferred = {}, {}, {}
     wants = zip(first.interface, (*(want for *_, want in states), *live_outs), strict=True)
     inner.wants = planner.wanted.inside[repetition] | {v: want for v, want in wants if want is not None}
     for value, state in zip(first.live_ins, states, strict=True):
@@ -91,8 +91,8 @@ def _set(planner: Planner, value: int, state: _State):
     if depth >= 0:
         scope = planner.scope_of[value] = planner.chain[depth]
         scope.available[value] = available
-        if value in planner.free:
-            planner.fills[value] = planner.program.makers[value]
+        if value in planner.materialisable:
+            planner.deferred[value] = planner.program.makers[value]
 
 
 def _planned(inner: Planner, representative: Repetition, states: tuple[_State, ...]) -> CachedPlan:

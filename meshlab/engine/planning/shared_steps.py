@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator
 
 from ..programs.outline import Repetition
-from .steps import Cause, Compute, Fill, Move, Nested, Repeated, Step
+from .steps import Cause, Compute, Materialise, Move, Nested, Repeated, Step
 
 
 def unfolded(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -87,8 +87,8 @@ def _renumbered(step: Step, repetition: Repetition) -> Step:
     operation = operations[step.operation]
     if isinstance(step, Compute):
         return Compute(operation, step.operands, step.results, step.exchanged, step.known)
-    if isinstance(step, Fill):
-        return Fill(operation, step.spec)
+    if isinstance(step, Materialise):
+        return Materialise(operation, step.spec)
     blocks = tuple(
         dataclasses.replace(block, steps=tuple([_renumbered(inside, repetition) for inside in block.steps]))
         for block in step.blocks

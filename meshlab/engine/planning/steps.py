@@ -1,10 +1,10 @@
 """The steps of a plan: the exact program that each device runs.
 
-    Compute   one operation on local shards
-    Fill      a constant, or an index along an axis, made on the spot in whatever spec is asked for
-    Move      one step of a reshard: a slice or a collective
-    Nested    a loop, branches, or a region rematerialised behind a barrier, with the steps of its blocks
-    Repeated  the steps of one repetition of a stretch; repetitions planned alike share them (`shared_steps.py`)
+    Compute      one operation on local shards
+    Materialise  a constant or an iota, made in whatever spec is asked for
+    Move         one step of a reshard: a slice or a collective
+    Nested       a loop, branches, or a region rematerialised behind a barrier, with the steps of its blocks
+    Repeated     the steps of one repetition of a stretch; repetitions planned alike share them (`shared_steps.py`)
 
 Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
 that it reads. The same list is counted, drawn and run.
@@ -61,7 +61,7 @@ class Compute:
 
 
 @dataclasses.dataclass(frozen=True)
-class Fill:
+class Materialise:
     """A broadcast scalar or an iota, made in a spec."""
 
     operation: Operation
@@ -155,4 +155,4 @@ class Repeated:
     steps: tuple[Step, ...]
 
 
-Step = Compute | Fill | Move | Nested | Repeated
+Step = Compute | Materialise | Move | Nested | Repeated

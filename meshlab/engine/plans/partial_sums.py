@@ -115,12 +115,12 @@ class Origins:
     def inward(self, value: int, way: Way) -> tuple[int, Way]:
         """Returns the value inside blocks that one is, in the numbers of its stand-in, and the way out of there."""
         program = self.program
-        while value in program.insides or value in program.roots:
+        while value in program.insides or value in program.original_of:
             operation = program.makers.get(value)
             if operation is not None and operation.name in LOOPS and way.loop is None:
                 stacked = operation.outputs.index(value) >= carried(operation)
                 way = Way(operation, "stacked" if stacked else "carried")
-            value = program.insides.get(value, program.roots.get(value, value))
+            value = program.insides.get(value, program.original_of.get(value, value))
         repetition = repetitions_by_value(self.program).get(value)
         if repetition is not None and repetition in self.stand_ins:
             value = self.stand_ins[repetition].produced[repetition.positions[value]]
@@ -154,7 +154,7 @@ class Origins:
     def stored(self, value: int) -> int | None:
         """Returns the argument that a value is in another form, if it is one."""
         program = self.program
-        value = program.outermost(program.roots.get(value, value))
+        value = program.outermost(program.original_of.get(value, value))
         while value not in program.stored_at:
             operation = program.makers.get(value)
             if operation is None or operation.name not in _FORMS or not isinstance(operation.inputs[0], int):

@@ -189,13 +189,13 @@ class _Walk:
     def compute(self, step: Compute):
         if not step.exchanged:
             return
-        operation, roots = step.operation, self.program.roots
+        operation, original_of = step.operation, self.program.original_of
         counts = self.counts.setdefault(operation if self.first is None else self.first.counterparts[operation], {})
         for collective in self.collectives(step):
             sent = []
             for position in collective.reads:
                 value, spec = operation.inputs[position], step.operands[position]
-                sent.append((self.own(roots.get(value, value)) if isinstance(value, int) else None, spec))
+                sent.append((self.own(original_of.get(value, value)) if isinstance(value, int) else None, spec))
             key = (collective.derivation, tuple(sent))
             if key not in self.seen:
                 self.seen.add(key)
@@ -275,10 +275,10 @@ def _traced(step: Compute, program: Program, sizes: Mapping[str, int], used: Seq
 
 
 def _recorded(step: Compute, program: Program, sizes: Grid) -> tuple[PerShardCollective, ...]:
-    roots, inputs = program.roots, step.operation.inputs
+    original_of, inputs = program.original_of, step.operation.inputs
     closed = traced(step, program, sizes)
     # Whichever operand of its operation a shard is, it is the same shard.
-    shards = {i: (roots.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)}
+    shards = {i: (original_of.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)}
     first = {shard: position for position, shard in reversed(shards.items())}
     alike = [first[shard] for shard in shards.values()]
     return tuple(_Trace(closed, alike).collectives())

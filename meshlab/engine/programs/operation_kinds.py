@@ -53,8 +53,8 @@ class Kinds:
             program.uses[value] == 1,
             value in uniform,
             value in zeros,
-            value in program.free,
-            value in program.roots,
+            value in program.materialisable,
+            value in program.original_of,
         )
 
     def _key(self, operation: Operation) -> Hashable:

@@ -45,7 +45,7 @@ class Repetition:
         live_ins: the values from outside that it reads; and those that these are, or are made of on the spot.
         live_outs: values of its own that are read elsewhere.
         produced: all values that it makes, in order, those of blocks inside as well.
-        fills: the operations outside that make those values that it reads and that can be made in any spec.
+        deferred: the operations outside that make those live-ins that readers materialise.
         first: the first repetition of the stretch; None for that one itself.
     """
 
@@ -53,7 +53,7 @@ class Repetition:
     live_ins: tuple[int, ...]
     live_outs: tuple[int, ...]
     produced: tuple[int, ...]
-    fills: tuple[Operation, ...]
+    deferred: tuple[Operation, ...]
     first: Repetition | None = None
 
     @functools.cached_property
@@ -90,7 +90,7 @@ class Repetition:
 
     @functools.cached_property
     def _every(self) -> tuple[Operation, ...]:
-        return (*walk(Block((), self.operations, ())), *self.fills)
+        return (*walk(Block((), self.operations, ())), *self.deferred)
 
 
 Item = Operation | Repetition
@@ -185,7 +185,8 @@ def _repetitions(iterations: list[_Iteration], last: Mapping[int, int]) -> Itera
     for each in iterations:
         produced = tuple(each.produced)
         interface = (tuple(each.live_ins), tuple(produced[i] for i in live_outs))
-        alike.append(Repetition(each.operations, *interface, produced, tuple(each.fills), alike[0] if alike else None))
+        first = alike[0] if alike else None
+        alike.append(Repetition(each.operations, *interface, produced, tuple(each.deferred), first))
     return alike
 
 
@@ -196,7 +197,7 @@ class _Iteration:
         operations: its operations.
         produced: the values that it makes, in order, with their positions.
         live_ins: the values from outside that it reads, in order; and those that these are, or are made of on the spot.
-        fills: the operations that make values from outside on the spot.
+        deferred: the operations that make values from outside on the spot.
         pattern: for each read the position of the value: from 0 among those made, from -1 down among those read.
     """
 
@@ -205,7 +206,7 @@ class _Iteration:
         self.operations, self.stop = operations, start + len(operations)
         self.produced: dict[int, int] = {}
         self.live_ins: dict[int, int] = {}
-        self.fills: list[Operation] = []
+        self.deferred: list[Operation] = []
         self.pattern: list[int] = []
         self.follow(operations)
 
@@ -236,11 +237,11 @@ class _Iteration:
 
     def origin(self, value: int):
         """Takes note of the value that one from outside shares its array with, or is made of on the spot."""
-        if value in self.program.roots:
-            self.note([self.program.roots[value]])
-        elif value in self.program.free:
+        if value in self.program.original_of:
+            self.note([self.program.original_of[value]])
+        elif value in self.program.materialisable:
             operation = self.program.makers[value]
-            self.fills.append(operation)
+            self.deferred.append(operation)
             self.pattern.append(self.kinds.operation(operation))
             self.note(operation.inputs)
 
@@ -253,6 +254,6 @@ class _Iteration:
             value = waiting.pop()
             if value in self.produced and self.produced[value] not in positions:
                 positions.add(self.produced[value])
-                waiting += [self.program.roots[value]] if value in self.program.roots else []
-                waiting += self.program.makers[value].reads if value in self.program.free else ()
+                waiting += [self.program.original_of[value]] if value in self.program.original_of else []
+                waiting += self.program.makers[value].reads if value in self.program.materialisable else ()
         return positions

@@ -18,7 +18,7 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from ..code.operations import Input, Literal
-from ..planning.steps import Compute, Fill, Move, Nested, Step
+from ..planning.steps import Compute, Materialise, Move, Nested, Step
 from ..plans.data import Plan
 from ..plans.per_shard_collectives import crossed_axes, sharded_operation
 from ..programs.data import Program
@@ -106,7 +106,7 @@ class Lowering:
 
     def __init__(self, program: Program, sizes: Grid):
         self.program, self.sizes = program, sizes
-        self.code, self.roots = program.code, program.roots
+        self.code, self.original_of = program.code, program.original_of
         self.device = MeshDevice(sizes)
 
     def run(self, steps: Sequence[Step], shards: Shards):
@@ -119,19 +119,19 @@ class Lowering:
                 given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.via, self.sizes))
                 result = moved(self.device, step.start, step.via, given)
                 shards[step.value, step.via.result] = cut(result, local_shape(shape, step.via.result, self.sizes))
-            elif isinstance(step, Fill):
-                shards[step.operation.outputs[0], step.spec] = self.fill(step, shards)
+            elif isinstance(step, Materialise):
+                shards[step.operation.outputs[0], step.spec] = self.materialise(step, shards)
             elif isinstance(step, Nested):
                 self.nested(step, shards)
 
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:
         """Returns the shards of inputs, and the values of literals."""
         return [
-            v.value if isinstance(v, Literal) else shards[self.roots.get(v, v), s] if s is not None else None
+            v.value if isinstance(v, Literal) else shards[self.original_of.get(v, v), s] if s is not None else None
             for v, s in zip(values, specs, strict=True)
         ]
 
-    def fill(self, step: Fill, shards: Shards) -> Any:
+    def materialise(self, step: Materialise, shards: Shards) -> Any:
         """Makes a broadcast scalar, or the indices along an axis from where this device's part begins."""
         operation, number = step.operation, step.operation.outputs[0]
         shape = local_shape(self.code.shapes[number], step.spec, self.sizes)
