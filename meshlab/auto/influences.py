@@ -1,7 +1,7 @@
 """The dims that the traffic of a value depends on.
 
-Under plain rules a plan sends a value because one operation makes it in one spec and another reads it in another. Both
-specs follow from the layout of a few dims: those of the value itself and, where it is a partial sum, those of the
+Without storage rules a plan sends a value because one operation makes it in one spec and another reads it in another.
+Both specs follow from the layout of a few dims: those of the value itself and, where it is a partial sum, those of the
 operations that it came through. So what is sent for one value is a table over the layouts of a small set of dims:
 
     logits [batch classes] = sum over hidden       set {batch, classes, hidden}

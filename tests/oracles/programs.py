@@ -17,7 +17,7 @@ from meshlab.cost.machines.hardware import Figure, Torus, hardware
 from meshlab.cost.machines.placement import place
 from meshlab.cost.step_time.flops import matmul_of
 from meshlab.cost.step_time.time import time_of
-from meshlab.cost.workload.setting import Options, Setting
+from meshlab.cost.workload.scenario import Options, Scenario
 from meshlab.engine.planning.shared_steps import counted
 from meshlab.engine.planning.steps import Compute
 from meshlab.models.basic import mlp
@@ -145,14 +145,14 @@ def elements(tree):
 def time(plan, on=None, shape=None, book=True, slices=1):
     """What the model predicts of a plan on a machine, without (n-1)/n if `book`."""
     placed = place(on or hardware("v5e").ideal, shape, plan.mesh, count=slices)
-    return time_of(Setting(plan, {}, plan.grid, (placed,), options=Options(book=book)))
+    return time_of(Scenario(plan, {}, plan.grid, (placed,), options=Options(book=book)))
 
 
 def flops(plan):
     """Operations of all products of one run, on one device."""
     steps = ((step, times) for step, times in counted(plan.planned.steps) if isinstance(step, Compute))
-    setting = Setting(plan, {}, plan.grid, ())
-    products = ((matmul_of(step, setting), times) for step, times in steps)
+    scenario = Scenario(plan, {}, plan.grid, ())
+    products = ((matmul_of(step, scenario), times) for step, times in steps)
     return sum(times * product.flops for product, times in products if product is not None)
 
 

@@ -37,7 +37,7 @@ from ..machines.accuracy import MEMORY, accuracy, other_compiler
 from ..machines.hardware import HardwareError
 from ..machines.meshes import machine_of
 from ..workload.attention import Scores, attentions, is_score
-from ..workload.setting import STORED, Options, Setting
+from ..workload.scenario import STORED, Options, Scenario
 from .assign_buffers import Assignment, Numbers, aligned, assign_buffers
 from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
@@ -171,26 +171,26 @@ class Memory:
         tables = [8 * count for count in self.assignment.liveness.tables] if self.backend.tuple_tables else []
         return int(np.sum(aligned(tables[:-1], self.backend.alignment))) + sum(tables[-1:])
 
-    def at(self, setting: Setting) -> Numbers:
+    def at(self, scenario: Scenario) -> Numbers:
         """Returns the bytes at the peak at other sizes than the plan's own: an array, one for each point.
 
         Buffers share space as at the plan's own sizes, and gaps have the same share of the heap.
 
         Raises:
-            HardwareError: the argument is no setting.
+            HardwareError: the argument is no scenario.
         """
-        if not isinstance(setting, Setting):
+        if not isinstance(scenario, Scenario):
             raise HardwareError(
-                f"plan.memory.at() must be given a setting, not {shown(setting)}; the memory at other sizes is"
+                f"plan.memory.at() must be given a scenario, not {shown(scenario)}; the memory at other sizes is"
                 " ml.sweep(plan, batch=[8, 16]).peak_bytes."
             )
 
         def nbytes(buffer: Buffer) -> Numbers:
             value, _ = buffer.key
-            if not self.backend.tiled_layouts or setting.is_score(value):
-                return setting.nbytes(buffer.key) * buffer.factor
+            if not self.backend.tiled_layouts or scenario.is_score(value):
+                return scenario.nbytes(buffer.key) * buffer.factor
             each = item_bytes(self.plan.program.code.dtypes[value])
-            return tiled_bytes(setting.local(buffer.key), each) * buffer.factor
+            return tiled_bytes(scenario.local(buffer.key), each) * buffer.factor
 
         return self._at(nbytes)
 

@@ -26,7 +26,7 @@ from ..machines.hardware import Hardware
 from ..machines.units import seconds_text
 from ..machines.xla_substitutes import substituted
 from ..workload.attention import attentions
-from ..workload.setting import STORED, Numbers, Setting
+from ..workload.scenario import STORED, Numbers, Scenario
 from .schedule import Spent, spend
 
 # What a time and a sweep consist of.
@@ -48,7 +48,7 @@ class Time:
         exposed: exposed communication: of the estimate, without `compute`.
         flops: operations of matmuls on one device.
         memory_bytes: read from and written to memory, on one device.
-        setting: the sizes and the machine.
+        scenario: the sizes and the machine.
         spent: the cost, step by step.
     """
 
@@ -62,13 +62,13 @@ class Time:
     exposed: Numbers
     flops: Numbers
     memory_bytes: Numbers
-    setting: Setting = dataclasses.field(repr=False)
+    scenario: Scenario = dataclasses.field(repr=False)
     spent: Spent = dataclasses.field(repr=False)
 
     @property
     def hardware(self) -> Hardware:
         """The machine."""
-        return self.setting.placements[0].hardware
+        return self.scenario.placements[0].hardware
 
     @property
     def limited_by(self) -> str:
@@ -83,8 +83,8 @@ class Time:
         Raises:
             HardwareError: there is no such option, or its value is invalid.
         """
-        changed = self.setting.options.given(**options)
-        return time_of(dataclasses.replace(self.setting, options=changed, _known={}))
+        changed = self.scenario.options.given(**options)
+        return time_of(dataclasses.replace(self.scenario, options=changed, _known={}))
 
     @property
     def recalled(self) -> tuple[str, ...]:
@@ -94,18 +94,18 @@ class Time:
     @property
     def substituted(self) -> Mapping[str, int]:
         """The collectives that the compiler substitutes by all-reduces, with counts: see `xla_substitutes`."""
-        if self.setting.many or self.setting.options.book or not self.setting.is_own:
+        if self.scenario.many or self.scenario.options.book or not self.scenario.has_plan_sizes:
             return {}
-        return substituted(self.setting.plan, self.setting.placements[0])
+        return substituted(self.scenario.plan, self.scenario.placements[0])
 
     def rows(self) -> list[tuple[str, str]]:
         """Returns the predictions as names and texts; of the parts those that take any time, or all where none does."""
-        if self.setting.many:
-            return [("machines", ", ".join(map(str, self.setting.placements))), ("points", f"{np.size(self.upper):,}")]
+        if self.scenario.many:
+            return [("machines", ", ".join(map(str, self.scenario.placements))), ("points", f"{np.size(self.upper):,}")]
         sent = [(f"communication over {axes}", seconds) for axes, seconds in self.communication.items()]
         parts = [("compute-bound kernels", self.compute_bound), ("memory-bound kernels", self.memory_bound), *sent]
         rows = [
-            ("machine", str(self.setting.placements[0])),
+            ("machine", str(self.scenario.placements[0])),
             (
                 "estimate of a step",
                 f"{seconds_text(self.estimate)} ({seconds_text(self.lower)} to {seconds_text(self.upper)})",
@@ -117,17 +117,17 @@ class Time:
             rows.append(("exposed communication", seconds_text(self.exposed)))
         if summed := self.substituted:
             rows.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
-        if self.setting.options.attention != STORED and not attentions(self.setting.plan.program):
-            rows.append(("attention", f"none in this program: {self.setting.options.attention} is as stored"))
+        if self.scenario.options.attention != STORED and not attentions(self.scenario.plan.program):
+            rows.append(("attention", f"none in this program: {self.scenario.options.attention} is as stored"))
         if self.recalled:
             rows.append(("recalled, not verified", ", ".join(self.recalled)))
         rows.append(("how far off", accuracy(TIME, self.hardware)["text"]))
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the figures as plain data, seconds by name, with the machine."""
+        """Returns the figures as JSON-like data, seconds by name, with the machine."""
         return {
-            "machine": str(self.setting.placements[0]),
+            "machine": str(self.scenario.placements[0]),
             **{name: getattr(self, name) for name in FIGURES},
             "communication": dict(self.communication),
             "limited_by": self.limited_by,
@@ -144,14 +144,14 @@ class Time:
     __repr__ = __str__
 
 
-def time_of(setting: Setting) -> Time:
-    """Returns the time of a plan at a setting.
+def time_of(scenario: Scenario) -> Time:
+    """Returns the time of a plan at a scenario.
 
     Raises:
         HardwareError: the machine lacks a figure that is needed.
     """
-    spent = spend(setting)
-    later, earlier = (np.maximum, np.minimum) if setting.many else (max, min)
+    spent = spend(scenario)
+    later, earlier = (np.maximum, np.minimum) if scenario.many else (max, min)
     busiest = functools.reduce(later, spent.busy.values(), 0.0)
     # The three are sums of the same seconds in other orders: rounding must not swap them.
     upper = spent.compute + sum(spent.sent.values())
@@ -167,6 +167,6 @@ def time_of(setting: Setting) -> Time:
         exposed=later(estimate - spent.compute, 0.0),
         flops=spent.flops,
         memory_bytes=spent.nbytes,
-        setting=setting,
+        scenario=scenario,
         spent=spent,
     )

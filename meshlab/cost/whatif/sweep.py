@@ -34,7 +34,7 @@ from ..peak_memory.memory import Memory, memory_of
 from ..step_time.schedule import links_of
 from ..step_time.time import FIGURES, Time, time_of
 from ..workload.per_shard_payloads import follows
-from ..workload.setting import Options, Setting, together
+from ..workload.scenario import Options, Scenario, together
 from .variations import ON, values_of
 
 # The most reasons that are listed.
@@ -135,20 +135,20 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     groups = _alike(plan, placements)
     while groups:
         group = groups.pop()
-        setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group])
-        setting = dataclasses.replace(setting, options=options, blocks=blocks, _known={})
+        scenario = _scenario(plan, axes, [points[i] for i in group], [placements[i] for i in group])
+        scenario = dataclasses.replace(scenario, options=options, blocks=blocks, _known={})
         try:
-            time = time_of(setting)
+            time = time_of(scenario)
         except HardwareError as error:  # one of these machines or slices lacks a figure
             apart = _by_placement(group, placements)
             groups += apart if len(apart) > 1 else []
             reasons |= dict.fromkeys(group, str(error)) if len(apart) == 1 else {}
             continue
         _enter(time, group, figures, sent, len(points))
-        if setting.platform not in memories:
-            memories[setting.platform] = memory_of(plan, setting.platform)
-        peak[group] = memories[setting.platform].at(setting)
-        limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
+        if scenario.platform not in memories:
+            memories[scenario.platform] = memory_of(plan, scenario.platform)
+        peak[group] = memories[scenario.platform].at(scenario)
+        limit[group] = scenario.of_machine(lambda placed: placed.hardware.memory_bytes)
     if len(reasons) == len(points):
         raise HardwareError(f"The plan is not possible at any of these points:{_reasons_text(reasons.values())}")
     return Sweep(
@@ -278,12 +278,12 @@ def _by_placement(group: Sequence[int], placements: Sequence[Placement | None]) 
     return list(by_placement.values())
 
 
-def _setting(
+def _scenario(
     plan: Plan,
     axes: Mapping[str, tuple[Any, ...]],
     points: Sequence[tuple[Any, ...]],
     placements: Sequence[Placement | None],
-) -> Setting:
+) -> Scenario:
     values = {name: np.array([point[i] for point in points]) for i, name in enumerate(axes) if name != ON}
     numbers: dict[int, int] = {}
     distinct = []
@@ -295,7 +295,7 @@ def _setting(
     which = np.array([numbers[id(placement)] for placement in placements])
     grid = {name: values.get(name, size) for name, size in plan.mesh.shape}
     dims = {name: sizes.astype(float) for name, sizes in together(plan.program, values).items()}
-    return Setting(plan, dims, grid, tuple(distinct), which)
+    return Scenario(plan, dims, grid, tuple(distinct), which)
 
 
 def _enter(time: Time, group: Sequence[int], figures: dict[str, np.ndarray], sent: dict[str, np.ndarray], count: int):

@@ -58,22 +58,23 @@ class LegalRules:
     """The rules of a layout that is legal for one program and mesh; mesh axes of size 1 are left out.
 
     Attributes:
-        plain: mesh axes by dim.
-        stored: for each place with rules of its own, the axes by dim that replace the plain ones.
+        compute: the compute rules, mesh axes by dim.
+        storage: for each place with rules of its own, the storage rules, which replace the compute rules.
         padded: for sizes that the axes do not divide, what they are padded to; empty unless padding was asked for.
     """
 
-    plain: Mapping[str, Axes]
-    stored: Mapping[str, Mapping[str, Axes]]
+    compute: Mapping[str, Axes]
+    storage: Mapping[str, Mapping[str, Axes]]
     padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
     def spec(self, names: tuple[str | None, ...], place: str | None = None) -> Spec:
         """How a value with these dim names is computed or, at a place, stored."""
-        own = self.stored.get(place, {}) if place else {}
-        key = (names, id(own) if own else 0)
+        place_rules = self.storage.get(place, {}) if place else {}
+        key = (names, id(place_rules) if place_rules else 0)
         known = self._specs.get(key)
         if known is None:
-            known = self._specs[key] = Spec(tuple(own.get(n, self.plain.get(n, ())) if n else () for n in names))
+            rules = {**self.compute, **place_rules}
+            known = self._specs[key] = Spec(tuple(rules.get(n, ()) if n else () for n in names))
         return known
 
     @functools.cached_property
@@ -99,17 +100,17 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         MeshlabError: `mesh` is no mesh.
     """
     layout = _asked("plan", mesh, layout)
-    plain, problems = named_rules(program, mesh, layout)
+    compute, problems = named_rules(program, mesh, layout)
     matched = _matched_places(program, mesh, layout, problems)
-    problems += _size_problems(program, mesh, plain, "", pad)
-    problems += _conflicts(program, plain)
-    problems += _scanned(program, plain)
-    for place, own, _ in _different_stored(program, matched):
-        problems += _size_problems(program, mesh, own, f"At `{place}`: ", pad)
-        problems += _stored_problems(program, plain, place, own)
+    problems += _size_problems(program, mesh, compute, "", pad)
+    problems += _conflicts(program, compute)
+    problems += _scanned(program, compute)
+    for place, place_rules, _ in _different_storage(program, matched):
+        problems += _size_problems(program, mesh, place_rules, f"At `{place}`: ", pad)
+        problems += _storage_problems(program, compute, place, place_rules)
     carried = _with_carries(program, matched)
-    for place, own, _ in _different_stored(program, {p: r for p, r in carried.items() if p not in matched}):
-        problems += _carried_problems(program, plain, place, own)
+    for place, place_rules, _ in _different_storage(program, {p: r for p, r in carried.items() if p not in matched}):
+        problems += _carried_problems(program, compute, place, place_rules)
     matched = carried
     _refuse(mesh, layout, problems)
 
@@ -118,9 +119,9 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         majors = program.majors.items()
         return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
 
-    padded = _padding(program, mesh, (plain, *matched.values())) if pad else {}
-    stored = {key: real(own) for key, own in {id(own): own for own in matched.values()}.items()}
-    return LegalRules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
+    padded = _padding(program, mesh, (compute, *matched.values())) if pad else {}
+    stored = {key: real(rules) for key, rules in {id(rules): rules for rules in matched.values()}.items()}
+    return LegalRules(real(compute), {place: stored[id(rules)] for place, rules in matched.items()}, padded)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
@@ -146,8 +147,8 @@ def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
 def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
     """Pads each size that some rule splits unevenly to a multiple of all numbers of parts that it has."""
     counts: dict[int, set[int]] = {}
-    for own in rules:
-        for dim, axes in own.items():
+    for each in rules:
+        for dim, axes in each.items():
             counts.setdefault(program.dims[dim], set()).add(math.prod(mesh.axes[a] for a in axes))
     uneven = {size: math.lcm(*parts) for size, parts in counts.items() if any(size % n for n in parts)}
     return {size: -(-size // least) * least for size, least in uneven.items()}
@@ -161,28 +162,28 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
         MeshlabError: `mesh` is no mesh.
     """
     layout = _asked("refusals", mesh, layout)
-    plain, problems = named_rules(program, mesh, layout)
-    stored = _different_stored(program, _with_carries(program, _matched_places(program, mesh, layout, problems)))
+    compute, problems = named_rules(program, mesh, layout)
+    stored = _different_storage(program, _with_carries(program, _matched_places(program, mesh, layout, problems)))
     _refuse(mesh, layout, problems)
     table: dict[str, dict[str, Refusal | None]] = {}
     for dim in program.dims:
         table[dim] = {}
-        # Where a place has a rule of its own for the dim, the plain one does not count.
-        places = [(place, own) for place, own, names in stored if dim in names and dim not in own]
+        # Where a place has a rule of its own for the dim, the compute rule does not count.
+        places = [(place, rules) for place, rules, names in stored if dim in names and dim not in rules]
         for axis in mesh.axes:
-            moved = plain | {dim: (axis,)}
+            moved = compute | {dim: (axis,)}
             reasons = [
                 *_size_problems(program, mesh, {dim: (axis,)}, ""),
                 *_scanned(program, {dim: (axis,)}),
                 *_conflicts(program, moved, about=dim),
-                *(p for place, own in places for p in _stored_problems(program, moved, place, own)),
+                *(p for place, rules in places for p in _storage_problems(program, moved, place, rules)),
             ]
             table[dim][axis] = reasons[0] if reasons else None
     return table
 
 
 def named_rules(program: Program, mesh: Mesh, layout: Layout) -> tuple[dict[str, Axes], list[Refusal]]:
-    """Returns the plain rules of a layout whose names exist, and what is wrong with its names and sizes."""
+    """Returns the compute rules of a layout whose names exist, and what is wrong with its names and sizes."""
     problems = _said_problems(program, layout)
     return _known_rules(program, mesh, layout.rules, "", problems), problems
 
@@ -281,14 +282,14 @@ def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict
     return carried | matched
 
 
-def _different_stored(
+def _different_storage(
     program: Program, matched: Mapping[str, Mapping[str, Axes]]
 ) -> list[tuple[str, Mapping[str, Axes], frozenset[str]]]:
     """Returns of the places with rules of their own one for each different set of rules and dims, with those dims."""
     different = {}
-    for place, own in matched.items():
+    for place, rules in matched.items():
         names = program.place_dims[place]
-        different.setdefault((id(own), names), (place, own, names))
+        different.setdefault((id(rules), names), (place, rules, names))
     return list(different.values())
 
 
@@ -365,23 +366,25 @@ def _conflict(a: str, b: str, axis: str, first: Operation | str) -> Refusal:
     return Refusal("conflict", text, "Put one of them on another axis, or leave it replicated.", source)
 
 
-def _stored_problems(program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]) -> list[Refusal]:
+def _storage_problems(
+    program: Program, compute: Mapping[str, Axes], place: str, place_rules: Mapping[str, Axes]
+) -> list[Refusal]:
     problems = []
-    rules = dict(plain) | dict(own)
+    rules = dict(compute) | dict(place_rules)
     values = [op.outputs[0] for op in program.tags.get(place, ())] or [program.places_values.get(place)]
     for value in values:
         names = [n for n in (program.dims_of(value) if value is not None else ()) if n in rules]
         for i, a in enumerate(names):
             for b in names[i + 1 :]:
                 shared = [x for x in rules[a] if x in rules[b]]
-                if shared and (a in own or b in own):
+                if shared and (a in place_rules or b in place_rules):
                     text = f"At `{place}`: `{a}` and `{b}` are both on `{shared[0]}`."
                     problems.append(Refusal("conflict", text, "An axis splits one dim of a value."))
     return problems
 
 
 def _carried_problems(
-    program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]
+    program: Program, compute: Mapping[str, Axes], place: str, place_rules: Mapping[str, Axes]
 ) -> list[Refusal]:
     """Returns the problems of an output under the rules of the argument that it is the next value of."""
     carry = next(c for c in program.carries if place == c.place or place.startswith(c.place + "/"))
@@ -392,5 +395,5 @@ def _carried_problems(
             text=f"{problem.text} It is the next `{source}`, and has its rules.",
             fix=f"Give `{place}` rules of its own, or trace with a `carry` that leaves `{carry.parameter}` out.",
         )
-        for problem in _stored_problems(program, plain, place, own)
+        for problem in _storage_problems(program, compute, place, place_rules)
     ]

@@ -2,8 +2,8 @@
 
 Three rules, and nothing else, decide them:
 
-1. It is computed under the plain rules on its dims; factors that cannot be split are replicated.
-2. A split that an operand has and the plain rules do not ask for survives elementwise and reducing operations, while
+1. It is computed under the compute rules on its dims; factors that cannot be split are replicated.
+2. A split that an operand has and the compute rules do not ask for survives elementwise and reducing operations, while
    its mesh axis splits nothing else there; contractions, gathers and scatters drop it (the operand is gathered first).
    Of operands that differ in size the largest have a say: a bias stored split is gathered, not what it is added to.
    Where the result is wanted split all have.
@@ -49,7 +49,7 @@ def outcome_of(
 
     Args:
         factors: how its axes belong together.
-        asked: what the plain rules ask of each factor.
+        asked: what the compute rules ask of each factor.
         operands: the specs that the operands have; None for a value that can be made in any spec.
         zeros: which operands are zero everywhere; those may be read as partial for free.
         sizes: the mesh axes' sizes.
@@ -118,13 +118,13 @@ def _survivors(
         if have is None:
             continue
         for factor, split in zip(axes, have.splits, strict=True):
-            plain = splits.get(factor, ())
+            asked = splits.get(factor, ())
             dropped = (
                 factor < 0 or factor in factors.unsharded or factor in unsplittable or not factors.survives(factor)
             )
-            if dropped or len(split) <= len(plain):
+            if dropped or len(split) <= len(asked):
                 continue
-            more = set(split).difference(plain)
-            if set(plain) <= set(split) and not used.intersection(more):
+            more = set(split).difference(asked)
+            if set(asked) <= set(split) and not used.intersection(more):
                 splits[factor] = split
                 used.update(more)

@@ -201,7 +201,7 @@ class Planner:
         name = operation.name
         if operation.outputs[0] in self.materialisable:
             self.defer(scope, operation)
-        elif name == "tag" and operation.params["tag"] in self.rules.stored:
+        elif name == "tag" and operation.params["tag"] in self.rules.storage:
             stored = self.rules.spec(self.names[operation.outputs[0]], operation.params["tag"])
             cause = Cause("stored", operation, operation.params["tag"])
             self.obtain(operation.inputs[0], stored, cause)
@@ -250,9 +250,9 @@ class Planner:
             self.arrive(scope, value, spec)
 
     def asked(self, operation: Operation) -> dict[int, Axes]:
-        """Returns the mesh axes that the plain rules ask for each factor."""
-        plain, fixed = self.rules.plain, self.unsplittable_factors(operation)
-        return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in fixed}
+        """Returns the mesh axes that the compute rules ask for each factor."""
+        compute, fixed = self.rules.compute, self.unsplittable_factors(operation)
+        return {f: compute[dim] for f, dim in self.program.factor_dims[operation] if dim in compute and f not in fixed}
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
         """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
@@ -273,13 +273,13 @@ class Planner:
 
     def single(self, operation: Operation) -> frozenset[int]:
         """Returns the exchanged factors with parts of one element: gathering slices there is gathering the operand."""
-        factors, plain, singles = self.factors[operation], self.rules.plain, set()
+        factors, compute, singles = self.factors[operation], self.rules.compute, set()
         dims = dict(self.program.factor_dims[operation])
         for value, axes in zip(operation.inputs, factors.operands, strict=True):
             spec = self.spec_of(value)
             for axis, factor in enumerate(axes):
                 if factor in factors.exchanged and isinstance(value, int):
-                    splits = (plain.get(dims.get(factor, ""), ()), spec.splits[axis] if spec else ())
+                    splits = (compute.get(dims.get(factor, ""), ()), spec.splits[axis] if spec else ())
                     counts = [math.prod(self.sizes[a] for a in axes) for axes in splits]
                     singles.update({factor} if max(counts) == self.shapes[value][axis] else ())
         return frozenset(singles)

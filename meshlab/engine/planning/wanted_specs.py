@@ -88,7 +88,7 @@ class _Search:
         """From what an operation's results are wanted in to what its operands are."""
         if operation.blocks:
             self.through_nested(operation, wants)
-        elif operation.name == "tag" and operation.params["tag"] in self.rules.stored:
+        elif operation.name == "tag" and operation.params["tag"] in self.rules.storage:
             spec = self.rules.spec(self.program.names[operation.outputs[0]], operation.params["tag"])
             self.want(wants, operation.inputs[0], spec)
         elif len(operation.outputs) == 1 and (want := wants.get(operation.outputs[0])) is not None:

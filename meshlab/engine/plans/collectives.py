@@ -291,7 +291,7 @@ class _Story:
         """Returns the place where a dim of the moved value is stored split, whatever form it has by now."""
         value = self.origins.stored(step.value)
         place = self.program.stored_at.get(value) if value is not None else None
-        return place if place is not None and dim in self.rules.stored.get(place, {}) else None
+        return place if place is not None and dim in self.rules.storage.get(place, {}) else None
 
     def exchanged(self, step: Compute) -> list[Collective]:
         """Lists the collectives inside an operation whose axis is split."""

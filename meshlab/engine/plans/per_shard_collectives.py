@@ -166,13 +166,13 @@ class _Walk:
         else:
             self.note_depth(repeated.repetition.produced)
 
-    def own(self, value: int) -> int:
+    def walked(self, value: int) -> int:
         """Returns a value in the numbers of the repetition that is walked."""
         return value if self.repetition is None else self.repetition.from_representative[value]
 
     def note_depth(self, values: Iterable[int]):
         if len(self.times) > 1:
-            self.depth.update(dict.fromkeys(map(self.own, values), len(self.times) - 1))
+            self.depth.update(dict.fromkeys(map(self.walked, values), len(self.times) - 1))
 
     def nested(self, step: Nested):
         is_loop = step.operation.name in LOOPS
@@ -195,7 +195,7 @@ class _Walk:
             sent = []
             for position in collective.reads:
                 value, spec = operation.inputs[position], step.operands[position]
-                sent.append((self.own(original_of.get(value, value)) if isinstance(value, int) else None, spec))
+                sent.append((self.walked(original_of.get(value, value)) if isinstance(value, int) else None, spec))
             key = (collective.derivation, tuple(sent))
             if key not in self.seen:
                 self.seen.add(key)

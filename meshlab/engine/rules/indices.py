@@ -101,7 +101,7 @@ def window_factors(windows: Windows, array: Shape, indices: Shape, slices: Shape
     )
 
 
-class Own(NamedTuple):
+class LocalWindows(NamedTuple):
     """Describes the windows from the view of a device that has a shard of the array.
 
     Attributes:
@@ -124,9 +124,9 @@ class Own(NamedTuple):
         return jnp.stack(jnp.broadcast_arrays(*self.starts.values()), -1)
 
 
-def own_windows(
+def local_windows(
     device: Device, sharded: ShardedOperation, windows: Windows, block: Shape, indices: Any, *, clipped: bool
-) -> Own:
+) -> LocalWindows:
     """Counts indices from this device's first element, along all axes that are looked up and sharded.
 
     Args:
@@ -158,7 +158,7 @@ def own_windows(
         here = starts[axis] - (device.index(split) * block[axis]).astype(positions.dtype)
         mine &= (here >= 0) & (here < block[axis])
         starts[axis] = here
-    return Own(windows, starts, mine, inside, parts)
+    return LocalWindows(windows, starts, mine, inside, parts)
 
 
 def signed(indices: Any, size: int) -> Any:

@@ -2,8 +2,8 @@
 
     reduce_sum  x[batch, hidden] over hidden → [batch]       operands ((0, 1),)   results ((0,),)   summed {1}
 
-A summed axis that is sharded leaves a partial sum. Contractions are computed under the plain rules alone: a weight that
-is stored sharded is gathered first, which is FSDP.
+A summed axis that is sharded leaves a partial sum. Contractions follow the compute rules alone: a weight that is stored
+sharded is gathered first, which is FSDP.
 """
 
 from __future__ import annotations

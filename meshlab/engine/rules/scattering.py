@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
-from .indices import Windows, own_windows, window_factors
+from .indices import Windows, local_windows, window_factors
 from .per_shard import Device, ShardedOperation, bind, per_shard
 from .table import NONE, Factors, Facts, Shape, rule
 from .traits import FIRST, NOWHERE, Groups, Linear, Traits, linear_in, scattering
@@ -84,24 +84,24 @@ def _write(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -
     array, indices, updates = operands
     windows = scattered_windows(sharded.params, sharded.operand_shapes[0], sharded.operand_shapes[2])
     clipped = sharded.params["mode"] == lax.GatherScatterMode.CLIP
-    own = own_windows(device, sharded, windows, array.shape, indices, clipped=clipped)
-    for axis, block in own.block.items():
+    local = local_windows(device, sharded, windows, array.shape, indices, clipped=clipped)
+    for axis, block in local.block.items():
         # Beyond the end nothing is written.
-        own.starts[axis] = jnp.where(own.mine & own.inside, own.starts[axis], block)
+        local.starts[axis] = jnp.where(local.mine & local.inside, local.starts[axis], block)
     numbers = lax.ScatterDimensionNumbers(
-        tuple(sorted(own.windows.places.values())),
-        own.windows.dropped,
-        own.windows.indexed,
-        tuple(d for d, _ in own.windows.batching),
-        tuple(i for _, i in own.windows.batching),
+        tuple(sorted(local.windows.places.values())),
+        local.windows.dropped,
+        local.windows.indexed,
+        tuple(d for d, _ in local.windows.batching),
+        tuple(i for _, i in local.windows.batching),
     )
     changed = {
         "dimension_numbers": numbers,
         "indices_are_sorted": False,
-        "mode": sharded.params["mode"] if not own.block else lax.GatherScatterMode.FILL_OR_DROP,
+        "mode": sharded.params["mode"] if not local.block else lax.GatherScatterMode.FILL_OR_DROP,
     }
     start = _once(device, sharded, array)
-    return bind(sharded.operation, [start, own.indices, updates], sharded.params | changed)
+    return bind(sharded.operation, [start, local.indices, updates], sharded.params | changed)
 
 
 def _once(device: Device, sharded: ShardedOperation, array: Any) -> Any:

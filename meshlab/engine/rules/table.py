@@ -43,8 +43,8 @@ class Factors:
         unsharded: factors that no mesh axis may shard; they are gathered first.
         limits: for some factors, a number that the number of shards must divide; the others are sharded as far as their
             size allows.
-        survivors: factors in which sharding that the plain rules do not ask for goes through (elementwise and reducing
-            operations: all of them, None); in the others it is dropped by gathering first (contractions, gathers).
+        survivors: factors along which sharding propagates that the compute rules do not ask for (elementwise and
+            reducing operations: all of them, None); in the others it is dropped by gathering first.
         through: the operands whose partial sums the planner lets through: of those in which the operation is linear,
             those whose partial sum is no larger behind it.
         linear: the sets of operands in which it is linear, as its traits say.
@@ -63,7 +63,7 @@ class Factors:
     known: bool = True
 
     def survives(self, factor: int) -> bool:
-        """Says whether sharding of a factor goes through that the plain rules do not ask for."""
+        """Says whether sharding of a factor goes through that the compute rules do not ask for."""
         return self.survivors is None or factor in self.survivors
 
     def with_others(self, partial: Collection[int]) -> frozenset[int] | None:

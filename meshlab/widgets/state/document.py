@@ -21,7 +21,7 @@ from typing import Any
 
 from ...cost.machines.hardware import Hardware
 from ...cost.machines.placement import ACROSS, INSIDE, Wish
-from ...cost.workload.setting import Options
+from ...cost.workload.scenario import Options
 from ...engine.api.stages import Program
 from ...engine.argument_checks import is_whole, mapping, whole_number
 from ...engine.errors import MeshlabError, closest, listed, numbered, shown
@@ -74,7 +74,7 @@ class Document:
     options: Options = USUAL
 
     def to_dict(self) -> dict:
-        """Returns the document as plain data, with its schema version; the order of mesh axes and of places counts."""
+        """Returns the document as JSON-like data, with its schema version; mesh axes and places keep their order."""
         along = self.machine.along if self.machine else ()
         return {
             "along": {name: list(wish) if isinstance(wish, tuple) else wish for name, wish in sorted(along)},
@@ -232,7 +232,7 @@ def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
 
 
 def read_wishes(along: Mapping[str, Any]) -> tuple[tuple[str, Wish], ...]:
-    """Returns placements of mesh axes from plain data: a list stands for a tuple.
+    """Returns placements of mesh axes from JSON-like data: a list stands for a tuple.
 
     Raises:
         TypeError: a placement is invalid.

@@ -4,8 +4,8 @@
     mesh_on(machine, (("data", 4), ("model", 4)))        the mesh, placed so
     machine_on(mesh)                                  and back
 
-The user's own machines have names too; the machines themselves come along in `own`, since a document is text. Where a
-mesh does not fit, the error names a slice that does.
+The user's own machines have names too; the machines themselves come along in `custom`, since a document is text. Where
+a mesh does not fit, the error names a slice that does.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from ...cost.machines.placement import Placement, Wish, as_called, place, slice_
 from ...engine.specs.mesh import Mesh
 from .document import Machine
 
-Own = Mapping[str, Hardware]
-NONE: Own = MappingProxyType({})
+CustomMachines = Mapping[str, Hardware]
+NONE: CustomMachines = MappingProxyType({})
 MOST_SHAPES = 16
 # Machines of more than two slices are not offered where a slice is smaller than a host.
 LEAST_SLICE = 4
 
 
-def machine_on(mesh: Mesh) -> tuple[Machine | None, Own]:
+def machine_on(mesh: Mesh) -> tuple[Machine | None, CustomMachines]:
     """Returns the machine of a mesh as a document has it, and the machine itself if it is the user's own."""
     if not isinstance(mesh.on, Placement):
         return None, NONE
     placement, machine = mesh.on, mesh.on.hardware
-    name, own = machine.name, NONE
+    name, custom = machine.name, NONE
     if is_measured(machine):
         name = ATTACHED
     elif known().get(name) != machine:
-        own = {name: machine}
-    return written(name, placement), own
+        custom = {name: machine}
+    return written(name, placement), custom
 
 
 def written(name: str, placement: Placement) -> Machine:
@@ -56,27 +56,27 @@ def is_measured(machine: Hardware) -> bool:
     return path.exists() and read(path) == machine
 
 
-def named(name: str, own: Own = NONE) -> tuple[str, Hardware]:
+def named(name: str, custom: CustomMachines = NONE) -> tuple[str, Hardware]:
     """Returns a machine by its name, and that name as it is usually written.
 
     Raises:
         HardwareError: there is none, or the attached devices have not been measured.
     """
-    if name in own:
-        return name, own[name]
+    if name in custom:
+        return name, custom[name]
     if name == ATTACHED:
         return name, attached()
     machine = hardware(name)
     return machine.name, machine
 
 
-def mesh_on(machine: Machine | None, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Mesh:
+def mesh_on(machine: Machine | None, axes: tuple[tuple[str, int], ...], custom: CustomMachines = NONE) -> Mesh:
     """Returns a mesh on a machine.
 
     Args:
         machine: the machine; None for none.
         axes: name and size of each mesh axis.
-        own: the user's own machines, by name.
+        custom: the user's own machines, by name.
 
     Raises:
         HardwareError: there is no such machine, or the mesh does not fit it, or not with these placements.
@@ -85,36 +85,38 @@ def mesh_on(machine: Machine | None, axes: tuple[tuple[str, int], ...], own: Own
     if machine is None:
         return bare
     name, shape, count = slice_of(machine.on)
-    return Mesh(axes, place(named(name, own)[1], shape, bare, count=count, wishes=dict(machine.along)))
+    return Mesh(axes, place(named(name, custom)[1], shape, bare, count=count, wishes=dict(machine.along)))
 
 
-def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Machine:
+def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], custom: CustomMachines = NONE) -> Machine:
     """Returns a machine with its slice's shape, by its usual name.
 
     Raises:
         HardwareError: as `mesh_on`.
     """
-    name, _ = named(slice_of(machine.on)[0], own)
-    return written(name, mesh_on(machine, axes, own).on)
+    name, _ = named(slice_of(machine.on)[0], custom)
+    return written(name, mesh_on(machine, axes, custom).on)
 
 
 # Choices
 
 
-def fit(name: str, axes: tuple[tuple[str, int], ...], own: Own = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
+def fit(
+    name: str, axes: tuple[tuple[str, int], ...], custom: CustomMachines = NONE, most: int = MOST_SHAPES
+) -> tuple[str, ...]:
     """Returns the slices of a machine that a mesh fits, as they are written, the usual one first.
 
     Args:
         name: the machine's.
         axes: name and size of each mesh axis.
-        own: the user's own machines, by name.
+        custom: the user's own machines, by name.
         most: how many to look for.
 
     Raises:
         HardwareError: as `named`.
     """
-    if name in own or name == ATTACHED:
-        return _fit(named(name, own)[1], Mesh(axes), most)
+    if name in custom or name == ATTACHED:
+        return _fit(named(name, custom)[1], Mesh(axes), most)
     return _fit_known(name, axes, most)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...cost.machines.accuracy import MEMORY, accuracy
 from ...cost.peak_memory.memory import Memory, Point
-from ...cost.workload.setting import STORED
+from ...cost.workload.scenario import STORED
 from .format import count_bytes, percent
 
 MOST_ALIVE = 24

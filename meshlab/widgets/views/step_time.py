@@ -1,4 +1,4 @@
-"""Predicted time as plain data, which the board, its figure and its snapshot draw.
+"""Predicted time as JSON-like data, which the board, its figure and its snapshot draw.
 
     view = costs_view(explorer)["time"]
     view["estimate"], view["limit"]["text"]     0.00342, "Memory-bound: kernels that wait for memory take 2.1 ms."
@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...cost.machines.accuracy import TIME, accuracy
 from ...cost.machines.units import seconds_text as told
 from ...cost.step_time.time import Time
-from ...cost.workload.setting import ATTENTION
+from ...cost.workload.scenario import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document
 from ..state.explorer_state import ExplorerState
@@ -28,7 +28,7 @@ def costs_view(explorer: ExplorerState) -> dict:
         explorer: the Explorer.
 
     Returns:
-        Plain data: `time` and `held`, both None where no machine is chosen, and whether they are `pending`.
+        JSON-like data: `time` and `held`, both None where no machine is chosen, and whether they are `pending`.
     """
     document = explorer.document
     costs = explorer.costing.soon(document) if document.machine else None
@@ -66,7 +66,7 @@ def time_view(costs: Costs, document: Document) -> dict:
 
 def _seconds(time: Time) -> list[tuple[str, float]]:
     """Returns the parts of a time that take any; all of them where none does."""
-    order = list(time.setting.plan.mesh.axes)
+    order = list(time.scenario.plan.mesh.axes)
     sent = sorted(time.communication, key=lambda axes: [order.index(axis) for axis in axes.split("+")])
     sent = [(axes, float(time.communication[axes])) for axes in sent]
     parts = [(COMPUTE, float(time.compute_bound)), (MEMORY, float(time.memory_bound)), *sent]
@@ -81,7 +81,7 @@ def _label(key: str, time: Time) -> str:
 
 
 def _part(key: str, seconds: float, time: Time) -> dict:
-    placement, code = time.setting.placements[0], time.setting.plan.program.code
+    placement, code = time.scenario.placements[0], time.scenario.plan.program.code
     figures = figures_behind(key, placement, code)
     return {
         "key": key,

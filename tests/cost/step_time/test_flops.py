@@ -7,7 +7,7 @@ from jax import lax
 
 import meshlab as ml
 from meshlab.cost.step_time.flops import matmul_of
-from meshlab.cost.workload.setting import Setting
+from meshlab.cost.workload.scenario import Scenario
 from meshlab.engine.planning.shared_steps import counted
 from meshlab.engine.planning.steps import Compute
 
@@ -21,7 +21,7 @@ def convolved(x, w):
 
 
 def sizes(plan):
-    return Setting(plan, {}, plan.grid, ())
+    return Scenario(plan, {}, plan.grid, ())
 
 
 def products(plan):

@@ -84,7 +84,7 @@ def test_gradients_are_summed_while_others_are_computed():
 
     args = ((ml.bf16[E, F], ml.bf16[F, E]), ml.bf16[B, E])
     time = ml.trace(step, *args).plan(ml.mesh(IDEAL, data=4), "batch:data").time
-    one, other = (ml.collective_time("all-reduce", 2 * 512 * 2048, time.setting.plan.mesh, "data") for _ in "ab")
+    one, other = (ml.collective_time("all-reduce", 2 * 512 * 2048, time.scenario.plan.mesh, "data") for _ in "ab")
     assert time.communication["data"] == pytest.approx(one + other)
     # The first is sent while the gradient of the hidden layer, and then of the first weights, is computed.
     assert other * 0.99 <= time.exposed < one + other

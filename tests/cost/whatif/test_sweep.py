@@ -12,7 +12,7 @@ import meshlab as ml
 from meshlab.cost.step_time.time import time_of
 from meshlab.cost.whatif.crossover import seconds_at
 from meshlab.cost.workload.per_shard_payloads import likeness
-from meshlab.cost.workload.setting import Options, Setting
+from meshlab.cost.workload.scenario import Options, Scenario
 from meshlab.engine.planning.steps import Compute
 from meshlab.engine.plans.per_shard_collectives import per_shard_collectives_of
 from meshlab.models.language import llama, transformer
@@ -234,7 +234,7 @@ def test_it_is_told_in_words():
     # The same words as of one point, and as its columns have.
     assert "estimate of a step" in dict(swept.rows()).keys() & dict(PLAN.time.rows()).keys()
     assert "estimate" in swept.columns()
-    time = time_of(Setting(PLAN, {"batch": np.array([16.0, 32.0])}, PLAN.grid, (PLAN.mesh.on,)))
+    time = time_of(Scenario(PLAN, {"batch": np.array([16.0, 32.0])}, PLAN.grid, (PLAN.mesh.on,)))
     assert repr(time).endswith("points    2")
 
 
