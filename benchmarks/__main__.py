@@ -33,7 +33,7 @@ def main() -> int:
     print(table(samples))
     if not options.no_steps:
         print("\n" + stepping.table(stepping.measure()))
-    return 0 if all(sample.kept for sample in samples) else 1
+    return 0 if all(sample.holds for sample in samples) else 1
 
 
 if __name__ == "__main__":

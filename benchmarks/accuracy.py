@@ -25,7 +25,7 @@ PAGE = ROOT / "docs" / "accuracy.md"
 # What a figure of the Explorer is, by the first word of the section that tells its error.
 KINDS = {"Published": "time", "Memory": "memory", "Collectives": "collectives"}
 COMPILERS = ("jaxlib", "libtpu")
-_TOLD = re.compile(r"\*\*(.+?)\*\*: (.+)\Z")
+_STATEMENT = re.compile(r"\*\*(.+?)\*\*: (.+)\Z")
 _COMPILED = "| machine | compiled |"
 
 
@@ -35,13 +35,13 @@ def packed(page: str) -> dict[str, dict]:
     Args:
         page: docs/accuracy.md.
     """
-    found = {}
+    sections = {}
     for section in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         title, _, text = section.partition("\n")
-        kind, told = KINDS.get(title.split()[0].rstrip(":")), dict(_statements(text.splitlines()))
-        if kind and told:
-            found[kind] = {"anchor": anchor(title), "told": told}
-    return found | {"modelled": {name: version for name in COMPILERS if (version := _modelled(name, page))}}
+        kind, texts = KINDS.get(title.split()[0].rstrip(":")), dict(_statements(text.splitlines()))
+        if kind and texts:
+            sections[kind] = {"anchor": anchor(title), "texts": texts}
+    return sections | {"modelled": {name: version for name in COMPILERS if (version := _modelled(name, page))}}
 
 
 def _modelled(compiler: str, page: str) -> str | None:
@@ -60,9 +60,9 @@ def anchor(title: str) -> str:
 def _statements(lines: list[str]) -> Iterator[tuple[str, str]]:
     compiled = False
     for number, line in enumerate(lines):
-        found = _TOLD.match(line)
-        if found:
-            yield found[1], f"{found[1]}: {_with_count(found[2], lines[number + 1 :])}"
+        match = _STATEMENT.match(line)
+        if match:
+            yield match[1], f"{match[1]}: {_with_count(match[2], lines[number + 1 :])}"
         compiled = line.startswith(_COMPILED) or (compiled and line.startswith("|"))
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if compiled and cells[1].isdigit():
@@ -74,7 +74,7 @@ def _with_count(statement: str, following: list[str]) -> str:
     """Adds how many published runs a statement is about; of one alone it tells no error."""
     rows, published = 0, False
     for line in following:
-        if _TOLD.match(line):
+        if _STATEMENT.match(line):
             break
         published = published or line.startswith("| model")
         rows += published and line.startswith("| ") and not line.startswith(("| model", "| ---")) and r"\*" not in line
@@ -92,9 +92,9 @@ def _compiled(machine: str, count: int, equal: int, explained: int, others: int)
     return f"Of {count} plans compiled for {machine}, {sent}."
 
 
-def written(found: Mapping[str, dict]) -> str:
+def written(sections: Mapping[str, dict]) -> str:
     """Returns the file's text."""
-    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(sections, indent=2, ensure_ascii=False) + "\n"
 
 
 def main() -> int:

@@ -44,27 +44,28 @@ def compile_case(subject: Subject, name: str, machine: str) -> dict[str, Any]:
     case = {"program": subject.name, "layout": name, "machine": machine}
     case |= {"mesh": dict(mesh.shape), "rules": plan.layout.to_dict()}
     try:
-        return case | told(ml.compile_for(plan, machine))
+        return case | line_of(ml.compile_for(plan, machine))
     except ml.MeshlabError as error:
         return case | {"error": str(error)}
 
 
-def told(found: ml.Compiled) -> dict[str, Any]:
+def line_of(compiled: ml.Compiled) -> dict[str, Any]:
     """What the journal keeps of a compiled plan."""
-    rows = [[r.kind, r.axes, r.predicted, r.compiled] for r in found.comparison.rows]
+    rows = [[r.kind, r.axes, r.predicted, r.compiled] for r in compiled.comparison.rows]
     differences = [
-        [d.rule, d.times, d.predicted_bytes * d.times, d.compiled_bytes * d.times] for d in found.comparison.differences
+        [d.rule, d.times, d.predicted_bytes * d.times, d.compiled_bytes * d.times]
+        for d in compiled.comparison.differences
     ]
     return {
-        "equal": found.equal,
-        "ok": found.ok,
+        "equal": compiled.equal,
+        "ok": compiled.ok,
         "rows": rows,
         "differences": differences,
-        "memory": dataclasses.asdict(found.memory),
-        "cycles": found.cycles,
-        "seconds": round(found.compile_seconds, 2),
-        "versions": dict(found.versions),
-        "options": dict(found.options),
+        "memory": dataclasses.asdict(compiled.memory),
+        "cycles": compiled.cycles,
+        "seconds": round(compiled.compile_seconds, 2),
+        "versions": dict(compiled.versions),
+        "options": dict(compiled.options),
     }
 
 
@@ -110,18 +111,19 @@ def _counts(lines: list[dict[str, Any]], machines: list[str]) -> Iterator[str]:
     yield "|---|---:|---:|---:|---:|---:|"
     for machine in machines:
         here = [line for line in lines if line["machine"] == machine]
-        made = [line for line in here if "error" not in line]
-        equal, ok = sum(line["equal"] for line in made), sum(line["ok"] for line in made)
-        yield f"| {machine} | {len(made)} | {equal} | {ok - equal} | {len(made) - ok} | {len(here) - len(made)} |"
+        compiled = [line for line in here if "error" not in line]
+        equal, ok = sum(line["equal"] for line in compiled), sum(line["ok"] for line in compiled)
+        refused = len(here) - len(compiled)
+        yield f"| {machine} | {len(compiled)} | {equal} | {ok - equal} | {len(compiled) - ok} | {refused} |"
 
 
 def _rules(lines: list[dict[str, Any]], letters: dict[str, str]) -> Iterator[str]:
     for rule, letter in letters.items():
         sums: Counter = Counter()
         for line in lines:
-            found = [d for d in line.get("differences", ()) if d[0] == rule]
-            sums["cases"] += bool(found)
-            for _, times, before, after in found:
+            explained = [d for d in line.get("differences", ()) if d[0] == rule]
+            sums["cases"] += bool(explained)
+            for _, times, before, after in explained:
                 sums.update(arrays=times, before=before, after=after)
         if sums["cases"]:
             yield (

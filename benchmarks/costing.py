@@ -33,8 +33,8 @@ def measure() -> list[Sample]:
     plan = _program().plan(mesh, LAYOUT)
 
     def costed(program: Any) -> Any:
-        made = program.plan(mesh, LAYOUT)
-        return made, made.memory, made.time
+        plan = program.plan(mesh, LAYOUT)
+        return plan, plan.memory, plan.time
 
     return [
         timed("Llama 3.1 405B on 16,384 H100s: plan, memory, time", [lambda p=p: costed(p) for p in fresh], PROMISE),

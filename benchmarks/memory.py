@@ -59,9 +59,9 @@ def drawn(program: Program, seed: int = SEED) -> Iterator[tuple[Mesh, Layout]]:
 
 def plans(program: Program, chosen: Iterable[int] = range(LAYOUTS), seed: int = SEED) -> Iterator[tuple[int, Plan]]:
     """Yields the plans of a program that are compared, by number."""
-    wanted = set(chosen)
+    numbers = set(chosen)
     for number, (mesh, layout) in enumerate(drawn(program, seed)):
-        if number in wanted:
+        if number in numbers:
             yield number, program.plan(mesh, layout)
 
 
@@ -72,9 +72,9 @@ def compiled(plan: Plan) -> dict[str, int]:
     return {name: int(getattr(analysis, f"{name}_size_in_bytes")) for name in names}
 
 
-def total(found: dict[str, int]) -> int:
+def total(sizes: dict[str, int]) -> int:
     """All bytes of one device."""
-    return found["argument"] + found["output"] + found["temp"] - found["alias"]
+    return sizes["argument"] + sizes["output"] + sizes["temp"] - sizes["alias"]
 
 
 def table_bytes(plan: Plan) -> int:
@@ -83,42 +83,42 @@ def table_bytes(plan: Plan) -> int:
     return 8 * count if count > 1 else 0
 
 
-def error(plan: Plan, found: dict[str, int]) -> float:
+def error(plan: Plan, sizes: dict[str, int]) -> float:
     """How much too high the predicted peak is, as a share of XLA's; negative where it is too low.
 
     Raises:
         ValueError: arguments or outputs are not exact.
     """
     exact = plan.stored.argument_bytes, plan.stored.output_bytes
-    if exact[0] != found["argument"] or found["output"] not in (exact[1], exact[1] + table_bytes(plan)):
-        raise ValueError(f"arguments and outputs are {exact} bytes, and compiled {found}: {plan.layout} on {plan.mesh}")
-    return plan.memory.peak_bytes / total(found) - 1
+    if exact[0] != sizes["argument"] or sizes["output"] not in (exact[1], exact[1] + table_bytes(plan)):
+        raise ValueError(f"arguments and outputs are {exact} bytes, and compiled {sizes}: {plan.layout} on {plan.mesh}")
+    return plan.memory.peak_bytes / total(sizes) - 1
 
 
 def compile_all(journal: pathlib.Path, seed: int = SEED) -> dict[str, dict[int, dict[str, int]]]:
     """Compiles what the journal does not have; returns all that it has of a seed, by program and number."""
-    found: dict[str, dict[int, dict[str, int]]] = {}
+    cases: dict[str, dict[int, dict[str, int]]] = {}
     for line in journal.read_text().splitlines() if journal.exists() else []:
         one = json.loads(line)
         if one.pop("seed", SEED) == seed:
-            found.setdefault(one.pop("program"), {})[one.pop("case")] = one
+            cases.setdefault(one.pop("program"), {})[one.pop("case")] = one
     count = LAYOUTS if seed == SEED else HELD_OUT
     with journal.open("a") as file:
         for model in models():
-            missing = set(range(count)) - set(found.get(model.name, ()))
+            missing = set(range(count)) - set(cases.get(model.name, ()))
             for number, plan in plans(model.trace(), missing, seed) if missing else ():
                 one = compiled(plan)
-                found.setdefault(model.name, {})[number] = one
+                cases.setdefault(model.name, {})[number] = one
                 file.write(json.dumps({"program": model.name, "case": number, "seed": seed, **one}) + "\n")
                 file.flush()
             jax.clear_caches()
             gc.collect()
-    return found
+    return cases
 
 
-def errors(model: Model, found: dict[int, dict[str, int]], seed: int = SEED) -> list[float]:
+def errors(model: Model, cases: dict[int, dict[str, int]], seed: int = SEED) -> list[float]:
     """The errors of a program's cases."""
-    return [error(plan, found[number]) for number, plan in plans(model.trace(), found, seed)]
+    return [error(plan, cases[number]) for number, plan in plans(model.trace(), cases, seed)]
 
 
 def page(rows: Rows, held_out: Rows | None = None) -> str:
@@ -134,12 +134,12 @@ def page(rows: Rows, held_out: Rows | None = None) -> str:
         "|---|--:|--:|--:|--:|--:|",
     ]
     table += [_row(name, np.array(row)) for name, row in rows.items()]
-    told = (
+    summary = (
         f"**cpu**: in {len(every)} compiled plans of {len(rows)} programs"
         f" (jaxlib {metadata.version('jaxlib')}): {_summary(every)}. Arguments and outputs are exact in all of them."
     )
     others = [] if held_out is None else ["", _held_out(held_out)]
-    return "\n".join([told, *others, "", *table, _row("**all**", every)])
+    return "\n".join([summary, *others, "", *table, _row("**all**", every)])
 
 
 def _held_out(rows: Rows) -> str:
@@ -164,17 +164,17 @@ def _all(rows: Rows) -> np.ndarray:
     return np.concatenate([np.array(row) for row in rows.values()])
 
 
-def _row(name: str, found: np.ndarray) -> str:
-    size = np.abs(found)
-    low, high = min(0.0, found.min()), max(0.0, found.max())
-    return f"|{name}|{len(found)}|{np.median(size):.1%}|{np.quantile(size, 0.9):.1%}|{low:.1%}|{high:.1%}|"
+def _row(name: str, row: np.ndarray) -> str:
+    size = np.abs(row)
+    low, high = min(0.0, row.min()), max(0.0, row.max())
+    return f"|{name}|{len(row)}|{np.median(size):.1%}|{np.quantile(size, 0.9):.1%}|{low:.1%}|{high:.1%}|"
 
 
 def _all_errors(journal: pathlib.Path, seed: int) -> Rows:
     """The errors of all programs, each printed as soon as it is known."""
-    found, rows = compile_all(journal, seed), {}
+    cases, rows = compile_all(journal, seed), {}
     for model in models():
-        rows[model.name] = errors(model, found[model.name], seed)
+        rows[model.name] = errors(model, cases[model.name], seed)
         print(_row(model.name, np.array(rows[model.name])), flush=True)
     return rows
 

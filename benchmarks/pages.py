@@ -42,9 +42,9 @@ class Section:
     def _parts(self, path: pathlib.Path) -> tuple[str, str, str]:
         page = path.read_text()
         before, begun, rest = page.partition(self.begin)
-        found, ended, after = rest.partition(self.end)
+        between, ended, after = rest.partition(self.end)
         if not begun or not ended:
             raise ValueError(
                 f"{path} has no lines {self.begin} and {self.end}, between which the section is to be written."
             )
-        return before, found, after
+        return before, between, after

@@ -100,35 +100,35 @@ def predicted(subject: Subject, name: str, machine: str) -> int:
 
 def compile_case(subject: Subject, name: str, machine: str) -> dict[str, Any]:
     """Compiles a case; returns its line of the journal."""
-    found = ml.compile_for(plan_of(subject, name, machine), donate=machine == DONATED)
-    memory, versions = dataclasses.asdict(found.memory), dict(found.versions)
+    compiled = ml.compile_for(plan_of(subject, name, machine), donate=machine == DONATED)
+    memory, versions = dataclasses.asdict(compiled.memory), dict(compiled.versions)
     return {"program": subject.name, "layout": name, "machine": machine, "memory": memory, "versions": versions}
 
 
 def peaks(lines: Iterable[dict[str, Any]]) -> list[Peak]:
     """What the journal's lines say, beside what is predicted today."""
     compiled = {(line["program"], line["layout"], line["machine"]): line["memory"]["peak_bytes"] for line in lines}
-    found = []
+    results = []
     for subject, name, machine in cases():
         peak = compiled.get((subject.name, name, machine))
         if peak is not None:
             short = machine if machine in (*WHOLE, DONATED) else machine.partition(":")[0]
-            found.append(Peak(subject.name, name, short, peak, predicted(subject, name, machine)))
-    return found
+            results.append(Peak(subject.name, name, short, peak, predicted(subject, name, machine)))
+    return results
 
 
-def page(found: Iterable[Peak]) -> str:
+def page(results: Iterable[Peak]) -> str:
     """The section about peaks on accelerators."""
-    found = list(found)
-    eight = [peak for peak in found if peak.machine not in (*WHOLE, DONATED)]
+    results = list(results)
+    eight = [peak for peak in results if peak.machine not in (*WHOLE, DONATED)]
     machines = dict.fromkeys(peak.machine for peak in eight)
-    lines = [f"**{machine}**: {_told(_errors(eight, machine))}\n" for machine in machines]
+    lines = [f"**{machine}**: {_summary(_errors(eight, machine))}\n" for machine in machines]
     lines += _table(eight)
     for which, where in (
         (WHOLE, "On slices where gradients are summed whole"),
         ([DONATED], "Where arguments are donated"),
     ):
-        here = [peak for peak in found if peak.machine in which]
+        here = [peak for peak in results if peak.machine in which]
         if here:
             names = dict.fromkeys(peak.machine for peak in here)
             medians = (f"{name} {np.median(np.abs(_errors(here, name))):.1%}" for name in names)
@@ -136,27 +136,27 @@ def page(found: Iterable[Peak]) -> str:
     return "\n".join(lines)
 
 
-def _errors(found: Iterable[Peak], machine: str) -> list[float]:
-    return [peak.error for peak in found if peak.machine == machine]
+def _errors(results: Iterable[Peak], machine: str) -> list[float]:
+    return [peak.error for peak in results if peak.machine == machine]
 
 
-def _table(found: list[Peak]) -> Iterator[str]:
-    machines = list(dict.fromkeys(peak.machine for peak in found))
-    cells = {(p.program, p.layout, p.machine): f"{p.compiled / _GIGABYTE:.2f} GB, {p.error:+.0%}" for p in found}
+def _table(results: list[Peak]) -> Iterator[str]:
+    machines = list(dict.fromkeys(peak.machine for peak in results))
+    cells = {(p.program, p.layout, p.machine): f"{p.compiled / _GIGABYTE:.2f} GB, {p.error:+.0%}" for p in results}
     yield f"| program | layout | {' | '.join(machines)} |"
     yield "|---|---|" + "---:|" * len(machines)
-    for program, layout in dict.fromkeys((peak.program, peak.layout) for peak in found):
+    for program, layout in dict.fromkeys((peak.program, peak.layout) for peak in results):
         shown = " | ".join(cells.get((program, layout, machine), "") for machine in machines)
         yield f"| {program} | {layout} | {shown} |"
 
 
-def _told(errors: list[float]) -> str:
-    found = np.array(errors)
-    size = np.abs(found)
+def _summary(errors: list[float]) -> str:
+    off = np.array(errors)
+    size = np.abs(off)
     return (
-        f"in {len(found)} plans compiled without the hardware: the median error is {np.median(size):.1%}, nine of ten"
-        f" are within {np.quantile(size, 0.9):.0%}; the one most too low is off by {min(0.0, found.min()):.0%}, the one"
-        f" most too high by {max(0.0, found.max()):+.0%}."
+        f"in {len(off)} plans compiled without the hardware: the median error is {np.median(size):.1%}, nine of ten"
+        f" are within {np.quantile(size, 0.9):.0%}; the one most too low is off by {min(0.0, off.min()):.0%}, the one"
+        f" most too high by {max(0.0, off.max()):+.0%}."
     )
 
 

@@ -161,23 +161,23 @@ def program(run: Run) -> ml.Program:
 
 def layout(run: Run) -> dict[str, Any]:
     """Returns a run's layout."""
-    found: dict[str, Any] = {}
+    rules: dict[str, Any] = {}
     if "fsdp" in run.mesh:
-        found["batch"] = ("data", "fsdp") if "data" in run.mesh else "fsdp"
-        found |= {place: {"embed": "fsdp"} for place in ("params/*", "opt_state/*", "grads")}
+        rules["batch"] = ("data", "fsdp") if "data" in run.mesh else "fsdp"
+        rules |= {place: {"embed": "fsdp"} for place in ("params/*", "opt_state/*", "grads")}
     if "tensor" in run.mesh:
-        found |= dict.fromkeys(("heads", "ffn", "vocab"), "tensor")
+        rules |= dict.fromkeys(("heads", "ffn", "vocab"), "tensor")
         if run.residual:
-            found["residual"] = {run.residual: "tensor"}
-    return found
+            rules["residual"] = {run.residual: "tensor"}
+    return rules
 
 
 def machine(run: Run) -> Hardware:
     """Returns a run's machine."""
-    found = hardware(run.on.partition(":")[0])
+    machine = hardware(run.on.partition(":")[0])
     given = {name: Figure(value, run.source) for name, value in run.memory.items()}
     return dataclasses.replace(
-        found, memory=given.get("bytes", found.memory), bandwidth=given.get("bandwidth", found.bandwidth)
+        machine, memory=given.get("bytes", machine.memory), bandwidth=given.get("bandwidth", machine.bandwidth)
     )
 
 
@@ -215,14 +215,14 @@ def _first_like(run: Run) -> Run:
     return next(other for other in runs() if like(other) == like(run))
 
 
-def efficiencies(found: Iterable[Run]) -> dict[str, float]:
+def efficiencies(chosen: Iterable[Run]) -> dict[str, float]:
     """Returns for each machine the one number that divides its predictions: that which leaves the least largest error.
 
     Args:
-        found: the runs; those that are set aside have no say.
+        chosen: the runs; those that are set aside have no say.
     """
     ratios: dict[str, list[float]] = {}
-    for run in found:
+    for run in chosen:
         if not run.aside:
             ratios.setdefault(run.machine, []).append(math.log(predicted(run).estimate / run.seconds))
     return {name: math.exp((min(logs) + max(logs)) / 2) for name, logs in ratios.items()}
@@ -231,18 +231,18 @@ def efficiencies(found: Iterable[Run]) -> dict[str, float]:
 # Telling
 
 
-def errors(found: Sequence[Run]) -> dict[Run, float]:
+def errors(chosen: Sequence[Run]) -> dict[Run, float]:
     """Returns by how much each prediction is off, after the one number of its machine: 0.1 is 10% too long."""
-    scale = efficiencies(found)
-    return {run: predicted(run).estimate / scale[run.machine] / run.seconds - 1 for run in found}
+    scale = efficiencies(chosen)
+    return {run: predicted(run).estimate / scale[run.machine] / run.seconds - 1 for run in chosen}
 
 
-def table(found: Sequence[Run]) -> str:
+def table(chosen: Sequence[Run]) -> str:
     """Returns measured and predicted steps as tables in Markdown."""
-    scale, off = efficiencies(found), errors(found)
+    scale, off = efficiencies(chosen), errors(chosen)
     lines = []
     for name, share in scale.items():
-        mine = [run for run in found if run.machine == name]
+        mine = [run for run in chosen if run.machine == name]
         judged = [abs(off[run]) for run in mine if not run.aside]
         lines += [
             f"**{name}**: {_longer(share)}; after that one factor, errors up to {max(judged):.0%}, on average"
@@ -254,7 +254,7 @@ def table(found: Sequence[Run]) -> str:
             "",
         ]
     asides: dict[str, list[str]] = {}
-    for run in found:
+    for run in chosen:
         if run.aside:
             asides.setdefault(run.aside, []).append(f"{run.model} on {run.devices} {run.machine}")
     notes = [f"\\* Not judged: {why} ({', '.join(names)})." for why, names in asides.items()]

@@ -66,13 +66,13 @@ def layouts(program: ml.Program) -> Iterator[tuple[str, ml.Mesh, Any]]:
         work |= {dim: "model"} if _legal(program, square, work | {dim: "model"}) else {}
     space = {dim: "model" for dim in _SPACE if dim in program.dims}
     stored = {dim: "data" for dim in [d for d in _STORED if d in program.dims][:1]}
-    kept = {f"{name}/*": stored for name in ("params", "opt_state") if name in program.parameters and stored}
+    storage = {f"{name}/*": stored for name in ("params", "opt_state") if name in program.parameters and stored}
     for name, mesh, layout, known in (
         ("data", line, {"batch": "data"}, True),
         ("tensor", square, work, work),
         ("data, tensor", square, {"batch": "data"} | work, work),
         ("data, space", square, {"batch": "data"} | space, space),
-        ("FSDP", line, {"batch": "data"} | kept, kept),
+        ("FSDP", line, {"batch": "data"} | storage, storage),
     ):
         if known and _legal(program, mesh, layout):
             yield name, mesh, layout

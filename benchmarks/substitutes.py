@@ -70,25 +70,25 @@ def planned(mesh: ml.Mesh) -> Any:
 
 def compile_case(mesh: ml.Mesh) -> dict[str, Any]:
     """Compiles for a mesh's slice; returns its line of the journal: what of all that is sent is an all-reduce."""
-    found = ml.compile_for(planned(mesh))
-    assert found.ok, found
+    compiled = ml.compile_for(planned(mesh))
+    assert compiled.ok, compiled
     devices = dict(mesh.shape)["data"]
-    differ = {(d.rule, d.predicted_bytes) for d in found.comparison.differences}
+    differ = {(d.rule, d.predicted_bytes) for d in compiled.comparison.differences}
     summed = [
         name
         for name, (rule, kind, rows) in SENT.items()
         if (rule, rows * _COLUMNS * _EACH * (devices if kind == "reduce-scatter" else 1)) in differ
     ]
     return {
-        "slice": found.target.name,
+        "slice": compiled.target.name,
         "mesh": dict(mesh.shape),
         "all-reduces": summed,
-        "versions": dict(found.versions),
+        "versions": dict(compiled.versions),
     }
 
 
-def told(line: dict[str, Any]) -> list[str]:
-    """What of all that is sent all-reduces are told to be compiled for."""
+def predicted(line: dict[str, Any]) -> list[str]:
+    """What of all that is sent is predicted to be compiled as all-reduces."""
     placement = machine_of(ml.mesh(line["slice"], **line["mesh"]), "this benchmark")
     part = line["mesh"]["data"] * _COLUMNS * _EACH
     return [name for name, (_, kind, rows) in SENT.items() if rows * part <= most_summed(kind, placement, ("data",))]
@@ -99,7 +99,7 @@ def page(lines: Iterable[dict[str, Any]]) -> str:
     lines = list(lines)
     whole = [line for line in lines if len(line["mesh"]) == 1]
     halves = [line for line in lines if len(line["mesh"]) > 1]
-    right = sum(told(line) == line["all-reduces"] for line in lines)
+    right = sum(predicted(line) == line["all-reduces"] for line in lines)
     text = [
         f"Of {len(lines)} meshes on {len(whole)} slices, `plan.time` charges what is compiled on {right}. Among half of"
         f" the devices of a slice all-reduces were compiled on {sum(bool(line['all-reduces']) for line in halves)} of"
@@ -131,7 +131,7 @@ def main() -> int:
                 journal.flush()
                 print(lines[-1]["slice"], lines[-1]["all-reduces"], flush=True)
     for line in lines:
-        if told(line) != line["all-reduces"]:
+        if predicted(line) != line["all-reduces"]:
             print("differs:", line)
     text = page(lines)
     print(text)

@@ -29,7 +29,7 @@ class Sample:
         return sorted(self.seconds)[max(0, math.ceil(share * len(self.seconds)) - 1)]
 
     @property
-    def kept(self) -> bool:
+    def holds(self) -> bool:
         """Whether the promise holds, if there is one."""
         return self.promise is None or self.percentile(0.95) <= self.promise
 
@@ -56,7 +56,7 @@ def table(samples: Sequence[Sample]) -> str:
     """Returns the samples as a table, in milliseconds."""
     rows: list[tuple[str, ...]] = [("", "n", "median", "p95", "max", "promised p95")]
     for sample in samples:
-        promise = "" if sample.promise is None else f"{_ms(sample.promise)} {'kept' if sample.kept else 'BROKEN'}"
+        promise = "" if sample.promise is None else f"{_ms(sample.promise)} {'kept' if sample.holds else 'BROKEN'}"
         times = [_ms(time) for time in (sample.percentile(0.5), sample.percentile(0.95), max(sample.seconds))]
         rows.append((sample.what, str(len(sample.seconds)), *times, promise))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -35,7 +35,7 @@ def gone():
     return array
 
 
-def refused(call, error, told):
-    """Holds that a call is refused, in words that match `told`."""
-    with pytest.raises(error, match=told):
+def refused(call, error, match):
+    """Holds that a call is refused, in words that match `match`."""
+    with pytest.raises(error, match=match):
         call()

@@ -24,7 +24,7 @@ def test_percentiles_are_measured_times():
 @pytest.mark.parametrize(("promise", "says"), [(None, ""), (0.2, "200.0 ms kept"), (0.05, "50.0 ms BROKEN")])
 def test_a_promise_is_marked_as_kept_or_broken(promise, says):
     sample = Sample("x", (0.1,), promise)
-    assert sample.kept == (says != "50.0 ms BROKEN")
+    assert sample.holds == (says != "50.0 ms BROKEN")
     assert table([sample]).splitlines()[1].endswith(says or "100.0 ms")
 
 
@@ -38,8 +38,8 @@ def test_each_action_is_timed_once():
 
 def line(layout, machine, differences=(), ok=True):
     mesh, rules = compilers.subjects()[0].cases[layout]
-    found = {"program": "mlp_adamw", "layout": layout, "machine": machine, "mesh": dict(mesh.shape)}
-    return found | {"rules": dict(rules), "equal": ok and not differences, "ok": ok, "differences": list(differences)}
+    case = {"program": "mlp_adamw", "layout": layout, "machine": machine, "mesh": dict(mesh.shape)}
+    return case | {"rules": dict(rules), "equal": ok and not differences, "ok": ok, "differences": list(differences)}
 
 
 def test_the_page_about_compilers_tells_what_is_equal_and_what_explains_the_rest():
@@ -79,20 +79,20 @@ def test_only_the_marked_section_of_a_page_is_written(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def found():
+def results():
     """The compilers' peaks, beside what is predicted today."""
     return peaks.peaks(compilers.read(peaks.JOURNAL))
 
 
-def test_the_page_shows_the_peaks_that_are_predicted_today(found):
+def test_the_page_shows_the_peaks_that_are_predicted_today(results):
     """If not: python -m benchmarks.peaks --write docs/accuracy.md, then python -m benchmarks.accuracy."""
-    assert peaks.SECTION.read(PAGE) == peaks.page(found)
+    assert peaks.SECTION.read(PAGE) == peaks.page(results)
 
 
 @pytest.mark.parametrize("machine", ["v5e", "v5p", "v6e"])
-def test_peaks_on_tpus_are_near_those_of_their_compiler(found, machine):
+def test_peaks_on_tpus_are_near_those_of_their_compiler(results, machine):
     """Six programs in four layouts are promised."""
-    here = [peak for peak in found if peak.machine == machine]
+    here = [peak for peak in results if peak.machine == machine]
     assert len(here) >= 24
     assert len({peak.program for peak in here}) >= 6
     assert np.median([abs(peak.error) for peak in here]) <= peaks.MEDIAN
@@ -112,8 +112,8 @@ def test_peaks_are_told_by_machine_and_plan():
     assert "Where arguments are donated the median errors are: v5e:2x4, donated 10.0%." in text
 
 
-def test_peaks_with_donated_arguments_are_near_those_of_their_compiler(found):
-    here = [peak for peak in found if peak.machine == peaks.DONATED]
+def test_peaks_with_donated_arguments_are_near_those_of_their_compiler(results):
+    here = [peak for peak in results if peak.machine == peaks.DONATED]
     assert len(here) >= 24
     assert np.median([abs(peak.error) for peak in here]) <= peaks.MEDIAN
 
@@ -128,9 +128,9 @@ def test_the_published_page_has_no_difference_that_is_not_explained():
     section = compilers.SECTION.read(PAGE)
     counts = re.findall(r"^\| (\w+):[\w]+ \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| \d+ \|$", section, re.M)
     assert {machine for machine, *_ in counts} == {"v5e", "v5p", "v6e", "v7x", "h100"}
-    for machine, made, equal, explained, wrong in counts:
+    for machine, compiled, equal, explained, wrong in counts:
         # Six programs in four layouts are promised for all but the newest.
-        assert int(made) == int(equal) + int(explained) >= (8 if machine == "v7x" else 24)
+        assert int(compiled) == int(equal) + int(explained) >= (8 if machine == "v7x" else 24)
         assert int(wrong) == 0
 
 

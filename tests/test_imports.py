@@ -99,7 +99,7 @@ def test_what_is_public_or_ours_is_not(text: str) -> None:
 
 def test_no_private_module_is_used() -> None:
     assert len(FILES) > 300
-    found = [
+    problems = [
         f"{path.relative_to(ROOT)}: {name}" for path in FILES for name in private(path.read_text(encoding="utf-8"))
     ]
-    assert not found, "\n".join(found)
+    assert not problems, "\n".join(problems)

@@ -77,8 +77,8 @@ class Section:
 
 
 def code_in(cell: str, begin: str, where: str) -> CodeType | None:
-    found = re.match(begin + r"`([^`]+)`", cell)
-    return compile(found[1], f"docs/parity.md, {where}", "eval") if found else None
+    code = re.match(begin + r"`([^`]+)`", cell)
+    return compile(code[1], f"docs/parity.md, {where}", "eval") if code else None
 
 
 def row_of(line: str) -> Row:
@@ -105,9 +105,9 @@ ELSEWHERE = {title: s for title, s in SECTIONS.items() if s.rows and not s.layou
 def names() -> Mapping[str, Any]:
     """What the page's block of code defines."""
     (block,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    found: dict[str, Any] = {}
-    exec(compile(block, "docs/parity.md", "exec"), found)
-    return found
+    defined: dict[str, Any] = {}
+    exec(compile(block, "docs/parity.md", "exec"), defined)
+    return defined
 
 
 def value_of(code: CodeType, row: Row, given: Mapping[str, Any] | None = None) -> Any:
@@ -145,9 +145,9 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, ml.Tensor)
 
 
-def assert_equal(found: Any, wanted: Any):
+def assert_equal(actual: Any, expected: Any):
     """Equal shapes; whole numbers equal, others but for rounding."""
-    left, right = (list(map(np.asarray, jax.tree.leaves(tree))) for tree in (found, wanted))
+    left, right = (list(map(np.asarray, jax.tree.leaves(tree))) for tree in (actual, expected))
     assert [array.shape for array in left] == [array.shape for array in right]
     for one, other in zip(left, right, strict=True):
         if one.dtype.kind in "biu":
@@ -178,11 +178,11 @@ def test_each_row_runs_under_layouts_and_equals_numpy(title: str):
     assert len(section.layouts) >= 2
     for layout in section.layouts:
         assert_checked(section, layout, program, data)
-    found = program.plan(names()["mesh"], section.layouts[0]).run(data)
+    results = program.plan(names()["mesh"], section.layouts[0]).run(data)
     for row in section.rows:
         if row.equal:
             try:
-                assert_equal(raw(found[row.names[0]]), value_of(row.equal, row, raw(data)))
+                assert_equal(raw(results[row.names[0]]), value_of(row.equal, row, raw(data)))
             except AssertionError as error:
                 error.add_note(f"in docs/parity.md, {title}, row {row.names[0]}")
                 raise
@@ -193,16 +193,16 @@ def test_each_row_outside_of_a_step_is_what_it_says(title: str):
     for row in ELSEWHERE[title].rows:
         if row.spelling is None:
             continue
-        found: Any = value_of(row.spelling, row)
-        if isinstance(found, ml.Plan):
-            report = found.check()
+        value: Any = value_of(row.spelling, row)
+        if isinstance(value, ml.Plan):
+            report = value.check()
             assert report.ok, f"{row.names[0]}: {report}"
-        if isinstance(found, ml.Program):
-            assert found.plan(names()["mesh"], "batch:data").collectives, row.names[0]
+        if isinstance(value, ml.Program):
+            assert value.plan(names()["mesh"], "batch:data").collectives, row.names[0]
         if row.equal:
-            wanted = value_of(row.equal, row)
-            same = np.array_equal(raw(found), wanted) if isinstance(wanted, np.ndarray) else found == wanted
-            assert same, f"{row.names[0]}: {found} is not {wanted}"
+            expected = value_of(row.equal, row)
+            same = np.array_equal(raw(value), expected) if isinstance(expected, np.ndarray) else value == expected
+            assert same, f"{row.names[0]}: {value} is not {expected}"
 
 
 def test_most_rows_say_what_numpy_computes():
@@ -217,8 +217,8 @@ def test_everything_central_has_a_row():
 
 
 def test_no_name_has_two_rows():
-    found = [name for title, s in SECTIONS.items() if title != MISSING for row in s.rows for name in row.names]
-    assert sorted(name for name in set(found) if found.count(name) > 1) == []
+    listed = [name for title, s in SECTIONS.items() if title != MISSING for row in s.rows for name in row.names]
+    assert sorted(name for name in set(listed) if listed.count(name) > 1) == []
 
 
 def test_what_has_no_spelling_is_listed_with_its_reason():
@@ -250,22 +250,22 @@ def steps_of(optimizer: Any, count: int) -> list[np.ndarray]:
         return optax.apply_updates(w, updates), state
 
     w, curves = (ml.tensor(array, "rows", "columns") for array in (START, CURVES))
-    state, found = optimizer.init(w), []
+    state, weights = optimizer.init(w), []
     plan = ml.trace(step, w, state, curves).plan(ml.mesh(data=2, model=3), "rows:data columns:model")
     assert plan.check(w, state, curves).ok
     for _ in range(count):
         w, state = plan.run(w, state, curves)
-        found.append(np.asarray(w.array))
-    return found
+        weights.append(np.asarray(w.array))
+    return weights
 
 
 def by_formula(update: Callable[[np.ndarray, np.ndarray, dict[str, Any], int], np.ndarray]) -> list[np.ndarray]:
     """The weight after each of two steps of a formula: (slope, weight, what it remembers, step) -> change."""
-    w, memory, found = START.astype(np.float64), {}, []
+    w, memory, weights = START.astype(np.float64), {}, []
     for step in (1, 2):
         w = w + update(CURVES * w, w, memory, step)
-        found.append(w)
-    return found
+        weights.append(w)
+    return weights
 
 
 def momentum(slope: np.ndarray, w: np.ndarray, memory: dict[str, Any], step: int) -> np.ndarray:
@@ -299,14 +299,14 @@ COMPUTED = {
 def test_optimizers_on_split_weights_compute_the_published_numbers(name: str):
     (row,) = (row for row in SECTIONS["Optimizers"].rows if name in row.names)
     assert row.spelling
-    for found, wanted in zip(steps_of(value_of(row.spelling, row), 2), COMPUTED[name], strict=True):
-        np.testing.assert_allclose(found, wanted, atol=2e-6)
+    for actual, expected in zip(steps_of(value_of(row.spelling, row), 2), COMPUTED[name], strict=True):
+        np.testing.assert_allclose(actual, expected, atol=2e-6)
 
 
 def test_adafactor_of_small_weights_remembers_each_element():
-    found = steps_of(optax.adafactor(0.1, decay_rate=0.8, weight_decay_rate=None), 2)
-    np.testing.assert_allclose(found[0], [[0.061056, 0.161056, 0.261056], [0.361056, 0.461056, 0.561056]], atol=2e-6)
-    np.testing.assert_allclose(found[1], [[0.033968, 0.129069, 0.227769], [0.327172, 0.426829, 0.526608]], atol=2e-6)
+    steps = steps_of(optax.adafactor(0.1, decay_rate=0.8, weight_decay_rate=None), 2)
+    np.testing.assert_allclose(steps[0], [[0.061056, 0.161056, 0.261056], [0.361056, 0.461056, 0.561056]], atol=2e-6)
+    np.testing.assert_allclose(steps[1], [[0.033968, 0.129069, 0.227769], [0.327172, 0.426829, 0.526608]], atol=2e-6)
 
 
 def test_adam_without_bias_correction_is_made_of_two_running_means():
@@ -318,11 +318,11 @@ def test_adam_without_bias_correction_is_made_of_two_running_means():
         return -0.1 * (mean / (ml.sqrt(square) + 1e-6) + 0.01 * w), (one, two)
 
     both = optax.GradientTransformation(lambda w: (first.init(w), second.init(w)), update)  # pyright: ignore
-    found = steps_of(both, 2)
-    for one, other in zip(found, by_formula(functools.partial(adamw, corrected=False)), strict=True):
+    steps = steps_of(both, 2)
+    for one, other in zip(steps, by_formula(functools.partial(adamw, corrected=False)), strict=True):
         np.testing.assert_allclose(one, other, atol=2e-6)
-    np.testing.assert_allclose(found[0], [[-0.216228, -0.116403, -0.016517], [0.083378, 0.183276, 0.283175]], atol=2e-6)
-    np.testing.assert_allclose(found[1][1], [-0.260009, -0.193120, -0.109615], atol=2e-6)
+    np.testing.assert_allclose(steps[0], [[-0.216228, -0.116403, -0.016517], [0.083378, 0.183276, 0.283175]], atol=2e-6)
+    np.testing.assert_allclose(steps[1][1], [-0.260009, -0.193120, -0.109615], atol=2e-6)
 
 
 # What Mesh TensorFlow's own tests assert, under layouts.
@@ -338,7 +338,7 @@ def result_of(function: Callable[..., Any], arrays: tuple[Any, ...], layout: str
 def test_the_largest_and_the_smallest_of_its_tests():
     x = ml.tensor(np.array([[1, 10], [2, 9], [3, 8], [4, 7], [5, 6], [6, 5]], np.float32), "a", "b")
     (_, second), _ = result_of(
-        lambda x: [ml.unstack(found, "k") for found in ml.top_k(x, "a", ml.Dim("k", 2))], (x,), "a:all", all=2
+        lambda x: [ml.unstack(part, "k") for part in ml.top_k(x, "a", ml.Dim("k", 2))], (x,), "a:all", all=2
     )
     np.testing.assert_array_equal(second, [5, 9])
     least = result_of(lambda x: ml.unstack(ml.sort(x, "b"), "b")[0], (x,), "a:all", all=2)
@@ -365,21 +365,21 @@ def test_convolutions_of_its_tests():
     x = ml.tensor(np.array([[1, 0], [0, 1], [1, 1], [2, 1]], np.float32), "time", "inward")
     taps = np.array([[[1, -1], [0, 0]], [[2, -2], [-1, 1]], [[3, -3], [-2, 2]]], np.float32)
     w = ml.tensor(taps, "window", "inward", "outward")
-    found = result_of(lambda x, w: ml.conv(x, w, {"time": "window"}, "inward"), (x, w), "time:p", p=2)
-    np.testing.assert_array_equal(found, [[0, 0], [1, -1], [5, -5], [4, -4]])
+    result = result_of(lambda x, w: ml.conv(x, w, {"time": "window"}, "inward"), (x, w), "time:p", p=2)
+    np.testing.assert_array_equal(result, [[0, 0], [1, -1], [5, -5], [4, -4]])
     deep = ml.tensor(np.array([[1, 2]] * 3, np.float32), "window", "inward")
     point = ml.tensor(np.array([[1, 0], [1, -1]], np.float32), "inward", "outward")
-    found = result_of(
+    result = result_of(
         lambda x, deep, point: ml.dot(ml.conv(x, deep, {"time": "window"}), point, "inward"),
         (x, deep, point),
         "time:p",
         p=2,
     )
-    np.testing.assert_array_equal(found, [[3, -2], [6, -4], [9, -6], [7, -4]])
+    np.testing.assert_array_equal(result, [[3, -2], [6, -4], [9, -6], [7, -4]])
 
 
 def test_normalisation_of_its_tests():
     x = ml.tensor(np.array([[0, 1, 2], [4, 5, 6]], np.float32), "batch", "features")
     for again in (lambda x: x, lambda x: x * 2 + 1):
-        found = result_of(lambda x, again=again: ml.normalize(again(x), "batch", epsilon=1e-9), (x,), "batch:p", p=2)
-        np.testing.assert_allclose(found, [[-1, -1, -1], [1, 1, 1]], atol=1e-5)
+        result = result_of(lambda x, again=again: ml.normalize(again(x), "batch", epsilon=1e-9), (x,), "batch:p", p=2)
+        np.testing.assert_allclose(result, [[-1, -1, -1], [1, 1, 1]], atol=1e-5)

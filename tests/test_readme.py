@@ -26,10 +26,10 @@ def after_the_program():
 
 
 def test_the_model_works_as_printed(after_the_program):
-    found = Counter()
+    sent = Counter()
     for each in after_the_program["plan"].collectives:
-        found[each.kind, each.axes] += each.payload_bytes * each.times
-    assert found == {("all-reduce", ("model",)): 2_000, ("all-reduce", ("data",)): 1_626_112 + 4}
+        sent[each.kind, each.axes] += each.payload_bytes * each.times
+    assert sent == {("all-reduce", ("model",)): 2_000, ("all-reduce", ("data",)): 1_626_112 + 4}
     assert "README.md:6" in str(after_the_program["plan"].explain())
 
 

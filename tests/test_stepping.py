@@ -21,8 +21,8 @@ def test_intervals_of_medians_are_those_of_the_sign_test(count, low, high):
 
 def test_intervals_hold_the_median_as_often_as_they_say():
     draws = np.random.default_rng(0).exponential(size=(4000, 21))
-    held = [low <= math.log(2) <= high for low, high in map(median_interval, draws)]
-    assert 0.95 <= np.mean(held) <= 0.99
+    inside = [low <= math.log(2) <= high for low, high in map(median_interval, draws)]
+    assert 0.95 <= np.mean(inside) <= 0.99
 
 
 def test_a_ratio_is_of_medians():

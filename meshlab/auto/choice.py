@@ -63,10 +63,10 @@ class Choice:
         return Comparison((Row("yours", yours), Row("auto", self.plan)), self.proof)
 
     def __str__(self):
-        return f"{str(self.layout) or 'nothing split'}: {self.proof}"
+        return f"{str(self.layout) or 'nothing sharded'}: {self.proof}"
 
     def _repr_html_(self) -> str:
-        name = html.escape(str(self.layout) or "nothing split")
+        name = html.escape(str(self.layout) or "nothing sharded")
         return f"<p><code>{name}</code></p><p>{html.escape(str(self.proof))}</p>"
 
 

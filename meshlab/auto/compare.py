@@ -117,7 +117,7 @@ class Comparison:
             for objective in OBJECTIVES.values()
         )
         return [
-            line("layout", lambda row: row.layout or "nothing split"),
+            line("layout", lambda row: row.layout or "nothing sharded"),
             line("work on one device", lambda row: f"{row.work:.1%}"),
             sent,
             *(
@@ -150,7 +150,7 @@ class Comparison:
         )
         for row, colour in zip(self.rows, _COLOURS, strict=True):
             style = {
-                "name": f"{row.name}: {row.layout or 'nothing split'}",
+                "name": f"{row.name}: {row.layout or 'nothing sharded'}",
                 "legendgroup": row.name,
                 "marker_color": colour,
             }

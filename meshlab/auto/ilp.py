@@ -116,7 +116,7 @@ class Model:
         self._add(scaled(cost, scale), most=most * scale)
 
     def splits(self) -> Expression:
-        """The number of dims that are split."""
+        """The number of dims that are sharded."""
         return dict.fromkeys(self.x.values(), 1.0)
 
     def minimise(self, goal: Expression) -> tuple[Splits, float]:
@@ -139,7 +139,7 @@ class Model:
         return splits, bound
 
     def in_order(self) -> Splits:
-        """Returns the first in documented order of the layouts that are left: early dims split, on early axes."""
+        """Returns the first in documented order of the layouts that are left: early dims sharded, on early axes."""
         splits: Splits = frozenset()
         variables = list(self.x.values())
         for start in range(0, max(1, len(variables)), _ORDERED):

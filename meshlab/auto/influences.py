@@ -24,10 +24,10 @@ from ..engine.planning.propagation import (
     carry_may_be_partial,
     entering,
     going_round,
-    hands_wants_on,
     leaving,
     lets_through,
     may_stay_partial,
+    passes_targets_on,
 )
 from ..engine.programs.data import Program
 from ..engine.rules import Factors
@@ -53,7 +53,7 @@ class _Flow:
     Attributes:
         partial: for each value the dims that decide over which mesh axes it is a partial sum.
         beyond: for each value the dims, apart from its own, that decide how it is split.
-        wanted: for each value the dims of the stored values that it becomes, as far as they are its own.
+        targets: for each value the dims of the stored values that it becomes, as far as they are its own.
     """
 
     def __init__(self, program: Program):
@@ -65,10 +65,10 @@ class _Flow:
         self.touched = {op: _union(self.names[v] for v in (*op.reads, *op.outputs)) for op in self.operations}
         self.partial: dict[int, Dims] = defaultdict(lambda: _NONE)
         self.beyond: dict[int, Dims] = defaultdict(lambda: _NONE)
-        self.wanted: dict[int, Dims] = defaultdict(lambda: _NONE)
+        self.targets: dict[int, Dims] = defaultdict(lambda: _NONE)
         self.zeros = self._may_be_zero()
         for value in program.code.block.outputs:
-            self._want(value, self.names[value] if isinstance(value, int) else _NONE)
+            self._add_target(value, self.names[value] if isinstance(value, int) else _NONE)
 
     def advance(self) -> bool:
         """Goes once over the program; returns whether a set grew."""
@@ -83,7 +83,7 @@ class _Flow:
             else:
                 self._operation(operation, self.program.factors[operation])
         for operation in reversed(self.operations):
-            self._wants(operation)
+            self._pass_targets(operation)
         return self._sizes() != before
 
     def sites(self) -> dict[int, Dims]:
@@ -114,12 +114,12 @@ class _Flow:
         return dict(sites)
 
     def _sizes(self) -> tuple[int, ...]:
-        return tuple(sum(map(len, sets.values())) for sets in (self.partial, self.beyond, self.wanted))
+        return tuple(sum(map(len, sets.values())) for sets in (self.partial, self.beyond, self.targets))
 
     def _producer(self, value: int) -> Dims:
         """The dims that decide in which spec a value is made."""
         partial = self.partial[value]
-        return self.names[value] | self.beyond[value] | partial | (self.wanted[value] if partial else _NONE)
+        return self.names[value] | self.beyond[value] | partial | (self.targets[value] if partial else _NONE)
 
     def _may_be_zero(self) -> set[Input]:
         """Values that are zero, and carries that start from zero: those may be partial for free."""
@@ -209,27 +209,27 @@ class _Flow:
             self.partial[outer] |= self.partial[inner]
 
     def _resolved(self, value: int) -> Dims:
-        """The dims, apart from its own, that decide how a value is split once its partial sum is reduced."""
-        wanted = self.wanted[value] - self.names[value]
-        return self.beyond[value] | (wanted | self.partial[value] if wanted and self.partial[value] else _NONE)
+        """The dims, apart from its own, that decide how a value is sharded once its partial sum is reduced."""
+        targets = self.targets[value] - self.names[value]
+        return self.beyond[value] | (targets | self.partial[value] if targets and self.partial[value] else _NONE)
 
-    # Wants
+    # Targets
 
-    def _wants(self, operation: Operation):
+    def _pass_targets(self, operation: Operation):
         for block in bodies(operation):
             for outer, inner, _ in leaving(operation, block):
-                self._want(inner, self.wanted[outer])
+                self._add_target(inner, self.targets[outer])
             for start, after in going_round(operation, block):
-                self._want(after, self.wanted[start])
+                self._add_target(after, self.targets[start])
             for outer, inner, _ in entering(operation, block):
-                self._want(outer, self.wanted[inner])
-        if not operation.blocks and hands_wants_on(operation, self.program.factors[operation]):
+                self._add_target(outer, self.targets[inner])
+        if not operation.blocks and passes_targets_on(operation, self.program.factors[operation]):
             for value in operation.reads:
-                self._want(value, self.wanted[operation.outputs[0]])
+                self._add_target(value, self.targets[operation.outputs[0]])
 
-    def _want(self, value: Input, dims: Dims):
+    def _add_target(self, value: Input, dims: Dims):
         if isinstance(value, int):
-            self.wanted[value] |= dims if self.made_up[value] else dims & self.names[value]
+            self.targets[value] |= dims if self.made_up[value] else dims & self.names[value]
 
 
 def _union(sets: Iterable[Dims]) -> Dims:

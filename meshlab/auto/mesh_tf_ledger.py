@@ -111,7 +111,7 @@ class _Writer:
         return tuple(_name(v) for v in roots if v in here)
 
     def entry(self, value: int) -> Entry:
-        """A value as a tensor; its axes without a name of the user's are never split."""
+        """A value as a tensor; its axes without a name of the user's are never sharded."""
         program = self.program
         dims = zip(program.names[value], program.code.shapes[value], strict=True)
         named = tuple(

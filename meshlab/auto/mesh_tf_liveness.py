@@ -39,7 +39,7 @@ class Entry:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole tensor."""
+        """Bytes of the unsharded tensor."""
         return math.ceil(self.item_bytes * math.prod(size for _, size in self.dims))
 
     def on_device(self, axes_of: Mapping[str, str], sizes: Mapping[str, int]) -> int:
@@ -117,7 +117,7 @@ class Ledger:
 
     @functools.cached_property
     def splittable(self) -> dict[str, int]:
-        """The dims that may be split, with the greatest number that divides all their sizes, sorted by name."""
+        """The dims that may be sharded, with the greatest number that divides all their sizes, sorted by name."""
         sizes: dict[str, int] = {}
         for entry in self.entries.values():
             for dim, size in entry.dims:

@@ -57,11 +57,11 @@ class Space:
 
     @property
     def pinned(self) -> Splits:
-        """What every layout of the space splits."""
+        """The splits that all layouts of the space have."""
         return frozenset((d, c[0]) for d, c in self.choices.items() if len(c) == 1 and c[0] is not None)
 
     def free(self, dims: Iterable[str]) -> Dims:
-        """Those of the dims that may be split at all."""
+        """Those of the dims that may be sharded at all."""
         return frozenset(d for d in dims if any(self.choices.get(d, ())))
 
     def splits(self, dims: Iterable[str] | None = None, keep: Test | None = None) -> Iterator[Splits]:

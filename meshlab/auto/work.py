@@ -108,7 +108,7 @@ def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:
 
 
 def _divisible(program: Program, operation: Operation) -> frozenset[int]:
-    """The factors that can be split, of a contraction all, of another operation those of its first result."""
+    """The factors that can be sharded, of a contraction all, of another operation those of its first result."""
     factors = program.factors[operation]
     axes = (*factors.operands, *factors.results) if _multiplies(operation) else factors.results[:1]
     return frozenset(f for values in axes for f in values) - factors.unsharded

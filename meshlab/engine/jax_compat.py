@@ -263,7 +263,7 @@ _DEFINED = re.compile(r" at (?P<file>.+):(?P<line>\d+)$")
 
 
 def innermost(equation: Any, wanted: Callable[[str], bool]) -> Frame | None:
-    """Returns the innermost frame in a file that is wanted, of those that an equation was made under.
+    """Returns the innermost frame in a file that is asked for, of those that an equation was made under.
 
     What is around `expanded` is not where the operation stands, and is left out.
     """

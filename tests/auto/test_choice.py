@@ -58,7 +58,7 @@ def test_a_mesh_that_nothing_fits_on(axes):
     for objective in ("traffic", "memory"):
         choice = ml.auto.layout(traced("block"), ml.mesh(**axes), objective=objective)
         assert (choice.layout, choice.proof.layouts) == (ml.Layout(), 1)
-        assert str(choice).startswith("nothing split: ")
+        assert str(choice).startswith("nothing sharded: ")
 
 
 @pytest.mark.parametrize("objective", ["traffic", "memory"])

@@ -66,7 +66,7 @@ def test_a_layout_that_splits_nothing():
     comparison = ml.auto.layout(traced("block"), ml.mesh(model=4)).compare()
     yours = comparison.rows[0]
     assert (yours.layout, yours.work, yours.wire_bytes, yours.by_axis) == ("", 1, 0, {})
-    assert "nothing split" in str(comparison)
+    assert "nothing sharded" in str(comparison)
     assert list(ml.auto.layout(traced("block"), ml.mesh(model=1)).compare().figure().data[0].x) == ["nothing"]
 
 

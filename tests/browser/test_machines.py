@@ -139,7 +139,7 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
     with board.next_revision():
         board.keyboard.press("ArrowDown")
     assert explorer.document.to_dict()["along"] == {"data": 1}
-    expect(board.root.locator("[data-lies='data']")).to_contain_text("2 along axis 1, a line")
+    expect(board.root.locator("[data-placement='data']")).to_contain_text("2 along axis 1, a line")
     with board.next_revision():
         choice(board, "slice").select_option(label="1x8")
     assert explorer.document.to_dict()["machine"] == "v5e:1x8"
@@ -158,8 +158,8 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
         board.keyboard.press("Control+z")
     assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": False}
     # What was opened stays open, and is still where the keyboard is.
-    expect(board.root.locator("[data-told='accuracy:time']")).to_have_attribute("open", "")
-    expect(board.root.locator("[data-told='accuracy:time'] summary")).to_be_focused()
+    expect(board.root.locator("[data-disclosure='accuracy:time']")).to_have_attribute("open", "")
+    expect(board.root.locator("[data-disclosure='accuracy:time'] summary")).to_be_focused()
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
 def test_names_in_texts_are_set_as_code(open_board, explorer: Explorer, machine: str, name: str) -> None:
     explorer.on(dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)}) if machine == "mine" else machine)
     board = open_board()
-    for told_on_demand in board.root.locator("summary").all():
-        told_on_demand.click()
+    for disclosure in board.root.locator("summary").all():
+        disclosure.click()
     expect(board.root.locator("code").get_by_text(name, exact=True).first).to_be_visible()
     expect(board.root).not_to_contain_text("`")
 
@@ -191,7 +191,7 @@ def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explo
     board = open_board()
     board.root.get_by_text("The figures of").click()
     source = explorer.plan.mesh.on.hardware.memory.source
-    figures = card(board, "machine").locator("[data-told='figures']")
+    figures = card(board, "machine").locator("[data-disclosure='figures']")
     expect(figures.locator("li", has_text="memory 17.2 GB")).to_have_text(
         f"memory 17.2 GB recalled, not looked up in its source:{source}"
     )
@@ -210,8 +210,8 @@ def test_it_is_accessible(open_board, explorer: Explorer, theme: str, machine: s
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
     explorer.on(machine)
     board = open_board(theme=theme)
-    for told_on_demand in board.root.locator("summary").all():
-        told_on_demand.click()
+    for disclosure in board.root.locator("summary").all():
+        disclosure.click()
     board.blank.view.add_script_tag(path=str(AXE))
     board.blank.shot(f"machine-{machine}-{theme}", full=True)
     assert violations(board.blank.view) == []

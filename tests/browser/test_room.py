@@ -77,8 +77,8 @@ def test_one_in_a_loop_is_counted_as_often_as_it_runs(open_board) -> None:
 @pytest.mark.parametrize("width", [1024, 1280, 1440])
 def test_nothing_is_cut(open_board, width: int, theme: str) -> None:
     board = open_board(deep(3), width=width, theme=theme)
-    for told_on_demand in board.root.locator("summary").all():
-        told_on_demand.click()
+    for disclosure in board.root.locator("summary").all():
+        disclosure.click()
     board.blank.shot(f"room-{width}-{theme}", full=True)
     assert board.blank.view.evaluate(CUT) == []
     assert board.root.locator(".mlb-memory").evaluate("card => card.clientWidth") > 450

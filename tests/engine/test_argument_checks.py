@@ -360,7 +360,7 @@ def test_a_carry_that_began_as_a_number_takes_the_dtype_of_what_is_added():
 
 def test_what_is_padded_is_said():
     plan = ml.trace(lambda x: x * 2, ml.f32[Batch]).plan(ml.mesh(data=3), "batch:data", pad=True)
-    message = "padded: batch 8 → 9, wherever split; results are exact."
+    message = "padded: batch 8 → 9, wherever sharded; results are exact."
     assert plan.explain().warnings == (message,)
     assert message in repr(plan)
     assert json.loads(plan.to_json())["padded"] == {"batch": 9}
@@ -371,7 +371,7 @@ def test_what_is_padded_is_said():
 def test_a_merged_axis_that_is_not_padded_says_so(devices):
     program = ml.trace(lambda a: jnp.sum(a, 1), ml.named(np.ones((8, 12), np.float32), "batch (heads=4 head)"))
     (message,) = program.plan(ml.mesh(model=devices), "heads:model", pad=True).explain().warnings
-    assert message.startswith("⚠ `heads` of 4 does not split the axis `heads*head` of `a` over all of `model`")
+    assert message.startswith("⚠ The axis `heads*head` of `a` is not sharded over all of `model`: the devices")
     assert program.plan(ml.mesh(model=2), "heads:model", pad=True).explain().warnings == ()
 
 

@@ -84,7 +84,7 @@ def test_numbers_and_none_may_be_returned():
 
 def test_arrays_of_size_zero_and_scalars_are_exact():
     program = holds(lambda x: (x * 2.0, x.sum(0), jnp.sort(x, 1)), like(shape=(0, 16)), layouts=("b:x", "b:x+y"))
-    with pytest.raises(ml.LayoutError, match="`a` has size 0: there is nothing to split"):
+    with pytest.raises(ml.LayoutError, match="`a` has size 0: there is nothing to shard"):
         program.plan(MESH, "a:x")
     holds(lambda x, y: (x + y, x * 2), 1.5, 2, layouts=("",), data=(1.5, 2))
     holds(lambda: (jnp.arange(3.0), jnp.float32(1.0)), layouts=("",))

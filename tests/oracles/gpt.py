@@ -1,6 +1,6 @@
 """Megatron's GPT as Korthikanti et al. count what it keeps: 16 bits, dropout, and what each recomputation policy keeps.
 
-    program = gradients(GPT_22B, kept=EVERYTHING, batch=4)
+    program = gradients(GPT_22B, saved=EVERYTHING, batch=4)
     plan = program.plan(ml.mesh(t=8), TENSOR)
 
 A layer is layer norm, attention, dropout, and once more with two products and GELU; its norms and biases have no
@@ -131,23 +131,23 @@ def layer(x, w, key):
     return ml.tag(x + dropout(keys[2], ml.tag(out, "residual"), "second_mask"), "residual")
 
 
-def stack(params, x, keys, kept):
+def stack(params, x, keys, saved):
     """All layers, one after the other, and the sum of what comes out."""
 
     def one(x, slices):
         w, key = slices
         return layer(x, w, key), None
 
-    policy = jax.checkpoint_policies.save_only_these_names(*kept)
+    policy = jax.checkpoint_policies.save_only_these_names(*saved)
     x, _ = ml.scan(ml.checkpoint(one, policy=policy), x, (params, keys), "layers")
     return x.astype(ml.f32).sum()
 
 
-def gradients(config, kept, batch):
+def gradients(config, saved, batch):
     """Traces the gradients of all layers, of weights and of what goes in."""
     Batch, Seq, Embed, *_, Layers = config.dims(batch)
     keys = ml.named(jax.eval_shape(lambda: jax.random.split(jax.random.key(0), Layers.size)), "layers")
-    step = jax.grad(functools.partial(stack, kept=kept), argnums=(0, 1))
+    step = jax.grad(functools.partial(stack, saved=saved), argnums=(0, 1))
     return ml.trace(step, weights(config, ml.f16), ml.f16[Batch, Seq, Embed], keys)
 
 
@@ -156,7 +156,7 @@ def step(params, state, x, keys):
 
     2 + 4 + 12 bytes for each parameter.
     """
-    grads = jax.grad(functools.partial(stack, kept=FULL))(params, x, keys)
+    grads = jax.grad(functools.partial(stack, saved=FULL))(params, x, keys)
 
     def updated(name):
         main, master, first, second = (state[kind][name] for kind in STATE)

@@ -30,16 +30,16 @@ def of_a_layer(plan, config, batch):
 
 
 @pytest.mark.parametrize(
-    ("kept", "expected"),
+    ("saved", "expected"),
     [
         pytest.param(gpt.EVERYTHING, 4, id="MG-01"),
         # The paper has two more: here the last all-reduce of a layer is not done again, nothing reads it.
         pytest.param(gpt.FULL, 5, id="MG-01 recomputed"),
     ],
 )
-def test_all_reduces_of_a_layer(kept, expected):
+def test_all_reduces_of_a_layer(saved, expected):
     """MG-01: two in the forward and two in the backward pass, each of 2 s b h bytes."""
-    plan = gpt.gradients(gpt.GPT_22B, kept, 4).plan(T8, gpt.TENSOR)
+    plan = gpt.gradients(gpt.GPT_22B, saved, 4).plan(T8, gpt.TENSOR)
     counted, sent = of_a_layer(plan, gpt.GPT_22B, 4)
     assert counted == {"all-reduce": expected}
     assert sent == pytest.approx(expected)
@@ -94,21 +94,21 @@ def test_how_long_training_takes(config, tokens, devices, rate, days):
 # Activations
 
 
-def activations(config, kept, layout, batch, mesh):
+def activations(config, saved, layout, batch, mesh):
     """Bytes of what a device keeps for its backward pass, when that begins."""
-    return gpt.gradients(config, kept, batch).plan(mesh, layout).memory.parts["activations"]
+    return gpt.gradients(config, saved, batch).plan(mesh, layout).memory.parts["activations"]
 
 
 @pytest.mark.parametrize(
-    ("kept", "layout", "expected"),
+    ("saved", "layout", "expected"),
     [
         pytest.param(gpt.EVERYTHING, gpt.TENSOR, 59.25, id="MG-20 22B, nothing recomputed"),
         pytest.param(gpt.SELECTIVE, gpt.SEQUENCE, 9.5625, id="MG-20 22B, attention recomputed, sequence parallel"),
     ],
 )
-def test_activations_of_22b(kept, layout, expected):
+def test_activations_of_22b(saved, layout, expected):
     """MG-20, figure 1, in GiB: micro-batches of 4 on 8 A100."""
-    gib = activations(gpt.GPT_22B, kept, layout, 4, ml.mesh("a100", t=8)) / GIB
+    gib = activations(gpt.GPT_22B, saved, layout, 4, ml.mesh("a100", t=8)) / GIB
     assert gib == pytest.approx(expected, rel=1e-6)
 
 
@@ -116,7 +116,7 @@ def test_activations_of_22b(kept, layout, expected):
     "config", [gpt.GPT_22B, gpt.GPT_175B, gpt.GPT_530B, gpt.GPT_1T], ids=["22B", "175B", "530B", "1T"]
 )
 @pytest.mark.parametrize(
-    ("kept", "layout", "ways", "formula"),
+    ("saved", "layout", "ways", "formula"),
     [
         # The rows' formulas, by s b h of a layer; 5 a s/h is what attention keeps of its scores.
         pytest.param(gpt.EVERYTHING, {}, 1, lambda c, t: 34 + scores(c), id="MG-10 on one device"),
@@ -127,14 +127,14 @@ def test_activations_of_22b(kept, layout, expected):
         pytest.param(gpt.FULL, gpt.TENSOR, 8, lambda c, t: 2, id="MG-15 all recomputed"),
     ],
 )
-def test_activations_of_a_layer(config, kept, layout, ways, formula):
+def test_activations_of_a_layer(config, saved, layout, ways, formula):
     """Section 4 of the paper, and up to 4% more.
 
     At the worst moment what a layer computes again is there besides: scores in 32 bits, for one, while the gradient of
     softmax is taken. That is for one layer, and less beside many; of all 24 cases 18 are exact.
     """
     batch = 1
-    gib = activations(config, kept, layout, batch, ml.mesh("a100", t=ways)) / config.layers
+    gib = activations(config, saved, layout, batch, ml.mesh("a100", t=ways)) / config.layers
     sbh = config.seq * batch * config.embed
     assert 1 - 1e-6 <= gib / sbh / formula(config, ways) <= 1.04
 

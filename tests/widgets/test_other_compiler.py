@@ -43,7 +43,7 @@ def test_another_compiler_is_told_wherever_a_peak_is(
     explorer.on(machine)
     memory = memory_of(explorer.plan, compiler=compiler)
     view = peak_memory_view(explorer.plan, memory)
-    for text in (memory.other_compiler, str(memory), view["note"], peak_memory_html({"held": view})):
+    for text in (memory.other_compiler, str(memory), view["note"], peak_memory_html({"peak_memory": view})):
         assert (note in text) if note else ("follow the passes" not in text)
     assert memory.donated.other_compiler == memory.other_compiler
     assert sum("follow the passes" in line for line in str(memory).splitlines()) == bool(note)

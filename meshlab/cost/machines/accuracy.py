@@ -3,7 +3,7 @@
 `accuracy.json` has the statements of docs/accuracy.md about each machine or platform (`python -m benchmarks.accuracy`
 packs them):
 
-    {"time": {"anchor": "published-steps-of-training", "told": {"v5e": "…"}}, "memory": …, "collectives": …,
+    {"time": {"anchor": "published-steps-of-training", "texts": {"v5e": "…"}}, "memory": …, "collectives": …,
      "modelled": {"jaxlib": "0.10.2", "libtpu": "0.0.42.1"}}
 
 `modelled` are the compilers with which that was measured, and whose passes `plan.memory` follows. Where nothing was
@@ -46,23 +46,23 @@ def accuracy(what: str, machine: Hardware) -> dict:
     Returns:
         The statement, whether there is one, and where the documentation has it.
     """
-    section = _sections(FILE).get(what, {"anchor": "", "told": {}})
+    section = _sections(FILE).get(what, {"anchor": "", "texts": {}})
     own = known().get(machine.name) != machine
     names = (machine.platform,) if own else (machine.name, machine.platform)
-    statement = next((section["told"][name] for name in names if name in section["told"]), None)
+    statement = next((section["texts"][name] for name in names if name in section["texts"]), None)
     if statement is None:
         return {
             "measured": False,
             "where": DOCUMENT,
             "text": NOT_YET
-            if not section["told"]
+            if not section["texts"]
             else _others(section, machine.name if not own else f"this {machine.name}"),
         }
     return {"measured": True, "where": f"{DOCUMENT}#{section['anchor']}", "text": statement}
 
 
 def _others(section: Mapping[str, Any], machine: str) -> str:
-    return f"Not measured for {machine} yet, but for {listed(section['told'])}."
+    return f"Not measured for {machine} yet, but for {listed(section['texts'])}."
 
 
 def other_compiler(platform: str, version: str | None = None) -> str:

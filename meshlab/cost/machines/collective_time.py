@@ -45,24 +45,24 @@ class Rate:
     """The latency and the inverse bandwidth of a collective.
 
     Attributes:
-        begin: latency: seconds before the first byte arrives.
-        each: seconds for each byte of the full array.
-        overlaps: whether both overlap, so that the greater counts, not the sum.
+        latency: seconds before the first byte arrives.
+        seconds_per_byte: of the full array.
+        overlaps: whether latency overlaps with sending, so that the greater counts, not the sum.
     """
 
-    begin: Any = 0.0
-    each: Any = 0.0
+    latency: Any = 0.0
+    seconds_per_byte: Any = 0.0
     overlaps: Any = False
 
     def seconds(self, nbytes: Any) -> Any:
         """Returns the seconds for a full array of `nbytes`; sizes and rates may be arrays, one for each point."""
-        sending = nbytes * self.each
+        sending = nbytes * self.seconds_per_byte
         if isinstance(sending, np.ndarray):
-            both = np.where(self.overlaps, np.maximum(sending, self.begin), sending + self.begin)
+            both = np.where(self.overlaps, np.maximum(sending, self.latency), sending + self.latency)
             return np.where(sending > 0, both, 0.0)
         if not sending:
             return 0.0
-        return max(sending, self.begin) if self.overlaps else sending + self.begin
+        return max(sending, self.latency) if self.overlaps else sending + self.latency
 
 
 def seconds(kind: str, nbytes: float, placement: Placement, axes: Sequence[str], *, book: bool = False) -> float:
@@ -138,17 +138,17 @@ def _on_torus(kind: str, placement: Placement, axes: Sequence[str], book: bool) 
     # Devices of one chip that are in different collectives share its links.
     link = torus.link.value * machine.efficiency.network.value * cores / machine.devices_per_chip
     ways = {"all-to-all": _exchange, "collective-permute": _permute}.get(kind, _gather)
-    each = [ways(link, legs, chips, n, book)] if legs else []
+    per_byte = [ways(link, legs, chips, n, book)] if legs else []
     hops = (0 if not legs else 1) if kind == "collective-permute" else sum(map(_hops, legs))
-    begin = hops * torus.hop_latency.value
+    latency = hops * torus.hop_latency.value
     if cores > 1:
-        each.append(_shared(kind, cores, n, book) / _chip_link(placement))
+        per_byte.append(_shared(kind, cores, n, book) / _chip_link(placement))
     if slices > 1:
-        bandwidth, wait = _inter_node(placement, slices, "slices")
-        each.append(_shared(kind, slices, n, book) / bandwidth)
-        begin += wait
+        bandwidth, between = _inter_node(placement, slices, "slices")
+        per_byte.append(_shared(kind, slices, n, book) / bandwidth)
+        latency += between
     twice = 2 if kind == "all-reduce" else 1
-    return Rate(twice * begin, twice * max(each), overlaps=True)
+    return Rate(twice * latency, twice * max(per_byte), overlaps=True)
 
 
 def _chip_link(placement: Placement) -> float:
@@ -210,20 +210,20 @@ def _behind_switches(kind: str, placement: Placement, over: Sequence[Nodes], boo
         return Rate()
     steps, link = (inside - 1) * switch.step.value, math.inf
     if nodes > 1:
-        link, wait = _inter_node(placement, nodes, "nodes")
-        steps += wait
+        link, between = _inter_node(placement, nodes, "nodes")
+        steps += between
     twice = 2 if kind == "all-reduce" else 1
-    begin = switch.base.value + twice * steps
+    latency = switch.base.value + twice * steps
     egress = switch.egress.value * placement.hardware.efficiency.network.value
     n = inside * nodes
     if kind == "all-to-all":
         # Each device sends every other one a different part, so that no detour saves anything.
-        return Rate(begin, max((inside - 1) / n / egress, (n - inside) / n / link) / n)
+        return Rate(latency, max((inside - 1) / n / egress, (n - inside) / n / link) / n)
     if kind == "collective-permute":
-        return Rate(begin, 1 / n / (egress if nodes == 1 else link))
+        return Rate(latency, 1 / n / (egress if nodes == 1 else link))
     ways = (_nodewise(inside, nodes, group, book) for group in range(1, inside + 1) if inside % group == 0)
     once = min(before / egress + max(within / egress, across / link) for before, within, across in ways)
-    return Rate(begin, once * twice)
+    return Rate(latency, once * twice)
 
 
 def _nodewise(inside: int, nodes: int, group: int, book: bool) -> tuple[float, float, float]:

@@ -1,6 +1,6 @@
 """Assigns buffers to the allocations of outputs, or to a heap, as XLA's buffer assignment does.
 
-    w'  [begins 30, an output of 16,384 bytes]      its allocation exists from the start
+    w'  [start 30, an output of 16,384 bytes]       its allocation exists from the start
     h   [4 to 12, 4,096 bytes]                      shares it: h is dead before w' is written
     x   [8 to 31, 4,096 bytes]                      is alive at the same time as w': it goes to the heap
 
@@ -33,8 +33,8 @@ class Assignment:
         liveness: of the buffers.
         outputs: the buffers of outputs with allocations of their own, not those of donated arguments.
         heap: the buffers in the heap.
-        inside: for buffers that share the allocation of another, that one.
-        begins: for each buffer in the heap the first point at which it takes space.
+        shared: for buffers that share the allocation of another, that one.
+        starts: for each buffer in the heap the first point at which it takes space.
         ends: the first point at which it does not any more.
         aliases: for each buffer in the heap the position of the operand in whose space it is written; -1 for most.
     """
@@ -42,8 +42,8 @@ class Assignment:
     liveness: Liveness
     outputs: tuple[LiveBuffer, ...]
     heap: tuple[LiveBuffer, ...]
-    inside: Mapping[LiveBuffer, LiveBuffer]
-    begins: np.ndarray
+    shared: Mapping[LiveBuffer, LiveBuffer]
+    starts: np.ndarray
     ends: np.ndarray
     aliases: np.ndarray
 
@@ -55,11 +55,11 @@ class Assignment:
             alignment: offsets are multiples of as many bytes.
         """
         sizes = np.array([nbytes(buffer) for buffer in self.heap], np.int64)
-        begins = np.array([buffer.begin for buffer in self.heap], int)
+        starts = np.array([buffer.start for buffer in self.heap], int)
         ends = np.array([buffer.end + 1 for buffer in self.heap], int)
         ranks = np.empty(len(self.heap), int)
         ranks[sorted(range(len(self.heap)), key=lambda i: self.heap[i].rank)] = np.arange(len(self.heap))
-        return packed(begins, ends, sizes, ranks, self.aliases, alignment=alignment)
+        return packed(starts, ends, sizes, ranks, self.aliases, alignment=alignment)
 
     def heap_bytes(self, nbytes: Callable[[LiveBuffer], Numbers]) -> Numbers:
         """Returns the bytes in the heap at each point: [points], or [points, …] for sizes that are arrays."""
@@ -68,7 +68,7 @@ class Assignment:
         change = np.zeros((len(self.liveness.points) + 2, *shape))
         if sizes:
             all_sizes = np.stack([np.broadcast_to(size, shape) for size in sizes])
-            np.add.at(change, self.begins, all_sizes)
+            np.add.at(change, self.starts, all_sizes)
             np.subtract.at(change, self.ends, all_sizes)
         return np.cumsum(change, axis=0)
 
@@ -89,7 +89,7 @@ def assign_buffers(
         donated: for outputs that take the space of a donated argument, by position, that argument's position.
     """
     size = {id(buffer): nbytes(buffer) for buffer in (*liveness.buffers, *liveness.arguments)}
-    allocations, heap, inside = [], [], {}
+    allocations, heap, shared = [], [], {}
 
     def by_size(buffer: LiveBuffer) -> tuple:
         return (-size[id(buffer)], buffer.rank)
@@ -106,7 +106,7 @@ def assign_buffers(
             if _overlaps(donor, (buffer,)):
                 heap.append(buffer)
             else:
-                inside[buffer] = donor
+                shared[buffer] = donor
             sharers[id(allocation)] = [donor, buffer]
         else:
             allocation = buffer
@@ -120,40 +120,40 @@ def assign_buffers(
         for at in range(bisect.bisect_left(sizes, size[id(buffer)]), len(allocations)):
             if not _overlaps(buffer, sharing[at]):
                 sharing[at].append(buffer)
-                inside[buffer] = allocations[at]
+                shared[buffer] = allocations[at]
                 break
         else:
             heap.append(buffer)
-    return Assignment(liveness, tuple(outputs), tuple(heap), inside, *_heap_lifetimes(heap, size))
+    return Assignment(liveness, tuple(outputs), tuple(heap), shared, *_heap_lifetimes(heap, size))
 
 
 def _overlaps(buffer: LiveBuffer, others: Sequence[LiveBuffer]) -> bool:
     """Whether a buffer is alive at the same time as one of others, and neither is written in place of the other."""
-    begin, end = buffer.begin, buffer.end
+    start, end = buffer.start, buffer.end
     for other in others:
-        if end < other.begin or other.end < begin:
+        if end < other.start or other.end < start:
             continue
         if not (
-            (end == other.begin and buffer in other.may_alias) or (other.end == begin and other in buffer.may_alias)
+            (end == other.start and buffer in other.may_alias) or (other.end == start and other in buffer.may_alias)
         ):
             return True
     return False
 
 
 def _heap_lifetimes(heap: Sequence[LiveBuffer], size: Mapping[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The begin and end of each buffer in the heap, shortened where another is written in place; and the aliases."""
+    """The start and end of each buffer in the heap, shortened where another is written in place; and the aliases."""
     position = {id(buffer): i for i, buffer in enumerate(heap)}
-    begins = np.array([buffer.begin for buffer in heap], int)
+    starts = np.array([buffer.start for buffer in heap], int)
     ends = np.array([buffer.end + 1 for buffer in heap], int)
     aliases = np.full(len(heap), -1)
     taken = set()
     for i, buffer in enumerate(heap):
-        for operand in buffer.aliases:
+        for operand in buffer.heap_aliases:
             at = position.get(id(operand))
-            is_last = operand.end == buffer.begin and size[id(operand)] == size[id(buffer)]
+            is_last = operand.end == buffer.start and size[id(operand)] == size[id(buffer)]
             if at is not None and at not in taken and is_last:
-                ends[at] = buffer.begin
+                ends[at] = buffer.start
                 aliases[i] = at
                 taken.add(at)
                 break
-    return begins, ends, aliases
+    return starts, ends, aliases

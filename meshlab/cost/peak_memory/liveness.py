@@ -1,6 +1,6 @@
 """Liveness: the points at which each buffer is alive, in the order in which a compiler runs a plan's steps.
 
-    point   step                begins    last read
+    point   step                start     last read
     3       dot_general         y
     4       max                 h         y             h may alias y: both have one shape
     5       scan                carry
@@ -34,23 +34,23 @@ class LiveBuffer:
 
     Attributes:
         size: its bytes.
-        begin: the point at which it is written; 0 for arguments.
+        start: the point at which it is written; 0 for arguments.
         end: the last point at which it is read; for outputs the end.
         output: the position of the output that it is; -1 for the others.
         argument: the position of the argument (or constant) that it is; -1 for the others.
         may_alias: operands whose memory it may reuse, because it reads them last.
-        aliases: those of them whose memory it may reuse in the heap: XLA's heap does not see through bitcasts or
+        heap_aliases: those of them whose memory it may reuse in the heap: XLA's heap does not see through bitcasts or
             several results, and skips the carries of loops (`HeapSimulator::RunComputation`).
         rank: breaks ties of buffers of one size: those inside loops first, then by the order of their first need.
     """
 
     size: Buffer
-    begin: int
+    start: int
     end: int
     output: int = -1
     argument: int = -1
     may_alias: tuple[LiveBuffer, ...] = ()
-    aliases: tuple[LiveBuffer, ...] = ()
+    heap_aliases: tuple[LiveBuffer, ...] = ()
     rank: tuple[int, int] = (0, 0)
 
 
@@ -148,14 +148,14 @@ class _Walk:
             if same[number] != number:
                 within[number] = within.get(same[number])
             elif node.buffer is not None and node.kind != "source" and number not in elsewhere:
-                begin = at[node.reads[0]] if node.kind == "part" else point
+                start = at[node.reads[0]] if node.kind == "part" else point
                 ending = (read for read in cluster.aligned if last[same[read]] == index and same[read] not in returned)
                 operands = {n: within.get(n) for n in ending if graph.nodes[n].shape == node.shape}
                 rank = (-self.depth, place[number])
-                buffer = LiveBuffer(node.buffer, begin, point, rank=rank)
+                buffer = LiveBuffer(node.buffer, start, point, rank=rank)
                 buffer.may_alias = tuple(h for h in operands.values() if h is not None)
                 if number not in carried:
-                    buffer.aliases = tuple(
+                    buffer.heap_aliases = tuple(
                         h for n, h in operands.items() if h in buffer.may_alias and _is_own(graph, same, n)
                     )
                 within[number] = buffer

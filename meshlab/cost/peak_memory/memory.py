@@ -234,8 +234,8 @@ class Memory:
         at = int(np.argmax(self._heap))
         assignment = self.assignment
         arguments = assignment.liveness.arguments[: len(self.plan.program.arguments)]
-        lifetimes = zip(assignment.heap, assignment.begins, assignment.ends, strict=True)
-        heap = (buffer for buffer, begin, end in lifetimes if begin <= at < end)
+        lifetimes = zip(assignment.heap, assignment.starts, assignment.ends, strict=True)
+        heap = (buffer for buffer, start, end in lifetimes if start <= at < end)
         alive = [self._alive(buffer) for buffer in (*arguments, *assignment.outputs, *heap)]
         return tuple(sorted(alive, key=lambda each: -each.bytes))
 
@@ -303,7 +303,7 @@ class Memory:
         if value in roles.backward:
             return GRADIENTS if program.code.shapes[value] in roles.shapes else TEMPORARIES
         points = self.assignment.liveness.points
-        first, last = points[buffer.begin], points[min(buffer.end, len(points) - 1)]
+        first, last = points[buffer.start], points[min(buffer.end, len(points) - 1)]
         return ACTIVATIONS if roles.is_backward(last) and not roles.is_backward(first) else TEMPORARIES
 
     @functools.cached_property

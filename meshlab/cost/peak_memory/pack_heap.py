@@ -16,32 +16,32 @@ import numpy as np
 Array = np.ndarray
 
 
-def events(begins: Array, ends: Array, ranks: Array, aliases: Array) -> tuple[Array, Array]:
+def events(starts: Array, ends: Array, ranks: Array, aliases: Array) -> tuple[Array, Array]:
     """Returns the allocator events at which each buffer is allocated and freed, by number.
 
-    At one point all buffers that begin there are allocated, the first to end first, and then all that end there are
+    At one point all buffers that start there are allocated, the first to end first, and then all that end there are
     freed; but the space of an alias is freed right before the buffer that is written in its place is allocated.
 
     Args:
-        begins: the point at which each buffer begins.
+        starts: the point at which each buffer is written.
         ends: the first point at which it is dead.
-        ranks: break ties of buffers that begin and end together.
+        ranks: break ties of buffers that start and end together.
         aliases: the position of the buffer in whose space each is written; -1 for most.
     """
-    count, writers = len(begins), np.flatnonzero(aliases >= 0)
+    count, writers = len(starts), np.flatnonzero(aliases >= 0)
     place = np.empty(count, np.int64)
-    place[np.lexsort((ranks, ends, begins))] = np.arange(count)
+    place[np.lexsort((ranks, ends, starts))] = np.arange(count)
     # Of all allocs, then of all frees: whether they come after the allocs of their point, and their places among them.
     late, places = np.repeat((0, 1), count), np.concatenate((place, place))
     late[count + aliases[writers]], places[count + aliases[writers]] = 0, place[writers]
-    is_alloc, points = np.repeat((1, 0), count), np.concatenate((begins, ends - 1))
+    is_alloc, points = np.repeat((1, 0), count), np.concatenate((starts, ends - 1))
     numbers = np.empty(2 * count, np.int64)
     numbers[np.lexsort((is_alloc, places, late, points))] = np.arange(2 * count)
     return numbers[:count], numbers[count:]
 
 
 def packed(
-    begins: Array,
+    starts: Array,
     ends: Array,
     sizes: Array,
     ranks: Array | None = None,
@@ -52,7 +52,7 @@ def packed(
     """Returns the size of the heap.
 
     Args:
-        begins: the point at which each buffer begins.
+        starts: the point at which each buffer is written.
         ends: the first point at which it is dead.
         sizes: its bytes; as many as its alias has.
         ranks: break ties of equal buffers; None for their own order.
@@ -61,11 +61,11 @@ def packed(
     """
     ranks = np.arange(len(sizes)) if ranks is None else ranks
     aliases = np.full(len(sizes), -1) if aliases is None else aliases
-    there = (sizes > 0) & (ends > begins)
+    there = (sizes > 0) & (ends > starts)
     position = np.where(there, np.cumsum(there) - 1, -1)
     aliases = np.where(aliases[there] >= 0, position[aliases[there]], -1)
     sizes, ranks = sizes[there].astype(np.int64), ranks[there]
-    allocs, frees = events(begins[there], ends[there], ranks, aliases)
+    allocs, frees = events(starts[there], ends[there], ranks, aliases)
     # Buffers that alias share one place, from the alloc of the first to the free of the last.
     lasts = frees.copy()
     np.maximum.at(lasts, roots(aliases), frees)
@@ -86,11 +86,11 @@ def roots(aliases: Array) -> Array:
         firsts = further
 
 
-def _fitted(begins: Array, ends: Array, sizes: Array, alignment: int) -> int:
+def _fitted(starts: Array, ends: Array, sizes: Array, alignment: int) -> int:
     """The size of the heap if buffers are packed in order."""
     offsets, tops = np.zeros(len(sizes), np.int64), np.zeros(len(sizes), np.int64)
     for i, size in enumerate(sizes.tolist()):
-        beside = np.flatnonzero((begins[:i] <= ends[i]) & (ends[:i] >= begins[i]))
+        beside = np.flatnonzero((starts[:i] <= ends[i]) & (ends[:i] >= starts[i]))
         if not len(beside):
             tops[i] = size
             continue

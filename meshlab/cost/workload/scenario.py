@@ -269,10 +269,7 @@ class Scenario:
 
 
 def _joined(rates: Sequence[Rate], which: np.ndarray) -> Rate:
-    begin, each, overlaps = (
-        np.array([getattr(r, name) for r in rates])[which] for name in ("begin", "each", "overlaps")
-    )
-    return Rate(begin, each, overlaps)  # type: ignore[arg-type]
+    return Rate(*(np.array([getattr(r, f.name) for r in rates])[which] for f in dataclasses.fields(Rate)))
 
 
 def at_plan_sizes(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") -> Scenario:

@@ -1,8 +1,8 @@
 """Plans operations with blocks: loops, branches, and regions rematerialised behind a barrier.
 
 A loop's carry must have one spec, going in and coming out. It starts from the spec of what comes in (zeros from the one
-in which the result is wanted), is joined with the spec in which the body returns it (an axis stays split only as far as
-both are), and the body is planned anew until nothing changes. A carry that starts from zero may be partial: so
+that is the target of the result), is joined with the spec in which the body returns it (an axis stays split only as far
+as both are), and the body is planned anew until nothing changes. A carry that starts from zero may be partial: so
 gradients accumulate over steps and are reduced once. Whether partial sums gather in it is decided by planning the body
 once as if it were still zero.
 
@@ -36,12 +36,12 @@ def _before(planner: Planner, value: Input, keep_partial: bool = False) -> Spec:
 
 
 def _start(planner: Planner, value: Input, inner: int) -> Spec:
-    """Returns the spec from which a carry starts: zeros, which can be made in any spec, as the result is wanted."""
+    """Returns the spec from which a carry starts: zeros, which can be made in any spec, in its target spec."""
     spec = _before(planner, value)
-    want = planner.wants.get(inner)
-    if planner.spec_of(value) is not None or not isinstance(value, int) or want is None:
+    target = planner.targets.get(inner)
+    if planner.spec_of(value) is not None or not isinstance(value, int) or target is None:
         return spec
-    return want.reduced() if split_count(want, planner.sizes) > split_count(spec, planner.sizes) else spec
+    return target.reduced() if split_count(target, planner.sizes) > split_count(spec, planner.sizes) else spec
 
 
 def _read(planner: Planner, values: tuple[Input, ...], specs: list[Spec], cause: Cause) -> tuple[Spec | None, ...]:
@@ -109,23 +109,23 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
     specs = [spec for _, spec in pairs]
     alike = len(specs) == len(values) and len({spec.partial for spec in specs}) == 1
     partial = specs[0].partial if alike else ()
-    resolved = specs if alike else [reduced_spec(spec, planner.wants.get(v)) for v, spec in pairs]
+    resolved = specs if alike else [reduced_spec(spec, planner.targets.get(v)) for v, spec in pairs]
     candidates = dict.fromkeys((_most_split(resolved, partial), *resolved))
 
-    want = next((planner.wants[v] for v, _ in pairs if v in planner.wants), None)
+    target = next((planner.targets[v] for v, _ in pairs if v in planner.targets), None)
 
     def sent(start: Spec, target: Spec) -> float:
         return price(reshard(start, target, planner.sizes), planner.sizes)
 
     def cost(spec: Spec) -> tuple[float, float, int]:
         inside = sum(sent(start, spec) for start in specs)
-        return inside, sent(spec, want) if want is not None else 0.0, -split_count(spec, planner.sizes)
+        return inside, sent(spec, target) if target is not None else 0.0, -split_count(spec, planner.sizes)
 
     return min(candidates, key=cost)
 
 
 def _most_split(specs: list[Spec], partial: Axes) -> Spec:
-    """Returns the spec that all can be sliced to; an axis that some split otherwise than others is replicated."""
+    """Returns the spec that all can be sliced to; an axis that some shard otherwise than others is replicated."""
     used, splits = set(partial), []
     for alternatives in zip(*(spec.splits for spec in specs), strict=True):
         longest = max(alternatives, key=len)
@@ -185,9 +185,9 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
     for position, value in enumerate(body.outputs):
         spec = planner.spec_or_default(value)
         if position >= count and spec.partial and isinstance(value, int):
-            # What is stacked stays partial until after the loop, unless it is wanted split: then it is reduced and
+            # What is stacked stays partial until after the loop, unless its target is split: then it is reduced and
             # scattered step by step, so that the whole stack is never held.
-            target = reduced_spec(spec, planner.wants.get(value))
+            target = reduced_spec(spec, planner.targets.get(value))
             if split_count(target, planner.sizes) > split_count(spec, planner.sizes):
                 spec = planner.reduce(value, Cause("sum", operation))
         outputs.append(spec)
@@ -195,7 +195,7 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
 
 
 def _join(start: Spec, after: Spec, may_be_partial: bool) -> Spec:
-    """Returns the spec that both sides of a carry can have: each axis as far as both split it."""
+    """Returns the spec that both sides of a carry can have: each axis as far as both shard it."""
     splits = []
     for a, b in zip(start.splits, after.splits, strict=True):
         shared = next((k for k, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

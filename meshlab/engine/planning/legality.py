@@ -4,7 +4,7 @@
    its rule is left out; in a place `?` stands for one character first.
 2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored.
 3. The product of the axes that split a dim divides its size.
-4. The dim of a scan is computed step by step: splitting it needs a pipeline schedule.
+4. The dim of a scan is computed step by step: sharding it needs a pipeline schedule.
 
 All problems of a layout are found and raised at once. The same tests answer for every dim and mesh axis whether the dim
 may go there, fast enough to colour the zones of a drag before it begins.
@@ -145,7 +145,7 @@ def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
 
 
 def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
-    """Pads each size that some rule splits unevenly to a multiple of all numbers of parts that it has."""
+    """Pads each size that some rule shards unevenly to a multiple of all numbers of parts that it has."""
     counts: dict[int, set[int]] = {}
     for each in rules:
         for dim, axes in each.items():
@@ -301,7 +301,7 @@ def _size_problems(
     for dim, axes in rules.items():
         size, count = program.dims[dim], math.prod(mesh.axes[a] for a in axes)
         if size == 0 and count > 1:
-            text = f"{where}`{dim}` has size 0: there is nothing to split."
+            text = f"{where}`{dim}` has size 0: there is nothing to shard."
             problems.append(Refusal("not_divisible", text, "Leave it replicated."))
         elif size % count and not pad:
             instead = "" if pad is None else "; or plan with pad=True"
@@ -322,7 +322,7 @@ def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
     return [
         Refusal(
             "pipeline",
-            f"`{dim}` is the dim of a scan, whose steps run one after another: splitting it needs a pipeline schedule.",
+            f"`{dim}` is the dim of a scan, whose steps run one after another: sharding it needs a pipeline schedule.",
             _stored_instead(program, dim, axes[0]),
             scan.source,
         )
@@ -332,13 +332,13 @@ def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
 
 
 def _stored_instead(program: Program, dim: str, axis: str) -> str:
-    """Writes the rule for a dim that may only be stored split: where it is stored first, and its like."""
+    """Writes the rule for a dim that may only be stored sharded: where it is stored first, and its like."""
     places = [place for place in program.places if dim in program.place_dims[place]]
     if not places:
         return ""
     alike = [place for place in places if place.split("/")[0] == places[0].split("/")[0]]
     glob = os.path.commonpath(alike) + "/*" if len(alike) > 1 else places[0]
-    return f'To store it split, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
+    return f'To store it sharded, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
 
 
 def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = None) -> list[Refusal]:
@@ -379,7 +379,7 @@ def _storage_problems(
                 shared = [x for x in rules[a] if x in rules[b]]
                 if shared and (a in place_rules or b in place_rules):
                     text = f"At `{place}`: `{a}` and `{b}` are both on `{shared[0]}`."
-                    problems.append(Refusal("conflict", text, "An axis splits one dim of a value."))
+                    problems.append(Refusal("conflict", text, "A mesh axis shards one dim of a value."))
     return problems
 
 

@@ -6,7 +6,7 @@ Three rules, and nothing else, decide them:
 2. A split that an operand has and the compute rules do not ask for survives elementwise and reducing operations, while
    its mesh axis splits nothing else there; contractions, gathers and scatters drop it (the operand is gathered first).
    Of operands that differ in size the largest have a say: a bias stored split is gathered, not what it is added to.
-   Where the result is wanted split all have.
+   Where the target spec of the result is split all have.
 3. A summed factor that is split leaves a partial sum; a partial operand that may go through (the planner's
    `reduce_operands` decides) makes the result partial.
 """

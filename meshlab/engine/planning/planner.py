@@ -9,7 +9,7 @@ A reshard is emitted in the block where the value was made, not where it is need
 loop is moved once, in front of it, as XLA would do anyway. A value that was moved once stays available.
 
 A partial sum with a single use may stay partial through linear operations; before anything else, and before several
-uses, it is reduced, once, to its wanted spec.
+uses, it is reduced, once, to its target spec.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .operation_specs import Outcome, outcome_of
 from .propagation import lets_through, may_stay_partial
 from .scope import Scope
 from .steps import Cause, Compute, Materialise, Move, Step
-from .wanted_specs import wanted_specs
+from .target_specs import target_specs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +92,7 @@ def outcomes(_program: Program) -> dict[tuple, Any]:
 
 
 class Planner:
-    """The state of one planning: producers' specs, scopes and wanted specs. Used once."""
+    """The state of one planning: producers' specs, scopes and target specs. Used once."""
 
     def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
@@ -100,8 +100,8 @@ class Planner:
         self.uses, self.factors, self.memo = program.uses, program.factors, outcomes(program)
         self.zeros = program.uniform[1]
         self.original_of, self.materialisable = program.original_of, program.materialisable
-        self.wanted = wanted_specs(program, rules, sizes, outline)
-        self.wants = self.wanted.specs
+        self.target_specs = target_specs(program, rules, sizes, outline)
+        self.targets = self.target_specs.specs
         self.specs: dict[int, Spec] = {}
         self.scope_of: dict[int, Scope] = {}
         self.deferred: dict[int, Operation] = {}
@@ -163,8 +163,8 @@ class Planner:
         return value in self.zeros or value in self.hoped if isinstance(value, int) else value.is_zero
 
     def reduce(self, value: int, cause: Cause | None = None) -> Spec:
-        """Reduces a partial sum to its wanted spec, for good."""
-        target = reduced_spec(self.specs[value], self.wants.get(value))
+        """Reduces a partial sum to its target spec, for good."""
+        target = reduced_spec(self.specs[value], self.targets.get(value))
         self.obtain(value, target, cause or Cause("sum"))
         self.specs[value] = target
         return target
@@ -255,7 +255,7 @@ class Planner:
         return {f: compute[dim] for f, dim in self.program.factor_dims[operation] if dim in compute and f not in fixed}
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
-        """The factors that are not split: those that are padded, and more than mapped or summed; see `single` too."""
+        """The factors that are not sharded: those that are padded, and more than mapped or summed; see `single` too."""
         padded, factors = self.sizes.padded, self.factors[operation]
         per_shard = PER_SHARD.get(operation.name)
         single = self.single(operation) if per_shard is not None and per_shard.gathers else frozenset()
@@ -289,9 +289,9 @@ class Planner:
         asked = self.asked(operation)
         operands = tuple([self.spec_of(v) for v in operation.inputs])
         # What repeats a small value has no say beside a large one: better to move the small one. But where the result
-        # is wanted split, each split that it has anyway is welcome.
-        want = self.wants.get(operation.outputs[0])
-        welcome = want is not None and any(want.splits)
+        # has a target that is split, each split that it has anyway is welcome.
+        target = self.targets.get(operation.outputs[0])
+        welcome = target is not None and any(target.splits)
         if welcome or not any(operands):
             operands = tuple([self.spec_of(v) or self.broadcast_spec(v) for v in operation.inputs])
         key = (

@@ -1,12 +1,12 @@
-"""What goes through operations before any layout is known: partial sums forward, wanted specs backward.
+"""Says what passes operations before any layout is known: partial sums forward, target specs backward.
 
 The planner asks these questions of one layout; `auto.influences` asks them of all layouts at once, to know which dims
 can decide about a value. Both ask here, so that they cannot disagree.
 
     linear operations       let a partial sum through, where their other linear operands are zero or partial as well
     a second reader         ends a partial sum: it is reduced, once
-    elementwise operations  hand what is wanted of their result to their operands, and so do transposes
-    loops, branches         hand it from what is outside to what is inside, and round
+    elementwise operations  pass the target spec of their result to their operands, and so do transposes
+    loops, branches         pass it from what is outside to what is inside, and round
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def carry_may_be_partial(uses: Sequence[int], outer: Input, inner: int, is_zero:
     return is_zero(outer) and may_stay_partial(uses, inner)
 
 
-def hands_wants_on(operation: Operation, factors: Factors) -> bool:
-    """Whether what is wanted of an operation's result is wanted of its operands."""
+def passes_targets_on(operation: Operation, factors: Factors) -> bool:
+    """Whether the target spec of an operation's result passes to its operands."""
     own = factors.survivors is not None or factors.summed or factors.exchanged or factors.unsharded
     return not own and len(operation.outputs) == 1 and operation.name != "broadcast_in_dim"
 

@@ -1,7 +1,7 @@
 """Plans repeated layers once (memoisation): one plan for all repetitions whose interfaces are in the same state.
 
 The plan of a repetition follows from the state of its interface: the specs in which its live-ins are at hand, and the
-wanted specs of these and of its live-outs. The stretch is planned in the numbers of the representative, from that
+target specs of these and of its live-outs. The stretch is planned in the numbers of the representative, from that
 state; a `CachedPlan` of its steps, producers' specs and the state that it leaves serves every repetition that starts
 from the same state. Of 32 layers the first two or three are planned, and the others repeat the last.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 # The state of one value of an interface: its producer's spec, in how many blocks it stands, the specs in which it is at
-# hand there, and its wanted spec; -1 blocks for a value without an array of its own. A tuple, for there are very many.
+# hand there, and its target spec; -1 blocks for a value without an array of its own. A tuple, for there are very many.
 _State = tuple[Spec | None, int, tuple[Spec, ...], Spec | None]
 
 
@@ -44,9 +44,9 @@ class CachedPlan:
 
 def plan_repetition(planner: Planner, repetition: Repetition):
     """Plans a repetition: takes the cached plan of one in the same state, or plans it in the numbers of the first."""
-    wants, inside, first = planner.wants, planner.wanted.inside[repetition], repetition.representative
+    targets, inside, first = planner.targets, planner.target_specs.inside[repetition], repetition.representative
     states = _states(planner, repetition.live_ins)
-    after = tuple(map(wants.get, repetition.live_outs))
+    after = tuple(map(targets.get, repetition.live_outs))
     hoped = tuple(i for i, v in enumerate(repetition.live_ins) if v in planner.hoped) if planner.hoped else ()
     key = (first, len(planner.chain), id(inside), hoped, states, after)
     cached = planner.cached_plans.get(key)
@@ -58,14 +58,14 @@ def plan_repetition(planner: Planner, repetition: Repetition):
 
 
 def _states(planner: Planner, values: Iterable[int]) -> tuple[_State, ...]:
-    """Returns the states of values; the wanted specs of partial sums alone, for only those are reduced."""
-    spec_of, scope_of, wants = planner.specs.get, planner.scope_of.get, planner.wants.get
+    """Returns the states of values; the target specs of partial sums alone, for only those are reduced."""
+    spec_of, scope_of, targets = planner.specs.get, planner.scope_of.get, planner.targets.get
     states = []
     for value in values:
         spec, scope = spec_of(value), scope_of(value)
-        want = wants(value) if spec is not None and spec.partial else None
+        target = targets(value) if spec is not None and spec.partial else None
         at_hand = (-1, ()) if scope is None else (scope.depth, scope.available.get(value, ()))
-        states.append((spec, *at_hand, want))
+        states.append((spec, *at_hand, target))
     return tuple(states)
 
 
@@ -76,8 +76,8 @@ def _inner(
     inner, first = copy.copy(planner), repetition.representative
     inner.chain = [Scope(depth) for depth in range(len(planner.chain))]
     inner.specs, inner.scope_of, inner.deferred = {}, {}, {}
-    wants = zip(first.interface, (*(want for *_, want in states), *live_outs), strict=True)
-    inner.wants = planner.wanted.inside[repetition] | {v: want for v, want in wants if want is not None}
+    targets = zip(first.interface, (*(target for *_, target in states), *live_outs), strict=True)
+    inner.targets = planner.target_specs.inside[repetition] | {v: target for v, target in targets if target is not None}
     for value, state in zip(first.live_ins, states, strict=True):
         _set(inner, value, state)
     return inner

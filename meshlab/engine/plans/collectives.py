@@ -240,7 +240,7 @@ class _Story:
 
     @staticmethod
     def moved_axis(step: Move) -> int:
-        """Returns the axis of the value whose split changes."""
+        """Returns the axis of the value whose sharding changes."""
         via = step.via
         if via.kind == "collective-permute":
             pairs = zip(step.start.splits, via.result.splits, strict=True)
@@ -288,13 +288,13 @@ class _Story:
         )
 
     def stored(self, step: Move, dim: str) -> str | None:
-        """Returns the place where a dim of the moved value is stored split, whatever form it has by now."""
+        """Returns the place where a dim of the moved value is stored sharded, whatever form it has by now."""
         value = self.origins.stored(step.value)
         place = self.program.stored_at.get(value) if value is not None else None
         return place if place is not None and dim in self.rules.storage.get(place, {}) else None
 
     def exchanged(self, step: Compute) -> list[Collective]:
-        """Lists the collectives inside an operation whose axis is split."""
+        """Lists the collectives inside an operation whose axis is sharded."""
         operation = step.operation
         shown = self.program.value(operation.outputs[0])
         rows = []
@@ -321,7 +321,7 @@ class _Story:
 
 
 def _split(pairs: Sequence[Split]) -> str:
-    """Says how dims are split: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`"."""
+    """Says how dims are sharded: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`"."""
     if len(pairs) == 1:
         return f"split over {_quoted(pairs[0][1])}"
     return "split: " + ", ".join(f"`{dim}` over {_quoted(axes)}" for dim, axes in pairs)

@@ -78,11 +78,11 @@ def _padded(plan: Plan) -> Iterator[str]:
     """Warns of the dims that are padded."""
     if sizes := padded_sizes(plan):
         text = ", ".join(f"{dim} {plan.program.dims[dim]:,} → {size:,}" for dim, size in sizes.items())
-        yield f"padded: {text}, wherever split; results are exact."
+        yield f"padded: {text}, wherever sharded; results are exact."
 
 
 def padded_sizes(plan: Plan) -> dict[str, int]:
-    """Returns the padded size of each dim that some rule splits unevenly."""
+    """Returns the padded size of each dim that some rule shards unevenly."""
     rules = [rule for each in (plan.rules.compute, *plan.rules.storage.values()) for rule in each.items()]
     borne = {name for names in plan.program.names for name in names}
     split = {dim for dim, axes in rules if axes and dim in borne}
@@ -103,7 +103,7 @@ def _without_rules(plan: Plan) -> tuple[str, ...]:
 
 
 def _not_reached(plan: Plan) -> Iterator[str]:
-    """Warns of merged axes of arguments with a dim that is split elsewhere, but not major there, or does not fit."""
+    """Warns of merged axes of arguments with a dim that is sharded elsewhere, but not major there, or does not fit."""
     minor: dict[tuple[str, str], list[str]] = {}
     short: dict[str, str] = {}
     compute = plan.rules.compute
@@ -118,15 +118,16 @@ def _not_reached(plan: Plan) -> Iterator[str]:
     for (dim, axis), places in minor.items():
         more, major = f" and {len(places) - 1} more" if len(places) > 1 else "", axis.split("*")[0]
         yield (
-            f"⚠ `{dim}` does not split `{places[0]}`{more}: of the axis `{axis}` only the major part, `{major}`, can be"
-            " split. Give each of its dims an axis, and merge them in the function."
+            f"⚠ `{dim}` is not sharded in `{places[0]}`{more}: of the axis `{axis}` only the major part, `{major}`, can"
+            " be. Give each of its dims an axis, and merge them in the function."
         )
     for axis, place in short.items():
         major = axis.split("*")[0]
         yield (
-            f"⚠ `{major}` of {plan.program.dims[major]:,} does not split the axis `{axis}` of `{place}` over all of"
-            f" {' and '.join(f'`{a}`' for a in compute[major])}: the devices do not divide it, and what is merged is"
-            " not padded. Give each of its dims an axis, and merge them in the function."
+            f"⚠ The axis `{axis}` of `{place}` is not sharded over all of"
+            f" {' and '.join(f'`{a}`' for a in compute[major])}: the devices do not divide `{major}` of"
+            f" {plan.program.dims[major]:,}, and what is merged is not padded. Give each of its dims an axis, and merge"
+            " them in the function."
         )
 
 
@@ -140,7 +141,7 @@ def rows(plan: Plan) -> list[tuple[str, str]]:
     stored = plan.stored
     lines = [
         ("mesh", str(Mesh(plan.mesh.shape))),  # its machine stands with the times
-        ("layout", str(plan.layout) or "nothing is split"),
+        ("layout", str(plan.layout) or "nothing is sharded"),
         ("collectives", f"{sum(c.times for c in plan.collectives):,} a step"),
         ("sent by a device", f"{plan.wire_bytes:,.0f} B a step"),
     ]

@@ -127,13 +127,13 @@ class Origins:
         return value, way
 
     def summed(self, step: Compute, axes: Iterable[str]) -> tuple[Split, ...]:
-        """Returns the dims that a step sums, of those split over some mesh axes, each with these."""
+        """Returns the dims that a step sums, of those sharded over some mesh axes, each with these."""
         summed, wanted = self.program.factors[step.operation].summed, set(axes)
         splits = {name: split for name, factor, split in self.axes(step) if factor in summed and wanted & set(split)}
         return tuple((name, tuple(a for a in split if a in wanted)) for name, split in splits.items())
 
     def exchanged(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
-        """Returns the split dims that take a per-shard implementation; those on some mesh axes if there are any."""
+        """Returns the sharded dims that take a per-shard implementation; those on some mesh axes if there are any."""
         factors = self.program.factors[step.operation].exchanged
         splits = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
         on_these = {name: split for name, split in splits.items() if set(split) & set(axes)}

@@ -38,7 +38,7 @@ def axis_conflicts(program: Program) -> dict[frozenset[str], Operation | str]:
     seen: set[tuple[tuple[str | None, int], ...]] = set()
 
     def note(axes: Iterable[tuple[str | None, int]], where: Operation | str):
-        """Notes the pairs of dims among (name, factor) pairs: those of one factor are split alike."""
+        """Notes the pairs of dims among (name, factor) pairs: those of one factor are sharded alike."""
         together = tuple(axes)
         if together in seen:
             return

@@ -255,7 +255,7 @@ class Program:
 
     @functools.cached_property
     def factor_dims(self) -> dict[Operation, tuple[tuple[int, str], ...]]:
-        """The name of each factor of an operation that rules may split: that of the result, where both have one."""
+        """The name of each factor of an operation that rules may shard: that of the result, where both have one."""
         dims = {}
         for operation, factors in self.factors.items():
             cut = self.cuts.get(operation.outputs[0], frozenset()) if operation.outputs else frozenset()
@@ -272,13 +272,13 @@ class Program:
         return dims
 
     def dim_of(self, name: str | None) -> str | None:
-        """Returns the user's dim whose split an axis of this name bears; None for made-up names and minor parts."""
+        """Returns the user's dim whose sharding an axis of this name bears; None for made-up names and minor parts."""
         if name is None or name in self.dims:
             return name
         return self.majors[name][0] if name in self.majors else None
 
     def dims_of(self, value: int) -> tuple[str | None, ...]:
-        """Returns the user's dim whose split each axis of a value bears.
+        """Returns the user's dim whose sharding each axis of a value bears.
 
         Raises:
             MeshlabError: there is no such value.

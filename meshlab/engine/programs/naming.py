@@ -345,7 +345,7 @@ def _marked(code: Code) -> Iterator[Seed]:
 def _spread(
     classes: Classes, nodes: list[tuple[int, ...]], code: Code
 ) -> tuple[tuple[Names, ...], dict[str, tuple[str, int]]]:
-    """Returns the name of every axis, and which dim's split each derived name bears."""
+    """Returns the name of every axis, and which dim's sharding each derived name bears."""
     called: dict[int, str] = {root: seed.name for root, seed in classes.given.items() if classes.find(root) == root}
     majors: dict[str, tuple[str, int]] = {}
     for root, name in list(called.items()):

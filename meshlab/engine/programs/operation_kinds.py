@@ -1,6 +1,6 @@
 """A fingerprint of each operation: equal fingerprints are planned alike.
 
-Two operations of one kind, whose operands have the same specs and the same wanted specs, are planned alike: they have
+Two operations of one kind, whose operands have the same specs and the same target specs, are planned alike: they have
 the same axes in common, the same dims on them, the same shapes. Which values they read is no part of the kind; nor is
 the name of an axis that no layout can address (`~7`), nor most parameters, for factors stand for them.
 """

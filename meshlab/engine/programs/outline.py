@@ -9,7 +9,7 @@ block each iteration is one `Repetition`, and the first of them is the represent
 The operations around a repetition know it by its `interface` alone: its live-ins, the values that it reads, and its
 live-outs, those of its own that are read elsewhere. Values at the same position of two interfaces play the same part.
 So the plan of a repetition is a function of the specs of its interface; it is worked out for the representative, and
-serves the others (`planning/repetitions.py`, `wanted_specs.py`, `dead_moves.py`). Nothing else changes: step by step
+serves the others (`planning/repetitions.py`, `target_specs.py`, `dead_moves.py`). Nothing else changes: step by step
 the plan is the one without an outline.
 
 Repetitions are alike in kind (`operation_kinds.py`) and in wiring: which of its values an operation reads, counted from

@@ -53,5 +53,5 @@ class Value:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole value."""
+        """Bytes of the unsharded value."""
         return nbytes(math.prod(self.shape), self.dtype)

@@ -34,7 +34,7 @@ class Device(Protocol):
     sizes: Mapping[str, int]
 
     def index(self, axes: Axes) -> Any:
-        """Returns the number of this device's shard of an axis that is split over `axes`: a scalar i32."""
+        """Returns the number of this device's shard of an axis that is sharded over `axes`: a scalar i32."""
         ...
 
     def all_reduce(self, x: Any, axes: Axes, operation: str) -> Any:
@@ -78,7 +78,7 @@ class ShardedOperation:
         return self.operation.params
 
     def split(self, axis: int, operand: int = 0) -> Axes:
-        """Returns the mesh axes that split an axis of an operand."""
+        """Returns the mesh axes that shard an axis of an operand."""
         return self.operands[operand].splits[axis]
 
     def run(self, operands: Sequence[Any], sizes: Mapping[str, int], **changed: Any) -> list[Any]:

@@ -45,7 +45,7 @@ class MeshDevice:
         self.sizes = sizes
 
     def index(self, axes: Axes) -> Any:
-        """Returns which part this device holds of an axis that is split over mesh `axes`, major first."""
+        """Returns which part this device holds of an axis that is sharded over mesh `axes`, major first."""
         number: Any = jnp.zeros((), jnp.int32)
         for axis in axes:
             number = number * self.sizes[axis] + lax.axis_index(axis)

@@ -126,7 +126,7 @@ def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):
             *most, last = (plan.program.arguments[i].place for i in shared)
             twice = "twice" if given_up.issuperset(shared) else "where it is read as well"
             problems.append(
-                f"{some(most, _MOST)} and `{last}` are the same array, whose memory cannot be given up {twice}"
+                f"{some(most, _MOST)} and `{last}` are the same array, whose memory cannot be donated {twice}"
             )
     if problems:
         raise RunError(f"{'; '.join(problems)}: copy one (jnp.copy) or run without donate=True.")

@@ -5,12 +5,12 @@
     {"params/*": {"embed": "data"}}                  how values *at a place* are stored, whatever is computed
 
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
-the value there is stored, and replace the compute rules for the dims that they name; `None` leaves a dim unsplit there.
-Of several globs that match one place the last one counts. A dim whose name ends in `?` is optional: where the program
-has no such dim, the rule is left out instead of refused, axes and all, so that one layout serves several programs and
-their meshes (`ensemble?:ensemble`); where it has the dim, the mesh must have the axes. In a place `?` is first of all
-the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where
-it matches nothing so, `params/w` is meant, if there is one.
+the value there is stored, and replace the compute rules for the dims that they name; `None` leaves a dim unsharded
+there. Of several globs that match one place the last one counts. A dim whose name ends in `?` is optional: where the
+program has no such dim, the rule is left out instead of refused, axes and all, so that one layout serves several
+programs and their meshes (`ensemble?:ensemble`); where it has the dim, the mesh must have the axes. In a place `?` is
+first of all the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are
+stored; only where it matches nothing so, `params/w` is meant, if there is one.
 
 A layout knows no program. Whether it is legal for one is decided in `legality`.
 """
@@ -77,7 +77,7 @@ class Layout:
 
     @staticmethod
     def of(given: LayoutLike) -> Layout:
-        """Makes a layout from a string, a dict, another layout, or None (nothing is split).
+        """Makes a layout from a string, a dict, another layout, or None (nothing is sharded).
 
         Raises:
             LayoutError: it cannot be read; every problem is listed.
@@ -103,7 +103,7 @@ class Layout:
 
     @property
     def places(self) -> Mapping[str, Mapping[str, Axes]]:
-        """Rules by place; empty axes mean unsplit there."""
+        """Rules by place; empty axes mean unsharded there."""
         return MappingProxyType({glob: MappingProxyType(dict(rules)) for glob, rules in self.place_rules})
 
     def with_rule(self, dim: str | Dim, axes: str | Axes | None) -> Layout:

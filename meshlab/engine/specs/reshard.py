@@ -72,13 +72,13 @@ def wire_bytes(kind: str, payload: int, axes: Axes, sizes: Mapping[str, int]) ->
     return payload * wire_factor(kind, math.prod(sizes[a] for a in axes))
 
 
-def reduced_spec(spec: Spec, wanted: Spec | None) -> Spec:
-    """Returns the spec that a partial sum is reduced to: its own splits, and those of `wanted` that extend them."""
-    if wanted is None:
+def reduced_spec(spec: Spec, target: Spec | None) -> Spec:
+    """Returns the spec that a partial sum is reduced to: its own splits, and those of `target` that extend them."""
+    if target is None:
         return spec.reduced()
     used = set(spec.axes)
     splits = []
-    for have, want in zip(spec.splits, wanted.splits, strict=True):
+    for have, want in zip(spec.splits, target.splits, strict=True):
         more = want[len(have) :]
         if want[: len(have)] == have and more and not used.intersection(more):
             used.update(more)

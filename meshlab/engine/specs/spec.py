@@ -32,7 +32,7 @@ class Spec(NamedTuple):
 
     @property
     def axes(self) -> Axes:
-        """The mesh axes that split some axis of the value."""
+        """The mesh axes that shard some axis of the value."""
         return tuple(axis for split in self.splits for axis in split)
 
     def reduced(self) -> Spec:

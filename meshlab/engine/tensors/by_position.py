@@ -93,6 +93,6 @@ class Positional:
 
     def __array__(self, dtype=None, copy=None):
         raise DimError(
-            f"A tensor of {dim_lists.show(self.dims)} was handed to NumPy or jax.numpy, which know no names. "
+            f"A tensor of {dim_lists.show(self.dims)} was passed to NumPy or jax.numpy, which know no names. "
             "Use meshlab's operation of that name, or pass `.array`."
         )

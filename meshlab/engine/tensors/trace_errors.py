@@ -39,7 +39,7 @@ _FIXES_BY_TEXT = {
     r"arose with the `(float|complex)` function|__format__|^int\(": "Values are not known while a function is traced:"
     " return what is to be read, and read or print it around the step",
     "unbound axis name": "Take the collective out: the plan puts collectives in, and the function says what is computed"
-    " on the whole arrays",
+    " on unsharded arrays",
     "keyword argument|keyword-only": "Arguments to ml.trace are positional: bind others by functools.partial",
 }
 

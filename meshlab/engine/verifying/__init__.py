@@ -1,1 +1,1 @@
-"""Verifying: a plan comes in; out goes what the compiler made of it, held against what was predicted."""
+"""Verifying: a plan comes in; out goes what the compiler made of it, compared with what was predicted."""

@@ -135,7 +135,7 @@ def _mesh_devices(printed: str | None, devices: int) -> np.ndarray:
 
 
 def axes_of_groups(groups: np.ndarray, axes: Mapping[str, int]) -> tuple[str, ...] | None:
-    """Finds the mesh axes along which each group lies.
+    """Finds the mesh axes that each group runs along.
 
     Args:
         groups: device numbers, [groups, devices in a group].

@@ -5,7 +5,7 @@
 
     print(plan.xla())           # of the README's model, `batch` on `data` and `params/*` stored with `hidden` on it
 
-    XLA's own partitioner beside the plan, told the spec of every value (payload bytes on a device)
+    XLA's own partitioner beside the plan, given the spec of every value (payload bytes on a device)
                                        plan        XLA
       = all-gather over data        813,056    813,056
       ≠ all-reduce over data              4  3,252,228
@@ -89,7 +89,7 @@ def _trees(plan: Plan, leaf: Callable[[Spec], Any]) -> tuple[Any, Any]:
 
 
 def _refuse_uneven(plan: Plan, asked: str):
-    """Refuses a padded plan: JAX takes and returns no array whose axis is split into parts of different sizes.
+    """Refuses a padded plan: JAX takes and returns no array whose axis is sharded into parts of different sizes.
 
     Raises:
         LayoutError: some argument or output is padded; each dim is listed with its size, its axes and its places.
@@ -170,7 +170,7 @@ class Partitioned:
 
     def __str__(self):
         head = (
-            f"XLA's own partitioner beside the plan, told {CONSTRAINTS[self.constraints]} (payload bytes on a device)"
+            f"XLA's own partitioner beside the plan, given {CONSTRAINTS[self.constraints]} (payload bytes on a device)"
         )
         rows = collective_rows(self.planned, self.inserted, self._mark) or [("= no collectives",)]
         rows.append(("sent by a device", round(self.planned_wire_bytes), round(self.inserted_wire_bytes)))

@@ -84,8 +84,8 @@ def _lines(view: dict, job: dict) -> Any:
 
 @_drawer("memory")
 def _memory(view: dict, job: dict) -> Any:
-    if view["held"]:
-        return _peak(view["held"])
+    if view["peak_memory"]:
+        return _peak(view["peak_memory"])
     parts = view["memory"]["parts"]
     title = "Bytes that each device holds: arguments, and outputs (striped)"
     return _bytes(parts, title, ["/" if part["output"] else "" for part in parts])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...cost.machines.units import seconds_text as told
+from ...cost.machines.units import seconds_text
 from ..views.machine_figures import RECALLED
 from .html import bars, escaped, heading, prose
 from .palette import DASH, EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, mark
@@ -22,7 +22,7 @@ def machine_html(view: dict) -> str:
     machine = view["machine"]
     if not machine["on"]:
         return ""
-    placed = "; ".join(f"{axis['name']} × {axis['size']:,}: {axis['told']}" for axis in machine["axes"])
+    placed = "; ".join(f"{axis['name']} × {axis['size']:,}: {axis['placement']}" for axis in machine["axes"])
     drawn = picture_svg(view, machine["picture"])
     left_out = f'<div style="color:{SOFT}">{prose(machine["picture"]["left_out"])}</div>'
     head = heading(f"On {machine['title']}, {machine['slice']}")
@@ -33,26 +33,26 @@ def _time(view: dict) -> str:
     time = view["time"]
     if "missing" in time:
         return heading("Predicted time of a step") + f"<div>{prose(time['missing'])}</div>"
-    words, options = time["told"], time["options"]
+    texts, options = time["texts"], time["options"]
     rows = [(part["label"], [(_colour(view, part), part["seconds"])]) for part in time["parts"]]
     assumed = f"attention {options['attention']}, {'with' if options['prefetch'] else 'without'} prefetching"
     sends = any(part["sends"] for part in time["parts"])
-    notes = [(f"Exposed communication: {words['exposed']}. " if sends else "") + f"Assumed: {assumed}."]
+    notes = [(f"Exposed communication: {texts['exposed']}. " if sends else "") + f"Assumed: {assumed}."]
     notes += [time["substituted"]] if time["substituted"] else []
     notes += [f"Rests on figures that are {RECALLED}: {'; '.join(time['recalled'])}."] if time["recalled"] else []
     notes.append(_error(time["accuracy"]))
     return (
         heading("Predicted time of a step")
-        + f"<div><b>{words['estimate']}</b>, between {words['lower']} (all communication that can overlap does) and"
-        + f" {words['upper']} (none does). {prose(time['limit']['text'])}</div>"
-        + bars(rows, told)
+        + f"<div><b>{texts['estimate']}</b>, between {texts['lower']} (all communication that can overlap does) and"
+        + f" {texts['upper']} (none does). {prose(time['limit']['text'])}</div>"
+        + bars(rows, seconds_text)
         + "".join(f'<div style="color:{SOFT}">{prose(note)}</div>' for note in notes)
     )
 
 
 def peak_memory_html(view: dict) -> str:
     """Draws peak memory against the capacity of a device; nothing where no machine is chosen."""
-    memory = view["held"]
+    memory = view["peak_memory"]
     if not memory:
         return ""
     recalled = f" The machine's memory is {RECALLED}." if memory["recalled"] else ""

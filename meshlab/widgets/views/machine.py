@@ -74,7 +74,7 @@ def axes_view(mesh: Mesh) -> list[dict]:
         {
             "name": name,
             "size": size,
-            "told": placement.told(name),
+            "placement": placement.told(name),
             "choices": _choices(name, placement.wishes, choices[name]),
         }
         for name, size in mesh.shape

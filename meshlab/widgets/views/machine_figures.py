@@ -15,7 +15,7 @@ from typing import Any
 
 from ...cost.machines.hardware import Figure, Hardware, HardwareError, Switch
 from ...cost.machines.placement import CHIP, Placement
-from ...cost.machines.units import seconds_text as told
+from ...cost.machines.units import seconds_text
 from ...cost.step_time.flops import multiplied
 from ...engine.code.operations import Code, walk
 from .format import percent, scaled
@@ -52,7 +52,7 @@ def figure_view(name: str, figure: Figure) -> dict:
     elif name in _RATES:
         text = f"{_RATES[name]} {scaled(figure.value, 'B/s')}"
     elif name in _SECONDS:
-        text = f"{_SECONDS[name]} {told(figure.value)}"
+        text = f"{_SECONDS[name]} {seconds_text(figure.value)}"
     elif name in _SHARES:
         subject, of = _SHARES[name]
         text = f"{subject} {percent(figure.value)} {of}"

@@ -9,7 +9,7 @@ Each part has its seconds and the figures of the machine behind them, with those
 from __future__ import annotations
 
 from ...cost.machines.accuracy import TIME, accuracy
-from ...cost.machines.units import seconds_text as told
+from ...cost.machines.units import seconds_text
 from ...cost.step_time.time import Time
 from ...cost.workload.scenario import ATTENTION
 from ..state.costing import Costs
@@ -28,15 +28,15 @@ def costs_view(explorer: ExplorerState) -> dict:
         explorer: the Explorer.
 
     Returns:
-        JSON-like data: `time` and `held`, both None where no machine is chosen, and whether they are `pending`.
+        JSON-like data: `time` and `peak_memory`, both None where no machine is chosen, and whether they are `pending`.
     """
     document = explorer.document
     costs = explorer.costing.soon(document) if document.machine else None
     if costs is None:
-        return {"time": None, "held": None, "pending": document.machine is not None}
+        return {"time": None, "peak_memory": None, "pending": document.machine is not None}
     return {
         "time": time_view(costs, document),
-        "held": peak_memory_view(explorer.plan, costs.memory),
+        "peak_memory": peak_memory_view(explorer.plan, costs.memory),
         "pending": False,
     }
 
@@ -54,7 +54,7 @@ def time_view(costs: Costs, document: Document) -> dict:
         "upper": float(time.upper),
         "compute": float(time.compute),
         "exposed": float(time.exposed),
-        "told": {name: told(float(getattr(time, name))) for name in ("lower", "estimate", "upper", "exposed")},
+        "texts": {name: seconds_text(float(getattr(time, name))) for name in ("lower", "estimate", "upper", "exposed")},
         "parts": parts,
         "limit": {"by": time.limited_by, "text": limit_text(time)},
         "substituted": substituted_text(time),
@@ -88,7 +88,7 @@ def _part(key: str, seconds: float, time: Time) -> dict:
         "label": _label(key, time),
         "sends": key not in (COMPUTE, MEMORY),
         "seconds": seconds,
-        "told": told(seconds),
+        "text": seconds_text(seconds),
         "figures": figures,
         "recalled": any(figure["recalled"] for figure in figures),
     }
@@ -104,12 +104,13 @@ def limit_text(time: Time) -> str:
     """Says what bounds the step, and how long that takes."""
     by = time.limited_by
     if by == COMPUTE:
-        return f"Compute-bound: kernels that wait for the matrix units take {told(float(time.compute_bound))}."
+        return f"Compute-bound: kernels that wait for the matrix units take {seconds_text(float(time.compute_bound))}."
     if by == MEMORY:
         waits = "memory, or for their launch," if time.hardware.efficiency.launch.value else "memory"
-        return f"{_label(by, time).capitalize()}: kernels that wait for {waits} take {told(float(time.memory_bound))}."
+        seconds = seconds_text(float(time.memory_bound))
+        return f"{_label(by, time).capitalize()}: kernels that wait for {waits} take {seconds}."
     axes = by.removeprefix("communication over ")
-    seconds = told(float(time.communication[axes]))
+    seconds = seconds_text(float(time.communication[axes]))
     return f"Communication-bound over {axes.replace('+', ' + ')}: its collectives take {seconds}."
 
 

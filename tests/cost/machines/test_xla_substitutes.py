@@ -7,7 +7,7 @@ import pytest
 
 import meshlab as ml
 from benchmarks import compilers, substitutes
-from benchmarks.substitutes import JOURNAL, compile_case, told
+from benchmarks.substitutes import JOURNAL, compile_case, predicted
 from meshlab.cost.machines import collective_time
 from meshlab.cost.machines.installed_compilers import CompilerError, check_installed
 from meshlab.cost.machines.xla_substitutes import most_summed
@@ -34,7 +34,7 @@ def sent(program, layout, mesh, **options):
 
 @pytest.mark.parametrize("line", LINES, ids=[f"{line['slice']} {line['mesh']}" for line in LINES])
 def test_what_was_compiled_is_what_is_told(line):
-    assert told(line) == line["all-reduces"]
+    assert predicted(line) == line["all-reduces"]
 
 
 def test_the_journal_has_slices_of_all_machines_and_both_answers():
@@ -56,7 +56,7 @@ def test_the_tpu_compiler_makes_what_is_told(slice_, devices):
     except CompilerError as error:
         pytest.skip(f"{error} (`make test` does so on Linux)")
     line = compile_case(ml.mesh(slice_, data=devices))
-    assert told(line) == line["all-reduces"]
+    assert predicted(line) == line["all-reduces"]
 
 
 def test_a_reduce_scatter_that_is_summed_whole_takes_as_long_as_an_all_reduce():

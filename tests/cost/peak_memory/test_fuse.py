@@ -117,7 +117,7 @@ def test_what_is_read_for_the_last_time_may_be_written_over():
     liveness = liveness_of(graph_of(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Out], ml.f32[Out, Last]))
     product, raised, _ = liveness.buffers
     assert raised.may_alias == (product,)
-    assert product.end == raised.begin
+    assert product.end == raised.start
 
 
 def test_a_carry_that_others_read_is_held_twice():
@@ -139,8 +139,8 @@ def test_a_carry_that_others_read_is_held_twice():
 
 
 def test_a_heap_is_packed_with_gaps():
-    begins, ends, sizes = (np.array(x) for x in ([0, 3, 6], [6, 10, 9], [4, 3, 2]))
-    assert packed(begins, ends, sizes) == 7
+    starts, ends, sizes = (np.array(x) for x in ([0, 3, 6], [6, 10, 9], [4, 3, 2]))
+    assert packed(starts, ends, sizes) == 7
     assert packed(np.zeros(0, int), np.zeros(0, int), np.zeros(0)) == 0
 
 
@@ -148,10 +148,10 @@ def test_a_heap_is_packed_with_gaps():
 def test_a_heap_holds_what_is_alive_and_no_more_than_all(seed):
     chance = random.Random(seed)
     spans = [sorted(chance.sample(range(30), 2)) for _ in range(25)]
-    begins, ends = np.array(spans).T
+    starts, ends = np.array(spans).T
     sizes = np.array([chance.randint(1, 100) for _ in spans])
-    alive = max(int(sizes[(begins <= t) & (t < ends)].sum()) for t in range(30))
-    assert alive <= packed(begins, ends, sizes) <= sizes.sum()
+    alive = max(int(sizes[(starts <= t) & (t < ends)].sum()) for t in range(30))
+    assert alive <= packed(starts, ends, sizes) <= sizes.sum()
 
 
 def test_outputs_give_their_space_to_what_is_gone_before():
@@ -161,12 +161,12 @@ def test_outputs_give_their_space_to_what_is_gone_before():
 
     Same = ml.Dim("same", 16)
     memory = ml.trace(fn, ml.f32[Batch, Hidden], ml.f32[Hidden, Same]).plan(ml.mesh(x=2), "").memory
-    assert memory.assignment.inside
-    for buffer, space in memory.assignment.inside.items():
-        assert buffer.end <= space.begin or space.end <= buffer.begin
+    assert memory.assignment.shared
+    for buffer, space in memory.assignment.shared.items():
+        assert buffer.end <= space.start or space.end <= buffer.start
         assert memory._nbytes(buffer.size) <= memory._nbytes(space.size)
-    together = itertools.combinations(memory.assignment.inside.items(), 2)
-    assert all(a.end <= b.begin or b.end <= a.begin for (a, s), (b, t) in together if s is t)
+    together = itertools.combinations(memory.assignment.shared.items(), 2)
+    assert all(a.end <= b.start or b.end <= a.start for (a, s), (b, t) in together if s is t)
 
 
 def test_the_plan_of_a_large_program_is_quick():

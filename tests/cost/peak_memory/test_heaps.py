@@ -20,14 +20,14 @@ def least(buffers):
 
     def stacked(order):
         there = []
-        for begin, end, size in order:
+        for start, end, size in order:
             bottom = 0
             for low, high, since, until in sorted(there):
-                if since < end and until > begin:
+                if since < end and until > start:
                     if low - bottom >= size:
                         break
                     bottom = max(bottom, high)
-            there.append((bottom, bottom + size, begin, end))
+            there.append((bottom, bottom + size, start, end))
         return max(high for _, high, _, _ in there)
 
     return min(map(stacked, itertools.permutations(buffers)))
@@ -69,4 +69,4 @@ BUFFERS = st.tuples(st.integers(0, 6), st.integers(1, 5), st.integers(1, 9)).map
 def test_a_heap_is_no_smaller_than_it_can_be(buffers):
     predicted = heap(*buffers)
     assert least(buffers) <= predicted <= sum(size for *_, size in buffers)
-    assert heap(*((begin, end, 3 * size) for begin, end, size in buffers)) == 3 * predicted
+    assert heap(*((start, end, 3 * size) for start, end, size in buffers)) == 3 * predicted

@@ -42,44 +42,44 @@ AUTOENCODER = (
 
 
 def test_live_ranges_of_xla_give_the_heap_of_xla():
-    begins, lasts, sizes = arrays(*zip(*AUTOENCODER, strict=True))
-    assert packed(begins, lasts + 1, sizes, alignment=64) == 3 * 2048 + 2048 + 256
-    alive = [int(sizes[(begins <= t) & (t <= lasts)].sum()) for t in range(25)]
+    starts, lasts, sizes = arrays(*zip(*AUTOENCODER, strict=True))
+    assert packed(starts, lasts + 1, sizes, alignment=64) == 3 * 2048 + 2048 + 256
+    alive = [int(sizes[(starts <= t) & (t <= lasts)].sum()) for t in range(25)]
     assert max(alive) == 3 * 2048 + 3 * 256
 
 
 def test_lives_are_counted_in_what_comes_and_goes():
-    begins, ends = arrays([0, 1, 3, 3], [3, 9, 5, 4])
-    taken, given = events(begins, ends, np.arange(4), np.full(4, NOBODY))
+    starts, ends = arrays([0, 1, 3, 3], [3, 9, 5, 4])
+    taken, given = events(starts, ends, np.arange(4), np.full(4, NOBODY))
     # At point 3 the one that ends first is taken first, and given back after the other is taken.
     assert taken.tolist() == [0, 1, 4, 3]
     assert given.tolist() == [2, 7, 6, 5]
 
 
 def test_what_is_written_over_is_given_back_before_it_is_taken_anew():
-    begins, ends, over = arrays([0, 0, 2], [3, 3, 5], [NOBODY, NOBODY, 1])
-    taken, given = events(begins, ends, np.arange(3), over)
+    starts, ends, over = arrays([0, 0, 2], [3, 3, 5], [NOBODY, NOBODY, 1])
+    taken, given = events(starts, ends, np.arange(3), over)
     assert taken.tolist() == [0, 1, 3]
     assert given.tolist() == [4, 2, 5]
 
 
 def test_what_is_written_over_lies_where_that_lay():
-    begins, ends, sizes = arrays([0, 2, 4], [3, 5, 7], [8, 8, 8])
-    apart, together = (packed(begins, ends, sizes, aliases=np.array(row)) for row in ([-1, -1, -1], [-1, 0, 1]))
+    starts, ends, sizes = arrays([0, 2, 4], [3, 5, 7], [8, 8, 8])
+    apart, together = (packed(starts, ends, sizes, aliases=np.array(row)) for row in ([-1, -1, -1], [-1, 0, 1]))
     assert (apart, together) == (16, 8)
 
 
 def test_alike_buffers_are_put_in_by_rank():
-    begins, ends = arrays([5, 2, 0, 5, 1, 0, 2, 6], [7, 4, 2, 7, 5, 8, 6, 7])
+    starts, ends = arrays([5, 2, 0, 5, 1, 0, 2, 6], [7, 4, 2, 7, 5, 8, 6, 7])
     sizes, ranks = arrays([4, 4, 4, 4, 4, 4, 4, 6], range(8))
-    assert packed(begins, ends, sizes) == packed(begins, ends, sizes, ranks) == 22
-    assert packed(begins, ends, sizes, ranks[::-1]) == 18
+    assert packed(starts, ends, sizes) == packed(starts, ends, sizes, ranks) == 22
+    assert packed(starts, ends, sizes, ranks[::-1]) == 18
 
 
 def test_buffers_begin_at_multiples_of_a_step():
-    begins, ends, sizes = arrays([0, 0, 0], [2, 2, 2], [100, 10, 4])
-    assert packed(begins, ends, sizes) == 114
-    assert packed(begins, ends, sizes, alignment=64) == 128 + 64 + 4
+    starts, ends, sizes = arrays([0, 0, 0], [2, 2, 2], [100, 10, 4])
+    assert packed(starts, ends, sizes) == 114
+    assert packed(starts, ends, sizes, alignment=64) == 128 + 64 + 4
 
 
 def test_tables_of_addresses_are_counted_beside_the_heap():
@@ -134,11 +134,11 @@ def graph_of_one(through):
 def test_the_heap_is_not_written_over_through_other_shapes_and_several_results():
     graph, written = graph_of_one("nothing")
     buffer = held_of(graph, written)
-    assert buffer.aliases == buffer.may_alias != ()
+    assert buffer.heap_aliases == buffer.may_alias != ()
     for through in ("several", "barrier"):
         buffer = held_of(*graph_of_one(through))
         assert buffer.may_alias
-        assert not buffer.aliases
+        assert not buffer.heap_aliases
 
 
 def test_what_a_loop_carries_is_not_written_over_anything_in_the_heap():
@@ -160,8 +160,8 @@ def test_what_a_loop_carries_is_not_written_over_anything_in_the_heap():
         for of, args in ((fn, (ml.f32[Batch], ml.f32[Layers])), (without, (ml.f32[Batch],)))
     )
     assert carried
-    assert not carried[0].aliases
-    assert other[0].aliases
+    assert not carried[0].heap_aliases
+    assert other[0].heap_aliases
 
 
 @pytest.mark.parametrize(

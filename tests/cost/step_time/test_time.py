@@ -185,7 +185,7 @@ def test_products_of_exponentials_are_not_all_attention(function, arguments):
 
 
 def test_lookups_read_what_they_find():
-    table, rows = ml.dims(vocab=100_000, found=16)
+    table, rows = ml.dims(vocab=100_000, rows=16)
     program = ml.trace(lambda t, i: ml.take(t, i, "vocab"), ml.f32[table, E], ml.i32[rows])
     assert program.plan(ml.mesh(IDEAL, x=1)).time.memory_bytes < 10 * 16 * 512 * 4
 

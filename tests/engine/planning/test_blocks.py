@@ -40,7 +40,7 @@ def test_a_carry_that_is_used_otherwise_gets_each_sum():
     assert moved(checked(fn, (AB, ml.f32[C, B]), "b:x")) == [("all-reduce", ("x",), 8 * 4, 8)]
 
 
-def test_what_is_accumulated_from_zeros_lies_as_it_is_wanted():
+def test_what_is_accumulated_from_zeros_has_its_target_spec():
     """Gradients of stacked layers, over micro-batches, for weights that are stored split: nothing is gathered again."""
 
     def fn(w, xs):

@@ -229,14 +229,14 @@ def test_a_dim_of_a_scan_is_told_where_it_can_be_stored():
         return jax.lax.scan(lambda c, row: (c + row[0] * row[1]["a"] + row[1]["b"]["c"], None), xs[0], (xs, ys))[0]
 
     assert problems("time:data", ml.trace(run, x, many))["pipeline"].fix == (
-        'To store it split, write {"xs": {"time": "data"}}.'
+        'To store it sharded, write {"xs": {"time": "data"}}.'
     )
     program = ml.trace(lambda ys: run(ys["a"], ys), many)
     layout = {"ys/*": {"time": "data"}}
-    assert problems("time:data", program)["pipeline"].fix == 'To store it split, write {"ys/*": {"time": "data"}}.'
+    assert problems("time:data", program)["pipeline"].fix == 'To store it sharded, write {"ys/*": {"time": "data"}}.'
     assert program.plan(MESH, layout)
     mapped = ml.trace(lambda x: jax.lax.map(jax.numpy.tanh, x), x)
-    assert problems("time:data", mapped)["pipeline"].fix == 'To store it split, write {"x": {"time": "data"}}.'
+    assert problems("time:data", mapped)["pipeline"].fix == 'To store it sharded, write {"x": {"time": "data"}}.'
 
 
 def test_a_dim_of_a_scan_that_is_stored_nowhere_is_told_no_place():

@@ -192,7 +192,7 @@ def test_splits_survive_elementwise_operations_and_sums_but_no_contraction():
     assert moved(plan) == [("all-gather", ("x",), 8 * 4 * 4, 1)]
 
 
-def test_a_small_value_that_is_stored_split_is_gathered_not_what_it_meets():
+def test_a_small_value_that_is_stored_split_is_gathered_not_the_other_operand():
     """A bias, whose axis splits nothing else: what it is added to stays whole."""
 
     def fn(x, w, bias, v):
@@ -203,7 +203,7 @@ def test_a_small_value_that_is_stored_split_is_gathered_not_what_it_meets():
     assert moved(plan) == [("all-gather", ("x",), C.size * 4 // 2, 1)]
 
 
-def test_a_small_value_is_not_gathered_where_what_it_meets_is_split_or_wanted_so():
+def test_a_small_value_is_not_gathered_where_the_other_operand_or_the_target_is_split():
     def fn(x, y):
         scaled = y.array * x.array.sum(1, keepdims=True)
         return jnp.tanh(scaled) * x.array, y.array / x.array.max(1, keepdims=True)

@@ -10,9 +10,9 @@ from meshlab.engine.planning.propagation import (
     bodies,
     entering,
     going_round,
-    hands_wants_on,
     leaving,
     lets_through,
+    passes_targets_on,
 )
 
 X = ml.named(jax.ShapeDtypeStruct((4, 6), jnp.float32), "a b")
@@ -25,7 +25,7 @@ def one(fn, name, *arguments):
 
 
 @pytest.mark.parametrize(
-    ("fn", "name", "hands"),
+    ("fn", "name", "passes"),
     [
         (lambda x: jnp.sin(x), "sin", True),
         (lambda x: x.T + 1, "transpose", True),
@@ -35,9 +35,9 @@ def one(fn, name, *arguments):
         (lambda x: jnp.sort(x), "sort", False),
     ],
 )
-def test_what_hands_on_what_is_wanted_of_it(fn, name, hands):
+def test_which_operations_pass_the_target_spec_of_their_result_on(fn, name, passes):
     program, operation = one(fn, name, X)
-    assert hands_wants_on(operation, program.factors[operation]) is hands
+    assert passes_targets_on(operation, program.factors[operation]) is passes
 
 
 def test_partial_sums_go_through_where_the_others_are_zero():

@@ -150,7 +150,7 @@ def test_a_plan_shows_itself():
 
 def test_html_is_escaped():
     plan = ml.trace(lambda x: x * 2.0, ml.f32[A]).plan(X4)
-    assert "nothing is split" in plan._repr_html_()
+    assert "nothing is sharded" in plan._repr_html_()
     assert "<script" not in plan._repr_html_()
 
 

@@ -277,5 +277,5 @@ def test_pieces_of_a_merged_axis_are_its_minor_parts(cut):
     assert plan.check().ok
     assert plan.spec("out").splits == ((), (), ("x",), ())
     assert not plan.collectives
-    warning = "`heads` does not split `w`: of the axis `three*heads*head` only the major part, `three`"
+    warning = "`heads` is not sharded in `w`: of the axis `three*heads*head` only the major part, `three`"
     assert warning in str(plan.explain())

@@ -53,7 +53,7 @@ def test_what_is_found_is_repeated_in_order_and_apart(items, least):
     assert done <= len(items)
 
 
-@given(st.lists(st.integers(), min_size=3, max_size=12, unique=True), st.integers(3, 6))
+@given(st.lists(st.integers(0, 99), min_size=3, max_size=12, unique=True), st.integers(3, 6))
 def test_layers_between_other_things_are_all_found(layer, count):
     before, after = [max(layer) + 1], [max(layer) + 2]
     assert repeats(np.array(before + layer * count + after), 2) == [Repeat(1, len(layer), count)]

@@ -60,8 +60,8 @@ def test_what_is_donated_is_used_up():
 @pytest.mark.parametrize(
     ("carry", "order", "message"),
     [
-        ({"p": 0, "e": 1, "v": 2}, "aab", "^`p` and `e` are the same array, whose memory cannot be given up twice: "),
-        ({"p": 0, "e": 1}, "aaa", "^`p`, `e` and `v` are the same array, .* given up where it is read as well: copy"),
+        ({"p": 0, "e": 1, "v": 2}, "aab", "^`p` and `e` are the same array, whose memory cannot be donated twice: "),
+        ({"p": 0, "e": 1}, "aaa", "^`p`, `e` and `v` are the same array, .* donated where it is read as well: copy"),
         ({"p": 0}, "aba", r"`p` and `v` are the same array, .*: copy one \(jnp.copy\) or run without donate=True"),
     ],
 )

@@ -152,7 +152,7 @@ def test_a_sum_is_resolved_to_what_extends_its_own_splits():
     assert reduced_spec(partial, None) == Spec((("x",), ()))
     assert reduced_spec(partial, Spec((("x", "y"), ()))) == Spec((("x", "y"), ()))
     assert reduced_spec(partial, Spec(((), ("y",)))) == Spec((("x",), ("y",)))
-    # A want that lies across what is there, or uses its axis again, is not followed.
+    # A target that lies across what is there, or uses its axis again, is not followed.
     assert reduced_spec(partial, Spec((("y",), ()))) == Spec((("x",), ()))
     assert reduced_spec(partial, Spec(((), ("x",)))) == Spec((("x",), ()))
 

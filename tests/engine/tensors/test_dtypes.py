@@ -244,10 +244,10 @@ def test_keys_may_be_named_told_and_drawn_with():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: np.sum(FLOATS), r"tensor of \[q=2\] was handed to NumPy or jax.numpy, which know no names"),
-        (lambda: np.max(FLOATS), "was handed to NumPy or jax.numpy"),
-        (lambda: np.exp(FLOATS), "was handed to NumPy or jax.numpy"),
-        (lambda: np.add(FLOATS, 1), "was handed to NumPy or jax.numpy"),
+        (lambda: np.sum(FLOATS), r"tensor of \[q=2\] was passed to NumPy or jax.numpy, which know no names"),
+        (lambda: np.max(FLOATS), "was passed to NumPy or jax.numpy"),
+        (lambda: np.exp(FLOATS), "was passed to NumPy or jax.numpy"),
+        (lambda: np.add(FLOATS, 1), "was passed to NumPy or jax.numpy"),
         (lambda: FLOATS.sum(axis=0), r'sum was given axis=0, but the axes of \[q=2\] have names, .*: x.sum\("q"\)'),
     ],
 )

@@ -203,7 +203,7 @@ def test_astype_takes_both_kinds_of_dtypes():
         (lambda x: x @ x, "`@` does not say what is summed"),
         (lambda x: np.ones(2) @ x, "`@` does not say what is summed"),
         (bool, r"A tensor of \[a=2\] has no single truth value"),
-        (np.asarray, r"A tensor of \[a=2\] was handed to NumPy"),
+        (np.asarray, r"A tensor of \[a=2\] was passed to NumPy"),
         (lambda x: x + draw(ml.Dim("a", 5)), "add met two sizes of the dim `a`: a=2 and a=5"),
     ],
 )

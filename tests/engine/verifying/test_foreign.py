@@ -240,7 +240,7 @@ def test_rules_of_a_carried_output_are_judged():
 @pytest.mark.parametrize("pad", [False, True])
 def test_a_dim_of_size_zero_is_not_split(pad):
     program = ml.trace(lambda e: e.sum(0), like("e b", 0, 8))
-    with pytest.raises(ml.LayoutError, match="`e` has size 0: there is nothing to split. Leave it replicated."):
+    with pytest.raises(ml.LayoutError, match="`e` has size 0: there is nothing to shard. Leave it replicated."):
         program.plan(X2, "e:x", pad=pad)
     assert program.plan(X2, "b:x", pad=pad).check().ok
 

@@ -46,7 +46,7 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
     assert memory.layout.shapes[0].x0 == 16e9
     parts = dict(zip(memory.data[0].y, memory.data[0].x, strict=True))
     assert parts.pop("all") == sum(parts.values()) == explorer.plan.memory.peak_bytes
-    assert explorer.view()["held"]["text"] in memory.layout.title.text
+    assert explorer.view()["peak_memory"]["text"] in memory.layout.title.text
 
 
 def test_a_figure_without_figures_says_why(explorer: Explorer) -> None:
@@ -66,7 +66,7 @@ def test_a_snapshot_shows_the_machine(explorer: Explorer) -> None:
     explorer.on("v5e")
     text, view = explorer.snapshot().html, explorer.view()
     assert "On Google TPU v5e, 2x4" in text
-    assert f"<b>{view['time']['told']['estimate']}</b>" in text
+    assert f"<b>{view['time']['texts']['estimate']}</b>" in text
     assert "recalled, not verified: launch of a kernel 0 s; links reach 100% of their bandwidth" in text
     assert "Error: v5e: published steps took" in text
     assert "(More on a page of the project: <code>docs/accuracy.md#published-steps-of-training</code>.)" in text

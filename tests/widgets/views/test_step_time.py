@@ -93,7 +93,7 @@ def test_the_view_says_what_is_sent_instead(explorer: Explorer) -> None:
 def test_no_machine_no_time(explorer: Explorer) -> None:
     view = explorer.view()
     assert view["time"] is None
-    assert view["held"] is None
+    assert view["peak_memory"] is None
     assert view["machine"]["on"] == ""
     assert "picture" not in view["machine"]
 
@@ -105,7 +105,7 @@ def test_what_is_assumed_is_costed(explorer: Explorer) -> None:
     view = explorer.view()["time"]
     assert view["options"] == {"attention": "flash", "prefetch": True, "attentions": ["stored", "flash", "causal"]}
     assert view["estimate"] == explorer.plan.time.given(attention="flash", prefetch=True).estimate
-    assert "Without attention scores" in explorer.view()["held"]["note"]
+    assert "Without attention scores" in explorer.view()["peak_memory"]["note"]
 
 
 def test_a_missing_figure_is_told_and_the_board_stays(explorer: Explorer) -> None:
@@ -115,7 +115,7 @@ def test_a_missing_figure_is_told_and_the_board_stays(explorer: Explorer) -> Non
     view = explorer.view()
     assert "has no figure for matmuls in float32" in view["time"]["missing"]
     assert view["machine"]["title"] == "mine"
-    assert view["held"]["limit"] == 1e9
+    assert view["peak_memory"]["limit"] == 1e9
     assert explorer.place("hidden", "model")
     assert explorer.view()["change"]["seconds"] is None
     preview = answer(explorer, {"v": 1, "kind": "preview", "id": 1, "op": "remove", "args": {"dim": "batch"}})
@@ -146,7 +146,7 @@ def test_a_preview_tells_the_time_of_a_drop(explorer: Explorer) -> None:
 def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
     explorer.load("hidden:model")
     explorer.on("v5e")
-    peak, memory = explorer.view()["held"], explorer.plan.memory
+    peak, memory = explorer.view()["peak_memory"], explorer.plan.memory
     assert (peak["bytes"], peak["donated"]) == (memory.peak_bytes, memory.donated.peak_bytes)
     assert {part["name"]: part["bytes"] for part in peak["parts"]} == memory.parts
     assert sum(part["bytes"] for part in peak["parts"]) == peak["bytes"]
@@ -183,13 +183,13 @@ def test_whether_it_fits_is_said_in_words(peak: float, donated: float, limit: fl
 
 def test_what_does_not_fit(explorer: Explorer) -> None:
     explorer.on(dataclasses.replace(own(), memory=ml.Figure(5000.0)))
-    peak = explorer.view()["held"]
+    peak = explorer.view()["peak_memory"]
     assert (peak["limit"], peak["fits"]) == (5000, False)
     message = {"v": 1, "kind": "preview", "id": 1, "op": "place", "args": {"dim": "hidden", "axes": ["model"]}}
     preview = answer(explorer, message)
     assert (preview["fits"], preview["peak_change"]) == (True, preview["peak"] - peak["bytes"])
     explorer.place("hidden", "model")
-    assert explorer.view()["held"]["fits"]
+    assert explorer.view()["peak_memory"]["fits"]
 
 
 def test_a_long_timeline_keeps_its_peak() -> None:
@@ -208,7 +208,7 @@ def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeyp
     explorer.place("hidden", "model")
     assert changes.get(timeout=60) == "document"
     revision, state = explorer.revision, shared_state(explorer)["view"]
-    assert (state["pending"], state["time"], state["held"]) == (True, None, None)
+    assert (state["pending"], state["time"], state["peak_memory"]) == (True, None, None)
     assert state["change"]["seconds"] is None
     gate.open.set()
     assert changes.get(timeout=60) == "costs"
@@ -317,12 +317,13 @@ def test_errors_are_those_that_were_measured(
     file = tmp_path / "accuracy.json"
     monkeypatch.setattr(accuracy_module, "FILE", file)
     sections = {
-        "memory": {"anchor": "memory", "told": {"tpu": "Within 5%."}},
-        "time": {"anchor": "x", "told": {"v4": "!"}},
+        "memory": {"anchor": "memory", "texts": {"tpu": "Within 5%."}},
+        "time": {"anchor": "x", "texts": {"v4": "!"}},
     }
     file.write_text(json.dumps(sections))
     view = explorer.view()
-    assert view["held"]["accuracy"] == {"measured": True, "where": "docs/accuracy.md#memory", "text": "Within 5%."}
+    measured = {"measured": True, "where": "docs/accuracy.md#memory", "text": "Within 5%."}
+    assert view["peak_memory"]["accuracy"] == measured
     error = view["time"]["accuracy"]
     assert (error["measured"], error["text"]) == (False, "Not measured for v5e yet, but for `v4`.")
 
@@ -372,14 +373,14 @@ def test_what_a_page_tells_is_packed() -> None:
 """
     errors = packed(page)
     assert errors["time"]["anchor"] == "published-steps"
-    assert errors["time"]["told"]["v4"] == "v4: reaches 0.7; errors up to 3%. 2 published runs."
-    assert errors["time"]["told"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
-    assert errors["memory"]["told"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
+    assert errors["time"]["texts"]["v4"] == "v4: reaches 0.7; errors up to 3%. 2 published runs."
+    assert errors["time"]["texts"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
+    assert errors["memory"]["texts"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
     assert errors["modelled"] == {"jaxlib": "0.10.2"}
     with pytest.raises(ValueError, match=r"accuracy.md tells figures of jaxlib 0.10.2, 0.12.0: measure all anew"):
         packed(page + "and others (jaxlib 0.12.0)")
     assert errors["collectives"]["anchor"] == "collectives-of-compilers"
-    assert errors["collectives"]["told"]["v5e"] == (
+    assert errors["collectives"]["texts"]["v5e"] == (
         "Of 70 plans compiled for v5e:2x4, 27 send the bytes that were predicted, 42 do but for differences that are"
         " explained, 1 do not."
     )

@@ -57,8 +57,8 @@ export class Board {
     this.hand = null;
     this.readOnly = false;
     this.adding = false;
-    /** @type {{time: View["time"], held: View["held"]}} */
-    this.costs = { time: null, held: null };
+    /** @type {{time: View["time"], peak_memory: View["peak_memory"]}} */
+    this.costs = { time: null, peak_memory: null };
     this.machine = "";
     this.awaited = false;
     this.pricing = 0;
@@ -96,7 +96,7 @@ export class Board {
   get view() {
     /** @type {View} */
     const view = this.model.get("view");
-    if (!view.pending) this.costs = { time: view.time, held: view.held };
+    if (!view.pending) this.costs = { time: view.time, peak_memory: view.peak_memory };
     return view.pending ? { ...view, ...this.costs } : view;
   }
 
@@ -184,15 +184,15 @@ export class Board {
     const { communication, change, layout } = this.view;
     const by = change ? ` (${signedBytes(change.bytes)})` : "";
     const sent = `each device sends ${bytes(communication.total)} per step${by}`;
-    const { machine, time, held, pending } = this.view;
+    const { machine, time, peak_memory: peak, pending } = this.view;
     this.awaited = pending;
     if (pending) {
       this.say(`Layout ${layout.text || "empty"}: ${sent}. Costs are being worked out …`, "done");
       return;
     }
     const takes =
-      time && !time.missing ? ` A step takes ${time.told.estimate} on ${machine.title}, ${machine.slice}.` : "";
-    const over = held?.fits === false ? ` ${held.text}` : "";
+      time && !time.missing ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
+    const over = peak?.fits === false ? ` ${peak.text}` : "";
     this.say(`Layout ${layout.text || "empty"}: ${sent}.${takes}${over}`, "done");
   }
 

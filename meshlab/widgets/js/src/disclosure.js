@@ -18,7 +18,7 @@ export function disclosure(board, key, summary, children) {
   const head = h("summary", { "data-key": `more:${key}` }, summary);
   const details = h(
     "details",
-    { class: "mlb-more-told", "data-told": key, open: board.opened.has(key) },
+    { class: "mlb-disclosure", "data-disclosure": key, open: board.opened.has(key) },
     head,
     children,
   );

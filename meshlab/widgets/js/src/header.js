@@ -79,7 +79,7 @@ function total(label, value, title, change, sign) {
  * @returns {HTMLElement[]}
  */
 export function drawTotals(view) {
-  const { change, work, communication, collectives, time, held: peakMemory } = view;
+  const { change, work, communication, collectives, time, peak_memory: peakMemory } = view;
   const counted = change?.collectives ?? 0;
   return [
     ...drawStep(time, change?.seconds ?? 0),
@@ -115,11 +115,11 @@ export function drawTotals(view) {
  */
 function drawStep(time, change) {
   if (!time || time.missing) return [];
-  const { told, estimate } = time;
-  const title = `between ${told.lower} and ${told.upper}. ${time.limit.text}`;
+  const { texts, estimate } = time;
+  const title = `between ${texts.lower} and ${texts.upper}. ${time.limit.text}`;
   // What is below a thousandth is nothing that a reader would act on.
   const moved = Math.abs(change) > 1e-3 * estimate;
-  const step = total("predicted step", told.estimate, title, moved ? signedSeconds(change) : "", moved ? change : 0);
+  const step = total("predicted step", texts.estimate, title, moved ? signedSeconds(change) : "", moved ? change : 0);
   step.classList.add("mlb-predicted");
   return [step];
 }

@@ -98,7 +98,7 @@ function drawAxes(board) {
   const axes = board.view.machine.axes ?? [];
   return h(
     "ul",
-    { class: "mlb-lies" },
+    { class: "mlb-placements" },
     axes.map((axis) => drawAxis(board, axis)),
   );
 }
@@ -119,9 +119,9 @@ function drawAxis(board, axis) {
     }));
   return h(
     "li",
-    { class: "mlb-lying", "data-lies": axis.name },
+    { class: "mlb-placement", "data-placement": axis.name },
     h("span", { class: "mlb-axis-label" }, swatch(view, axis.name), h("b", {}, axis.name), ` × ${exact(axis.size)}`),
-    h("span", { class: "mlb-lies-told" }, prose(axis.told)),
+    h("span", { class: "mlb-placement-text" }, prose(axis.placement)),
     select,
   );
 }

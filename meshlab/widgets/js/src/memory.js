@@ -18,7 +18,7 @@ import { mark, sourceOf } from "./machine.js";
  * @returns {(HTMLElement | null)[]}
  */
 export function drawMemory(board) {
-  const { held: peak, pending } = board.view;
+  const { peak_memory: peak, pending } = board.view;
   const stored = drawStored(board.view);
   if (!peak) return [pending ? h("p", { class: "mlb-none" }, "The peak is being worked out …") : null, ...stored];
   return [
@@ -76,7 +76,7 @@ function drawVerdict(peak) {
     h(
       "div",
       { class: "mlb-meter", "aria-hidden": "true", title: limit },
-      h("span", { class: "mlb-meter-held", style: `width:${(100 * peak.bytes) / longest}%` }),
+      h("span", { class: "mlb-meter-used", style: `width:${(100 * peak.bytes) / longest}%` }),
       h("span", { class: "mlb-meter-limit", style: `left:${(100 * peak.limit) / longest}%` }),
     ),
   );

@@ -195,7 +195,7 @@ function drawSlice(shards, tile, split) {
     "svg",
     { class: "mlb-slice", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true", preserveAspectRatio: "none" },
     s("rect", { class: "mlb-slice-whole", width, height, rx: 2 }),
-    s("rect", { class: "mlb-slice-held", x, y, width: Math.max(w, 1.5), height: Math.max(t, 1.5), rx: 1 }),
+    s("rect", { class: "mlb-slice-own", x, y, width: Math.max(w, 1.5), height: Math.max(t, 1.5), rx: 1 }),
   );
 }
 

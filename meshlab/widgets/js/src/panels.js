@@ -16,7 +16,7 @@ function card(name, title, children) {
   return h("section", { class: `mlb-card mlb-${name}`, "aria-label": title }, h("h3", {}, title), children);
 }
 
-let made = 0;
+let helpTexts = 0;
 
 /** Makes the panels. */
 export function makePanels() {
@@ -26,8 +26,8 @@ export function makePanels() {
   const totals = h("div", { class: "mlb-totals" });
   const zones = h("div", { class: "mlb-zones" });
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
-  made += 1;
-  const help = h("p", { class: "mlb-help", id: `mlb-help-${made}`, hidden: true }, HELP);
+  helpTexts += 1;
+  const help = h("p", { class: "mlb-help", id: `mlb-help-${helpTexts}`, hidden: true }, HELP);
   const [mesh, machine, time, communication, collectives, memory, training, comparison] = [
     body(),
     body(),

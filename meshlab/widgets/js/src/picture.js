@@ -17,7 +17,7 @@ import { markClass } from "./marks.js";
 export function drawPicture(view, machine) {
   const { picture, axes } = machine;
   if (!picture) return null;
-  const placed = (axes ?? []).map((axis) => `${axis.name}: ${axis.told}`).join("; ");
+  const placed = (axes ?? []).map((axis) => `${axis.name}: ${axis.placement}`).join("; ");
   const drawing = s(
     "svg",
     {

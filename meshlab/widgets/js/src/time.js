@@ -21,15 +21,15 @@ export function drawTime(board) {
   const { time, pending } = board.view;
   if (!time) return [pending ? h("p", { class: "mlb-none" }, "Being worked out …") : null];
   if (time.missing) return [h("p", { class: "mlb-error" }, "✕ ", prose(time.missing)), drawOptions(board, time)];
-  const { told, limit } = time;
+  const { texts, limit } = time;
   const sends = time.parts.some((part) => part.sends);
   const most = Math.max(...time.parts.map((part) => part.seconds));
   return [
     h(
       "p",
       { class: "mlb-step" },
-      h("b", { class: "mlb-step-value" }, told.estimate),
-      ` between ${told.lower}, if all communication that can overlap does, and ${told.upper}, if none does`,
+      h("b", { class: "mlb-step-value" }, texts.estimate),
+      ` between ${texts.lower}, if all communication that can overlap does, and ${texts.upper}, if none does`,
     ),
     drawInterval(board.view, time),
     h("p", { class: "mlb-limit", "data-limit": limit.by }, prose(limit.text)),
@@ -57,7 +57,7 @@ function drawExposed(time) {
     "p",
     { class: "mlb-hidden" },
     h("span", { class: "mlb-swatch mlb-exposed", "aria-hidden": "true" }),
-    ` ${time.told.exposed} of communication are exposed (not overlapped with compute).`,
+    ` ${time.texts.exposed} of communication are exposed (not overlapped with compute).`,
   );
 }
 
@@ -77,8 +77,8 @@ function drawInterval(view, time) {
     h(
       "div",
       { class: "mlb-bar" },
-      kernels.map((part) => portion(partClass(view, part), share(part.seconds), `${part.label}: ${part.told}`)),
-      time.exposed > 0 && portion("mlb-exposed", share(time.exposed), `exposed communication: ${time.told.exposed}`),
+      kernels.map((part) => portion(partClass(view, part), share(part.seconds), `${part.label}: ${part.text}`)),
+      time.exposed > 0 && portion("mlb-exposed", share(time.exposed), `exposed communication: ${time.texts.exposed}`),
     ),
     h(
       "div",
@@ -111,7 +111,7 @@ function drawPart(view, part, most) {
   const bar = h("div", { class: "mlb-bar", "aria-hidden": "true" }, portion(partClass(view, part), width, ""));
   const name = part.sends ? axisLabel(view, part.key) : part.label;
   const label = h("span", {}, part.sends && "sending over ", name, " ", part.seconds > 0 && mark(part));
-  return labelled(label, bar, part.told, sources.join("\n"), { "data-part": part.key });
+  return labelled(label, bar, part.text, sources.join("\n"), { "data-part": part.key });
 }
 
 /**

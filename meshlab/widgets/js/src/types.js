@@ -37,7 +37,7 @@
  *   d?: string, key?: string, text?: string, turn?: number
  * }} Shape
  * @typedef {{
- *   name: string, size: number, told: string,
+ *   name: string, size: number, placement: string,
  *   choices: {label: string, along: Record<string, unknown>, chosen: boolean}[]
  * }} PlacedAxis
  * @typedef {{name: string, title: string, on: string, slice: string, fits: boolean}} Offer
@@ -47,11 +47,11 @@
  *   picture?: {width: number, height: number, shapes: Shape[], left_out: string}
  * }} Machine
  * @typedef {{
- *   key: string, label: string, sends: boolean, seconds: number, told: string, figures: Figure[], recalled: boolean
+ *   key: string, label: string, sends: boolean, seconds: number, text: string, figures: Figure[], recalled: boolean
  * }} TimePart
  * @typedef {{
  *   missing?: string, lower: number, estimate: number, upper: number, compute: number, exposed: number,
- *   told: Record<"lower" | "estimate" | "upper" | "exposed", string>, parts: TimePart[],
+ *   texts: Record<"lower" | "estimate" | "upper" | "exposed", string>, parts: TimePart[],
  *   limit: {by: string, text: string}, options: {attention: string, prefetch: boolean, attentions: string[]},
  *   substituted: string, recalled: string[], accuracy: Accuracy
  * }} Time
@@ -84,7 +84,7 @@
  *   trains: boolean,
  *   machine: Machine,
  *   time: Time | null,
- *   held: PeakMemory | null,
+ *   peak_memory: PeakMemory | null,
  *   pending: boolean
  * }} View
  * @typedef {{

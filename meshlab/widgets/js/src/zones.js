@@ -137,7 +137,7 @@ export function paintZones(panel, view, hand) {
     here.setAttribute("aria-label", hand ? `Put here: ${hand.dim} on ${zoneName(zone)}` : "");
   }
   for (const chip of panel.querySelectorAll(".mlb-chip")) {
-    const held = hand?.dim === chip.getAttribute("data-dim") && hand?.from === chip.getAttribute("data-zone");
-    chip.setAttribute("aria-pressed", String(held));
+    const pressed = hand?.dim === chip.getAttribute("data-dim") && hand?.from === chip.getAttribute("data-zone");
+    chip.setAttribute("aria-pressed", String(pressed));
   }
 }

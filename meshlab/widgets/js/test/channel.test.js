@@ -45,7 +45,7 @@ const nack = /** @type {const} */ ({ kind: "nack", reason: "no", fix: "" });
 /** @type {Model} */
 let model;
 /** @type {boolean[]} */
-let told;
+let silences;
 /** @type {Channel} */
 let channel;
 
@@ -53,8 +53,8 @@ beforeEach(() => {
   mock.timers.reset();
   mock.timers.enable({ apis: ["setTimeout"] });
   model = new Model();
-  told = [];
-  channel = new Channel(model, (silent) => told.push(silent));
+  silences = [];
+  channel = new Channel(model, (silent) => silences.push(silent));
 });
 
 test("an answer in time is handed to whoever asked", async () => {
@@ -63,16 +63,16 @@ test("an answer in time is handed to whoever asked", async () => {
   model.answer(0, { kind: "ack", rev: 1 });
   assert.equal((await asked)?.rev, 1);
   mock.timers.tick(10_000);
-  assert.deepEqual(told, []);
+  assert.deepEqual(silences, []);
 });
 
 test("after two seconds without an answer whoever asked is told so", async () => {
   const asked = channel.intent("undo");
   mock.timers.tick(1999);
-  assert.deepEqual(told, []);
+  assert.deepEqual(silences, []);
   mock.timers.tick(1);
   assert.equal(await asked, null);
-  assert.deepEqual(told, [true]);
+  assert.deepEqual(silences, [true]);
 });
 
 for (const [name, late] of /** @type {[string, Partial<Answer>][]} */ ([
@@ -85,7 +85,7 @@ for (const [name, late] of /** @type {[string, Partial<Answer>][]} */ ([
     mock.timers.tick(2000);
     assert.equal(await asked, null);
     model.answer(0, late);
-    assert.deepEqual(told, [true, false]);
+    assert.deepEqual(silences, [true, false]);
     assert.equal(channel.silent, false);
   });
 }
@@ -94,14 +94,14 @@ test("an answer to another view of the same board opens it as well", async () =>
   channel.intent("undo");
   mock.timers.tick(2000);
   model.listeners.get("msg:custom")?.({ id: "another-1", kind: "ack", rev: 0 });
-  assert.deepEqual(told, [true, false]);
+  assert.deepEqual(silences, [true, false]);
 });
 
 test("so does a new revision, without an answer", () => {
   channel.intent("undo");
   mock.timers.tick(2000);
   model.listeners.get("change:rev")?.();
-  assert.deepEqual(told, [true, false]);
+  assert.deepEqual(silences, [true, false]);
 });
 
 test("one silence ends all that wait, and what is asked afterwards waits anew", async () => {
@@ -114,13 +114,13 @@ test("one silence ends all that wait, and what is asked afterwards waits anew", 
   model.answer(2, nack);
   assert.equal((await third)?.kind, "nack");
   mock.timers.tick(10_000);
-  assert.deepEqual(told, [true, false]);
+  assert.deepEqual(silences, [true, false]);
 });
 
 test("a model that cannot send is silent at once", async () => {
   model.disconnected = true;
   assert.equal(await channel.intent("undo"), null);
-  assert.deepEqual(told, [true]);
+  assert.deepEqual(silences, [true]);
 });
 
 test("of the questions that come while one is under way the last is asked", async () => {
@@ -146,6 +146,6 @@ test("a closed channel hears nothing and waits for nothing", () => {
   channel.intent("undo");
   channel.close();
   mock.timers.tick(10_000);
-  assert.deepEqual(told, []);
+  assert.deepEqual(silences, []);
   assert.equal(model.listeners.size, 0);
 });

@@ -26,28 +26,28 @@ const view = /** @type {import("../src/types.js").View} */ (
 );
 
 /** @type {(dim: string, from: string, add?: boolean) => Hand} */
-const held = (dim, from, add = false) => ({ dim, from, by: "pointer", target: null, add });
+const hand = (dim, from, add = false) => ({ dim, from, by: "pointer", target: null, add });
 
 test("a drop moves a dim, or adds an axis, or takes one away", () => {
-  assert.deepEqual(axesAfter(view, held("hidden", "data"), "model"), ["model"]);
-  assert.deepEqual(axesAfter(view, held("hidden", "data", true), "model"), ["data", "model"]);
-  assert.deepEqual(axesAfter(view, held("hidden", "data"), TRAY), []);
+  assert.deepEqual(axesAfter(view, hand("hidden", "data"), "model"), ["model"]);
+  assert.deepEqual(axesAfter(view, hand("hidden", "data", true), "model"), ["data", "model"]);
+  assert.deepEqual(axesAfter(view, hand("hidden", "data"), TRAY), []);
   const axes = ["model"];
-  assert.deepEqual(dropIntent(view, held("hidden", "data"), "model"), { op: "place", args: { dim: "hidden", axes } });
-  assert.deepEqual(dropIntent(view, held("hidden", "data"), TRAY), { op: "remove", args: { dim: "hidden" } });
+  assert.deepEqual(dropIntent(view, hand("hidden", "data"), "model"), { op: "place", args: { dim: "hidden", axes } });
+  assert.deepEqual(dropIntent(view, hand("hidden", "data"), TRAY), { op: "remove", args: { dim: "hidden" } });
 });
 
 test("a zone says what each device would hold, or why not", () => {
-  assert.deepEqual(verdict(view, held("hidden", "data"), "model"), { state: "legal", note: "4 of 16 on each device" });
-  assert.deepEqual(verdict(view, held("hidden", "data", true), "model").note, "2 of 16 on each device");
-  assert.equal(verdict(view, held("hidden", "data"), "data").state, "here");
-  const said = verdict(view, held("classes", TRAY), "model");
+  assert.deepEqual(verdict(view, hand("hidden", "data"), "model"), { state: "legal", note: "4 of 16 on each device" });
+  assert.deepEqual(verdict(view, hand("hidden", "data", true), "model").note, "2 of 16 on each device");
+  assert.equal(verdict(view, hand("hidden", "data"), "data").state, "here");
+  const said = verdict(view, hand("classes", TRAY), "model");
   assert.deepEqual([said.state, said.note, said.refusal?.fix], ["refused", refusal.text, refusal.fix]);
 });
 
 test("the keyboard passes over zones that refuse", () => {
-  assert.equal(nextLegal(view, held("classes", TRAY), 1), "data");
-  assert.equal(nextLegal(view, { ...held("classes", TRAY), target: "data" }, 1), "data");
-  assert.equal(nextLegal(view, held("hidden", "data"), 1), "model");
-  assert.equal(nextLegal(view, held("hidden", "data"), -1), TRAY);
+  assert.equal(nextLegal(view, hand("classes", TRAY), 1), "data");
+  assert.equal(nextLegal(view, { ...hand("classes", TRAY), target: "data" }, 1), "data");
+  assert.equal(nextLegal(view, hand("hidden", "data"), 1), "model");
+  assert.equal(nextLegal(view, hand("hidden", "data"), -1), TRAY);
 });
