@@ -148,8 +148,8 @@ class _Flow:
             partial |= self.touched[operation] | _union(self.partial[v] | self.beyond[v] for v in reads)
         for value in operation.outputs:
             self.partial[value] |= partial
-            survives = factors.survivors != frozenset() and any(self.beyond[v] for v in reads)
-            if self.made_up[value] or survives:
+            propagates = factors.propagating != frozenset() and any(self.beyond[v] for v in reads)
+            if self.made_up[value] or propagates:
                 self.beyond[value] |= (self.touched[operation] | arriving) - self.names[value]
 
     def _passes(self, operation: Operation, factors: Factors, position: int) -> bool:

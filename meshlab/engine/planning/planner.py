@@ -28,7 +28,7 @@ from ..specs.spec import Axes, Grid, Spec, replicated
 from . import blocks, repetitions
 from .dead_moves import prune
 from .legality import LegalRules
-from .operation_specs import Outcome, outcome_of
+from .operation_specs import OperationSpecs, specs_of_operation
 from .propagation import lets_through, may_stay_partial
 from .scope import Scope
 from .steps import Cause, Compute, Materialise, Move, Step
@@ -86,7 +86,7 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
 
 
 @analysis
-def outcomes(_program: Program) -> dict[tuple, Any]:
+def known_steps(_program: Program) -> dict[tuple, Any]:
     """Returns the memo of operations that were planned before: their steps by operation, specs and rules."""
     return {}
 
@@ -97,7 +97,7 @@ class Planner:
     def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
-        self.uses, self.factors, self.memo = program.uses, program.factors, outcomes(program)
+        self.uses, self.factors, self.memo = program.uses, program.factors, known_steps(program)
         self.zeros = program.uniform[1]
         self.original_of, self.materialisable = program.original_of, program.materialisable
         self.target_specs = target_specs(program, rules, sizes, outline)
@@ -156,7 +156,7 @@ class Planner:
         """Returns the spec of a broadcast, made where what it broadcasts is; None for all other values."""
         if not isinstance(value, int) or value not in self.program.broadcasts or value not in self.deferred:
             return None
-        return self.outcome(self.deferred[value]).results[0]
+        return self.step_of(self.deferred[value]).results[0]
 
     def is_zero(self, value: Input) -> bool:
         """Says whether an input is known to be zero everywhere: then it is a partial sum of itself."""
@@ -210,7 +210,7 @@ class Planner:
             self.rename(scope, operation)
         else:
             self.reduce_operands(operation)
-            self.emit(scope, self.outcome(operation), Cause("operand", operation))
+            self.emit(scope, self.step_of(operation), Cause("operand", operation))
 
     def defer(self, scope: Scope, operation: Operation):
         """Defers a value that costs nothing to make: it has no producer's spec, each reader materialises it."""
@@ -230,12 +230,12 @@ class Planner:
             scope.steps.append(Materialise(operation, target))
         else:
             split_of = dict(zip(factors.results[0], target.splits, strict=True))
-            outcome = Outcome(
+            op_specs = OperationSpecs(
                 tuple(Spec(tuple(split_of.get(f, ()) for f in axes)) for axes in factors.operands), (target,), False
             )
-            for operand, spec in zip(operation.inputs, outcome.operands, strict=True):
+            for operand, spec in zip(operation.inputs, op_specs.operands, strict=True):
                 self.obtain(operand, spec, cause)
-            scope.steps.append(self.computed(operation, outcome))
+            scope.steps.append(self.computed(operation, op_specs))
         scope.available[value] = (*scope.available.get(value, ()), target)
 
     def emit(self, scope: Scope, step: Compute, cause: Cause):
@@ -284,20 +284,20 @@ class Planner:
                     singles.update({factor} if max(counts) == self.shapes[value][axis] else ())
         return frozenset(singles)
 
-    def outcome(self, operation: Operation) -> Compute:
+    def step_of(self, operation: Operation) -> Compute:
         """Returns the step of an operation for the specs that its operands now have; looked up if it was met before."""
         asked = self.asked(operation)
         operands = tuple([self.spec_of(v) for v in operation.inputs])
-        # What repeats a small value has no say beside a large one: better to move the small one. But where the result
-        # has a target that is split, each split that it has anyway is welcome.
+        # A small operand, or a broadcast of one, does not propagate its sharding: moving it costs less than moving the
+        # large one. But where the target spec of the result is sharded, each sharding that is there propagates.
         target = self.targets.get(operation.outputs[0])
-        welcome = target is not None and any(target.splits)
-        if welcome or not any(operands):
+        target_is_sharded = target is not None and any(target.splits)
+        if target_is_sharded or not any(operands):
             operands = tuple([self.spec_of(v) or self.broadcast_spec(v) for v in operation.inputs])
         key = (
             operation,
             operands,
-            welcome,
+            target_is_sharded,
             tuple(asked.items()),
             self.hoped.intersection(operation.reads),
             self.sizes.key,
@@ -306,24 +306,25 @@ class Planner:
         if step is None:
             zeros, unsplittable = [self.is_zero(v) for v in operation.inputs], self.unsplittable_factors(operation)
             factors = self.factors[operation]
-            small = frozenset() if welcome else self.small(operation, operands)
-            outcome = outcome_of(
-                factors, asked, operands, zeros, sizes=self.sizes, unsplittable=unsplittable, small=small
+            smaller = frozenset() if target_is_sharded else self.smaller_operands(operation, operands)
+            op_specs = specs_of_operation(
+                factors, asked, operands, zeros, sizes=self.sizes, unsplittable=unsplittable, smaller=smaller
             )
-            step = self.computed(operation, outcome)
+            step = self.computed(operation, op_specs)
             self.memo[key] = step
         return step
 
-    def small(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
+    def smaller_operands(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
         """Returns the operands that are smaller than the largest of those that have a spec."""
         elements = [math.prod(self.program.code.shape_of(v)) for v in operation.inputs]
         largest = max((n for n, spec in zip(elements, operands, strict=True) if spec is not None), default=0)
         return frozenset(position for position, n in enumerate(elements) if n < largest)
 
-    def computed(self, operation: Operation, outcome: Outcome) -> Compute:
-        """Returns the step of an operation with a known outcome."""
-        read = tuple(s if isinstance(v, int) else None for v, s in zip(operation.inputs, outcome.operands, strict=True))
-        return Compute(operation, read, outcome.results, outcome.exchanged, self.factors[operation].known)
+    def computed(self, operation: Operation, op_specs: OperationSpecs) -> Compute:
+        """Returns the step of an operation with known specs."""
+        inputs = zip(operation.inputs, op_specs.operands, strict=True)
+        read = tuple(spec if isinstance(value, int) else None for value, spec in inputs)
+        return Compute(operation, read, op_specs.results, op_specs.exchanged, self.factors[operation].known)
 
     def reduce_operands(self, operation: Operation):
         """Reduces the partial operands that the operation cannot let through."""
@@ -364,21 +365,21 @@ class Planner:
         moved = frozenset(i + len(before) for i in range(len(before)) if before[i] != after[i])
         value = operation.inputs[0]
         assert isinstance(value, int)
-        outcome = self.renamed(operation, value, moved)
+        op_specs = self.renamed(operation, value, moved)
         spec = self.specs.get(value)
         if spec is not None and spec.partial:
-            needed = outcome.operands[0]
+            needed = op_specs.operands[0]
             taken = not set(needed.axes).isdisjoint(spec.partial)
             if taken or any(step.kind != "slice" for step in reshard(spec, needed, self.sizes).steps):
                 self.reduce(value, Cause("sum", operation))
-                outcome = self.renamed(operation, value, moved)
-        self.emit(scope, self.computed(operation, outcome), Cause("operand", operation))
+                op_specs = self.renamed(operation, value, moved)
+        self.emit(scope, self.computed(operation, op_specs), Cause("operand", operation))
 
-    def renamed(self, operation: Operation, value: int, moved: frozenset[int]) -> Outcome:
-        """Returns the outcome of a rename, its operand's factors taken for the result's: new names, new splits."""
+    def renamed(self, operation: Operation, value: int, moved: frozenset[int]) -> OperationSpecs:
+        """Returns the specs of a rename, its operand's factors taken for the result's: new names, new splits."""
         factors = self.factors[operation]
         asked = self.asked(operation)
         same = type(factors)((factors.results[0],), factors.results)
-        return outcome_of(
+        return specs_of_operation(
             same, asked, (self.specs.get(value),), (value in self.zeros,), sizes=self.sizes, unsplittable=moved
         )

@@ -93,7 +93,7 @@ def _factors_key(factors: Factors) -> Hashable:
         factors.exchanged,
         factors.unsharded,
         tuple(sorted(factors.limits.items())),
-        factors.survivors,
+        factors.propagating,
         factors.through,
         factors.linear,
         factors.known,

@@ -67,7 +67,7 @@ def _gather(operation: Operation, facts: Facts) -> Factors:
         summed=NONE if _is_bool(operation) else splittable,
         exchanged=splittable,
         unsharded=axes.unsharded | (axes.looked_up - splittable),
-        survivors=NONE,
+        propagating=NONE,
     )
 
 

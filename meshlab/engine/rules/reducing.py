@@ -110,5 +110,5 @@ def _dot_general(operation: Operation, facts: Facts) -> Factors:
     summed = frozenset(left[i] for i in summed_left)
     if operation.equation.outvars[0].aval.dtype == bool:
         # Booleans are joined by "or", which has no partial sum.
-        return Factors((tuple(left), tuple(right)), (result,), unsharded=summed, survivors=NONE)
-    return Factors((tuple(left), tuple(right)), (result,), summed=summed, survivors=NONE)
+        return Factors((tuple(left), tuple(right)), (result,), unsharded=summed, propagating=NONE)
+    return Factors((tuple(left), tuple(right)), (result,), summed=summed, propagating=NONE)

@@ -73,7 +73,7 @@ def _scatter(operation: Operation, facts: Facts) -> Factors:
         summed=summed,
         exchanged=axes.looked_up if facts.zeros[0] else axes.looked_up | summed,
         unsharded=axes.unsharded | (axes.positions - summed),
-        survivors=NONE,
+        propagating=NONE,
         # Where the array is larger than the updates, these are reduced first.
         through=frozenset((2,) if added and math.prod(array) <= math.prod(slices) and facts.zeros[0] else ()),
     )
