@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 import meshlab as ml
 from meshlab.cost.machines.hardware import Figure, Torus, hardware
-from meshlab.cost.machines.placement import place
+from meshlab.cost.machines.placement import place_mesh
 from meshlab.cost.step_time.flops import matmul_of
 from meshlab.cost.step_time.time import time_of
 from meshlab.cost.workload.scenario import Options, Scenario
@@ -144,7 +144,7 @@ def elements(tree):
 
 def time(plan, on=None, shape=None, book=True, slices=1):
     """What the model predicts of a plan on a machine, without (n-1)/n if `book`."""
-    placed = place(on or hardware("v5e").ideal, shape, plan.mesh, count=slices)
+    placed = place_mesh(on or hardware("v5e").ideal, shape, plan.mesh, count=slices)
     return time_of(Scenario(plan, {}, plan.grid, (placed,), options=Options(book=book)))
 
 

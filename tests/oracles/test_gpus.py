@@ -11,7 +11,7 @@ import pytest
 import meshlab as ml
 from meshlab.cost.machines.collective_time import seconds
 from meshlab.cost.machines.hardware import hardware
-from meshlab.cost.machines.placement import place
+from meshlab.cost.machines.placement import place_mesh
 from tests.oracles.programs import block, communication_seconds, compute_seconds, crossing, machine
 from tests.oracles.test_transformers import DAY, operations_of_a_token
 
@@ -20,7 +20,7 @@ NODE, NODES = ml.mesh(x=8), ml.mesh(m=16, x=8)
 
 def cost(on, mesh, *collective, book=False):
     kind, nbytes, axes = collective
-    return seconds(kind, nbytes, place(on, None, mesh), axes, book=book)
+    return seconds(kind, nbytes, place_mesh(on, None, mesh), axes, book=book)
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ class Scope:
         main = self.graph.add(Node(kind, reads, None, (), self.step))
         for position, key in enumerate(results):
             self.env[key] = number = self.node("part", (main,), key)
-            self.graph.nodes[number].place = position
+            self.graph.nodes[number].position = position
         return main
 
     def all_reduce(self, read: int, key: Key, axes: Sequence[str], operation: str) -> int:

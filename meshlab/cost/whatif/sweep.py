@@ -28,7 +28,7 @@ from ...engine.plans.per_shard_collectives import per_shard_collectives_of
 from ...engine.specs.mesh import Mesh
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import check_plan, machine_and_slice, machine_of
-from ..machines.placement import Placement, place
+from ..machines.placement import Placement, place_mesh
 from ..machines.units import seconds_text
 from ..peak_memory.memory import Memory, memory_of
 from ..step_time.schedule import links_of
@@ -112,7 +112,7 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     Args:
         plan: the plan; mesh axes that are varied have more than one device in it.
         on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that of the plan's mesh, with as many
-            slices and the same wishes; a slice's shape is derived anew where mesh axes vary.
+            slices and the same requested placements; a slice's shape is derived anew where mesh axes vary.
         varied: sizes of dims and mesh axes by name, one or several each; options as in `Time.given`.
 
     Raises:
@@ -235,11 +235,11 @@ def _try(plan: Plan, mesh: Mesh, slice_: tuple[Hardware, tuple[int, ...] | None,
     try:
         if slice_ is not None:
             machine, shape, count = slice_
-            return place(machine, shape, mesh, count=count)
+            return place_mesh(machine, shape, mesh, count=count)
         own = machine_of(plan.mesh, "ml.sweep")
         if mesh.shape == plan.mesh.shape:
             return own
-        return place(own.hardware, None, mesh, count=own.count, wishes=own.wishes)
+        return place_mesh(own.hardware, None, mesh, count=own.count, requested=own.requested)
     except HardwareError as error:
         return str(error)
 

@@ -71,10 +71,10 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
     planner = Planner(program, rules, sizes, outline)
     block = program.code.block
     scope = Scope()
-    placed = {a.value: a.place for a in program.arguments}
+    place_of = {a.value: a.place for a in program.arguments}
     for value in block.inputs:
         names = program.names[value]
-        spec = rules.spec(names, placed[value]) if value in placed else replicated(len(names))
+        spec = rules.spec(names, place_of[value]) if value in place_of else replicated(len(names))
         planner.arrive(scope, value, spec)
     planner.run(scope, block)
     outputs: list[tuple[Input, Spec | None]] = []

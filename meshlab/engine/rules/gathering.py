@@ -33,7 +33,7 @@ def gathered_windows(params: dict[str, Any], slices: int) -> Windows:
     return Windows(
         tuple(int(d) for d in numbers.start_index_map),
         tuple(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)),
-        {d: int(place) for d, place in zip(remaining, numbers.offset_dims, strict=True)},
+        {d: int(axis) for d, axis in zip(remaining, numbers.offset_dims, strict=True)},
         tuple(sizes),
         tuple(i for i in range(slices) if i not in numbers.offset_dims),
     )
@@ -59,7 +59,7 @@ def _gather(operation: Operation, facts: Facts) -> Factors:
     axes = window_factors(windows, table, indices, slices)
     splittable = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
     # Single elements are looked up in any case; a long window is not worth it.
-    single = frozenset(d for d in axes.looked_up if d not in windows.places or windows.sizes[d] == 1)
+    single = frozenset(d for d in axes.looked_up if d not in windows.slice_axes or windows.sizes[d] == 1)
     splittable |= addable(operation, single, True)
     return Factors(
         (axes.array, axes.indices),
@@ -83,8 +83,8 @@ def _is_bool(operation: Operation) -> bool:
 
 @local_params("gather")
 def _gather_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
-    places = gathered_windows(params, len(results[0])).places
-    sizes = (results[0][places[d]] if d in places else size for d, size in enumerate(params["slice_sizes"]))
+    slice_axes = gathered_windows(params, len(results[0])).slice_axes
+    sizes = (results[0][slice_axes[d]] if d in slice_axes else size for d, size in enumerate(params["slice_sizes"]))
     return params | {"slice_sizes": tuple(sizes)}
 
 
@@ -116,13 +116,14 @@ def _local_slices(table: Any, local: LocalWindows, sharded: ShardedOperation) ->
     """Gathers the windows as if all began in this device's shard."""
     windows, params = local.windows, sharded.params
     numbers = lax.GatherDimensionNumbers(
-        tuple(sorted(windows.places.values())),
+        tuple(sorted(windows.slice_axes.values())),
         windows.dropped,
         windows.indexed,
         tuple(d for d, _ in windows.batching),
         tuple(i for _, i in windows.batching),
     )
-    full = [d for d, size in enumerate(sharded.operand_shapes[0]) if d in windows.places and windows.sizes[d] == size]
+    shape = sharded.operand_shapes[0]
+    full = [d for d, size in enumerate(shape) if d in windows.slice_axes and windows.sizes[d] == size]
     sizes = tuple(table.shape[d] if d in full else size for d, size in enumerate(windows.sizes))
     return lax.gather(
         table, local.indices, numbers, sizes, unique_indices=params["unique_indices"], mode=lax.GatherScatterMode.CLIP

@@ -47,12 +47,12 @@ def scattered_windows(params: dict[str, Any], array: Shape, slices: Shape) -> Wi
     numbers = params["dimension_numbers"]
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     remaining = [d for d in range(len(array)) if d not in dropped]
-    places = {d: int(place) for d, place in zip(remaining, numbers.update_window_dims, strict=True)}
+    slice_axes = {d: int(axis) for d, axis in zip(remaining, numbers.update_window_dims, strict=True)}
     return Windows(
         tuple(int(d) for d in numbers.scatter_dims_to_operand_dims),
         tuple(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)),
-        places,
-        tuple(slices[places[d]] if d in places else 1 for d in range(len(array))),
+        slice_axes,
+        tuple(slices[slice_axes[d]] if d in slice_axes else 1 for d in range(len(array))),
         tuple(i for i in range(len(slices)) if i not in numbers.update_window_dims),
     )
 
@@ -89,7 +89,7 @@ def _write(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -
         # Beyond the end nothing is written.
         local.starts[axis] = jnp.where(local.mine & local.inside, local.starts[axis], block)
     numbers = lax.ScatterDimensionNumbers(
-        tuple(sorted(local.windows.places.values())),
+        tuple(sorted(local.windows.slice_axes.values())),
         local.windows.dropped,
         local.windows.indexed,
         tuple(d for d, _ in local.windows.batching),

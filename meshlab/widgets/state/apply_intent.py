@@ -46,20 +46,20 @@ def document_after(
             if isinstance(on, Hardware):
                 raise HardwareError(f"On was given {on} itself; it must be a name. Write explorer.on(machine).")
             slice_of(on)  # which checks that it is a text
-            machine = Machine(str(on), tuple(_wishes(along).items()))
+            machine = Machine(str(on), tuple(_requested(along).items()))
             return dataclasses.replace(document, machine=as_written(machine, document.mesh, custom))
         case Lay(along):
             machine = document.machine
             if machine is None:
                 raise HardwareError('The mesh is placed on no machine yet; explorer.on("v5e") places it on one.')
-            changes, axes = _wishes(along), dict(document.mesh)
-            unknown = [name for name, wish in changes.items() if wish is None and name not in axes]
+            changes, axes = _requested(along), dict(document.mesh)
+            unknown = [name for name, where in changes.items() if where is None and name not in axes]
             if unknown:
                 raise HardwareError(
                     f"The mesh has no axis {listed(unknown)}.{closest(unknown[0], axes)} It has {listed(axes)}."
                 )
-            wishes = {name: wish for name, wish in (dict(machine.along) | changes).items() if wish is not None}
-            wanted = dataclasses.replace(machine, along=tuple(wishes.items()))
+            requested = {name: where for name, where in (dict(machine.along) | changes).items() if where is not None}
+            wanted = dataclasses.replace(machine, along=tuple(requested.items()))
             return dataclasses.replace(document, machine=as_written(wanted, document.mesh, custom))
         case Assume(attention, prefetch):
             options = {"attention": attention, "prefetch": prefetch}
@@ -68,7 +68,7 @@ def document_after(
     return dataclasses.replace(document, layout=layout_after(intent, document.layout, initial, program))
 
 
-def _wishes(along: Any) -> dict[str, Any]:
+def _requested(along: Any) -> dict[str, Any]:
     """Returns the placements that are asked for, by mesh axis."""
     try:
         return dict(along)
@@ -81,9 +81,9 @@ def _wishes(along: Any) -> dict[str, Any]:
 
 def _check_released(along: Any):
     """Checks that no placements are asked for without a machine."""
-    if wishes := _wishes(along):
+    if requested := _requested(along):
         raise HardwareError(
-            f"A placement of {listed(wishes)} was asked for, and no machine. Name one, as in"
+            f"A placement of {listed(requested)} was asked for, and no machine. Name one, as in"
             ' explorer.on("v5e", model=0), or write explorer.on(None).'
         )
 
@@ -167,7 +167,7 @@ def machine_refused(error: HardwareError, intent: Intent, document: Document, cu
     if isinstance(intent, On) and isinstance(intent.machine, str):
         fix = _slice_that_fits(intent, document, custom)
     elif isinstance(intent, Lay) and document.machine:
-        fix = _wishes_that_fit(intent, document, custom)
+        fix = _requests_that_fit(intent, document, custom)
     return Refused(str(error), fix, "machine")
 
 
@@ -175,23 +175,23 @@ def _slice_that_fits(intent: On, document: Document, custom: CustomMachines) -> 
     """Names the first slice of the machine on which the mesh can be placed as it was asked to."""
     try:
         name, _ = named(slice_of(intent.machine)[0], custom)
-        wishes = tuple(_wishes(intent.along).items())
+        requested = tuple(_requested(intent.along).items())
         for shape in fit(name, document.mesh, custom):
             with contextlib.suppress(HardwareError):
-                mesh_on(Machine(f"{name}:{shape}", wishes), document.mesh, custom)
+                mesh_on(Machine(f"{name}:{shape}", requested), document.mesh, custom)
                 return f"Take `{name}:{shape}`."
     except HardwareError:
         return ""
     return ""
 
 
-def _wishes_that_fit(intent: Lay, document: Document, custom: CustomMachines) -> str:
+def _requests_that_fit(intent: Lay, document: Document, custom: CustomMachines) -> str:
     mesh = mesh_on(document.machine, document.mesh, custom)
     try:
-        changes = {name: None for name in mesh.on.wishes} | _wishes(intent.along)
+        changes = {name: None for name in mesh.on.requested} | _requested(intent.along)
     except HardwareError:
         return ""
     if not changes.keys() <= mesh.axes.keys() or placement_with(mesh, changes) is None:
         return ""
-    arguments = ", ".join(f"{name}={wish!r}" for name, wish in changes.items())
+    arguments = ", ".join(f"{name}={where!r}" for name, where in changes.items())
     return f"Release the other axes: `explorer.lay({arguments})`."

@@ -21,11 +21,13 @@ from typing import Any
 from ...cost.machines.attached import ATTACHED, attached, folder
 from ...cost.machines.hardware import Hardware, HardwareError, Switch, hardware, known, read
 from ...cost.machines.meshes import slice_of
-from ...cost.machines.placement import Placement, Wish, as_called, place, slice_shape
+from ...cost.machines.placement import AxisPlacement, Placement, as_called, place_mesh, slice_shape
 from ...engine.specs.mesh import Mesh
 from .document import Machine
 
 CustomMachines = Mapping[str, Hardware]
+# Another placement of a mesh axis, and the changes that it needs.
+Choice = tuple[AxisPlacement, dict[str, AxisPlacement | None]]
 NONE: CustomMachines = MappingProxyType({})
 MOST_SHAPES = 16
 # Machines of more than two slices are not offered where a slice is smaller than a host.
@@ -47,7 +49,7 @@ def machine_on(mesh: Mesh) -> tuple[Machine | None, CustomMachines]:
 
 def written(name: str, placement: Placement) -> Machine:
     """Returns a placement as a document has it."""
-    return Machine(f"{name}:{placement.slice}", tuple(sorted(placement.wishes.items())))
+    return Machine(f"{name}:{placement.slice}", tuple(sorted(placement.requested.items())))
 
 
 def is_measured(machine: Hardware) -> bool:
@@ -85,7 +87,7 @@ def mesh_on(machine: Machine | None, axes: tuple[tuple[str, int], ...], custom: 
     if machine is None:
         return bare
     name, shape, count = slice_of(machine.on)
-    return Mesh(axes, place(named(name, custom)[1], shape, bare, count=count, wishes=dict(machine.along)))
+    return Mesh(axes, place_mesh(named(name, custom)[1], shape, bare, count=count, requested=dict(machine.along)))
 
 
 def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], custom: CustomMachines = NONE) -> Machine:
@@ -131,7 +133,7 @@ def _fit(machine: Hardware, mesh: Mesh, most: int) -> tuple[str, ...]:
         if len(fitting) >= most:
             break
         with contextlib.suppress(HardwareError):
-            fitting[place(machine, shape, mesh, count=count).slice] = None
+            fitting[place_mesh(machine, shape, mesh, count=count).slice] = None
     return tuple(fitting)
 
 
@@ -167,26 +169,26 @@ def _shapes(chips: int, limits: tuple[int, ...], least: int = 1) -> Iterator[tup
             yield from ((size, *rest) for rest in _shapes(chips // size, limits[1:], size))
 
 
-def wishes_of(mesh: Mesh) -> dict[str, list[tuple[Wish, dict[str, Wish | None]]]]:
+def placements_of(mesh: Mesh) -> dict[str, list[Choice]]:
     """Returns, for each mesh axis, its other placements, and the changes that each needs.
 
     A placement that does not go with those asked for of the other axes has these derived again.
     """
     placement: Placement = mesh.on
-    choices: dict[str, list[tuple[Wish, dict[str, Wish | None]]]] = {}
+    choices: dict[str, list[Choice]] = {}
     for name, size in mesh.shape:
         choices[name] = []
-        for wish in _candidates(placement, size):
-            others: dict[str, Wish | None] = {axis: None for axis in placement.wishes if axis != name}
-            alone: dict[str, Wish | None] = {name: wish}
+        for where in _candidates(placement, size):
+            others: dict[str, AxisPlacement | None] = {axis: None for axis in placement.requested if axis != name}
+            alone: dict[str, AxisPlacement | None] = {name: where}
             for changes in (alone, others | alone):
                 if placement_with(mesh, changes) is not None:
-                    choices[name].append((wish, changes))
+                    choices[name].append((where, changes))
                     break
     return choices
 
 
-def _candidates(placement: Placement, size: int) -> list[Wish]:
+def _candidates(placement: Placement, size: int) -> list[AxisPlacement]:
     if size == 1:
         return []
     if isinstance(placement.hardware.network, Switch):
@@ -202,8 +204,8 @@ def _candidates(placement: Placement, size: int) -> list[Wish]:
 def placement_with(mesh: Mesh, changes: Mapping[str, Any]) -> Placement | None:
     """Returns the placement of a mesh after some axes are placed otherwise, or None where there is none."""
     old: Placement = mesh.on
-    wishes = {name: wish for name, wish in ({**old.wishes} | dict(changes)).items() if wish is not None}
+    requested = {name: where for name, where in ({**old.requested} | dict(changes)).items() if where is not None}
     try:
-        return place(old.hardware, old.shape, mesh, count=old.count, wishes=wishes)
+        return place_mesh(old.hardware, old.shape, mesh, count=old.count, requested=requested)
     except HardwareError:
         return None

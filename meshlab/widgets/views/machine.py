@@ -8,10 +8,10 @@ from ...cost.machines.accuracy import COLLECTIVES, accuracy
 from ...cost.machines.attached import ATTACHED, folder
 from ...cost.machines.hardware import Switch, hardware, known
 from ...cost.machines.meshes import slice_of
-from ...cost.machines.placement import Placement, Wish
+from ...cost.machines.placement import AxisPlacement, Placement
 from ...engine.specs.mesh import Mesh
 from ..state.explorer_state import ExplorerState
-from ..state.machines import CustomMachines, fit, wishes_of
+from ..state.machines import Choice, CustomMachines, fit, placements_of
 from .machine_figures import figures_view
 from .mesh_drawing import picture_of
 
@@ -69,32 +69,32 @@ def _chosen(mesh: Mesh, name: str, custom: CustomMachines) -> dict:
 def axes_view(mesh: Mesh) -> list[dict]:
     """Describes the placement of each mesh axis, and its choices, each with the change to ask for."""
     placement: Placement = mesh.on
-    choices = wishes_of(mesh)
+    choices = placements_of(mesh)
     return [
         {
             "name": name,
             "size": size,
             "placement": placement.told(name),
-            "choices": _choices(name, placement.wishes, choices[name]),
+            "choices": _choices(name, placement.requested, choices[name]),
         }
         for name, size in mesh.shape
     ]
 
 
-def _choices(name: str, wishes: Mapping[str, Wish], others: list[tuple[Wish, dict[str, Wish | None]]]) -> list[dict]:
+def _choices(name: str, requested: Mapping[str, AxisPlacement], others: list[Choice]) -> list[dict]:
     if not others:
         return []
-    derived = {"label": _DERIVED, "along": {name: None}, "chosen": name not in wishes}
-    return [derived, *({"label": _label(w), "along": _plain(c), "chosen": wishes.get(name) == w} for w, c in others)]
+    derived = {"label": _DERIVED, "along": {name: None}, "chosen": name not in requested}
+    return [derived, *({"label": _label(w), "along": _plain(c), "chosen": requested.get(name) == w} for w, c in others)]
 
 
-def _plain(changes: Mapping[str, Wish | None]) -> dict:
-    return {name: list(wish) if isinstance(wish, tuple) else wish for name, wish in changes.items()}
+def _plain(changes: Mapping[str, AxisPlacement | None]) -> dict:
+    return {name: list(where) if isinstance(where, tuple) else where for name, where in changes.items()}
 
 
-def _label(wish: Wish) -> str:
-    if isinstance(wish, int):
-        return f"along axis {wish}"
-    if isinstance(wish, tuple):
-        return f"along axes {', then '.join(map(str, wish))}"
-    return f"{wish} nodes" if wish == "across" else "inside a node"
+def _label(where: AxisPlacement) -> str:
+    if isinstance(where, int):
+        return f"along axis {where}"
+    if isinstance(where, tuple):
+        return f"along axes {', then '.join(map(str, where))}"
+    return f"{where} nodes" if where == "across" else "inside a node"

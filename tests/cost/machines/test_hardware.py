@@ -20,7 +20,7 @@ from meshlab.cost.machines.hardware import (
     read,
 )
 from meshlab.cost.machines.meshes import mesh
-from meshlab.cost.machines.placement import Leg, Nodes, place, slice_shape
+from meshlab.cost.machines.placement import Leg, Nodes, place_mesh, slice_shape
 from meshlab.cost.machines.toml import to_toml
 
 GIVEN: Any = {"memory": 64e9, "bandwidth": 2e12, "network": Switch.of(8, 2e11)}
@@ -316,18 +316,18 @@ def test_a_derived_slice_is_one_that_can_be_rented(names, devices, shape):
 
 def test_mesh_axes_take_whole_axes_of_the_slice_or_share_them():
     v5e, v5p = hardware("v5e"), hardware("v5p")
-    assert place(v5e, None, mesh(data=4, model=4)).legs == {"data": (Leg(1, 4),), "model": (Leg(0, 4),)}
-    cube = place(v5p, (4, 4, 4), mesh(data=16, model=4)).legs
+    assert place_mesh(v5e, None, mesh(data=4, model=4)).legs == {"data": (Leg(1, 4),), "model": (Leg(0, 4),)}
+    cube = place_mesh(v5p, (4, 4, 4), mesh(data=16, model=4)).legs
     assert cube == {"data": (Leg(1, 4, ring=True), Leg(2, 4, ring=True)), "model": (Leg(0, 4, ring=True),)}
-    folded = place(v5e, (16, 16), mesh(data=8, model=32)).legs
+    folded = place_mesh(v5e, (16, 16), mesh(data=8, model=32)).legs
     assert folded == {"data": (Leg(1, 8, 2, True),), "model": (Leg(1, 2), Leg(0, 16, ring=True))}
-    assert place(v5e, None, mesh(data=1, model=4)).legs["data"] == ()
-    parts = place(v5e, (4, 6), mesh(a=8, b=3)).legs
+    assert place_mesh(v5e, None, mesh(data=1, model=4)).legs["data"] == ()
+    parts = place_mesh(v5e, (4, 6), mesh(a=8, b=3)).legs
     assert parts == {"a": (Leg(1, 2, 3), Leg(0, 4)), "b": (Leg(1, 3),)}
 
 
 def test_behind_switches_neighbours_are_in_one_node():
-    parts = place(hardware("h100"), None, mesh(a=4, b=16, c=2)).nodes
+    parts = place_mesh(hardware("h100"), None, mesh(a=4, b=16, c=2)).nodes
     assert parts == {"c": Nodes(2, 1), "b": Nodes(4, 4), "a": Nodes(1, 4)}
 
 
@@ -344,10 +344,10 @@ def test_behind_switches_neighbours_are_in_one_node():
             "h100",
             None,
             {"a": 8, "b": 3},
-            "`b` of 3 does not fill nodes of 8: the axes behind it leave 8 devices of one",
+            "`b` of 3 straddles a node boundary: of nodes of 8 the axes behind it leave 8 devices. Choose",
         ),
     ],
 )
 def test_what_does_not_fit_is_told(name, shape, axes, message):
     with pytest.raises(HardwareError, match=message):
-        place(hardware(name), shape, mesh(**axes))
+        place_mesh(hardware(name), shape, mesh(**axes))

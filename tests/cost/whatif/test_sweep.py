@@ -126,7 +126,7 @@ def test_a_point_without_room_is_left_out_whatever_the_machine_is_called():
     assert "12 devices are no whole number of nodes of 8 (my machine)." in swept.reasons[1, 1, 0, 0]
 
 
-def test_a_mesh_lies_at_every_point_as_it_was_wished_to_lie():
+def test_a_mesh_lies_at_every_point_as_it_was_requested_to():
     traced = program()
     turned = traced.plan(ml.lay(ml.mesh("v5e:2x8", data=8, model=2), model=1), BOTH)
     assert turned.time.lower > traced.plan(ml.mesh("v5e:2x8", data=8, model=2), BOTH).time.lower
@@ -216,7 +216,7 @@ def test_points_at_which_a_figure_is_missing_are_left_out():
     assert "No slice of my machine has 64 devices" in small.reasons[2,]
 
 
-def test_slices_and_wishes_are_kept_where_the_mesh_is_varied():
+def test_slices_and_requests_are_kept_where_the_mesh_is_varied():
     lying = ml.lay(ml.mesh("v5e:2*4x4", data=8, model=4), model=1)
     swept = ml.sweep(PLAN.program.plan(lying, BOTH), data=[8, 16])
     for i, data in enumerate((8, 16)):
