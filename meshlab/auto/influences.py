@@ -109,7 +109,7 @@ class _Flow:
             for value in operation.reads:
                 if self.partial[value] or self.made_up[value] or any(self.beyond[v] for v in operation.reads):
                     add(value, together)
-            if self.program.factors[operation].exchanged:
+            if self.program.factors[operation].per_shard:
                 add(operation.outputs[0], together)
         return dict(sites)
 

@@ -28,7 +28,7 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
             if step.via.kind != "slice":
                 _, nbytes = payload(plan.program, plan.grid, step.value, step.start, step.via)
                 sent[step.value] += times * wire_bytes(step.via.kind, nbytes, step.via.axes, sizes)
-        elif isinstance(step, Compute) and step.exchanged:
+        elif isinstance(step, Compute) and step.per_shard:
             for one, often in collectives[step.operation].items():
                 nbytes = often * wire_bytes(one.kind, one.payload_bytes, one.axes, sizes)
                 sent[step.operation.outputs[0]] += nbytes

@@ -24,19 +24,19 @@ from ..workload.primitives import BITCASTS, EXPENSIVE, FUSED, REDUCING
 def is_fused(step: Step) -> bool:
     """Returns whether readers can compute the result of a step themselves."""
     if isinstance(step, Compute):
-        return not step.exchanged and step.operation.name in FUSED
+        return not step.per_shard and step.operation.name in FUSED
     return isinstance(step, Materialise) or (isinstance(step, Move) and step.via.kind == "slice")
 
 
 def is_bitcast(step: Step) -> bool:
     """Returns whether the result of a step is its operand's bytes."""
-    return isinstance(step, Compute) and step.operation.name in BITCASTS and not step.exchanged
+    return isinstance(step, Compute) and step.operation.name in BITCASTS and not step.per_shard
 
 
 def fuses_reads(step: Step) -> bool:
     """Returns whether a step can compute its operands, instead of reading them."""
     if isinstance(step, Compute) and step.operation.name in REDUCING:
-        return not step.exchanged
+        return not step.per_shard
     return is_fused(step)
 
 

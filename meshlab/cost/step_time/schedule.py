@@ -244,7 +244,7 @@ class _Schedule:
         cost = kernel(step, loads, stores, self.scenario)
         spent.count(cost, step)
         end = now + cost.seconds
-        if isinstance(step, Compute) and step.exchanged:
+        if isinstance(step, Compute) and step.per_shard:
             for sent, total in self.sent_by(step.operation).items():
                 # The total is over all iterations; collectives hoisted out of a loop are averaged over them.
                 times = total / self.executions

@@ -27,12 +27,12 @@ class OperationSpecs(NamedTuple):
     Attributes:
         operands: the spec in which each input is read.
         results: the specs of the results.
-        exchanged: whether the operation's per-shard implementation is needed.
+        per_shard: whether the operation's per-shard implementation is needed.
     """
 
     operands: tuple[Spec, ...]
     results: tuple[Spec, ...]
-    exchanged: bool
+    per_shard: bool
 
 
 def specs_of_operation(
@@ -77,8 +77,8 @@ def specs_of_operation(
         spec(axes, after if zero else have.partial if have is not None else ())
         for axes, have, zero in zip(factors.operands, operands, zeros, strict=True)
     )
-    exchanged = any(splits.get(f) for f in factors.exchanged)
-    return OperationSpecs(read, tuple(spec(axes, after) for axes in factors.results), exchanged)
+    per_shard = any(splits.get(f) for f in factors.per_shard)
+    return OperationSpecs(read, tuple(spec(axes, after) for axes in factors.results), per_shard)
 
 
 def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:

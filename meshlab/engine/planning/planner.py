@@ -268,17 +268,17 @@ class Planner:
             if isinstance(value, int)
             for factor, size in zip(axes, self.shapes[value], strict=True)
             if size in padded
-            and (factor in factors.limits or (factor in factors.exchanged and not (per_shard and per_shard.padded)))
+            and (factor in factors.limits or (factor in factors.per_shard and not (per_shard and per_shard.padded)))
         )
 
     def single(self, operation: Operation) -> frozenset[int]:
-        """Returns the exchanged factors with parts of one element: gathering slices there is gathering the operand."""
+        """Returns the per-shard factors with parts of one element: gathering slices there is gathering the operand."""
         factors, compute, singles = self.factors[operation], self.rules.compute, set()
         dims = dict(self.program.factor_dims[operation])
         for value, axes in zip(operation.inputs, factors.operands, strict=True):
             spec = self.spec_of(value)
             for axis, factor in enumerate(axes):
-                if factor in factors.exchanged and isinstance(value, int):
+                if factor in factors.per_shard and isinstance(value, int):
                     splits = (compute.get(dims.get(factor, ""), ()), spec.splits[axis] if spec else ())
                     counts = [math.prod(self.sizes[a] for a in axes) for axes in splits]
                     singles.update({factor} if max(counts) == self.shapes[value][axis] else ())
@@ -324,7 +324,7 @@ class Planner:
         """Returns the step of an operation with known specs."""
         inputs = zip(operation.inputs, op_specs.operands, strict=True)
         read = tuple(spec if isinstance(value, int) else None for value, spec in inputs)
-        return Compute(operation, read, op_specs.results, op_specs.exchanged, self.factors[operation].known)
+        return Compute(operation, read, op_specs.results, op_specs.per_shard, self.factors[operation].known)
 
     def reduce_operands(self, operation: Operation):
         """Reduces the partial operands that the operation cannot let through."""

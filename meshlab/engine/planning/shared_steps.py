@@ -86,7 +86,7 @@ def _renumbered(step: Step, repetition: Repetition) -> Step:
     assert not isinstance(step, Repeated)
     operation = operations[step.operation]
     if isinstance(step, Compute):
-        return Compute(operation, step.operands, step.results, step.exchanged, step.known)
+        return Compute(operation, step.operands, step.results, step.per_shard, step.known)
     if isinstance(step, Materialise):
         return Materialise(operation, step.spec)
     blocks = tuple(

@@ -44,19 +44,19 @@ class Compute:
         operation: what runs.
         operands: the spec in which it reads each input; None for a literal.
         results: the specs of its results.
-        exchanged: whether it runs by its per-shard implementation, which may communicate.
+        per_shard: whether it runs by its per-shard implementation, which may communicate.
         known: whether a rule planned it; if not, it runs unsharded on every device.
     """
 
     operation: Operation
     operands: tuple[Spec | None, ...]
     results: tuple[Spec, ...]
-    exchanged: bool = False
+    per_shard: bool = False
     known: bool = True
 
     def __str__(self):
         read = ", ".join(str(spec) for spec in self.operands if spec is not None)
-        then = ", with communication" if self.exchanged else ""
+        then = ", with communication" if self.per_shard else ""
         return f"{self.operation.name}  {read} → {', '.join(map(str, self.results))}{then}"
 
 

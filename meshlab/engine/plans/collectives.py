@@ -87,8 +87,8 @@ def collectives_of(program: Program, rules: LegalRules, grid: Grid, steps: tuple
         if isinstance(step, Move) and step.via.kind != "slice":
             row = story.move(step, times)
             collectives.append(story.for_all(row, step, repetitions) if len(repetitions) > 1 else row)
-        elif isinstance(step, Compute) and step.exchanged:
-            collectives += story.exchanged(step)
+        elif isinstance(step, Compute) and step.per_shard:
+            collectives += story.inside(step)
     return tuple(collectives)
 
 
@@ -126,7 +126,7 @@ class _Story:
     def __init__(self, program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]):
         self.program, self.rules, self.grid = program, rules, grid
         self.steps = tuple(each_once(steps))
-        any_per_shard = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
+        any_per_shard = any(isinstance(step, Compute) and step.per_shard for step, *_ in self.steps)
         self.per_shard = per_shard_collectives_of(steps, program, grid) if any_per_shard else {}
         self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
 
@@ -293,13 +293,13 @@ class _Story:
         place = self.program.stored_at.get(value) if value is not None else None
         return place if place is not None and dim in self.rules.storage.get(place, {}) else None
 
-    def exchanged(self, step: Compute) -> list[Collective]:
+    def inside(self, step: Compute) -> list[Collective]:
         """Lists the collectives inside an operation whose axis is sharded."""
         operation = step.operation
         shown = self.program.value(operation.outputs[0])
         rows = []
         for sent, times in self.per_shard[step.operation].items():
-            pairs = self.origins.exchanged(step, sent.axes)
+            pairs = self.origins.per_shard(step, sent.axes)
             text = PER_SHARD[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
             row = Collective(

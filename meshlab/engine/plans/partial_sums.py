@@ -132,9 +132,9 @@ class Origins:
         splits = {name: split for name, factor, split in self.axes(step) if factor in summed and wanted & set(split)}
         return tuple((name, tuple(a for a in split if a in wanted)) for name, split in splits.items())
 
-    def exchanged(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
+    def per_shard(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
         """Returns the sharded dims that take a per-shard implementation; those on some mesh axes if there are any."""
-        factors = self.program.factors[step.operation].exchanged
+        factors = self.program.factors[step.operation].per_shard
         splits = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
         on_these = {name: split for name, split in splits.items() if set(split) & set(axes)}
         return tuple((on_these or splits).items())

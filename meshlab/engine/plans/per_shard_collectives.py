@@ -158,7 +158,7 @@ class _Walk:
     def repeated(self, repeated: Repeated):
         key = id(repeated.steps)
         if key not in self.sending:
-            self.sending[key] = any(isinstance(step, Compute) and step.exchanged for step, _ in counted(repeated.steps))
+            self.sending[key] = any(isinstance(step, Compute) and step.per_shard for step, _ in counted(repeated.steps))
         if self.sending[key]:
             self.repetition, self.first = repeated.repetition, self.firsts.setdefault(key, repeated.repetition)
             self.steps(repeated.steps)
@@ -187,7 +187,7 @@ class _Walk:
         self.note_depth(step.operation.outputs)
 
     def compute(self, step: Compute):
-        if not step.exchanged:
+        if not step.per_shard:
             return
         operation, original_of = step.operation, self.program.original_of
         counts = self.counts.setdefault(operation if self.first is None else self.first.counterparts[operation], {})

@@ -65,7 +65,7 @@ def _gather(operation: Operation, facts: Facts) -> Factors:
         (axes.array, axes.indices),
         (axes.slices,),
         summed=NONE if _is_bool(operation) else splittable,
-        exchanged=splittable,
+        per_shard=splittable,
         unsharded=axes.unsharded | (axes.looked_up - splittable),
         propagating=NONE,
     )

@@ -51,7 +51,7 @@ def _dynamic_slice(operation: Operation, facts: Facts) -> Factors:
     summed = NONE if operation.equation.invars[0].aval.dtype == bool else splittable
     unsharded = own | (cut - splittable)
     return Factors(
-        (tuple(range(len(array))), *scalars), (axes,), summed=summed, exchanged=splittable, unsharded=unsharded
+        (tuple(range(len(array))), *scalars), (axes,), summed=summed, per_shard=splittable, unsharded=unsharded
     )
 
 
@@ -66,7 +66,7 @@ def _dynamic_update_slice(_operation: Operation, facts: Facts) -> Factors:
     axes, cut, own = _cut(array, update)
     scalars = ((),) * (len(facts.operands) - 2)
     array_axes = tuple(range(len(array)))
-    return Factors((array_axes, axes, *scalars), (array_axes,), exchanged=cut, unsharded=own)
+    return Factors((array_axes, axes, *scalars), (array_axes,), per_shard=cut, unsharded=own)
 
 
 def _starts(

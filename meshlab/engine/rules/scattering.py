@@ -71,7 +71,7 @@ def _scatter(operation: Operation, facts: Facts) -> Factors:
         (axes.array, axes.indices, axes.slices),
         (axes.array,),
         summed=summed,
-        exchanged=axes.looked_up if facts.zeros[0] else axes.looked_up | summed,
+        per_shard=axes.looked_up if facts.zeros[0] else axes.looked_up | summed,
         unsharded=axes.unsharded | (axes.positions - summed),
         propagating=NONE,
         # Where the array is larger than the updates, these are reduced first.

@@ -7,9 +7,9 @@ legality, planning and running cannot disagree:
     operands ((0, 1), (1, 2))   results ((0, 2),)   summed {1}
 
 A factor that is sharded may be computed shard by shard. If it is *summed* the result is then a partial sum; if it is
-*exchanged* the operation has a per-shard implementation, in which devices communicate (`per_shard`); an *unsharded* one
-is gathered first. Axes of size 1 have no factor (-1): there is nothing to shard. Of Shardy's factors, reduction factors
-are *summed* here, need-replication factors *unsharded*, and permutation factors nearest to *exchanged*.
+*per-shard* the operation has an implementation for shards, in which devices communicate (`per_shard`); an *unsharded*
+one is gathered first. Axes of size 1 have no factor (-1): there is nothing to shard. Of Shardy's factors, reduction
+factors are *summed* here, need-replication factors *unsharded*, and permutation factors nearest to *per-shard*.
 
 The axes of one factor may differ in size, as those of a convolution with a stride do, or the first of the axes that a
 reshape merges and the merged one: then its *limit* says into how many shards it can be split.
@@ -40,7 +40,7 @@ class Factors:
         operands: for each operand the factor of each axis.
         results: for each result the factor of each axis.
         summed: factors that the operation adds up.
-        exchanged: factors that are sharded by means of the operation's per-shard implementation.
+        per_shard: factors that are sharded by means of the operation's per-shard implementation.
         unsharded: factors that no mesh axis may shard; they are gathered first.
         limits: for some factors, a number that the number of shards must divide; the others are sharded as far as their
             size allows.
@@ -55,7 +55,7 @@ class Factors:
     operands: tuple[AxisFactors, ...]
     results: tuple[AxisFactors, ...]
     summed: frozenset[int] = frozenset()
-    exchanged: frozenset[int] = frozenset()
+    per_shard: frozenset[int] = frozenset()
     unsharded: frozenset[int] = frozenset()
     limits: Mapping[int, int] = dataclasses.field(default_factory=dict)
     propagating: frozenset[int] | None = None

@@ -150,7 +150,7 @@ class Lowering:
         operands = self.read(shards, operation.inputs, step.operands)
         if self.sizes.padded:
             operands = neutralized(self.device, sharded, self.program.factors[operation], operands)
-        if step.exchanged:
+        if step.per_shard:
             results = PER_SHARD[operation.name].run(self.device, sharded, operands)
         elif any(spec.axes for spec in (*sharded.operands, *sharded.results)):
             results = sharded.run(operands, self.sizes)

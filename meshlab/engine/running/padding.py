@@ -41,7 +41,7 @@ def cut(array: Any, shape: Sequence[int]) -> Any:
 
 def neutralized(device: Device, sharded: ShardedOperation, factors: Factors, operands: Sequence[Any]) -> list[Any]:
     """Returns an operation's operands, neutral where they are padded along axes that mix elements."""
-    mixing = factors.summed | factors.exchanged
+    mixing = factors.summed | factors.per_shard
     shards = []
     for shard, shape, spec, axes in zip(
         operands, sharded.operand_shapes, sharded.operands, factors.operands, strict=True

@@ -265,7 +265,7 @@ def test_a_collective_is_shaped_like_what_has_most_axes_in_common_with_it():
 
     program = ml.trace(fn, ml.f32[ml.dims(batch=8, width=32, channels=5)])
     plan = program.plan(ml.mesh("cpu", space=4), "width:space")
-    (step,) = [step for step in plan.steps if isinstance(step, Compute) and step.exchanged]
+    (step,) = [step for step in plan.steps if isinstance(step, Compute) and step.per_shard]
     ((_, sent),) = per_shard_collectives_of(plan.steps, plan.program, plan.grid).items()
     assert sent
     for collective in sent:
