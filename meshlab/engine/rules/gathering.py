@@ -57,16 +57,16 @@ def _gather(operation: Operation, facts: Facts) -> Factors:
     (table, indices), (slices,) = facts.operands, facts.results
     windows = gathered_windows(operation.params, len(slices))
     axes = window_factors(windows, table, indices, slices)
-    splittable = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
+    masked = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
     # Single elements are looked up in any case; a long window is not worth it.
     single = frozenset(d for d in axes.looked_up if d not in windows.slice_axes or windows.sizes[d] == 1)
-    splittable |= addable(operation, single, True)
+    masked |= addable(operation, single, True)
     return Factors(
         (axes.array, axes.indices),
         (axes.slices,),
-        summed=NONE if _is_bool(operation) else splittable,
-        per_shard=splittable,
-        unsharded=axes.unsharded | (axes.looked_up - splittable),
+        summed=NONE if _is_bool(operation) else masked,
+        per_shard=masked,
+        unsharded=axes.unsharded | (axes.looked_up - masked),
         propagating=NONE,
     )
 

@@ -34,11 +34,8 @@ def costs_view(explorer: ExplorerState) -> dict:
     costs = explorer.costing.soon(document) if document.machine else None
     if costs is None:
         return {"time": None, "peak_memory": None, "pending": document.machine is not None}
-    return {
-        "time": time_view(costs, document),
-        "peak_memory": peak_memory_view(explorer.plan, costs.memory),
-        "pending": False,
-    }
+    peak = peak_memory_view(explorer.plan, costs.memory)
+    return {"time": time_view(costs, document), "peak_memory": peak, "pending": False}
 
 
 def time_view(costs: Costs, document: Document) -> dict:
