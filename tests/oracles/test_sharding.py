@@ -134,9 +134,8 @@ def test_an_all_to_all_takes_a_quarter_of_a_gather():
 def specified(name):
     """The machine with the links that its maker specifies."""
     hardware, network = machine(name), torus(name)
-    return dataclasses.replace(
-        hardware, network=dataclasses.replace(network, link=network.specified, hop_latency=rounded(0.0))
-    )
+    specified_network = dataclasses.replace(network, link=network.specified, hop_latency=rounded(0.0))
+    return dataclasses.replace(hardware, network=specified_network)
 
 
 @pytest.mark.parametrize(

@@ -35,20 +35,7 @@ _PLATFORMS = ("tpu", "gpu", "cpu")
 # The keys of a machine's file.
 _NUMBERS = ("tile", "devices_per_chip", "chips_per_host", "errors")
 _FLAGS = ("reduce_scatter_as_all_reduce", "all_gather_as_all_reduce")
-_WRITTEN = (
-    "title",
-    "platform",
-    "also",
-    "sources",
-    "flops",
-    "memory",
-    "torus",
-    "switch",
-    "inter_node",
-    "host",
-    "efficiency",
-)
-_WRITTEN += _NUMBERS
+_WRITTEN = (*"title platform also sources flops memory torus switch inter_node host efficiency".split(), *_NUMBERS)
 
 
 @dataclasses.dataclass(frozen=True)

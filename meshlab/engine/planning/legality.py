@@ -31,6 +31,8 @@ from ..specs.mesh import Mesh
 from ..specs.spec import Axes, Spec
 from .operation_specs import fitting
 
+AxesByDim = Mapping[str, Axes]
+
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
@@ -63,8 +65,8 @@ class LegalRules:
         padded: for sizes that the axes do not divide, what they are padded to; empty unless padding was asked for.
     """
 
-    compute: Mapping[str, Axes]
-    storage: Mapping[str, Mapping[str, Axes]]
+    compute: AxesByDim
+    storage: Mapping[str, AxesByDim]
     padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
     def spec(self, names: tuple[str | None, ...], place: str | None = None) -> Spec:
@@ -114,7 +116,7 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
     matched = carried
     _refuse(mesh, layout, problems)
 
-    def real(rules: Mapping[str, Axes]) -> dict[str, Axes]:
+    def real(rules: AxesByDim) -> dict[str, Axes]:
         split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
         majors = program.majors.items()
         return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
@@ -144,7 +146,7 @@ def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
         )
 
 
-def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
+def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> dict[int, int]:
     """Pads each size that some rule shards unevenly to a multiple of all numbers of parts that it has."""
     counts: dict[int, set[int]] = {}
     for each in rules:
@@ -202,7 +204,7 @@ def _said_problems(program: Program, layout: Layout) -> list[Refusal]:
 
 
 def _known_rules(
-    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, problems: list[Refusal]
+    program: Program, mesh: Mesh, rules: AxesByDim, where: str, problems: list[Refusal]
 ) -> dict[str, Axes]:
     """Returns the rules whose names exist; the others are problems, or left out where they are optional."""
     known: dict[str, Axes] = {}
@@ -283,8 +285,8 @@ def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict
 
 
 def _different_storage(
-    program: Program, matched: Mapping[str, Mapping[str, Axes]]
-) -> list[tuple[str, Mapping[str, Axes], frozenset[str]]]:
+    program: Program, matched: Mapping[str, AxesByDim]
+) -> list[tuple[str, AxesByDim, frozenset[str]]]:
     """Returns of the places with rules of their own one for each different set of rules and dims, with those dims."""
     different = {}
     for place, rules in matched.items():
@@ -294,7 +296,7 @@ def _different_storage(
 
 
 def _size_problems(
-    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, pad: bool | None = None
+    program: Program, mesh: Mesh, rules: AxesByDim, where: str, pad: bool | None = None
 ) -> list[Refusal]:
     """Returns the problems of dims that their axes do not divide, but for those that padding mends."""
     problems = []
@@ -318,7 +320,7 @@ def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Re
     return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{instead}.")
 
 
-def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
+def _scanned(program: Program, rules: AxesByDim) -> list[Refusal]:
     return [
         Refusal(
             "pipeline",
@@ -341,7 +343,7 @@ def _stored_instead(program: Program, dim: str, axis: str) -> str:
     return f'To store it sharded, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
 
 
-def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = None) -> list[Refusal]:
+def _conflicts(program: Program, rules: AxesByDim, about: str | None = None) -> list[Refusal]:
     """Returns the problems of pairs of dims that share an axis and are in one operation or value."""
     problems = []
     names = list(rules)
@@ -366,9 +368,7 @@ def _conflict(a: str, b: str, axis: str, first: Operation | str) -> Refusal:
     return Refusal("conflict", text, "Put one of them on another axis, or leave it replicated.", source)
 
 
-def _storage_problems(
-    program: Program, compute: Mapping[str, Axes], place: str, place_rules: Mapping[str, Axes]
-) -> list[Refusal]:
+def _storage_problems(program: Program, compute: AxesByDim, place: str, place_rules: AxesByDim) -> list[Refusal]:
     problems = []
     rules = dict(compute) | dict(place_rules)
     values = [op.outputs[0] for op in program.tags.get(place, ())] or [program.places_values.get(place)]
@@ -383,9 +383,7 @@ def _storage_problems(
     return problems
 
 
-def _carried_problems(
-    program: Program, compute: Mapping[str, Axes], place: str, place_rules: Mapping[str, Axes]
-) -> list[Refusal]:
+def _carried_problems(program: Program, compute: AxesByDim, place: str, place_rules: AxesByDim) -> list[Refusal]:
     """Returns the problems of an output under the rules of the argument that it is the next value of."""
     carry = next(c for c in program.carries if place == c.place or place.startswith(c.place + "/"))
     source = carry.parameter + place[len(carry.place) :]

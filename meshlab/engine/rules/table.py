@@ -136,8 +136,7 @@ def local_params(*names: str) -> Callable[[LocalParams], LocalParams]:
 
 def run_unsharded(facts: Facts, known: bool = False) -> Factors:
     """Returns the factors of an operation that runs unsharded: no two axes are the same."""
-    count = 0
-    axes = []
+    count, axes = 0, []
     for shape in (*facts.operands, *facts.results):
         axes.append(tuple(range(count, count + len(shape))))
         count += len(shape)

@@ -237,9 +237,7 @@ def read_requested(along: Mapping[str, Any]) -> tuple[tuple[str, AxisPlacement],
     Raises:
         TypeError: a placement is invalid.
     """
-    requested = tuple(
-        (str(name), tuple(where) if isinstance(where, list) else where) for name, where in sorted(along.items())
-    )
+    requested = tuple((str(name), tuple(at) if isinstance(at, list) else at) for name, at in sorted(along.items()))
     for name, where in requested:
         axes = where if isinstance(where, tuple) else (where,)
         if where not in (INSIDE, ACROSS) and not all(isinstance(axis, int) for axis in axes):

@@ -23,7 +23,7 @@ from ...cost.machines.hardware import Hardware, HardwareError, Switch, hardware,
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placement import AxisPlacement, Placement, as_called, place_mesh, slice_shape
 from ...engine.specs.mesh import Mesh
-from .document import Machine
+from .document import Machine, Sizes
 
 CustomMachines = Mapping[str, Hardware]
 # Another placement of a mesh axis, and the changes that it needs.
@@ -72,7 +72,7 @@ def named(name: str, custom: CustomMachines = NONE) -> tuple[str, Hardware]:
     return machine.name, machine
 
 
-def mesh_on(machine: Machine | None, axes: tuple[tuple[str, int], ...], custom: CustomMachines = NONE) -> Mesh:
+def mesh_on(machine: Machine | None, axes: Sizes, custom: CustomMachines = NONE) -> Mesh:
     """Returns a mesh on a machine.
 
     Args:
@@ -90,7 +90,7 @@ def mesh_on(machine: Machine | None, axes: tuple[tuple[str, int], ...], custom: 
     return Mesh(axes, place_mesh(named(name, custom)[1], shape, bare, count=count, requested=dict(machine.along)))
 
 
-def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], custom: CustomMachines = NONE) -> Machine:
+def as_written(machine: Machine, axes: Sizes, custom: CustomMachines = NONE) -> Machine:
     """Returns a machine with its slice's shape, by its usual name.
 
     Raises:
@@ -103,9 +103,7 @@ def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], custom: Cust
 # Choices
 
 
-def fit(
-    name: str, axes: tuple[tuple[str, int], ...], custom: CustomMachines = NONE, most: int = MOST_SHAPES
-) -> tuple[str, ...]:
+def fit(name: str, axes: Sizes, custom: CustomMachines = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
     """Returns the slices of a machine that a mesh fits, as they are written, the usual one first.
 
     Args:
@@ -123,7 +121,7 @@ def fit(
 
 
 @functools.lru_cache(maxsize=512)
-def _fit_known(name: str, axes: tuple[tuple[str, int], ...], most: int) -> tuple[str, ...]:
+def _fit_known(name: str, axes: Sizes, most: int) -> tuple[str, ...]:
     return _fit(hardware(name), Mesh(axes), most)
 
 

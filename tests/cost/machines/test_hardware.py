@@ -165,9 +165,7 @@ def own(**given: Any):
         (lambda: Figure("x"), r"A figure must be a finite number of bytes, .* not 'x' \(given by the user\)"),  # type: ignore[arg-type]
         (lambda: Figure(True), r"A figure must be a finite number"),
         (
-            lambda: dataclasses.replace(
-                Torus.of(2, link=1e9), reduce_scatter_as_all_reduce="yes", all_gather_as_all_reduce=1
-            ),
+            lambda: Torus((2,), "all", Figure(1e9), Figure(0.0), None, None, "yes", 1),  # type: ignore[arg-type]
             r"`reduce_scatter_as_all_reduce` must be True or False, not 'yes'; `all_gather_as_all_reduce` must",
         ),
         (
