@@ -12,7 +12,7 @@ with _no_collection():  # The import makes what stays: looking for garbage among
     from .cost.machines.hardware import Figure as Figure
     from .cost.machines.hardware import Hardware as Hardware
     from .cost.machines.hardware import HardwareError as HardwareError
-    from .cost.machines.hardware import Outside as Outside
+    from .cost.machines.hardware import InterNode as InterNode
     from .cost.machines.hardware import Switch as Switch
     from .cost.machines.hardware import Torus as Torus
     from .cost.machines.hardware import hardware as hardware

@@ -119,7 +119,7 @@ plan.explain()
 
 # %% [markdown]
 # These numbers are not estimates. `check` compiles the plan, reads the compiled program, and compares: the same
-# collectives, over the same axes, with the same bytes. It also runs both the plan and the plain function on random
+# collectives, over the same axes, with the same bytes. It also runs both the plan and the unsharded function on random
 # data, and compares what they return.
 
 # %%

@@ -1,4 +1,4 @@
-"""The protocol between a page and an Explorer, as plain data, whatever carries it.
+"""The protocol between a page and an Explorer, as JSON-like data, whatever carries it.
 
 Python is the only writer of shared state. It shares five things: `doc` (the document), `rev` (the revision), `view`
 (all that is drawn), `job` (runs) and `notice` (the last error). A page sends intents,

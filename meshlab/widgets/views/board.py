@@ -1,4 +1,4 @@
-"""The view of the whole board: the plan, the history, the comparison and the table of refusals, as plain data.
+"""The view of the whole board: the plan, the history, the comparison and the table of refusals, as JSON-like data.
 
 The table of refusals comes with every revision, so that the page paints a drag legal or not, with the reason, without
 asking Python; Python checks again when the chip is dropped.

@@ -1,4 +1,4 @@
-"""Auto's layout beside the user's, as plain data.
+"""Auto's layout beside the user's, as JSON-like data.
 
 The Explorer keeps its latest search and compares it with the present layout: as that changes, so do the differences,
 without a new search. A drop costs nothing here: the row of the present plan is taken from the board's own view, and the
@@ -27,8 +27,8 @@ def comparison_view(explorer: ExplorerState, plan: Mapping[str, Any]) -> dict | 
         plan: the view of the present plan, as `plan_view` gives it.
 
     Returns:
-        Plain data: for each of the two its layout, its communication by mesh axis and its memory. The `live_bytes` of
-        the present plan are None while they are being computed.
+        JSON-like data: for each of the two its layout, its communication by mesh axis and its memory. The `live_bytes`
+        of the present plan are None while they are being computed.
     """
     search = explorer.comparison
     if search is None:
