@@ -46,7 +46,7 @@ class Explorer(ExplorerState):
     """
 
     def view(self, wait: bool = True) -> dict:
-        """Returns everything that the board draws, as plain data.
+        """Returns everything that the board draws, as JSON-like data.
 
         Args:
             wait: whether to wait for costs that take long; otherwise they are left out, and follow.

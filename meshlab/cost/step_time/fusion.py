@@ -16,8 +16,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from ...engine.planning.steps import Compute, Fill, Move, Step
-from ..workload.dataflow import Flow, Key, Roots, flow
+from ...engine.planning.steps import Compute, Materialise, Move, Step
+from ..workload.dataflow import Flow, Key, Originals, flow
 from ..workload.primitives import BITCASTS, EXPENSIVE, FUSED, REDUCING
 
 
@@ -25,7 +25,7 @@ def is_fused(step: Step) -> bool:
     """Returns whether readers can compute the result of a step themselves."""
     if isinstance(step, Compute):
         return not step.per_shard and step.operation.name in FUSED
-    return isinstance(step, Fill) or (isinstance(step, Move) and step.hop.kind == "slice")
+    return isinstance(step, Materialise) or (isinstance(step, Move) and step.via.kind == "slice")
 
 
 def is_bitcast(step: Step) -> bool:
@@ -107,15 +107,15 @@ class Fusion:
         return positions
 
 
-def fuse(steps: Sequence[Step], outputs: Sequence[Key], roots: Roots) -> Fusion:
+def fuse(steps: Sequence[Step], outputs: Sequence[Key], original_of: Originals) -> Fusion:
     """Returns the fusion of one block of steps.
 
     Args:
         steps: of one block, parts written out.
         outputs: the keys that the block returns, which are stored.
-        roots: the originals of renames and tags, by number.
+        original_of: the originals of renames and tags, by number.
     """
-    return fused(flow(steps, outputs, roots))
+    return fused(flow(steps, outputs, original_of))
 
 
 def fused(block: Flow) -> Fusion:
@@ -148,4 +148,4 @@ def fused(block: Flow) -> Fusion:
 
 
 def _name(step: Step) -> str:
-    return step.operation.name if isinstance(step, Compute | Fill) else ""
+    return step.operation.name if isinstance(step, Compute | Materialise) else ""

@@ -53,8 +53,8 @@ class Kinds:
             program.uses[value] == 1,
             value in uniform,
             value in zeros,
-            value in program.free,
-            value in program.roots,
+            value in program.materialisable,
+            value in program.original_of,
         )
 
     def _key(self, operation: Operation) -> Hashable:
@@ -93,7 +93,7 @@ def _factors_key(factors: Factors) -> Hashable:
         factors.per_shard,
         factors.unsharded,
         tuple(sorted(factors.limits.items())),
-        factors.survivors,
+        factors.propagating,
         factors.through,
         factors.linear,
         factors.known,

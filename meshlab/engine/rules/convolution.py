@@ -66,7 +66,7 @@ def _convolution(operation: Operation, facts: Facts) -> Factors:
         per_shard=frozenset(sliding - unsharded),
         unsharded=frozenset(unsharded),
         limits=limits,
-        survivors=frozenset(left[2:]) - unsharded,
+        propagating=frozenset(left[2:]) - unsharded,
     )
 
 

@@ -60,7 +60,7 @@ def _ragged_dot(operation: Operation, facts: Facts) -> Factors:
         summed=summed | (splittable if grouped else NONE),
         per_shard=splittable | {left[rows]},
         unsharded=frozenset((group, count + 1)) - splittable,
-        survivors=NONE,
+        propagating=NONE,
     )
 
 

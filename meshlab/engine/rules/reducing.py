@@ -2,8 +2,8 @@
 
     reduce_sum  x[batch, hidden] over hidden → [batch]       operands ((0, 1),)   results ((0,),)   summed {1}
 
-A summed axis that is sharded leaves a partial sum. Contractions are computed under the plain rules alone: a weight that
-is stored sharded is gathered first, which is FSDP.
+A summed axis that is sharded leaves a partial sum. Contractions follow the compute rules alone: a weight that is stored
+sharded is gathered first, which is FSDP.
 """
 
 from __future__ import annotations
@@ -110,5 +110,5 @@ def _dot_general(operation: Operation, facts: Facts) -> Factors:
     summed = frozenset(left[i] for i in summed_left)
     if operation.equation.outvars[0].aval.dtype == bool:
         # Booleans are joined by "or", which has no partial sum.
-        return Factors((tuple(left), tuple(right)), (result,), unsharded=summed, survivors=NONE)
-    return Factors((tuple(left), tuple(right)), (result,), summed=summed, survivors=NONE)
+        return Factors((tuple(left), tuple(right)), (result,), unsharded=summed, propagating=NONE)
+    return Factors((tuple(left), tuple(right)), (result,), summed=summed, propagating=NONE)

@@ -1,4 +1,4 @@
-"""The protocol between a page and an Explorer, as plain data, whatever carries it.
+"""The protocol between a page and an Explorer, as JSON-like data, whatever carries it.
 
 Python is the only writer of shared state. It shares the parts of the view (`views/board.PARTS`), `job` (runs), `rev`
 (the revision) and `notice` (the last error); a change sends the parts that it touches. A page sends intents,

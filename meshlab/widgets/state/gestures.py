@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...cost.machines.hardware import Hardware
-from ...cost.machines.placement import Wish
+from ...cost.machines.placement import AxisPlacement
 from ...engine.errors import shown
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
@@ -106,7 +106,7 @@ class Gestures:
         """Replaces the whole layout, given in any of its spellings."""
         return self.apply(Load(Layout.of(layout)))
 
-    def on(self, machine: str | Hardware | None, /, **along: Wish) -> Outcome:
+    def on(self, machine: str | Hardware | None, /, **along: AxisPlacement) -> Outcome:
         """Places the mesh on a machine, so that times are predicted and peak memory is compared with its capacity.
 
         Args:
@@ -119,8 +119,8 @@ class Gestures:
         name = self.known(machine) if isinstance(machine, Hardware) else machine
         return self.apply(On(name, tuple(sorted(along.items()))))
 
-    def lay(self, **along: Wish | None) -> Outcome:
-        """Places mesh axes otherwise on the machine.
+    def lay(self, **along: AxisPlacement | None) -> Outcome:
+        """Chooses which axis of the torus mesh axes run along, or whether inside or across nodes.
 
         Args:
             along: for mesh axes, the axis of the slice, or several, major first; behind switches "inside" a node or

@@ -16,10 +16,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...cost.machines.placement import Wish
+from ...cost.machines.placement import AxisPlacement
 from ...engine.errors import closest
 from ...engine.specs.layout import Layout
-from .document import read_wishes
+from .document import read_requested
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,14 +84,14 @@ class On:
     """Place the mesh on this machine, `name` or `name:shape`, its axes along these; None for no machine."""
 
     machine: str | None
-    along: tuple[tuple[str, Wish], ...] = ()
+    along: tuple[tuple[str, AxisPlacement], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Lay:
     """Place mesh axes along these axes of the slice, the others as they are; None releases an axis."""
 
-    along: tuple[tuple[str, Wish | None], ...]
+    along: tuple[tuple[str, AxisPlacement | None], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,8 +176,8 @@ Outcome = Accepted | Refused
 
 
 def _lay(along: Mapping[str, Any]) -> Lay:
-    derived = tuple((str(name), None) for name, wish in along.items() if wish is None)
-    return Lay((*read_wishes({name: wish for name, wish in along.items() if wish is not None}), *derived))
+    derived = tuple((str(name), None) for name, where in along.items() if where is None)
+    return Lay((*read_requested({name: where for name, where in along.items() if where is not None}), *derived))
 
 
 def _assume(args: Mapping[str, Any]) -> Assume:
@@ -197,7 +197,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "restore": lambda args: Restore(str(args["document"])),
     "undo": lambda args: Undo(),
     "redo": lambda args: Redo(),
-    "on": lambda args: On(str(args["machine"]) if args["machine"] else None, read_wishes(args.get("along") or {})),
+    "on": lambda args: On(str(args["machine"]) if args["machine"] else None, read_requested(args.get("along") or {})),
     "lay": lambda args: _lay(args["along"]),
     "assume": _assume,
     "select": lambda args: Select(str(args["place"])),

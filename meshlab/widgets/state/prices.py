@@ -15,7 +15,7 @@ from typing import Any
 
 from ...cost.machines.hardware import HardwareError
 from ...cost.step_time.time import time_of
-from ...cost.workload.setting import STORED, own
+from ...cost.workload.scenario import STORED, at_plan_sizes
 from .columns import COMPUTE, Column, columns_of
 from .document import USUAL, Document
 from .explorer_state import ExplorerState
@@ -45,7 +45,7 @@ def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
     if document.machine is None:
         return Price(round(plan.wire_bytes))
     try:
-        time = plan.time if options == USUAL else time_of(own(plan, options))
+        time = plan.time if options == USUAL else time_of(at_plan_sizes(plan, options))
         seconds = float(time.estimate)
     except HardwareError:  # a figure of the machine is missing, which the panel of time says
         seconds = None

@@ -1,4 +1,4 @@
-"""The view of the whole board, part by part: the layout, the devices, the costs and the comparison, as plain data.
+"""The view of the whole board, part by part: the layout, the devices, the costs, the comparison, as JSON-like data.
 
 The table of refusals comes with every revision, so that the page paints a drag legal or not, with the reason, without
 asking Python; Python checks again when the chip is dropped.
