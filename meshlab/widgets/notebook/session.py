@@ -30,6 +30,7 @@ class Session(anywidget.AnyWidget):
     board = traitlets.Dict().tag(sync=True)
     devices = traitlets.Dict().tag(sync=True)
     costs = traitlets.Dict().tag(sync=True)
+    advice = traitlets.Dict().tag(sync=True)
     comparison = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(600).tag(sync=True)
     picture = traitlets.Unicode().tag(sync=True)

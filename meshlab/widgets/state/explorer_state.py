@@ -26,8 +26,23 @@ from .apply_intent import document_after, machine_refused, refused
 from .costing import EACH, EACH_LIVE, PATIENCE, PATIENCE_LIVE, SLOW, Background, Costing, costs_of, live_bytes_of
 from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
 from .gestures import Gestures
-from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
+from .intents import (
+    Accepted,
+    Auto,
+    Cancel,
+    CancelAuto,
+    Intent,
+    Load,
+    Outcome,
+    Redo,
+    Refused,
+    Select,
+    Start,
+    TakePreset,
+    Undo,
+)
 from .machines import CustomMachines, machine_on, mesh_on
+from .presets import Preset, layout_taken, presets_of
 from .runs import Run, Runs
 from .searches import Search, Searches
 from .selection import place_refused, places_of
@@ -65,9 +80,13 @@ class ExplorerState(Gestures):
         self._searches = Searches(program, lambda: self.mesh, self.lock, lambda: self._changed("comparison"))
         self._listeners: list[Callable[[str], None]] = []
         self.height = 600
+        # The document for which advice was worked out, and the advice; and the presets, by mesh.
+        self.advice: tuple[Document, Any] | None = None
+        self._presets: dict[Any, tuple[Preset, ...]] = {}
         # The notebook's widget, and the picture that a saved notebook keeps, once it is shown.
         self.session: Any = None
         self.picture: Any = None
+        self.adviser: Any = None
 
     # The present state
 
@@ -75,6 +94,15 @@ class ExplorerState(Gestures):
     def document(self) -> Document:
         """The present document."""
         return self._history.present
+
+    @property
+    def presets(self) -> tuple[Preset, ...]:
+        """What each preset of `ml.layouts` makes of the program on the present mesh."""
+        with self.lock:
+            axes = self.document.mesh
+            if axes not in self._presets:
+                self._presets[axes] = presets_of(self.program, self.mesh)
+            return self._presets[axes]
 
     @property
     def opened(self) -> Document:
@@ -315,6 +343,8 @@ class ExplorerState(Gestures):
         if isinstance(intent, Redo):
             return history.redo() if history.future else Refused("There is nothing to redo.", code="nothing")
         try:
+            if isinstance(intent, TakePreset):
+                intent = Load(layout_taken(self.presets, self.layout, intent.name, intent.combine))
             document = document_after(intent, history.present, self._initial.layout, self.program, self._custom)
             self.plan_at(document)
         except LayoutError as error:
@@ -323,8 +353,12 @@ class ExplorerState(Gestures):
             return machine_refused(error, intent, history.present, self._custom)
         return history if document == history.present else history.commit(document)
 
+    def tell(self, what: str) -> None:
+        """Calls the subscribers after a change that is not of the document: "advice", say."""
+        self._changed(what)
+
     def _changed(self, what: str = "document") -> None:
-        if what not in ("run", "costs"):
+        if what not in ("run", "costs", "advice"):
             self._revision += 1
         for listener in tuple(self._listeners):
             listener(what)

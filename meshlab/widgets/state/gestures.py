@@ -32,6 +32,7 @@ from .intents import (
     Reset,
     Restore,
     Select,
+    TakePreset,
     Undo,
 )
 
@@ -97,6 +98,15 @@ class Gestures:
     def reset(self) -> Outcome:
         """Goes back to the layout that the Explorer was opened with."""
         return self.apply(Reset())
+
+    def preset(self, name: str, combine: bool = False) -> Outcome:
+        """Takes a preset of `ml.layouts`, in place of the present layout or combined with it (`&`).
+
+        Args:
+            name: "data_parallel", "fsdp", …
+            combine: whether the present layout stays as well.
+        """
+        return self.apply(TakePreset(name, combine))
 
     def restore(self, document: str) -> Outcome:
         """Replaces layout, mesh and machine by those of a document, as `to_json` gave it."""

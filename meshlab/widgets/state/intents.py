@@ -56,6 +56,14 @@ class Reset:
 
 
 @dataclasses.dataclass(frozen=True)
+class TakePreset:
+    """Take the layout of this preset of `ml.layouts`, combined with the present one or in its place."""
+
+    name: str
+    combine: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Restore:
     """Replace the whole document by one that was saved, as JSON."""
 
@@ -126,7 +134,7 @@ class Cancel:
     """Stop the present run after its present step."""
 
 
-Change = Place | Remove | Load | Reset | Restore | Undo | Redo | On | Lay | Assume
+Change = Place | Remove | Load | TakePreset | Reset | Restore | Undo | Redo | On | Lay | Assume
 Intent = Change | Select | Auto | CancelAuto | Start | Cancel
 
 
@@ -194,6 +202,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "remove": lambda args: Remove(str(args["dim"]), args.get("at")),
     "load": lambda args: Load(Layout.of(args["layout"])),
     "reset": lambda args: Reset(),
+    "preset": lambda args: TakePreset(str(args["name"]), bool(args.get("combine"))),
     "restore": lambda args: Restore(str(args["document"])),
     "undo": lambda args: Undo(),
     "redo": lambda args: Redo(),

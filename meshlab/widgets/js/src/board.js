@@ -3,6 +3,7 @@
  * The workbench: it holds the hand, sends what is dropped, and redraws its panels when Python has answered. A panel is a
  * function of the view that gives elements; nothing on the screen is kept anywhere else.
  */
+import { drawAdvice } from "./advice.js";
 import { Channel } from "./channel.js";
 import { h, prose, redraw } from "./dom.js";
 import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.js";
@@ -25,9 +26,11 @@ import { drawZones, paintZones } from "./zones.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
-const PARTS = ["board", "devices", "costs", "comparison"];
+const PARTS = ["board", "devices", "costs", "advice", "comparison"];
 // Milliseconds for which the pointer rests over a chip before it is priced ahead.
 const REST = 120;
+// Milliseconds without a change after which advice is asked for.
+const IDLE = 700;
 
 export class Board {
   /**
@@ -48,6 +51,7 @@ export class Board {
     this.moment = null;
     this.awaited = false;
     this.resting = 0;
+    this.advising = 0;
     /** @type {Set<string>} the disclosures that are open */
     this.opened = new Set();
     this.channel = new Channel(model, (silent) => this.showSilence(silent));
@@ -80,6 +84,7 @@ export class Board {
 
   close() {
     clearTimeout(this.resting);
+    clearTimeout(this.advising);
     this.prices.stop();
     this.showPicture();
     this.channel.close();
@@ -130,7 +135,9 @@ export class Board {
       redraw(panels.header, drawHeader(this));
       redraw(panels.zones, drawZones(this));
       this.paint();
+      this.askAdvice();
     }
+    redraw(panels.advice, drawAdvice(this));
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
     redraw(panels.totals, drawTotals(view));
@@ -154,6 +161,16 @@ export class Board {
     const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
     redraw(this.panels.totals, drawTotals(view, price));
     if (hand?.target && price && !price.refused) this.sayPrice(hand, hand.target, price);
+  }
+
+  /** Asks for advice once the board has been left alone for a while. */
+  askAdvice() {
+    clearTimeout(this.advising);
+    if (this.view.slow) return;
+    this.advising = window.setTimeout(() => {
+      if (this.hand) this.askAdvice();
+      else if (!this.readOnly) this.channel.send("advise", {});
+    }, IDLE);
   }
 
   drawNotice() {

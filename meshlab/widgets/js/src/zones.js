@@ -88,9 +88,7 @@ export function drawZones(board) {
   const { view } = board;
   const { columns, mesh } = view;
   const { id } = board.panels.help;
-  const heads = columns.map((column) =>
-    h("div", { class: "mlb-column", "data-column": column.at, title: column.missing || titleOf(column) }, column.label),
-  );
+  const heads = columns.map((column) => drawHead(board, column));
   const rows = mesh.axes.flatMap((axis) => [
     h(
       "div",
@@ -114,6 +112,45 @@ export function drawZones(board) {
     tray,
     drawStored(board),
   ];
+}
+
+/**
+ * The head of a column, with the rules at some of its places alone, each to be taken away.
+ * @param {Board} board
+ * @param {Column} column
+ * @returns {HTMLElement}
+ */
+function drawHead(board, column) {
+  const rules = column.within.flatMap(({ at, rules }) =>
+    Object.entries(rules).map(([dim, axes]) => ({ at, dim, axes: axes.join("+") || "unsharded" })),
+  );
+  const name = h("span", { class: "mlb-column-name", title: column.missing || titleOf(column) }, column.label);
+  if (rules.length === 0) return h("div", { class: "mlb-column", "data-column": column.at }, name);
+  const buttons = rules.map(({ at, dim, axes }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button",
+        "aria-label": `${at}: ${dim} → ${axes} × (remove this rule)`,
+        onclick: () => board.send("remove", { dim, at }),
+      },
+      h("code", {}, `${at}: ${dim} → ${axes}`),
+      " ×",
+    ),
+  );
+  const more = h(
+    "details",
+    { class: "mlb-within", open: board.opened.has(`within:${column.at}`) },
+    h(
+      "summary",
+      { "data-key": `within:${column.at}`, "aria-label": `${rules.length} more rules for ${column.label}` },
+      `+${rules.length}`,
+    ),
+    h("div", { class: "mlb-within-rules" }, buttons),
+  );
+  more.addEventListener("toggle", () => board.opened[more.open ? "add" : "delete"](`within:${column.at}`));
+  return h("div", { class: "mlb-column", "data-column": column.at }, name, more);
 }
 
 /**
