@@ -113,13 +113,14 @@ export class Board {
     const { view, panels } = this;
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
+      this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
       redraw(panels.zones, drawZones(this));
-      this.paint();
+      if (this.hand) this.ask(this.hand);
     }
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
-    redraw(panels.totals, drawTotals(view));
+    this.paint();
     if (parts.includes("costs")) {
       this.moment = null;
       redraw(panels.timeline, drawTimeline(this));
@@ -139,7 +140,9 @@ export class Board {
     const { hand, view } = this;
     const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
     redraw(this.panels.totals, drawTotals(view, price));
-    if (hand?.target && price && !price.refused) this.sayPrice(hand, hand.target, price);
+    if (!hand?.target || !price) return;
+    if (price.refused) this.sayVerdict(hand, hand.target);
+    else this.sayPrice(hand, hand.target, price);
   }
 
   drawNotice() {
@@ -156,7 +159,9 @@ export class Board {
   say(text, mood = "plain", more = []) {
     const { status } = this.panels;
     status.setAttribute("data-mood", mood);
-    redraw(status, prose(text), more);
+    // What is there already is not read out again.
+    const same = status.textContent === text.replaceAll("`", "");
+    if (!same || more.length) redraw(status, prose(text), more);
   }
 
   /**
@@ -395,10 +400,13 @@ export class Board {
       " what was put back stays put back. Where the kernel was restarted, run the cell again.";
     redraw(this.panels.banner, ...(silent ? [h("span", {}, text), again] : []));
     this.panels.banner.hidden = !silent;
-    /** @type {HTMLButtonElement} */ for (const control of this.root.querySelectorAll(
-      "button:not([role=tab]):not(.mlb-banner *), select, input",
-    ))
-      control.inert = silent;
+    this.freeze();
+  }
+
+  /** While Python is silent, what would ask it for something does not react; what only shows something does. */
+  freeze() {
+    const asking = "button:not([role=tab], .mlb-segment, .mlb-banner *), select, input";
+    for (const control of this.root.querySelectorAll(asking)) control.toggleAttribute("inert", this.readOnly);
   }
 
   /** @param {boolean} adding */
