@@ -132,15 +132,16 @@ export class Board {
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
       if (this.ready && this.revision > 0) remember(view);
+      this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
       redraw(panels.zones, drawZones(this));
-      this.paint();
+      if (this.hand) this.ask(this.hand);
       this.askAdvice();
     }
     redraw(panels.advice, drawAdvice(this));
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
-    redraw(panels.totals, drawTotals(view));
+    this.paint();
     if (parts.includes("costs")) {
       this.moment = null;
       redraw(panels.timeline, drawTimeline(this));
@@ -160,7 +161,9 @@ export class Board {
     const { hand, view } = this;
     const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
     redraw(this.panels.totals, drawTotals(view, price));
-    if (hand?.target && price && !price.refused) this.sayPrice(hand, hand.target, price);
+    if (!hand?.target || !price) return;
+    if (price.refused) this.sayVerdict(hand, hand.target);
+    else this.sayPrice(hand, hand.target, price);
   }
 
   /** Asks for advice once the board has been left alone for a while. */
@@ -187,7 +190,9 @@ export class Board {
   say(text, mood = "plain", more = []) {
     const { status } = this.panels;
     status.setAttribute("data-mood", mood);
-    redraw(status, prose(text), more);
+    // What is there already is not read out again.
+    const same = status.textContent === text.replaceAll("`", "");
+    if (!same || more.length) redraw(status, prose(text), more);
   }
 
   /**
@@ -426,8 +431,14 @@ export class Board {
       " what was put back stays put back. Where the kernel was restarted, run the cell again.";
     redraw(this.panels.banner, ...(silent ? [h("span", {}, text), again] : []));
     this.panels.banner.hidden = !silent;
-    for (const part of [this.panels.header, this.panels.layout]) part.toggleAttribute("inert", silent);
     this.stage.training.setSilent(silent);
+    this.freeze();
+  }
+
+  /** While Python is silent, what would ask it for something does not react; what only shows something does. */
+  freeze() {
+    const asking = "button:not([role=tab], .mlb-segment, .mlb-banner *), select, input";
+    for (const control of this.root.querySelectorAll(asking)) control.toggleAttribute("inert", this.readOnly);
   }
 
   /** @param {boolean} adding */

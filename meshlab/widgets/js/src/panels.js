@@ -18,7 +18,7 @@ export function makePanels() {
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
   const help = h("p", { class: "mlb-help", id: `mlb-help-${frames}`, hidden: true }, HELP);
   const advice = h("div", { class: "mlb-advices" });
-  const layout = h("section", { class: "mlb-layout", "aria-label": "layout" }, zones, advice, status, help);
-  const timeline = h("section", { class: "mlb-step-time", "aria-label": "one step over time" });
+  const layout = h("div", { class: "mlb-layout", role: "group", "aria-label": "layout" }, zones, advice, status, help);
+  const timeline = h("div", { class: "mlb-step-time", role: "group", "aria-label": "one step over time" });
   return { banner, header, totals, zones, status, help, layout, advice, timeline };
 }

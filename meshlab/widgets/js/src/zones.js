@@ -34,6 +34,8 @@ function drawChip(view, chip, axis, column, help) {
   const where = column?.at ? `, for ${column.label}` : "";
   const order = axes.length > 1 ? `${axes.indexOf(axis) + 1} of ${axes.length}` : "";
   const size = exact(chip.size) + (column ? ` → ${exact(Math.ceil(chip.size / parts(view, axes)))}` : "");
+  // The label begins with what is seen, for those who speak to their screen.
+  const seen = [chip.name, column?.at ? "" : size, order].filter(Boolean).join(" ");
   return h(
     "button",
     {
@@ -43,12 +45,14 @@ function drawChip(view, chip, axis, column, help) {
       "data-zone": zone,
       "data-key": `chip:${chip.name}:${zone}`,
       title: `${chip.name} ${size}`,
-      "aria-label": `${[chip.name, size, order].filter(Boolean).join(" ")}, ${place}${where}`,
+      "aria-label": `${seen}, ${column?.at ? `${size}, ` : ""}${place}${where}`,
       "aria-describedby": help,
       "aria-pressed": "false",
     },
     h("span", { class: "mlb-chip-name" }, chip.name),
+    " ",
     !column?.at && h("span", { class: "mlb-chip-size" }, size),
+    " ",
     order && h("span", { class: "mlb-chip-order" }, order),
   );
 }
