@@ -6,17 +6,17 @@
 import { drawAdvice } from "./advice.js";
 import { Channel } from "./channel.js";
 import { h, prose, redraw } from "./dom.js";
-import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.js";
-import { axesAfter, chipOf, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
+import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { listenToKeys } from "./keyboard.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
 import { Prices } from "./prices.js";
 import { hidePicture, remember, remembered } from "./remember.js";
+import { grabbedText, priceText, totalsText } from "./sentences.js";
 import { Stage } from "./stage.js";
 import { drawTimeline } from "./timeline.js";
-import { drawZones, paintZones } from "./zones.js";
+import { drawElsewhere, drawZones, paintZones } from "./zones.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -163,7 +163,7 @@ export class Board {
     redraw(this.panels.totals, drawTotals(view, price));
     if (!hand?.target || !price) return;
     if (price.refused) this.sayVerdict(hand, hand.target);
-    else this.sayPrice(hand, hand.target, price);
+    else this.say(priceText(view, hand, hand.target, price));
   }
 
   /** Asks for advice once the board has been left alone for a while. */
@@ -217,19 +217,8 @@ export class Board {
   }
 
   sayTotals() {
-    const { communication, change, layout } = this.view;
-    const by = change ? ` (${signedBytes(change.bytes)})` : "";
-    const sent = `each device sends ${bytes(communication.total)} per step${by}`;
-    const { machine, time, peak_memory: peak, pending } = this.view;
-    this.awaited = pending;
-    if (pending) {
-      this.say(`Layout ${layout.text || "empty"}: ${sent}. Costs are being worked out …`, "done");
-      return;
-    }
-    const takes =
-      time && !time.missing ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
-    const over = peak?.fits === false ? ` ${peak.text}` : "";
-    this.say(`Layout ${layout.text || "empty"}: ${sent}.${takes}${over}`, "done");
+    this.awaited = this.view.pending;
+    this.say(totalsText(this.view), "done");
   }
 
   /** @param {string} id of a segment of the timeline */
@@ -250,7 +239,7 @@ export class Board {
     if (this.readOnly) return;
     this.hand = { dim, from, by, target: null, add: this.adding };
     this.paint();
-    this.say(this.grabbed(this.hand));
+    this.say(grabbedText(this.view, this.hand));
     this.ask(this.hand);
   }
 
@@ -285,18 +274,6 @@ export class Board {
   }
 
   /**
-   * @param {Hand} hand
-   * @returns {string}
-   */
-  grabbed(hand) {
-    const { view } = this;
-    const legal = zonesOf(view).filter((zone) => verdict(view, hand, zone).state === "legal").length;
-    const how = { pointer: "Drop it on", click: "Click", keyboard: "Choose by arrow keys, then press Enter on" };
-    const places = legal ? `${how[hand.by]} a zone; each says what would change.` : "No zone takes it.";
-    return `${hand.dim} (${exact(chipOf(view, hand.dim).size)}) picked up. ${places} Escape puts it back.`;
-  }
-
-  /**
    * Points at a zone.
    * @param {string | null} zone
    * @param {boolean} add
@@ -325,25 +302,6 @@ export class Board {
   }
 
   /**
-   * Says what a drop would cost.
-   * @param {Hand} hand
-   * @param {string} zone
-   * @param {Price} price
-   */
-  sayPrice(hand, zone, price) {
-    const { view } = this;
-    const { communication, time, peak_memory: peak } = view;
-    const { note } = verdict(view, hand, zone, price);
-    const parts = [`${bytes(price.bytes)} sent per step (${signedBytes(price.bytes - communication.total)})`];
-    if (time && price.seconds !== null)
-      parts.push(`a step of ${seconds(price.seconds)} (${signedSeconds(price.seconds - time.estimate)})`);
-    if (peak && price.peak !== null)
-      parts.push(`a peak of ${bytes(price.peak)} (${signedBytes(price.peak - peak.bytes)})`);
-    const over = price.fits === false ? ", which does not fit" : "";
-    this.say(`${zoneName(view, zone)}: ${hand.dim} ${note}; ${parts.join(", ")}${over}.`);
-  }
-
-  /**
    * Points at the next zone that takes the chip.
    * @param {1 | -1} step
    * @param {boolean} add
@@ -365,35 +323,17 @@ export class Board {
     this.letGo();
     if (zone === null || said?.state === "here") return;
     if (said?.state === "refused") {
-      this.say(`Refused: ${said.note} ${said.refusal?.fix ?? ""}`, "refused", this.elsewhere(hand, zone, said.refusal));
+      this.say(
+        `Refused: ${said.note} ${said.refusal?.fix ?? ""}`,
+        "refused",
+        drawElsewhere(this, hand, zone, said.refusal),
+      );
       return;
     }
     const { op, args } = dropIntent(view, hand, zone);
     const goal = axesAfter(view, hand, zone).includes(partsOf(zone).axis) ? zone : TRAY;
     const answer = await this.send(op, args);
     if (answer?.kind === "ack" && hand.by === "keyboard") this.focusChip(hand.dim, goal);
-  }
-
-  /**
-   * Buttons that store a dim at a place where it cannot be among the compute rules.
-   * @param {Hand} hand
-   * @param {string} zone
-   * @param {import("./types.js").Refusal} [refusal]
-   * @returns {HTMLElement[]}
-   */
-  elsewhere(hand, zone, refusal) {
-    const { axis } = partsOf(zone);
-    return (refusal?.columns ?? []).map(({ at, label }) =>
-      h(
-        "button",
-        {
-          type: "button",
-          class: "mlb-button mlb-remedy-button",
-          onclick: () => this.send("place", { dim: hand.dim, axes: [axis], at }),
-        },
-        `${hand.dim} on ${axis}, for ${label}`,
-      ),
-    );
   }
 
   /**

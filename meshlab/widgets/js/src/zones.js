@@ -6,7 +6,7 @@
  */
 import { h } from "./dom.js";
 import { exact, signedBytes, signedSeconds } from "./format.js";
-import { TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
+import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
 import { markClass, swatch } from "./marks.js";
 import { best } from "./prices.js";
 
@@ -279,4 +279,27 @@ function paintNote(note, view, said, price, star) {
   note.title = said?.state === "refused" ? said.note : "";
   note.classList.toggle("mlb-less", Boolean(lines[0]?.startsWith("−")));
   note.classList.toggle("mlb-more", Boolean(lines[0]?.startsWith("+")));
+}
+
+/**
+ * Buttons that store a dim at a place where it cannot be among the compute rules.
+ * @param {Board} board
+ * @param {Hand} hand
+ * @param {string} zone
+ * @param {import("./types.js").Refusal} [refusal]
+ * @returns {HTMLElement[]}
+ */
+export function drawElsewhere(board, hand, zone, refusal) {
+  const { axis } = partsOf(zone);
+  return (refusal?.columns ?? []).map(({ at, label }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button mlb-remedy-button",
+        onclick: () => board.send("place", { dim: hand.dim, axes: [axis], at }),
+      },
+      `${hand.dim} on ${axis}, for ${label}`,
+    ),
+  );
 }
