@@ -62,7 +62,11 @@ export class Board {
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
     root.style.setProperty("--height", `${model.get("height") ?? 600}px`);
     this.showPicture = hidePicture(String(model.get("picture") ?? ""));
-    root.append(h("div", { class: "mlb-frame" }, banner, header, totals, main, this.panels.timeline));
+    // A view by itself has nothing around it.
+    const only = String(model.get("panel") ?? "");
+    const parts = only ? [banner, only === "timeline" ? this.panels.timeline : this.stage.alone(only)] : null;
+    const whole = [banner, header, totals, main, this.panels.timeline];
+    root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.drag = new PointerDrag(this);
     listenToKeys(this);
     /** @type {Set<string>} */

@@ -107,6 +107,17 @@ export class Stage {
   }
 
   /**
+   * The stage with one panel alone, without tabs.
+   * @param {string} name
+   * @returns {HTMLElement}
+   */
+  alone(name) {
+    this.element.querySelector(".mlb-tabs")?.remove();
+    this.show(name);
+    return this.element;
+  }
+
+  /**
    * @param {string} name
    * @returns {HTMLElement}
    */
