@@ -158,7 +158,7 @@ function drawPeak({ peak_memory: peak, memory, change }, price) {
     { class: "mlb-gauge", "aria-hidden": "true" },
     h("span", { style: `width:${(100 * share).toFixed(1)}%` }),
   );
-  const verdict = peak.fits ? "fits" : "✕ too much";
+  const verdict = peak.fits ? "fits" : "✕ does not fit";
   return total({
     key: "peak",
     label: "peak",
