@@ -112,7 +112,9 @@ def reached_by_tab(board: BlankBoard, stops: int) -> set[str]:
     for _ in range(stops):
         board.keyboard.press("Tab")
         reached.add(
-            board.blank.view.evaluate("(({dataset}) => dataset.key ?? dataset.op ?? dataset.tab)(document.activeElement)")
+            board.blank.view.evaluate(
+                "(({dataset}) => dataset.key ?? dataset.op ?? dataset.tab)(document.activeElement)"
+            )
         )
     return reached
 
