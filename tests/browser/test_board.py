@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import types
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 
 import meshlab.widgets
 from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.notebook import protocol
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.board import TRAY
 from tests.widgets import small
@@ -254,6 +257,47 @@ def test_a_silent_python_makes_the_board_read_only(open_board, explorer: Explore
     expect(banner).to_be_hidden()
     with board.next_revision():
         board.drag("hidden", "model")
+
+
+def test_a_drop_that_python_reads_too_late_is_not_carried_out(
+    open_board, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel was busy with a cell: the board put the chip back, and nothing may move by itself afterwards."""
+    board = open_board()
+    page = board.blank.view
+    page.clock.install()
+    board.blank.silent = True
+    board.drag("hidden", "model")
+    page.clock.fast_forward(2000)
+    expect(board.root.locator(".mlb-banner")).to_be_visible()
+    assert any(content and content["kind"] == "intent" for content in board.blank.unread)
+    # For Python two seconds have gone by as well.
+    clock = time.time
+    monkeypatch.setattr(protocol, "time", types.SimpleNamespace(time=lambda: clock() + 2.1))
+    board.blank.catch_up()
+    expect(board.root.locator(".mlb-banner")).to_be_hidden()
+    assert (explorer.revision, explorer.layout.to_dict(), board.layout) == (0, {}, "no layout")
+    with board.next_revision():
+        board.drag("hidden", "model")
+    assert explorer.layout.to_dict() == {"hidden": "model"}
+
+
+def test_while_python_is_silent_the_board_is_read(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    page = board.blank.view
+    page.clock.install()
+    board.blank.silent = True
+    board.drag("hidden", "model")
+    page.clock.fast_forward(2000)
+    expect(board.root.locator(".mlb-banner")).to_be_visible()
+    sent = page.evaluate("sent.length")
+    for tab, control in (("compare", '[data-auto="traffic"]'), ("devices", '[data-key="tensor"]')):
+        expect(board.show(tab).locator(control)).to_have_attribute("inert", "")
+    assert page.evaluate("sent.length") == sent
+    board.blank.silent = False
+    board.root.get_by_role("button", name="Try again").click()
+    expect(board.root.locator(".mlb-banner")).to_be_hidden()
+    expect(board.panel("devices").locator("[inert]")).to_have_count(0)
 
 
 def test_a_redraw_in_mid_drag_does_no_harm(open_board, explorer: Explorer) -> None:

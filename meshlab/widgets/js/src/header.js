@@ -41,7 +41,7 @@ export function drawHeader(board) {
     h(
       "div",
       { class: "mlb-title" },
-      h("span", { class: "mlb-mesh-text" }, `${exact(view.mesh.size)} devices: ${mesh}`),
+      h("span", { class: "mlb-mesh-text", title: mesh }, `${exact(view.mesh.size)} devices: ${mesh}`),
       h("code", { class: "mlb-layout-text", title: text }, text),
     ),
     h(
@@ -69,12 +69,15 @@ function total({ key, label, value, title = "", change = "", sign = 0, after = "
   return h(
     "div",
     { class: `mlb-total ${over ? "mlb-over" : ""}`, title, "data-total": key },
-    h("span", { class: "mlb-total-label" }, label),
-    h("span", { class: "mlb-total-value" }, value),
-    more,
-    after
-      ? h("span", { class: "mlb-after" }, `→ ${after}`)
-      : change && h("span", { class: `mlb-change ${direction}` }, `${arrow}${change}`),
+    h("div", {}, h("span", { class: "mlb-total-label" }, label), more),
+    h(
+      "div",
+      {},
+      h("span", { class: "mlb-total-value" }, value),
+      after
+        ? h("span", { class: "mlb-after" }, `→ ${after}`)
+        : change && h("span", { class: `mlb-change ${direction}` }, `${arrow}${change}`),
+    ),
   );
 }
 
