@@ -12,9 +12,10 @@ from ...engine.gc_pause import no_collection
 from ..state.columns import columns_of
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
+from ..state.totals import executed, work_share
 from .comparison import comparison_part
 from .machine import machine_view
-from .plan import executed, places_view, plan_view, refusals_view, work_share
+from .plan import places_view, plan_view, refusals_view
 from .shards import shards_view
 from .step_time import costs_view, estimate_change
 
@@ -52,7 +53,7 @@ PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
     "board": (layout_part, frozenset(("document",))),
     "devices": (devices_part, frozenset(("document", "selection"))),
     "costs": (costs_part, frozenset(("document", "costs"))),
-    "comparison": (comparison_part, frozenset(("document", "comparison", "costs"))),
+    "comparison": (comparison_part, frozenset(("document", "comparison", "costs", "totals"))),
 }
 
 
