@@ -58,8 +58,8 @@ class Explorer(ExplorerState):
         wait = flag("view()", "wait", wait, ExplorerError)
         if wait and self.document.machine:
             self.costing.of(self.document)
-        if wait and self.comparison and self.comparison.choice:
-            self.holding.of(self.document)
+        for document in self.tried.documents(self.document) if wait else ():
+            self.totals.of(document)
         return board_view(self)
 
     def figure(self, name: str = "communication") -> Any:

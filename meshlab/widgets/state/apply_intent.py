@@ -109,7 +109,7 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
     match intent:
         case Reset():
             return initial
-        case Load(wanted):
+        case Load(wanted, _):
             return Layout.of(wanted)
         case Place(dim, _, at, str() as source) if source != (at or ""):
             rest = layout_after(Remove(dim, source or None), layout, initial, program)

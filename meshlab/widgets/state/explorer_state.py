@@ -23,12 +23,13 @@ from ...engine.planning.legality import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .apply_intent import document_after, machine_refused, refused
-from .costing import EACH, EACH_LIVE, PATIENCE, PATIENCE_LIVE, SLOW, Background, Costing, costs_of, live_bytes_of
+from .costing import EACH, PATIENCE, SLOW, Background, Costing, costs_of
 from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
 from .gestures import Gestures
 from .intents import (
     Accepted,
     Auto,
+    Baseline,
     Cancel,
     CancelAuto,
     Intent,
@@ -44,9 +45,11 @@ from .intents import (
 from .machines import CustomMachines, machine_on, mesh_on
 from .presets import Preset, layout_taken, presets_of
 from .runs import Run, Runs
-from .searches import Search, Searches
+from .searches import FOUND, Search, Searches
 from .selection import place_refused, places_of
+from .totals import KnownTotals
 from .training import Training, check_training
+from .tried import Tried
 
 KEPT_PLANS = 128
 
@@ -65,19 +68,17 @@ class ExplorerState(Gestures):
         self.slow = operations * EACH > SLOW
         later = Background()
         costs = {"took": operations * EACH, "patience": PATIENCE, "background": later}
-        live = {"took": operations * EACH_LIVE, "patience": PATIENCE_LIVE, "background": later}
         self.costing = Costing(self.plan_at, costs_of, self._costed, **costs)
-        self.holding = Costing(self.plan_at, live_bytes_of, self._costed, **live)
+        self.totals = KnownTotals(self.plan_at, self.costing, later, lambda: self._costed("totals"))
         machine, custom = machine_on(mesh)
         self._custom: dict[str, Hardware] = dict(custom)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
-        self._history = History(Document(dims, axes, Layout.of(layout), machine))
-        self._initial = self._history.present
+        self._open(Document(dims, axes, Layout.of(layout), machine))
         self.plan_at(self._initial)
         self._selected = next(iter(places_of(program)), None)
         self._revision = 0
         self._runs = Runs(run)
-        self._searches = Searches(program, lambda: self.mesh, self.lock, lambda: self._changed("comparison"))
+        self._searches = Searches(program, lambda: self.mesh, self.lock, self._searched)
         self._listeners: list[Callable[[str], None]] = []
         self.height = 600
         # The document for which advice was worked out, and the advice; and the presets, by mesh.
@@ -87,6 +88,9 @@ class ExplorerState(Gestures):
         self.session: Any = None
         self.picture: Any = None
         self.adviser: Any = None
+
+    def _open(self, document: Document):
+        self._initial, self._history, self._tried = document, History(document), Tried.opened(document)
 
     # The present state
 
@@ -174,6 +178,11 @@ class ExplorerState(Gestures):
         """The latest search."""
         return self._searches.last
 
+    @property
+    def tried(self) -> Tried:
+        """The layouts that were tried, and the baseline among them."""
+        return self._tried
+
     # Searches and runs
 
     def auto(self, objective: str = "traffic") -> Any:
@@ -222,6 +231,8 @@ class ExplorerState(Gestures):
         with self.lock:
             if isinstance(intent, Select):
                 return self._select(intent.place)
+            if isinstance(intent, Baseline):
+                return self._compare_with(intent.document or self._initial)
             if isinstance(intent, Start):
                 refusal = self._runs.start(intent.steps, self.plan, self.document, self._revision, self._run_changed)
                 return self._run_changed() if refusal is None else refusal
@@ -239,6 +250,8 @@ class ExplorerState(Gestures):
                 return after
             if after is not self._history:
                 self._history = after
+                name = intent.name if isinstance(intent, Load) else ""
+                self._tried = self._tried.with_document(self.document, name, self.document)
                 self._changed()
             return Accepted(self._revision, self.plan)
 
@@ -270,10 +283,11 @@ class ExplorerState(Gestures):
         return None
 
     def subscribe(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Has a function called after each change, with "document", "selection", "comparison", "costs" or "run".
+        """Has a function called after each change, with the word for what changed.
 
         Args:
-            listener: the function; it may be called from any thread.
+            listener: the function, which is given "document", "selection", "comparison", "costs", "totals" or "run";
+                it may be called from any thread.
 
         Returns:
             A function that ends the subscription.
@@ -305,8 +319,7 @@ class ExplorerState(Gestures):
         custom = {machine.name: machine for machine in machines}
         explorer = cls(program, mesh_on(document.machine, document.mesh, custom), document.layout, run)
         explorer._custom.update(custom)
-        explorer._initial = dataclasses.replace(explorer.document, options=document.options)
-        explorer._history = History(explorer._initial)
+        explorer._open(dataclasses.replace(explorer.document, options=document.options))
         return explorer
 
     def known(self, machine: Hardware) -> str:
@@ -317,6 +330,7 @@ class ExplorerState(Gestures):
                 self._custom[machine.name] = machine
                 self._plans.clear()
                 self.costing.forget()
+                self.totals.forget()
             return machine.name
 
     # Internals
@@ -358,7 +372,7 @@ class ExplorerState(Gestures):
         self._changed(what)
 
     def _changed(self, what: str = "document") -> None:
-        if what not in ("run", "costs", "advice"):
+        if what not in ("run", "costs", "totals", "advice"):
             self._revision += 1
         for listener in tuple(self._listeners):
             listener(what)
@@ -372,9 +386,26 @@ class ExplorerState(Gestures):
             self._changed("selection")
         return Accepted(self._revision, self.plan)
 
-    def _costed(self):
+    def _compare_with(self, document: Document) -> Outcome:
+        try:
+            self.plan_at(document)
+        except LayoutError as error:
+            return refused(error)
+        if document != self._tried.compared_with:
+            self._tried = self._tried.with_baseline(document, self.document)
+            self._changed("comparison")
+        return Accepted(self._revision, self.plan)
+
+    def _searched(self):
+        search = self.comparison
+        if search is not None and search.phase == FOUND:
+            found = dataclasses.replace(self.document, layout=search.choice.plan.layout)
+            self._tried = self._tried.with_document(found, f"Auto ({search.objective})", self.document)
+        self._changed("comparison")
+
+    def _costed(self, what: str = "costs"):
         with self.lock:
-            self._changed("costs")
+            self._changed(what)
 
     def _run_changed(self) -> Accepted:
         with self.lock:

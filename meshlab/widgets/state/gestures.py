@@ -19,6 +19,7 @@ from ...engine.tensors.dims import Dim, name_of
 from .document import ExplorerError
 from .intents import (
     Assume,
+    Baseline,
     Cancel,
     CancelAuto,
     Intent,
@@ -41,6 +42,8 @@ class Gestures:
     """Gestures as methods; a subclass carries their intents out in `apply`."""
 
     program: Any
+    document: Any
+    tried: Any
 
     def apply(self, intent: Intent) -> Outcome:
         """Carries out an intent."""
@@ -112,9 +115,26 @@ class Gestures:
         """Replaces layout, mesh and machine by those of a document, as `to_json` gave it."""
         return self.apply(Restore(document))
 
-    def load(self, layout: Any) -> Outcome:
-        """Replaces the whole layout, given in any of its spellings."""
-        return self.apply(Load(Layout.of(layout)))
+    def load(self, layout: Any, name: str = "") -> Outcome:
+        """Replaces the whole layout.
+
+        Args:
+            layout: the layout, in any of its spellings.
+            name: by which the comparison calls it; by default a number.
+        """
+        if not isinstance(name, str):
+            raise ExplorerError(f'load() was given {shown(name)} for a name; it must be a text, such as "fsdp".')
+        return self.apply(Load(Layout.of(layout), name))
+
+    def baseline(self, baseline: Any = None) -> Outcome:
+        """Compares all layouts with this one; undo does not touch it.
+
+        Args:
+            baseline: a layout in any of its spellings, a document, or a name in `explorer.tried`; None for the layout
+                that the Explorer was opened with.
+        """
+        document = None if baseline is None else self.tried.document_of(baseline, self.document)
+        return self.apply(Baseline(document))
 
     def on(self, machine: str | Hardware | None, /, **along: AxisPlacement) -> Outcome:
         """Places the mesh on a machine, so that times are predicted and peak memory is compared with its capacity.

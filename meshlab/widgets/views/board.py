@@ -12,10 +12,11 @@ from ...engine.gc_pause import no_collection
 from ..state.columns import columns_of
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
+from ..state.totals import executed, work_share
 from .advice import advice_part
 from .comparison import comparison_part
 from .machine import machine_view
-from .plan import executed, places_view, plan_view, refusals_view, work_share
+from .plan import places_view, plan_view, refusals_view
 from .shards import shards_view
 from .step_time import costs_view, estimate_change
 
@@ -63,7 +64,7 @@ PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
     "devices": (devices_part, frozenset(("document", "selection"))),
     "costs": (costs_part, frozenset(("document", "costs"))),
     "advice": (advice_part, frozenset(("document", "advice"))),
-    "comparison": (comparison_part, frozenset(("document", "comparison", "costs"))),
+    "comparison": (comparison_part, frozenset(("document", "comparison", "costs", "totals"))),
 }
 
 

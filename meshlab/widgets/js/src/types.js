@@ -30,12 +30,18 @@
  *   copied_over: string[], slices: number, copies: number, tiles: Tile[], left_out: number
  * }} Shards
  * @typedef {{
- *   key: string, name: string, layout: string, bytes: number, by_axis: Part[], collectives: number,
- *   arguments: number, outputs: number, work: number, live_bytes: number | null
- * }} ComparisonRow
+ *   bytes: number, arguments: number, work: number, collectives: number, seconds: number | null, peak: number | null,
+ *   fits: boolean | null
+ * }} Totals
  * @typedef {{
- *   objective: string, phase: string, error: string, proof?: string, same?: boolean, rows?: ComparisonRow[],
- *   layout?: Record<string, unknown>
+ *   key: string, name: string, layout: string, mesh: string, load: {op: string, args: Record<string, any>}, now: boolean,
+ *   baseline: boolean, machine: boolean, totals: Totals | null
+ * }} Card
+ * @typedef {{
+ *   objective: string, phase: string, error: string, proof?: string, same?: boolean, card?: string | null
+ * }} Search
+ * @typedef {{
+ *   cards: Card[], limit: number | null, objectives: {name: string, condition: string}[], search: Search | null
  * }} Comparison
  * @typedef {{where: string, measured: boolean, text: string}} Accuracy
  * @typedef {{name: string, text: string, source: string, recalled: boolean}} Figure
@@ -99,7 +105,7 @@
  *   change: {
  *     work: number, bytes: number, arguments: number, collectives: number, seconds: number | null, peak: number | null
  *   } | null,
- *   comparison: Comparison | null,
+ *   comparison: Comparison,
  *   trains: boolean,
  *   machine: Machine,
  *   time: Time | null,
