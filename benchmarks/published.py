@@ -23,9 +23,9 @@ import jax
 
 import meshlab as ml
 from meshlab.cost.machines.hardware import Figure, Hardware, hardware
-from meshlab.cost.machines.placement import Placement, place
+from meshlab.cost.machines.placement import Placement, place_mesh
 from meshlab.cost.step_time.time import Time, time_of
-from meshlab.cost.workload.setting import Options, Setting, together
+from meshlab.cost.workload.scenario import Options, Scenario, together
 from meshlab.engine.specs.mesh import Mesh
 from meshlab.models.language import gpt2, llama
 from meshlab.models.parts import training
@@ -185,7 +185,7 @@ def placement(run: Run) -> Placement:
     """Returns how a run's mesh lies on its machine."""
     count, _, text = run.on.partition(":")[2].rpartition("*")
     shape = tuple(map(int, text.split("x"))) if text else None
-    return place(machine(run), shape, _bare(run), count=int(count or 1))
+    return place_mesh(machine(run), shape, _bare(run), count=int(count or 1))
 
 
 @functools.cache
@@ -194,7 +194,7 @@ def predicted(run: Run) -> Time:
     plan = _plan(_first_like(run))
     options = Options(attention="causal" if run.flash else "stored", prefetch=True)
     sizes = together(plan.program, {**models()[run.model], "batch": run.batch})
-    return time_of(Setting(plan, sizes, dict(run.mesh), (placement(run),), options=options))
+    return time_of(Scenario(plan, sizes, dict(run.mesh), (placement(run),), options=options))
 
 
 @functools.cache

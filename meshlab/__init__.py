@@ -4,6 +4,7 @@ from .engine.gc_pause import no_collection as _no_collection
 
 with _no_collection():  # The import makes what stays: looking for garbage among it would be a quarter of the time.
     from . import auto as auto
+    from . import layouts as layouts
     from . import tested as tested
     from .cost.compilers.compile_for import compile_for as compile_for
     from .cost.compilers.compiled import Compiled as Compiled
@@ -11,7 +12,7 @@ with _no_collection():  # The import makes what stays: looking for garbage among
     from .cost.machines.hardware import Figure as Figure
     from .cost.machines.hardware import Hardware as Hardware
     from .cost.machines.hardware import HardwareError as HardwareError
-    from .cost.machines.hardware import Outside as Outside
+    from .cost.machines.hardware import InterNode as InterNode
     from .cost.machines.hardware import Switch as Switch
     from .cost.machines.hardware import Torus as Torus
     from .cost.machines.hardware import hardware as hardware

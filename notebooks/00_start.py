@@ -119,7 +119,7 @@ plan.explain()
 
 # %% [markdown]
 # These numbers are not estimates. `check` compiles the plan, reads the compiled program, and compares: the same
-# collectives, over the same axes, with the same bytes. It also runs both the plan and the plain function on random
+# collectives, over the same axes, with the same bytes. It also runs both the plan and the unsharded function on random
 # data, and compares what they return.
 
 # %%
@@ -239,6 +239,7 @@ choice.compare("batch:data hidden:model")
 # - Change the sizes, the mesh or the model above, and run again: `ml.mesh(data=2, model=2, depth=2)` has three axes.
 # - A layout may say how tensors are *stored*, at a **place**: with `{"batch": "data", "params/*": {"hidden":
 #   "data"}}` each device keeps a slice of the weights and gathers them when it computes. That is fully sharded data
-#   parallelism. Plan it, and see which collectives take the place of the all-reduce.
+#   parallelism, and `ml.layouts.fsdp(program, mesh)` writes it for you. Plan it, and see which collectives take the
+#   place of the all-reduce.
 # - `meshlab.models.language.transformer` is a language model in the same words; `docs/architecture.md` says how it all
 #   works.

@@ -19,6 +19,7 @@ version tested
 engine engine.code engine.tensors engine.specs engine.ops engine.rules engine.passes engine.programs engine.planning
 engine.plans engine.running engine.verifying engine.api
 cost.machines cost.workload cost.step_time cost.peak_memory cost.compilers cost.whatif cost
+layouts
 auto
 widgets.state widgets.views widgets.render widgets.notebook widgets
 meshlab
@@ -26,8 +27,8 @@ models.parts models.basic models.language models.vision models.imported models
 workbooks verify cli
 """
 PACKAGES: list[str] = [*_PACKAGES.split()]
-# Blocks hold blocks, and copies stand for stretches of them: planning is recursive because programs are.
-RECURSION = {f"meshlab.engine.planning.{name}" for name in ("planner", "blocks", "copies")}
+# Blocks hold blocks, and repetitions stand for stretches of them: planning is recursive because programs are.
+RECURSION = {f"meshlab.engine.planning.{name}" for name in ("planner", "blocks", "repetitions")}
 MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 12
 
 
@@ -111,7 +112,7 @@ def circle(modules: Mapping[str, str]) -> list[str]:
 
 def test_no_imports_go_round_but_those_of_the_planners_recursion():
     assert not circle(sources())
-    back = "from .outline import Copy"
+    back = "from .outline import Repetition"
     assert circle(
         {**sources(), "meshlab.engine.programs.naming": f"{sources()['meshlab.engine.programs.naming']}\n{back}"}
     )

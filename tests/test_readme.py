@@ -82,6 +82,18 @@ def test_the_model_of_ones_own_works_as_printed():
     assert split < 0.52 * whole
 
 
+def test_the_literatures_layouts_are_those_of_the_model_of_ones_own():
+    for library in ("flax", "optax"):
+        pytest.importorskip(library)
+    names = {}
+    for block in BLOCKS[4:6]:
+        exec(compile(block, "README.md", "exec"), names)
+    layout = names["both"]
+    assert dict(layout.rules) == {"batch": ("data",), "heads": ("model",), "ffn": ("model",)}
+    assert layout.places["params/*"] == {"embed": ("data",), "ffn": ("model", "data")}
+    assert names["program"].plan(names["mesh"], layout).check().ok
+
+
 def test_local_links_lead_somewhere():
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", TEXT)
     assert links

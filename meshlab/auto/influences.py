@@ -1,7 +1,7 @@
 """The dims that the traffic of a value depends on.
 
-Under plain rules a plan sends a value because one operation makes it in one spec and another reads it in another. Both
-specs follow from the layout of a few dims: those of the value itself and, where it is a partial sum, those of the
+Without storage rules a plan sends a value because one operation makes it in one spec and another reads it in another.
+Both specs follow from the layout of a few dims: those of the value itself and, where it is a partial sum, those of the
 operations that it came through. So what is sent for one value is a table over the layouts of a small set of dims:
 
     logits [batch classes] = sum over hidden       set {batch, classes, hidden}
@@ -89,11 +89,11 @@ class _Flow:
     def sites(self) -> dict[int, Dims]:
         """The dims of each value, all names of one array together, and of each operation that sends by itself."""
         sites: dict[int, Dims] = defaultdict(lambda: _NONE)
-        roots = self.program.roots
+        original_of = self.program.original_of
 
         def add(value: Input, dims: Dims):
             if isinstance(value, int):
-                sites[roots.get(value, value)] |= dims
+                sites[original_of.get(value, value)] |= dims
 
         for value in (*self.program.code.block.inputs, *(v for op in self.operations for v in op.outputs)):
             add(value, self._producer(value))
@@ -109,7 +109,7 @@ class _Flow:
             for value in operation.reads:
                 if self.partial[value] or self.made_up[value] or any(self.beyond[v] for v in operation.reads):
                     add(value, together)
-            if self.program.factors[operation].exchanged:
+            if self.program.factors[operation].per_shard:
                 add(operation.outputs[0], together)
         return dict(sites)
 
@@ -140,7 +140,7 @@ class _Flow:
 
     def _operation(self, operation: Operation, factors: Factors):
         reads = operation.reads
-        if operation.outputs[0] in self.program.free and operation.outputs[0] not in self.program.repeated:
+        if operation.outputs[0] in self.program.materialisable and operation.outputs[0] not in self.program.broadcasts:
             return
         arriving = _union(self._producer(v) for v in reads)
         partial = self.touched[operation] | arriving if factors.summed else _NONE
@@ -148,8 +148,8 @@ class _Flow:
             partial |= self.touched[operation] | _union(self.partial[v] | self.beyond[v] for v in reads)
         for value in operation.outputs:
             self.partial[value] |= partial
-            survives = factors.survivors != frozenset() and any(self.beyond[v] for v in reads)
-            if self.made_up[value] or survives:
+            propagates = factors.propagating != frozenset() and any(self.beyond[v] for v in reads)
+            if self.made_up[value] or propagates:
                 self.beyond[value] |= (self.touched[operation] | arriving) - self.names[value]
 
     def _passes(self, operation: Operation, factors: Factors, position: int) -> bool:

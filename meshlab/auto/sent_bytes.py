@@ -25,10 +25,10 @@ def sent_by_value(plan: Plan) -> dict[int, float]:
     collectives = per_shard_collectives_of(plan.steps, plan.program, sizes)
     for step, times in counted(plan.steps):
         if isinstance(step, Move):
-            if step.hop.kind != "slice":
-                _, nbytes = payload(plan.program, plan.grid, step.value, step.start, step.hop)
-                sent[step.value] += times * wire_bytes(step.hop.kind, nbytes, step.hop.axes, sizes)
-        elif isinstance(step, Compute) and step.exchanged:
+            if step.via.kind != "slice":
+                _, nbytes = payload(plan.program, plan.grid, step.value, step.start, step.via)
+                sent[step.value] += times * wire_bytes(step.via.kind, nbytes, step.via.axes, sizes)
+        elif isinstance(step, Compute) and step.per_shard:
             for one, often in collectives[step.operation].items():
                 nbytes = often * wire_bytes(one.kind, one.payload_bytes, one.axes, sizes)
                 sent[step.operation.outputs[0]] += nbytes

@@ -54,7 +54,7 @@ class LayoutError(MeshlabError):
     """A layout that is refused; `problems` holds every reason, each with its fix.
 
     Attributes:
-        problems: the refusals, in the order of the layout's rules.
+        problems: the refusals, in the order of the layout's rules; of two layouts, the conflicts as texts.
     """
 
     def __init__(self, message: str, problems: tuple = ()):

@@ -5,9 +5,9 @@
         ...
         plan.run(*model.data(seed=0))
 
-Sizes are small and divide by 2, 4 and 8 wherever a dim may be split; the steps are those of the rooms beside this. Of
-most models both are there, the loss (`gpt2`) and a step of training (`gpt2_adamw`). `imported_models` lists those that
-other libraries made; Flax and Equinox are no dependencies of meshlab, and are imported when a model is asked for.
+Sizes are small and divide by 2, 4 and 8 wherever a dim may be split; the steps are those of the subpackages. Of most
+models both are there, the loss (`gpt2`) and a step of training (`gpt2_adamw`). `imported_models` lists those that other
+libraries made; Flax and Equinox are no dependencies of meshlab, and are imported when a model is asked for.
 """
 
 from __future__ import annotations
@@ -161,27 +161,27 @@ def _convolutional() -> tuple[Model, ...]:
 def _language() -> tuple[Model, ...]:
     text = transformer.Config(batch=8, seq=8, vocab=32, embed=16, heads=4, group=2, head=8, ffn=32, layers=2)
     words = _Family("transformer", transformer.init, text, transformer.inputs(text), text.vocab)
-    gpt, meta, google, transfer = gpt2.Config(), llama.Config(), gemma.Config(), t5.Config()
-    gpts = _Family("gpt2", gpt2.init, gpt, gpt2.inputs(gpt), gpt.vocab)
-    llamas = _Family("llama", llama.init, meta, llama.inputs(meta), meta.vocab)
-    loops = dataclasses.replace(meta, unrolled=True)
-    unrolled = _Family("llama_unrolled", llama.init, loops, llama.inputs(loops), loops.vocab)
-    gemmas = _Family("gemma", gemma.init, google, gemma.inputs(google), google.vocab)
-    transfers = _Family("t5", t5.init, transfer, t5.inputs(transfer), transfer.vocab)
+    gpt2_sizes, llama_sizes, gemma_sizes, t5_sizes = gpt2.Config(), llama.Config(), gemma.Config(), t5.Config()
+    gpt2s = _Family("gpt2", gpt2.init, gpt2_sizes, gpt2.inputs(gpt2_sizes), gpt2_sizes.vocab)
+    llamas = _Family("llama", llama.init, llama_sizes, llama.inputs(llama_sizes), llama_sizes.vocab)
+    unrolled_sizes = dataclasses.replace(llama_sizes, unrolled=True)
+    unrolled = _Family("llama_unrolled", llama.init, unrolled_sizes, llama.inputs(unrolled_sizes), unrolled_sizes.vocab)
+    gemmas = _Family("gemma", gemma.init, gemma_sizes, gemma.inputs(gemma_sizes), gemma_sizes.vocab)
+    t5s = _Family("t5", t5.init, t5_sizes, t5.inputs(t5_sizes), t5_sizes.vocab)
     return (
         words.loss(transformer.loss),
         words.descent(transformer.loss),
         words.trained(transformer.loss),
-        gpts.loss(gpt2.loss),
-        gpts.trained(gpt2.loss),
+        gpt2s.loss(gpt2.loss),
+        gpt2s.trained(gpt2.loss),
         llamas.loss(llama.loss),
         llamas.trained(llama.loss),
         llamas.trained(training.mixed(llama.loss), "bfloat16"),
         unrolled.trained(llama.loss),
         gemmas.loss(gemma.loss),
         gemmas.descent(gemma.loss),
-        transfers.loss(t5.loss),
-        transfers.trained(t5.loss, "adafactor", training.adafactor),
+        t5s.loss(t5.loss),
+        t5s.trained(t5.loss, "adafactor", training.adafactor),
     )
 
 

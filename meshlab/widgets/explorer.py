@@ -18,12 +18,13 @@ that a script can explore without them.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
-from ..engine.argument_checks import flag
+from ..engine.argument_checks import flag, whole_number
 from .render.plotly_charts import figure
 from .render.snapshot import Snapshot
-from .state.document import ExplorerError
+from .state.document import ExplorerError, save, saved
 from .state.explorer_state import ExplorerState
 from .state.training import Training
 from .views.board import board_view
@@ -45,7 +46,7 @@ class Explorer(ExplorerState):
     """
 
     def view(self, wait: bool = True) -> dict:
-        """Returns everything that the board draws, as plain data.
+        """Returns everything that the board draws, as JSON-like data.
 
         Args:
             wait: whether to wait for costs that take long; otherwise they are left out, and follow.
@@ -78,14 +79,37 @@ class Explorer(ExplorerState):
         sent = round(self.plan.wire_bytes)
         return f"Explorer(layout={str(self.layout)!r}, revision={self.revision}, wire bytes={sent:,})"
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the present document, which `ml.explore(..., document=path)` opens again.
+
+        Args:
+            path: the file, which is replaced whole.
+
+        Raises:
+            ExplorerError: the path is no path, or cannot be written.
+        """
+        save(self.document, path)
+
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         from .notebook.session import session_of  # noqa: PLC0415  it imports anywidget
 
         data, metadata = session_of(self)._repr_mimebundle_() or ({}, {})
-        return data | {"text/html": self.snapshot().html, "text/plain": repr(self)}, metadata
+        return data | {"text/plain": repr(self)}, metadata
+
+    def _ipython_display_(self) -> None:
+        from .notebook.saved_picture import show  # noqa: PLC0415  it imports anywidget
+
+        show(self)
 
 
-def explore(program: Any, mesh: Any, layout: Any = None, run: Training | None = None) -> Explorer:
+def explore(  # noqa: PLR0917  in the order that is promised
+    program: Any,
+    mesh: Any,
+    layout: Any = None,
+    run: Training | None = None,
+    height: int = 600,
+    document: str | os.PathLike[str] | None = None,
+) -> Explorer:
     """Opens the Explorer: drag a dim onto a mesh axis, and see the costs and their causes.
 
     Args:
@@ -93,15 +117,26 @@ def explore(program: Any, mesh: Any, layout: Any = None, run: Training | None = 
         mesh: the mesh, as `ml.mesh(data=2, model=2)`; on a machine, `ml.mesh("v5e", data=2, model=2)`, times too.
         layout: the layout to begin with.
         run: the training that the Run button runs, as `ml.Training({"params": params}, batches)`.
+        height: of the workbench in a notebook, in CSS pixels, at least 400.
+        document: a file that `explorer.save` wrote: where there is one, its layout, mesh and machine are opened in
+            place of `layout` and `mesh`.
 
     Returns:
         The Explorer; at the end of a cell it shows itself.
 
     Raises:
         LayoutError: the layout does not fit.
-        ExplorerError: `run` does not fit the program.
+        ExplorerError: `run` does not fit the program, `height` is too small, or `document` is no document of a program
+            with these dims.
 
     Example:
         >>> ml.explore(program, ml.mesh(data=2, model=2), "batch:data")
     """
-    return Explorer(program, mesh, layout, run)
+    tall = whole_number("explore()", "height", height, least=400)
+    explorer = Explorer(program, mesh, layout, run)
+    text = None if document is None else saved(document)
+    if text is not None:
+        machines = [mesh.on.hardware] if mesh.on is not None else []
+        explorer = Explorer.from_json(text, program, run, machines)
+    explorer.height = tall
+    return explorer

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 
 import meshlab as ml
 from meshlab.cost.machines.hardware import Figure, Torus, hardware
-from meshlab.cost.machines.placement import place
+from meshlab.cost.machines.placement import place_mesh
 from meshlab.cost.step_time.flops import matmul_of
 from meshlab.cost.step_time.time import time_of
-from meshlab.cost.workload.setting import Options, Setting
+from meshlab.cost.workload.scenario import Options, Scenario
 from meshlab.engine.planning.shared_steps import counted
 from meshlab.engine.planning.steps import Compute
 from meshlab.models.basic import mlp
@@ -31,15 +31,15 @@ HUGE = 2**30
 # Machines
 
 
-def machine(name, *, flops=None, bandwidth=None, outside=None):
+def machine(name, *, flops=None, bandwidth=None, inter_node=None):
     """A machine as the books count it, which reaches all of its figures, and these rounded as a text rounds them."""
     ideal = hardware(name).ideal
     if flops:
         ideal = dataclasses.replace(ideal, flops=dict.fromkeys(ideal.flops, rounded(flops)))
     if bandwidth:
         ideal = dataclasses.replace(ideal, bandwidth=rounded(bandwidth))
-    if outside and ideal.outside:
-        ideal = dataclasses.replace(ideal, outside=dataclasses.replace(ideal.outside, link=rounded(outside)))
+    if inter_node and ideal.inter_node:
+        ideal = dataclasses.replace(ideal, inter_node=dataclasses.replace(ideal.inter_node, link=rounded(inter_node)))
     return ideal
 
 
@@ -143,15 +143,15 @@ def elements(tree):
 
 def time(plan, on=None, shape=None, book=True, slices=1):
     """What the model predicts of a plan on a machine, without (n-1)/n if `book`."""
-    placed = place(on or hardware("v5e").ideal, shape, plan.mesh, count=slices)
-    return time_of(Setting(plan, {}, plan.grid, (placed,), options=Options(book=book)))
+    placed = place_mesh(on or hardware("v5e").ideal, shape, plan.mesh, count=slices)
+    return time_of(Scenario(plan, {}, plan.grid, (placed,), options=Options(book=book)))
 
 
 def flops(plan):
     """Operations of all products of one run, on one device."""
     steps = ((step, times) for step, times in counted(plan.planned.steps) if isinstance(step, Compute))
-    setting = Setting(plan, {}, plan.grid, ())
-    products = ((matmul_of(step, setting), times) for step, times in steps)
+    scenario = Scenario(plan, {}, plan.grid, ())
+    products = ((matmul_of(step, scenario), times) for step, times in steps)
     return sum(times * product.flops for product, times in products if product is not None)
 
 

@@ -11,7 +11,7 @@ import pytest
 import meshlab as ml
 from meshlab.cost.machines.collective_time import seconds
 from meshlab.cost.machines.hardware import hardware
-from meshlab.cost.machines.placement import place
+from meshlab.cost.machines.placement import place_mesh
 from tests.oracles.programs import block, communication_seconds, compute_seconds, crossing, machine
 from tests.oracles.test_transformers import DAY, operations_of_a_token
 
@@ -20,7 +20,7 @@ NODE, NODES = ml.mesh(x=8), ml.mesh(m=16, x=8)
 
 def cost(on, mesh, *collective, book=False):
     kind, nbytes, axes = collective
-    return seconds(kind, nbytes, place(on, None, mesh), axes, book=book)
+    return seconds(kind, nbytes, place_mesh(on, None, mesh), axes, book=book)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_gather_over_nodes_of_what_each_device_has_alone():
 
 def test_a_gather_takes_the_cheaper_way_between_nodes():
     """Where devices reach other nodes faster than each other, each first gathers its node's part, then all of it."""
-    fast = machine("h100", outside=4500e9)
+    fast = machine("h100", inter_node=4500e9)
     seconds = cost(fast, ml.mesh(m=4, x=8), "all-gather", 1e9, ("m", "x"))
     assert seconds == pytest.approx(1e9 / 4 * (7 / 8) / 450e9 + 1e9 * (3 / 4) / 4500e9)
 

@@ -11,7 +11,7 @@ import pytest
 import meshlab as ml
 from meshlab.cost.machines.collective_time import seconds
 from meshlab.cost.machines.hardware import hardware
-from meshlab.cost.machines.placement import place
+from meshlab.cost.machines.placement import place_mesh
 from meshlab.engine.specs.mesh import Mesh
 from tests.oracles.programs import communication_seconds, compute_seconds, crossing, machine, product, rounded, torus
 
@@ -122,7 +122,7 @@ def test_the_rows_from_which_gathered_weights_cost_nothing_extra():
 
 def test_an_all_to_all_takes_a_quarter_of_a_gather():
     """SB-30 is half of it, on a ring of one direction; of both, blocks take the shorter way, which is half as long."""
-    ring = place(machine("v5e"), (16, 16), ml.mesh(x=16, y=16))
+    ring = place_mesh(machine("v5e"), (16, 16), ml.mesh(x=16, y=16))
     gather, exchange = (seconds(kind, 2.0**30, ring, ("x",), book=True) for kind in ("all-gather", "all-to-all"))
     assert gather / exchange == pytest.approx(4)
     # Of one direction all that is gathered passes by one link, and half of that where blocks are exchanged.
@@ -134,7 +134,8 @@ def test_an_all_to_all_takes_a_quarter_of_a_gather():
 def specified(name):
     """The machine with the links that its maker specifies."""
     hardware, network = machine(name), torus(name)
-    return dataclasses.replace(hardware, network=dataclasses.replace(network, link=network.specified, hop=rounded(0.0)))
+    specified_network = dataclasses.replace(network, link=network.specified, hop_latency=rounded(0.0))
+    return dataclasses.replace(hardware, network=specified_network)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_what_a_pod_sends_in_an_all_reduce(name, expected):
     shape, chips, whole = torus(name).limits, torus(name).largest, 1e12
     axes = tuple("xyz"[: len(shape)])
     grid = Mesh(tuple(zip(axes, shape, strict=True)))
-    took = seconds("all-gather", whole, place(on, shape, grid), axes)
+    took = seconds("all-gather", whole, place_mesh(on, shape, grid), axes)
     assert chips * whole * (chips - 1) / chips / took == pytest.approx(expected, rel=1e-3)
 
 
@@ -161,7 +162,7 @@ def test_what_a_pod_sends_in_an_all_reduce(name, expected):
 def test_what_crosses_the_middle_of_a_pod(name, expected):
     """Half of an array lies on either side, and half of that has to cross: an all-to-all is bound by the bisection."""
     whole = 1e12
-    took = seconds("all-to-all", whole, place(specified(name), (16, 16), ml.mesh(x=16, y=16)), ("x", "y"))
+    took = seconds("all-to-all", whole, place_mesh(specified(name), (16, 16), ml.mesh(x=16, y=16)), ("x", "y"))
     assert whole / 4 / took == pytest.approx(expected, rel=1e-3)
 
 

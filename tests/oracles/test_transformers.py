@@ -150,7 +150,7 @@ def test_tokens_of_a_pod_from_which_fsdp_is_bound_by_compute():
 
 def test_tokens_of_a_pod_from_which_data_parallelism_between_pods_is_bound_by_compute():
     """SB-54: 76,000, C/W of a pod of 3.8e18 FLOP/s that sends 5e13 bytes/s to others."""
-    mesh, on = ml.mesh(pods=2, x=16, y=20, z=28), machine("v5p", flops=3.8e18 / 8960, outside=5e13 / 8960)
+    mesh, on = ml.mesh(pods=2, x=16, y=20, z=28), machine("v5p", flops=3.8e18 / 8960, inter_node=5e13 / 8960)
     inside = ("x", "y", "z")
     layout = {"batch": ("pods", *inside), "params/*": {"embed": inside}, "out/0/*": {"embed": inside}}
 

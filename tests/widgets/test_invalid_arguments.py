@@ -100,7 +100,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             r"Invalid document of the Explorer: it is not JSON \(.*\). Use what `explorer.to_json\(\)` gave",
         ),
         (lambda: ml.explore(PROGRAM, MESH).plan_at(3), r"plan_at\(\) was given 3; it must be a document: explorer.doc"),
-        (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) must be given a setting, not 3; .* is ml.sweep\(plan"),
+        (lambda: ON_TPU.memory.at(3), r"plan.memory.at\(\) must be given a scenario, not 3; .* is ml.sweep\(plan"),
         (
             lambda: ON_TPU.mesh.on.told("dta"),
             "There is no mesh axis 'dta'. Did you mean `data`.* There are `data`, `mo",
@@ -191,9 +191,9 @@ def own(name="h100", **more):
             "`name` must not have a `:`, behind which a mesh has the shape of its slice",
         ),
         (
-            lambda: ml.Efficiency.of(products=1.2),
+            lambda: ml.Efficiency.of(matmul=1.2),
             ml.HardwareError,
-            "Invalid efficiency: `products` must be a share .*, not 1.2",
+            "Invalid efficiency: `matmul` must be a share .*, not 1.2",
         ),
         (lambda: ml.sweep(ON_TPU, batch=[8, 8]), ml.HardwareError, r"\[8, 8\], in which a size stands twice"),
         (lambda: ml.sweep(ON_TPU, on=["v5e", "v5e"]), ml.HardwareError, "in which a machine stands twice"),

@@ -291,8 +291,8 @@ def _padded(piece: Piece, devices: int, compiled: Counter) -> Candidates:
         more = other.payload - piece.payload
         if not times or more <= 0 or more % devices or other != piece._replace(payload=other.payload):
             continue
-        hops, rest = divmod(more // devices * (devices - 1), other.payload // devices)
-        moved = [other.payload // devices] * hops + [rest] * (rest > 0)
+        shards, rest = divmod(more // devices * (devices - 1), other.payload // devices)
+        moved = [other.payload // devices] * shards + [rest] * (rest > 0)
         yield (other, *(piece._replace(kind="collective-permute", payload=size) for size in moved))
 
 

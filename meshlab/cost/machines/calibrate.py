@@ -40,7 +40,7 @@ from .attached import file_of
 from .collective_time import KINDS, seconds
 from .hardware import Efficiency, Figure, Hardware, HardwareError, Switch, hardware
 from .measure import COPY, LAUNCH, MATMUL, Sample, collectives, copies, launches, matmuls
-from .placement import Placement, place
+from .placement import Placement, place_mesh
 from .toml import to_toml
 from .units import scaled_text, seconds_text
 
@@ -249,7 +249,7 @@ def fitted(devices: Sequence[Any], samples: Sequence[Sample]) -> Hardware:
         bandwidth=figure(moved, COPY),
         network=Switch(max(len(devices), 1), figure(sent, "all-gather"), figure(begin, "all-gather"), figure(0.0)),
         efficiency=Efficiency(figure(1.0), figure(1.0), figure(1.0), figure(launch)),
-        outside=like.outside if like else None,
+        inter_node=like.inter_node if like else None,
         tile=like.tile if like else 1,
     )
 
@@ -291,7 +291,7 @@ def errors(machine: Hardware, n: int, samples: Sequence[Sample]) -> dict[str, fl
 
     Kinds whose repetitions disagree (`disturbed`) are left out: their true seconds are unknown.
     """
-    placed = place(machine, None, Mesh((("device", n),)))
+    placed = place_mesh(machine, None, Mesh((("device", n),)))
     without = (LAUNCH, *disturbed(samples))
     training = training_samples(samples)
     by_kind: dict[str, list[float]] = {kind: [] for kind in (MATMUL, COPY, *KINDS)}

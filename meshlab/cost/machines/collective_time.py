@@ -111,14 +111,14 @@ def rate(kind: str, placement: Placement, axes: Sequence[str], *, book: bool = F
 
 def _inter_node(placement: Placement, count: int, what: str) -> tuple[float, float]:
     """The bandwidth of one device to other nodes or slices, and the latency over `count` of them."""
-    outside = placement.hardware.outside
-    if outside is None:
+    inter_node = placement.hardware.inter_node
+    if inter_node is None:
         raise HardwareError(
-            f"{placement.hardware} has no figure for the network between {what}, and this collective crosses"
-            f" {count:,} of them. Give it one: dataclasses.replace(machine, outside=Outside(Figure(...), Figure(...)))."
+            f"{placement.hardware} has no figure for the network between {what}, and this collective crosses {count:,}"
+            f" of them. Give it one: dataclasses.replace(machine, inter_node=InterNode(Figure(...), Figure(...)))."
         )
     shared = placement.hardware.devices_per_chip if isinstance(placement.hardware.network, Torus) else 1
-    return outside.link.value / shared, math.ceil(math.log2(count)) * outside.latency.value
+    return inter_node.link.value / shared, math.ceil(math.log2(count)) * inter_node.latency.value
 
 
 # On a torus
@@ -140,7 +140,7 @@ def _on_torus(kind: str, placement: Placement, axes: Sequence[str], book: bool) 
     ways = {"all-to-all": _exchange, "collective-permute": _permute}.get(kind, _gather)
     per_byte = [ways(link, legs, chips, n, book)] if legs else []
     hops = (0 if not legs else 1) if kind == "collective-permute" else sum(map(_hops, legs))
-    latency = hops * torus.hop.value
+    latency = hops * torus.hop_latency.value
     if cores > 1:
         per_byte.append(_shared(kind, cores, n, book) / _chip_link(placement))
     if slices > 1:

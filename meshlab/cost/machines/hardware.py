@@ -25,7 +25,7 @@ from typing import Any
 
 from ...engine.errors import closest, listed, shown
 from .figures import KINDS, Figure, HardwareError, dtype_name, figure, kind_of, no_counts, no_figures, no_rates, refuse
-from .networks import Outside, Switch, Torus
+from .networks import InterNode, Switch, Torus
 
 _FOLDER = pathlib.Path(__file__).parent / "data"
 # By dtype, the dtypes whose figure stands in where a machine has none of its own.
@@ -34,21 +34,8 @@ _ALIKE |= {"int4": ("int8",)}
 _PLATFORMS = ("tpu", "gpu", "cpu")
 # The keys of a machine's file.
 _NUMBERS = ("tile", "devices_per_chip", "chips_per_host", "errors")
-_FLAGS = ("sums_whole", "gathers_by_adding")
-_WRITTEN = (
-    "title",
-    "platform",
-    "also",
-    "sources",
-    "flops",
-    "memory",
-    "torus",
-    "switch",
-    "outside",
-    "host",
-    "efficiency",
-)
-_WRITTEN += _NUMBERS
+_FLAGS = ("reduce_scatter_as_all_reduce", "all_gather_as_all_reduce")
+_WRITTEN = (*"title platform also sources flops memory torus switch inter_node host efficiency".split(), *_NUMBERS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,31 +43,31 @@ class Efficiency:
     """The shares of its figures that a machine reaches, the same for all programs and layouts.
 
     Attributes:
-        products: of its FLOP/s, in large matmuls whose dims fill the compute units.
+        matmul: of its FLOP/s, in large matmuls whose dims fill the compute units.
         memory: of the bandwidth of its memory, in large reads and writes.
         network: of the bandwidth between devices of a node or a slice, in large transfers.
         launch: seconds to launch a kernel.
     """
 
-    products: Figure
+    matmul: Figure
     memory: Figure
     network: Figure
     launch: Figure
 
     def __post_init__(self):
-        shares = ["products", "memory", "network"]
+        shares = ["matmul", "memory", "network"]
         above = [(n, share) for n in shares if (share := getattr(getattr(self, n), "value", 0)) > 1]
         too_large = [f"`{n}` must be a share of the figures, 0 < {n} ≤ 1, not {share:g}" for n, share in above]
         refuse("efficiency", [*no_figures(self, shares, ["launch"]), *too_large])
 
     @classmethod
-    def of(cls, products: float = 1.0, memory: float = 1.0, network: float = 1.0, launch: float = 0.0) -> Efficiency:
+    def of(cls, matmul: float = 1.0, memory: float = 1.0, network: float = 1.0, launch: float = 0.0) -> Efficiency:
         """Makes it from plain numbers; without any, all of the figures.
 
         Raises:
             HardwareError: one of them is invalid.
         """
-        given = {"products": products, "memory": memory, "network": network, "launch": launch}
+        given = {"matmul": matmul, "memory": memory, "network": network, "launch": launch}
         return cls(**{name: figure(value) for name, value in given.items()})
 
 
@@ -97,7 +84,7 @@ class Hardware:
         bandwidth: bytes/s between its memory and its compute units.
         network: between the devices of a node or a slice.
         efficiency: the shares of all this that it reaches.
-        outside: the inter-node network, between nodes or slices (DCN), if it is known.
+        inter_node: the inter-node network, between nodes or slices (DCN), if it is known.
         host: bytes/s between a device and its host, if they are known.
         tile: the least size of a matmul's dim that fills the compute units.
         devices_per_chip: the number of devices that JAX lists for one chip.
@@ -116,7 +103,7 @@ class Hardware:
     bandwidth: Figure
     network: Torus | Switch
     efficiency: Efficiency = dataclasses.field(default_factory=Efficiency.of)
-    outside: Outside | None = None
+    inter_node: InterNode | None = None
     host: Figure | None = None
     tile: int = 128
     devices_per_chip: int = 1
@@ -140,8 +127,8 @@ class Hardware:
             problems.append(f"`network` must be an ml.Torus or an ml.Switch, not {shown(self.network)}")
         if not isinstance(self.efficiency, Efficiency):
             problems.append(f"`efficiency` must be an ml.Efficiency, not {shown(self.efficiency)}")
-        if not isinstance(self.outside, Outside | None):
-            problems.append(f"`outside` must be an ml.Outside, not {shown(self.outside)}")
+        if not isinstance(self.inter_node, InterNode | None):
+            problems.append(f"`inter_node` must be an ml.InterNode, not {shown(self.inter_node)}")
         if not isinstance(self.errors, Mapping) or not all(isinstance(e, int | float) for e in self.errors.values()):
             problems.append(f'`errors` must give relative errors by kind, {{"time": 0.1}}, not {shown(self.errors)}')
         problems += no_counts(self, "tile", "devices_per_chip", "chips_per_host")
@@ -226,11 +213,11 @@ class Hardware:
         """
         none, network = Figure(0.0), self.network
         if isinstance(network, Torus):
-            network = dataclasses.replace(network, hop=none, sums_whole=False, gathers_by_adding=False)
+            network = dataclasses.replace(network, hop_latency=none, **dict.fromkeys(_FLAGS, False))
         else:
             network = dataclasses.replace(network, base=none, step=none)
-        outside = self.outside and dataclasses.replace(self.outside, latency=none)
-        return dataclasses.replace(self, network=network, outside=outside, efficiency=Efficiency.of())
+        inter_node = self.inter_node and dataclasses.replace(self.inter_node, latency=none)
+        return dataclasses.replace(self, network=network, inter_node=inter_node, efficiency=Efficiency.of())
 
     @property
     def figures(self) -> Mapping[str, Figure]:
@@ -327,14 +314,14 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
     if "torus" in data:
         torus = data["torus"]
         chip, specified = (figure(torus[name]) if name in torus else None for name in ("chip", "specified"))
-        link, hop = figure(torus["link"]), figure(torus["hop"])
+        link, latency = figure(torus["link"]), figure(torus["hop_latency"])
         flags = {name: torus[name] for name in _FLAGS if name in torus}
-        network = Torus(tuple(torus["limits"]), torus["wraps"], link, hop, chip, specified, **flags)
+        network = Torus(tuple(torus["limits"]), torus["wraps"], link, latency, chip, specified, **flags)
     else:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
         network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
-    outside, efficiency = data.get("outside"), data["efficiency"]
+    inter_node, efficiency = data.get("inter_node"), data["efficiency"]
     return Hardware(
         name,
         data["title"],
@@ -344,7 +331,7 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         figure(data["memory"]["bandwidth"]),
         network,
         Efficiency(*(figure(efficiency[field.name]) for field in dataclasses.fields(Efficiency))),
-        Outside(figure(outside["link"]), figure(outside["latency"])) if outside else None,
+        InterNode(figure(inter_node["link"]), figure(inter_node["latency"])) if inter_node else None,
         figure(data["host"]["link"]) if "host" in data else None,
         **{key: data[key] for key in _NUMBERS if key in data},
     )

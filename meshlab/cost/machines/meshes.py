@@ -27,7 +27,7 @@ from ...engine.specs.mesh import Mesh
 from .attached import ATTACHED, attached
 from .collective_time import seconds
 from .hardware import Hardware, HardwareError, hardware
-from .placement import Placement, Wish, check_shape, devices_of, place
+from .placement import AxisPlacement, Placement, check_shape, devices_of, place_mesh
 
 _SHAPE = re.compile(r"(?:([0-9]{1,9})\*)?([0-9]{1,9}(?:x[0-9]{1,9})*)\Z")
 
@@ -118,8 +118,8 @@ def _unnamed(on: Any, unnamed: Sequence[Any]) -> str:
     )
 
 
-def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
-    """Returns the same mesh with another placement on its machine, or on another machine.
+def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: AxisPlacement) -> Mesh:
+    """Chooses which axis of the torus each mesh axis runs along, or whether inside or across nodes.
 
     Args:
         mesh: the mesh.
@@ -137,13 +137,13 @@ def lay(mesh: Mesh, on: str | Hardware | None = None, /, **along: Wish) -> Mesh:
         '4 along axis 0, a line'
     """
     _check_mesh(mesh, "ml.lay")
-    along = {name: operator.index(wish) if isinstance(wish, np.integer) else wish for name, wish in along.items()}
+    along = {name: operator.index(where) if isinstance(where, np.integer) else where for name, where in along.items()}
     if on is not None:
         return Mesh(mesh.shape, placed(on, mesh, along))
     if not isinstance(mesh.on, Placement):
         raise HardwareError(f'The mesh {mesh} is on no machine. Write ml.mesh("v5e", {_sizes(mesh)}).')
     old = mesh.on
-    return Mesh(mesh.shape, place(old.hardware, old.shape, mesh, count=old.count, wishes=along))
+    return Mesh(mesh.shape, place_mesh(old.hardware, old.shape, mesh, count=old.count, requested=along))
 
 
 def machine_of(mesh: Mesh, wanted: str) -> Placement:
@@ -188,7 +188,7 @@ def _sizes(mesh: Mesh) -> str:
     return ", ".join(f"{name}={size}" for name, size in mesh.shape)
 
 
-def placed(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placement:
+def placed(on: Any, mesh: Mesh, along: dict[str, AxisPlacement] | None = None) -> Placement:
     """Returns the placement of a mesh on a machine; see `lay`.
 
     Raises:
@@ -196,7 +196,7 @@ def placed(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placeme
     """
     machine, shape, count = machine_and_slice(on, mesh.size)
     try:
-        return place(machine, shape, mesh, count=count, wishes=along or {})
+        return place_mesh(machine, shape, mesh, count=count, requested=along or {})
     except HardwareError as error:
         if shape is None:
             raise
@@ -204,10 +204,10 @@ def placed(on: Any, mesh: Mesh, along: dict[str, Wish] | None = None) -> Placeme
         raise HardwareError(f"{error}{' Take ' * bool(fitting)}{', or '.join(fitting)}{'.' * bool(fitting)}") from None
 
 
-def _fitting(name: str, machine: Hardware, mesh: Mesh, along: dict[str, Wish]) -> list[str]:
+def _fitting(name: str, machine: Hardware, mesh: Mesh, along: dict[str, AxisPlacement]) -> list[str]:
     """The slice that would fit a mesh, if there is one."""
     try:
-        return [f"`{name}:{place(machine, None, mesh, wishes=along).slice}`"]
+        return [f"`{name}:{place_mesh(machine, None, mesh, requested=along).slice}`"]
     except HardwareError:
         return []
 

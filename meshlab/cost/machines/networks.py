@@ -26,43 +26,43 @@ class Torus:
         wraps: which axes of a slice are rings: "whole", those as long as the limit; "cubes", all, if each size is a
             multiple of 4; "all"; or "none".
         link: bytes/s of one link, one way.
-        hop: seconds from one device to the next.
+        hop_latency: seconds from one device to the next.
         chip: bytes/s between two devices of one chip, one way, where a chip has several.
         specified: bytes/s of one link as the maker specifies it; programs reach `link`.
-        sums_whole: whether the compiler makes all-reduces of some reduce-scatters among all devices
+        reduce_scatter_as_all_reduce: whether the compiler makes all-reduces of some reduce-scatters among all devices
             (`xla_substitutes`).
-        gathers_by_adding: whether it makes all-reduces of some all-gathers.
+        all_gather_as_all_reduce: whether it makes all-reduces of some all-gathers.
     """
 
     limits: tuple[int, ...]
     wraps: str
     link: Figure
-    hop: Figure
+    hop_latency: Figure
     chip: Figure | None = None
     specified: Figure | None = None
-    sums_whole: bool = False
-    gathers_by_adding: bool = False
+    reduce_scatter_as_all_reduce: bool = False
+    all_gather_as_all_reduce: bool = False
 
     def __post_init__(self):
-        problems = no_figures(self, ["link"], ["hop"])
+        problems = no_figures(self, ["link"], ["hop_latency"])
         problems += no_figures(self, [name for name in ("chip", "specified") if getattr(self, name) is not None])
         if not isinstance(self.limits, tuple) or not self.limits or not all(map(is_count, self.limits)):
             problems.append(f"`limits` must be the longest of each axis, as in (16, 16), not {self.limits!r}")
         if not isinstance(self.wraps, str) or self.wraps not in _WRAPS:
             problems.append(f"`wraps` is {self.wraps!r}.{closest(self.wraps, _WRAPS)} There are {listed(_WRAPS)}")
-        for name in ("sums_whole", "gathers_by_adding"):
+        for name in ("reduce_scatter_as_all_reduce", "all_gather_as_all_reduce"):
             if not isinstance(getattr(self, name), bool):
                 problems.append(f"`{name}` must be True or False, not {getattr(self, name)!r}")
         refuse("torus", problems)
 
     @classmethod
-    def of(cls, *limits: int, link: float, hop: float = 1e-6, wraps: str = "all") -> Torus:
+    def of(cls, *limits: int, link: float, hop_latency: float = 1e-6, wraps: str = "all") -> Torus:
         """Makes a torus from plain numbers.
 
         Raises:
             HardwareError: one of them is invalid.
         """
-        return cls(limits, wraps, figure(link), figure(hop))
+        return cls(limits, wraps, figure(link), figure(hop_latency))
 
     @property
     def largest(self) -> int:
@@ -114,7 +114,7 @@ class Switch:
 
 
 @dataclasses.dataclass(frozen=True)
-class Outside:
+class InterNode:
     """The inter-node network: between nodes, or between slices (DCN).
 
     Attributes:

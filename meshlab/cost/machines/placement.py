@@ -1,6 +1,6 @@
 """Places a mesh on a machine: decides which of its axes are rings, lines, chips, nodes or slices.
 
-    place(hardware("v5e"), (4, 4), Mesh((("data", 4), ("model", 4))))
+    place_mesh(hardware("v5e"), (4, 4), Mesh((("data", 4), ("model", 4))))
         data    4 devices along axis 0 of the slice, a line (a v5e wraps at 16 only)
         model   4 devices along axis 1, a line
 
@@ -30,7 +30,7 @@ INSIDE, ACROSS = "inside", "across"
 # (https://cloud.google.com/tpu/docs/v5p, https://cloud.google.com/tpu/docs/v4).
 HOST = (2, 2, 1)
 # An axis of the slice, or several, major first; behind switches "inside" a node, or "across" nodes or slices.
-Wish = int | tuple[int, ...] | str
+AxisPlacement = int | tuple[int, ...] | str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Placement:
         legs: on a torus, the legs of each mesh axis, major first.
         slices: on a torus, the number of slices that each mesh axis goes over.
         nodes: behind switches, the parts of each mesh axis.
-        wishes: the user's choices; all else is derived.
+        requested: the user's choices; all else is derived.
     """
 
     hardware: Hardware
@@ -83,7 +83,7 @@ class Placement:
     legs: Mapping[str, tuple[Leg, ...]] = dataclasses.field(default_factory=dict)
     slices: Mapping[str, int] = dataclasses.field(default_factory=dict)
     nodes: Mapping[str, Nodes] = dataclasses.field(default_factory=dict)
-    wishes: Mapping[str, Wish] = dataclasses.field(default_factory=dict, compare=False)
+    requested: Mapping[str, AxisPlacement] = dataclasses.field(default_factory=dict, compare=False)
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -218,13 +218,13 @@ def check_shape(machine: Hardware, shape: Sequence[int], devices: int, count: in
     return checked
 
 
-def place(
+def place_mesh(
     machine: Hardware,
     shape: Sequence[int] | None,
     mesh: Mesh,
     *,
     count: int = 1,
-    wishes: Mapping[str, Wish] = MappingProxyType({}),
+    requested: Mapping[str, AxisPlacement] = MappingProxyType({}),
 ) -> Placement:
     """Places a mesh on a machine.
 
@@ -233,85 +233,85 @@ def place(
         shape: of a slice; None for one that is as even as possible.
         mesh: the mesh.
         count: the number of slices.
-        wishes: for mesh axes whose placement is not derived: the axis of the slice, or several, major first; behind
+        requested: for mesh axes whose placement is not derived: the axis of the slice, or several, major first; behind
             switches "inside" a node or "across" nodes, as many as there are for it.
 
     Raises:
-        HardwareError: there is no such slice, the mesh does not fit it, or a wish cannot be met.
+        HardwareError: there is no such slice, the mesh does not fit it, or a requested placement is impossible.
     """
-    _check_wishes(machine, mesh, wishes)
+    _check_requested(machine, mesh, requested)
     if shape is None:
         shape = slice_shape(machine, mesh.size // count)
     checked = check_shape(machine, shape, mesh.size, count)
     if isinstance(machine.network, Switch):
         # A shape may leave a part of each node out.
-        return Placement(machine, checked, nodes=_over_nodes(checked[1], mesh, wishes), wishes=dict(wishes))
+        return Placement(machine, checked, nodes=_over_nodes(checked[1], mesh, requested), requested=dict(requested))
     slices = _over_slices(mesh, count)
     rest = Mesh(tuple((name, size // slices[name]) for name, size in mesh.shape))
     chips = _over_chips(rest, machine.devices_per_chip)
     outer = Mesh(tuple((name, size // chips[name]) for name, size in rest.shape))
-    legs = _over_torus(machine.network, checked, outer, wishes)
+    legs = _over_torus(machine.network, checked, outer, requested)
     for name, part in chips.items():
         if part > 1:
             legs[name] = (*legs[name], Leg(CHIP, part))
-    return Placement(machine, checked, count, legs, slices, wishes=dict(wishes))
+    return Placement(machine, checked, count, legs, slices, requested=dict(requested))
 
 
-def _check_wishes(machine: Hardware, mesh: Mesh, wishes: Mapping[str, Wish]):
+def _check_requested(machine: Hardware, mesh: Mesh, requested: Mapping[str, AxisPlacement]):
     problems = []
-    for name in wishes:
+    for name in requested:
         if name not in mesh.axes:
             near = closest(name, mesh.axes).strip()
             problems.append(f"the mesh has no axis `{name}`{f' ({near})' if near else ''}; it has {listed(mesh.axes)}")
     network = machine.network
-    for name, wish in wishes.items():
+    for name, request in requested.items():
         if isinstance(network, Switch):
-            if not isinstance(wish, str) or wish not in (INSIDE, ACROSS):
+            if not isinstance(request, str) or request not in (INSIDE, ACROSS):
                 problems.append(
-                    f'`{name}` must be placed "{INSIDE}" a node or "{ACROSS}" nodes of {machine}, not {shown(wish)}'
+                    f'`{name}` must be placed "{INSIDE}" a node or "{ACROSS}" nodes of {machine}, not {shown(request)}'
                 )
         else:
-            axes, there = wish if isinstance(wish, tuple) else (wish,), range(len(network.limits))
+            axes, there = request if isinstance(request, tuple) else (request,), range(len(network.limits))
             is_axis = [isinstance(axis, int) and not isinstance(axis, bool) and axis in there for axis in axes]
             if not axes or not all(is_axis) or len(set(axes)) < len(axes):
                 problems.append(
                     f"`{name}` must be placed along one of the axes {listed(map(str, there))} of a slice of {machine},"
-                    f" or a tuple of several, major first, not {shown(wish)}"
+                    f" or a tuple of several, major first, not {shown(request)}"
                 )
     if problems:
         raise HardwareError(f"Invalid placement: {'; '.join(problems)}.")
 
 
-def filling_order(mesh: Mesh, wishes: Mapping[str, Wish]) -> list[str]:
+def filling_order(mesh: Mesh, requested: Mapping[str, AxisPlacement]) -> list[str]:
     """Returns the mesh axes in the order in which they fill nodes.
 
-    Devices are numbered row-major: the last mesh axis is placed first, unless users wish others inside nodes.
+    Devices are numbered row-major: the last mesh axis is placed first, unless users request others inside nodes.
     """
-    ranks: Mapping[Wish | None, int] = {INSIDE: 0, None: 1, ACROSS: 2}
-    return sorted([name for name, _ in reversed(mesh.shape)], key=lambda name: ranks[wishes.get(name)])
+    ranks: Mapping[AxisPlacement | None, int] = {INSIDE: 0, None: 1, ACROSS: 2}
+    return sorted([name for name, _ in reversed(mesh.shape)], key=lambda name: ranks[requested.get(name)])
 
 
-def _over_nodes(domain: int, mesh: Mesh, wishes: Mapping[str, Wish]) -> dict[str, Nodes]:
+def _over_nodes(domain: int, mesh: Mesh, requested: Mapping[str, AxisPlacement]) -> dict[str, Nodes]:
     parts, room = {}, min(domain, mesh.size)
-    for name in filling_order(mesh, wishes):
+    for name in filling_order(mesh, requested):
         inside = min(size := mesh.axes[name], room)
         if size % inside or room % inside:
             raise HardwareError(
-                f"The mesh axis `{name}` of {size} does not fill nodes of {domain}: the axes behind it leave {room}"
-                " devices of one, which it would cut across. Give the axes sizes that divide a node, those inside last."
+                f"The mesh axis `{name}` of {size} straddles a node boundary: of nodes of {domain} the axes behind it"
+                f" leave {room} devices. Choose sizes that divide the node; list axes inside a node last."
             )
         parts[name] = Nodes(inside, size // inside)
-        _check_nodes(name, wishes.get(name), parts[name], domain)
+        _check_nodes(name, requested.get(name), parts[name], domain)
         room //= inside
     return {name: parts[name] for name, _ in mesh.shape}
 
 
-def _check_nodes(name: str, wish: Wish | None, part: Nodes, domain: int):
-    """Refuses a mesh axis that is wished inside a node and does not fit, or across nodes and fits in one."""
+def _check_nodes(name: str, request: AxisPlacement | None, part: Nodes, domain: int):
+    """Refuses a mesh axis that is requested inside a node and does not fit, or across nodes and fits in one."""
     size, problem = part.inside * part.nodes, None
-    if wish == INSIDE and part.nodes > 1:
+    if request == INSIDE and part.nodes > 1:
         problem = f'"{INSIDE}" a node, and one of {domain} has room for {part.inside} of it'
-    elif wish == ACROSS and part.nodes == 1 < size:
+    elif request == ACROSS and part.nodes == 1 < size:
         problem = f'"{ACROSS}" nodes, and one node of {domain} is all that is left for it'
     if problem:
         raise HardwareError(
@@ -342,9 +342,9 @@ def _over_chips(mesh: Mesh, cores: int) -> dict[str, int]:
 
 
 def _over_torus(
-    torus: Torus, shape: tuple[int, ...], mesh: Mesh, wishes: Mapping[str, Wish]
+    torus: Torus, shape: tuple[int, ...], mesh: Mesh, requested: Mapping[str, AxisPlacement]
 ) -> dict[str, tuple[Leg, ...]]:
-    """The legs of each mesh axis: wishes first, then whole axes of the slice, then parts, inner before outer ones.
+    """The legs of each mesh axis: those requested, then whole axes of the slice, then parts, inner before outer ones.
 
     All mesh axes find room: mesh and slice have as many devices, and so the same prime factors.
     """
@@ -371,10 +371,10 @@ def _over_torus(
             )
         legs[name] = tuple(reversed(folds))
 
-    for name, size in [axis for axis in waiting if axis[0] in wishes]:
-        wish = wishes[name]
-        # The last axis of a wish is the minor one, and is filled first.
-        folded(name, size, list(reversed(wish)) if isinstance(wish, tuple) else [wish])  # type: ignore[list-item]
+    for name, size in [axis for axis in waiting if axis[0] in requested]:
+        request = requested[name]
+        # The last axis of a request is the minor one, and is filled first.
+        folded(name, size, list(reversed(request)) if isinstance(request, tuple) else [request])  # type: ignore[list-item]
         waiting.remove((name, size))
     for name, size in list(waiting):
         whole = _whole_axes(left, stride, size)

@@ -33,8 +33,8 @@ def to_toml(machine: Hardware) -> str:
         "torus" if isinstance(machine.network, Torus) else "switch": _fields(machine.network),
         "efficiency": _fields(machine.efficiency),
     }
-    if machine.outside is not None:
-        tables["outside"] = _fields(machine.outside)
+    if machine.inter_node is not None:
+        tables["inter_node"] = _fields(machine.inter_node)
     if machine.host is not None:
         tables["host"] = {"link": machine.host}
     if machine.errors:

@@ -44,9 +44,9 @@ def most_summed(kind: str, placement: Placement | None, axes: Sequence[str]) -> 
     if placement.count > 1 or not _is_among_all(placement, axes):
         return 0
     devices = math.prod(placement.shape) * placement.hardware.devices_per_chip
-    if kind == "reduce-scatter" and torus.sums_whole and devices > _FEW and _is_even(placement.shape):
+    if kind == "reduce-scatter" and torus.reduce_scatter_as_all_reduce and devices > _FEW and _is_even(placement.shape):
         return math.inf
-    if kind == "all-gather" and torus.gathers_by_adding and devices >= _MANY:
+    if kind == "all-gather" and torus.all_gather_as_all_reduce and devices >= _MANY:
         return math.inf if sum(size > 1 for size in placement.shape) > 2 else _SMALL
     return 0
 

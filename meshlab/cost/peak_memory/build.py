@@ -18,9 +18,9 @@ from collections.abc import Sequence
 
 from ...engine.code.loops import carried
 from ...engine.code.operations import Block
-from ...engine.planning.steps import Compute, Fill, Inside, Move, Nested, Step
+from ...engine.planning.steps import Compute, Inside, Materialise, Move, Nested, Step
 from ...engine.plans.data import Plan
-from ...engine.specs.reshard import Hop
+from ...engine.specs.reshard import ReshardStep
 from ...engine.specs.spec import Spec
 from ..machines.xla_substitutes import most_summed
 from ..workload.dataflow import Key, entering
@@ -90,13 +90,13 @@ def _add_steps(scope: Scope, steps: Sequence[Step]):
             translate(scope, step, scope.operands(step), scope.results(step))
         elif isinstance(step, Move):
             _add_move(scope, step)
-        elif isinstance(step, Fill):
-            _add_fill(scope, step)
+        elif isinstance(step, Materialise):
+            _materialise(scope, step)
         elif isinstance(step, Nested):
             _add_nested(scope, step)
 
 
-def _add_fill(scope: Scope, step: Fill):
+def _materialise(scope: Scope, step: Materialise):
     """Adds a constant, an iota, or a scalar repeated."""
     context, key = scope.context, (step.operation.outputs[0], step.spec)
     reads = [scope.read(context.key(v, Spec(()))) for v in step.operation.inputs if isinstance(v, int)]
@@ -110,17 +110,17 @@ def _add_fill(scope: Scope, step: Fill):
 
 def _add_move(scope: Scope, step: Move):
     """Adds a slice or a collective."""
-    context, hop = scope.context, step.hop
-    start, key = context.key(step.value, step.start), context.key(step.value, hop.result)
+    context, via = scope.context, step.via
+    start, key = context.key(step.value, step.start), context.key(step.value, via.result)
     read = scope.read(start)
-    if hop.kind == "slice":
+    if via.kind == "slice":
         scope.env[key] = scope.node("move", (read,), key)
-    elif hop.kind == "all-reduce":
-        scope.env[key] = scope.all_reduce(read, key, hop.axes, "reduce_sum")
-    elif hop.kind == "reduce-scatter" and most_summed(hop.kind, context.placement, hop.axes):
-        whole = scope.all_reduce(read, start, hop.axes, "reduce_sum")
+    elif via.kind == "all-reduce":
+        scope.env[key] = scope.all_reduce(read, key, via.axes, "reduce_sum")
+    elif via.kind == "reduce-scatter" and most_summed(via.kind, context.placement, via.axes):
+        whole = scope.all_reduce(read, start, via.axes, "reduce_sum")
         scope.env[key] = scope.node("move", (whole,), key)
-    elif _reorders(context, hop, start):
+    elif _reorders(context, via, start):
         scope.copies.append(scope.node("move", (read,), start))
         gathered = scope.node("collective", (scope.copies[-1],), key)
         # Elementwise readers read it in that order; all others read a copy.
@@ -130,10 +130,10 @@ def _add_move(scope: Scope, step: Move):
         scope.env[key] = scope.node("collective", (read,), key)
 
 
-def _reorders(context: Context, hop: Hop, start: Key) -> bool:
+def _reorders(context: Context, via: ReshardStep, start: Key) -> bool:
     """Whether a collective runs along an axis that is not the first in memory, and the backend needs it first."""
-    leads = all(n == 1 for n in context.shape(start)[: hop.axis])
-    return context.backend.layout_assignment and hop.kind in _FIRST_AXIS and not leads
+    leads = all(n == 1 for n in context.shape(start)[: via.axis])
+    return context.backend.layout_assignment and via.kind in _FIRST_AXIS and not leads
 
 
 # Loops, branches and regions that run once
@@ -154,7 +154,7 @@ def _add_nested(scope: Scope, step: Nested):
 def _sliced_operands(scope: Scope, step: Nested) -> list[int | None]:
     """The inputs of a loop's single iteration: its slices of a stack are the whole stack under another shape."""
     count, context = carried(step.operation), scope.context
-    keys = entering(step.operation.blocks[0], step.blocks[0], context.roots)
+    keys = entering(step.operation.blocks[0], step.blocks[0], context.original_of)
     return [
         read if read is None or position < count else scope.node("bitcast", (read,), key)
         for position, (key, read) in enumerate(zip(keys, scope.operands(step), strict=True))
@@ -168,7 +168,7 @@ def _add_inline(scope: Scope, step: Nested, operands: Sequence[int | None], barr
     operands = [r if r is None else scope.in_order(r) for r in operands]
     reads = [r for r in operands if r is not None]
     main = graph.add(Node("barrier", reads, None, (), step)) if barrier and reads else -1
-    for key, read in zip(entering(block, inside, context.roots), operands, strict=True):
+    for key, read in zip(entering(block, inside, context.original_of), operands, strict=True):
         if read is None:
             scope.env[key] = scope.node("constant", (), key)
         elif barrier:
@@ -188,7 +188,7 @@ def _add_inline(scope: Scope, step: Nested, operands: Sequence[int | None], barr
 def _build_inside(context: Context, block: Block, inside: Inside, carries: int | None = None) -> Graph:
     """Builds the graph of a block inside a step."""
     outputs = context.returned(block.outputs, inside.outputs)
-    return build_block(context, inside.steps, entering(block, inside, context.roots), outputs, carries)
+    return build_block(context, inside.steps, entering(block, inside, context.original_of), outputs, carries)
 
 
 def _add_loop(scope: Scope, step: Nested):

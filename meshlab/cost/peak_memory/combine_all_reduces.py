@@ -44,7 +44,7 @@ def combine(graph: Graph, all_reduces: Sequence[tuple[Kind, int]], threshold: fl
 
 def _dependencies(graph: Graph, order: Sequence[int], left: Iterable[int]) -> dict[int, tuple[int, int]]:
     """For each all-reduce a bit of its own, and the bits of those that it depends on."""
-    bits = {number: 1 << place for place, number in enumerate(left)}
+    bits = {number: 1 << rank for rank, number in enumerate(left)}
     masks = [0] * len(graph.nodes)
     for number in order:
         for read in graph.nodes[number].reads:
@@ -84,5 +84,5 @@ def _join(graph: Graph, group: Sequence[int]):
     """Makes all-reduces the results of one node."""
     nodes = graph.nodes
     main = graph.add(Node("several", [nodes[n].reads[0] for n in group], None, (), nodes[group[-1]].step))
-    for place, number in enumerate(group):
-        nodes[number].kind, nodes[number].reads, nodes[number].place = "part", (main,), place
+    for rank, number in enumerate(group):
+        nodes[number].kind, nodes[number].reads, nodes[number].position = "part", (main,), rank

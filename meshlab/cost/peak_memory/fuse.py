@@ -59,9 +59,9 @@ class _Clustering:
     def __init__(self, graph: Graph):
         self.graph, self.nodes = graph, graph.nodes
         self.order = topological(graph)
-        self.place = [0] * len(self.nodes)
-        for place, number in enumerate(self.order):
-            self.place[number] = place
+        self.rank = [0] * len(self.nodes)
+        for rank, number in enumerate(self.order):
+            self.rank[number] = rank
         self.users: list[list[int]] = [[] for _ in self.nodes]
         # XLA lists users in the order of their creation, and creates combined all-reduces last.
         for number in dict.fromkeys((*graph.before, *self.order)):
@@ -145,7 +145,7 @@ class _Clustering:
         constant.literals = (value,)
         number = self.graph.add(constant)
         self.users.append([])
-        self.place.append(-number)
+        self.rank.append(-number)
         self.order.insert(0, number)
         return number
 
@@ -188,7 +188,7 @@ class _Clustering:
     def cluster(self, root: int) -> Cluster:
         """Returns the cluster of a node: fuses its operands, and theirs, the last first."""
         growing = _GrowingCluster(self.nodes, root, self.graph.backend.matmul_fusion)
-        waiting = [(-self.place[read], read) for read in growing.enter(root, True)]
+        waiting = [(-self.rank[read], read) for read in growing.enter(root, True)]
         heapq.heapify(waiting)
         while waiting:
             _, number = heapq.heappop(waiting)
@@ -198,7 +198,7 @@ class _Clustering:
                 continue
             self.move_in(number, root)
             for read in growing.enter(number, growing.aligned[number]):
-                heapq.heappush(waiting, (-self.place[read], read))
+                heapq.heappush(waiting, (-self.rank[read], read))
         aligned = frozenset(r for r in growing.reads if growing.aligned[r])
         return Cluster(tuple(growing.reads), tuple(growing.inside), aligned)
 

@@ -68,7 +68,7 @@ class Node:
         op: the primitive's name, where it is a step's own.
         dtype: of its result.
         literals: the scalar literals among its operands.
-        place: for a part, the position of the result.
+        position: for a part, the position of the result.
         inner: for a loop or branches, the graphs inside.
         carries: for a loop, the number of its first operands that it carries.
         buffers: for a loop, the bytes of its carries and stacks.
@@ -85,7 +85,7 @@ class Node:
         "kind",
         "literals",
         "op",
-        "place",
+        "position",
         "reads",
         "reused",
         "shape",
@@ -106,7 +106,7 @@ class Node:
     ):
         self.kind, self.reads, self.buffer, self.shape, self.step = kind, tuple(reads), buffer, shape, step
         self.expensive, self.reused = expensive, reused
-        self.op, self.place = "", 0
+        self.op, self.position = "", 0
         self.dtype: Any = None
         self.inner: tuple[Graph, ...] = ()
         self.carries = 0

@@ -124,7 +124,7 @@ class _Walk:
         """
         _carry(graph, clusters)
         needed = depth_first(graph, {number: cluster.reads for number, cluster in clusters.items()})
-        place = {number: position for position, number in enumerate(needed)}
+        position_of = {number: position for position, number in enumerate(needed)}
         sources = [number for number in needed if graph.nodes[number].kind == "source"]
         others = [number for number in needed if graph.nodes[number].kind != "source"]
         first = (*(reversed(sources) if is_iteration else sources), *others)
@@ -152,7 +152,7 @@ class _Walk:
                 start = at[node.reads[0]] if node.kind == "part" else point
                 ending = (read for read in cluster.aligned if last[same[read]] == index and same[read] not in returned)
                 operands = {n: within.get(n) for n in ending if graph.nodes[n].shape == node.shape}
-                rank = (-self.depth, place[number])
+                rank = (-self.depth, position_of[number])
                 buffer = LiveBuffer(node.buffer, start, point, rank=rank)
                 buffer.may_alias = tuple(h for h in operands.values() if h is not None)
                 if number not in carried:
@@ -203,7 +203,7 @@ def _same_bytes(graph: Graph, clusters: Clusters, order: Sequence[int]) -> tuple
         elif node.kind == "bitcast" and len(clusters[number].inside) == 1:
             original = first
         elif node.kind == "part" and nodes[first].kind == "loop":
-            original = nodes[first].starts[node.place]
+            original = nodes[first].starts[node.position]
         elif (
             graph.backend.memory_scheduler
             and node.op == "all-reduce"

@@ -30,7 +30,7 @@ from ...engine.code.operations import Literal, item_bytes, nbytes
 from ...engine.code.source import Source
 from ...engine.errors import shown
 from ...engine.gc_pause import no_collection
-from ...engine.planning.steps import Move, Part, Step
+from ...engine.planning.steps import Move, Repeated, Step
 from ...engine.plans.data import Plan
 from ...engine.specs.spec import Spec
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
@@ -38,7 +38,7 @@ from ..machines.hardware import HardwareError
 from ..machines.meshes import machine_of
 from ..workload.attention import Scores, attentions, is_score
 from ..workload.dataflow import local_shapes
-from ..workload.setting import STORED, Options, Setting
+from ..workload.scenario import STORED, Options, Scenario
 from .assign_buffers import Assignment, Numbers, aligned, assign_buffers
 from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
@@ -172,26 +172,26 @@ class Memory:
         tables = [8 * count for count in self.liveness.tables] if self.backend.tuple_tables else []
         return int(np.sum(aligned(tables[:-1], self.backend.alignment))) + sum(tables[-1:])
 
-    def at(self, setting: Setting) -> Numbers:
+    def at(self, scenario: Scenario) -> Numbers:
         """Returns the bytes at the peak at other sizes than the plan's own: an array, one for each point.
 
         Buffers share space as at the plan's own sizes, and gaps have the same share of the heap.
 
         Raises:
-            HardwareError: the argument is no setting.
+            HardwareError: the argument is no scenario.
         """
-        if not isinstance(setting, Setting):
+        if not isinstance(scenario, Scenario):
             raise HardwareError(
-                f"plan.memory.at() must be given a setting, not {shown(setting)}; the memory at other sizes is"
+                f"plan.memory.at() must be given a scenario, not {shown(scenario)}; the memory at other sizes is"
                 " ml.sweep(plan, batch=[8, 16]).peak_bytes."
             )
 
         def nbytes(buffer: Buffer) -> Numbers:
             value, _ = buffer.key
-            if not self.backend.tiled_layouts or setting.is_score(value):
-                return setting.nbytes(buffer.key) * buffer.factor
+            if not self.backend.tiled_layouts or scenario.is_score(value):
+                return scenario.nbytes(buffer.key) * buffer.factor
             each = item_bytes(self.plan.program.code.dtypes[value])
-            return tiled_bytes(setting.local(buffer.key), each) * buffer.factor
+            return tiled_bytes(scenario.local(buffer.key), each) * buffer.factor
 
         return self._at(nbytes)
 
@@ -315,7 +315,7 @@ class Memory:
     def _source(self, step: Step | None) -> Source | None:
         if isinstance(step, Move):
             return self.plan.program.value(step.name).source
-        return None if step is None or isinstance(step, Part) else step.operation.source
+        return None if step is None or isinstance(step, Repeated) else step.operation.source
 
     def __repr__(self):
         rows = [f"{role:<16} {size:>15,} B" for role, size in self.parts.items()]
@@ -370,5 +370,5 @@ def _backend(plan: Plan) -> Backend:
 
 def _name(step: Step | None) -> str:
     if isinstance(step, Move):
-        return step.hop.kind
-    return "start" if step is None or isinstance(step, Part) else step.operation.name
+        return step.via.kind
+    return "start" if step is None or isinstance(step, Repeated) else step.operation.name

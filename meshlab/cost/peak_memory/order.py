@@ -112,12 +112,12 @@ class _Sizes:
                 users[read].append(number)
             for owner in self.reads[number]:
                 readers[owner].add(number)
-        place = {number: position for position, number in enumerate(self.clusters)}
+        position_of = {number: position for position, number in enumerate(self.clusters)}
         order, waiting, valued = [], [], {}
 
         def push(number: int):
             freed = sum(self.size[o] for o in self.reads[number] if len(readers[o]) == 1 and o not in self.returned)
-            valued[number] = (self.size[number] + self.within[number] - freed, -len(users[number]), place[number])
+            valued[number] = (self.size[number] + self.within[number] - freed, -len(users[number]), position_of[number])
             heapq.heappush(waiting, (*valued[number], number))
 
         for number, count in missing.items():

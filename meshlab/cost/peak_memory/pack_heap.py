@@ -29,14 +29,14 @@ def events(starts: Array, ends: Array, ranks: Array, aliases: Array) -> tuple[Ar
         aliases: the position of the buffer in whose space each is written; -1 for most.
     """
     count, writers = len(starts), np.flatnonzero(aliases >= 0)
-    place = np.empty(count, np.int64)
-    place[np.lexsort((ranks, ends, starts))] = np.arange(count)
+    position = np.empty(count, np.int64)
+    position[np.lexsort((ranks, ends, starts))] = np.arange(count)
     # Of all allocs, then of all frees: whether they come after the allocs of their point, and their places among them.
-    late, places = np.repeat((0, 1), count), np.concatenate((place, place))
-    late[count + aliases[writers]], places[count + aliases[writers]] = 0, place[writers]
+    late, positions = np.repeat((0, 1), count), np.concatenate((position, position))
+    late[count + aliases[writers]], positions[count + aliases[writers]] = 0, position[writers]
     is_alloc, points = np.repeat((1, 0), count), np.concatenate((starts, ends - 1))
     numbers = np.empty(2 * count, np.int64)
-    numbers[np.lexsort((is_alloc, places, late, points))] = np.arange(2 * count)
+    numbers[np.lexsort((is_alloc, positions, late, points))] = np.arange(2 * count)
     return numbers[:count], numbers[count:]
 
 

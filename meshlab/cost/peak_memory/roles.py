@@ -16,13 +16,14 @@ Without a backward pass every carried argument (a KV cache, say) is an input.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 
 import jax.numpy as jnp
 
 from ...engine.code.operations import Operation, item_bytes, walk
-from ...engine.planning.steps import Move, Part, Step
+from ...engine.planning.steps import Move, Repeated, Step
 from ...engine.programs.data import Program, analysis
+from ...engine.programs.trained import backward_operations, donors, needed
 
 PARAMETERS, GRADIENTS, STATE, MASTERS = "parameters", "gradients", "optimizer state", "master copies"
 INPUTS, ACTIVATIONS, TEMPORARIES, OUTPUTS = "inputs", "activations", "temporaries", "outputs"
@@ -54,25 +55,25 @@ class Roles:
         """Returns whether a step belongs to the backward pass."""
         if isinstance(step, Move):
             return step.value in self.backward
-        return step is not None and not isinstance(step, Part) and step.operation.backward
+        return step is not None and not isinstance(step, Repeated) and step.operation.backward
 
 
 @analysis
 def roles_of(program: Program) -> Roles:
     """Returns the roles of the arrays of a program."""
-    backward = [operation for operation in walk(program.code.block) if operation.backward]
-    needed = _needed(program, (v for operation in backward for v in operation.reads))
-    donors = _donors(program)
-    casts = _casts(program, needed)
-    carried = set(donors.values())
-    masters = _masters(program, donors)
+    backward = backward_operations(program)
+    read = needed(program, (v for operation in backward for v in operation.reads))
+    donated = donors(program)
+    casts = _casts(program, read)
+    carried = set(donated.values())
+    masters = _masters(program, donated)
     argument_roles, narrow = [], set()
     for position, argument in enumerate(program.arguments):
         if not backward and position in carried:
             argument_roles.append(INPUTS)
         elif position not in carried:
             argument_roles.append(PARAMETERS if _is_tree_of_floats(program, argument.parameter) else INPUTS)
-        elif argument.value in needed:
+        elif argument.value in read:
             argument_roles.append(MASTERS if argument.value in casts else PARAMETERS)
             narrow |= casts.get(argument.value, set())
         else:
@@ -81,45 +82,12 @@ def roles_of(program: Program) -> Roles:
     weights = (program.code.shapes[a.value] for a, role in kinds if role in (PARAMETERS, MASTERS))
     return Roles(
         tuple(argument_roles),
-        {output: argument_roles[position] for output, position in donors.items()},
-        donors,
+        {output: argument_roles[position] for output, position in donated.items()},
+        donated,
         frozenset(weights),
         frozenset(v for operation in backward for v in operation.outputs),
         frozenset(narrow),
     )
-
-
-def _needed(program: Program, values: Iterable[int]) -> set[int]:
-    """Values, and all values that they depend on."""
-    sources: dict[int, list[int]] = {}
-    for operation in walk(program.code.block):
-        inner: list[int] = []
-        for block in operation.blocks:
-            inner += [v for v in block.outputs if isinstance(v, int)]
-            for value in block.inputs:
-                sources.setdefault(value, []).extend(operation.reads)
-        for value in operation.outputs:
-            sources.setdefault(value, []).extend((*operation.reads, *inner))
-    needed, waiting = set(), list(values)
-    while waiting:
-        value = waiting.pop()
-        if value not in needed:
-            needed.add(value)
-            waiting += sources.get(value, ())
-    return needed
-
-
-def _donors(program: Program) -> dict[int, int]:
-    """For each output that is carried to the next call, by position, the position of the argument."""
-    places = {place: position for position, place in enumerate(program.outputs)}
-    donors = {}
-    for carry in program.carries:
-        for position, argument in enumerate(program.arguments):
-            if argument.parameter == carry.parameter:
-                output = places.get(carry.place + argument.place[len(carry.parameter) :])
-                if output is not None:
-                    donors[output] = position
-    return donors
 
 
 def _casts(program: Program, needed: Container[int]) -> dict[int, set[int]]:

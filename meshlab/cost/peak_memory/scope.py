@@ -41,7 +41,7 @@ class Context:
 
     def __init__(self, program: Program, grid: Grid, backend: Backend, placement: Placement | None):
         self.program, self.grid, self.backend, self.placement = program, grid, backend, placement
-        self.roots, self.code = program.roots, program.code
+        self.original_of, self.code = program.original_of, program.code
         self.shapes = local_shapes(program, grid)
         # XLA for CPUs computes these dtypes in float32 (`FloatNormalization`).
         self.widened = frozenset((jnp.dtype(jnp.bfloat16),) if backend.float_normalization else ())
@@ -54,7 +54,7 @@ class Context:
 
     def key(self, value: int, spec: Spec) -> Key:
         """Returns the key of a value in a spec."""
-        return self.roots.get(value, value), spec
+        return self.original_of.get(value, value), spec
 
     def returned(self, values: Sequence[Any], specs: Sequence[Spec | None]) -> list[Key | None]:
         """Returns the keys of a block's outputs; None for literals."""
@@ -177,7 +177,7 @@ class Scope:
         main = self.graph.add(Node(kind, reads, None, (), self.step))
         for position, key in enumerate(results):
             self.env[key] = number = self.node("part", (main,), key)
-            self.graph.nodes[number].place = position
+            self.graph.nodes[number].position = position
         return main
 
     def all_reduce(self, read: int, key: Key, axes: Sequence[str], operation: str) -> int:
@@ -206,4 +206,4 @@ class Scope:
 
     def results(self, step: Compute | Nested) -> tuple[Key, ...]:
         """Returns the keys of a step's results."""
-        return keys(step.operation.outputs, step.results, self.context.roots)
+        return keys(step.operation.outputs, step.results, self.context.original_of)

@@ -45,7 +45,7 @@ def translate(scope: Scope, step: Compute, operands: Sequence[int | None], resul
     """
     name = step.operation.name
     kind = KINDS.get(name, "opaque")
-    if step.exchanged:
+    if step.per_shard:
         translate_per_shard(scope, step, operands, results)
     elif name in _RULES:
         _RULES[name](scope, step, operands, results)

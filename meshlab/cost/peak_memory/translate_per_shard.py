@@ -86,9 +86,9 @@ class _Walk:
         reads = [known[atom] for atom in equation.invars if not isinstance(atom, Literal)]
         if len(equation.outvars) > 1:
             main = self.scope.graph.add(Node("opaque", reads, None, (), self.scope.step))
-            for place, variable in enumerate(equation.outvars):
+            for position, variable in enumerate(equation.outvars):
                 known[variable] = self.add("part", (main,), variable.aval)
-                self.scope.graph.nodes[known[variable]].place = place
+                self.scope.graph.nodes[known[variable]].position = position
             return
         (variable,) = equation.outvars
         if name == "asked":

@@ -20,7 +20,7 @@ import numpy as np
 from ...engine.code.operations import Code, Literal, Operation
 from ...engine.planning.steps import Compute
 from ...engine.rules import TRAITS
-from ..workload.setting import Numbers, Setting
+from ..workload.scenario import Numbers, Scenario
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,25 +65,25 @@ def multiplied(operation: Operation, code: Code) -> tuple[Any, int] | None:
     return (jnp.finfo(dtype).dtype, 4) if jnp.issubdtype(dtype, np.complexfloating) else (dtype, 1)
 
 
-def matmul_of(step: Compute, setting: Setting) -> Matmul | None:
+def matmul_of(step: Compute, scenario: Scenario) -> Matmul | None:
     """Returns the matmul of a step, if the matrix units run it; see `multiplied`."""
     operation = step.operation
-    real = multiplied(operation, setting.plan.program.code)
+    real = multiplied(operation, scenario.plan.program.code)
     if real is None:
         return None
     dtype, each = real
     count = TRAITS[operation.name].multiplies
     assert count is not None
-    *operands, result = shapes(step, setting)
+    *operands, result = shapes(step, scenario)
     rows, columns, inner, times = count(operation, operands, result)
     return Matmul(rows, columns, inner, times * each, dtype)
 
 
-def shapes(step: Compute, setting: Setting) -> list[tuple[Numbers, ...]]:
+def shapes(step: Compute, scenario: Scenario) -> list[tuple[Numbers, ...]]:
     """Returns the shapes of a step's operands, and of its first result, on one device; literals are scalars."""
     operation = step.operation
     read = [
-        () if isinstance(value, Literal) or spec is None else setting.local((value, spec))
+        () if isinstance(value, Literal) or spec is None else scenario.local((value, spec))
         for value, spec in zip(operation.inputs, step.operands, strict=True)
     ]
-    return [*read, setting.local((operation.outputs[0], step.results[0]))]
+    return [*read, scenario.local((operation.outputs[0], step.results[0]))]

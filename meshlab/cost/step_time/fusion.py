@@ -16,27 +16,27 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
-from ...engine.planning.steps import Compute, Fill, Move, Step
-from ..workload.dataflow import Flow, Key, Roots, flow
+from ...engine.planning.steps import Compute, Materialise, Move, Step
+from ..workload.dataflow import Flow, Key, Originals, flow
 from ..workload.primitives import BITCASTS, EXPENSIVE, FUSED, REDUCING
 
 
 def is_fused(step: Step) -> bool:
     """Returns whether readers can compute the result of a step themselves."""
     if isinstance(step, Compute):
-        return not step.exchanged and step.operation.name in FUSED
-    return isinstance(step, Fill) or (isinstance(step, Move) and step.hop.kind == "slice")
+        return not step.per_shard and step.operation.name in FUSED
+    return isinstance(step, Materialise) or (isinstance(step, Move) and step.via.kind == "slice")
 
 
 def is_bitcast(step: Step) -> bool:
     """Returns whether the result of a step is its operand's bytes."""
-    return isinstance(step, Compute) and step.operation.name in BITCASTS and not step.exchanged
+    return isinstance(step, Compute) and step.operation.name in BITCASTS and not step.per_shard
 
 
 def fuses_reads(step: Step) -> bool:
     """Returns whether a step can compute its operands, instead of reading them."""
     if isinstance(step, Compute) and step.operation.name in REDUCING:
-        return not step.exchanged
+        return not step.per_shard
     return is_fused(step)
 
 
@@ -107,15 +107,15 @@ class Fusion:
         return positions
 
 
-def fuse(steps: Sequence[Step], outputs: Sequence[Key], roots: Roots) -> Fusion:
+def fuse(steps: Sequence[Step], outputs: Sequence[Key], original_of: Originals) -> Fusion:
     """Returns the fusion of one block of steps.
 
     Args:
         steps: of one block, parts written out.
         outputs: the keys that the block returns, which are stored.
-        roots: the originals of renames and tags, by number.
+        original_of: the originals of renames and tags, by number.
     """
-    return fused(flow(steps, outputs, roots))
+    return fused(flow(steps, outputs, original_of))
 
 
 def fused(block: Flow) -> Fusion:
@@ -148,4 +148,4 @@ def fused(block: Flow) -> Fusion:
 
 
 def _name(step: Step) -> str:
-    return step.operation.name if isinstance(step, Compute | Fill) else ""
+    return step.operation.name if isinstance(step, Compute | Materialise) else ""

@@ -61,7 +61,7 @@ def _readers(fusion: Fusion) -> list[set[int]]:
 
 
 def _is_matmul(step: Step) -> bool:
-    return isinstance(step, Compute) and step.operation.name in MATMULS and not step.exchanged
+    return isinstance(step, Compute) and step.operation.name in MATMULS and not step.per_shard
 
 
 def _is_conversion(step: Step) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 from ...engine.planning.steps import Compute, Step
 from ...engine.rules import TRAITS, names_where
 from ..workload.dataflow import Key
-from ..workload.setting import CAUSAL, Numbers, Setting
+from ..workload.scenario import CAUSAL, Numbers, Scenario
 from .flops import Matmul, matmul_of
 
 # Primitives that read no more of their first operand than they write.
@@ -53,44 +53,44 @@ class Kernel:
     scores: bool = False
 
 
-def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], setting: Setting) -> Kernel:
+def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Scenario) -> Kernel:
     """Returns the cost of one step on one device.
 
     Args:
         step: of a plan; no collective, and no loop.
         loads: the keys that it reads from memory.
         stores: the keys that it writes there.
-        setting: the sizes and the machine.
+        scenario: the sizes and the machine.
 
     Raises:
         HardwareError: the machine has no figure for matmuls in a dtype.
     """
-    matmul = matmul_of(step, setting) if isinstance(step, Compute) else None
+    matmul = matmul_of(step, scenario) if isinstance(step, Compute) else None
     flops: Numbers = 0.0
     seconds: Numbers = 0.0
     if matmul is not None:
         flops = matmul.flops
-        if setting.options.attention == CAUSAL and _touches_scores(step, setting):
+        if scenario.options.attention == CAUSAL and _touches_scores(step, scenario):
             flops = flops / 2
-        seconds = flops / (setting.flops_per_second(matmul.dtype) * filled(matmul, setting))
-    nbytes = _moved(step, loads, stores, setting)
-    largest = np.maximum if setting.many else max
-    whole = largest(largest(seconds, nbytes / setting.bytes_per_second), setting.launch)
-    scores = matmul is not None and setting.is_score(step.operation.outputs[0])  # type: ignore[union-attr]
+        seconds = flops / (scenario.flops_per_second(matmul.dtype) * filled(matmul, scenario))
+    nbytes = _moved(step, loads, stores, scenario)
+    largest = np.maximum if scenario.many else max
+    whole = largest(largest(seconds, nbytes / scenario.bytes_per_second), scenario.launch)
+    scores = matmul is not None and scenario.is_score(step.operation.outputs[0])  # type: ignore[union-attr]
     return Kernel(whole, seconds, flops, nbytes, scores)
 
 
-def _touches_scores(step: Step, setting: Setting) -> bool:
+def _touches_scores(step: Step, scenario: Scenario) -> bool:
     assert isinstance(step, Compute)
-    return any(map(setting.is_score, (*step.operation.reads, *step.operation.outputs)))
+    return any(map(scenario.is_score, (*step.operation.reads, *step.operation.outputs)))
 
 
-def filled(matmul: Matmul, setting: Setting) -> Numbers:
+def filled(matmul: Matmul, scenario: Scenario) -> Numbers:
     """Returns the share of the matrix units' operations that are no padding, for the better order of operands."""
-    few, many, deep = setting.tiles
+    few, many, deep = scenario.tiles
     one = _padded(matmul.rows, few) * _padded(matmul.columns, many)
     other = _padded(matmul.rows, many) * _padded(matmul.columns, few)
-    least = np.minimum(one, other) if setting.many else min(one, other)
+    least = np.minimum(one, other) if scenario.many else min(one, other)
     return matmul.rows * matmul.columns * matmul.inner / (least * _padded(matmul.inner, deep))
 
 
@@ -102,22 +102,22 @@ def _padded(size: Numbers, tile: Numbers) -> Numbers:
     )
 
 
-def _moved(step: Step, loads: Sequence[Key], stores: Sequence[Key], setting: Setting) -> Numbers:
-    written = sum(map(setting.nbytes, stores))
+def _moved(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Scenario) -> Numbers:
+    written = sum(map(scenario.nbytes, stores))
     name = step.operation.name if isinstance(step, Compute) else ""
     if name in PARTIAL_READS or name in UPDATES:
         assert isinstance(step, Compute)
-        operation, roots = step.operation, setting.plan.program.roots
+        operation, original_of = step.operation, scenario.plan.program.original_of
         first = operation.inputs[0]
         spec = step.operands[0]
-        table = (roots.get(first, first), spec) if isinstance(first, int) and spec is not None else None
-        rest = sum(setting.nbytes(key) for key in loads if key != table)
+        table = (original_of.get(first, first), spec) if isinstance(first, int) and spec is not None else None
+        rest = sum(scenario.nbytes(key) for key in loads if key != table)
         if name in PARTIAL_READS:
             return 2 * written + rest
         if table in loads:
             # In place: the replaced elements are read and written, and the updates are read.
             at = UPDATES[name]
             value, how = operation.inputs[at], step.operands[at]
-            changed = setting.nbytes((value, how)) if isinstance(value, int) and how is not None else 0
+            changed = scenario.nbytes((value, how)) if isinstance(value, int) and how is not None else 0
             return rest + 2 * changed
-    return written + sum(map(setting.nbytes, loads))
+    return written + sum(map(scenario.nbytes, loads))

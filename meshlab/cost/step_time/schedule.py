@@ -29,7 +29,7 @@ from ..machines.hardware import Switch
 from ..machines.placement import CHIP, Placement
 from ..workload.dataflow import Key, keys, leaving
 from ..workload.per_shard_payloads import payload
-from ..workload.setting import Numbers, Setting
+from ..workload.scenario import Numbers, Scenario
 from .fusion import Fusion, fuse
 from .matmul_fusion import MatmulFusion, fuse_matmuls
 from .roofline import Kernel, kernel
@@ -64,8 +64,8 @@ class Spent:
     Attributes:
         elapsed: from its beginning to its end.
         compute: of all kernels.
-        matmuls: of the compute-bound kernels.
-        memory: of the memory-bound kernels.
+        compute_bound: of the compute-bound kernels.
+        memory_bound: of the memory-bound kernels.
         flops: operations of matmuls.
         nbytes: read from and written to memory.
         sent: of all collectives, by their mesh axes.
@@ -78,8 +78,8 @@ class Spent:
 
     elapsed: Numbers = 0.0
     compute: Numbers = 0.0
-    matmuls: Numbers = 0.0
-    memory: Numbers = 0.0
+    compute_bound: Numbers = 0.0
+    memory_bound: Numbers = 0.0
     flops: Numbers = 0.0
     nbytes: Numbers = 0.0
     sent: dict[Axes, Numbers] = dataclasses.field(default_factory=lambda: defaultdict(float))
@@ -90,7 +90,7 @@ class Spent:
 
     def add(self, other: Spent, times: Numbers):
         """Adds another's cost `times` over; `elapsed` is left to the caller."""
-        for name in ("compute", "matmuls", "memory", "flops", "nbytes"):
+        for name in ("compute", "compute_bound", "memory_bound", "flops", "nbytes"):
             setattr(self, name, getattr(self, name) + getattr(other, name) * times)
         for backward, (flops, seconds) in other.scores.items():
             self.score(backward, flops * times, seconds * times)
@@ -103,8 +103,8 @@ class Spent:
         """Adds one kernel; `elapsed` is left to the caller."""
         compute_bound = cost.matmuls >= cost.seconds
         self.compute = self.compute + cost.seconds
-        self.matmuls = self.matmuls + cost.seconds * compute_bound
-        self.memory = self.memory + cost.seconds * (1 - compute_bound)
+        self.compute_bound = self.compute_bound + cost.seconds * compute_bound
+        self.memory_bound = self.memory_bound + cost.seconds * (1 - compute_bound)
         self.flops, self.nbytes = self.flops + cost.flops, self.nbytes + cost.nbytes
         self.rows.append((step, 1, cost.seconds))
         if cost.scores:
@@ -117,15 +117,15 @@ class Spent:
         self.scores[backward] = before[0] + flops, before[1] + seconds
 
 
-def spend(setting: Setting) -> Spent:
-    """Returns the cost of a plan at a setting.
+def spend(scenario: Scenario) -> Spent:
+    """Returns the cost of a plan at a scenario.
 
     Raises:
         HardwareError: the machine lacks a figure that is needed.
     """
-    plan = setting.plan
-    outputs = keys(plan.program.code.block.outputs, plan.output_specs, plan.program.roots)
-    schedule = _Schedule(setting)
+    plan = scenario.plan
+    outputs = keys(plan.program.code.block.outputs, plan.output_specs, plan.program.original_of)
+    schedule = _Schedule(scenario)
     spent = schedule.block(plan.steps, outputs)
     schedule.recompute(spent)
     return spent
@@ -162,11 +162,11 @@ class Prefetched:
 class _Schedule:
     """One walk over the steps of a plan; used once."""
 
-    def __init__(self, setting: Setting):
-        self.setting, self.roots = setting, setting.plan.program.roots
+    def __init__(self, scenario: Scenario):
+        self.scenario, self.original_of = scenario, scenario.plan.program.original_of
         self.executions = 1  # of the block that is walked
-        self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if setting.many else max
-        self.links = {axis: links_of(setting.placements[0], axis) for axis in setting.plan.mesh.axes}
+        self.later: Callable[[Numbers, Numbers], Numbers] = np.maximum if scenario.many else max
+        self.links = {axis: links_of(scenario.placements[0], axis) for axis in scenario.plan.mesh.axes}
 
     def recompute(self, spent: Spent):
         """Charges the backward pass for scores that a fused kernel recomputes, where the program stores them."""
@@ -175,14 +175,14 @@ class _Schedule:
         longer = self.later(2 * seconds - backward_seconds, 0.0)
         if np.any(backward_flops):
             spent.flops, spent.compute = spent.flops + more, spent.compute + longer
-            spent.matmuls, spent.elapsed = spent.matmuls + longer, spent.elapsed + longer
+            spent.compute_bound, spent.elapsed = spent.compute_bound + longer, spent.elapsed + longer
 
     def sent_by(self, operation: Operation) -> Mapping[Any, int]:
         return self.per_shard_collectives.get(operation, {})
 
     @functools.cached_property
     def per_shard_collectives(self) -> Mapping[Operation, Mapping[Any, int]]:
-        plan = self.setting.plan
+        plan = self.scenario.plan
         return per_shard_collectives_of(plan.planned.steps, plan.program, plan.grid)
 
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], prefetched: Prefetched | None = None) -> Spent:
@@ -199,7 +199,7 @@ class _Schedule:
             else:
                 clock.now = start = self.later(clock.now, start)
                 end = clock.now = self.compute(step, position, matmul_fusion, clock, spent)
-                if not isinstance(step, Nested) and not self.setting.many and end > start:
+                if not isinstance(step, Nested) and not self.scenario.many and end > start:
                     spent.spans.append(Span(step, start, end))
             clock.ready.update(dict.fromkeys(fusion.flow.makes[position], end))
         spent.elapsed = self.later(clock.now, self.latest(clock.free.values()))
@@ -209,9 +209,9 @@ class _Schedule:
 
     def fused(self, steps: Sequence[Step], outputs: Sequence[Key]) -> tuple[MatmulFusion, Sequence[int]]:
         """The fusion of a block, and the order in which its steps begin: the same at all sizes."""
-        known, key = self.setting.blocks, (id(steps), self.setting.platform)
+        known, key = self.scenario.blocks, (id(steps), self.scenario.platform)
         if key not in known:
-            matmul_fusion = fuse_matmuls(fuse(steps, outputs, self.roots), self.setting.platform)
+            matmul_fusion = fuse_matmuls(fuse(steps, outputs, self.original_of), self.scenario.platform)
             known[key] = matmul_fusion, _order(matmul_fusion.fusion)
         return known[key]
 
@@ -221,21 +221,21 @@ class _Schedule:
 
     def send(self, step: Move, start: Numbers, clock: _Clock, spent: Spent) -> Numbers:
         """Runs one collective as soon as possible; returns when it ends."""
-        hop = step.hop
-        if hop.kind == "slice":
+        via = step.via
+        if via.kind == "slice":
             return start
-        operand = self.setting.nbytes((step.value, step.start))
-        seconds = self.collective(hop.kind, hop.axes, operand, spent)
+        operand = self.scenario.nbytes((step.value, step.start))
+        seconds = self.collective(via.kind, via.axes, operand, spent)
         spent.rows.append((step, 1, seconds))
-        end = self.occupy(hop.axes, start, seconds, clock)
-        if not self.setting.many:
+        end = self.occupy(via.axes, start, seconds, clock)
+        if not self.scenario.many:
             spent.spans.append(Span(step, end - seconds, end))
         return end
 
     def collective(self, kind: str, axes: Axes, operand: Numbers, spent: Spent, times: Numbers = 1) -> Numbers:
         """The seconds of one collective, by the bytes of its operand on one device; adds `times` of them."""
-        full = operand * self.setting.ways(axes) if kind in MOVING else operand
-        seconds = self.setting.seconds(kind, axes, full)
+        full = operand * self.scenario.ways(axes) if kind in MOVING else operand
+        seconds = self.scenario.seconds(kind, axes, full)
         spent.sent[axes] = spent.sent[axes] + seconds * times
         for link in self.used(axes):
             spent.busy[link] = spent.busy[link] + seconds * times
@@ -270,14 +270,14 @@ class _Schedule:
         keys_of = fusion.flow.keys
         loads = [keys_of[n] for n in fusion.loaded(position) if n not in epilogue]
         stores = [keys_of[n] for n in fusion.stored(position) if n not in epilogue]
-        cost = kernel(step, loads, stores, self.setting)
+        cost = kernel(step, loads, stores, self.scenario)
         spent.count(cost, step)
         end = now + cost.seconds
-        if isinstance(step, Compute) and step.exchanged:
+        if isinstance(step, Compute) and step.per_shard:
             for sent, total in self.sent_by(step.operation).items():
                 # The total is over all iterations; collectives hoisted out of a loop are averaged over them.
                 times = total / self.executions
-                seconds = self.collective(sent.kind, sent.axes, payload(step, sent, self.setting), spent, times)
+                seconds = self.collective(sent.kind, sent.axes, payload(step, sent, self.scenario), spent, times)
                 end = self.occupy(sent.axes, end, seconds * times, clock)
                 spent.rows.append((step, times, seconds))
         return end
@@ -287,7 +287,7 @@ class _Schedule:
         blocks = [self.inside(step, position, block) for position, block in enumerate(step.blocks)]
         total = Spent()
         if step.operation.name in LOOPS:
-            times = self.setting.trip_count(step.operation, step.times)
+            times = self.scenario.trip_count(step.operation, step.times)
             total.spans = blocks[0].spans
             for position, block in enumerate(blocks):
                 runs = times + 1 if position else times
@@ -309,11 +309,11 @@ class _Schedule:
         return total
 
     def prefetches(self, step: Nested) -> bool:
-        return self.setting.options.prefetch and step.operation.name == "scan"
+        return self.scenario.options.prefetch and step.operation.name == "scan"
 
     def inside(self, step: Nested, position: int, block: Inside, *, ahead: bool = True) -> Spent:
         code = step.operation.blocks[position]
-        outputs = leaving(code, block, self.roots)
+        outputs = leaving(code, block, self.original_of)
         before = self.executions
         if step.operation.name in LOOPS:
             self.executions *= step.times + (position == 1)
@@ -326,8 +326,8 @@ class _Schedule:
         if not ahead:
             return self.block(block.steps, outputs)
         count = carried(step.operation)
-        passed = keys(code.inputs[count:], block.inputs[count:], self.roots)
-        carries = keys(code.outputs[:count], block.outputs[:count], self.roots)
+        passed = keys(code.inputs[count:], block.inputs[count:], self.original_of)
+        carries = keys(code.outputs[:count], block.outputs[:count], self.original_of)
         return self.block(block.steps, outputs, Prefetched(frozenset(passed), frozenset(outputs) - frozenset(carries)))
 
 
@@ -342,7 +342,7 @@ def _order(fusion: Fusion) -> list[int]:
         if fusion.is_gone(position):
             continue
         maker = max((flow.maker[number] for number in fusion.loaded(position)), default=-1)
-        is_sum = isinstance(step, Move) and step.hop.kind in ("all-reduce", "reduce-scatter")
+        is_sum = isinstance(step, Move) and step.via.kind in ("all-reduce", "reduce-scatter")
         behind[maker if is_sum and 0 <= maker < position else position].append(position)
     return [position for first in sorted(behind) for position in behind[first]]
 

@@ -26,8 +26,11 @@ from ..machines.hardware import Hardware
 from ..machines.units import seconds_text
 from ..machines.xla_substitutes import substituted
 from ..workload.attention import attentions
-from ..workload.setting import STORED, Numbers, Setting
+from ..workload.scenario import STORED, Numbers, Scenario
 from .schedule import Spent, spend
+
+# What a time and a sweep consist of.
+FIGURES = ("lower", "estimate", "upper", "compute", "compute_bound", "memory_bound", "exposed", "flops", "memory_bytes")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -38,14 +41,14 @@ class Time:
         lower: if everything overlaps that can.
         estimate: if collectives overlap with the steps that do not wait for them.
         upper: if nothing overlaps.
-        compute: of all kernels on one device.
-        products: of the compute-bound kernels, which wait for the matrix units.
-        memory: of the memory-bound kernels, which wait for memory, or for their launch.
+        compute: of all kernels on one device: `compute_bound` + `memory_bound`.
+        compute_bound: of the compute-bound kernels, which wait for the matrix units.
+        memory_bound: of the memory-bound kernels, which wait for memory, or for their launch.
         communication: of all collectives, by their mesh axes (`"data"`, `"data+model"`).
         exposed: exposed communication: of the estimate, without `compute`.
         flops: operations of matmuls on one device.
         memory_bytes: read from and written to memory, on one device.
-        setting: the sizes and the machine.
+        scenario: the sizes and the machine.
         spent: the cost, step by step.
     """
 
@@ -53,24 +56,24 @@ class Time:
     estimate: Numbers
     upper: Numbers
     compute: Numbers
-    products: Numbers
-    memory: Numbers
+    compute_bound: Numbers
+    memory_bound: Numbers
     communication: Mapping[str, Numbers]
     exposed: Numbers
     flops: Numbers
     memory_bytes: Numbers
-    setting: Setting = dataclasses.field(repr=False)
+    scenario: Scenario = dataclasses.field(repr=False)
     spent: Spent = dataclasses.field(repr=False)
 
     @property
     def hardware(self) -> Hardware:
         """The machine."""
-        return self.setting.placements[0].hardware
+        return self.scenario.placements[0].hardware
 
     @property
     def limited_by(self) -> str:
-        """The part that takes longest: "products", "memory", or "communication over" mesh axes."""
-        parts = {"products": self.products, "memory": self.memory}
+        """The part that takes longest: "compute", "memory", or "communication over" mesh axes."""
+        parts = {"compute": self.compute_bound, "memory": self.memory_bound}
         parts |= {f"communication over {axes}": seconds for axes, seconds in self.communication.items()}
         return max(parts, key=lambda name: float(parts[name]))
 
@@ -80,8 +83,8 @@ class Time:
         Raises:
             HardwareError: there is no such option, or its value is invalid.
         """
-        changed = self.setting.options.given(**options)
-        return time_of(dataclasses.replace(self.setting, options=changed, _known={}))
+        changed = self.scenario.options.given(**options)
+        return time_of(dataclasses.replace(self.scenario, options=changed, _known={}))
 
     @property
     def recalled(self) -> tuple[str, ...]:
@@ -91,42 +94,41 @@ class Time:
     @property
     def substituted(self) -> Mapping[str, int]:
         """The collectives that the compiler substitutes by all-reduces, with counts: see `xla_substitutes`."""
-        if self.setting.many or self.setting.options.book or not self.setting.is_own:
+        if self.scenario.many or self.scenario.options.book or not self.scenario.has_plan_sizes:
             return {}
-        return substituted(self.setting.plan, self.setting.placements[0])
+        return substituted(self.scenario.plan, self.scenario.placements[0])
 
     def rows(self) -> list[tuple[str, str]]:
         """Returns the predictions as names and texts; of the parts those that take any time, or all where none does."""
-        if self.setting.many:
-            return [("machines", ", ".join(map(str, self.setting.placements))), ("points", f"{np.size(self.upper):,}")]
+        if self.scenario.many:
+            return [("machines", ", ".join(map(str, self.scenario.placements))), ("points", f"{np.size(self.upper):,}")]
         sent = [(f"communication over {axes}", seconds) for axes, seconds in self.communication.items()]
-        parts = [("matmuls", self.products), ("memory", self.memory), *sent]
+        parts = [("compute-bound kernels", self.compute_bound), ("memory-bound kernels", self.memory_bound), *sent]
         rows = [
-            ("machine", str(self.setting.placements[0])),
+            ("machine", str(self.scenario.placements[0])),
             (
                 "estimate of a step",
                 f"{seconds_text(self.estimate)} ({seconds_text(self.lower)} to {seconds_text(self.upper)})",
             ),
-            ("bound by", "compute" if self.limited_by == "products" else self.limited_by),
+            ("bound by", self.limited_by),
             *((name, seconds_text(seconds)) for name, seconds in [part for part in parts if part[1]] or parts),
         ]
         if any(seconds for _, seconds in sent):
             rows.append(("exposed communication", seconds_text(self.exposed)))
         if summed := self.substituted:
             rows.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
-        if self.setting.options.attention != STORED and not attentions(self.setting.plan.program):
-            rows.append(("attention", f"none in this program: {self.setting.options.attention} is as stored"))
+        if self.scenario.options.attention != STORED and not attentions(self.scenario.plan.program):
+            rows.append(("attention", f"none in this program: {self.scenario.options.attention} is as stored"))
         if self.recalled:
             rows.append(("recalled, not verified", ", ".join(self.recalled)))
         rows.append(("how far off", accuracy(TIME, self.hardware)["text"]))
         return rows
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the figures as plain data, seconds by name, with the machine."""
-        names = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
+        """Returns the figures as JSON-like data, seconds by name, with the machine."""
         return {
-            "machine": str(self.setting.placements[0]),
-            **{name: getattr(self, name) for name in names},
+            "machine": str(self.scenario.placements[0]),
+            **{name: getattr(self, name) for name in FIGURES},
             "communication": dict(self.communication),
             "limited_by": self.limited_by,
             "substituted": dict(self.substituted),
@@ -142,14 +144,14 @@ class Time:
     __repr__ = __str__
 
 
-def time_of(setting: Setting) -> Time:
-    """Returns the time of a plan at a setting.
+def time_of(scenario: Scenario) -> Time:
+    """Returns the time of a plan at a scenario.
 
     Raises:
         HardwareError: the machine lacks a figure that is needed.
     """
-    spent = spend(setting)
-    later, earlier = (np.maximum, np.minimum) if setting.many else (max, min)
+    spent = spend(scenario)
+    later, earlier = (np.maximum, np.minimum) if scenario.many else (max, min)
     busiest = functools.reduce(later, spent.busy.values(), 0.0)
     # The three are sums of the same seconds in other orders: rounding must not swap them.
     upper = spent.compute + sum(spent.sent.values())
@@ -159,12 +161,12 @@ def time_of(setting: Setting) -> Time:
         estimate=estimate,
         upper=upper,
         compute=spent.compute,
-        products=spent.matmuls,
-        memory=spent.memory,
+        compute_bound=spent.compute_bound,
+        memory_bound=spent.memory_bound,
         communication=MappingProxyType({"+".join(axes): seconds for axes, seconds in spent.sent.items()}),
         exposed=later(estimate - spent.compute, 0.0),
         flops=spent.flops,
         memory_bytes=spent.nbytes,
-        setting=setting,
+        scenario=scenario,
         spent=spent,
     )

@@ -20,9 +20,9 @@ from ...engine.errors import closest, listed, shown
 from ...engine.plans.data import Plan
 from ..machines.hardware import HardwareError
 from ..machines.meshes import check_plan, machine_of
-from ..step_time.time import time_of
-from ..workload.setting import Options, Setting, together
-from .sweep import FIGURES, check_payloads
+from ..step_time.time import FIGURES, time_of
+from ..workload.scenario import Options, Scenario, together
+from .sweep import check_payloads
 
 # The number of samples, and of bisections: down to neighbouring floats.
 _SAMPLES, _BISECTIONS = 1025, 60
@@ -116,5 +116,5 @@ def seconds_at(plan: Plan, name: str, sizes: np.ndarray, of: str, options: Optio
     """
     check_payloads(plan, [name])
     placement = machine_of(plan.mesh, "ml.crossover")
-    setting = Setting(plan, together(plan.program, {name: sizes}), plan.grid, (placement,), options=options)
-    return np.broadcast_to(getattr(time_of(setting), of), sizes.shape)
+    scenario = Scenario(plan, together(plan.program, {name: sizes}), plan.grid, (placement,), options=options)
+    return np.broadcast_to(getattr(time_of(scenario), of), sizes.shape)

@@ -28,19 +28,18 @@ from ...engine.specs.mesh import Mesh
 from ...engine.tables import html_rows, text_rows
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import check_plan, machine_and_slice, machine_of
-from ..machines.placement import Placement, place
+from ..machines.placement import Placement, place_mesh
 from ..machines.units import seconds_text
 from ..peak_memory.memory import Memory, memory_of
 from ..step_time.schedule import links_of
-from ..step_time.time import Time, time_of
+from ..step_time.time import FIGURES, Time, time_of
 from ..workload.per_shard_payloads import follows
-from ..workload.setting import Options, Setting, together
+from ..workload.scenario import Options, Scenario, together
 from .variations import ON, values_of
 
 # The most reasons that are listed.
 _SHOWN = 4
 _UNEVEN = "is not divided by"
-FIGURES = ("lower", "estimate", "upper", "compute", "products", "memory", "exposed", "flops", "memory_bytes")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -113,7 +112,7 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     Args:
         plan: the plan; mesh axes that are varied have more than one device in it.
         on: a machine, or several: names as in `ml.mesh`, or `Hardware`. None: that of the plan's mesh, with as many
-            slices and the same wishes; a slice's shape is derived anew where mesh axes vary.
+            slices and the same requested placements; a slice's shape is derived anew where mesh axes vary.
         varied: sizes of dims and mesh axes by name, one or several each; options as in `Time.given`.
 
     Raises:
@@ -136,20 +135,20 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
     groups = _alike(plan, placements)
     while groups:
         group = groups.pop()
-        setting = _setting(plan, axes, [points[i] for i in group], [placements[i] for i in group])
-        setting = dataclasses.replace(setting, options=options, blocks=blocks, _known={})
+        scenario = _scenario(plan, axes, [points[i] for i in group], [placements[i] for i in group])
+        scenario = dataclasses.replace(scenario, options=options, blocks=blocks, _known={})
         try:
-            time = time_of(setting)
+            time = time_of(scenario)
         except HardwareError as error:  # one of these machines or slices lacks a figure
             apart = _by_placement(group, placements)
             groups += apart if len(apart) > 1 else []
             reasons |= dict.fromkeys(group, str(error)) if len(apart) == 1 else {}
             continue
         _enter(time, group, figures, sent, len(points))
-        if setting.platform not in memories:
-            memories[setting.platform] = memory_of(plan, setting.platform)
-        peak[group] = memories[setting.platform].at(setting)
-        limit[group] = setting.of_machine(lambda placed: placed.hardware.memory_bytes)
+        if scenario.platform not in memories:
+            memories[scenario.platform] = memory_of(plan, scenario.platform)
+        peak[group] = memories[scenario.platform].at(scenario)
+        limit[group] = scenario.of_machine(lambda placed: placed.hardware.memory_bytes)
     if len(reasons) == len(points):
         raise HardwareError(f"The plan is not possible at any of these points:{_reasons_text(reasons.values())}")
     return Sweep(
@@ -236,11 +235,11 @@ def _try(plan: Plan, mesh: Mesh, slice_: tuple[Hardware, tuple[int, ...] | None,
     try:
         if slice_ is not None:
             machine, shape, count = slice_
-            return place(machine, shape, mesh, count=count)
+            return place_mesh(machine, shape, mesh, count=count)
         own = machine_of(plan.mesh, "ml.sweep")
         if mesh.shape == plan.mesh.shape:
             return own
-        return place(own.hardware, None, mesh, count=own.count, wishes=own.wishes)
+        return place_mesh(own.hardware, None, mesh, count=own.count, requested=own.requested)
     except HardwareError as error:
         return str(error)
 
@@ -279,12 +278,12 @@ def _by_placement(group: Sequence[int], placements: Sequence[Placement | None]) 
     return list(by_placement.values())
 
 
-def _setting(
+def _scenario(
     plan: Plan,
     axes: Mapping[str, tuple[Any, ...]],
     points: Sequence[tuple[Any, ...]],
     placements: Sequence[Placement | None],
-) -> Setting:
+) -> Scenario:
     values = {name: np.array([point[i] for point in points]) for i, name in enumerate(axes) if name != ON}
     numbers: dict[int, int] = {}
     distinct = []
@@ -296,7 +295,7 @@ def _setting(
     which = np.array([numbers[id(placement)] for placement in placements])
     grid = {name: values.get(name, size) for name, size in plan.mesh.shape}
     dims = {name: sizes.astype(float) for name, sizes in together(plan.program, values).items()}
-    return Setting(plan, dims, grid, tuple(distinct), which)
+    return Scenario(plan, dims, grid, tuple(distinct), which)
 
 
 def _enter(time: Time, group: Sequence[int], figures: dict[str, np.ndarray], sent: dict[str, np.ndarray], count: int):

@@ -12,7 +12,7 @@ from ...engine.argument_checks import is_whole
 from ...engine.errors import closest, listed, shown
 from ...engine.plans.data import Plan
 from ..machines.hardware import HardwareError
-from ..workload.setting import together
+from ..workload.scenario import together
 
 ON = "on"
 # A point takes 1.5 kB of memory and 12 µs (measured on the README's step, with 250 thousand and with a million points).

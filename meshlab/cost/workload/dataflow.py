@@ -3,8 +3,8 @@
     mul  [data, model] → [data, model]         reads (3, [data, model]), (5, [data, model]); makes (7, [data, model])
     all-gather over model  of 7                reads (7, [data, model]);                     makes (7, [data, ·])
 
-A rename or a tag is the same array under another name, so keys have the number of the original value (`Program.roots`).
-A step with blocks also reads the keys that its blocks read from around them.
+A rename or a tag is the same array under another name, so keys have the number of its original
+(`Program.original_of`). A step with blocks also reads the keys that its blocks read from around them.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from ...engine.code.operations import Block, Input
-from ...engine.planning.steps import Compute, Fill, Inside, Move, Nested, Part, Step
+from ...engine.planning.steps import Compute, Inside, Materialise, Move, Nested, Repeated, Step
 from ...engine.programs.data import Program, analysis
 from ...engine.specs.spec import Grid, Spec, local_shape
 
 Key = tuple[int, Spec]
-Roots = Mapping[int, int]
+Originals = Mapping[int, int]
 
 _SCALAR = Spec(())
 
@@ -49,64 +49,64 @@ def _shapes_by_grid(_program: Program) -> dict[tuple, LocalShapes]:
     return {}
 
 
-def keys(values: Sequence[Input], specs: Sequence[Spec | None], roots: Roots) -> tuple[Key, ...]:
+def keys(values: Sequence[Input], specs: Sequence[Spec | None], original_of: Originals) -> tuple[Key, ...]:
     """Returns the keys of values in specs; literals, and values that are not read, have none."""
     return tuple(
         [
-            (roots.get(value, value), spec)
+            (original_of.get(value, value), spec)
             for value, spec in zip(values, specs, strict=True)
             if spec is not None and isinstance(value, int)
         ]
     )
 
 
-def reads(step: Step, roots: Roots) -> tuple[Key, ...]:
+def reads(step: Step, original_of: Originals) -> tuple[Key, ...]:
     """Returns the keys that a step reads, in order; one may come twice.
 
     Args:
         step: of a plan, parts written out (`Plan.steps`).
-        roots: the originals of renames and tags, by number (`Program.roots`).
+        original_of: the originals of renames and tags, by number (`Program.original_of`).
     """
     if isinstance(step, Compute):
-        return keys(step.operation.inputs, step.operands, roots)
+        return keys(step.operation.inputs, step.operands, original_of)
     if isinstance(step, Move):
-        return ((roots.get(step.value, step.value), step.start),)
-    if isinstance(step, Fill):
+        return ((original_of.get(step.value, step.value), step.start),)
+    if isinstance(step, Materialise):
         inputs = step.operation.inputs
-        return keys(inputs, (_SCALAR,) * len(inputs), roots)
-    assert not isinstance(step, Part), "parts are read written out: plan.steps"
-    return (*keys(step.operation.inputs, step.operands, roots), *outside(step, roots))
+        return keys(inputs, (_SCALAR,) * len(inputs), original_of)
+    assert not isinstance(step, Repeated), "repetitions are read written out: plan.steps"
+    return (*keys(step.operation.inputs, step.operands, original_of), *outside(step, original_of))
 
 
-def makes(step: Step, roots: Roots) -> tuple[Key, ...]:
+def makes(step: Step, original_of: Originals) -> tuple[Key, ...]:
     """Returns the keys that a step writes, in order; see `reads`."""
     if isinstance(step, Move):
-        return ((roots.get(step.value, step.value), step.hop.result),)
-    if isinstance(step, Fill):
+        return ((original_of.get(step.value, step.value), step.via.result),)
+    if isinstance(step, Materialise):
         return ((step.operation.outputs[0], step.spec),)
-    assert not isinstance(step, Part), "parts are read written out: plan.steps"
-    return keys(step.operation.outputs, step.results, roots)
+    assert not isinstance(step, Repeated), "repetitions are read written out: plan.steps"
+    return keys(step.operation.outputs, step.results, original_of)
 
 
-def entering(block: Block, inside: Inside, roots: Roots) -> tuple[Key, ...]:
+def entering(block: Block, inside: Inside, original_of: Originals) -> tuple[Key, ...]:
     """Returns the inputs of a block inside a step."""
-    return keys(block.inputs, inside.inputs, roots)
+    return keys(block.inputs, inside.inputs, original_of)
 
 
-def leaving(block: Block, inside: Inside, roots: Roots) -> tuple[Key, ...]:
+def leaving(block: Block, inside: Inside, original_of: Originals) -> tuple[Key, ...]:
     """Returns the outputs of a block inside a step; literals have no key."""
-    return keys(block.outputs, inside.outputs, roots)
+    return keys(block.outputs, inside.outputs, original_of)
 
 
-def outside(step: Nested, roots: Roots) -> tuple[Key, ...]:
+def outside(step: Nested, original_of: Originals) -> tuple[Key, ...]:
     """Returns the keys that the blocks of a step read from around them, each once."""
     missing: dict[Key, None] = {}
     for block, inside in zip(step.operation.blocks, step.blocks, strict=True):
-        defined = set(entering(block, inside, roots))
+        defined = set(entering(block, inside, original_of))
         for within in inside.steps:
-            missing.update(dict.fromkeys(key for key in reads(within, roots) if key not in defined))
-            defined.update(makes(within, roots))
-        missing.update(dict.fromkeys(key for key in leaving(block, inside, roots) if key not in defined))
+            missing.update(dict.fromkeys(key for key in reads(within, original_of) if key not in defined))
+            defined.update(makes(within, original_of))
+        missing.update(dict.fromkeys(key for key in leaving(block, inside, original_of) if key not in defined))
     return tuple(missing)
 
 
@@ -135,20 +135,20 @@ class Flow:
     users: Sequence[Sequence[int]]
 
 
-def flow(steps: Sequence[Step], outputs: Sequence[Key], roots: Roots) -> Flow:
+def flow(steps: Sequence[Step], outputs: Sequence[Key], original_of: Originals) -> Flow:
     """Numbers the keys of one block of steps.
 
     Args:
         steps: of one block, parts written out.
         outputs: the keys that the block returns.
-        roots: the originals of renames and tags, by number.
+        original_of: the originals of renames and tags, by number.
     """
     numbers: dict[Key, int] = {}
     number = numbers.setdefault
     step_reads, step_makes = [], []
     for step in steps:
-        step_reads.append(tuple([number(key, len(numbers)) for key in reads(step, roots)]))
-        step_makes.append(tuple([number(key, len(numbers)) for key in makes(step, roots)]))
+        step_reads.append(tuple([number(key, len(numbers)) for key in reads(step, original_of)]))
+        step_makes.append(tuple([number(key, len(numbers)) for key in makes(step, original_of)]))
     returned = tuple([number(key, len(numbers)) for key in outputs])
     maker = [-1] * len(numbers)
     users: list[list[int]] = [[] for _ in numbers]

@@ -17,20 +17,20 @@ from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
 from ...engine.plans.per_shard_collectives import PerShardCollective
 from ...engine.specs.spec import Spec, local_shape
-from .setting import Numbers, Setting
+from .scenario import Numbers, Scenario
 
 # The value and spec whose shard a collective is shaped like, and the axes that both share.
 _Likeness = tuple[int, Spec, tuple[int, ...]]
 
 
-def payload(step: Compute, sent: PerShardCollective, setting: Setting) -> Numbers:
+def payload(step: Compute, sent: PerShardCollective, scenario: Scenario) -> Numbers:
     """Returns the bytes of a collective's operand on one device."""
     own = sent.payload_bytes
-    alike = None if setting.is_own else likeness(step, sent, setting.plan)
+    alike = None if scenario.has_plan_sizes else likeness(step, sent, scenario.plan)
     if alike is None:
         return own
     value, spec, axes = alike
-    sizes = setting.local((value, spec))
+    sizes = scenario.local((value, spec))
     return own * math.prod(sizes[axis] / sent.shape[axis] for axis in axes)
 
 

@@ -13,23 +13,23 @@ from ..code.operations import Code, walk
 from ..rules import ELEMENTWISE
 
 
-def free_values(code: Code, uniform: Collection[int]) -> frozenset[int]:
+def constant_values(code: Code, uniform: Collection[int]) -> frozenset[int]:
     """Finds the values that any device can compute in any spec: broadcast scalars, iotas, and functions of these alone.
 
     Args:
         code: the program's.
         uniform: the values that hold one number everywhere.
     """
-    free: set[int] = set()
+    constant: set[int] = set()
     for operation in walk(code.block):
         if operation.name == "iota" or (operation.outputs[:1] and operation.outputs[0] in uniform):
-            free.update(operation.outputs)
+            constant.update(operation.outputs)
         elif operation.name in ELEMENTWISE or operation.name == "broadcast_in_dim":
-            free.update(operation.outputs if operation.reads and free.issuperset(operation.reads) else ())
-    return frozenset(free)
+            constant.update(operation.outputs if operation.reads and constant.issuperset(operation.reads) else ())
+    return frozenset(constant)
 
 
-def repeated_values(code: Code) -> frozenset[int]:
+def broadcast_values(code: Code) -> frozenset[int]:
     """Finds the values that broadcast a smaller one, which is resharded instead, before the broadcast."""
     shape_of = code.shape_of
     return frozenset(

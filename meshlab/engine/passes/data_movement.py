@@ -17,7 +17,7 @@ from ..code.operations import Operation
 from ..rules import TRAITS, names_where
 from ..rules.traits import IDEMPOTENT
 from .algebra import Algebra
-from .terms import Number, Shape, Term, Terms, places, squeezed, text
+from .terms import Number, Shape, Term, Terms, positions, squeezed, text
 
 # Returns the term of an operation's result, or of each if there are several; None where nothing simplifies it.
 Builder = Callable[[Algebra, Operation, list[Number]], Number | list[Number] | None]
@@ -69,7 +69,7 @@ def reshaped(terms: Terms, number: Number, shape: Shape) -> Number:
 @term_of("broadcast_in_dim")
 def _broadcast(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
     shape, target = _operand_shape(operation), _result(operation).shape
-    where = places(target)
+    where = positions(target)
     axes = tuple(where[a] for a, n in zip(operation.params["broadcast_dimensions"], shape, strict=True) if n != 1)
     return repeated(algebra.terms, inputs[0], axes, squeezed(target))
 
@@ -91,7 +91,7 @@ def _tuple(params: Any) -> tuple[int, ...]:
 @term_of("transpose")
 def _transpose(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
     shape = _operand_shape(operation)
-    where = places(shape)
+    where = positions(shape)
     return transposed(
         algebra.terms, inputs[0], tuple(where[a] for a in operation.params["permutation"] if shape[a] != 1)
     )
@@ -111,7 +111,7 @@ def transposed(terms: Terms, number: Number, order: tuple[int, ...]) -> Number:
 @term_of(*names_where(lambda traits: traits.kind == "reduce"))
 def _reduce(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number | None:
     shape = _operand_shape(operation)
-    where = places(shape)
+    where = positions(shape)
     axes = tuple(sorted(where[a] for a in operation.params["axes"] if shape[a] != 1))
     if any(v is not None for k, v in operation.params.items() if k not in ("axes", "out_sharding")):
         return None
@@ -164,12 +164,12 @@ def _dot(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number
     dtype = _result(operation).dtype
     sides = []
     for number, shape, order in zip(inputs, shapes, orders, strict=True):
-        where = places(shape)
+        where = positions(shape)
         sides.append(transposed(algebra.terms, number, tuple(where[a] for a in order if shape[a] != 1)))
     together = algebra.of("mul", *sides, dtype=dtype)
     ordered = [shapes[0][a] for a in orders[0]]
     riding = len(batched[0])
-    where = places(ordered)
+    where = positions(ordered)
     axes = tuple(where[a] for a in range(riding, len(ordered)) if ordered[a] != 1)
     return reduced(algebra, "reduce_sum", together, axes, math.prod(ordered[riding:]))
 
@@ -285,7 +285,7 @@ def _joined(terms: Terms, inputs: list[Number], sizes: list[int], result: Any, a
         return pieces[0][0]
     if not pieces:
         return None
-    axis = places(result.shape)[along]
+    axis = positions(result.shape)[along]
     merged = _merged_slices(terms, pieces, axis)
     if merged is not None:
         return merged
@@ -331,7 +331,7 @@ def _pad(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number
 @term_of("rev")
 def _reverse(algebra: Algebra, operation: Operation, inputs: list[Number]) -> Number:
     terms, shape = algebra.terms, _operand_shape(operation)
-    where = places(shape)
+    where = positions(shape)
     axes = frozenset(where[a] for a in operation.params["dimensions"] if shape[a] != 1)
     (number,) = inputs
     if terms[number].name == "rev":
@@ -350,7 +350,7 @@ def _iota(algebra: Algebra, operation: Operation, _inputs: list[Number]) -> Numb
     if size == 1:
         return algebra.constant(0, result.dtype)
     line = algebra.terms.make("iota", (), (), (size,), result.dtype)
-    return repeated(algebra.terms, line, (places(result.shape)[along],), squeezed(result.shape))
+    return repeated(algebra.terms, line, (positions(result.shape)[along],), squeezed(result.shape))
 
 
 @term_of("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")

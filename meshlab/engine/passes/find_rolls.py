@@ -112,10 +112,10 @@ def _pieces(value: Input, variable: Any, axis: int, producers: Producers) -> lis
     return [_Piece(value if isinstance(value, int) else None, variable, 0, variable.aval.shape[axis])]
 
 
-def _joined(operation: Operation, place: int, axis: int, producers: Producers) -> list[_Piece] | None:
-    """Returns the pieces that an operation joins to its result number `place`; None where it joins none."""
+def _joined(operation: Operation, position: int, axis: int, producers: Producers) -> list[_Piece] | None:
+    """Returns the pieces that an operation joins to its result number `position`; None where it joins none."""
     pieces_of = _PIECES.get(operation.name)
-    pieces = pieces_of(operation, place, axis, producers) if pieces_of is not None else None
+    pieces = pieces_of(operation, position, axis, producers) if pieces_of is not None else None
     return _merged(pieces) if pieces is not None else None
 
 
@@ -138,12 +138,12 @@ def _of_slice(operation: Operation, _place: int, axis: int, producers: Producers
     return _cut(_pieces(value, variable, axis, producers), params["start_indices"][axis], params["limit_indices"][axis])
 
 
-def _of_split(operation: Operation, place: int, axis: int, producers: Producers) -> list[_Piece] | None:
+def _of_split(operation: Operation, position: int, axis: int, producers: Producers) -> list[_Piece] | None:
     ((value, variable),), sizes = _read(operation), operation.params["sizes"]
     if operation.params["axis"] != axis:
         return None
-    start = sum(sizes[:place])
-    return _cut(_pieces(value, variable, axis, producers), start, start + sizes[place])
+    start = sum(sizes[:position])
+    return _cut(_pieces(value, variable, axis, producers), start, start + sizes[position])
 
 
 def _of_padding(operation: Operation, _place: int, axis: int, producers: Producers) -> list[_Piece] | None:
@@ -183,13 +183,13 @@ def _read(operation: Operation) -> list[tuple[Input, Any]]:
 
 def _cut(pieces: Iterable[_Piece], start: int, stop: int) -> list[_Piece]:
     """Cuts joined pieces to the elements `start` to `stop`."""
-    cut, place = [], 0
+    cut, position = [], 0
     for piece in pieces:
         size = piece.stop - piece.start
-        first, last = max(0, start - place), min(size, stop - place)
+        first, last = max(0, start - position), min(size, stop - position)
         if first < last:
             cut.append(piece._replace(start=piece.start + first, stop=piece.start + last))
-        place += size
+        position += size
     return cut
 
 

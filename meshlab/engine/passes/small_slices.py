@@ -16,17 +16,17 @@ from collections.abc import Collection
 from ..code.operations import Code, Operation, walk
 
 
-def small_slices(code: Code, free: Collection[int]) -> frozenset[Operation]:
+def small_slices(code: Code, materialisable: Collection[int]) -> frozenset[Operation]:
     """Returns the slices of arrays of which all slices together take at most half.
 
     Args:
         code: the program's.
-        free: the values that any device can compute in any spec (`constants`): nothing of them is ever sent.
+        materialisable: the values that any device can compute in any spec (`constants`): nothing of them is ever sent.
     """
     slices = [
         operation
         for operation in walk(code.block)
-        if operation.name == "slice" and isinstance(operation.inputs[0], int) and operation.inputs[0] not in free
+        if operation.name == "slice" and operation.reads and operation.inputs[0] not in materialisable
     ]
     taken: Counter[int] = Counter()
     for operation in slices:

@@ -97,8 +97,8 @@ def squeezed(shape: Sequence[int]) -> Shape:
     return tuple([size for size in shape if size != 1]) if 1 in shape else tuple(shape)
 
 
-def places(shape: Sequence[int]) -> list[int]:
-    """Returns for each axis of a shape its place among those that are not of size 1; -1 for one that is."""
+def positions(shape: Sequence[int]) -> list[int]:
+    """Returns for each axis of a shape its position among those that are not of size 1; -1 for one that is."""
     if 1 not in shape:
         return list(range(len(shape)))
     positions, count = [], 0

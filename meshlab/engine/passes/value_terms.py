@@ -13,7 +13,7 @@ from ..rules import ELEMENTWISE
 from .algebra import Algebra
 from .data_movement import DATA_MOVEMENT, ranges_of, repeated
 from .identities import IDENTITIES
-from .terms import Number, Terms, places, squeezed, text
+from .terms import Number, Terms, positions, squeezed, text
 
 # Parameters that the result's type implies; and those that a scatter's name implies, but for `scatter` itself, which
 # applies a function of the user's.
@@ -126,7 +126,7 @@ class ValueTerms:
                 continue
             if own and len(own) != len(shape):
                 return []
-            where = places(shape)
+            where = positions(shape)
             axes = tuple([where[axis] for axis, size in enumerate(own) if size != 1])
             aligned.append(repeated(self.terms, number, axes, squeezed(shape)))
         return aligned

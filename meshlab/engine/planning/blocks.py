@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Operation
-from ..specs.reshard import Chain, hops, price, reduced_spec
+from ..specs.reshard import price, reduced_spec, reshard
 from ..specs.spec import Axes, Spec, replicated, split_count
 from .propagation import carry_may_be_partial, entering, may_stay_partial
 from .scope import Scope
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def _before(planner: Planner, value: Input, keep_partial: bool = False) -> Spec:
     """Returns the spec in which a block reads a value; a partial sum is reduced first unless it may stay one."""
-    spec = planner.natural(value)
+    spec = planner.spec_or_default(value)
     if spec.partial and isinstance(value, int) and not keep_partial:
         spec = planner.reduce(value)
     return spec
@@ -80,7 +80,7 @@ def _barrier(planner: Planner, operation: Operation) -> Nested:
     specs = [_before(planner, v, k) for v, k in zip(operation.inputs, keep, strict=True)]
     operands = _read(planner, operation.inputs, specs, Cause("operand", operation))
     inside = _enter(planner, body, specs)
-    results = [planner.natural(v) for v in body.outputs]
+    results = [planner.spec_or_default(v) for v in body.outputs]
     returned = _read(planner, body.outputs, results, Cause("carry", operation))
     return Nested(operation, operands, tuple(results), (Inside(tuple(specs), returned, tuple(inside.steps)),))
 
@@ -105,7 +105,7 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
     """Returns the spec in which all branches return one result: they send least for it, and then what follows does."""
     pairs = [(v, spec) for v in values if isinstance(v, int) and (spec := planner.spec_of(v)) is not None]
     if not pairs:
-        return planner.natural(values[0]).reduced()
+        return planner.spec_or_default(values[0]).reduced()
     specs = [spec for _, spec in pairs]
     alike = len(specs) == len(values) and len({spec.partial for spec in specs}) == 1
     partial = specs[0].partial if alike else ()
@@ -115,7 +115,7 @@ def _returned(planner: Planner, values: tuple[Input, ...]) -> Spec:
     target = next((planner.targets[v] for v, _ in pairs if v in planner.targets), None)
 
     def sent(start: Spec, target: Spec) -> float:
-        return price(Chain(start, hops(start, target, planner.sizes)), planner.sizes)
+        return price(reshard(start, target, planner.sizes), planner.sizes)
 
     def cost(spec: Spec) -> tuple[float, float, int]:
         inside = sum(sent(start, spec) for start in specs)
@@ -183,7 +183,7 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
     inside = _enter(planner, body, inner)
     outputs = []
     for position, value in enumerate(body.outputs):
-        spec = planner.natural(value)
+        spec = planner.spec_or_default(value)
         if position >= count and spec.partial and isinstance(value, int):
             # What is stacked stays partial until after the loop, unless its target is split: then it is reduced and
             # scattered step by step, so that the whole stack is never held.

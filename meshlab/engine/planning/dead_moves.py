@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..code.operations import Input
 from ..specs.spec import Spec
-from .steps import Compute, Fill, Nested, Part, Step
+from .steps import Compute, Materialise, Nested, Repeated, Step
 
 # The specs in which each value is read.
 Reads = dict[int, frozenset[Spec]]
@@ -19,35 +19,35 @@ _NOWHERE: frozenset[Spec] = frozenset()
 
 
 def prune(
-    steps: Sequence[Step], outputs: Iterable[tuple[Input, Spec | None]], roots: Mapping[int, int]
+    steps: Sequence[Step], outputs: Iterable[tuple[Input, Spec | None]], original_of: Mapping[int, int]
 ) -> tuple[Step, ...]:
     """Returns the steps that something reads.
 
     Args:
         steps: of a whole plan.
         outputs: the values that it returns, with their specs.
-        roots: for values that are the array of another, which one.
+        original_of: for values that are the array of another, which one.
     """
-    pruner, read = _Pruner(roots), Reads()
+    pruner, read = _Pruner(original_of), Reads()
     pruner.note(read, outputs)
     return pruner.pruned(steps, read)
 
 
 class _Pruner:
-    """Prunes one plan; parts whose borders are read alike are pruned once."""
+    """Prunes one plan; repetitions whose interfaces are read alike are pruned once."""
 
-    def __init__(self, roots: Mapping[int, int]):
-        self.roots = roots
+    def __init__(self, original_of: Mapping[int, int]):
+        self.original_of = original_of
         self.known: dict[tuple, tuple[tuple[Step, ...], list[tuple[int, frozenset[Spec]]]]] = {}
 
     def note(self, read: Reads, values: Iterable[tuple[Input, Spec | None]]):
         """Notes that values are read in specs."""
         for value, spec in values:
             if isinstance(value, int) and spec is not None:
-                root = self.roots.get(value, value)
-                specs = read.get(root, _NOWHERE)
+                original = self.original_of.get(value, value)
+                specs = read.get(original, _NOWHERE)
                 if spec not in specs:
-                    read[root] = specs | {spec}
+                    read[original] = specs | {spec}
 
     def pruned(self, steps: Sequence[Step], read: Reads) -> tuple[Step, ...]:
         """Returns the steps that are read, and adds to `read` what they read themselves."""
@@ -55,16 +55,16 @@ class _Pruner:
         for step in reversed(steps):
             if isinstance(step, Compute):
                 self.note(read, zip(step.operation.inputs, step.operands, strict=True))
-            elif isinstance(step, Fill):
+            elif isinstance(step, Materialise):
                 if step.spec not in read.get(step.operation.outputs[0], _NOWHERE):
                     continue
                 self.note(read, ((v, Spec(())) for v in step.operation.inputs))
             elif isinstance(step, Nested):
                 step = self.nested(step, read)  # noqa: PLW2901 - the step, its blocks pruned
-            elif isinstance(step, Part):
-                step = self.part(step, read)  # noqa: PLW2901 - the part, its steps pruned
+            elif isinstance(step, Repeated):
+                step = self.repeated(step, read)  # noqa: PLW2901 - the repetition, its steps pruned
             else:
-                if step.hop.result not in read.get(step.value, _NOWHERE):
+                if step.via.result not in read.get(step.value, _NOWHERE):
                     continue
                 self.note(read, ((step.value, step.start),))
             remaining.append(step)
@@ -82,15 +82,15 @@ class _Pruner:
         self.note(read, zip(step.operation.inputs, step.operands, strict=True))
         return dataclasses.replace(step, blocks=tuple(blocks))
 
-    def part(self, part: Part, read: Reads) -> Part:
-        """Prunes a part in the numbers of the first copy."""
-        border, model = part.copy.border, part.copy.model.border
-        key = (id(part.steps), *map(read.get, border))
+    def repeated(self, step: Repeated, read: Reads) -> Repeated:
+        """Prunes a repetition in the numbers of the representative."""
+        interface, first = step.repetition.interface, step.repetition.representative.interface
+        key = (id(step.steps), *map(read.get, interface))
         if key not in self.known:
-            within = {v: specs for v, specs in zip(model, key[1:], strict=True) if specs}
-            remaining = self.pruned(part.steps, within)
-            more = [(i, within[v]) for i, v in enumerate(model) if v in within and within[v] is not key[1 + i]]
+            within = {v: specs for v, specs in zip(first, key[1:], strict=True) if specs}
+            remaining = self.pruned(step.steps, within)
+            more = [(i, within[v]) for i, v in enumerate(first) if v in within and within[v] is not key[1 + i]]
             self.known[key] = remaining, more
         remaining, more = self.known[key]
-        read.update([(border[i], specs) for i, specs in more])
-        return Part(part.copy, remaining)
+        read.update([(interface[i], specs) for i, specs in more])
+        return Repeated(step.repetition, remaining)

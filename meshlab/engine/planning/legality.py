@@ -31,6 +31,8 @@ from ..specs.mesh import Mesh
 from ..specs.spec import Axes, Spec
 from .operation_specs import fitting
 
+AxesByDim = Mapping[str, Axes]
+
 
 @dataclasses.dataclass(frozen=True)
 class Refusal:
@@ -58,22 +60,23 @@ class LegalRules:
     """The rules of a layout that is legal for one program and mesh; mesh axes of size 1 are left out.
 
     Attributes:
-        plain: mesh axes by dim.
-        stored: for each place with rules of its own, the axes by dim that replace the plain ones.
+        compute: the compute rules, mesh axes by dim.
+        storage: for each place with rules of its own, the storage rules, which replace the compute rules.
         padded: for sizes that the axes do not divide, what they are padded to; empty unless padding was asked for.
     """
 
-    plain: Mapping[str, Axes]
-    stored: Mapping[str, Mapping[str, Axes]]
+    compute: AxesByDim
+    storage: Mapping[str, AxesByDim]
     padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
     def spec(self, names: tuple[str | None, ...], place: str | None = None) -> Spec:
         """How a value with these dim names is computed or, at a place, stored."""
-        own = self.stored.get(place, {}) if place else {}
-        key = (names, id(own) if own else 0)
+        place_rules = self.storage.get(place, {}) if place else {}
+        key = (names, id(place_rules) if place_rules else 0)
         known = self._specs.get(key)
         if known is None:
-            known = self._specs[key] = Spec(tuple(own.get(n, self.plain.get(n, ())) if n else () for n in names))
+            rules = {**self.compute, **place_rules}
+            known = self._specs[key] = Spec(tuple(rules.get(n, ()) if n else () for n in names))
         return known
 
     @functools.cached_property
@@ -99,28 +102,28 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         MeshlabError: `mesh` is no mesh.
     """
     layout = _asked("plan", mesh, layout)
-    plain, problems = named_rules(program, mesh, layout)
+    compute, problems = named_rules(program, mesh, layout)
     matched = _matched_places(program, mesh, layout, problems)
-    problems += _size_problems(program, mesh, plain, "", pad)
-    problems += _conflicts(program, plain)
-    problems += _scanned(program, plain)
-    for place, own, _ in _different_stored(program, matched):
-        problems += _size_problems(program, mesh, own, f"At `{place}`: ", pad)
-        problems += _stored_problems(program, plain, place, own)
+    problems += _size_problems(program, mesh, compute, "", pad)
+    problems += _conflicts(program, compute)
+    problems += _scanned(program, compute)
+    for place, place_rules, _ in _different_storage(program, matched):
+        problems += _size_problems(program, mesh, place_rules, f"At `{place}`: ", pad)
+        problems += _storage_problems(program, compute, place, place_rules)
     carried = _with_carries(program, matched)
-    for place, own, _ in _different_stored(program, {p: r for p, r in carried.items() if p not in matched}):
-        problems += _carried_problems(program, plain, place, own)
+    for place, place_rules, _ in _different_storage(program, {p: r for p, r in carried.items() if p not in matched}):
+        problems += _carried_problems(program, compute, place, place_rules)
     matched = carried
     _refuse(mesh, layout, problems)
 
-    def real(rules: Mapping[str, Axes]) -> dict[str, Axes]:
+    def real(rules: AxesByDim) -> dict[str, Axes]:
         split = {d: tuple(a for a in axes if mesh.axes[a] > 1) for d, axes in rules.items()}
         majors = program.majors.items()
         return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
 
-    padded = _padding(program, mesh, (plain, *matched.values())) if pad else {}
-    stored = {key: real(own) for key, own in {id(own): own for own in matched.values()}.items()}
-    return LegalRules(real(plain), {place: stored[id(own)] for place, own in matched.items()}, padded)
+    padded = _padding(program, mesh, (compute, *matched.values())) if pad else {}
+    stored = {key: real(rules) for key, rules in {id(rules): rules for rules in matched.values()}.items()}
+    return LegalRules(real(compute), {place: stored[id(rules)] for place, rules in matched.items()}, padded)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
@@ -143,11 +146,11 @@ def _refuse(mesh: Mesh, layout: Layout, problems: Iterable[Refusal]):
         )
 
 
-def _padding(program: Program, mesh: Mesh, rules: Iterable[Mapping[str, Axes]]) -> dict[int, int]:
+def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> dict[int, int]:
     """Pads each size that some rule shards unevenly to a multiple of all numbers of parts that it has."""
     counts: dict[int, set[int]] = {}
-    for own in rules:
-        for dim, axes in own.items():
+    for each in rules:
+        for dim, axes in each.items():
             counts.setdefault(program.dims[dim], set()).add(math.prod(mesh.axes[a] for a in axes))
     uneven = {size: math.lcm(*parts) for size, parts in counts.items() if any(size % n for n in parts)}
     return {size: -(-size // least) * least for size, least in uneven.items()}
@@ -161,28 +164,28 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
         MeshlabError: `mesh` is no mesh.
     """
     layout = _asked("refusals", mesh, layout)
-    plain, problems = named_rules(program, mesh, layout)
-    stored = _different_stored(program, _with_carries(program, _matched_places(program, mesh, layout, problems)))
+    compute, problems = named_rules(program, mesh, layout)
+    stored = _different_storage(program, _with_carries(program, _matched_places(program, mesh, layout, problems)))
     _refuse(mesh, layout, problems)
     table: dict[str, dict[str, Refusal | None]] = {}
     for dim in program.dims:
         table[dim] = {}
-        # Where a place has a rule of its own for the dim, the plain one does not count.
-        places = [(place, own) for place, own, names in stored if dim in names and dim not in own]
+        # Where a place has a rule of its own for the dim, the compute rule does not count.
+        places = [(place, rules) for place, rules, names in stored if dim in names and dim not in rules]
         for axis in mesh.axes:
-            moved = plain | {dim: (axis,)}
+            moved = compute | {dim: (axis,)}
             reasons = [
                 *_size_problems(program, mesh, {dim: (axis,)}, ""),
                 *_scanned(program, {dim: (axis,)}),
                 *_conflicts(program, moved, about=dim),
-                *(p for place, own in places for p in _stored_problems(program, moved, place, own)),
+                *(p for place, rules in places for p in _storage_problems(program, moved, place, rules)),
             ]
             table[dim][axis] = reasons[0] if reasons else None
     return table
 
 
 def named_rules(program: Program, mesh: Mesh, layout: Layout) -> tuple[dict[str, Axes], list[Refusal]]:
-    """Returns the plain rules of a layout whose names exist, and what is wrong with its names and sizes."""
+    """Returns the compute rules of a layout whose names exist, and what is wrong with its names and sizes."""
     problems = _said_problems(program, layout)
     return _known_rules(program, mesh, layout.rules, "", problems), problems
 
@@ -201,7 +204,7 @@ def _said_problems(program: Program, layout: Layout) -> list[Refusal]:
 
 
 def _known_rules(
-    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, problems: list[Refusal]
+    program: Program, mesh: Mesh, rules: AxesByDim, where: str, problems: list[Refusal]
 ) -> dict[str, Axes]:
     """Returns the rules whose names exist; the others are problems, or left out where they are optional."""
     known: dict[str, Axes] = {}
@@ -281,19 +284,19 @@ def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict
     return carried | matched
 
 
-def _different_stored(
-    program: Program, matched: Mapping[str, Mapping[str, Axes]]
-) -> list[tuple[str, Mapping[str, Axes], frozenset[str]]]:
+def _different_storage(
+    program: Program, matched: Mapping[str, AxesByDim]
+) -> list[tuple[str, AxesByDim, frozenset[str]]]:
     """Returns of the places with rules of their own one for each different set of rules and dims, with those dims."""
     different = {}
-    for place, own in matched.items():
+    for place, rules in matched.items():
         names = program.place_dims[place]
-        different.setdefault((id(own), names), (place, own, names))
+        different.setdefault((id(rules), names), (place, rules, names))
     return list(different.values())
 
 
 def _size_problems(
-    program: Program, mesh: Mesh, rules: Mapping[str, Axes], where: str, pad: bool | None = None
+    program: Program, mesh: Mesh, rules: AxesByDim, where: str, pad: bool | None = None
 ) -> list[Refusal]:
     """Returns the problems of dims that their axes do not divide, but for those that padding mends."""
     problems = []
@@ -317,7 +320,7 @@ def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Re
     return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{instead}.")
 
 
-def _scanned(program: Program, rules: Mapping[str, Axes]) -> list[Refusal]:
+def _scanned(program: Program, rules: AxesByDim) -> list[Refusal]:
     return [
         Refusal(
             "pipeline",
@@ -340,7 +343,7 @@ def _stored_instead(program: Program, dim: str, axis: str) -> str:
     return f'To store it sharded, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
 
 
-def _conflicts(program: Program, rules: Mapping[str, Axes], about: str | None = None) -> list[Refusal]:
+def _conflicts(program: Program, rules: AxesByDim, about: str | None = None) -> list[Refusal]:
     """Returns the problems of pairs of dims that share an axis and are in one operation or value."""
     problems = []
     names = list(rules)
@@ -365,24 +368,22 @@ def _conflict(a: str, b: str, axis: str, first: Operation | str) -> Refusal:
     return Refusal("conflict", text, "Put one of them on another axis, or leave it replicated.", source)
 
 
-def _stored_problems(program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]) -> list[Refusal]:
+def _storage_problems(program: Program, compute: AxesByDim, place: str, place_rules: AxesByDim) -> list[Refusal]:
     problems = []
-    rules = dict(plain) | dict(own)
+    rules = dict(compute) | dict(place_rules)
     values = [op.outputs[0] for op in program.tags.get(place, ())] or [program.places_values.get(place)]
     for value in values:
         names = [n for n in (program.dims_of(value) if value is not None else ()) if n in rules]
         for i, a in enumerate(names):
             for b in names[i + 1 :]:
                 shared = [x for x in rules[a] if x in rules[b]]
-                if shared and (a in own or b in own):
+                if shared and (a in place_rules or b in place_rules):
                     text = f"At `{place}`: `{a}` and `{b}` are both on `{shared[0]}`."
                     problems.append(Refusal("conflict", text, "A mesh axis shards one dim of a value."))
     return problems
 
 
-def _carried_problems(
-    program: Program, plain: Mapping[str, Axes], place: str, own: Mapping[str, Axes]
-) -> list[Refusal]:
+def _carried_problems(program: Program, compute: AxesByDim, place: str, place_rules: AxesByDim) -> list[Refusal]:
     """Returns the problems of an output under the rules of the argument that it is the next value of."""
     carry = next(c for c in program.carries if place == c.place or place.startswith(c.place + "/"))
     source = carry.parameter + place[len(carry.place) :]
@@ -392,5 +393,5 @@ def _carried_problems(
             text=f"{problem.text} It is the next `{source}`, and has its rules.",
             fix=f"Give `{place}` rules of its own, or trace with a `carry` that leaves `{carry.parameter}` out.",
         )
-        for problem in _stored_problems(program, plain, place, own)
+        for problem in _storage_problems(program, compute, place, place_rules)
     ]

@@ -2,11 +2,11 @@
 
 Three rules, and nothing else, decide them:
 
-1. It is computed under the plain rules on its dims; factors that cannot be split are replicated.
-2. A split that an operand has and the plain rules do not ask for survives elementwise and reducing operations, while
-   its mesh axis splits nothing else there; contractions, gathers and scatters drop it (the operand is gathered first).
-   Of operands that differ in size the largest have a say: a bias stored split is gathered, not what it is added to.
-   Where the target spec of the result is split all have.
+1. It is computed under the compute rules on its dims; factors that cannot be split are replicated.
+2. Sharding of an operand that the compute rules do not ask for propagates through elementwise and reducing operations,
+   while its mesh axis shards nothing else there; before contractions, gathers and scatters the operand is gathered. A
+   small operand does not propagate its sharding: a bias stored sharded is gathered, not what it is added to; but where
+   the target spec of the result is sharded all operands do.
 3. A summed factor that is split leaves a partial sum; a partial operand that may go through (the planner's
    `reduce_operands` decides) makes the result partial.
 """
@@ -21,21 +21,21 @@ from ..rules import Factors
 from ..specs.spec import Axes, Spec
 
 
-class Outcome(NamedTuple):
+class OperationSpecs(NamedTuple):
     """The specs of one operation.
 
     Attributes:
         operands: the spec in which each input is read.
         results: the specs of the results.
-        exchanged: whether the operation's per-shard implementation is needed.
+        per_shard: whether the operation's per-shard implementation is needed.
     """
 
     operands: tuple[Spec, ...]
     results: tuple[Spec, ...]
-    exchanged: bool
+    per_shard: bool
 
 
-def outcome_of(
+def specs_of_operation(
     factors: Factors,
     asked: dict[int, Axes],
     operands: Sequence[Spec | None],
@@ -43,27 +43,27 @@ def outcome_of(
     *,
     sizes: Mapping[str, int],
     unsplittable: frozenset[int] = frozenset(),
-    small: frozenset[int] = frozenset(),
-) -> Outcome:
+    smaller: frozenset[int] = frozenset(),
+) -> OperationSpecs:
     """Works out the specs of one operation.
 
     Args:
         factors: how its axes belong together.
-        asked: what the plain rules ask of each factor.
+        asked: what the compute rules ask of each factor.
         operands: the specs that the operands have; None for a value that can be made in any spec.
         zeros: which operands are zero everywhere; those may be read as partial for free.
         sizes: the mesh axes' sizes.
         unsplittable: factors that no mesh axis may shard: those of a rename whose two sides differ, and padded ones
             that an operation does more with than map or sum.
-        small: the operands whose splits do not survive, because another one is larger.
+        smaller: the operands whose sharding does not propagate, because another one is larger.
 
     Returns:
-        The `Outcome`.
+        The `OperationSpecs`.
     """
     partial = {a for spec in operands if spec is not None for a in spec.partial}
     splits = _once_each(factors, {f: axes for f, axes in asked.items() if axes and f not in factors.unsharded})
-    heard = [None if position in small else spec for position, spec in enumerate(operands)]
-    _survivors(factors, heard, splits, partial, unsplittable)
+    propagating = [None if position in smaller else spec for position, spec in enumerate(operands)]
+    _propagate(factors, propagating, splits, partial, unsplittable)
     for factor, limit in factors.limits.items():
         if factor in splits:
             splits[factor] = fitting(splits[factor], limit, sizes)
@@ -77,8 +77,8 @@ def outcome_of(
         spec(axes, after if zero else have.partial if have is not None else ())
         for axes, have, zero in zip(factors.operands, operands, zeros, strict=True)
     )
-    exchanged = any(splits.get(f) for f in factors.exchanged)
-    return Outcome(read, tuple(spec(axes, after) for axes in factors.results), exchanged)
+    per_shard = any(splits.get(f) for f in factors.per_shard)
+    return OperationSpecs(read, tuple(spec(axes, after) for axes in factors.results), per_shard)
 
 
 def fitting(axes: Axes, limit: int, sizes: Mapping[str, int]) -> Axes:
@@ -105,26 +105,26 @@ def _once_each(factors: Factors, splits: Mapping[int, Axes]) -> dict[int, Axes]:
     return split_of
 
 
-def _survivors(
+def _propagate(
     factors: Factors,
     operands: Sequence[Spec | None],
     splits: dict[int, Axes],
     partial: set[str],
     unsplittable: frozenset[int],
 ):
-    """Adds the splits that operands bring along."""
+    """Adds the splits of operands that propagate."""
     used = {a for axes in splits.values() for a in axes} | partial
     for have, axes in zip(operands, factors.operands, strict=True):
         if have is None:
             continue
         for factor, split in zip(axes, have.splits, strict=True):
-            plain = splits.get(factor, ())
+            asked = splits.get(factor, ())
             dropped = (
-                factor < 0 or factor in factors.unsharded or factor in unsplittable or not factors.survives(factor)
+                factor < 0 or factor in factors.unsharded or factor in unsplittable or not factors.propagates(factor)
             )
-            if dropped or len(split) <= len(plain):
+            if dropped or len(split) <= len(asked):
                 continue
-            more = set(split).difference(plain)
-            if set(plain) <= set(split) and not used.intersection(more):
+            more = set(split).difference(asked)
+            if set(asked) <= set(split) and not used.intersection(more):
                 splits[factor] = split
                 used.update(more)

@@ -21,17 +21,17 @@ from typing import Any
 
 from ..code.operations import Block, Input, Operation
 from ..programs.data import Program, analysis
-from ..programs.outline import Copy, Outline
+from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD
-from ..specs.reshard import Chain, hops, price, reduced_spec
+from ..specs.reshard import price, reduced_spec, reshard
 from ..specs.spec import Axes, Grid, Spec, replicated
-from . import blocks, copies
+from . import blocks, repetitions
 from .dead_moves import prune
 from .legality import LegalRules
-from .operation_specs import Outcome, outcome_of
+from .operation_specs import OperationSpecs, specs_of_operation
 from .propagation import lets_through, may_stay_partial
 from .scope import Scope
-from .steps import Cause, Compute, Fill, Move, Step
+from .steps import Cause, Compute, Materialise, Move, Step
 from .target_specs import target_specs
 
 
@@ -40,18 +40,22 @@ class Planned:
     """The steps of a program, and the specs in which they produce its values.
 
     Attributes:
-        steps: what each device runs, copies as parts.
-        outside: the producers' specs of values, of copies those of their borders.
-        inside: for each copy the producers' specs inside, in the numbers of the first copy.
+        steps: what each device runs, repetitions as `Repeated`.
+        outside: the producers' specs of values, of repetitions those of their interfaces.
+        inside: for each repetition the producers' specs inside, in the numbers of the representative.
     """
 
     steps: tuple[Step, ...]
     outside: Mapping[int, Spec]
-    inside: Mapping[Copy, Mapping[int, Spec]]
+    inside: Mapping[Repetition, Mapping[int, Spec]]
 
     def producer_specs(self) -> dict[int, Spec]:
         """Returns the spec in which each value is made."""
-        inside = {copy.values[v]: spec for copy, specs in self.inside.items() for v, spec in specs.items()}
+        inside = {
+            repetition.from_representative[v]: spec
+            for repetition, specs in self.inside.items()
+            for v, spec in specs.items()
+        }
         return inside | dict(self.outside)
 
 
@@ -67,10 +71,10 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
     planner = Planner(program, rules, sizes, outline)
     block = program.code.block
     scope = Scope()
-    placed = {a.value: a.place for a in program.arguments}
+    place_of = {a.value: a.place for a in program.arguments}
     for value in block.inputs:
         names = program.names[value]
-        spec = rules.spec(names, placed[value]) if value in placed else replicated(len(names))
+        spec = rules.spec(names, place_of[value]) if value in place_of else replicated(len(names))
         planner.arrive(scope, value, spec)
     planner.run(scope, block)
     outputs: list[tuple[Input, Spec | None]] = []
@@ -78,11 +82,11 @@ def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outlin
         stored = rules.spec(program.names[value], place) if isinstance(value, int) else replicated(0)
         planner.obtain(value, stored, Cause("stored", place=place))
         outputs.append((value, stored))
-    return Planned(prune(scope.steps, outputs, program.roots), planner.specs, planner.inside)
+    return Planned(prune(scope.steps, outputs, program.original_of), planner.specs, planner.inside)
 
 
 @analysis
-def outcomes(_program: Program) -> dict[tuple, Any]:
+def known_steps(_program: Program) -> dict[tuple, Any]:
     """Returns the memo of operations that were planned before: their steps by operation, specs and rules."""
     return {}
 
@@ -93,20 +97,20 @@ class Planner:
     def __init__(self, program: Program, rules: LegalRules, sizes: Grid, outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.names, self.shapes = program.names, program.code.shapes
-        self.uses, self.factors, self.memo = program.uses, program.factors, outcomes(program)
+        self.uses, self.factors, self.memo = program.uses, program.factors, known_steps(program)
         self.zeros = program.uniform[1]
-        self.roots, self.free = program.roots, program.free
+        self.original_of, self.materialisable = program.original_of, program.materialisable
         self.target_specs = target_specs(program, rules, sizes, outline)
         self.targets = self.target_specs.specs
         self.specs: dict[int, Spec] = {}
         self.scope_of: dict[int, Scope] = {}
-        self.fills: dict[int, Operation] = {}
+        self.deferred: dict[int, Operation] = {}
         # Carries of loops that are tried as zeros, to see whether partial sums gather in them.
         self.hoped: frozenset[int] = frozenset()
         self.chain: list[Scope] = []
-        # The transcripts of copies, by the state of their border; and the producers' specs inside each.
-        self.transcripts: dict[tuple, copies.Transcript] = {}
-        self.inside: dict[Copy, dict[int, Spec]] = {}
+        # The cached plans of repetitions, by the state of their interface; and the producers' specs inside each.
+        self.cached_plans: dict[tuple, repetitions.CachedPlan] = {}
+        self.inside: dict[Repetition, dict[int, Spec]] = {}
 
     # Blocks
 
@@ -114,8 +118,8 @@ class Planner:
         """Plans the operations of a block into a scope."""
         self.chain.append(scope)
         for item in self.outline.get(block, block.operations):
-            if isinstance(item, Copy):
-                copies.plan_copy(self, item)
+            if isinstance(item, Repetition):
+                repetitions.plan_repetition(self, item)
             else:
                 self.plan(scope, item)
         self.chain.pop()
@@ -130,7 +134,7 @@ class Planner:
     def arrive(self, scope: Scope, value: int, spec: Spec):
         """Takes note of a value that was made in a spec; reduces a partial sum that has several uses."""
         self.specs[value] = spec
-        if value not in self.roots:
+        if value not in self.original_of:
             self.scope_of[value] = scope
             scope.available[value] = (spec,)
         if spec.partial and not may_stay_partial(self.uses, value):
@@ -139,20 +143,20 @@ class Planner:
     # Values
 
     def spec_of(self, value: Input) -> Spec | None:
-        """Returns an input's producer's spec; None for literals and for values that can be made in any spec."""
+        """Returns an input's producer's spec; None for literals and for deferred values."""
         return self.specs.get(value) if isinstance(value, int) else None
 
-    def natural(self, value: Input) -> Spec:
-        """Returns an input's producer's spec; where it has none, that of what it repeats, or of the plain rules."""
+    def spec_or_default(self, value: Input) -> Spec:
+        """Returns an input's producer's spec; where it has none, that of what it broadcasts, or of the rules."""
         if not isinstance(value, int):
             return replicated(0)
-        return self.specs.get(value) or self.repeating(value) or self.rules.spec(self.names[value])
+        return self.specs.get(value) or self.broadcast_spec(value) or self.rules.spec(self.names[value])
 
-    def repeating(self, value: Input) -> Spec | None:
-        """Returns the spec of a value that repeats another one, made where that is; None for all others."""
-        if not isinstance(value, int) or value not in self.program.repeated or value not in self.fills:
+    def broadcast_spec(self, value: Input) -> Spec | None:
+        """Returns the spec of a broadcast, made where what it broadcasts is; None for all other values."""
+        if not isinstance(value, int) or value not in self.program.broadcasts or value not in self.deferred:
             return None
-        return self.outcome(self.fills[value]).results[0]
+        return self.step_of(self.deferred[value]).results[0]
 
     def is_zero(self, value: Input) -> bool:
         """Says whether an input is known to be zero everywhere: then it is a partial sum of itself."""
@@ -166,42 +170,38 @@ class Planner:
         return target
 
     def obtain(self, value: Input, target: Spec, cause: Cause):
-        """Makes a value available in a spec: it is there, or filled in, or moved from the cheapest spec at hand."""
+        """Makes a value available in a spec: it is there, or materialised, or moved from the cheapest spec at hand."""
         if not isinstance(value, int) or value in self.hoped:
             return
-        root = self.roots.get(value, value)
-        scope = self.scope_of[root]
-        available = scope.available.get(root, ())
+        original = self.original_of.get(value, value)
+        scope = self.scope_of[original]
+        available = scope.available.get(original, ())
         if target in available:
             return
-        fill = self.fills.get(root)
-        if fill is not None:
-            self.make(scope, fill, target, cause)
+        deferred = self.deferred.get(original)
+        if deferred is not None:
+            self.materialise(scope, deferred, target, cause)
             return
         candidate = min(
-            (
-                Chain(spec, hops(spec, target, self.sizes))
-                for spec in available
-                if set(target.partial) <= set(spec.partial)
-            ),
+            (reshard(spec, target, self.sizes) for spec in available if set(target.partial) <= set(spec.partial)),
             key=lambda candidate: price(candidate, self.sizes),
         )
         spec = candidate.start
-        for hop in candidate.hops:
-            if hop.result not in available:
-                scope.steps.append(Move(root, spec, hop, cause, value, candidate))
-                available = (*available, hop.result)
-            spec = hop.result
-        scope.available[root] = available
+        for step in candidate.steps:
+            if step.result not in available:
+                scope.steps.append(Move(original, spec, step, cause, value, candidate))
+                available = (*available, step.result)
+            spec = step.result
+        scope.available[original] = available
 
     # Operations
 
     def operation(self, scope: Scope, operation: Operation):
         """Plans one operation without blocks."""
         name = operation.name
-        if operation.outputs[0] in self.free:
-            self.fill(scope, operation)
-        elif name == "tag" and operation.params["tag"] in self.rules.stored:
+        if operation.outputs[0] in self.materialisable:
+            self.defer(scope, operation)
+        elif name == "tag" and operation.params["tag"] in self.rules.storage:
             stored = self.rules.spec(self.names[operation.outputs[0]], operation.params["tag"])
             cause = Cause("stored", operation, operation.params["tag"])
             self.obtain(operation.inputs[0], stored, cause)
@@ -210,32 +210,32 @@ class Planner:
             self.rename(scope, operation)
         else:
             self.reduce_operands(operation)
-            self.emit(scope, self.outcome(operation), Cause("operand", operation))
+            self.emit(scope, self.step_of(operation), Cause("operand", operation))
 
-    def fill(self, scope: Scope, operation: Operation):
-        """Plans a value that costs nothing to make: no producer's spec, each use makes it as it needs it."""
+    def defer(self, scope: Scope, operation: Operation):
+        """Defers a value that costs nothing to make: it has no producer's spec, each reader materialises it."""
         for value in operation.reads:
-            if value not in self.fills:
+            if value not in self.deferred:
                 if self.specs[value].partial:
                     self.reduce(value)
                 self.obtain(value, self.specs[value], Cause("operand", operation))
         value = operation.outputs[0]
-        self.fills[value] = operation
+        self.deferred[value] = operation
         self.scope_of[value] = scope
 
-    def make(self, scope: Scope, operation: Operation, target: Spec, cause: Cause):
-        """Makes a value that costs nothing in a spec, and its operands in the specs that this asks for."""
+    def materialise(self, scope: Scope, operation: Operation, target: Spec, cause: Cause):
+        """Materialises a deferred value in a spec, and its operands in the specs that this asks for."""
         factors, value = self.factors[operation], operation.outputs[0]
-        if all(v not in self.fills for v in operation.reads) and value not in self.program.repeated:
-            scope.steps.append(Fill(operation, target))
+        if all(v not in self.deferred for v in operation.reads) and value not in self.program.broadcasts:
+            scope.steps.append(Materialise(operation, target))
         else:
             split_of = dict(zip(factors.results[0], target.splits, strict=True))
-            outcome = Outcome(
+            op_specs = OperationSpecs(
                 tuple(Spec(tuple(split_of.get(f, ()) for f in axes)) for axes in factors.operands), (target,), False
             )
-            for operand, spec in zip(operation.inputs, outcome.operands, strict=True):
+            for operand, spec in zip(operation.inputs, op_specs.operands, strict=True):
                 self.obtain(operand, spec, cause)
-            scope.steps.append(self.computed(operation, outcome))
+            scope.steps.append(self.computed(operation, op_specs))
         scope.available[value] = (*scope.available.get(value, ()), target)
 
     def emit(self, scope: Scope, step: Compute, cause: Cause):
@@ -244,15 +244,15 @@ class Planner:
         for value, spec in zip(operation.inputs, step.operands, strict=True):
             if spec is not None and isinstance(value, int) and specs.get(value) != spec:
                 self.obtain(value, spec, cause)
-        if operation.outputs[0] not in self.roots:
+        if operation.outputs[0] not in self.original_of:
             scope.steps.append(step)
         for value, spec in zip(operation.outputs, step.results, strict=True):
             self.arrive(scope, value, spec)
 
     def asked(self, operation: Operation) -> dict[int, Axes]:
-        """Returns the mesh axes that the plain rules ask for each factor."""
-        plain, fixed = self.rules.plain, self.unsplittable_factors(operation)
-        return {f: plain[dim] for f, dim in self.program.factor_dims[operation] if dim in plain and f not in fixed}
+        """Returns the mesh axes that the compute rules ask for each factor."""
+        compute, fixed = self.rules.compute, self.unsplittable_factors(operation)
+        return {f: compute[dim] for f, dim in self.program.factor_dims[operation] if dim in compute and f not in fixed}
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
         """The factors that are not sharded: those that are padded, and more than mapped or summed; see `single` too."""
@@ -268,36 +268,36 @@ class Planner:
             if isinstance(value, int)
             for factor, size in zip(axes, self.shapes[value], strict=True)
             if size in padded
-            and (factor in factors.limits or (factor in factors.exchanged and not (per_shard and per_shard.padded)))
+            and (factor in factors.limits or (factor in factors.per_shard and not (per_shard and per_shard.padded)))
         )
 
     def single(self, operation: Operation) -> frozenset[int]:
-        """Returns the exchanged factors with parts of one element: gathering slices there is gathering the operand."""
-        factors, plain, singles = self.factors[operation], self.rules.plain, set()
+        """Returns the per-shard factors with parts of one element: gathering slices there is gathering the operand."""
+        factors, compute, singles = self.factors[operation], self.rules.compute, set()
         dims = dict(self.program.factor_dims[operation])
         for value, axes in zip(operation.inputs, factors.operands, strict=True):
             spec = self.spec_of(value)
             for axis, factor in enumerate(axes):
-                if factor in factors.exchanged and isinstance(value, int):
-                    splits = (plain.get(dims.get(factor, ""), ()), spec.splits[axis] if spec else ())
+                if factor in factors.per_shard and isinstance(value, int):
+                    splits = (compute.get(dims.get(factor, ""), ()), spec.splits[axis] if spec else ())
                     counts = [math.prod(self.sizes[a] for a in axes) for axes in splits]
                     singles.update({factor} if max(counts) == self.shapes[value][axis] else ())
         return frozenset(singles)
 
-    def outcome(self, operation: Operation) -> Compute:
+    def step_of(self, operation: Operation) -> Compute:
         """Returns the step of an operation for the specs that its operands now have; looked up if it was met before."""
         asked = self.asked(operation)
         operands = tuple([self.spec_of(v) for v in operation.inputs])
-        # What repeats a small value has no say beside a large one: better to move the small one. But where the result
-        # has a target that is split, each split that it has anyway is welcome.
+        # A small operand, or a broadcast of one, does not propagate its sharding: moving it costs less than moving the
+        # large one. But where the target spec of the result is sharded, each sharding that is there propagates.
         target = self.targets.get(operation.outputs[0])
-        welcome = target is not None and any(target.splits)
-        if welcome or not any(operands):
-            operands = tuple([self.spec_of(v) or self.repeating(v) for v in operation.inputs])
+        target_is_sharded = target is not None and any(target.splits)
+        if target_is_sharded or not any(operands):
+            operands = tuple([self.spec_of(v) or self.broadcast_spec(v) for v in operation.inputs])
         key = (
             operation,
             operands,
-            welcome,
+            target_is_sharded,
             tuple(asked.items()),
             self.hoped.intersection(operation.reads),
             self.sizes.key,
@@ -306,24 +306,25 @@ class Planner:
         if step is None:
             zeros, unsplittable = [self.is_zero(v) for v in operation.inputs], self.unsplittable_factors(operation)
             factors = self.factors[operation]
-            small = frozenset() if welcome else self.small(operation, operands)
-            outcome = outcome_of(
-                factors, asked, operands, zeros, sizes=self.sizes, unsplittable=unsplittable, small=small
+            smaller = frozenset() if target_is_sharded else self.smaller_operands(operation, operands)
+            op_specs = specs_of_operation(
+                factors, asked, operands, zeros, sizes=self.sizes, unsplittable=unsplittable, smaller=smaller
             )
-            step = self.computed(operation, outcome)
+            step = self.computed(operation, op_specs)
             self.memo[key] = step
         return step
 
-    def small(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
+    def smaller_operands(self, operation: Operation, operands: Sequence[Spec | None]) -> frozenset[int]:
         """Returns the operands that are smaller than the largest of those that have a spec."""
         elements = [math.prod(self.program.code.shape_of(v)) for v in operation.inputs]
         largest = max((n for n, spec in zip(elements, operands, strict=True) if spec is not None), default=0)
         return frozenset(position for position, n in enumerate(elements) if n < largest)
 
-    def computed(self, operation: Operation, outcome: Outcome) -> Compute:
-        """Returns the step of an operation with a known outcome."""
-        read = tuple(s if isinstance(v, int) else None for v, s in zip(operation.inputs, outcome.operands, strict=True))
-        return Compute(operation, read, outcome.results, outcome.exchanged, self.factors[operation].known)
+    def computed(self, operation: Operation, op_specs: OperationSpecs) -> Compute:
+        """Returns the step of an operation with known specs."""
+        inputs = zip(operation.inputs, op_specs.operands, strict=True)
+        read = tuple(spec if isinstance(value, int) else None for value, spec in inputs)
+        return Compute(operation, read, op_specs.results, op_specs.per_shard, self.factors[operation].known)
 
     def reduce_operands(self, operation: Operation):
         """Reduces the partial operands that the operation cannot let through."""
@@ -364,21 +365,21 @@ class Planner:
         moved = frozenset(i + len(before) for i in range(len(before)) if before[i] != after[i])
         value = operation.inputs[0]
         assert isinstance(value, int)
-        outcome = self.renamed(operation, value, moved)
+        op_specs = self.renamed(operation, value, moved)
         spec = self.specs.get(value)
         if spec is not None and spec.partial:
-            needed = outcome.operands[0]
+            needed = op_specs.operands[0]
             taken = not set(needed.axes).isdisjoint(spec.partial)
-            if taken or any(hop.kind != "slice" for hop in hops(spec, needed, self.sizes)):
+            if taken or any(step.kind != "slice" for step in reshard(spec, needed, self.sizes).steps):
                 self.reduce(value, Cause("sum", operation))
-                outcome = self.renamed(operation, value, moved)
-        self.emit(scope, self.computed(operation, outcome), Cause("operand", operation))
+                op_specs = self.renamed(operation, value, moved)
+        self.emit(scope, self.computed(operation, op_specs), Cause("operand", operation))
 
-    def renamed(self, operation: Operation, value: int, moved: frozenset[int]) -> Outcome:
-        """Returns the outcome of a rename, its operand's factors taken for the result's: new names, new splits."""
+    def renamed(self, operation: Operation, value: int, moved: frozenset[int]) -> OperationSpecs:
+        """Returns the specs of a rename, its operand's factors taken for the result's: new names, new splits."""
         factors = self.factors[operation]
         asked = self.asked(operation)
         same = type(factors)((factors.results[0],), factors.results)
-        return outcome_of(
+        return specs_of_operation(
             same, asked, (self.specs.get(value),), (value in self.zeros,), sizes=self.sizes, unsplittable=moved
         )

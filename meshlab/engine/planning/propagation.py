@@ -38,7 +38,7 @@ def carry_may_be_partial(uses: Sequence[int], outer: Input, inner: int, is_zero:
 
 def passes_targets_on(operation: Operation, factors: Factors) -> bool:
     """Whether the target spec of an operation's result passes to its operands."""
-    own = factors.survivors is not None or factors.summed or factors.exchanged or factors.unsharded
+    own = factors.propagating is not None or factors.summed or factors.per_shard or factors.unsharded
     return not own and len(operation.outputs) == 1 and operation.name != "broadcast_in_dim"
 
 

@@ -1,10 +1,10 @@
 """The steps of a plan: the exact program that each device runs.
 
-    Compute   one operation on local shards
-    Fill      a constant, or an index along an axis, made on the spot in whatever spec is asked for
-    Move      one hop of a reshard: a slice or a collective
-    Nested    a loop, branches, or a region rematerialised behind a barrier, with the steps of its blocks
-    Part      the steps of one copy of a repeated stretch; copies planned alike share them (`shared_steps.py`)
+    Compute      one operation on local shards
+    Materialise  a constant or an iota, made in whatever spec is asked for
+    Move         one step of a reshard: a slice or a collective
+    Nested       a loop, branches, or a region rematerialised behind a barrier, with the steps of its blocks
+    Repeated     the steps of one repetition of a stretch; repetitions planned alike share them (`shared_steps.py`)
 
 Values are known by number *and* spec: one value may be on a device in several specs at once, and a step names the one
 that it reads. The same list is counted, drawn and run.
@@ -15,8 +15,8 @@ from __future__ import annotations
 import dataclasses
 
 from ..code.operations import Operation
-from ..programs.outline import Copy
-from ..specs.reshard import Chain, Hop
+from ..programs.outline import Repetition
+from ..specs.reshard import Reshard, ReshardStep
 from ..specs.spec import Spec
 
 
@@ -44,24 +44,24 @@ class Compute:
         operation: what runs.
         operands: the spec in which it reads each input; None for a literal.
         results: the specs of its results.
-        exchanged: whether it runs by its per-shard implementation, which may communicate.
+        per_shard: whether it runs by its per-shard implementation, which may communicate.
         known: whether a rule planned it; if not, it runs unsharded on every device.
     """
 
     operation: Operation
     operands: tuple[Spec | None, ...]
     results: tuple[Spec, ...]
-    exchanged: bool = False
+    per_shard: bool = False
     known: bool = True
 
     def __str__(self):
         read = ", ".join(str(spec) for spec in self.operands if spec is not None)
-        then = ", with communication" if self.exchanged else ""
+        then = ", with communication" if self.per_shard else ""
         return f"{self.operation.name}  {read} → {', '.join(map(str, self.results))}{then}"
 
 
 @dataclasses.dataclass(frozen=True)
-class Fill:
+class Materialise:
     """A broadcast scalar or an iota, made in a spec."""
 
     operation: Operation
@@ -73,26 +73,26 @@ class Fill:
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """One hop of a reshard of a value.
+    """One step of a reshard of a value.
 
     Attributes:
         value: whose array is moved.
         start: the spec before.
-        hop: the move.
+        via: the slice or collective.
         cause: why.
         name: the value under the name that it is asked for by: a rename is the same array with other dims.
-        chain: the whole reshard that this is one hop of.
+        reshard: the whole reshard that this is one step of.
     """
 
     value: int
     start: Spec
-    hop: Hop
+    via: ReshardStep
     cause: Cause
     name: int
-    chain: Chain
+    reshard: Reshard
 
     def __str__(self):
-        return f"{self.hop.kind} over {'+'.join(self.hop.axes)}  {self.start} → {self.hop.result}"
+        return f"{self.via.kind} over {'+'.join(self.via.axes)}  {self.start} → {self.via.result}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,16 +143,16 @@ class Nested:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part:
-    """The steps of one copy of a repeated stretch.
+class Repeated:
+    """The steps of one repetition of a stretch.
 
     Attributes:
-        copy: which one.
-        steps: its steps, in the numbers of the first copy.
+        repetition: which one.
+        steps: its steps, in the numbers of the representative.
     """
 
-    copy: Copy
+    repetition: Repetition
     steps: tuple[Step, ...]
 
 
-Step = Compute | Fill | Move | Nested | Part
+Step = Compute | Materialise | Move | Nested | Repeated

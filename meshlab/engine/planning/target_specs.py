@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from ..code.loops import LOOPS
 from ..code.operations import Block, Input, Operation
 from ..programs.data import Program
-from ..programs.outline import Copy, Outline
+from ..programs.outline import Outline, Repetition
 from ..rules import Factors
 from ..specs.spec import Spec, split_count
 from .legality import LegalRules
@@ -28,12 +28,12 @@ class TargetSpecs:
     """The target specs of a program's values.
 
     Attributes:
-        specs: by value, where it has one; of copies those of their borders.
-        inside: for each copy those inside, in the numbers of the first copy; the same for copies with equal targets.
+        specs: by value, where it has one; of repetitions those of their interfaces.
+        inside: for each repetition those inside, in the numbers of the representative; shared where targets are equal.
     """
 
     specs: Targets
-    inside: dict[Copy, Targets]
+    inside: dict[Repetition, Targets]
 
 
 def target_specs(program: Program, rules: LegalRules, sizes: Mapping[str, int], outline: Outline) -> TargetSpecs:
@@ -51,7 +51,7 @@ class _Search:
 
     def __init__(self, program: Program, rules: LegalRules, sizes: Mapping[str, int], outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
-        self.inside: dict[Copy, Targets] = {}
+        self.inside: dict[Repetition, Targets] = {}
         self.known: dict[tuple, tuple[Targets, list[tuple[int, Spec]]]] = {}
 
     def note(self, targets: Targets, value: Input, spec: Spec | None):
@@ -65,30 +65,30 @@ class _Search:
     def through(self, block: Block, targets: Targets):
         """Goes through a block from its end."""
         for item in reversed(self.outline.get(block, block.operations)):
-            if isinstance(item, Copy):
-                self.through_copy(item, targets)
+            if isinstance(item, Repetition):
+                self.through_repetition(item, targets)
             else:
                 self.through_operation(item, targets)
 
-    def through_copy(self, copy: Copy, targets: Targets):
-        """Goes through a copy in the numbers of the first one, once for all whose borders have equal targets."""
-        model, before = copy.model, self.inside.get(copy)
-        key = (model, id(before), *map(targets.get, copy.border))
+    def through_repetition(self, repetition: Repetition, targets: Targets):
+        """Goes through the representative, once for all repetitions whose interfaces have equal targets."""
+        first, before = repetition.representative, self.inside.get(repetition)
+        key = (first, id(before), *map(targets.get, repetition.interface))
         if key not in self.known:
             within = Targets(before or {})
-            within.update((v, target) for v, target in zip(model.border, key[2:], strict=True) if target is not None)
-            for operation in reversed(model.operations):
+            within.update((v, target) for v, target in zip(first.interface, key[2:], strict=True) if target is not None)
+            for operation in reversed(first.operations):
                 self.through_operation(operation, within)
-            more = [(i, within[v]) for i, v in enumerate(model.border) if v in within and within[v] is not key[2 + i]]
+            more = [(i, t) for i, v in enumerate(first.interface) if (t := within.get(v)) and t is not key[2 + i]]
             self.known[key] = within, more
-        self.inside[copy], more = self.known[key]
-        targets.update([(copy.border[i], target) for i, target in more])
+        self.inside[repetition], more = self.known[key]
+        targets.update([(repetition.interface[i], target) for i, target in more])
 
     def through_operation(self, operation: Operation, targets: Targets):
         """Goes from the target specs of an operation's results to those of its operands."""
         if operation.blocks:
             self.through_nested(operation, targets)
-        elif operation.name == "tag" and operation.params["tag"] in self.rules.stored:
+        elif operation.name == "tag" and operation.params["tag"] in self.rules.storage:
             spec = self.rules.spec(self.program.names[operation.outputs[0]], operation.params["tag"])
             self.note(targets, operation.inputs[0], spec)
         elif len(operation.outputs) == 1 and (target := targets.get(operation.outputs[0])) is not None:

@@ -19,9 +19,9 @@ from ..planning.shared_steps import each_once, stand_ins
 from ..planning.steps import Cause, Compute, Move, Step
 from ..programs.axis_conflicts import scanned_dims
 from ..programs.data import Program, analysis
-from ..programs.outline import Copy
+from ..programs.outline import Repetition
 from ..rules import PER_SHARD
-from ..specs.reshard import Hop, gathered_first, price, sent_shape, wire_bytes
+from ..specs.reshard import ReshardStep, gather_then_slice, price, sent_shape, wire_bytes
 from ..specs.spec import Axes, Grid, Spec
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
@@ -50,8 +50,8 @@ class Collective:
         source: the user's line that causes it.
         because: why it is there.
         remedy: what would remove it.
-        chain: for a move between two specs that takes more than a gather: the whole chain, and what the plain
-            alternative would send.
+        chain: for a move between two specs that takes more than a gather: the whole chain, and what its
+            gather-then-slice alternative would send.
     """
 
     kind: str
@@ -76,19 +76,19 @@ def collectives_of(program: Program, rules: LegalRules, grid: Grid, steps: tuple
         program: the planned program.
         rules: the layout as it applies.
         grid: the mesh axes' sizes.
-        steps: of the plan, copies of a repeated stretch listed once.
+        steps: of the plan, repetitions of a repeated stretch listed once.
 
     Returns:
         The collectives, in the order of the steps.
     """
     story = _Story(program, rules, grid, steps)
     collectives = []
-    for step, times, copies in story.steps:
-        if isinstance(step, Move) and step.hop.kind != "slice":
+    for step, times, repetitions in story.steps:
+        if isinstance(step, Move) and step.via.kind != "slice":
             row = story.move(step, times)
-            collectives.append(story.for_all(row, step, copies) if len(copies) > 1 else row)
-        elif isinstance(step, Compute) and step.exchanged:
-            collectives += story.exchanged(step)
+            collectives.append(story.for_all(row, step, repetitions) if len(repetitions) > 1 else row)
+        elif isinstance(step, Compute) and step.per_shard:
+            collectives += story.inside(step)
     return tuple(collectives)
 
 
@@ -101,10 +101,10 @@ def wire_bytes_by_axis(collectives: Iterable[Collective]) -> dict[str, float]:
     return by_axis
 
 
-def payload(program: Program, grid: Grid, value: int, start: Spec, hop: Hop) -> tuple[tuple[int, ...], int]:
-    """Returns the shape of the operand of a hop of a value on one device, and its bytes."""
+def payload(program: Program, grid: Grid, value: int, start: Spec, via: ReshardStep) -> tuple[tuple[int, ...], int]:
+    """Returns the shape of the operand of a step of a reshard of a value on one device, and its bytes."""
     code = program.code
-    shape = sent_shape(code.shapes[value], start, hop, grid)
+    shape = sent_shape(code.shapes[value], start, via, grid)
     return tuple(shape), nbytes(math.prod(shape), code.dtypes[value])
 
 
@@ -126,19 +126,19 @@ class _Story:
     def __init__(self, program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]):
         self.program, self.rules, self.grid = program, rules, grid
         self.steps = tuple(each_once(steps))
-        any_per_shard = any(isinstance(step, Compute) and step.exchanged for step, *_ in self.steps)
+        any_per_shard = any(isinstance(step, Compute) and step.per_shard for step, *_ in self.steps)
         self.per_shard = per_shard_collectives_of(steps, program, grid) if any_per_shard else {}
         self.origins = Origins(program, (step for step, *_ in self.steps), stand_ins(steps))
 
-    def record(self, hop: Hop, number: int, spec: Spec, times: int, **story: Any) -> Collective:
+    def record(self, via: ReshardStep, number: int, spec: Spec, times: int, **story: Any) -> Collective:
         code = self.program.code
-        shape, count = payload(self.program, self.grid, number, spec, hop)
+        shape, count = payload(self.program, self.grid, number, spec, via)
         shown = self.program.value(number)
         facts: dict[str, Any] = {
-            "kind": hop.kind,
-            "axes": hop.axes,
+            "kind": via.kind,
+            "axes": via.axes,
             "payload_bytes": count,
-            "wire_bytes": wire_bytes(hop.kind, count, hop.axes, self.grid),
+            "wire_bytes": wire_bytes(via.kind, count, via.axes, self.grid),
             "times": times,
             "dtype": str(code.dtypes[number]),
             "shape": shape,
@@ -149,31 +149,31 @@ class _Story:
         return Collective(**(facts | story))
 
     def move(self, step: Move, times: int) -> Collective:
-        if step.hop.kind in ("all-reduce", "reduce-scatter"):
+        if step.via.kind in ("all-reduce", "reduce-scatter"):
             story = self.summed(step)
         else:
             story = self.resharded(step)
-        return self.record(step.hop, step.name, step.start, times, **story)
+        return self.record(step.via, step.name, step.start, times, **story)
 
-    def for_all(self, row: Collective, step: Move, copies: Sequence[Copy]) -> Collective:
-        """Returns a row that stands for several copies: where their places differ there is a `*`."""
+    def for_all(self, row: Collective, step: Move, repetitions: Sequence[Repetition]) -> Collective:
+        """Returns a row that stands for several repetitions: where their places differ there is a `*`."""
         stored = self.origins.stored(step.value)
         for value in dict.fromkeys((step.name, self.program.outermost(step.value), stored)):
             if value is None:
                 continue
-            model = copies[0].models.get(value)
-            alike = [self.program.stored_at.get(copy.values[model]) for copy in copies] if model is not None else [None]
+            first = repetitions[0].to_representative.get(value, -1)
+            alike = [self.program.stored_at.get(each.from_representative.get(first, -1)) for each in repetitions]
             places = [place for place in alike if place is not None]
-            if len(places) == len(copies):
+            if len(places) == len(repetitions):
                 texts = (text.replace(places[0], _joined(places)) for text in (row.value, row.because, row.remedy))
                 row = dataclasses.replace(row, **dict(zip(("value", "because", "remedy"), texts, strict=True)))
         return row
 
     def summed(self, step: Move) -> dict[str, Any]:
         """Finds the cause of a partial sum: the operation that made it, and the dims that it adds up."""
-        origins, maker = self.origins.of_sum(step.value, step.hop.axes)
+        origins, maker = self.origins.of_sum(step.value, step.via.axes)
         if not origins:
-            because = f"A partial sum over {_quoted(step.hop.axes)} is added up."
+            because = f"A partial sum over {_quoted(step.via.axes)} is added up."
             return {"source": maker.source if maker else None, "because": because, "remedy": ""}
         operation, way = origins[0].operation, origins[0].way
         source, pairs = operation.source, [pair for origin in reversed(origins) for pair in origin.dims]
@@ -185,7 +185,7 @@ class _Story:
         because = f"{_quoted(dim for dim, _ in pairs)} {be} {verb}{where} while {_split(pairs)}"
         if way.loop is not None:
             because += _WAYS[way.how]
-        if step.hop.kind == "reduce-scatter":
+        if step.via.kind == "reduce-scatter":
             because += "; the result is stored split, so each device keeps its part"
         label = self.program.value(step.name)
         value = label.place or (source and source.target) or self.program.value(operation.outputs[0]).label
@@ -215,7 +215,7 @@ class _Story:
         """Finds the cause of a reshard: the operation or place that needs the value in another spec."""
         shown = self.program.value(step.name)
         moved = self.moved_axis(step)
-        dim, axes = self.origins.dim(shown.dims[moved]), _quoted(step.start.splits[moved] or step.hop.axes)
+        dim, axes = self.origins.dim(shown.dims[moved]), _quoted(step.start.splits[moved] or step.via.axes)
         cause = step.cause
         source = cause.operation.source if cause.operation else shown.source
         if cause.kind == "stored":
@@ -223,12 +223,12 @@ class _Story:
             how = f"split over {_quoted(target)}" if target else "whole"
             because = f"`{cause.place}` is stored with `{dim}` {how}, but it is made split over {axes}."
             so = "as it is made" if target else "split"
-            remedy = f'Store it {so}: {{"{cause.place}": {{"{dim}": "{"+".join(step.chain.start.splits[moved])}"}}}}.'
+            remedy = f'Store it {so}: {{"{cause.place}": {{"{dim}": "{"+".join(step.reshard.start.splits[moved])}"}}}}.'
         elif cause.kind == "carry":
             because = f"The loop carries it with `{dim}` whole, but it is made split over {axes}."
             remedy = f"Store the loop's first value split as well, or take `{dim}` off {axes}."
         elif cause.kind == "branch":
-            target = step.chain.hops[-1].result.splits[moved]
+            target = step.reshard.steps[-1].result.splits[moved]
             how = f"split over {_quoted(target)}" if target else "whole"
             because = f"The branches return it with `{dim}` {how}, but one makes it split over {axes}."
             remedy = f"Let all branches leave `{dim}` split alike, or take `{dim}` off {axes}."
@@ -241,37 +241,37 @@ class _Story:
     @staticmethod
     def moved_axis(step: Move) -> int:
         """Returns the axis of the value whose sharding changes."""
-        hop = step.hop
-        if hop.kind == "collective-permute":
-            pairs = zip(step.start.splits, hop.result.splits, strict=True)
+        via = step.via
+        if via.kind == "collective-permute":
+            pairs = zip(step.start.splits, via.result.splits, strict=True)
             return next(i for i, (before, after) in enumerate(pairs) if before != after)
-        return hop.other if hop.kind == "all-to-all" else hop.axis
+        return via.other if via.kind == "all-to-all" else via.axis
 
     def chain(self, step: Move) -> str:
-        """Describes the reshard that a move is part of, with the price of the plain alternative."""
-        plain = gathered_first(step.chain)
-        if plain is None:
+        """Describes the reshard that a move is part of, with the price of the gather-then-slice alternative."""
+        gathered = gather_then_slice(step.reshard)
+        if gathered is None:
             return ""
         code, sizes = self.program.code, self.grid
         whole = nbytes(math.prod(code.shapes[step.value]), code.dtypes[step.value])
-        kinds = [f"{hop.kind} over {_quoted(hop.axes)}" for hop in step.chain.hops if hop.kind != "slice"]
+        kinds = [f"{each.kind} over {_quoted(each.axes)}" for each in step.reshard.steps if each.kind != "slice"]
         return (
-            f"{', then '.join(kinds)}: {whole * price(step.chain, sizes):,.0f} B sent; gathering first would send "
-            f"{whole * price(plain, sizes):,.0f} B"
+            f"{', then '.join(kinds)}: {whole * price(step.reshard, sizes):,.0f} B sent; gathering first would send "
+            f"{whole * price(gathered, sizes):,.0f} B"
         )
 
     def needed(self, cause: Cause, dim: str, axes: str, step: Move) -> tuple[str, str]:
         operation = cause.operation
         name = operation.name if operation else "an operation"
         where = " in the backward pass" if operation and operation.backward else ""
-        if step.hop.kind == "collective-permute":
-            target = _quoted(step.hop.result.splits[self.moved_axis(step)])
+        if step.via.kind == "collective-permute":
+            target = _quoted(step.via.result.splits[self.moved_axis(step)])
             return (
                 f"`{name}`{where} needs `{dim}` split over {target}, but it is split over {axes}.",
                 f"Put `{dim}` on {target} where it is made as well.",
             )
-        if step.hop.kind == "all-to-all":
-            now = self.origins.dim(self.program.value(step.name).dims[step.hop.axis])
+        if step.via.kind == "all-to-all":
+            now = self.origins.dim(self.program.value(step.name).dims[step.via.axis])
             return (
                 f"`{name}`{where} needs `{now}` split over {axes}, but it has `{dim}` split over it.",
                 f"Put the two on the same axes: `{dim}` and `{now}` change places here.",
@@ -291,15 +291,15 @@ class _Story:
         """Returns the place where a dim of the moved value is stored sharded, whatever form it has by now."""
         value = self.origins.stored(step.value)
         place = self.program.stored_at.get(value) if value is not None else None
-        return place if place is not None and dim in self.rules.stored.get(place, {}) else None
+        return place if place is not None and dim in self.rules.storage.get(place, {}) else None
 
-    def exchanged(self, step: Compute) -> list[Collective]:
+    def inside(self, step: Compute) -> list[Collective]:
         """Lists the collectives inside an operation whose axis is sharded."""
         operation = step.operation
         shown = self.program.value(operation.outputs[0])
         rows = []
         for sent, times in self.per_shard[step.operation].items():
-            pairs = self.origins.exchanged(step, sent.axes)
+            pairs = self.origins.per_shard(step, sent.axes)
             text = PER_SHARD[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
             row = Collective(

@@ -52,7 +52,7 @@ class Plan:
         mesh: the devices.
         layout: which dims lie on which mesh axes.
         rules: the layout as it applies to this program and mesh.
-        planned: the steps, copies of a repeated stretch listed once.
+        planned: the steps, repetitions of a repeated stretch listed once.
     """
 
     program: Program

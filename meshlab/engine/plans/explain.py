@@ -84,7 +84,7 @@ def _padded(plan: Plan) -> Iterator[str]:
 
 def padded_sizes(plan: Plan) -> dict[str, int]:
     """Returns the padded size of each dim that some rule shards unevenly."""
-    rules = [rule for own in (plan.rules.plain, *plan.rules.stored.values()) for rule in own.items()]
+    rules = [rule for each in (plan.rules.compute, *plan.rules.storage.values()) for rule in each.items()]
     borne = {name for names in plan.program.names for name in names}
     split = {dim for dim, axes in rules if axes and dim in borne}
     return {d: plan.grid.padded[n] for d, n in plan.program.dims.items() if d in split and n in plan.grid.padded}
@@ -107,14 +107,14 @@ def _not_reached(plan: Plan) -> Iterator[str]:
     """Warns of merged axes of arguments with a dim that is sharded elsewhere, but not major there, or does not fit."""
     minor: dict[tuple[str, str], list[str]] = {}
     short: dict[str, str] = {}
-    plain = plan.rules.plain
+    compute = plan.rules.compute
     for argument in plan.program.arguments:
         for axis in plan.program.names[argument.value]:
             major = (axis or "").split("*")[0]
-            if axis and axis != major and len(plain.get(axis, ())) < len(plain.get(major, ())):
+            if axis and axis != major and len(compute.get(axis, ())) < len(compute.get(major, ())):
                 short.setdefault(axis, argument.place)
             for dim in (axis or "").split("*")[1:]:
-                if plan.rules.plain.get(dim):
+                if plan.rules.compute.get(dim):
                     minor.setdefault((dim, axis or ""), []).append(argument.place)
     for (dim, axis), places in minor.items():
         more, major = f" and {len(places) - 1} more" if len(places) > 1 else "", axis.split("*")[0]
@@ -126,7 +126,7 @@ def _not_reached(plan: Plan) -> Iterator[str]:
         major = axis.split("*")[0]
         yield (
             f"⚠ The axis `{axis}` of `{place}` is not sharded over all of"
-            f" {' and '.join(f'`{a}`' for a in plain[major])}: the devices do not divide `{major}` of"
+            f" {' and '.join(f'`{a}`' for a in compute[major])}: the devices do not divide `{major}` of"
             f" {plan.program.dims[major]:,}, and what is merged is not padded. Give each of its dims an axis, and merge"
             " them in the function."
         )

@@ -17,7 +17,7 @@ from ..code.loops import LOOPS, carried
 from ..code.operations import Operation, walk
 from ..planning.steps import Compute, Step
 from ..programs.data import Program
-from ..programs.outline import Copy, copies_by_value
+from ..programs.outline import Repetition, repetitions_by_value
 from ..rules import names_where
 from ..specs.spec import Axes
 
@@ -61,10 +61,10 @@ class Origins:
     Args:
         program: the planned program.
         steps: the steps of its plan, each once.
-        stand_ins: for each copy of a stretch the one that stands for it.
+        stand_ins: for each repetition of a stretch the one that stands for it.
     """
 
-    def __init__(self, program: Program, steps: Iterable[Step], stand_ins: Mapping[Copy, Copy]):
+    def __init__(self, program: Program, steps: Iterable[Step], stand_ins: Mapping[Repetition, Repetition]):
         self.program, self.stand_ins = program, stand_ins
         self.results = {v: step for step in steps if isinstance(step, Compute) for v in step.operation.outputs}
 
@@ -115,15 +115,16 @@ class Origins:
     def inward(self, value: int, way: Way) -> tuple[int, Way]:
         """Returns the value inside blocks that one is, in the numbers of its stand-in, and the way out of there."""
         program = self.program
-        while value in program.insides or value in program.roots:
+        while value in program.insides or value in program.original_of:
             operation = program.makers.get(value)
             if operation is not None and operation.name in LOOPS and way.loop is None:
                 stacked = operation.outputs.index(value) >= carried(operation)
                 way = Way(operation, "stacked" if stacked else "carried")
-            value = program.insides.get(value, program.roots.get(value, value))
-        copy = copies_by_value(self.program).get(value)
-        first = self.stand_ins.get(copy) if copy is not None else None
-        return first.produced[copy.places[value]] if copy is not None and first is not None else value, way
+            value = program.insides.get(value, program.original_of.get(value, value))
+        repetition = repetitions_by_value(self.program).get(value)
+        if repetition is not None and repetition in self.stand_ins:
+            value = self.stand_ins[repetition].produced[repetition.positions[value]]
+        return value, way
 
     def summed(self, step: Compute, axes: Iterable[str]) -> tuple[Split, ...]:
         """Returns the dims that a step sums, of those sharded over some mesh axes, each with these."""
@@ -131,9 +132,9 @@ class Origins:
         splits = {name: split for name, factor, split in self.axes(step) if factor in summed and wanted & set(split)}
         return tuple((name, tuple(a for a in split if a in wanted)) for name, split in splits.items())
 
-    def exchanged(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
+    def per_shard(self, step: Compute, axes: Axes) -> tuple[Split, ...]:
         """Returns the sharded dims that take a per-shard implementation; those on some mesh axes if there are any."""
-        factors = self.program.factors[step.operation].exchanged
+        factors = self.program.factors[step.operation].per_shard
         splits = {name: split for name, factor, split in self.axes(step) if split and factor in factors}
         on_these = {name: split for name, split in splits.items() if set(split) & set(axes)}
         return tuple((on_these or splits).items())
@@ -153,7 +154,7 @@ class Origins:
     def stored(self, value: int) -> int | None:
         """Returns the argument that a value is in another form, if it is one."""
         program = self.program
-        value = program.outermost(program.roots.get(value, value))
+        value = program.outermost(program.original_of.get(value, value))
         while value not in program.stored_at:
             operation = program.makers.get(value)
             if operation is None or operation.name not in _FORMS or not isinstance(operation.inputs[0], int):

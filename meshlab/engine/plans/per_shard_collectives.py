@@ -26,9 +26,9 @@ from ..code.operations import Code, Literal, Operation, nbytes
 from ..jax_compat import needed, opened, with_shape
 from ..passes.common_subexpressions import per_shard_key
 from ..planning.shared_steps import counted
-from ..planning.steps import Compute, Move, Nested, Part, Step
+from ..planning.steps import Compute, Move, Nested, Repeated, Step
 from ..programs.data import Program, analysis
-from ..programs.outline import Copy
+from ..programs.outline import Repetition
 from ..rules.per_shard import PER_SHARD, ShardedOperation
 from ..rules.traits import TRAITS
 from ..specs.spec import Axes, Grid, Spec, local_shape
@@ -126,17 +126,17 @@ class _Walk:
     """One walk over the steps of a plan, which finds the collectives of its operations that were not sent before.
 
     Attributes:
-        counts: by operation, its collectives and how often each is sent; of copies alike under those of the first.
+        counts: by operation, its collectives and how often each is sent; of repetitions alike under those of the first.
     """
 
     def __init__(self, program: Program, sizes: Grid):
         self.program, self.sizes = program, sizes
         self.counts: dict[Operation, dict[PerShardCollective, int]] = {}
-        # The copy that is walked, and the first one with the same steps.
-        self.copy: Copy | None = None
-        self.first: Copy | None = None
-        self.firsts: dict[int, Copy] = {}
-        # Whether anything is sent in steps that parts share.
+        # The repetition that is walked, and the first one with the same steps.
+        self.repetition: Repetition | None = None
+        self.first: Repetition | None = None
+        self.firsts: dict[int, Repetition] = {}
+        # Whether anything is sent in steps that repetitions share.
         self.sending: dict[int, bool] = {}
         self.seen: set[tuple] = set()
         # The loop in which a value was made, counted from outside, and the trip count of each.
@@ -149,29 +149,29 @@ class _Walk:
                 self.compute(step)
             if isinstance(step, Nested):
                 self.nested(step)
-            elif isinstance(step, Part):
-                self.part(step)
+            elif isinstance(step, Repeated):
+                self.repeated(step)
             elif not isinstance(step, Move):
                 self.note_depth(step.operation.outputs)
 
-    def part(self, part: Part):
-        key = id(part.steps)
+    def repeated(self, repeated: Repeated):
+        key = id(repeated.steps)
         if key not in self.sending:
-            self.sending[key] = any(isinstance(step, Compute) and step.exchanged for step, _ in counted(part.steps))
+            self.sending[key] = any(isinstance(step, Compute) and step.per_shard for step, _ in counted(repeated.steps))
         if self.sending[key]:
-            self.copy, self.first = part.copy, self.firsts.setdefault(key, part.copy)
-            self.steps(part.steps)
-            self.copy = self.first = None
+            self.repetition, self.first = repeated.repetition, self.firsts.setdefault(key, repeated.repetition)
+            self.steps(repeated.steps)
+            self.repetition = self.first = None
         else:
-            self.note_depth(part.copy.produced)
+            self.note_depth(repeated.repetition.produced)
 
-    def own(self, value: int) -> int:
-        """Returns a value in the numbers of the copy that is walked."""
-        return value if self.copy is None else self.copy.values[value]
+    def walked(self, value: int) -> int:
+        """Returns a value in the numbers of the repetition that is walked."""
+        return value if self.repetition is None else self.repetition.from_representative[value]
 
     def note_depth(self, values: Iterable[int]):
         if len(self.times) > 1:
-            self.depth.update(dict.fromkeys(map(self.own, values), len(self.times) - 1))
+            self.depth.update(dict.fromkeys(map(self.walked, values), len(self.times) - 1))
 
     def nested(self, step: Nested):
         is_loop = step.operation.name in LOOPS
@@ -186,15 +186,15 @@ class _Walk:
         self.note_depth(step.operation.outputs)
 
     def compute(self, step: Compute):
-        if not step.exchanged:
+        if not step.per_shard:
             return
-        operation, roots = step.operation, self.program.roots
-        counts = self.counts.setdefault(operation if self.first is None else self.first.renamed[operation], {})
+        operation, original_of = step.operation, self.program.original_of
+        counts = self.counts.setdefault(operation if self.first is None else self.first.counterparts[operation], {})
         for collective in self.collectives(step):
             sent = []
             for position in collective.reads:
                 value, spec = operation.inputs[position], step.operands[position]
-                sent.append((self.own(roots.get(value, value)) if isinstance(value, int) else None, spec))
+                sent.append((self.walked(original_of.get(value, value)) if isinstance(value, int) else None, spec))
             key = (collective.derivation, tuple(sent))
             if key not in self.seen:
                 self.seen.add(key)
@@ -221,7 +221,7 @@ def per_shard_collectives_of(
 
     Returns:
         By operation, its collectives, in the order in which they are asked for, and how often each is sent. Those of
-        copies alike stand under the operations of the first of them.
+        repetitions alike stand under the operations of the first of them.
     """
     walk = _Walk(program, sizes)
     walk.steps(steps)
@@ -274,10 +274,10 @@ def _traced(step: Compute, program: Program, sizes: Mapping[str, int], used: Seq
 
 
 def _recorded(step: Compute, program: Program, sizes: Grid) -> tuple[PerShardCollective, ...]:
-    roots, inputs = program.roots, step.operation.inputs
+    original_of, inputs = program.original_of, step.operation.inputs
     closed = traced(step, program, sizes)
     # Whichever operand of its operation a shard is, it is the same shard.
-    shards = {i: (roots.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)}
+    shards = {i: (original_of.get(v, v), step.operands[i]) for i, v in enumerate(inputs) if not isinstance(v, Literal)}
     first = {shard: position for position, shard in reversed(shards.items())}
     alike = [first[shard] for shard in shards.values()]
     return tuple(_Trace(closed, alike).collectives())

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from ..argument_checks import is_whole
 from ..code.operations import Code, Operation, use_counts, walk
 from ..errors import MeshlabError, closest, shown, some
-from ..passes.constants import free_values, repeated_values
+from ..passes.constants import broadcast_values, constant_values
 from ..passes.normalize import uniform_values
 from ..passes.small_slices import small_slices
 from ..rules import Factors, factors_of
@@ -219,13 +219,13 @@ class Program:
         return use_counts(self.code)
 
     @functools.cached_property
-    def roots(self) -> dict[int, int]:
+    def original_of(self) -> dict[int, int]:
         """For the result of each rename or tag the value whose array it is: both are the same data."""
-        roots: dict[int, int] = {}
+        originals: dict[int, int] = {}
         for operation in walk(self.code.block):
             if operation.name in ("rename", "tag") and isinstance(operation.inputs[0], int):
-                roots[operation.outputs[0]] = roots.get(operation.inputs[0], operation.inputs[0])
-        return roots
+                originals[operation.outputs[0]] = originals.get(operation.inputs[0], operation.inputs[0])
+        return originals
 
     @functools.cached_property
     def uniform(self) -> tuple[frozenset[int], frozenset[int]]:
@@ -233,20 +233,20 @@ class Program:
         return uniform_values(self.code)
 
     @functools.cached_property
-    def free(self) -> frozenset[int]:
-        """Values that any device can make in any spec, and those that repeat a smaller one."""
-        return free_values(self.code, self.uniform[0]) | self.repeated
+    def materialisable(self) -> frozenset[int]:
+        """Values that are made where they are read, in any spec: constants, iotas, broadcasts (of what is moved)."""
+        return constant_values(self.code, self.uniform[0]) | self.broadcasts
 
     @functools.cached_property
-    def repeated(self) -> frozenset[int]:
-        """The values that repeat a smaller one: a bias for a batch, a mean along the axis that it was taken over."""
-        return repeated_values(self.code)
+    def broadcasts(self) -> frozenset[int]:
+        """The values that broadcast a smaller one, which is resharded instead: a bias, a mean along its own axis."""
+        return broadcast_values(self.code)
 
     @functools.cached_property
     def factors(self) -> dict[Operation, Factors]:
         """The factors of every operation without blocks."""
         uniform, zeros = self.uniform
-        little = small_slices(self.code, self.free)
+        little = small_slices(self.code, self.materialisable)
         return {
             operation: factors_of(operation, facts_of(self.code, operation, uniform, zeros, little))
             for operation in walk(self.code.block)

@@ -53,8 +53,8 @@ class Kinds:
             program.uses[value] == 1,
             value in uniform,
             value in zeros,
-            value in program.free,
-            value in program.roots,
+            value in program.materialisable,
+            value in program.original_of,
         )
 
     def _key(self, operation: Operation) -> Hashable:
@@ -79,7 +79,7 @@ class Kinds:
         details: Hashable = ()
         if operation.name in ("rename", "tag"):
             details = tuple(operation.params.values())
-        elif factors.exchanged:
+        elif factors.per_shard:
             # The communication of a per-shard implementation depends on all parameters and literals.
             details = per_shard_key(operation)
         return (_factors_key(factors), program.factor_dims[operation], details)
@@ -90,10 +90,10 @@ def _factors_key(factors: Factors) -> Hashable:
         factors.operands,
         factors.results,
         factors.summed,
-        factors.exchanged,
+        factors.per_shard,
         factors.unsharded,
         tuple(sorted(factors.limits.items())),
-        factors.survivors,
+        factors.propagating,
         factors.through,
         factors.linear,
         factors.known,

@@ -1,6 +1,6 @@
-"""Finds repeats: stretches of a sequence in which the same pattern comes again and again, one copy after another.
+"""Finds repeats: stretches of a sequence in which the same pattern comes again and again, one repetition after another.
 
-    a b c  b c  b c  d        Repeat(start=1, period=2, copies=3)
+    a b c  b c  b c  d        Repeat(start=1, period=2, repetitions=3)
 
 A model whose layers are a Python loop is such a sequence of operations. The items are numbers here, equal ones for
 items that are alike, so that whole stretches are compared at once: shifted by a period, a repeat equals itself.
@@ -21,24 +21,24 @@ class Repeat(NamedTuple):
     """A pattern that is repeated.
 
     Attributes:
-        start: where its first copy begins.
-        period: how long a copy is.
-        copies: how many there are, at least 2.
+        start: where its representative begins.
+        period: how long a repetition is.
+        repetitions: how many there are, at least 2.
     """
 
     start: int
     period: int
-    copies: int
+    repetitions: int
 
     @property
     def stop(self) -> int:
-        """Where the last copy ends."""
-        return self.start + self.period * self.copies
+        """Where the last repetition ends."""
+        return self.start + self.period * self.repetitions
 
     @property
     def saved(self) -> int:
-        """How many items need not be looked at, if one copy is enough."""
-        return self.period * (self.copies - 1)
+        """How many items need not be looked at, if one repetition is enough."""
+        return self.period * (self.repetitions - 1)
 
 
 def repeats(items: np.ndarray, least: int) -> list[Repeat]:
@@ -63,7 +63,7 @@ def _candidates(items: np.ndarray, least: int) -> Iterator[Repeat]:
     for period in _distances(items):
         start, length = _longest(items[:-period] == items[period:])
         repeat = Repeat(start, period, 1 + length // period)
-        if repeat.copies > 1 and repeat.saved >= least:
+        if repeat.repetitions > 1 and repeat.saved >= least:
             yield repeat
 
 

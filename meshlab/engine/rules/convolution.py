@@ -38,7 +38,7 @@ _BATCH, _SUMMED, _FEATURES, _WITHIN, _APART, _FIRST = range(6)
 def _convolution(operation: Operation, facts: Facts) -> Factors:
     params = operation.params
     (left, right, result), limits = _features(params, facts.operands)
-    summed, unsharded, exchanged = {_SUMMED}, {_WITHIN, _APART}, set()
+    summed, unsharded, sliding = {_SUMMED}, {_WITHIN, _APART}, set()
     for j, slide in enumerate(_slides(params, facts.operands, facts.results)):
         own, other, third = range(_FIRST + 3 * j, _FIRST + 3 * j + 3)
         if slide is None:
@@ -54,19 +54,19 @@ def _convolution(operation: Operation, facts: Facts) -> Factors:
         if not slide.still:
             limits[own] = slide.most_parts
         if slide.reaches:
-            exchanged.add(own)
+            sliding.add(own)
     if facts.uniform[0]:
         # A uniform array is computed where it is read: no halo is sent.
-        unsharded |= exchanged
+        unsharded |= sliding
     numbers = params["dimension_numbers"]
     return Factors(
         (_in_order(left, numbers.lhs_spec), _in_order(right, numbers.rhs_spec)),
         (_in_order(result, numbers.out_spec),),
         summed=frozenset(summed),
-        exchanged=frozenset(exchanged - unsharded),
+        per_shard=frozenset(sliding - unsharded),
         unsharded=frozenset(unsharded),
         limits=limits,
-        survivors=frozenset(left[2:]) - unsharded,
+        propagating=frozenset(left[2:]) - unsharded,
     )
 
 

@@ -35,7 +35,7 @@ _JOIN = {
 @rule("cummin", traits=opaque(linear=NOWHERE, multiplies=None, joins="min"))
 def _cumulative(operation: Operation, facts: Facts) -> Factors:
     axes = tuple(range(len(facts.operands[0])))
-    return Factors((axes,), (axes,), exchanged=frozenset((operation.params["axis"],)))
+    return Factors((axes,), (axes,), per_shard=frozenset((operation.params["axis"],)))
 
 
 @per_shard(*_JOIN, summary="{dims} is run through, and each part goes on from those before", padded=True, gathers=True)

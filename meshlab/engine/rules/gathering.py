@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import dtypes, lax
 
 from ..code.operations import Operation
-from .indices import Own, Windows, own_windows, window_factors
+from .indices import LocalWindows, Windows, local_windows, window_factors
 from .per_shard import Device, ShardedOperation, per_shard
 from .table import NONE, Factors, Facts, Shape, local_params, rule
 from .traits import FIRST, Groups, gathering
@@ -33,7 +33,7 @@ def gathered_windows(params: dict[str, Any], slices: int) -> Windows:
     return Windows(
         tuple(int(d) for d in numbers.start_index_map),
         tuple(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True)),
-        {d: int(place) for d, place in zip(remaining, numbers.offset_dims, strict=True)},
+        {d: int(axis) for d, axis in zip(remaining, numbers.offset_dims, strict=True)},
         tuple(sizes),
         tuple(i for i in range(slices) if i not in numbers.offset_dims),
     )
@@ -57,17 +57,17 @@ def _gather(operation: Operation, facts: Facts) -> Factors:
     (table, indices), (slices,) = facts.operands, facts.results
     windows = gathered_windows(operation.params, len(slices))
     axes = window_factors(windows, table, indices, slices)
-    splittable = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
+    masked = addable(operation, axes.looked_up, 2 * math.prod(slices) <= math.prod(table))
     # Single elements are looked up in any case; a long window is not worth it.
-    single = frozenset(d for d in axes.looked_up if d not in windows.places or windows.sizes[d] == 1)
-    splittable |= addable(operation, single, True)
+    single = frozenset(d for d in axes.looked_up if d not in windows.slice_axes or windows.sizes[d] == 1)
+    masked |= addable(operation, single, True)
     return Factors(
         (axes.array, axes.indices),
         (axes.slices,),
-        summed=NONE if _is_bool(operation) else splittable,
-        exchanged=splittable,
-        unsharded=axes.unsharded | (axes.looked_up - splittable),
-        survivors=NONE,
+        summed=NONE if _is_bool(operation) else masked,
+        per_shard=masked,
+        unsharded=axes.unsharded | (axes.looked_up - masked),
+        propagating=NONE,
     )
 
 
@@ -83,8 +83,8 @@ def _is_bool(operation: Operation) -> bool:
 
 @local_params("gather")
 def _gather_local(params: dict[str, Any], _operands: tuple[Shape, ...], results: tuple[Shape, ...]):
-    places = gathered_windows(params, len(results[0])).places
-    sizes = (results[0][places[d]] if d in places else size for d, size in enumerate(params["slice_sizes"]))
+    slice_axes = gathered_windows(params, len(results[0])).slice_axes
+    sizes = (results[0][slice_axes[d]] if d in slice_axes else size for d, size in enumerate(params["slice_sizes"]))
     return params | {"slice_sizes": tuple(sizes)}
 
 
@@ -93,46 +93,47 @@ def _look_up(device: Device, sharded: ShardedOperation, operands: Sequence[Any])
     table, indices = operands
     filled = sharded.params["mode"] == lax.GatherScatterMode.FILL_OR_DROP
     windows = gathered_windows(sharded.params, len(sharded.result_shapes[0]))
-    own = own_windows(device, sharded, windows, table.shape, indices, clipped=not filled)
-    slices = _own_slices(table, own, sharded)
-    split = tuple(a for axis in own.block for a in sharded.split(axis))
-    slices = combined(device, slices, _per_element(own.mine, own, slices), split)
+    local = local_windows(device, sharded, windows, table.shape, indices, clipped=not filled)
+    slices = _local_slices(table, local, sharded)
+    split = tuple(a for axis in local.block for a in sharded.split(axis))
+    slices = combined(device, slices, _per_element(local.mine, local, slices), split)
     if not filled:
         return [slices]
     # Of the addends of a window out of range, the first device's is the filler.
     filler = _filler(sharded.params["fill_value"], slices.dtype)
     first = (device.index(split) == 0) | (slices.dtype == bool)
     filler = jnp.where(first, filler, jnp.zeros_like(filler))
-    return [jnp.where(_per_element(own.inside, own, slices), slices, filler)]
+    return [jnp.where(_per_element(local.inside, local, slices), slices, filler)]
 
 
 def combined(device: Device, values: Any, mine: Any, split: tuple[str, ...]) -> Any:
     """Returns this device's values and zeros for the others, a partial sum; of booleans their "or"."""
-    own = jnp.where(mine, values, jnp.zeros_like(values))
-    return device.all_reduce(own, tuple(sorted(split)), "max") if own.dtype == bool else own
+    local = jnp.where(mine, values, jnp.zeros_like(values))
+    return device.all_reduce(local, tuple(sorted(split)), "max") if local.dtype == bool else local
 
 
-def _own_slices(table: Any, own: Own, sharded: ShardedOperation) -> Any:
+def _local_slices(table: Any, local: LocalWindows, sharded: ShardedOperation) -> Any:
     """Gathers the windows as if all began in this device's shard."""
-    windows, params = own.windows, sharded.params
+    windows, params = local.windows, sharded.params
     numbers = lax.GatherDimensionNumbers(
-        tuple(sorted(windows.places.values())),
+        tuple(sorted(windows.slice_axes.values())),
         windows.dropped,
         windows.indexed,
         tuple(d for d, _ in windows.batching),
         tuple(i for _, i in windows.batching),
     )
-    full = [d for d, size in enumerate(sharded.operand_shapes[0]) if d in windows.places and windows.sizes[d] == size]
+    shape = sharded.operand_shapes[0]
+    full = [d for d, size in enumerate(shape) if d in windows.slice_axes and windows.sizes[d] == size]
     sizes = tuple(table.shape[d] if d in full else size for d, size in enumerate(windows.sizes))
     return lax.gather(
-        table, own.indices, numbers, sizes, unique_indices=params["unique_indices"], mode=lax.GatherScatterMode.CLIP
+        table, local.indices, numbers, sizes, unique_indices=params["unique_indices"], mode=lax.GatherScatterMode.CLIP
     )
 
 
-def _per_element(of_windows: Any, own: Own, slices: Any) -> Any:
+def _per_element(of_windows: Any, local: LocalWindows, slices: Any) -> Any:
     """Broadcasts an array with one element a window to the elements of all windows."""
-    size = tuple(slices.shape[i] for i in own.windows.positions)
-    return lax.broadcast_in_dim(jnp.broadcast_to(of_windows, size), slices.shape, own.windows.positions)
+    size = tuple(slices.shape[i] for i in local.windows.positions)
+    return lax.broadcast_in_dim(jnp.broadcast_to(of_windows, size), slices.shape, local.windows.positions)
 
 
 def _filler(fill_value: Any, dtype: Any) -> Any:

@@ -162,12 +162,12 @@ def extended(device: Device, block: Any, axis: int, split: Axes, widths: Pair, *
     size, others = block.shape[axis], _parts(device, split) - 1
     beyond, index = (0, None) if fill is None else (fill, device.index(split))
     before, behind = [], []
-    for hop, width in _hops(widths[0], size, others):
-        edge = device.permute(lax.slice_in_dim(block, size - width, size, axis=axis), split, hop)
-        before.append(edge if index is None else jnp.where(index >= hop, edge, beyond))
-    for hop, width in _hops(widths[1], size, others):
-        edge = device.permute(lax.slice_in_dim(block, 0, width, axis=axis), split, -hop)
-        behind.append(edge if index is None else jnp.where(index <= others - hop, edge, beyond))
+    for distance, width in _distances(widths[0], size, others):
+        edge = device.permute(lax.slice_in_dim(block, size - width, size, axis=axis), split, distance)
+        before.append(edge if index is None else jnp.where(index >= distance, edge, beyond))
+    for distance, width in _distances(widths[1], size, others):
+        edge = device.permute(lax.slice_in_dim(block, 0, width, axis=axis), split, -distance)
+        behind.append(edge if index is None else jnp.where(index <= others - distance, edge, beyond))
     ends = [_filled(block, axis, max(0, width - others * size), fill) for width in widths]
     parts = [ends[0], *reversed(before), block, *behind, ends[1]]
     return lax.concatenate([part for part in parts if part.shape[axis]], axis)
@@ -181,13 +181,13 @@ def gathered_in(device: Device, wide: Any, axis: int, split: Axes, widths: Pair)
     others = _parts(device, split) - 1
     size = wide.shape[axis] - sum(widths)
     block = lax.slice_in_dim(wide, widths[0], widths[0] + size, axis=axis)
-    for hop, width in _hops(widths[0], size, others):
-        stop = widths[0] - (hop - 1) * size
-        edge = device.permute(lax.slice_in_dim(wide, stop - width, stop, axis=axis), split, -hop)
+    for distance, width in _distances(widths[0], size, others):
+        stop = widths[0] - (distance - 1) * size
+        edge = device.permute(lax.slice_in_dim(wide, stop - width, stop, axis=axis), split, -distance)
         block += _placed(edge, axis, size, size - width)
-    for hop, width in _hops(widths[1], size, others):
-        start = widths[0] + hop * size
-        edge = device.permute(lax.slice_in_dim(wide, start, start + width, axis=axis), split, hop)
+    for distance, width in _distances(widths[1], size, others):
+        start = widths[0] + distance * size
+        edge = device.permute(lax.slice_in_dim(wide, start, start + width, axis=axis), split, distance)
         block += _placed(edge, axis, size, 0)
     return block
 
@@ -196,10 +196,10 @@ def _parts(device: Device, split: Axes) -> int:
     return math.prod(device.sizes[axis] for axis in split)
 
 
-def _hops(width: int, size: int, most: int) -> list[Pair]:
+def _distances(width: int, size: int, most: int) -> list[Pair]:
     """Returns for each device that a halo comes from its distance, and how many elements it sends."""
     count = min(-(-width // size), most)
-    return [(hop, min(size, width - (hop - 1) * size)) for hop in range(1, count + 1)]
+    return [(distance, min(size, width - (distance - 1) * size)) for distance in range(1, count + 1)]
 
 
 def _filled(block: Any, axis: int, width: int, fill: Any) -> Any:

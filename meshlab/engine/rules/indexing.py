@@ -46,13 +46,11 @@ def _cut(array: Shape, part: Shape) -> tuple[tuple[int, ...], frozenset[int], fr
 def _dynamic_slice(operation: Operation, facts: Facts) -> Factors:
     array, part = facts.operands[0], facts.results[0]
     axes, cut, own = _cut(array, part)
-    splittable = addable(operation, cut, 2 * math.prod(part) <= math.prod(array))
+    masked = addable(operation, cut, 2 * math.prod(part) <= math.prod(array))
     scalars = ((),) * (len(facts.operands) - 1)
-    summed = NONE if operation.equation.invars[0].aval.dtype == bool else splittable
-    unsharded = own | (cut - splittable)
-    return Factors(
-        (tuple(range(len(array))), *scalars), (axes,), summed=summed, exchanged=splittable, unsharded=unsharded
-    )
+    summed = NONE if operation.equation.invars[0].aval.dtype == bool else masked
+    unsharded = own | (cut - masked)
+    return Factors((tuple(range(len(array))), *scalars), (axes,), summed=summed, per_shard=masked, unsharded=unsharded)
 
 
 @local_params("dynamic_slice")
@@ -66,7 +64,7 @@ def _dynamic_update_slice(_operation: Operation, facts: Facts) -> Factors:
     axes, cut, own = _cut(array, update)
     scalars = ((),) * (len(facts.operands) - 2)
     array_axes = tuple(range(len(array)))
-    return Factors((array_axes, axes, *scalars), (array_axes,), exchanged=cut, unsharded=own)
+    return Factors((array_axes, axes, *scalars), (array_axes,), per_shard=cut, unsharded=own)
 
 
 def _starts(

@@ -34,14 +34,14 @@ class Windows:
     Attributes:
         indexed: for each number of an index, the axis of the array that it counts along.
         batching: axes of the array that are axes of the indices as well, with their numbers there.
-        places: axes of the array that are axes of the windows in the slices, with their numbers there.
+        slice_axes: axes of the array that are axes of the windows in the slices, with their numbers there.
         sizes: the windows' size along each axis of the array.
         positions: the axes of the slices that are axes of the indices, in their order there.
     """
 
     indexed: tuple[int, ...]
     batching: tuple[tuple[int, int], ...]
-    places: Mapping[int, int]
+    slice_axes: Mapping[int, int]
     sizes: tuple[int, ...]
     positions: tuple[int, ...]
 
@@ -51,21 +51,21 @@ class Windows:
 
     def unrolled(self, axis: int) -> tuple[Windows, int]:
         """Returns the windows with every element along an axis a window of its own, and the new axis of the indices."""
-        place = self.places[axis]
-        fresh = sum(position < place for position in self.positions)
+        axis_there = self.slice_axes[axis]
+        fresh = sum(position < axis_there for position in self.positions)
         return dataclasses.replace(
             self,
             batching=tuple((d, i + (i >= fresh)) for d, i in self.batching),
-            places={d: p for d, p in self.places.items() if d != axis},
+            slice_axes={d: p for d, p in self.slice_axes.items() if d != axis},
             sizes=tuple(1 if d == axis else size for d, size in enumerate(self.sizes)),
-            positions=tuple(sorted((*self.positions, place))),
+            positions=tuple(sorted((*self.positions, axis_there))),
         ), fresh
 
     @property
     def dropped(self) -> tuple[int, ...]:
         """Returns the axes of the array that are not in the slices, without batching ones."""
         batching = {axis for axis, _ in self.batching}
-        return tuple(d for d in range(len(self.sizes)) if d not in self.places and d not in batching)
+        return tuple(d for d in range(len(self.sizes)) if d not in self.slice_axes and d not in batching)
 
 
 class WindowFactors(NamedTuple):
@@ -85,9 +85,9 @@ def window_factors(windows: Windows, array: Shape, indices: Shape, slices: Shape
     shared = dict((i, axis) for axis, i in windows.batching)
     counted = tuple(shared.get(i, rank + i) for i in range(len(indices)))
     # A window along an axis is an axis of its own.
-    cut = {d: rank + len(indices) + d for d in windows.places if windows.sizes[d] != array[d]}
+    cut = {d: rank + len(indices) + d for d in windows.slice_axes if windows.sizes[d] != array[d]}
     factors = dict(zip(windows.positions, counted, strict=False))
-    factors |= {place: cut.get(d, d) for d, place in windows.places.items()}
+    factors |= {axis: cut.get(d, d) for d, axis in windows.slice_axes.items()}
     looked_up = frozenset(windows.looked_up(array))
     batching = frozenset(shared.values())
     unsharded = {d for d in range(rank) if windows.sizes[d] != array[d] and d not in batching and d not in looked_up}
@@ -101,7 +101,7 @@ def window_factors(windows: Windows, array: Shape, indices: Shape, slices: Shape
     )
 
 
-class Own(NamedTuple):
+class LocalWindows(NamedTuple):
     """Describes the windows from the view of a device that has a shard of the array.
 
     Attributes:
@@ -124,9 +124,9 @@ class Own(NamedTuple):
         return jnp.stack(jnp.broadcast_arrays(*self.starts.values()), -1)
 
 
-def own_windows(
+def local_windows(
     device: Device, sharded: ShardedOperation, windows: Windows, block: Shape, indices: Any, *, clipped: bool
-) -> Own:
+) -> LocalWindows:
     """Counts indices from this device's first element, along all axes that are looked up and sharded.
 
     Args:
@@ -148,7 +148,7 @@ def own_windows(
         split = sharded.split(axis)
         if not split:
             continue
-        if axis in windows.places:
+        if axis in windows.slice_axes:
             count = jnp.arange(windows.sizes[axis], dtype=positions.dtype)
             windows, fresh = windows.unrolled(axis)
             starts = {d: jnp.expand_dims(s, fresh) for d, s in starts.items()}
@@ -158,7 +158,7 @@ def own_windows(
         here = starts[axis] - (device.index(split) * block[axis]).astype(positions.dtype)
         mine &= (here >= 0) & (here < block[axis])
         starts[axis] = here
-    return Own(windows, starts, mine, inside, parts)
+    return LocalWindows(windows, starts, mine, inside, parts)
 
 
 def signed(indices: Any, size: int) -> Any:

@@ -28,7 +28,7 @@ from .traits import NOWHERE, opaque
 def _argmax(operation: Operation, facts: Facts) -> Factors:
     rank = len(facts.operands[0])
     reduced = frozenset(operation.params["axes"])
-    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in reduced),), exchanged=reduced)
+    return Factors((tuple(range(rank)),), (tuple(i for i in range(rank) if i not in reduced),), per_shard=reduced)
 
 
 @per_shard("argmax", summary="the place of the greatest value over {dims} is looked for", padded=True)
@@ -57,7 +57,7 @@ def _top_k(operation: Operation, facts: Facts) -> Factors:
     value, place = (v.aval.dtype.itemsize for v in operation.equation.outvars)
     few = 0 < 2 * operation.params["k"] * (value + place) < shape[along] * value
     unsharded = frozenset((rank,) if few else (rank, along))
-    return Factors((tuple(range(rank)),), (axes, axes), exchanged=frozenset((along,)) - unsharded, unsharded=unsharded)
+    return Factors((tuple(range(rank)),), (axes, axes), per_shard=frozenset((along,)) - unsharded, unsharded=unsharded)
 
 
 @per_shard("top_k", summary="the greatest values over {dims} are looked for", padded=True, gathers=True)

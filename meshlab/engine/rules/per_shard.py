@@ -9,7 +9,7 @@ operation has a **per-shard implementation**: a function of one device's shards,
 The same function runs twice: on shapes alone, with a device that records the collectives for the plan to count
 (`plans.per_shard_collectives`), and on shards, with a device that runs them (`running.lower`), so the two agree.
 
-It is used where a factor that the rule calls *exchanged* is sharded; else the primitive runs as it is.
+It is used where a factor that the rule calls *per-shard* is sharded; else the primitive runs as it is.
 """
 
 from __future__ import annotations

@@ -58,9 +58,9 @@ def _ragged_dot(operation: Operation, facts: Facts) -> Factors:
         (tuple(left), tuple(right), sizes),
         (_result(operation.params, left, right) if grouped else (group, *_result(operation.params, left, right)),),
         summed=summed | (splittable if grouped else NONE),
-        exchanged=splittable | {left[rows]},
+        per_shard=splittable | {left[rows]},
         unsharded=frozenset((group, count + 1)) - splittable,
-        survivors=NONE,
+        propagating=NONE,
     )
 
 

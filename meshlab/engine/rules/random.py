@@ -55,7 +55,7 @@ def _random_bits(operation: Operation, facts: Facts) -> Factors:
     return Factors(
         (tuple(range(len(keys))),),
         (tuple(range(len(bits))),),
-        exchanged=counted if counts else NONE,
+        per_shard=counted if counts else NONE,
         unsharded=NONE if counts else counted,
     )
 

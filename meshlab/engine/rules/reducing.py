@@ -2,8 +2,8 @@
 
     reduce_sum  x[batch, hidden] over hidden → [batch]       operands ((0, 1),)   results ((0,),)   summed {1}
 
-A summed axis that is sharded leaves a partial sum. Contractions are computed under the plain rules alone: a weight that
-is stored sharded is gathered first, which is FSDP.
+A summed axis that is sharded leaves a partial sum. Contractions follow the compute rules alone: a weight that is stored
+sharded is gathered first, which is FSDP.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _sum(operation: Operation, facts: Facts) -> Factors:
 @rule("reduce_min", traits=reducing("min", library=True))
 def _extremum(operation: Operation, facts: Facts) -> Factors:
     axes, result, reduced = _reduced(operation, facts)
-    return Factors((axes,), (result,), exchanged=reduced)
+    return Factors((axes,), (result,), per_shard=reduced)
 
 
 @per_shard("reduce_max", summary="the greatest value over {dims} is taken", padded=True)
@@ -58,7 +58,7 @@ def _extremum_of_shards(device: Device, sharded: ShardedOperation, operands: Seq
 @rule("reduce_xor", traits=reducing("xor", library=False))
 def _joined(operation: Operation, facts: Facts) -> Factors:
     axes, result, reduced = _reduced(operation, facts)
-    return Factors((axes,), (result,), exchanged=reduced)
+    return Factors((axes,), (result,), per_shard=reduced)
 
 
 @per_shard("reduce_and", "reduce_or", summary="the elements of {dims} are joined", padded=True)
@@ -83,7 +83,7 @@ def _reduced_by(operation: Operation, facts: Facts) -> Factors:
     joined = reduced if idle(operation) else NONE
     arrays = len(facts.operands) // 2
     operands = (*(axes,) * arrays, *((),) * arrays)
-    return Factors(operands, (result,) * len(facts.results), exchanged=joined, unsharded=reduced - joined)
+    return Factors(operands, (result,) * len(facts.results), per_shard=joined, unsharded=reduced - joined)
 
 
 @per_shard("reduce", summary="the elements of {dims} are joined")
@@ -110,5 +110,5 @@ def _dot_general(operation: Operation, facts: Facts) -> Factors:
     summed = frozenset(left[i] for i in summed_left)
     if operation.equation.outvars[0].aval.dtype == bool:
         # Booleans are joined by "or", which has no partial sum.
-        return Factors((tuple(left), tuple(right)), (result,), unsharded=summed, survivors=NONE)
-    return Factors((tuple(left), tuple(right)), (result,), summed=summed, survivors=NONE)
+        return Factors((tuple(left), tuple(right)), (result,), unsharded=summed, propagating=NONE)
+    return Factors((tuple(left), tuple(right)), (result,), summed=summed, propagating=NONE)

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from ..code.operations import Operation
-from .indices import Windows, own_windows, window_factors
+from .indices import Windows, local_windows, window_factors
 from .per_shard import Device, ShardedOperation, bind, per_shard
 from .table import NONE, Factors, Facts, Shape, rule
 from .traits import FIRST, NOWHERE, Groups, Linear, Traits, linear_in, scattering
@@ -47,12 +47,12 @@ def scattered_windows(params: dict[str, Any], array: Shape, slices: Shape) -> Wi
     numbers = params["dimension_numbers"]
     dropped = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     remaining = [d for d in range(len(array)) if d not in dropped]
-    places = {d: int(place) for d, place in zip(remaining, numbers.update_window_dims, strict=True)}
+    slice_axes = {d: int(axis) for d, axis in zip(remaining, numbers.update_window_dims, strict=True)}
     return Windows(
         tuple(int(d) for d in numbers.scatter_dims_to_operand_dims),
         tuple(zip(numbers.operand_batching_dims, numbers.scatter_indices_batching_dims, strict=True)),
-        places,
-        tuple(slices[places[d]] if d in places else 1 for d in range(len(array))),
+        slice_axes,
+        tuple(slices[slice_axes[d]] if d in slice_axes else 1 for d in range(len(array))),
         tuple(i for i in range(len(slices)) if i not in numbers.update_window_dims),
     )
 
@@ -71,9 +71,9 @@ def _scatter(operation: Operation, facts: Facts) -> Factors:
         (axes.array, axes.indices, axes.slices),
         (axes.array,),
         summed=summed,
-        exchanged=axes.looked_up if facts.zeros[0] else axes.looked_up | summed,
+        per_shard=axes.looked_up if facts.zeros[0] else axes.looked_up | summed,
         unsharded=axes.unsharded | (axes.positions - summed),
-        survivors=NONE,
+        propagating=NONE,
         # Where the array is larger than the updates, these are reduced first.
         through=frozenset((2,) if added and math.prod(array) <= math.prod(slices) and facts.zeros[0] else ()),
     )
@@ -84,24 +84,24 @@ def _write(device: Device, sharded: ShardedOperation, operands: Sequence[Any]) -
     array, indices, updates = operands
     windows = scattered_windows(sharded.params, sharded.operand_shapes[0], sharded.operand_shapes[2])
     clipped = sharded.params["mode"] == lax.GatherScatterMode.CLIP
-    own = own_windows(device, sharded, windows, array.shape, indices, clipped=clipped)
-    for axis, block in own.block.items():
+    local = local_windows(device, sharded, windows, array.shape, indices, clipped=clipped)
+    for axis, block in local.block.items():
         # Beyond the end nothing is written.
-        own.starts[axis] = jnp.where(own.mine & own.inside, own.starts[axis], block)
+        local.starts[axis] = jnp.where(local.mine & local.inside, local.starts[axis], block)
     numbers = lax.ScatterDimensionNumbers(
-        tuple(sorted(own.windows.places.values())),
-        own.windows.dropped,
-        own.windows.indexed,
-        tuple(d for d, _ in own.windows.batching),
-        tuple(i for _, i in own.windows.batching),
+        tuple(sorted(local.windows.slice_axes.values())),
+        local.windows.dropped,
+        local.windows.indexed,
+        tuple(d for d, _ in local.windows.batching),
+        tuple(i for _, i in local.windows.batching),
     )
     changed = {
         "dimension_numbers": numbers,
         "indices_are_sorted": False,
-        "mode": sharded.params["mode"] if not own.block else lax.GatherScatterMode.FILL_OR_DROP,
+        "mode": sharded.params["mode"] if not local.block else lax.GatherScatterMode.FILL_OR_DROP,
     }
     start = _once(device, sharded, array)
-    return bind(sharded.operation, [start, own.indices, updates], sharded.params | changed)
+    return bind(sharded.operation, [start, local.indices, updates], sharded.params | changed)
 
 
 def _once(device: Device, sharded: ShardedOperation, array: Any) -> Any:

@@ -123,7 +123,7 @@ def _cut(facts: Facts, slides: Sequence[Slide | None]) -> Factors:
     return Factors(
         (tuple(range(rank)), *scalars),
         (result,),
-        exchanged=frozenset(i for i, slide in near.items() if slide.reaches),
+        per_shard=frozenset(i for i, slide in near.items() if slide.reaches),
         unsharded=frozenset(f for i in range(rank) if separate[i] for f in (i, i + rank)),
         limits={i: slide.most_parts for i, slide in near.items()},
     )
@@ -157,7 +157,7 @@ def _slice(operation: Operation, facts: Facts) -> Factors:
     cut = addable(operation, frozenset(i for i, slide in enumerate(slides) if slide and i in factors.unsharded), True)
     is_bool = operation.equation.invars[0].aval.dtype == bool
     return dataclasses.replace(
-        factors, summed=NONE if is_bool else cut, exchanged=factors.exchanged | cut, unsharded=factors.unsharded - cut
+        factors, summed=NONE if is_bool else cut, per_shard=factors.per_shard | cut, unsharded=factors.unsharded - cut
     )
 
 
@@ -212,7 +212,7 @@ def _reverse(operation: Operation, facts: Facts) -> Factors:
     """Swaps the shards, first and last, each of them reversed; a uniform array is unchanged."""
     axes = tuple(range(len(facts.operands[0])))
     reversed_axes = NONE if facts.uniform[0] else frozenset(operation.params["dimensions"])
-    return Factors((axes,), (axes,), exchanged=reversed_axes)
+    return Factors((axes,), (axes,), per_shard=reversed_axes)
 
 
 @per_shard("rev", summary="{dims} is reversed")

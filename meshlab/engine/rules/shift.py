@@ -24,7 +24,7 @@ from .traits import FIRST, opaque
 def _shift(operation: Operation, facts: Facts) -> Factors:
     axes, along, through = tuple(range(len(facts.operands[0]))), frozenset((operation.params["axis"],)), frozenset((0,))
     if not facts.uniform[0]:
-        return Factors((axes,), (axes,), exchanged=along, through=through)
+        return Factors((axes,), (axes,), per_shard=along, through=through)
     # A uniform array shifted around the end is unchanged; one that zeros shift into is computed where it is read.
     return Factors((axes,), (axes,), unsharded=NONE if operation.params["wrap"] else along, through=through)
 

@@ -7,8 +7,9 @@ legality, planning and running cannot disagree:
     operands ((0, 1), (1, 2))   results ((0, 2),)   summed {1}
 
 A factor that is sharded may be computed shard by shard. If it is *summed* the result is then a partial sum; if it is
-*exchanged* the operation has a per-shard implementation, in which devices communicate (`per_shard`); an *unsharded* one
-is gathered first. Axes of size 1 have no factor (-1): there is nothing to shard.
+*per-shard* the operation has an implementation for shards, in which devices communicate (`per_shard`); an *unsharded*
+one is gathered first. Axes of size 1 have no factor (-1): there is nothing to shard. Of Shardy's factors, reduction
+factors are *summed* here, need-replication factors *unsharded*, and permutation factors nearest to *per-shard*.
 
 The axes of one factor may differ in size, as those of a convolution with a stride do, or the first of the axes that a
 reshape merges and the merged one: then its *limit* says into how many shards it can be split.
@@ -39,12 +40,12 @@ class Factors:
         operands: for each operand the factor of each axis.
         results: for each result the factor of each axis.
         summed: factors that the operation adds up.
-        exchanged: factors that are sharded by means of the operation's per-shard implementation.
+        per_shard: factors that are sharded by means of the operation's per-shard implementation.
         unsharded: factors that no mesh axis may shard; they are gathered first.
         limits: for some factors, a number that the number of shards must divide; the others are sharded as far as their
             size allows.
-        survivors: factors in which sharding that the plain rules do not ask for goes through (elementwise and reducing
-            operations: all of them, None); in the others it is dropped by gathering first (contractions, gathers).
+        propagating: factors along which sharding propagates that the compute rules do not ask for (elementwise and
+            reducing operations: all of them, None); in the others it is dropped by gathering first.
         through: the operands whose partial sums the planner lets through: of those in which the operation is linear,
             those whose partial sum is no larger behind it.
         linear: the sets of operands in which it is linear, as its traits say.
@@ -54,17 +55,17 @@ class Factors:
     operands: tuple[AxisFactors, ...]
     results: tuple[AxisFactors, ...]
     summed: frozenset[int] = frozenset()
-    exchanged: frozenset[int] = frozenset()
+    per_shard: frozenset[int] = frozenset()
     unsharded: frozenset[int] = frozenset()
     limits: Mapping[int, int] = dataclasses.field(default_factory=dict)
-    survivors: frozenset[int] | None = None
+    propagating: frozenset[int] | None = None
     through: frozenset[int] = NONE
     linear: Groups = ()
     known: bool = True
 
-    def survives(self, factor: int) -> bool:
-        """Says whether sharding of a factor goes through that the plain rules do not ask for."""
-        return self.survivors is None or factor in self.survivors
+    def propagates(self, factor: int) -> bool:
+        """Says whether sharding along a factor propagates that the compute rules do not ask for."""
+        return self.propagating is None or factor in self.propagating
 
     def with_others(self, partial: Collection[int]) -> frozenset[int] | None:
         """Returns the other operands that must be partial too, or zero, for partial sums of some to go through.
@@ -135,13 +136,13 @@ def local_params(*names: str) -> Callable[[LocalParams], LocalParams]:
 
 def run_unsharded(facts: Facts, known: bool = False) -> Factors:
     """Returns the factors of an operation that runs unsharded: no two axes are the same."""
-    count = 0
-    axes = []
+    count, axes = 0, []
     for shape in (*facts.operands, *facts.results):
         axes.append(tuple(range(count, count + len(shape))))
         count += len(shape)
     cut = len(facts.operands)
-    return Factors(tuple(axes[:cut]), tuple(axes[cut:]), unsharded=frozenset(range(count)), survivors=NONE, known=known)
+    operands, results = tuple(axes[:cut]), tuple(axes[cut:])
+    return Factors(operands, results, unsharded=frozenset(range(count)), propagating=NONE, known=known)
 
 
 def factors_of(operation: Operation, facts: Facts) -> Factors:

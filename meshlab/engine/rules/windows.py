@@ -71,7 +71,7 @@ def _factors(facts: Facts, slides: Sequence[Slide], *, free: bool, full: frozens
     return Factors(
         tuple(axes[: len(shape)] for shape in facts.operands),
         (axes,) * len(facts.results),
-        exchanged=NONE if free else reaching,
+        per_shard=NONE if free else reaching,
         unsharded=reaching if free else NONE,
         limits={axis: slide.most_parts for axis, slide in enumerate(slides) if not slide.still and axis not in full},
     )
@@ -85,8 +85,8 @@ def _sums(operation: Operation, facts: Facts) -> Factors:
     factors = _factors(facts, slides, free=facts.uniform[0], full=full)
     # A partial sum goes through where that does not make it larger.
     through = frozenset((0,)) if math.prod(after) <= math.prod(before) else NONE
-    summed, exchanged = full - factors.unsharded, factors.exchanged - full
-    return dataclasses.replace(factors, summed=summed, exchanged=exchanged, through=through)
+    summed, remaining = full - factors.unsharded, factors.per_shard - full
+    return dataclasses.replace(factors, summed=summed, per_shard=remaining, through=through)
 
 
 @rule("reduce_window_max", traits=opaque(linear=NOWHERE, multiplies=None, joins="max"))
@@ -104,7 +104,7 @@ def _reductions(operation: Operation, facts: Facts) -> Factors:
         return factors
     # How often a start value that is not neutral is joined beyond the ends is up to the compiler.
     beyond = frozenset(axis for axis, slide in enumerate(slides) if slide.beyond)
-    return dataclasses.replace(factors, exchanged=factors.exchanged - beyond, unsharded=factors.unsharded | beyond)
+    return dataclasses.replace(factors, per_shard=factors.per_shard - beyond, unsharded=factors.unsharded | beyond)
 
 
 @rule("select_and_gather_add", traits=opaque(linear=FIRST, multiplies=None))

@@ -18,14 +18,14 @@ from jax import lax
 from jax.sharding import PartitionSpec
 
 from ..code.operations import Input, Literal
-from ..planning.steps import Compute, Fill, Move, Nested, Step
+from ..planning.steps import Compute, Materialise, Move, Nested, Step
 from ..plans.data import Plan
 from ..plans.per_shard_collectives import crossing, sharded_operation
 from ..programs.data import Program
 from ..rules import PER_SHARD
 from ..rules.per_shard import bind
 from ..specs.permutation import permutation
-from ..specs.reshard import Hop, sent_shape
+from ..specs.reshard import ReshardStep, sent_shape
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .interpret import run_blocks
 from .padding import cut, grown, neutralized
@@ -79,21 +79,21 @@ class MeshDevice:
         return lax.ppermute(x, ordered, [(i, last - i) for i in range(last + 1)]) if ordered else x
 
 
-def moved(device: MeshDevice, start: Spec, hop: Hop, shard: Any) -> Any:
-    """Moves a shard of a value by one hop from the spec `start`: a slice or a collective."""
-    if hop.kind == "slice":
-        size = shard.shape[hop.axis] // math.prod(device.sizes[a] for a in hop.axes)
-        return lax.dynamic_slice_in_dim(shard, device.index(hop.axes) * size, size, hop.axis)
-    if hop.kind == "all-gather":
-        return lax.all_gather(shard, hop.axes, axis=hop.axis, tiled=True)
-    if hop.kind == "reduce-scatter":
-        return lax.psum_scatter(shard, hop.axes, scatter_dimension=hop.axis, tiled=True)
-    if hop.kind == "all-to-all":
-        return lax.all_to_all(shard, hop.axes, split_axis=hop.axis, concat_axis=hop.other, tiled=True)
-    if hop.kind == "collective-permute":
-        blocks = permutation(start, hop.result, tuple(device.sizes.items()))
+def moved(device: MeshDevice, start: Spec, via: ReshardStep, shard: Any) -> Any:
+    """Moves a shard of a value by one step of a reshard from the spec `start`: a slice or a collective."""
+    if via.kind == "slice":
+        size = shard.shape[via.axis] // math.prod(device.sizes[a] for a in via.axes)
+        return lax.dynamic_slice_in_dim(shard, device.index(via.axes) * size, size, via.axis)
+    if via.kind == "all-gather":
+        return lax.all_gather(shard, via.axes, axis=via.axis, tiled=True)
+    if via.kind == "reduce-scatter":
+        return lax.psum_scatter(shard, via.axes, scatter_dimension=via.axis, tiled=True)
+    if via.kind == "all-to-all":
+        return lax.all_to_all(shard, via.axes, split_axis=via.axis, concat_axis=via.other, tiled=True)
+    if via.kind == "collective-permute":
+        blocks = permutation(start, via.result, tuple(device.sizes.items()))
         return lax.ppermute(shard, blocks.axes, blocks.pairs)
-    return lax.psum(shard, hop.axes)
+    return lax.psum(shard, via.axes)
 
 
 class Lowering:
@@ -106,7 +106,7 @@ class Lowering:
 
     def __init__(self, program: Program, sizes: Grid):
         self.program, self.sizes = program, sizes
-        self.code, self.roots = program.code, program.roots
+        self.code, self.original_of = program.code, program.original_of
         self.device = MeshDevice(sizes)
 
     def run(self, steps: Sequence[Step], shards: Shards):
@@ -116,22 +116,22 @@ class Lowering:
                 self.compute(step, shards)
             elif isinstance(step, Move):
                 shape = self.code.shapes[step.value]
-                given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.hop, self.sizes))
-                result = moved(self.device, step.start, step.hop, given)
-                shards[step.value, step.hop.result] = cut(result, local_shape(shape, step.hop.result, self.sizes))
-            elif isinstance(step, Fill):
-                shards[step.operation.outputs[0], step.spec] = self.fill(step, shards)
+                given = grown(shards[step.value, step.start], sent_shape(shape, step.start, step.via, self.sizes))
+                result = moved(self.device, step.start, step.via, given)
+                shards[step.value, step.via.result] = cut(result, local_shape(shape, step.via.result, self.sizes))
+            elif isinstance(step, Materialise):
+                shards[step.operation.outputs[0], step.spec] = self.materialise(step, shards)
             elif isinstance(step, Nested):
                 self.nested(step, shards)
 
     def read(self, shards: Shards, values: Sequence[Input], specs: Sequence[Spec | None]) -> list[Any]:
         """Returns the shards of inputs, and the values of literals."""
         return [
-            v.value if isinstance(v, Literal) else shards[self.roots.get(v, v), s] if s is not None else None
+            v.value if isinstance(v, Literal) else shards[self.original_of.get(v, v), s] if s is not None else None
             for v, s in zip(values, specs, strict=True)
         ]
 
-    def fill(self, step: Fill, shards: Shards) -> Any:
+    def materialise(self, step: Materialise, shards: Shards) -> Any:
         """Makes a broadcast scalar, or the indices along an axis from where this device's part begins."""
         operation, number = step.operation, step.operation.outputs[0]
         shape = local_shape(self.code.shapes[number], step.spec, self.sizes)
@@ -150,7 +150,7 @@ class Lowering:
         operands = self.read(shards, operation.inputs, step.operands)
         if self.sizes.padded:
             operands = neutralized(self.device, sharded, self.program.factors[operation], operands)
-        if step.exchanged:
+        if step.per_shard:
             results = PER_SHARD[operation.name].run(self.device, sharded, operands)
         elif any(spec.axes for spec in (*sharded.operands, *sharded.results)):
             results = sharded.run(operands, self.sizes)

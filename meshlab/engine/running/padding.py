@@ -41,11 +41,9 @@ def cut(array: Any, shape: Sequence[int]) -> Any:
 
 def neutralized(device: Device, sharded: ShardedOperation, factors: Factors, operands: Sequence[Any]) -> list[Any]:
     """Returns an operation's operands, neutral where they are padded along axes that mix elements."""
-    mixing = factors.summed | factors.exchanged
+    shapes, specs, mixing = sharded.operand_shapes, sharded.operands, factors.summed | factors.per_shard
     shards = []
-    for shard, shape, spec, axes in zip(
-        operands, sharded.operand_shapes, sharded.operands, factors.operands, strict=True
-    ):
+    for shard, shape, spec, axes in zip(operands, shapes, specs, factors.operands, strict=True):
         for axis, (factor, size) in enumerate(zip(axes, shape, strict=True)):
             split = spec.splits[axis]
             if factor in mixing and _uneven(size, split, device.sizes):

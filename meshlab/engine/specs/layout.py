@@ -5,12 +5,14 @@
     {"params/*": {"embed": "data"}}                  how values *at a place* are stored, whatever is computed
 
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
-the value there is stored, and replace the plain rules for the dims that they name; `None` leaves a dim unsharded there.
-Of several globs that match one place the last one counts. A dim whose name ends in `?` is optional: where the program
-has no such dim, the rule is left out instead of refused, axes and all, so that one layout serves several programs and
-their meshes (`ensemble?:ensemble`); where it has the dim, the mesh must have the axes. In a place `?` is first of all
-the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are stored; only where
-it matches nothing so, `params/w` is meant, if there is one.
+the value there is stored, and replace the compute rules for the dims that they name; `None` leaves a dim unsharded
+there. Of several globs that match one place the last one counts. A dim whose name ends in `?` is optional: where the
+program has no such dim, the rule is left out instead of refused, axes and all, so that one layout serves several
+programs and their meshes (`ensemble?:ensemble`); where it has the dim, the mesh must have the axes. In a place `?` is
+first of all the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are
+stored; only where it matches nothing so, `params/w` is meant, if there is one.
+
+`one & other` combines two layouts, or names what they disagree about (`combination`).
 
 A layout knows no program. Whether it is legal for one is decided in `legality`.
 """
@@ -25,8 +27,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ..argument_checks import is_whole
-from ..errors import LayoutError, shown
+from ..errors import LayoutError, numbered, shown
 from ..tensors.dims import Dim, is_name
+from .combination import combined
 from .spec import Axes
 
 DimRules = tuple[tuple[str, Axes], ...]
@@ -46,7 +49,7 @@ class Layout:
         dim_rules: (dim, axes) pairs, sorted by dim; a trailing `?` marks a dim that may be missing.
         place_rules: (glob, rules) pairs in the order given.
         whole: dims that were given no axes: no rule comes of them, but their names are checked as others are.
-        sizes: (place, dim, size) of dims that were given as `ml.Dim`; the place is "" for plain rules.
+        sizes: (place, dim, size) of dims that were given as `ml.Dim`; the place is "" for compute rules.
 
     Raises:
         LayoutError: one is no such pair, name or size, or a dim stands twice.
@@ -124,23 +127,51 @@ class Layout:
             self, dim_rules=tuple(sorted((*rules, *added.dim_rules))), whole=whole, sizes=(*sizes, *added.sizes)
         )
 
+    def __and__(self, other: LayoutLike) -> Layout:
+        """Combines two layouts: what comes out demands what both demand (`combination`).
+
+        Raises:
+            LayoutError: they conflict, or one cannot be read; every conflict is listed.
+        """
+        second = Layout.of(other)
+        rules, places, conflicts = combined((self.dim_rules, self.place_rules), (second.dim_rules, second.place_rules))
+        conflicts += _taken_off(self, second) + _taken_off(second, self)
+        if conflicts:
+            pair = f"{shown(str(self))} and {shown(str(second))}"
+            fix = "Leave one of them out, or give it other axes or dims."
+            raise LayoutError(f"The layouts {pair} conflict:\n{numbered(conflicts)}\n{fix}", tuple(conflicts))
+        whole = tuple(dict.fromkeys((*self.whole, *second.whole)))
+        sizes = tuple(dict.fromkeys((*self.sizes, *second.sizes)))
+        return Layout(rules, places, whole=whole, sizes=sizes)
+
+    def __rand__(self, other: LayoutLike) -> Layout:
+        """Combines a string or dict with a layout."""
+        return Layout.of(other) & self
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the layout as sorted, JSON-able data that `Layout.of` reads back."""
 
-        def plain(rules: DimRules) -> dict[str, Any]:
+        def dim_rules(rules: DimRules) -> dict[str, Any]:
             return {dim: list(axes) if len(axes) != 1 else axes[0] for dim, axes in sorted(rules)}
 
         def stored(rules: DimRules) -> dict[str, Any]:
-            return {dim: (axes or None) for dim, axes in plain(rules).items()}
+            return {dim: (axes or None) for dim, axes in dim_rules(rules).items()}
 
         # Places keep their order, since the last match counts.
-        return plain(self.dim_rules) | {glob: stored(rules) for glob, rules in self.place_rules}
+        return dim_rules(self.dim_rules) | {glob: stored(rules) for glob, rules in self.place_rules}
 
     def __str__(self):
         def text(rules: DimRules) -> str:
             return " ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules)
 
         return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in self.place_rules)]))
+
+
+def _taken_off(one: Layout, other: Layout) -> list[str]:
+    """Returns a text for each dim that one layout takes off the mesh, and the other puts on it."""
+    off = {dim.removesuffix("?") for dim in one.whole}
+    rules = ((dim.removesuffix("?"), axes) for dim, axes in other.dim_rules)
+    return [f"`{dim}` is replicated in one and on `{'+'.join(axes)}` in the other" for dim, axes in rules if dim in off]
 
 
 LayoutLike = Layout | str | Mapping[Any, Any] | None
@@ -203,10 +234,10 @@ def _stands_twice(name: str, dim: str) -> str:
 
 
 class _Reading:
-    """Collects the rules of one place, or the plain ones, and their problems.
+    """Collects the rules of one place, or the compute rules, and their problems.
 
     Attributes:
-        place: the place; "" for plain rules.
+        place: the place; "" for compute rules.
         rules: axes by name.
         sizes: of those that were given as dims.
         problems: the reasons why rules are invalid.
@@ -254,7 +285,7 @@ class _Reading:
 
 
 def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
-    plain, places, sizes, problems = _Reading(), [], [], []
+    compute, places, sizes, problems = _Reading(), [], [], []
     for key, value in pairs:
         if isinstance(value, Mapping) and isinstance(key, str) and key.strip():
             place = _Reading(key)
@@ -266,12 +297,12 @@ def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
         elif isinstance(key, str) and ("*" in key or "/" in key):
             problems.append(f'`{key}` is a place, whose rules are a dict: {{"{key}": {{"embed": "data"}}}}, say')
         else:
-            plain.enter(key, value)
-    _refuse("Invalid layout", plain.problems + problems)
-    rules = plain.rules.items()
+            compute.enter(key, value)
+    _refuse("Invalid layout", compute.problems + problems)
+    rules = compute.rules.items()
     return Layout(
         tuple(sorted((d, a) for d, a in rules if a)),
         tuple(places),
         whole=tuple(d for d, a in rules if not a),
-        sizes=(*plain.sizes, *sizes),
+        sizes=(*compute.sizes, *sizes),
     )

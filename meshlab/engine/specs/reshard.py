@@ -8,7 +8,7 @@
     replicated              →  sharded over x   a slice: every device keeps its part, nothing moves
 
 Of all chains of such moves the one is taken that sends the fewest bytes; of those that send as many, the shortest. The
-list of hops is what is counted, drawn and run.
+list of steps is what is counted, drawn and run.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from .permutation import crossed
 from .spec import Axes, Spec, local_shape, padded_shape
 
 
-class Hop(NamedTuple):
-    """One move of a reshard.
+class ReshardStep(NamedTuple):
+    """One step of a reshard: a collective, or a slice that every device takes of its shard.
 
     Attributes:
         kind: "slice" (local) or a collective.
         axes: the mesh axes, major first.
         axis: the axis of the value that becomes sharded (slice, reduce-scatter, all-to-all) or replicated (all-gather).
         other: all-to-all only: the axis of the value that becomes replicated.
-        result: the spec after the hop.
+        result: the spec after the step.
     """
 
     kind: str
@@ -41,6 +41,13 @@ class Hop(NamedTuple):
     axis: int
     other: int
     result: Spec
+
+
+class Reshard(NamedTuple):
+    """The steps that take a value from one spec to another."""
+
+    start: Spec
+    steps: tuple[ReshardStep, ...]
 
 
 def wire_factor(kind: str, n: int) -> float:
@@ -81,8 +88,8 @@ def reduced_spec(spec: Spec, target: Spec | None) -> Spec:
     return Spec(tuple(splits))
 
 
-def hops(start: Spec, target: Spec, sizes: Mapping[str, int]) -> tuple[Hop, ...]:
-    """Returns the moves that take a value from `start` to `target`.
+def reshard(start: Spec, target: Spec, sizes: Mapping[str, int]) -> Reshard:
+    """Returns the cheapest reshard of a value from `start` to `target`.
 
     The target may leave the value partial over some of the axes that it is partial over already.
 
@@ -91,79 +98,72 @@ def hops(start: Spec, target: Spec, sizes: Mapping[str, int]) -> tuple[Hop, ...]
         target: the spec that it must have.
         sizes: the mesh axes' sizes.
     """
-    return () if start == target else _cheapest(start, target, tuple(sizes.items()))
+    return Reshard(start, () if start == target else _cheapest(start, target, tuple(sizes.items())))
 
 
-def sent_shape(shape: tuple[int, ...], start: Spec, hop: Hop, sizes: Mapping[str, int]) -> tuple[int, ...]:
-    """Returns the shape of a hop's operand on one device: its shard, padded where the value is cut unevenly."""
+def sent_shape(shape: tuple[int, ...], start: Spec, step: ReshardStep, sizes: Mapping[str, int]) -> tuple[int, ...]:
+    """Returns the shape of a step's operand on one device: its shard, padded where the value is cut unevenly."""
     local = local_shape(shape, start, sizes)
-    if hop.kind in ("reduce-scatter", "all-to-all", "slice") and not start.splits[hop.axis]:
-        padded = padded_shape(shape, hop.result, sizes)[hop.axis]
-        return (*local[: hop.axis], padded, *local[hop.axis + 1 :])
+    if step.kind in ("reduce-scatter", "all-to-all", "slice") and not start.splits[step.axis]:
+        padded = padded_shape(shape, step.result, sizes)[step.axis]
+        return (*local[: step.axis], padded, *local[step.axis + 1 :])
     return local
 
 
-class Chain(NamedTuple):
-    """A reshard: the spec that it starts from, and its moves."""
-
-    start: Spec
-    hops: tuple[Hop, ...]
-
-
-def price(chain: Chain, sizes: Mapping[str, int]) -> float:
+def price(reshard: Reshard, sizes: Mapping[str, int]) -> float:
     """Returns the wire bytes of a reshard, per byte of the unsharded value."""
-    total, spec = 0.0, chain.start
-    for hop in chain.hops:
-        total += _cost(spec, hop, sizes)
-        spec = hop.result
+    total, spec = 0.0, reshard.start
+    for step in reshard.steps:
+        total += _cost(spec, step, sizes)
+        spec = step.result
     return total
 
 
-def gathered_first(chain: Chain) -> Chain | None:
-    """Returns the plain alternative to a reshard that moves blocks: all-gathers, after which devices slice.
+def gather_then_slice(reshard: Reshard) -> Reshard | None:
+    """Returns the gather-then-slice alternative to a reshard that moves blocks, without its slices, which are free.
 
     Returns:
         The alternative; None where the reshard is that already, or does not move blocks.
     """
-    if not any(hop.kind in ("all-to-all", "collective-permute") for hop in chain.hops):
+    if not any(step.kind in ("all-to-all", "collective-permute") for step in reshard.steps):
         return None
-    spec, target, moves = chain.start, chain.hops[-1].result, []
+    spec, target, moves = reshard.start, reshard.steps[-1].result, []
     for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
         keep = next((k for k, (a, b) in enumerate(zip(have, want, strict=False)) if a != b), min(len(have), len(want)))
         if have[keep:]:
             spec = _with(spec, {i: have[:keep]})
-            moves.append(Hop("all-gather", have[keep:], i, -1, spec))
-    return Chain(chain.start, tuple(moves))
+            moves.append(ReshardStep("all-gather", have[keep:], i, -1, spec))
+    return Reshard(reshard.start, tuple(moves))
 
 
-def _cost(spec: Spec, hop: Hop, sizes: Mapping[str, int]) -> float:
-    if hop.kind == "slice":
+def _cost(spec: Spec, step: ReshardStep, sizes: Mapping[str, int]) -> float:
+    if step.kind == "slice":
         return 0.0
-    return wire_factor(hop.kind, math.prod(sizes[a] for a in hop.axes)) / math.prod(sizes[a] for a in spec.axes)
+    return wire_factor(step.kind, math.prod(sizes[a] for a in step.axes)) / math.prod(sizes[a] for a in spec.axes)
 
 
 @functools.lru_cache(maxsize=65536)
-def _cheapest(start: Spec, target: Spec, mesh: tuple[tuple[str, int], ...]) -> tuple[Hop, ...]:
-    """Returns the cheapest chain, by Dijkstra's algorithm over the specs between."""
+def _cheapest(start: Spec, target: Spec, mesh: tuple[tuple[str, int], ...]) -> tuple[ReshardStep, ...]:
+    """Returns the cheapest steps, by Dijkstra's algorithm over the specs between."""
     sizes, count = dict(mesh), itertools.count()
     waiting: list[tuple] = [(0.0, 0, next(count), start, ())]
     settled: set[Spec] = set()
     while waiting:
-        cost, length, _, spec, chain = heapq.heappop(waiting)
+        cost, length, _, spec, steps = heapq.heappop(waiting)
         if spec == target:
-            return chain
+            return steps
         if spec in settled:
             continue
         settled.add(spec)
-        for hop in _moves(spec, start, target, sizes):
-            if hop.result not in settled:
+        for step in _moves(spec, start, target, sizes):
+            if step.result not in settled:
                 # Sums that are equal but for rounding are equal, so that the shorter chain wins.
-                total = round(cost + _cost(spec, hop, sizes), 12)
-                heapq.heappush(waiting, (total, length + 1, next(count), hop.result, (*chain, hop)))
-    raise AssertionError(f"no chain leads from {start} to {target}")
+                total = round(cost + _cost(spec, step, sizes), 12)
+                heapq.heappush(waiting, (total, length + 1, next(count), step.result, (*steps, step)))
+    raise AssertionError(f"no reshard leads from {start} to {target}")
 
 
-def _moves(spec: Spec, start: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[Hop]:
+def _moves(spec: Spec, start: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[ReshardStep]:
     """Yields the moves from a spec that may lead on; each axis is sharded as the start or the target begins."""
     used, to_sum = {*spec.axes, *spec.partial}, set(spec.partial) - set(target.partial)
     if to_sum:
@@ -172,7 +172,7 @@ def _moves(spec: Spec, start: Spec, target: Spec, sizes: Mapping[str, int]) -> I
         if want[: len(have)] == have:
             more = tuple(itertools.takewhile(lambda a: a not in used, want[len(have) :]))
             if more:
-                yield Hop("slice", more, i, -1, _with(spec, {i: have + more}))
+                yield ReshardStep("slice", more, i, -1, _with(spec, {i: have + more}))
         elif have:
             yield from _gathers(spec, i, start.splits[i], want)
         if have and want != have:
@@ -185,36 +185,36 @@ def _with(spec: Spec, changed: Mapping[int, Axes], partial: Iterable[str] | None
     return Spec(splits, spec.partial if partial is None else tuple(sorted(partial)))
 
 
-def _sums(spec: Spec, target: Spec, to_sum: set[str]) -> Iterator[Hop]:
+def _sums(spec: Spec, target: Spec, to_sum: set[str]) -> Iterator[ReshardStep]:
     """Yields reduce-scatters to where the target is sharded, and all-reduces of the rest, over all axes at once."""
     for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
         more = tuple(itertools.takewhile(lambda a: a in to_sum, want[len(have) :]))
         if want[: len(have)] == have and more:
             left = set(spec.partial).difference(more)
-            yield Hop("reduce-scatter", more, i, -1, _with(spec, {i: have + more}, left))
+            yield ReshardStep("reduce-scatter", more, i, -1, _with(spec, {i: have + more}, left))
     for over in dict.fromkeys((tuple(sorted(to_sum - set(target.axes))), tuple(sorted(to_sum)))):
         if over:
-            yield Hop("all-reduce", over, -1, -1, _with(spec, {}, set(spec.partial).difference(over)))
+            yield ReshardStep("all-reduce", over, -1, -1, _with(spec, {}, set(spec.partial).difference(over)))
 
 
-def _gathers(spec: Spec, i: int, first: Axes, want: Axes) -> Iterator[Hop]:
+def _gathers(spec: Spec, i: int, first: Axes, want: Axes) -> Iterator[ReshardStep]:
     have = spec.splits[i]
     for keep in range(len(have)):
         if have[:keep] in (first[:keep], want[:keep]):
-            yield Hop("all-gather", have[keep:], i, -1, _with(spec, {i: have[:keep]}))
+            yield ReshardStep("all-gather", have[keep:], i, -1, _with(spec, {i: have[:keep]}))
 
 
-def _all_to_alls(spec: Spec, j: int, target: Spec) -> Iterator[Hop]:
+def _all_to_alls(spec: Spec, j: int, target: Spec) -> Iterator[ReshardStep]:
     """Yields moves of the minor-most mesh axes of one axis of the value to the end of another's."""
     have = spec.splits[j]
     for keep in range(len(have)):
         moved = have[keep:]
         for i, (mine, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
             if i != j and want[: len(mine)] == mine and want[len(mine) : len(mine) + len(moved)] == moved:
-                yield Hop("all-to-all", moved, i, j, _with(spec, {j: have[:keep], i: mine + moved}))
+                yield ReshardStep("all-to-all", moved, i, j, _with(spec, {j: have[:keep], i: mine + moved}))
 
 
-def _permutes(spec: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[Hop]:
+def _permutes(spec: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[ReshardStep]:
     """Yields the move of blocks, as large as they are, to the devices that the target begins with."""
     changed: dict[int, Axes] = {}
     for i, (have, want) in enumerate(zip(spec.splits, target.splits, strict=True)):
@@ -226,4 +226,4 @@ def _permutes(spec: Spec, target: Spec, sizes: Mapping[str, int]) -> Iterator[Ho
                 changed[i] = want[:fitting]
     result = _with(spec, changed)
     if changed and len({*result.axes, *result.partial}) == len(result.axes) + len(result.partial):
-        yield Hop("collective-permute", crossed(spec, result, tuple(sizes.items())), -1, -1, result)
+        yield ReshardStep("collective-permute", crossed(spec, result, tuple(sizes.items())), -1, -1, result)

@@ -4,14 +4,14 @@ Three things must be equal:
 
 1. the bytes of every kind of collective over every set of mesh axes, predicted and read from the compiled program;
 2. the bytes of arguments and outputs on a device;
-3. the results, and those of the plain function on one device (floats within 2e-4 of each output's root mean square for
-   32 bits, which the order of additions explains; integers exactly).
+3. the results, and those of the unsharded function on one device (floats within 2e-4 of each output's root mean square
+   for 32 bits, which the order of additions explains; integers exactly).
 
 A compiler may run one collective where two were planned, because it sees that both send the same. The report names it
 (`merged_collectives.py`), and it is no error: the plan is an upper bound then.
 
 An output may be all rounding, such as the gradient of a bias that a softmax takes out again: zero, but for rounding
-errors. So where an output is further off it is compared with the rounding of the plain function itself: how far its
+errors. So where an output is further off it is compared with the rounding of the unsharded function itself: how far its
 results go when its arguments are changed by a rounding error each.
 
 Without arguments, data is drawn, unless the program is too large to run: then bytes are checked, numbers are not.
@@ -42,7 +42,7 @@ from .merged_collectives import Merged, merged
 # differ by at most 1.5e-5 in 32 bits, as float32 from float64 does, and by 9e-5 where the compiler does not optimize
 # (as in tests), and adds up thousands of addends one by one. In 16 bits they differ by 2.2e-2.
 TOLERANCE = {1: 0.5, 2: 5e-2, 4: 2e-4, 8: 1e-12}
-# How many times further than the plain function goes by rounding its arguments a plan's results may be off.
+# How many times further than the unsharded function goes by rounding its arguments a plan's results may be off.
 ROUNDING = 8
 # Above this many bytes of arguments, numbers are not checked unless data is given.
 MOST_DRAWN = 2**30
@@ -170,7 +170,7 @@ def _vacuous(plan: Plan, expected: Sequence[Any], data: str) -> tuple[str, ...]:
 
 
 def _bounded_errors(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) -> Errors:
-    """Returns the results' errors, and their bounds: where they exceed these, by the plain function's own rounding."""
+    """Returns the results' errors, and their bounds: where they exceed these, by the unsharded function's rounding."""
     program = plan.program
     errors = compare(program, expected, jax.tree.leaves(run(plan, args, donate=False)))
     if all(error <= most for _, error, most in errors):
@@ -233,7 +233,7 @@ def _executed(platform: str) -> Callable[[str], str]:
 
 
 def unsharded(plan: Plan, args: Sequence[Any]) -> list[Any]:
-    """Returns the flat results of the plain function on one device."""
+    """Returns the flat results of the unsharded function on one device."""
     arrays = flat_arguments(plan, args)
     program = plan.program
     tree = jax.tree.unflatten(program.structure, _as_traced(program, arrays))

@@ -3,7 +3,7 @@
     for mesh, layout in draw(program, seed=0, count=200): program.plan(mesh, layout).check()
 
 A layout is built rule by rule: a dim goes to mesh axes that are drawn, and stays there if the layout is still legal;
-then some places get rules of their own in the same way. So every legal layout of plain rules can come up, and many of
+then some places get rules of their own in the same way. So every legal layout of compute rules can come up, and many of
 places.
 """
 

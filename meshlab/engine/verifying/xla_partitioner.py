@@ -273,7 +273,7 @@ def _constrained(plan: Plan, constraints: str) -> Mapping[int, Spec]:
     if constraints == "all":
         return plan.producer_specs
     tags = plan.program.tags
-    stored = (o for tag in plan.rules.stored for operation in tags.get(tag, ()) for o in operation.outputs)
+    stored = (o for tag in plan.rules.storage for operation in tags.get(tag, ()) for o in operation.outputs)
     return {o: plan.producer_specs[o] for o in stored if o in plan.producer_specs}
 
 

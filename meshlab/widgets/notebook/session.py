@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pathlib
 import threading
+import uuid
 from typing import Any
 
 import anywidget
@@ -29,12 +30,15 @@ class Session(anywidget.AnyWidget):
     board = traitlets.Dict().tag(sync=True)
     devices = traitlets.Dict().tag(sync=True)
     costs = traitlets.Dict().tag(sync=True)
+    advice = traitlets.Dict().tag(sync=True)
     comparison = traitlets.Dict().tag(sync=True)
+    height = traitlets.Int(600).tag(sync=True)
+    picture = traitlets.Unicode().tag(sync=True)
     job = traitlets.Dict().tag(sync=True)
     notice = traitlets.Dict().tag(sync=True)
 
     def __init__(self, explorer: ExplorerState):
-        super().__init__(**shared_state(explorer))
+        super().__init__(**shared_state(explorer), height=explorer.height, picture=uuid.uuid4().hex)
         self._explorer = explorer
         self._sending = threading.Lock()
         explorer.subscribe(self._share)

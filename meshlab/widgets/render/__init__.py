@@ -1,1 +1,1 @@
-"""Rendering: the views' plain data come in; out go Plotly charts, and snapshots as HTML."""
+"""Rendering: the views' data come in; out go Plotly charts, and snapshots as HTML."""

@@ -16,12 +16,14 @@ from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import slice_of
 from ...engine.errors import LayoutError, closest, listed, shown, some
 from ...engine.specs.layout import Layout
-from .document import Document, ExplorerError, Machine
-from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset
-from .machines import Own, as_written, fit, mesh_on, named, placement_with
+from .document import Document, ExplorerError, Machine, document_of
+from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset, Restore
+from .machines import CustomMachines, as_written, fit, mesh_on, named, placement_with
 
 
-def document_after(intent: Intent, document: Document, initial: Layout, program: Any, own: Own) -> Document:
+def document_after(
+    intent: Intent, document: Document, initial: Layout, program: Any, custom: CustomMachines
+) -> Document:
     """Returns the document that an intent asks for.
 
     Args:
@@ -29,7 +31,7 @@ def document_after(intent: Intent, document: Document, initial: Layout, program:
         document: the present document.
         initial: the layout that `Reset` goes back to.
         program: the program.
-        own: the user's own machines, by name.
+        custom: the user's own machines, by name.
 
     Raises:
         LayoutError: as `layout_after`.
@@ -37,6 +39,11 @@ def document_after(intent: Intent, document: Document, initial: Layout, program:
         ExplorerError: the intent does not change the document.
     """
     match intent:
+        case Restore(text):
+            try:
+                return document_of(text, program)
+            except ExplorerError as error:
+                raise LayoutError(str(error)) from None
         case On(None, along):
             _check_released(along)
             return dataclasses.replace(document, machine=None)
@@ -44,21 +51,21 @@ def document_after(intent: Intent, document: Document, initial: Layout, program:
             if isinstance(on, Hardware):
                 raise HardwareError(f"On was given {on} itself; it must be a name. Write explorer.on(machine).")
             slice_of(on)  # which checks that it is a text
-            machine = Machine(str(on), tuple(_wishes(along).items()))
-            return dataclasses.replace(document, machine=as_written(machine, document.mesh, own))
+            machine = Machine(str(on), tuple(_requested(along).items()))
+            return dataclasses.replace(document, machine=as_written(machine, document.mesh, custom))
         case Lay(along):
             machine = document.machine
             if machine is None:
                 raise HardwareError('The mesh is placed on no machine yet; explorer.on("v5e") places it on one.')
-            changes, axes = _wishes(along), dict(document.mesh)
-            unknown = [name for name, wish in changes.items() if wish is None and name not in axes]
+            changes, axes = _requested(along), dict(document.mesh)
+            unknown = [name for name, where in changes.items() if where is None and name not in axes]
             if unknown:
                 raise HardwareError(
                     f"The mesh has no axis {listed(unknown)}.{closest(unknown[0], axes)} It has {listed(axes)}."
                 )
-            wishes = {name: wish for name, wish in (dict(machine.along) | changes).items() if wish is not None}
-            wanted = dataclasses.replace(machine, along=tuple(wishes.items()))
-            return dataclasses.replace(document, machine=as_written(wanted, document.mesh, own))
+            requested = {name: where for name, where in (dict(machine.along) | changes).items() if where is not None}
+            wanted = dataclasses.replace(machine, along=tuple(requested.items()))
+            return dataclasses.replace(document, machine=as_written(wanted, document.mesh, custom))
         case Assume(attention, prefetch):
             options = {"attention": attention, "prefetch": prefetch}
             options = {name: value for name, value in options.items() if value is not None}
@@ -66,7 +73,7 @@ def document_after(intent: Intent, document: Document, initial: Layout, program:
     return dataclasses.replace(document, layout=layout_after(intent, document.layout, initial, program))
 
 
-def _wishes(along: Any) -> dict[str, Any]:
+def _requested(along: Any) -> dict[str, Any]:
     """Returns the placements that are asked for, by mesh axis."""
     try:
         return dict(along)
@@ -79,9 +86,9 @@ def _wishes(along: Any) -> dict[str, Any]:
 
 def _check_released(along: Any):
     """Checks that no placements are asked for without a machine."""
-    if wishes := _wishes(along):
+    if requested := _requested(along):
         raise HardwareError(
-            f"A placement of {listed(wishes)} was asked for, and no machine. Name one, as in"
+            f"A placement of {listed(requested)} was asked for, and no machine. Name one, as in"
             ' explorer.on("v5e", model=0), or write explorer.on(None).'
         )
 
@@ -162,37 +169,37 @@ def refused(error: LayoutError) -> Refused:
     return Refused(reasons, fixes, error.problems[0].code)
 
 
-def machine_refused(error: HardwareError, intent: Intent, document: Document, own: Own) -> Refused:
+def machine_refused(error: HardwareError, intent: Intent, document: Document, custom: CustomMachines) -> Refused:
     """Returns the answer to a machine that is refused, with one that fits."""
     fix = ""
     if isinstance(intent, On) and isinstance(intent.machine, str):
-        fix = _slice_that_fits(intent, document, own)
+        fix = _slice_that_fits(intent, document, custom)
     elif isinstance(intent, Lay) and document.machine:
-        fix = _wishes_that_fit(intent, document, own)
+        fix = _requests_that_fit(intent, document, custom)
     return Refused(str(error), fix, "machine")
 
 
-def _slice_that_fits(intent: On, document: Document, own: Own) -> str:
+def _slice_that_fits(intent: On, document: Document, custom: CustomMachines) -> str:
     """Names the first slice of the machine on which the mesh can be placed as it was asked to."""
     try:
-        name, _ = named(slice_of(intent.machine)[0], own)
-        wishes = tuple(_wishes(intent.along).items())
-        for shape in fit(name, document.mesh, own):
+        name, _ = named(slice_of(intent.machine)[0], custom)
+        requested = tuple(_requested(intent.along).items())
+        for shape in fit(name, document.mesh, custom):
             with contextlib.suppress(HardwareError):
-                mesh_on(Machine(f"{name}:{shape}", wishes), document.mesh, own)
+                mesh_on(Machine(f"{name}:{shape}", requested), document.mesh, custom)
                 return f"Take `{name}:{shape}`."
     except HardwareError:
         return ""
     return ""
 
 
-def _wishes_that_fit(intent: Lay, document: Document, own: Own) -> str:
-    mesh = mesh_on(document.machine, document.mesh, own)
+def _requests_that_fit(intent: Lay, document: Document, custom: CustomMachines) -> str:
+    mesh = mesh_on(document.machine, document.mesh, custom)
     try:
-        changes = {name: None for name in mesh.on.wishes} | _wishes(intent.along)
+        changes = {name: None for name in mesh.on.requested} | _requested(intent.along)
     except HardwareError:
         return ""
     if not changes.keys() <= mesh.axes.keys() or placement_with(mesh, changes) is None:
         return ""
-    arguments = ", ".join(f"{name}={wish!r}" for name, wish in changes.items())
+    arguments = ", ".join(f"{name}={where!r}" for name, where in changes.items())
     return f"Release the other axes: `explorer.lay({arguments})`."

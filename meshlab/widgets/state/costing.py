@@ -20,7 +20,7 @@ from ...auto.mesh_tf_ledger import planned_live_bytes
 from ...cost.machines.hardware import HardwareError
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.time import Time, time_of
-from ...cost.workload.setting import STORED, own
+from ...cost.workload.scenario import STORED, at_plan_sizes
 from ...engine.gc_pause import no_collection
 from .document import Document
 
@@ -68,7 +68,7 @@ def costs_of(plan: Any, document: Document) -> Costs:
             memory = memory.given(document.options.attention)
         _ = memory.peak_bytes, memory.donated.peak_bytes, memory.parts, memory.timeline
         try:
-            return Costs(time_of(own(plan, document.options)), "", memory)
+            return Costs(time_of(at_plan_sizes(plan, document.options)), "", memory)
         except HardwareError as error:
             return Costs(None, str(error), memory)
 

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 from ...cost.machines.hardware import Hardware
-from ...cost.machines.placement import ACROSS, INSIDE, Wish
-from ...cost.workload.setting import Options
+from ...cost.machines.placement import ACROSS, INSIDE, AxisPlacement
+from ...cost.workload.scenario import Options
 from ...engine.api.stages import Program
 from ...engine.argument_checks import is_whole, mapping, whole_number
 from ...engine.errors import MeshlabError, closest, listed, numbered, shown
@@ -52,7 +54,7 @@ class Machine:
     """
 
     on: str
-    along: tuple[tuple[str, Wish], ...] = ()
+    along: tuple[tuple[str, AxisPlacement], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,10 +76,10 @@ class Document:
     options: Options = USUAL
 
     def to_dict(self) -> dict:
-        """Returns the document as plain data, with its schema version; the order of mesh axes and of places counts."""
+        """Returns the document as JSON-like data, with its schema version; mesh axes and places keep their order."""
         along = self.machine.along if self.machine else ()
         return {
-            "along": {name: list(wish) if isinstance(wish, tuple) else wish for name, wish in sorted(along)},
+            "along": {name: list(where) if isinstance(where, tuple) else where for name, where in sorted(along)},
             "dims": dict(sorted(self.dims)),
             "layout": self.layout.to_dict(),
             "machine": self.machine and self.machine.on,
@@ -190,6 +192,40 @@ def read_document(text: str) -> Document:
     return Document(*_read_sizes(data["dims"], data["mesh"]), Layout.of(data["layout"]), *_read_machine(data))
 
 
+def save(document: Document, path: Any) -> None:
+    """Writes a document to a file, which is replaced whole.
+
+    Raises:
+        ExplorerError: the path is no path, or cannot be written.
+    """
+    target = _path("save()", path)
+    try:
+        draft = target.with_name(f"{target.name}.part")
+        draft.write_text(document.to_json(), encoding="utf-8")
+        draft.replace(target)
+    except OSError as error:
+        raise ExplorerError(f"save() cannot write {shown(str(target))}: {error.strerror}.") from None
+
+
+def saved(path: Any) -> str | None:
+    """Returns the text of a document that was saved; None where there is no such file yet.
+
+    Raises:
+        ExplorerError: the path is no path, or cannot be read.
+    """
+    source = _path("explore()", path)
+    try:
+        return source.read_text(encoding="utf-8") if source.exists() else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExplorerError(f"explore() cannot read the document {shown(str(source))}: {error}.") from None
+
+
+def _path(what: str, path: Any) -> pathlib.Path:
+    if not isinstance(path, str | os.PathLike) or not str(path):
+        raise ExplorerError(f'{what} was given {shown(path)} for its file; write a path: "layout.json".')
+    return pathlib.Path(path)
+
+
 def _read_sizes(dims: Any, mesh: Any) -> tuple[Sizes, Sizes]:
     """Returns the sizes of a document's dims and mesh axes; the error lists all that are invalid."""
     problems = []
@@ -218,7 +254,7 @@ def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
     on = data.get("machine")
     try:
         options = mapping("It", "options", data.get("options", {}), '{"attention": "stored", "prefetch": false}')
-        along = read_wishes(mapping("It", "along", data.get("along", {}), '{"model": 0}'))
+        along = read_requested(mapping("It", "along", data.get("along", {}), '{"model": 0}'))
         if on is not None and not isinstance(on, str):
             raise TypeError(f"the machine is {on!r}; it must be a name and a slice, as in `v5e:4x4`")
         unknown = [name for name in options if name not in _OPTIONS]
@@ -231,20 +267,20 @@ def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
         raise ExplorerError(f"Invalid machine or options in this document ({error}).") from None
 
 
-def read_wishes(along: Mapping[str, Any]) -> tuple[tuple[str, Wish], ...]:
-    """Returns placements of mesh axes from plain data: a list stands for a tuple.
+def read_requested(along: Mapping[str, Any]) -> tuple[tuple[str, AxisPlacement], ...]:
+    """Returns placements of mesh axes from JSON-like data: a list stands for a tuple.
 
     Raises:
         TypeError: a placement is invalid.
     """
-    wishes = tuple((str(name), tuple(wish) if isinstance(wish, list) else wish) for name, wish in sorted(along.items()))
-    for name, wish in wishes:
-        axes = wish if isinstance(wish, tuple) else (wish,)
-        if wish not in (INSIDE, ACROSS) and not all(isinstance(axis, int) for axis in axes):
+    requested = tuple((str(name), tuple(at) if isinstance(at, list) else at) for name, at in sorted(along.items()))
+    for name, where in requested:
+        axes = where if isinstance(where, tuple) else (where,)
+        if where not in (INSIDE, ACROSS) and not all(isinstance(axis, int) for axis in axes):
             raise TypeError(
-                f"the placement of `{name}` is {wish!r}; it must be axes of the slice, {INSIDE!r} or {ACROSS!r}"
+                f"the placement of `{name}` is {where!r}; it must be axes of the slice, {INSIDE!r} or {ACROSS!r}"
             )
-    return wishes
+    return requested
 
 
 @dataclasses.dataclass(frozen=True)

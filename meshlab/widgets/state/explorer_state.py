@@ -1,8 +1,8 @@
 """The state of an Explorer: a program and a mesh, a layout that changes by gestures, and the plan that follows at once.
 
-It knows nothing of what is shown; `views` makes plain data of it, and `explorer.py` is its public face. Its methods may
-be called from any thread (JupyterLab calls widgets from several), so one lock guards the state, and subscribers are
-called within it, in order. A revision counts every change, undo and redo included.
+It knows nothing of what is shown; `views` makes JSON-like data of it, and `explorer.py` is its public face. Its
+methods may be called from any thread (JupyterLab calls widgets from several), so one lock guards the state, and
+subscribers are called within it, in order. A revision counts every change, undo and redo included.
 """
 
 from __future__ import annotations
@@ -26,8 +26,23 @@ from .apply_intent import document_after, machine_refused, refused
 from .costing import EACH, EACH_LIVE, PATIENCE, PATIENCE_LIVE, SLOW, Background, Costing, costs_of, live_bytes_of
 from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
 from .gestures import Gestures
-from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
-from .machines import Own, machine_on, mesh_on
+from .intents import (
+    Accepted,
+    Auto,
+    Cancel,
+    CancelAuto,
+    Intent,
+    Load,
+    Outcome,
+    Redo,
+    Refused,
+    Select,
+    Start,
+    TakePreset,
+    Undo,
+)
+from .machines import CustomMachines, machine_on, mesh_on
+from .presets import Preset, layout_taken, presets_of
 from .runs import Run, Runs
 from .searches import Search, Searches
 from .selection import place_refused, places_of
@@ -53,8 +68,8 @@ class ExplorerState(Gestures):
         live = {"took": operations * EACH_LIVE, "patience": PATIENCE_LIVE, "background": later}
         self.costing = Costing(self.plan_at, costs_of, self._costed, **costs)
         self.holding = Costing(self.plan_at, live_bytes_of, self._costed, **live)
-        machine, own = machine_on(mesh)
-        self._own: dict[str, Hardware] = dict(own)
+        machine, custom = machine_on(mesh)
+        self._custom: dict[str, Hardware] = dict(custom)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
         self._history = History(Document(dims, axes, Layout.of(layout), machine))
         self._initial = self._history.present
@@ -64,7 +79,14 @@ class ExplorerState(Gestures):
         self._runs = Runs(run)
         self._searches = Searches(program, lambda: self.mesh, self.lock, lambda: self._changed("comparison"))
         self._listeners: list[Callable[[str], None]] = []
-        self.session: Any = None  # the notebook's widget, once it is shown
+        self.height = 600
+        # The document for which advice was worked out, and the advice; and the presets, by mesh.
+        self.advice: tuple[Document, Any] | None = None
+        self._presets: dict[Any, tuple[Preset, ...]] = {}
+        # The notebook's widget, and the picture that a saved notebook keeps, once it is shown.
+        self.session: Any = None
+        self.picture: Any = None
+        self.adviser: Any = None
 
     # The present state
 
@@ -72,6 +94,20 @@ class ExplorerState(Gestures):
     def document(self) -> Document:
         """The present document."""
         return self._history.present
+
+    @property
+    def presets(self) -> tuple[Preset, ...]:
+        """What each preset of `ml.layouts` makes of the program on the present mesh."""
+        with self.lock:
+            axes = self.document.mesh
+            if axes not in self._presets:
+                self._presets[axes] = presets_of(self.program, self.mesh)
+            return self._presets[axes]
+
+    @property
+    def opened(self) -> Document:
+        """The document that the Explorer was opened with."""
+        return self._initial
 
     @property
     def layout(self) -> Layout:
@@ -84,9 +120,9 @@ class ExplorerState(Gestures):
         return self.plan.mesh
 
     @property
-    def own(self) -> Own:
+    def custom_machines(self) -> CustomMachines:
         """The user's own machines, by name."""
-        return self._own
+        return self._custom
 
     @property
     def time(self) -> Time:
@@ -266,9 +302,9 @@ class ExplorerState(Gestures):
         """
         check_machines(machines)
         document = document_of(text, program)
-        own = {machine.name: machine for machine in machines}
-        explorer = cls(program, mesh_on(document.machine, document.mesh, own), document.layout, run)
-        explorer._own.update(own)
+        custom = {machine.name: machine for machine in machines}
+        explorer = cls(program, mesh_on(document.machine, document.mesh, custom), document.layout, run)
+        explorer._custom.update(custom)
         explorer._initial = dataclasses.replace(explorer.document, options=document.options)
         explorer._history = History(explorer._initial)
         return explorer
@@ -277,8 +313,8 @@ class ExplorerState(Gestures):
         """Enters the user's own machine, so that it can be chosen, and returns its name."""
         check_machines([machine])
         with self.lock:
-            if self._own.get(machine.name) != machine:
-                self._own[machine.name] = machine
+            if self._custom.get(machine.name) != machine:
+                self._custom[machine.name] = machine
                 self._plans.clear()
                 self.costing.forget()
             return machine.name
@@ -294,7 +330,7 @@ class ExplorerState(Gestures):
         check_document(document)
         with self.lock:
             if document not in self._plans:
-                plan = make_plan(self.program, mesh_on(document.machine, document.mesh, self._own), document.layout)
+                plan = make_plan(self.program, mesh_on(document.machine, document.mesh, self._custom), document.layout)
                 while len(self._plans) >= KEPT_PLANS:
                     self._plans.pop(next(iter(self._plans)))
                 self._plans[document] = plan
@@ -307,16 +343,22 @@ class ExplorerState(Gestures):
         if isinstance(intent, Redo):
             return history.redo() if history.future else Refused("There is nothing to redo.", code="nothing")
         try:
-            document = document_after(intent, history.present, self._initial.layout, self.program, self._own)
+            if isinstance(intent, TakePreset):
+                intent = Load(layout_taken(self.presets, self.layout, intent.name, intent.combine))
+            document = document_after(intent, history.present, self._initial.layout, self.program, self._custom)
             self.plan_at(document)
         except LayoutError as error:
             return refused(error)
         except HardwareError as error:
-            return machine_refused(error, intent, history.present, self._own)
+            return machine_refused(error, intent, history.present, self._custom)
         return history if document == history.present else history.commit(document)
 
+    def tell(self, what: str) -> None:
+        """Calls the subscribers after a change that is not of the document: "advice", say."""
+        self._changed(what)
+
     def _changed(self, what: str = "document") -> None:
-        if what not in ("run", "costs"):
+        if what not in ("run", "costs", "advice"):
             self._revision += 1
         for listener in tuple(self._listeners):
             listener(what)

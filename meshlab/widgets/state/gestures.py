@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...cost.machines.hardware import Hardware
-from ...cost.machines.placement import Wish
+from ...cost.machines.placement import AxisPlacement
 from ...engine.errors import shown
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
@@ -30,7 +30,9 @@ from .intents import (
     Redo,
     Remove,
     Reset,
+    Restore,
     Select,
+    TakePreset,
     Undo,
 )
 
@@ -97,11 +99,24 @@ class Gestures:
         """Goes back to the layout that the Explorer was opened with."""
         return self.apply(Reset())
 
+    def preset(self, name: str, combine: bool = False) -> Outcome:
+        """Takes a preset of `ml.layouts`, in place of the present layout or combined with it (`&`).
+
+        Args:
+            name: "data_parallel", "fsdp", …
+            combine: whether the present layout stays as well.
+        """
+        return self.apply(TakePreset(name, combine))
+
+    def restore(self, document: str) -> Outcome:
+        """Replaces layout, mesh and machine by those of a document, as `to_json` gave it."""
+        return self.apply(Restore(document))
+
     def load(self, layout: Any) -> Outcome:
         """Replaces the whole layout, given in any of its spellings."""
         return self.apply(Load(Layout.of(layout)))
 
-    def on(self, machine: str | Hardware | None, /, **along: Wish) -> Outcome:
+    def on(self, machine: str | Hardware | None, /, **along: AxisPlacement) -> Outcome:
         """Places the mesh on a machine, so that times are predicted and peak memory is compared with its capacity.
 
         Args:
@@ -114,8 +129,8 @@ class Gestures:
         name = self.known(machine) if isinstance(machine, Hardware) else machine
         return self.apply(On(name, tuple(sorted(along.items()))))
 
-    def lay(self, **along: Wish | None) -> Outcome:
-        """Places mesh axes otherwise on the machine.
+    def lay(self, **along: AxisPlacement | None) -> Outcome:
+        """Chooses which axis of the torus mesh axes run along, or whether inside or across nodes.
 
         Args:
             along: for mesh axes, the axis of the slice, or several, major first; behind switches "inside" a node or

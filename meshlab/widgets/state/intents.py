@@ -16,10 +16,10 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...cost.machines.placement import Wish
+from ...cost.machines.placement import AxisPlacement
 from ...engine.errors import closest
 from ...engine.specs.layout import Layout
-from .document import read_wishes
+from .document import read_requested
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,6 +56,21 @@ class Reset:
 
 
 @dataclasses.dataclass(frozen=True)
+class TakePreset:
+    """Take the layout of this preset of `ml.layouts`, combined with the present one or in its place."""
+
+    name: str
+    combine: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Restore:
+    """Replace the whole document by one that was saved, as JSON."""
+
+    document: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Undo:
     """Go to the document before."""
 
@@ -77,14 +92,14 @@ class On:
     """Place the mesh on this machine, `name` or `name:shape`, its axes along these; None for no machine."""
 
     machine: str | None
-    along: tuple[tuple[str, Wish], ...] = ()
+    along: tuple[tuple[str, AxisPlacement], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Lay:
     """Place mesh axes along these axes of the slice, the others as they are; None releases an axis."""
 
-    along: tuple[tuple[str, Wish | None], ...]
+    along: tuple[tuple[str, AxisPlacement | None], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,7 +134,8 @@ class Cancel:
     """Stop the present run after its present step."""
 
 
-Intent = Place | Remove | Load | Reset | Undo | Redo | On | Lay | Assume | Select | Auto | CancelAuto | Start | Cancel
+Change = Place | Remove | Load | TakePreset | Reset | Restore | Undo | Redo | On | Lay | Assume
+Intent = Change | Select | Auto | CancelAuto | Start | Cancel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,8 +184,8 @@ Outcome = Accepted | Refused
 
 
 def _lay(along: Mapping[str, Any]) -> Lay:
-    derived = tuple((str(name), None) for name, wish in along.items() if wish is None)
-    return Lay((*read_wishes({name: wish for name, wish in along.items() if wish is not None}), *derived))
+    derived = tuple((str(name), None) for name, where in along.items() if where is None)
+    return Lay((*read_requested({name: where for name, where in along.items() if where is not None}), *derived))
 
 
 def _assume(args: Mapping[str, Any]) -> Assume:
@@ -186,9 +202,11 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "remove": lambda args: Remove(str(args["dim"]), args.get("at")),
     "load": lambda args: Load(Layout.of(args["layout"])),
     "reset": lambda args: Reset(),
+    "preset": lambda args: TakePreset(str(args["name"]), bool(args.get("combine"))),
+    "restore": lambda args: Restore(str(args["document"])),
     "undo": lambda args: Undo(),
     "redo": lambda args: Redo(),
-    "on": lambda args: On(str(args["machine"]) if args["machine"] else None, read_wishes(args.get("along") or {})),
+    "on": lambda args: On(str(args["machine"]) if args["machine"] else None, read_requested(args.get("along") or {})),
     "lay": lambda args: _lay(args["along"]),
     "assume": _assume,
     "select": lambda args: Select(str(args["place"])),

@@ -4,8 +4,8 @@
     mesh_on(machine, (("data", 4), ("model", 4)))        the mesh, placed so
     machine_on(mesh)                                  and back
 
-The user's own machines have names too; the machines themselves come along in `own`, since a document is text. Where a
-mesh does not fit, the error names a slice that does.
+The user's own machines have names too; the machines themselves come along in `custom`, since a document is text. Where
+a mesh does not fit, the error names a slice that does.
 """
 
 from __future__ import annotations
@@ -21,33 +21,35 @@ from typing import Any
 from ...cost.machines.attached import ATTACHED, attached, folder
 from ...cost.machines.hardware import Hardware, HardwareError, Switch, hardware, known, read
 from ...cost.machines.meshes import slice_of
-from ...cost.machines.placement import Placement, Wish, as_called, place, shapes_of, slice_shape
+from ...cost.machines.placement import AxisPlacement, Placement, as_called, place_mesh, shapes_of, slice_shape
 from ...engine.specs.mesh import Mesh
-from .document import Machine
+from .document import Machine, Sizes
 
-Own = Mapping[str, Hardware]
-NONE: Own = MappingProxyType({})
+CustomMachines = Mapping[str, Hardware]
+# Another placement of a mesh axis, and the changes that it needs.
+Choice = tuple[AxisPlacement, dict[str, AxisPlacement | None]]
+NONE: CustomMachines = MappingProxyType({})
 MOST_SHAPES = 16
 # Machines of more than two slices are not offered where a slice is smaller than a host.
 LEAST_SLICE = 4
 
 
-def machine_on(mesh: Mesh) -> tuple[Machine | None, Own]:
+def machine_on(mesh: Mesh) -> tuple[Machine | None, CustomMachines]:
     """Returns the machine of a mesh as a document has it, and the machine itself if it is the user's own."""
     if not isinstance(mesh.on, Placement):
         return None, NONE
     placement, machine = mesh.on, mesh.on.hardware
-    name, own = machine.name, NONE
+    name, custom = machine.name, NONE
     if is_measured(machine):
         name = ATTACHED
     elif known().get(name) != machine:
-        own = {name: machine}
-    return written(name, placement), own
+        custom = {name: machine}
+    return written(name, placement), custom
 
 
 def written(name: str, placement: Placement) -> Machine:
     """Returns a placement as a document has it."""
-    return Machine(f"{name}:{placement.slice}", tuple(sorted(placement.wishes.items())))
+    return Machine(f"{name}:{placement.slice}", tuple(sorted(placement.requested.items())))
 
 
 def is_measured(machine: Hardware) -> bool:
@@ -56,27 +58,27 @@ def is_measured(machine: Hardware) -> bool:
     return path.exists() and read(path) == machine
 
 
-def named(name: str, own: Own = NONE) -> tuple[str, Hardware]:
+def named(name: str, custom: CustomMachines = NONE) -> tuple[str, Hardware]:
     """Returns a machine by its name, and that name as it is usually written.
 
     Raises:
         HardwareError: there is none, or the attached devices have not been measured.
     """
-    if name in own:
-        return name, own[name]
+    if name in custom:
+        return name, custom[name]
     if name == ATTACHED:
         return name, attached()
     machine = hardware(name)
     return machine.name, machine
 
 
-def mesh_on(machine: Machine | None, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Mesh:
+def mesh_on(machine: Machine | None, axes: Sizes, custom: CustomMachines = NONE) -> Mesh:
     """Returns a mesh on a machine.
 
     Args:
         machine: the machine; None for none.
         axes: name and size of each mesh axis.
-        own: the user's own machines, by name.
+        custom: the user's own machines, by name.
 
     Raises:
         HardwareError: there is no such machine, or the mesh does not fit it, or not with these placements.
@@ -85,41 +87,41 @@ def mesh_on(machine: Machine | None, axes: tuple[tuple[str, int], ...], own: Own
     if machine is None:
         return bare
     name, shape, count = slice_of(machine.on)
-    return Mesh(axes, place(named(name, own)[1], shape, bare, count=count, wishes=dict(machine.along)))
+    return Mesh(axes, place_mesh(named(name, custom)[1], shape, bare, count=count, requested=dict(machine.along)))
 
 
-def as_written(machine: Machine, axes: tuple[tuple[str, int], ...], own: Own = NONE) -> Machine:
+def as_written(machine: Machine, axes: Sizes, custom: CustomMachines = NONE) -> Machine:
     """Returns a machine with its slice's shape, by its usual name.
 
     Raises:
         HardwareError: as `mesh_on`.
     """
-    name, _ = named(slice_of(machine.on)[0], own)
-    return written(name, mesh_on(machine, axes, own).on)
+    name, _ = named(slice_of(machine.on)[0], custom)
+    return written(name, mesh_on(machine, axes, custom).on)
 
 
 # Choices
 
 
-def fit(name: str, axes: tuple[tuple[str, int], ...], own: Own = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
+def fit(name: str, axes: Sizes, custom: CustomMachines = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
     """Returns the slices of a machine that a mesh fits, as they are written, the usual one first.
 
     Args:
         name: the machine's.
         axes: name and size of each mesh axis.
-        own: the user's own machines, by name.
+        custom: the user's own machines, by name.
         most: how many to look for.
 
     Raises:
         HardwareError: as `named`.
     """
-    if name in own or name == ATTACHED:
-        return _fit(named(name, own)[1], Mesh(axes), most)
+    if name in custom or name == ATTACHED:
+        return _fit(named(name, custom)[1], Mesh(axes), most)
     return _fit_known(name, axes, most)
 
 
 @functools.lru_cache(maxsize=512)
-def _fit_known(name: str, axes: tuple[tuple[str, int], ...], most: int) -> tuple[str, ...]:
+def _fit_known(name: str, axes: Sizes, most: int) -> tuple[str, ...]:
     return _fit(hardware(name), Mesh(axes), most)
 
 
@@ -129,7 +131,7 @@ def _fit(machine: Hardware, mesh: Mesh, most: int) -> tuple[str, ...]:
         if len(fitting) >= most:
             break
         with contextlib.suppress(HardwareError):
-            fitting[place(machine, shape, mesh, count=count).slice] = None
+            fitting[place_mesh(machine, shape, mesh, count=count).slice] = None
     return tuple(fitting)
 
 
@@ -143,7 +145,7 @@ def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], in
     chips, left = divmod(mesh.size, machine.devices_per_chip)
     if left == 0:
         yield from ((as_called(shape), 1) for shape in shapes_of(machine.network, chips))
-    for count in range(2, mesh.size + 1 if machine.outside else 2):
+    for count in range(2, mesh.size + 1 if machine.inter_node else 2):
         if mesh.size // count < LEAST_SLICE and count > 2:
             return
         if mesh.size % count == 0:
@@ -153,26 +155,26 @@ def _slices(machine: Hardware, mesh: Mesh) -> Iterator[tuple[tuple[int, ...], in
                 continue
 
 
-def wishes_of(mesh: Mesh) -> dict[str, list[tuple[Wish, dict[str, Wish | None]]]]:
+def placements_of(mesh: Mesh) -> dict[str, list[Choice]]:
     """Returns, for each mesh axis, its other placements, and the changes that each needs.
 
     A placement that does not go with those asked for of the other axes has these derived again.
     """
     placement: Placement = mesh.on
-    choices: dict[str, list[tuple[Wish, dict[str, Wish | None]]]] = {}
+    choices: dict[str, list[Choice]] = {}
     for name, size in mesh.shape:
         choices[name] = []
-        for wish in _candidates(placement, size):
-            others: dict[str, Wish | None] = {axis: None for axis in placement.wishes if axis != name}
-            alone: dict[str, Wish | None] = {name: wish}
+        for where in _candidates(placement, size):
+            others: dict[str, AxisPlacement | None] = {axis: None for axis in placement.requested if axis != name}
+            alone: dict[str, AxisPlacement | None] = {name: where}
             for changes in (alone, others | alone):
                 if placement_with(mesh, changes) is not None:
-                    choices[name].append((wish, changes))
+                    choices[name].append((where, changes))
                     break
     return choices
 
 
-def _candidates(placement: Placement, size: int) -> list[Wish]:
+def _candidates(placement: Placement, size: int) -> list[AxisPlacement]:
     if size == 1:
         return []
     if isinstance(placement.hardware.network, Switch):
@@ -188,8 +190,8 @@ def _candidates(placement: Placement, size: int) -> list[Wish]:
 def placement_with(mesh: Mesh, changes: Mapping[str, Any]) -> Placement | None:
     """Returns the placement of a mesh after some axes are placed otherwise, or None where there is none."""
     old: Placement = mesh.on
-    wishes = {name: wish for name, wish in ({**old.wishes} | dict(changes)).items() if wish is not None}
+    requested = {name: where for name, where in ({**old.requested} | dict(changes)).items() if where is not None}
     try:
-        return place(old.hardware, old.shape, mesh, count=old.count, wishes=wishes)
+        return place_mesh(old.hardware, old.shape, mesh, count=old.count, requested=requested)
     except HardwareError:
         return None

@@ -1,1 +1,1 @@
-"""Views: the state of an Explorer comes in; out goes plain data for each panel of the board."""
+"""Views: the state of an Explorer comes in; out goes JSON-like data for each panel of the board."""

@@ -1,4 +1,4 @@
-"""The view of the whole board, part by part: the layout, the devices, the costs and the comparison, as plain data.
+"""The view of the whole board, part by part: the layout, the devices, the costs, the comparison, as JSON-like data.
 
 The table of refusals comes with every revision, so that the page paints a drag legal or not, with the reason, without
 asking Python; Python checks again when the chip is dropped.
@@ -12,6 +12,7 @@ from ...engine.gc_pause import no_collection
 from ..state.columns import columns_of
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
+from .advice import advice_part
 from .comparison import comparison_part
 from .machine import machine_view
 from .plan import executed, places_view, plan_view, refusals_view, work_share
@@ -29,7 +30,18 @@ def layout_part(explorer: ExplorerState) -> dict:
         "history": {"undo": len(history.past), "redo": len(history.future)},
         "trains": explorer.training is not None,
         "machine": machine_view(explorer),
+        "presets": [
+            {
+                "name": preset.name,
+                "label": preset.label,
+                "refused": preset.refused,
+                "here": preset.layout == explorer.layout,
+            }
+            for preset in explorer.presets
+        ],
         "slow": explorer.slow,
+        "document": explorer.document.to_json(),
+        "opened": explorer.opened.to_json(),
     }
 
 
@@ -50,6 +62,7 @@ PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
     "board": (layout_part, frozenset(("document",))),
     "devices": (devices_part, frozenset(("document", "selection"))),
     "costs": (costs_part, frozenset(("document", "costs"))),
+    "advice": (advice_part, frozenset(("document", "advice"))),
     "comparison": (comparison_part, frozenset(("document", "comparison", "costs"))),
 }
 
@@ -71,6 +84,7 @@ def columns_view(explorer: ExplorerState) -> list[dict]:
     return [
         {"at": column.at, "label": column.label, "kind": column.kind, "missing": column.missing}
         | {"rules": rules_view(layout.places.get(column.at, {}) if column.at else layout.rules, explorer.mesh.axes)}
+        | {"within": [{"at": at, "rules": rules_view(layout.places[at], explorer.mesh.axes)} for at in column.within]}
         for column in columns_of(explorer.program, layout)
     ]
 

@@ -1,4 +1,4 @@
-"""Auto's layout beside the user's, as plain data.
+"""Auto's layout beside the user's, as JSON-like data.
 
 The Explorer keeps its latest search and compares it with the present layout: as that changes, so do the differences,
 without a new search. The figures of a plan are computed once.
@@ -29,8 +29,8 @@ def comparison_view(explorer: ExplorerState) -> dict | None:
         explorer: the Explorer.
 
     Returns:
-        Plain data: for each of the two its layout, its communication by mesh axis and its memory. The `live_bytes` of
-        the present plan are None while they are being computed.
+        JSON-like data: for each of the two its layout, its communication by mesh axis and its memory. The `live_bytes`
+        of the present plan are None while they are being computed.
     """
     search = explorer.comparison
     if search is None:

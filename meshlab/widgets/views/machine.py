@@ -1,4 +1,4 @@
-"""The machine as plain data: the choices, the chosen one, the placement of the mesh on it, and its figures."""
+"""The machine as JSON-like data: the choices, the chosen one, the placement of the mesh on it, and its figures."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ...cost.machines.accuracy import COLLECTIVES, accuracy
 from ...cost.machines.attached import ATTACHED, folder
 from ...cost.machines.hardware import Switch, hardware, known
 from ...cost.machines.meshes import slice_of
-from ...cost.machines.placement import Placement, Wish
+from ...cost.machines.placement import AxisPlacement, Placement
 from ...engine.specs.mesh import Mesh
 from ..state.explorer_state import ExplorerState
-from ..state.machines import Own, fit, wishes_of
+from ..state.machines import Choice, CustomMachines, fit, placements_of
 from .machine_figures import figures_view
 from .mesh_drawing import picture_of
 
@@ -21,14 +21,14 @@ _DERIVED = "as derived"
 
 def machine_view(explorer: ExplorerState) -> dict:
     """Describes the machine of an Explorer, and the machines to choose from."""
-    document, mesh, own = explorer.document, explorer.mesh, explorer.own
+    document, mesh, custom = explorer.document, explorer.mesh, explorer.custom_machines
     chosen = slice_of(document.machine.on)[0] if document.machine else ""
-    groups = groups_view(document.mesh, own)
+    groups = groups_view(document.mesh, custom)
     view = {"on": document.machine.on if document.machine else "", "name": chosen, "groups": groups}
-    return view | (_chosen(mesh, chosen, own) if document.machine else {})
+    return view | (_chosen(mesh, chosen, custom) if document.machine else {})
 
 
-def groups_view(axes: tuple[tuple[str, int], ...], own: Own) -> list[dict]:
+def groups_view(axes: tuple[tuple[str, int], ...], custom: CustomMachines) -> list[dict]:
     """Lists the machines by platform, each with the slice that is taken where it is chosen."""
     groups = [
         (label, [name for name, machine in known().items() if machine.platform == platform])
@@ -36,22 +36,22 @@ def groups_view(axes: tuple[tuple[str, int], ...], own: Own) -> list[dict]:
     ]
     # Only whether any were measured: asking which devices are attached would start them.
     measured = [ATTACHED] if any(folder().glob("*.toml")) else []
-    groups += [("measured here", measured), ("your own", list(own))]
-    return [{"label": label, "machines": [_option(n, axes, own) for n in names]} for label, names in groups if names]
+    groups += [("measured here", measured), ("your own", list(custom))]
+    return [{"label": label, "machines": [_option(n, axes, custom) for n in names]} for label, names in groups if names]
 
 
-def _option(name: str, axes: tuple[tuple[str, int], ...], own: Own) -> dict:
+def _option(name: str, axes: tuple[tuple[str, int], ...], custom: CustomMachines) -> dict:
     if name == ATTACHED:
         return {"name": name, "title": "the attached devices", "on": name, "slice": "", "fits": True}
-    shapes = fit(name, axes, own, most=1)
-    title = str(own[name] if name in own else hardware(name))
+    shapes = fit(name, axes, custom, most=1)
+    title = str(custom[name] if name in custom else hardware(name))
     on = f"{name}:{shapes[0]}" if shapes else name
     return {"name": name, "title": title, "on": on, "slice": shapes[0] if shapes else "", "fits": bool(shapes)}
 
 
-def _chosen(mesh: Mesh, name: str, own: Own) -> dict:
+def _chosen(mesh: Mesh, name: str, custom: CustomMachines) -> dict:
     placement: Placement = mesh.on
-    shapes = list(fit(name, mesh.shape, own))
+    shapes = list(fit(name, mesh.shape, custom))
     if placement.slice not in shapes:
         shapes.append(placement.slice)
     return {
@@ -69,32 +69,32 @@ def _chosen(mesh: Mesh, name: str, own: Own) -> dict:
 def axes_view(mesh: Mesh) -> list[dict]:
     """Describes the placement of each mesh axis, and its choices, each with the change to ask for."""
     placement: Placement = mesh.on
-    choices = wishes_of(mesh)
+    choices = placements_of(mesh)
     return [
         {
             "name": name,
             "size": size,
             "placement": placement.told(name),
-            "choices": _choices(name, placement.wishes, choices[name]),
+            "choices": _choices(name, placement.requested, choices[name]),
         }
         for name, size in mesh.shape
     ]
 
 
-def _choices(name: str, wishes: Mapping[str, Wish], others: list[tuple[Wish, dict[str, Wish | None]]]) -> list[dict]:
+def _choices(name: str, requested: Mapping[str, AxisPlacement], others: list[Choice]) -> list[dict]:
     if not others:
         return []
-    derived = {"label": _DERIVED, "along": {name: None}, "chosen": name not in wishes}
-    return [derived, *({"label": _label(w), "along": _plain(c), "chosen": wishes.get(name) == w} for w, c in others)]
+    derived = {"label": _DERIVED, "along": {name: None}, "chosen": name not in requested}
+    return [derived, *({"label": _label(w), "along": _plain(c), "chosen": requested.get(name) == w} for w, c in others)]
 
 
-def _plain(changes: Mapping[str, Wish | None]) -> dict:
-    return {name: list(wish) if isinstance(wish, tuple) else wish for name, wish in changes.items()}
+def _plain(changes: Mapping[str, AxisPlacement | None]) -> dict:
+    return {name: list(where) if isinstance(where, tuple) else where for name, where in changes.items()}
 
 
-def _label(wish: Wish) -> str:
-    if isinstance(wish, int):
-        return f"along axis {wish}"
-    if isinstance(wish, tuple):
-        return f"along axes {', then '.join(map(str, wish))}"
-    return f"{wish} nodes" if wish == "across" else "inside a node"
+def _label(where: AxisPlacement) -> str:
+    if isinstance(where, int):
+        return f"along axis {where}"
+    if isinstance(where, tuple):
+        return f"along axes {', then '.join(map(str, where))}"
+    return f"{where} nodes" if where == "across" else "inside a node"

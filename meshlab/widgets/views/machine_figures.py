@@ -27,18 +27,18 @@ _RATES = {
     "network.specified": "link bandwidth, one way, by the vendor's specification",
     "network.chip": "bandwidth between devices of a chip",
     "network.egress": "bandwidth of a device inside a node",
-    "outside.link": "bandwidth of a device over DCN or between nodes",
+    "inter_node.link": "bandwidth of a device over DCN or between nodes",
     "host": "bandwidth to the host",
 }
 _SECONDS = {
-    "network.hop": "latency of a hop",
+    "network.hop_latency": "latency of a hop",
     "network.base": "latency of a collective",
     "network.step": "latency of a ring's step",
-    "outside.latency": "latency over DCN or between nodes",
+    "inter_node.latency": "latency over DCN or between nodes",
     "efficiency.launch": "launch of a kernel",
 }
 _SHARES = {
-    "efficiency.products": ("matmuls reach", "of their figure"),
+    "efficiency.matmul": ("matmuls reach", "of their figure"),
     "efficiency.memory": ("memory reaches", "of its bandwidth"),
     "efficiency.network": ("links reach", "of their bandwidth"),
 }
@@ -69,13 +69,13 @@ def figures_behind(part: str, placement: Placement, code: Code) -> list[dict]:
     """Lists the figures that a part of a predicted time rests on.
 
     Args:
-        part: "products", "memory", or mesh axes as `"data+model"`.
+        part: "compute", "memory", or mesh axes as `"data+model"`.
         placement: the mesh's placement on its machine.
         code: the program's, whose matmuls have some dtypes.
     """
     machine = placement.hardware
-    if part == "products":
-        names = [*_rates_of(machine, code), "efficiency.products"]
+    if part == "compute":
+        names = [*_rates_of(machine, code), "efficiency.matmul"]
     elif part == "memory":
         names = ["bandwidth", "efficiency.memory", "efficiency.launch"]
     else:
@@ -105,12 +105,12 @@ def _network(placement: Placement, axes: Iterable[str]) -> Iterable[str]:
         if any(part.inside > 1 for part in parts):
             yield from ("network.egress", "network.base", "network.step", "efficiency.network")
         if any(part.nodes > 1 for part in parts):
-            yield from ("outside.link", "outside.latency", "network.base")
+            yield from ("inter_node.link", "inter_node.latency", "network.base")
         return
     legs = [leg for axis in axes for leg in placement.legs[axis] if leg.size > 1]
     if any(leg.along != CHIP for leg in legs):
-        yield from ("network.link", "network.hop", "efficiency.network")
+        yield from ("network.link", "network.hop_latency", "efficiency.network")
     if any(leg.along == CHIP for leg in legs):
         yield "network.chip"
     if any(placement.slices[axis] > 1 for axis in axes):
-        yield from ("outside.link", "outside.latency")
+        yield from ("inter_node.link", "inter_node.latency")

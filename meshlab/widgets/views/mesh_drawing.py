@@ -23,7 +23,7 @@ def picture_of(mesh: Mesh) -> dict:
         mesh: a mesh that is placed on a machine.
 
     Returns:
-        Plain data: `width` and `height` in pixels, `shapes`, and what is `left_out`, in words.
+        JSON-like data: `width` and `height` in pixels, `shapes`, and what is `left_out`, in words.
     """
     placement: Placement = mesh.on
     if isinstance(placement.hardware.network, Switch):

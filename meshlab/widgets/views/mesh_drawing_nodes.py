@@ -97,7 +97,7 @@ def nodes_picture(placement: Placement, mesh: Mesh) -> dict:
 def _parts(placement: Placement, mesh: Mesh) -> tuple[list[Part], list[Part]]:
     """Returns the parts of mesh axes inside a node and over nodes, major first, in the order that fills nodes."""
     rank = {INSIDE: 0, None: 1, ACROSS: 2}
-    filled = sorted(reversed(mesh.shape), key=lambda axis: rank[placement.wishes.get(axis[0])])  # type: ignore[index]
+    filled = sorted(reversed(mesh.shape), key=lambda axis: rank[placement.requested.get(axis[0])])  # type: ignore[index]
     order = [name for name, _ in reversed(filled)]
     inside = [(name, placement.nodes[name].inside) for name in order if placement.nodes[name].inside > 1]
     over = [(name, placement.nodes[name].nodes) for name in order if placement.nodes[name].nodes > 1]

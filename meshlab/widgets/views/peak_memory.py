@@ -12,7 +12,7 @@ from typing import Any
 from ...cost.machines.accuracy import MEMORY, accuracy
 from ...cost.machines.units import bytes_text, share_text
 from ...cost.peak_memory.memory import Memory, Point
-from ...cost.workload.setting import STORED
+from ...cost.workload.scenario import STORED
 
 MOST_ALIVE = 24
 MOST_POINTS = 120

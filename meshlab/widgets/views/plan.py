@@ -1,4 +1,4 @@
-"""A plan as plain data, which the board, its figures and its snapshot draw.
+"""A plan as JSON-like data, which the board, its figures and its snapshot draw.
 
 They are drawn from this and from nothing else, so a number that is on the screen is in here:
 

@@ -1,4 +1,4 @@
-"""The runs as plain data, for the table and the loss curve of the Run panel."""
+"""The runs as JSON-like data, for the table and the loss curve of the Run panel."""
 
 from __future__ import annotations
 

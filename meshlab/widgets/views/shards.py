@@ -1,4 +1,4 @@
-"""The shards of one tensor, device by device, as plain data for the grid of the mesh.
+"""The shards of one tensor, device by device, as JSON-like data for the grid of the mesh.
 
 Every device holds an index range on each axis; devices with the same ranges hold the same slice (replicas of each
 other) and bear the same letter. With `hidden` on `model` of a mesh of 2 by 2, `params/w1` has two slices, each twice:

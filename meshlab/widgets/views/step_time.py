@@ -1,4 +1,4 @@
-"""Predicted time as plain data, which the board, its figure and its snapshot draw.
+"""Predicted time as JSON-like data, which the board, its figure and its snapshot draw.
 
     view = costs_view(explorer)["time"]
     view["estimate"], view["limit"]["text"]     0.00342, "Memory-bound: kernels that wait for memory take 2.1 ms."
@@ -11,7 +11,7 @@ from __future__ import annotations
 from ...cost.machines.accuracy import TIME, accuracy
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.time import Time
-from ...cost.workload.setting import ATTENTION
+from ...cost.workload.scenario import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document
 from ..state.explorer_state import ExplorerState
@@ -19,7 +19,7 @@ from .machine_figures import figures_behind
 from .peak_memory import peak_memory_view
 from .timeline import timeline_view
 
-PRODUCTS, MEMORY = "products", "memory"
+COMPUTE, MEMORY = "compute", "memory"
 
 
 def costs_view(explorer: ExplorerState) -> dict:
@@ -29,18 +29,15 @@ def costs_view(explorer: ExplorerState) -> dict:
         explorer: the Explorer.
 
     Returns:
-        Plain data: `time` and `peak_memory`, both None where no machine is chosen, and whether they are `pending`.
+        JSON-like data: `time` and `peak_memory`, both None where no machine is chosen, and whether they are `pending`.
     """
     document = explorer.document
     costs = explorer.costing.soon(document) if document.machine else None
     if costs is None:
         return {"time": None, "peak_memory": None, "timeline": None, "pending": document.machine is not None}
-    return {
-        "time": time_view(costs, document),
-        "peak_memory": peak_memory_view(explorer.plan, costs.memory),
-        "timeline": None if costs.time is None else timeline_view(costs.time, costs.memory),
-        "pending": False,
-    }
+    peak, time = peak_memory_view(explorer.plan, costs.memory), time_view(costs, document)
+    timeline = None if costs.time is None else timeline_view(costs.time, costs.memory)
+    return {"time": time, "peak_memory": peak, "timeline": timeline, "pending": False}
 
 
 def time_view(costs: Costs, document: Document) -> dict:
@@ -68,27 +65,27 @@ def time_view(costs: Costs, document: Document) -> dict:
 
 def _seconds(time: Time) -> list[tuple[str, float]]:
     """Returns the parts of a time that take any; all of them where none does."""
-    order = list(time.setting.plan.mesh.axes)
+    order = list(time.scenario.plan.mesh.axes)
     sent = sorted(time.communication, key=lambda axes: [order.index(axis) for axis in axes.split("+")])
     sent = [(axes, float(time.communication[axes])) for axes in sent]
-    parts = [(PRODUCTS, float(time.products)), (MEMORY, float(time.memory)), *sent]
+    parts = [(COMPUTE, float(time.compute_bound)), (MEMORY, float(time.memory_bound)), *sent]
     return [part for part in parts if part[1]] or parts
 
 
 def _label(key: str, time: Time) -> str:
-    """Names a part of a time; kernels of `Time.memory` also wait for their launch where a launch takes time."""
+    """Names a part of a time; kernels of `Time.memory_bound` also wait for their launch where a launch takes time."""
     if key == MEMORY:
         return "memory- or launch-bound" if time.hardware.efficiency.launch.value else "memory-bound"
-    return "compute-bound" if key == PRODUCTS else f"sending over {key.replace('+', ' + ')}"
+    return "compute-bound" if key == COMPUTE else f"sending over {key.replace('+', ' + ')}"
 
 
 def _part(key: str, seconds: float, time: Time) -> dict:
-    placement, code = time.setting.placements[0], time.setting.plan.program.code
+    placement, code = time.scenario.placements[0], time.scenario.plan.program.code
     figures = figures_behind(key, placement, code)
     return {
         "key": key,
         "label": _label(key, time),
-        "sends": key not in (PRODUCTS, MEMORY),
+        "sends": key not in (COMPUTE, MEMORY),
         "seconds": seconds,
         "text": seconds_text(seconds),
         "figures": figures,
@@ -105,11 +102,11 @@ def _recalled(parts: list[dict]) -> list[str]:
 def limit_text(time: Time) -> str:
     """Says what bounds the step, and how long that takes."""
     by = time.limited_by
-    if by == PRODUCTS:
-        return f"Compute-bound: kernels that wait for the matrix units take {seconds_text(float(time.products))}."
+    if by == COMPUTE:
+        return f"Compute-bound: kernels that wait for the matrix units take {seconds_text(float(time.compute_bound))}."
     if by == MEMORY:
         waits = "memory, or for their launch," if time.hardware.efficiency.launch.value else "memory"
-        seconds = seconds_text(float(time.memory))
+        seconds = seconds_text(float(time.memory_bound))
         return f"{_label(by, time).capitalize()}: kernels that wait for {waits} take {seconds}."
     axes = by.removeprefix("communication over ")
     seconds = seconds_text(float(time.communication[axes]))

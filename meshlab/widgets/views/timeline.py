@@ -61,9 +61,9 @@ def timeline_view(time: Time, memory: Memory) -> dict:
     spans = list(_flat(time.spent.spans, 0.0, 1.0, 1))
     lanes: dict[str, list[Segment]] = {COMPUTE: []}
     for segment in spans:
-        axes = segment.step.hop.axes if isinstance(segment.step, Move) else ()
+        axes = segment.step.via.axes if isinstance(segment.step, Move) else ()
         lanes.setdefault("+".join(axes) or COMPUTE, []).append(segment)
-    plan = time.setting.plan
+    plan = time.scenario.plan
     return {
         "seconds": whole,
         "lanes": [
@@ -86,7 +86,7 @@ def _flat(spans: Iterable[Span], start: float, scale: float, times: int) -> Iter
             stretch = (span.end - span.begin) / span.iteration * scale if span.iteration else 0.0
             yield from _flat(span.inside, begin, stretch, times * often)
         elif not isinstance(span.step, Nested):
-            kind = span.step.hop.kind if isinstance(span.step, Move) else COMPUTE
+            kind = span.step.via.kind if isinstance(span.step, Move) else COMPUTE
             yield Segment(begin, end, kind, times, span.step)
 
 

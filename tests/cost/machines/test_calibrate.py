@@ -55,7 +55,7 @@ def test_figures_are_found_again():
     assert isinstance(machine.network, ml.Switch)
     assert machine.network.egress.value == pytest.approx(4e11)
     assert machine.network.base.value == pytest.approx(2e-5)
-    assert machine.outside == ml.hardware("h100").outside  # not to be measured in one node
+    assert machine.inter_node == ml.hardware("h100").inter_node  # not to be measured in one node
     off = errors(machine, 8, samples)
     assert off == pytest.approx(dict.fromkeys(("matmul", "copy", "all-gather", "all-reduce"), 0), abs=1e-9)
 
@@ -83,7 +83,7 @@ def test_the_best_of_what_was_reached_counts_and_of_memory_the_largest():
     assert machine.flops_per_second("float32") == pytest.approx(3e13)
     assert machine.bytes_per_second == pytest.approx(2e12)
     assert machine.efficiency.launch.value == 3e-6
-    assert (machine.outside, machine.tile) == (None, 1)
+    assert (machine.inter_node, machine.tile) == (None, 1)
     # It tells nothing of its memory, and has what the machine has.
     assert machine.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     # One device sends nothing, so nothing is told of that; what had no part in a figure is held against it.

@@ -10,16 +10,17 @@ from hypothesis import strategies as st
 from meshlab.cost.machines.collective_time import KINDS, seconds
 from meshlab.cost.machines.hardware import Hardware, HardwareError, Switch, Torus, hardware
 from meshlab.cost.machines.meshes import mesh
-from meshlab.cost.machines.placement import place
+from meshlab.cost.machines.placement import place_mesh
 
 
 def cost(name, shape, axes, *collective, book=False):
     kind, nbytes, over = collective
-    return seconds(kind, nbytes, place(hardware(name).ideal, shape, mesh(**axes)), over, book=book)
+    return seconds(kind, nbytes, place_mesh(hardware(name).ideal, shape, mesh(**axes)), over, book=book)
 
 
 def test_the_time_to_begin_overlaps_on_a_torus_and_adds_up_behind_switches():
-    ring, node = place(hardware("v4"), (4, 4, 4), mesh(x=4, y=4, z=4)), place(hardware("h100"), None, mesh(x=8))
+    ring = place_mesh(hardware("v4"), (4, 4, 4), mesh(x=4, y=4, z=4))
+    node = place_mesh(hardware("h100"), None, mesh(x=8))
     assert seconds("all-gather", 1.0, ring, ("x",)) == 2e-6
     assert seconds("all-gather", 1e12, ring, ("x",)) == pytest.approx(1e12 * 0.75 / 9e10)
     assert seconds("all-gather", 1.0, ring, ("x", "y", "z")) == 6e-6
@@ -31,9 +32,9 @@ def test_the_time_to_begin_overlaps_on_a_torus_and_adds_up_behind_switches():
     [(4, "all", 2), (5, "all", 2), (8, "all", 4), (4, "none", 3), (5, "none", 4), (2, "all", 1)],
 )
 def test_a_byte_takes_as_long_as_the_hops_to_the_farthest_device(size, wraps, hops):
-    torus = Torus.of(size, link=1e11, hop=1e-6, wraps=wraps)
-    machine = Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=torus)
-    line = place(machine, (size,), mesh(x=size))
+    torus = Torus.of(size, link=1e11, hop_latency=1e-6, wraps=wraps)
+    machine = made(torus)
+    line = place_mesh(machine, (size,), mesh(x=size))
     for kind, times in (("all-gather", 1), ("all-to-all", 1), ("all-reduce", 2)):
         assert seconds(kind, 1.0, line, ("x",)) == pytest.approx(times * hops * 1e-6)
     assert seconds("collective-permute", 1.0, line, ("x",)) == pytest.approx(1e-6)
@@ -41,8 +42,8 @@ def test_a_byte_takes_as_long_as_the_hops_to_the_farthest_device(size, wraps, ho
 
 def test_what_the_devices_of_a_chip_and_slices_send_each_other():
     """Of an array of 1 GB: a gather fetches the half that is missing, an exchange a quarter, a permute the own half."""
-    chip = place(hardware("v7x").ideal, (2, 2, 1), mesh(x=4, core=2))
-    slices = place(hardware("v5e").ideal, (2, 2), mesh(s=2, x=4), count=2)
+    chip = place_mesh(hardware("v7x").ideal, (2, 2, 1), mesh(x=4, core=2))
+    slices = place_mesh(hardware("v5e").ideal, (2, 2), mesh(s=2, x=4), count=2)
     parts = {"all-gather": 1 / 2, "all-reduce": 1, "all-to-all": 1 / 4, "collective-permute": 1 / 2}
     for placed, axis, link in ((chip, "core", 540e9), (slices, "s", 3.125e9)):
         for kind, part in parts.items():
@@ -51,16 +52,15 @@ def test_what_the_devices_of_a_chip_and_slices_send_each_other():
     assert seconds("all-gather", 1e9, slices, ("s", "x")) == pytest.approx(1e9 / 2 / 4 / 3.125e9)
 
 
+def made(network, **more):
+    return Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=network, **more)
+
+
 def machines():
     wraps = st.sampled_from(["all", "none"])
-    torus = st.builds(lambda w: Torus.of(8, 8, link=1e10, hop=0.0, wraps=w), wraps)
-    return st.one_of(torus, st.just(Switch.of(8, 1e11)), st.just(Switch.of(64, 1e11))).map(
-        lambda network: (
-            (
-                Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=network, outside=H100.outside)
-            ).ideal
-        )
-    )
+    torus = st.builds(lambda w: Torus.of(8, 8, link=1e10, hop_latency=0.0, wraps=w), wraps)
+    switches = (st.just(Switch.of(8, 1e11)), st.just(Switch.of(64, 1e11)))
+    return st.one_of(torus, *switches).map(lambda network: made(network, inter_node=H100.inter_node).ideal)
 
 
 H100 = hardware("h100")
@@ -70,9 +70,9 @@ MESHES = st.sampled_from([{"x": 8, "y": 8}, {"x": 4, "y": 16}, {"x": 2, "y": 8, 
 @hypothesis.given(machines(), MESHES, st.integers(1, 10**10), st.data())
 def test_what_holds_for_all_machines(machine, axes, nbytes, data):
     placed = (
-        place(machine, (8, 8), mesh(**axes))
+        place_mesh(machine, (8, 8), mesh(**axes))
         if isinstance(machine.network, Torus)
-        else place(machine, None, mesh(**axes))
+        else place_mesh(machine, None, mesh(**axes))
     )
     over = data.draw(st.permutations(list(axes)).flatmap(lambda p: st.integers(1, len(p)).map(lambda n: tuple(p[:n]))))
     time = {kind: seconds(kind, nbytes, placed, over) for kind in KINDS}
@@ -95,36 +95,30 @@ def test_what_holds_for_all_machines(machine, axes, nbytes, data):
 def test_one_device_sends_nothing_and_rings_are_no_slower_than_lines(kind):
     assert cost("v4", (4, 4, 4), {"x": 64, "y": 1}, kind, 1e9, ("y",)) == 0
     assert cost("h100", None, {"x": 8, "y": 1}, kind, 1e9, ("y",)) == 0
-    ring, line = (
-        Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=1e10, wraps=w))
-        for w in ("all", "none")
-    )
-    assert seconds(kind, 1e9, place(ring, (8,), mesh(x=8)), ("x",)) <= seconds(
-        kind, 1e9, place(line, (8,), mesh(x=8)), ("x",)
+    ring, line = (made(Torus.of(8, link=1e10, wraps=w)) for w in ("all", "none"))
+    assert seconds(kind, 1e9, place_mesh(ring, (8,), mesh(x=8)), ("x",)) <= seconds(
+        kind, 1e9, place_mesh(line, (8,), mesh(x=8)), ("x",)
     )
 
 
 def test_twice_the_link_is_half_the_time():
-    slow, fast = (
-        Hardware.of("m", flops={"bf16": 1e12}, memory=1e9, bandwidth=1e9, network=Torus.of(8, link=link, hop=0.0))
-        for link in (1e10, 2e10)
-    )
+    slow, fast = (made(Torus.of(8, link=link, hop_latency=0.0)) for link in (1e10, 2e10))
     for kind in KINDS:
-        one, other = (seconds(kind, 1e9, place(m, (8,), mesh(x=8)), ("x",)) for m in (slow, fast))
+        one, other = (seconds(kind, 1e9, place_mesh(m, (8,), mesh(x=8)), ("x",)) for m in (slow, fast))
         assert one == pytest.approx(2 * other)
 
 
 def test_what_cannot_be_priced_is_told():
-    placed = place(H100, None, mesh(data=2, model=8))
+    placed = place_mesh(H100, None, mesh(data=2, model=8))
     with pytest.raises(HardwareError, match=r"There is no collective `allgather`. Did you mean `all-gather`\?"):
         seconds("allgather", 1.0, placed, ("data",))
     with pytest.raises(HardwareError, match=r"The mesh has no axis `modle`. Did you mean `model`\? Its axes are"):
         seconds("all-gather", 1.0, placed, ("modle",))
-    alone = dataclasses.replace(H100, outside=None)
+    alone = dataclasses.replace(H100, inter_node=None)
     with pytest.raises(
         HardwareError, match="no figure for the network between nodes, and this collective crosses 2 of them"
     ):
-        seconds("all-gather", 1.0, place(alone, None, mesh(data=2, model=8)), ("data",))
+        seconds("all-gather", 1.0, place_mesh(alone, None, mesh(data=2, model=8)), ("data",))
     with pytest.raises(HardwareError, match=r"must run over different mesh axes, not `data`, `data`. Name each"):
         seconds("all-gather", 1.0, placed, ("data", "data"))
     for nbytes in (-5.0, math.nan):
@@ -136,4 +130,4 @@ def test_what_cannot_be_priced_is_told():
     assert isinstance(v7x.network, Torus)
     cut = dataclasses.replace(v7x, network=dataclasses.replace(v7x.network, chip=None))
     with pytest.raises(HardwareError, match=r"no figure for the link between the devices of one chip. Give it"):
-        seconds("all-gather", 1.0, place(cut, (2, 2, 1), mesh(data=8)), ("data",))
+        seconds("all-gather", 1.0, place_mesh(cut, (2, 2, 1), mesh(data=8)), ("data",))

@@ -12,7 +12,7 @@ from meshlab.cost.machines.hardware import (
     Figure,
     Hardware,
     HardwareError,
-    Outside,
+    InterNode,
     Switch,
     Torus,
     hardware,
@@ -20,7 +20,7 @@ from meshlab.cost.machines.hardware import (
     read,
 )
 from meshlab.cost.machines.meshes import mesh
-from meshlab.cost.machines.placement import Leg, Nodes, place, slice_shape
+from meshlab.cost.machines.placement import Leg, Nodes, place_mesh, slice_shape
 from meshlab.cost.machines.toml import to_toml
 
 GIVEN: Any = {"memory": 64e9, "bandwidth": 2e12, "network": Switch.of(8, 2e11)}
@@ -159,14 +159,14 @@ def own(**given: Any):
         ),
         (lambda: own(network="ring"), r"`network` must be an ml.Torus or an ml.Switch, not 'ring'"),
         (lambda: own(efficiency=0.5), r"`efficiency` must be an ml.Efficiency, not 0.5"),
-        (lambda: own(outside=1e9), r"`outside` must be an ml.Outside, not 1000000000.0"),
+        (lambda: own(inter_node=1e9), r"`inter_node` must be an ml.InterNode, not 1000000000.0"),
         (lambda: own(title=""), r"`title` must be a name, not ''"),
         (lambda: dataclasses.replace(MINE, host=1e9), r"`host` must be an ml.Figure, not 1000000000.0"),
         (lambda: Figure("x"), r"A figure must be a finite number of bytes, .* not 'x' \(given by the user\)"),  # type: ignore[arg-type]
         (lambda: Figure(True), r"A figure must be a finite number"),
         (
-            lambda: dataclasses.replace(Torus.of(2, link=1e9), sums_whole="yes", gathers_by_adding=1),
-            r"`sums_whole` must be True or False, not 'yes'; `gathers_by_adding` must",
+            lambda: Torus((2,), "all", Figure(1e9), Figure(0.0), None, None, "yes", 1),  # type: ignore[arg-type]
+            r"`reduce_scatter_as_all_reduce` must be True or False, not 'yes'; `all_gather_as_all_reduce` must",
         ),
         (
             lambda: Torus.of(link=1e9),
@@ -181,10 +181,10 @@ def own(**given: Any):
         (lambda: Switch.of(8, -1), r"`egress` must be a finite number of bytes, .* or seconds, above zero, not -1"),
         (lambda: Switch.of(8, 1e9, base=-1), r"`base` must be a finite number .*, 0 or more, not -1"),
         (lambda: Switch.of(8, egress=0), r"Invalid switch: `egress` must be above zero, not 0"),
-        (lambda: Efficiency.of(products=0), r"Invalid efficiency: `products` must be above zero, not 0"),
+        (lambda: Efficiency.of(matmul=0), r"Invalid efficiency: `matmul` must be above zero, not 0"),
         (lambda: Efficiency.of(memory=1.5), r"`memory` must be a share of the figures, 0 < memory ≤ 1, not 1.5"),
         (lambda: Figure(10**400), r"A figure must be a finite number"),
-        (lambda: Outside(Figure(0.0), Figure(1e-6)), r"Invalid inter-node network: `link` must be above zero"),
+        (lambda: InterNode(Figure(0.0), Figure(1e-6)), r"Invalid inter-node network: `link` must be above zero"),
     ],
 )
 def test_a_machine_that_cannot_be_is_refused_where_it_is_made(make, said):
@@ -314,18 +314,18 @@ def test_a_derived_slice_is_one_that_can_be_rented(names, devices, shape):
 
 def test_mesh_axes_take_whole_axes_of_the_slice_or_share_them():
     v5e, v5p = hardware("v5e"), hardware("v5p")
-    assert place(v5e, None, mesh(data=4, model=4)).legs == {"data": (Leg(1, 4),), "model": (Leg(0, 4),)}
-    cube = place(v5p, (4, 4, 4), mesh(data=16, model=4)).legs
+    assert place_mesh(v5e, None, mesh(data=4, model=4)).legs == {"data": (Leg(1, 4),), "model": (Leg(0, 4),)}
+    cube = place_mesh(v5p, (4, 4, 4), mesh(data=16, model=4)).legs
     assert cube == {"data": (Leg(1, 4, ring=True), Leg(2, 4, ring=True)), "model": (Leg(0, 4, ring=True),)}
-    folded = place(v5e, (16, 16), mesh(data=8, model=32)).legs
+    folded = place_mesh(v5e, (16, 16), mesh(data=8, model=32)).legs
     assert folded == {"data": (Leg(1, 8, 2, True),), "model": (Leg(1, 2), Leg(0, 16, ring=True))}
-    assert place(v5e, None, mesh(data=1, model=4)).legs["data"] == ()
-    parts = place(v5e, (4, 6), mesh(a=8, b=3)).legs
+    assert place_mesh(v5e, None, mesh(data=1, model=4)).legs["data"] == ()
+    parts = place_mesh(v5e, (4, 6), mesh(a=8, b=3)).legs
     assert parts == {"a": (Leg(1, 2, 3), Leg(0, 4)), "b": (Leg(1, 3),)}
 
 
 def test_behind_switches_neighbours_are_in_one_node():
-    parts = place(hardware("h100"), None, mesh(a=4, b=16, c=2)).nodes
+    parts = place_mesh(hardware("h100"), None, mesh(a=4, b=16, c=2)).nodes
     assert parts == {"c": Nodes(2, 1), "b": Nodes(4, 4), "a": Nodes(1, 4)}
 
 
@@ -342,10 +342,10 @@ def test_behind_switches_neighbours_are_in_one_node():
             "h100",
             None,
             {"a": 8, "b": 3},
-            "`b` of 3 does not fill nodes of 8: the axes behind it leave 8 devices of one",
+            "`b` of 3 straddles a node boundary: of nodes of 8 the axes behind it leave 8 devices. Choose",
         ),
     ],
 )
 def test_what_does_not_fit_is_told(name, shape, axes, message):
     with pytest.raises(HardwareError, match=message):
-        place(hardware(name), shape, mesh(**axes))
+        place_mesh(hardware(name), shape, mesh(**axes))

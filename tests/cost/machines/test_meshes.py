@@ -1,4 +1,4 @@
-"""Meshes on machines: by name and shape, over chips of several devices, nodes and slices, as derived or as wished."""
+"""Meshes on machines: by name and shape, over chips of several devices, nodes and slices, derived or requested."""
 
 import dataclasses
 
@@ -55,7 +55,7 @@ def test_the_last_axis_takes_the_devices_of_a_chip():
     assert ml.collective_time("all-gather", 1e9, apart, "model") == pytest.approx(1e9 / 2 / 540e9)
 
 
-def test_a_mesh_lies_as_it_is_wished():
+def test_a_mesh_lies_as_it_is_requested():
     mesh = ml.mesh("v5e:4x8", data=4, model=8)
     assert mesh.on.told("model") == "8 along axis 1, a line"
     assert ml.lay(mesh, model=(1,), data=0) == mesh
@@ -158,7 +158,7 @@ def test_slices_are_found_on_the_largest_machines_at_once():
         ),
         (lambda: ml.mesh("v3", data=3), r"\(2,048 devices, 2 to a chip\). .* ahead of the shape: `v3:2\*4x4`"),
         (lambda: ml.mesh("h100", data=12), r"12 devices are no whole number of nodes of 8 .* machine: `h100:3x4`"),
-        (lambda: ml.mesh("h100", data=4, model=12), r"48 devices|does not fill nodes of 8"),
+        (lambda: ml.mesh("h100", data=4, model=12), r"48 devices|straddles a node boundary"),
         (lambda: ml.collective_time("all-gather", 1.0, ml.mesh(x=2), "x"), r"ml.collective_time needs a machine, and"),
         (lambda: ml.collective_time("all-gather", 1.0, ml.mesh("v5e", x=2), "y"), r"The mesh has no axis `y`."),
         (lambda: ml.collective_time("all-gather", 1.0, ml.mesh("v5e", x=2), 3), r"`axes` must be .* not 3"),  # type: ignore[arg-type]

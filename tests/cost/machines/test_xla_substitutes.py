@@ -116,7 +116,8 @@ def test_other_machines_and_several_slices_are_left_alone():
     assert most_summed("reduce-scatter", ml.mesh("v5e:2*4x4", data=32).on, ("data",)) == 0
     assert most_summed("all-to-all", ml.mesh("v5e:4x4", data=16).on, ("data",)) == 0
     assert most_summed("reduce-scatter", ml.mesh("v5e:4x4", data=16, other=1).on, ("data",)) == math.inf
-    flagged = dataclasses.replace(ml.Torus.of(64, link=1e11), sums_whole=True, gathers_by_adding=True)
+    flags = dict.fromkeys(("reduce_scatter_as_all_reduce", "all_gather_as_all_reduce"), True)
+    flagged = dataclasses.replace(ml.Torus.of(64, link=1e11), **flags)
     own = ml.Hardware.of("own", flops={"bf16": 1e14}, memory=1e10, bandwidth=1e12, network=flagged, platform="tpu")
     line = ml.mesh(own, data=64).on
     assert most_summed("reduce-scatter", line, ("data",)) == 0

@@ -7,7 +7,7 @@ from jax import lax
 
 import meshlab as ml
 from meshlab.cost.step_time.flops import matmul_of
-from meshlab.cost.workload.setting import Setting
+from meshlab.cost.workload.scenario import Scenario
 from meshlab.engine.planning.shared_steps import counted
 from meshlab.engine.planning.steps import Compute
 
@@ -21,7 +21,7 @@ def convolved(x, w):
 
 
 def sizes(plan):
-    return Setting(plan, {}, plan.grid, ())
+    return Scenario(plan, {}, plan.grid, ())
 
 
 def products(plan):
@@ -78,7 +78,7 @@ def test_products_of_other_numbers_count_what_machines_compute_of_them(dtype, co
 def test_a_matmul_of_nothing_takes_no_operations(shapes, machine):
     x, w = (jax.ShapeDtypeStruct(shape, jnp.float32) for shape in shapes)
     plan = ml.trace(lax.dot, ml.named(x, "b e"), ml.named(w, "e f")).plan(ml.mesh(machine, x=2), "")
-    assert (plan.time.flops, plan.time.products) == (0, 0)
+    assert (plan.time.flops, plan.time.compute_bound) == (0, 0)
     assert 0 <= plan.time.lower <= plan.time.estimate <= plan.time.upper
 
 
@@ -119,7 +119,7 @@ def test_a_ragged_product_in_batches():
 def test_a_large_ragged_product_is_limited_by_the_matrix_units():
     (M, K, N), (G,) = ml.dims(m=8192, k=4096, n=8192), ml.dims(g=8)
     plan = ml.trace(ragged, ml.bf16[M, K], ml.bf16[G, K, N], ml.i32[G]).plan(ml.mesh("v5e", x=1), {})
-    assert plan.time.limited_by == "products"
+    assert plan.time.limited_by == "compute"
     assert plan.time.estimate >= 2 * 8192 * 4096 * 8192 / 197e12
 
 

@@ -84,7 +84,7 @@ def test_what_does_not_fill_a_tile_is_padded_to_it(on, rows, inner, columns, sha
     predicted = time(lambda x, y: ml.dot(x, y, "b"), ml.bf16[n, a, b], ml.bf16[n, b, c], on=machine)
     operations = 2 * 2**30 * rows * inner * columns
     assert predicted.flops == operations
-    assert predicted.products == pytest.approx(operations / share / machine.flops_per_second("bfloat16"))
+    assert predicted.compute_bound == pytest.approx(operations / share / machine.flops_per_second("bfloat16"))
 
 
 def test_products_of_whole_numbers_are_no_work_of_the_matrix_units_but_for_bytes():

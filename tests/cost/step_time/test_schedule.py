@@ -82,7 +82,7 @@ def test_gradients_are_reduced_during_the_next_turn_if_nothing_else_reads_them()
     args = ml.bf16[LAYERS, BATCH, EMBED], ml.bf16[LAYERS, BATCH, FFN]
     layout = {"batch": "data", "grads": {"embed": "data"}, "out/1": {"embed": "data"}}
     time, ahead = times(functools.partial(products, used=False), args, layout, data=4)
-    assert [(c.kind, c.times) for c in time.setting.plan.collectives] == [("reduce-scatter", 8)]
+    assert [(c.kind, c.times) for c in time.scenario.plan.collectives] == [("reduce-scatter", 8)]
     assert ahead.estimate < time.estimate
     assert ahead.estimate == pytest.approx(all_but_one_turn_hidden(time))
     time, ahead = times(functools.partial(products, used=True), args, layout, data=4)
@@ -119,7 +119,7 @@ def test_what_comes_behind_a_loop_waits_for_the_links_that_it_uses():
     args = ml.bf16[BATCH, EMBED], WEIGHTS, ml.bf16[ml.Dim("rows", 8192), EMBED]
     layout = {"ffn": "model", "other": {"rows": "model"}}
     time = ml.trace(step, *args).plan(ml.mesh(IDEAL, model=4), layout).time
-    assert [c.kind for c in time.setting.plan.collectives] == ["all-reduce", "all-gather"]
+    assert [c.kind for c in time.scenario.plan.collectives] == ["all-reduce", "all-gather"]
     assert time.estimate == pytest.approx(time.upper)
 
 
@@ -144,7 +144,7 @@ def test_scores_that_are_computed_anew_take_their_time():
     flash = program.plan(ml.mesh(IDEAL, x=1)).time.given(attention="flash")
     one = 2 * 4 * 8 * 2048 * 2048 * 128
     assert flash.flops == 7 * one
-    assert flash.products == pytest.approx(7 * one / 197e12)
+    assert flash.compute_bound == pytest.approx(7 * one / 197e12)
     assert flash.estimate == flash.compute
 
 

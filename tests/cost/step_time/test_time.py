@@ -33,7 +33,7 @@ def test_a_product_takes_what_its_operations_take_or_its_bytes():
     assert time.flops == 2 * 1024 * 512 * 2048
     assert time.memory_bytes == 2 * (1024 * 512 + 512 * 2048 + 1024 * 2048)
     assert time.estimate == time.upper == max(time.flops / 197e12, time.memory_bytes / 810e9)
-    assert time.limited_by == "products"
+    assert time.limited_by == "compute"
     one = ml.Dim("one", 1)
     few = ml.trace(lambda x, w: ml.dot(x, w, E), ml.bf16[one, E], ml.bf16[E, F]).plan(ml.mesh(IDEAL, data=1)).time
     assert few.limited_by == "memory"
@@ -65,7 +65,7 @@ def test_what_does_not_fill_a_tile_is_padded():
 
 def test_machines_reach_a_part_of_their_figures_and_kernels_take_time_to_begin():
     ideal, real = (NET.plan(ml.mesh(machine, data=1)).time for machine in (ml.hardware("h100").ideal, "h100"))
-    assert real.products == pytest.approx(ideal.products / 0.7)
+    assert real.compute_bound == pytest.approx(ideal.compute_bound / 0.7)
     tiny = ml.trace(lambda x: ml.tanh(x), ml.f32[ml.Dim("n", 8)]).plan(ml.mesh("h100", data=1)).time
     assert tiny.estimate == 7e-6
 
@@ -84,7 +84,7 @@ def test_gradients_are_summed_while_others_are_computed():
 
     args = ((ml.bf16[E, F], ml.bf16[F, E]), ml.bf16[B, E])
     time = ml.trace(step, *args).plan(ml.mesh(IDEAL, data=4), "batch:data").time
-    one, other = (ml.collective_time("all-reduce", 2 * 512 * 2048, time.setting.plan.mesh, "data") for _ in "ab")
+    one, other = (ml.collective_time("all-reduce", 2 * 512 * 2048, time.scenario.plan.mesh, "data") for _ in "ab")
     assert time.communication["data"] == pytest.approx(one + other)
     # The first is sent while the gradient of the hidden layer, and then of the first weights, is computed.
     assert other * 0.99 <= time.exposed < one + other
@@ -108,7 +108,7 @@ def test_bounds_hold_for_all_plans(name, machine):
             # Nothing but what was rounded was taken off.
             assert time.estimate == pytest.approx(time.spent.elapsed, rel=1e-9)
             assert max(time.compute, *time.spent.busy.values(), 0) <= time.estimate * (1 + 1e-9)
-            assert time.products + time.memory == pytest.approx(time.compute)
+            assert time.compute_bound + time.memory_bound == pytest.approx(time.compute)
         assert sum(n * s for _, n, s in plan.time.spent.rows) == pytest.approx(plan.time.upper, rel=1e-6)
 
 
@@ -234,7 +234,7 @@ def test_what_is_missing_or_unknown_is_told():
         time.given(flash=True)
     with pytest.raises(ml.HardwareError, match=r"There is no attention 'flesh'. Did you mean `flash`\?"):
         time.given(attention="flesh")
-    lonely = dataclasses.replace(ml.hardware("h100"), outside=None)
+    lonely = dataclasses.replace(ml.hardware("h100"), inter_node=None)
     with pytest.raises(ml.HardwareError, match=r"no figure for the network between nodes, and this collective crosses"):
         _ = NET.plan(ml.mesh(lonely, data=16), "ffn:data").time
 
@@ -272,13 +272,13 @@ def test_it_is_told_in_words_with_what_was_recalled():
 
 def test_parts_that_take_no_time_are_not_told():
     rows = dict(ml.trace(ml.relu, ml.bf16[B, E]).plan(ml.mesh(IDEAL, data=2), "batch:data").time.rows())
-    assert rows.keys() >= {"estimate of a step", "bound by", "memory"}
-    assert not rows.keys() & {"matmuls", "exposed communication"}
+    assert rows.keys() >= {"estimate of a step", "bound by", "memory-bound kernels"}
+    assert not rows.keys() & {"compute-bound kernels", "exposed communication"}
     rows = dict(NET.plan(ml.mesh("v5e", model=4), "ffn:model").time.rows())
-    assert rows.keys() >= {"matmuls", "communication over model", "exposed communication"}
-    assert "memory" not in rows  # its kernels all wait for the matrix units
+    assert rows.keys() >= {"compute-bound kernels", "communication over model", "exposed communication"}
+    assert "memory-bound kernels" not in rows  # its kernels all wait for the matrix units
     rows = dict(ml.trace(lambda x: x, ml.bf16[B, E]).plan(ml.mesh(IDEAL, data=2)).time.rows())
-    assert (rows["matmuls"], rows["memory"]) == ("0 s", "0 s")
+    assert (rows["compute-bound kernels"], rows["memory-bound kernels"]) == ("0 s", "0 s")
 
 
 @pytest.mark.parametrize("name", ["transformer_adamw", "moe_sgd", "convnet_sgd", "gpt2_adamw"])

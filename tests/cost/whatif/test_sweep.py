@@ -12,7 +12,7 @@ import meshlab as ml
 from meshlab.cost.step_time.time import time_of
 from meshlab.cost.whatif.crossover import seconds_at
 from meshlab.cost.workload.per_shard_payloads import likeness
-from meshlab.cost.workload.setting import Options, Setting
+from meshlab.cost.workload.scenario import Options, Scenario
 from meshlab.engine.planning.steps import Compute
 from meshlab.engine.plans.per_shard_collectives import per_shard_collectives_of
 from meshlab.models.language import llama, transformer
@@ -126,7 +126,7 @@ def test_a_point_without_room_is_left_out_whatever_the_machine_is_called():
     assert "12 devices are no whole number of nodes of 8 (my machine)." in swept.reasons[1, 1, 0, 0]
 
 
-def test_a_mesh_lies_at_every_point_as_it_was_wished_to_lie():
+def test_a_mesh_lies_at_every_point_as_it_was_requested_to():
     traced = program()
     turned = traced.plan(ml.lay(ml.mesh("v5e:2x8", data=8, model=2), model=1), BOTH)
     assert turned.time.lower > traced.plan(ml.mesh("v5e:2x8", data=8, model=2), BOTH).time.lower
@@ -216,7 +216,7 @@ def test_points_at_which_a_figure_is_missing_are_left_out():
     assert "No slice of my machine has 64 devices" in small.reasons[2,]
 
 
-def test_slices_and_wishes_are_kept_where_the_mesh_is_varied():
+def test_slices_and_requests_are_kept_where_the_mesh_is_varied():
     lying = ml.lay(ml.mesh("v5e:2*4x4", data=8, model=4), model=1)
     swept = ml.sweep(PLAN.program.plan(lying, BOTH), data=[8, 16])
     for i, data in enumerate((8, 16)):
@@ -234,7 +234,7 @@ def test_it_is_told_in_words():
     # The same words as of one point, and as its columns have.
     assert "estimate of a step" in dict(swept.rows()).keys() & dict(PLAN.time.rows()).keys()
     assert "estimate" in swept.columns()
-    time = time_of(Setting(PLAN, {"batch": np.array([16.0, 32.0])}, PLAN.grid, (PLAN.mesh.on,)))
+    time = time_of(Scenario(PLAN, {"batch": np.array([16.0, 32.0])}, PLAN.grid, (PLAN.mesh.on,)))
     assert repr(time).endswith("points    2")
 
 
@@ -265,7 +265,7 @@ def test_a_collective_is_shaped_like_what_has_most_axes_in_common_with_it():
 
     program = ml.trace(fn, ml.f32[ml.dims(batch=8, width=32, channels=5)])
     plan = program.plan(ml.mesh("cpu", space=4), "width:space")
-    (step,) = [step for step in plan.steps if isinstance(step, Compute) and step.exchanged]
+    (step,) = [step for step in plan.steps if isinstance(step, Compute) and step.per_shard]
     ((_, sent),) = per_shard_collectives_of(plan.steps, plan.program, plan.grid).items()
     assert sent
     for collective in sent:

@@ -63,9 +63,9 @@ def test_a_dim_smaller_than_the_axis_fits_only_when_larger():
 
 def test_optional_names_may_be_missing():
     rules = resolve(PROGRAM, MESH, "zebra?:data zebra_2?:zebra batch?:data")
-    assert dict(rules.plain) == {"batch": ("data",)}
-    assert resolve(PROGRAM, MESH, {"zebra/*?": {"embed": "data"}}).stored == {}
-    assert resolve(PROGRAM, MESH, {"params/w9?": {"embed": "data"}}).stored == {}
+    assert dict(rules.compute) == {"batch": ("data",)}
+    assert resolve(PROGRAM, MESH, {"zebra/*?": {"embed": "data"}}).storage == {}
+    assert resolve(PROGRAM, MESH, {"params/w9?": {"embed": "data"}}).storage == {}
     # Optional is only whether a name exists: what it says must still be legal.
     assert set(problems("batch?:model")) == {"not_divisible"}
     # The `?` of a dim that is there excuses no mesh axis.
@@ -122,9 +122,9 @@ def test_dims_of_no_common_operation_may_share_an_axis():
 
 def test_places_are_matched_and_judged():
     rules = resolve(PROGRAM, MESH, {"batch": "data", "params/*": {"ffn": "data"}, "params/up": {"embed": "model"}})
-    assert dict(rules.stored["params/down"]) == {"ffn": ("data",)}
+    assert dict(rules.storage["params/down"]) == {"ffn": ("data",)}
     # Of several globs the last one counts.
-    assert dict(rules.stored["params/up"]) == {"embed": ("model",)}
+    assert dict(rules.storage["params/up"]) == {"embed": ("model",)}
     assert problems({"parmas/up": {"embed": "data"}})["unknown_place"].fix.startswith("Did you mean `params/up`")
     assert "Its places are `params/down`, `params/up`, `x`" in problems({"zzz": {"embed": "data"}})["unknown_place"].fix
     unused = problems({"params/down": {"batch": "data"}})["unused_dim"]
@@ -134,7 +134,7 @@ def test_places_are_matched_and_judged():
     assert "At `x`: `batch` has size 6" in problems({"x": {"batch": "model"}})["not_divisible"].text
     both = problems({"params/up": {"embed": "data", "ffn": "data"}})["conflict"]
     assert both.text == "At `params/up`: `embed` and `ffn` are both on `data`."
-    # The plain rules hold at a place for the dims that it does not name.
+    # The compute rules hold at a place for the dims that it does not name.
     assert "both on `data`" in problems({"ffn": "data", "params/up": {"embed": "data"}})["conflict"].text
     PROGRAM.plan(MESH, {"ffn": "data", "params/up": {"embed": "data", "ffn": None}})
     both_places = {"hidden": {"batch": "data", "ffn": "model"}, "out": {"out": "model", "batch": "model"}}
@@ -190,8 +190,8 @@ def test_the_table_of_refusals_agrees_with_what_is_refused(model):
 
 def test_axes_of_size_one_split_nothing():
     rules = resolve(PROGRAM, ml.mesh(data=1, model=2), {"ffn": ("data", "model"), "x": {"embed": "data"}})
-    assert dict(rules.plain) == {"ffn": ("model",)}
-    assert dict(rules.stored["x"]) == {"embed": ()}
+    assert dict(rules.compute) == {"ffn": ("model",)}
+    assert dict(rules.storage["x"]) == {"embed": ()}
 
 
 def test_a_plan_needs_a_mesh():
@@ -203,11 +203,11 @@ def test_in_a_place_a_question_mark_stands_for_one_character():
     arrays = {"w": jax.ShapeDtypeStruct((8,), "float32"), "w1": jax.ShapeDtypeStruct((8,), "float32")}
     program = ml.trace(lambda p: p, ml.named(arrays, "a"), carry={})
     mesh = ml.mesh(x=2)
-    assert set(resolve(program, mesh, {"p/w?": {"a": "x"}}).stored) == {"p/w1"}
-    assert set(resolve(program, mesh, {"p/?1": {"a": "x"}}).stored) == {"p/w1"}
+    assert set(resolve(program, mesh, {"p/w?": {"a": "x"}}).storage) == {"p/w1"}
+    assert set(resolve(program, mesh, {"p/?1": {"a": "x"}}).storage) == {"p/w1"}
     # Where it matches nothing as a glob, it says that the place may be missing.
-    assert set(resolve(program, mesh, {"p/w1?": {"a": "x"}}).stored) == {"p/w1"}
-    assert resolve(program, mesh, {"p/b?": {"a": "x"}}).stored == {}
+    assert set(resolve(program, mesh, {"p/w1?": {"a": "x"}}).storage) == {"p/w1"}
+    assert resolve(program, mesh, {"p/b?": {"a": "x"}}).storage == {}
 
 
 def test_a_made_up_name_is_refused_with_the_rename_that_makes_it_ones_own():

@@ -1,4 +1,4 @@
-"""What is planned once for all copies is what planning every operation for itself comes to."""
+"""What is planned once for all repetitions is what planning every operation for itself comes to."""
 
 import dataclasses
 from collections import Counter
@@ -13,7 +13,7 @@ from meshlab.engine.planning.legality import resolve
 from meshlab.engine.planning.planner import plan_steps
 from meshlab.engine.planning.shared_steps import counted, unfolded
 from meshlab.engine.planning.steps import Compute, Move
-from meshlab.engine.programs.outline import Copy, outline, outline_of
+from meshlab.engine.programs.outline import Repetition, outline, outline_of
 from meshlab.engine.specs.spec import Grid
 from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models.language import llama
@@ -97,10 +97,10 @@ def both(program, mesh, layout):
     rules = resolve(program, mesh, layout)
     grid = Grid(mesh.axes, rules.padded)
     plans = []
-    for copies in ({}, outline_of(program, 10, 4)):
+    for repetitions in ({}, outline_of(program, 10, 4)):
         own = dataclasses.replace(program)
-        own.analyses[outline] = copies  # in the place of the one that would be worked out, for stretches worth it
-        plans.append(Plan(own, mesh, layout, rules, plan_steps(own, rules, grid, copies)))
+        own.analyses[outline] = repetitions  # in the place of the one that would be worked out, for stretches worth it
+        plans.append(Plan(own, mesh, layout, rules, plan_steps(own, rules, grid, repetitions)))
     return plans
 
 
@@ -134,29 +134,29 @@ def items_of(program):
     return [item for items in outline.values() for item in items]
 
 
-def test_layers_of_a_loop_are_copies_inside_scans_too():
+def test_layers_of_a_loop_are_repetitions_inside_scans_too():
     for name in ("net", "accumulated"):
-        copies = Counter(item.model for item in items_of(PROGRAMS[name]()) if isinstance(item, Copy))
-        assert max(len(copy.operations) * count for copy, count in copies.items()) > 4 * LAYERS
+        groups = Counter(item.representative for item in items_of(PROGRAMS[name]()) if isinstance(item, Repetition))
+        assert max(len(first.operations) * count for first, count in groups.items()) > 4 * LAYERS
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_outline_holds_every_operation_once(name):
     program = PROGRAMS[name]()
     for block, items in outline_of(program, 10, 4).items():
-        flat = [op for item in items for op in (item.operations if isinstance(item, Copy) else (item,))]
+        flat = [op for item in items for op in (item.operations if isinstance(item, Repetition) else (item,))]
         assert tuple(flat) == block.operations
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_copies_are_alike_to_the_number(name):
+def test_repetitions_are_alike_to_the_number(name):
     program = PROGRAMS[name]()
-    for copy in (item for item in items_of(program) if isinstance(item, Copy)):
-        pairs = zip(walk(Block((), copy.model.operations, ())), walk(Block((), copy.operations, ())), strict=True)
-        for first, own in pairs:
-            assert copy.renamed[first] is own
-            assert [copy.values[v] for v in first.reads] == list(own.reads)
-            assert [copy.values[v] for v in first.outputs] == list(own.outputs)
+    for repetition in (item for item in items_of(program) if isinstance(item, Repetition)):
+        blocks = (Block((), each.operations, ()) for each in (repetition.representative, repetition))
+        for first, own in zip(*map(walk, blocks), strict=True):
+            assert repetition.counterparts[first] is own
+            assert [repetition.from_representative[v] for v in first.reads] == list(own.reads)
+            assert [repetition.from_representative[v] for v in first.outputs] == list(own.outputs)
             assert [program.code.shapes[v] for v in first.outputs] == [program.code.shapes[v] for v in own.outputs]
 
 
@@ -166,7 +166,7 @@ def test_only_long_blocks_are_looked_through():
     assert outline(program) == {}
 
 
-def test_what_is_wired_otherwise_is_no_copy():
+def test_what_is_wired_otherwise_is_no_repetition():
     def fn(x):
         y = x
         for number in range(12):
@@ -174,9 +174,9 @@ def test_what_is_wired_otherwise_is_no_copy():
         return y
 
     (items,) = outline_of(ml.trace(fn, ml.f32[A]), 1, 4).values()
-    groups = Counter(item.model for item in items if isinstance(item, Copy))
+    groups = Counter(item.representative for item in items if isinstance(item, Repetition))
     assert len(groups) == 2
-    assert all(len(copy.operations) * count >= 3 * 5 for copy, count in groups.items())
+    assert all(len(repetition.operations) * count >= 3 * 5 for repetition, count in groups.items())
 
 
 def test_the_table_of_a_deep_model_is_short():

@@ -37,7 +37,7 @@ def test_what_saves_too_little_is_no_repeat():
 
 
 def test_a_repeat_says_where_it_ends_and_what_it_saves():
-    repeat = Repeat(start=10, period=4, copies=3)
+    repeat = Repeat(start=10, period=4, repetitions=3)
     assert (repeat.stop, repeat.saved) == (22, 8)
 
 

@@ -99,7 +99,7 @@ def test_each_device_makes_its_own_part():
 
     plan = checked(fn, (TABLE, jax.random.PRNGKey(0)), "a:x b:y", mesh=X2Y2, data=(ZEROS, jax.random.PRNGKey(0)))
     (step,) = computed(plan, "random_bits")
-    assert step.exchanged
+    assert step.per_shard
     assert step.results[0].splits == (("x",), ("y",))
     compiled = plan.compile().as_text()
     assert "u32[4,8]" in compiled
@@ -142,7 +142,7 @@ def test_other_generators_run_unsharded(impl):
 
     plan = checked(fn, (TABLE, np.int32(0)), "a:x b:y", mesh=X2Y2, data=(ZEROS, np.int32(7)))
     (step,) = computed(plan, "random_bits")
-    assert not step.exchanged
+    assert not step.per_shard
     assert step.results[0].splits == ((), ())
 
 
@@ -154,7 +154,7 @@ def test_threefry_that_cannot_be_split_runs_unsharded():
         data = ZEROS, jax.random.PRNGKey(5)
         plan = checked(fn, (TABLE, data[1]), "a:x b:y", mesh=X2Y2, data=data)
     (step,) = computed(plan, "random_bits")
-    assert not step.exchanged
+    assert not step.per_shard
 
 
 def test_hashing_by_hand_runs_through():

@@ -1,4 +1,4 @@
-"""Reshards end where they should, by valid hops, and the hops really do what they say."""
+"""Reshards end where they should, by valid steps, and the steps really do what they say."""
 
 import math
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jax.sharding import PartitionSpec
 
 from meshlab.engine.running.lower import MeshDevice, moved, partition_spec
-from meshlab.engine.specs.reshard import hops, reduced_spec, wire_bytes, wire_factor
+from meshlab.engine.specs.reshard import reduced_spec, reshard, wire_bytes, wire_factor
 from meshlab.engine.specs.spec import Spec, local_shape, replicated, split_count
 
 SIZES = {"x": 2, "y": 2, "z": 2}
@@ -46,19 +46,19 @@ def valid(spec):
 
 @given(pairs())
 @settings(max_examples=300)
-def test_hops_are_valid_and_end_at_the_target(pair):
+def test_steps_are_valid_and_end_at_the_target(pair):
     start, target = pair
     spec = start
-    for hop in hops(start, target, SIZES):
-        assert valid(hop.result)
-        assert hop.result != spec
-        spec = hop.result
+    for step in reshard(start, target, SIZES).steps:
+        assert valid(step.result)
+        assert step.result != spec
+        spec = step.result
     assert spec == target
 
 
 @given(specs())
 def test_a_reshard_to_itself_is_no_hop(spec):
-    assert hops(spec, spec, SIZES) == ()
+    assert reshard(spec, spec, SIZES).steps == ()
 
 
 def really(start, target):
@@ -71,9 +71,9 @@ def really(start, target):
 
     def run(shard):
         shard, spec = shard.reshape(shard.shape[len(start.partial) :]), start
-        for hop in hops(start, target, SIZES):
-            shard = moved(device, spec, hop, shard)
-            spec = hop.result
+        for step in reshard(start, target, SIZES).steps:
+            shard = moved(device, spec, step, shard)
+            spec = step.result
         return jax.lax.psum(shard, target.partial) if target.partial else shard
 
     into = PartitionSpec(*start.partial, *partition_spec(start))
@@ -83,7 +83,7 @@ def really(start, target):
 
 @given(pairs())
 @settings(max_examples=15)
-def test_hops_move_the_value_that_is_meant(pair):
+def test_steps_move_the_value_that_is_meant(pair):
     value, result = really(*pair)
     np.testing.assert_array_equal(value, result)
 
@@ -125,7 +125,7 @@ def test_awkward_reshards_move_the_value_that_is_meant(start, target):
     ],
 )
 def test_each_reshard_takes_the_collective_made_for_it(start, target, kinds):
-    assert [hop.kind for hop in hops(start, target, SIZES)] == kinds
+    assert [step.kind for step in reshard(start, target, SIZES).steps] == kinds
 
 
 def test_wire_bytes_are_what_a_ring_sends():

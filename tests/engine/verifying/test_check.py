@@ -11,7 +11,7 @@ import pytest
 import meshlab as ml
 from meshlab.engine.planning.steps import Move
 from meshlab.engine.programs.random_arguments import drawn_arguments, index_bounds
-from meshlab.engine.specs.reshard import Hop
+from meshlab.engine.specs.reshard import ReshardStep
 from meshlab.engine.verifying import check
 from meshlab.engine.verifying.check import compare
 from tests.engine.small_programs import X4, A, B, C
@@ -47,7 +47,7 @@ def test_a_good_plan_is_ok():
 def test_a_collective_that_is_not_run_is_found():
     plan = PROGRAM.plan(X4, "b:x")
     # The step is planned as a slice of nothing: counted as nothing, while the results stay partial.
-    skipped = tampered(plan, lambda m: dataclasses.replace(m, hop=Hop("slice", (), 0, -1, m.hop.result)))
+    skipped = tampered(plan, lambda m: dataclasses.replace(m, via=ReshardStep("slice", (), 0, -1, m.via.result)))
     report = skipped.check()
     assert not report.ok
     assert report.bytes_equal

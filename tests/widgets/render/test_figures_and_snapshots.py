@@ -35,7 +35,7 @@ def test_the_figures_of_a_machine(explorer: Explorer) -> None:
     time, drawn = explorer.time, explorer.figure("time")
     seconds = {bar.y[0]: bar.x[0] for bar in drawn.data}
     assert seconds["step"] == time.estimate
-    assert (seconds["compute-bound"], seconds["memory-bound"]) == (time.products, time.memory)
+    assert (seconds["compute-bound"], seconds["memory-bound"]) == (time.compute_bound, time.memory_bound)
     assert seconds["sending over model"] == time.communication["model"]
     reach = drawn.data[-1].error_x
     assert time.estimate + reach.array[0] == pytest.approx(time.upper)

@@ -14,9 +14,9 @@ import meshlab as ml
 from meshlab.cost.machines import hardware as hardware_module
 from meshlab.cost.machines.attached import file_of
 from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.state.document import ExplorerError, Machine, read_document, read_wishes
+from meshlab.widgets.state.document import ExplorerError, Machine, read_document, read_requested
 from meshlab.widgets.state.intents import Accepted, Assume, Lay, On, Refused, read_intent
-from meshlab.widgets.state.machines import fit, machine_on, mesh_on, wishes_of
+from meshlab.widgets.state.machines import fit, machine_on, mesh_on, placements_of
 from meshlab.widgets.views.runs import job_view
 
 MACHINES = Path(hardware_module.__file__).parent / "data"
@@ -146,13 +146,13 @@ def test_what_cannot_lie_so_is_refused_and_says_what_to_release(explorer: Explor
 def test_the_choices_of_an_axis_can_be_had(program) -> None:
     for machine, axes in (("v5p:4x4x4", {"data": 16, "model": 4}), ("h100:4x8", {"data": 8, "model": 4})):
         mesh = ml.mesh(machine, **axes)
-        choices = wishes_of(mesh)
+        choices = placements_of(mesh)
         assert choices["model"]
         for name, others in choices.items():
-            for wish, changes in others:
+            for where, changes in others:
                 lying = ml.lay(mesh, **{axis: each for axis, each in changes.items() if each is not None})
-                assert changes[name] == wish
-                assert lying.on.wishes[name] == wish
+                assert changes[name] == where
+                assert lying.on.requested[name] == where
 
 
 def test_what_is_assumed(explorer: Explorer) -> None:
@@ -256,10 +256,10 @@ def test_a_figure_that_a_machine_lacks_is_told(explorer: Explorer) -> None:
         _ = explorer.time
 
 
-def test_wishes_that_are_none() -> None:
-    assert read_wishes({"b": [1, 0], "a": "inside"}) == (("a", "inside"), ("b", (1, 0)))
+def test_requests_that_are_none() -> None:
+    assert read_requested({"b": [1, 0], "a": "inside"}) == (("a", "inside"), ("b", (1, 0)))
     with pytest.raises(TypeError, match="of `a` is 'up'; it must be axes of the slice, 'inside' or 'across'"):
-        read_wishes({"a": "up"})
+        read_requested({"a": "up"})
 
 
 def test_intents_of_a_page() -> None:

@@ -64,7 +64,7 @@ def test_a_cube_is_drawn_in_layers() -> None:
     assert strokes(picture, "hook") == {"data": 64, "model": 2}
 
 
-def test_other_wishes_are_another_picture() -> None:
+def test_other_requests_are_another_picture() -> None:
     mesh = ml.mesh("v5p:4x4x4", data=16, model=4)
     assert picture_of(ml.lay(mesh, model=2)) != picture_of(mesh)
     assert "data 4, from layer to layer" in words(picture_of(ml.lay(mesh, model=2)))

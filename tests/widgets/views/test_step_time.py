@@ -38,7 +38,7 @@ def test_the_view_shows_the_time_of_the_plan(explorer: Explorer, layout: str, ma
     for name in ("lower", "estimate", "upper", "compute", "exposed"):
         assert view[name] == getattr(time, name)
     parts = {part["key"]: part["seconds"] for part in view["parts"]}
-    every = {"products": time.products, "memory": time.memory, **time.communication}
+    every = {"compute": time.compute_bound, "memory": time.memory_bound, **time.communication}
     assert parts == {name: seconds for name, seconds in every.items() if seconds}
     assert sum(parts.values()) == pytest.approx(view["upper"])
     assert view["limit"]["by"] == time.limited_by
@@ -68,7 +68,7 @@ def test_waiting_for_a_launch_is_told_where_there_is_one(program, machine: str, 
 
 def test_what_takes_no_time_is_no_part_of_it(explorer: Explorer) -> None:
     explorer.on("h100")
-    assert explorer.time.products == 0
+    assert explorer.time.compute_bound == 0
     assert [part["label"] for part in explorer.view()["time"]["parts"]] == ["memory- or launch-bound"]
     html = explorer.snapshot().html
     assert ">compute-bound</text>" not in html
@@ -254,7 +254,7 @@ def test_costs_that_were_in_flight_when_all_was_forgotten_are_worked_out_anew(
     gate.open.set()
     waiting.join(60)
     assert costs[0].time is not None
-    assert costs[0].time.memory == explorer.time.memory == explorer.plan.time.memory
+    assert costs[0].time.memory_bound == explorer.time.memory_bound == explorer.plan.time.memory_bound
     assert explorer.plan.mesh.on.hardware == slower
 
 
@@ -267,7 +267,7 @@ def test_each_figure_has_its_source() -> None:
     v5e = known()["v5e"]
     assert figure_view("bandwidth", v5e.bandwidth)["text"] == "memory bandwidth 810 GB/s"
     assert figure_view("flops.bf16", v5e.flops["bf16"])["text"] == "matmuls in bf16 197 TFLOP/s"
-    assert figure_view("network.hop", v5e.figures["network.hop"])["text"] == "latency of a hop 1 µs"
+    assert figure_view("network.hop_latency", v5e.figures["network.hop_latency"])["text"] == "latency of a hop 1 µs"
     assert figure_view("efficiency.memory", v5e.efficiency.memory)["text"] == "memory reaches 91.1% of its bandwidth"
     assert figure_view("memory", v5e.memory)["text"] == "memory 16 GB"
 
@@ -275,11 +275,11 @@ def test_each_figure_has_its_source() -> None:
 @pytest.mark.parametrize(
     ("machine", "axes", "part", "names"),
     [
-        ("v5e:2x4", "data=2 model=4", "products", ["flops.bf16", "efficiency.products"]),
-        ("h100", "data=2 model=4", "products", ["flops.f32", "efficiency.products"]),
+        ("v5e:2x4", "data=2 model=4", "compute", ["flops.bf16", "efficiency.matmul"]),
+        ("h100", "data=2 model=4", "compute", ["flops.f32", "efficiency.matmul"]),
         ("v5e:2x4", "data=2 model=4", "memory", ["bandwidth", "efficiency.memory", "efficiency.launch"]),
-        ("v5e:2x4", "data=2 model=4", "model", ["network.link", "network.hop", "efficiency.network"]),
-        ("v5e:2*2x2", "data=2 model=4", "data", ["outside.link", "outside.latency"]),
+        ("v5e:2x4", "data=2 model=4", "model", ["network.link", "network.hop_latency", "efficiency.network"]),
+        ("v5e:2*2x2", "data=2 model=4", "data", ["inter_node.link", "inter_node.latency"]),
         ("v2:2x2", "data=4 model=2", "model", ["network.chip"]),
         (
             "h100:2x4",
@@ -287,7 +287,7 @@ def test_each_figure_has_its_source() -> None:
             "model",
             ["network.egress", "network.base", "network.step", "efficiency.network"],
         ),
-        ("h100:2x4", "data=2 model=4", "data", ["outside.link", "outside.latency", "network.base"]),
+        ("h100:2x4", "data=2 model=4", "data", ["inter_node.link", "inter_node.latency", "network.base"]),
     ],
 )
 def test_what_a_part_rests_on(program, machine: str, axes: str, part: str, names: list[str]) -> None:
@@ -303,7 +303,7 @@ def test_what_was_recalled_is_marked(explorer: Explorer) -> None:
     explorer.on("v5e")
     view = explorer.view()["time"]
     parts = {part["key"]: part["recalled"] for part in view["parts"]}
-    assert parts == {"products": False, "memory": True, "model": True}
+    assert parts == {"compute": False, "memory": True, "model": True}
     assert view["recalled"] == ["launch of a kernel 0 s", "links reach 100% of their bandwidth"]
     explorer.on("h100")
     assert explorer.view()["time"]["recalled"] == []

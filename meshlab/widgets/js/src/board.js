@@ -3,18 +3,20 @@
  * The workbench: it holds the hand, sends what is dropped, and redraws its panels when Python has answered. A panel is a
  * function of the view that gives elements; nothing on the screen is kept anywhere else.
  */
+import { drawAdvice } from "./advice.js";
 import { Channel } from "./channel.js";
 import { h, prose, redraw } from "./dom.js";
-import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.js";
-import { axesAfter, chipOf, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
+import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { listenToKeys } from "./keyboard.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
 import { Prices } from "./prices.js";
+import { hidePicture, remember, remembered } from "./remember.js";
+import { grabbedText, priceText, totalsText } from "./sentences.js";
 import { Stage } from "./stage.js";
 import { drawTimeline } from "./timeline.js";
-import { drawZones, paintZones } from "./zones.js";
+import { drawElsewhere, drawZones, paintZones } from "./zones.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -24,9 +26,11 @@ import { drawZones, paintZones } from "./zones.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
-const PARTS = ["board", "devices", "costs", "comparison"];
+const PARTS = ["board", "devices", "costs", "advice", "comparison"];
 // Milliseconds for which the pointer rests over a chip before it is priced ahead.
 const REST = 120;
+// Milliseconds without a change after which advice is asked for.
+const IDLE = 700;
 
 export class Board {
   /**
@@ -47,6 +51,7 @@ export class Board {
     this.moment = null;
     this.awaited = false;
     this.resting = 0;
+    this.advising = 0;
     /** @type {Set<string>} the disclosures that are open */
     this.opened = new Set();
     this.channel = new Channel(model, (silent) => this.showSilence(silent));
@@ -55,6 +60,8 @@ export class Board {
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
+    root.style.setProperty("--height", `${model.get("height") ?? 600}px`);
+    this.showPicture = hidePicture(String(model.get("picture") ?? ""));
     root.append(h("div", { class: "mlb-frame" }, banner, header, totals, main, this.panels.timeline));
     this.drag = new PointerDrag(this);
     listenToKeys(this);
@@ -71,12 +78,15 @@ export class Board {
     this.ready = true;
     this.draw(PARTS);
     this.stage.training.show(model.get("job"));
+    this.restore();
     this.say(`Drag a dim onto a mesh axis: each zone says what that would change. ${KEYS}`);
   }
 
   close() {
     clearTimeout(this.resting);
+    clearTimeout(this.advising);
     this.prices.stop();
+    this.showPicture();
     this.channel.close();
     for (const [event, listener] of this.listeners) this.model.off(event, listener);
   }
@@ -91,6 +101,14 @@ export class Board {
     const { time, peak_memory, timeline } = view;
     if (!view.pending) this.costs = { time, peak_memory, timeline };
     return view.pending ? { ...view, ...this.costs } : view;
+  }
+
+  /** Goes back to what was on the board when this browser saw it last, where the cell has just run again. */
+  async restore() {
+    const last = this.revision === 0 ? remembered(this.view) : null;
+    if (last === null) return;
+    const answer = await this.channel.intent("restore", { document: last });
+    if (answer?.kind === "ack") this.say("The layout from before is back. Undo goes to the one in the cell.", "done");
   }
 
   /** @returns {number} */
@@ -113,11 +131,14 @@ export class Board {
     const { view, panels } = this;
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
+      if (this.ready && this.revision > 0) remember(view);
       this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
       redraw(panels.zones, drawZones(this));
       if (this.hand) this.ask(this.hand);
+      this.askAdvice();
     }
+    redraw(panels.advice, drawAdvice(this));
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
     this.paint();
@@ -142,7 +163,17 @@ export class Board {
     redraw(this.panels.totals, drawTotals(view, price));
     if (!hand?.target || !price) return;
     if (price.refused) this.sayVerdict(hand, hand.target);
-    else this.sayPrice(hand, hand.target, price);
+    else this.say(priceText(view, hand, hand.target, price));
+  }
+
+  /** Asks for advice once the board has been left alone for a while. */
+  askAdvice() {
+    clearTimeout(this.advising);
+    if (this.view.slow) return;
+    this.advising = window.setTimeout(() => {
+      if (this.hand) this.askAdvice();
+      else if (!this.readOnly) this.channel.send("advise", {});
+    }, IDLE);
   }
 
   drawNotice() {
@@ -186,19 +217,8 @@ export class Board {
   }
 
   sayTotals() {
-    const { communication, change, layout } = this.view;
-    const by = change ? ` (${signedBytes(change.bytes)})` : "";
-    const sent = `each device sends ${bytes(communication.total)} per step${by}`;
-    const { machine, time, peak_memory: peak, pending } = this.view;
-    this.awaited = pending;
-    if (pending) {
-      this.say(`Layout ${layout.text || "empty"}: ${sent}. Costs are being worked out …`, "done");
-      return;
-    }
-    const takes =
-      time && !time.missing ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
-    const over = peak?.fits === false ? ` ${peak.text}` : "";
-    this.say(`Layout ${layout.text || "empty"}: ${sent}.${takes}${over}`, "done");
+    this.awaited = this.view.pending;
+    this.say(totalsText(this.view), "done");
   }
 
   /** @param {string} id of a segment of the timeline */
@@ -219,7 +239,7 @@ export class Board {
     if (this.readOnly) return;
     this.hand = { dim, from, by, target: null, add: this.adding };
     this.paint();
-    this.say(this.grabbed(this.hand));
+    this.say(grabbedText(this.view, this.hand));
     this.ask(this.hand);
   }
 
@@ -254,18 +274,6 @@ export class Board {
   }
 
   /**
-   * @param {Hand} hand
-   * @returns {string}
-   */
-  grabbed(hand) {
-    const { view } = this;
-    const legal = zonesOf(view).filter((zone) => verdict(view, hand, zone).state === "legal").length;
-    const how = { pointer: "Drop it on", click: "Click", keyboard: "Choose by arrow keys, then press Enter on" };
-    const places = legal ? `${how[hand.by]} a zone; each says what would change.` : "No zone takes it.";
-    return `${hand.dim} (${exact(chipOf(view, hand.dim).size)}) picked up. ${places} Escape puts it back.`;
-  }
-
-  /**
    * Points at a zone.
    * @param {string | null} zone
    * @param {boolean} add
@@ -294,25 +302,6 @@ export class Board {
   }
 
   /**
-   * Says what a drop would cost.
-   * @param {Hand} hand
-   * @param {string} zone
-   * @param {Price} price
-   */
-  sayPrice(hand, zone, price) {
-    const { view } = this;
-    const { communication, time, peak_memory: peak } = view;
-    const { note } = verdict(view, hand, zone, price);
-    const parts = [`${bytes(price.bytes)} sent per step (${signedBytes(price.bytes - communication.total)})`];
-    if (time && price.seconds !== null)
-      parts.push(`a step of ${seconds(price.seconds)} (${signedSeconds(price.seconds - time.estimate)})`);
-    if (peak && price.peak !== null)
-      parts.push(`a peak of ${bytes(price.peak)} (${signedBytes(price.peak - peak.bytes)})`);
-    const over = price.fits === false ? ", which does not fit" : "";
-    this.say(`${zoneName(view, zone)}: ${hand.dim} ${note}; ${parts.join(", ")}${over}.`);
-  }
-
-  /**
    * Points at the next zone that takes the chip.
    * @param {1 | -1} step
    * @param {boolean} add
@@ -334,35 +323,17 @@ export class Board {
     this.letGo();
     if (zone === null || said?.state === "here") return;
     if (said?.state === "refused") {
-      this.say(`Refused: ${said.note} ${said.refusal?.fix ?? ""}`, "refused", this.elsewhere(hand, zone, said.refusal));
+      this.say(
+        `Refused: ${said.note} ${said.refusal?.fix ?? ""}`,
+        "refused",
+        drawElsewhere(this, hand, zone, said.refusal),
+      );
       return;
     }
     const { op, args } = dropIntent(view, hand, zone);
     const goal = axesAfter(view, hand, zone).includes(partsOf(zone).axis) ? zone : TRAY;
     const answer = await this.send(op, args);
     if (answer?.kind === "ack" && hand.by === "keyboard") this.focusChip(hand.dim, goal);
-  }
-
-  /**
-   * Buttons that store a dim at a place where it cannot be among the compute rules.
-   * @param {Hand} hand
-   * @param {string} zone
-   * @param {import("./types.js").Refusal} [refusal]
-   * @returns {HTMLElement[]}
-   */
-  elsewhere(hand, zone, refusal) {
-    const { axis } = partsOf(zone);
-    return (refusal?.columns ?? []).map(({ at, label }) =>
-      h(
-        "button",
-        {
-          type: "button",
-          class: "mlb-button mlb-remedy-button",
-          onclick: () => this.send("place", { dim: hand.dim, axes: [axis], at }),
-        },
-        `${hand.dim} on ${axis}, for ${label}`,
-      ),
-    );
   }
 
   /**
@@ -400,6 +371,7 @@ export class Board {
       " what was put back stays put back. Where the kernel was restarted, run the cell again.";
     redraw(this.panels.banner, ...(silent ? [h("span", {}, text), again] : []));
     this.panels.banner.hidden = !silent;
+    this.stage.training.setSilent(silent);
     this.freeze();
   }
 

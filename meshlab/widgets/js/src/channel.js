@@ -69,7 +69,7 @@ export class Channel {
   }
 
   /**
-   * @param {"hello" | "intent" | "prices"} kind
+   * @param {"hello" | "intent" | "prices" | "advise"} kind
    * @param {Record<string, unknown>} content
    * @returns {Promise<Answer | null>}
    */

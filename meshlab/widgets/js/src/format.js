@@ -40,12 +40,12 @@ export function percent(share) {
 }
 
 /**
- * −0.875 → "−87.5 points": the change of a share, in hundredths of the whole and not of what it was.
+ * −0.875 → "−87.5 pts": the change of a share, in hundredths of the whole and not of what it was.
  * @param {number} share
  * @returns {string}
  */
 export function signedPoints(share) {
-  return `${share < 0 ? "−" : "+"}${percent(Math.abs(share)).slice(0, -1)} points`;
+  return `${share < 0 ? "−" : "+"}${percent(Math.abs(share)).slice(0, -1)} pts`;
 }
 
 /**

@@ -87,8 +87,7 @@ function total({ key, label, value, title = "", change = "", sign = 0, after = "
  * @returns {HTMLElement[]}
  */
 export function drawTotals(view, price) {
-  const { change, work, communication, collectives } = view;
-  const counted = change?.collectives ?? 0;
+  const { change, work, communication } = view;
   return [
     ...drawStep(view, price),
     drawPeak(view, price),
@@ -110,14 +109,6 @@ export function drawTotals(view, price) {
         `${percent(1 / view.mesh.size)} at best.`,
       change: change?.work ? signedPoints(change.work) : "",
       sign: change?.work,
-    }),
-    total({
-      key: "collectives",
-      label: "collectives",
-      value: exact(collectives.count),
-      title: "Collectives that one step executes.",
-      change: counted ? `${counted > 0 ? "+" : "−"}${exact(Math.abs(counted))}` : "",
-      sign: counted,
     }),
   ];
 }
@@ -170,7 +161,7 @@ function drawPeak({ peak_memory: peak, memory, change }, price) {
     { class: "mlb-gauge", "aria-hidden": "true" },
     h("span", { style: `width:${(100 * share).toFixed(1)}%` }),
   );
-  const verdict = peak.fits ? "fits" : "✕ does not fit";
+  const verdict = peak.fits ? "fits" : "✕ too much";
   return total({
     key: "peak",
     label: "peak",
@@ -179,7 +170,7 @@ function drawPeak({ peak_memory: peak, memory, change }, price) {
     change: by ? signedBytes(by) : "",
     sign: by,
     after: typeof price?.peak === "number" ? bytes(price.peak) : "",
-    more: h("span", { class: "mlb-total-limit" }, bar, `of ${bytes(peak.limit)}, ${verdict}`),
+    more: h("span", { class: "mlb-total-limit" }, bar, `of ${bytes(peak.limit)} ${verdict}`),
     over: !peak.fits,
   });
 }

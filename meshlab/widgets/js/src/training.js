@@ -22,6 +22,7 @@ export class Training {
    */
   constructor(board, panel) {
     this.board = board;
+    this.silent = false;
     this.run = h("button", { type: "button", class: "mlb-button mlb-primary", "data-op": "run" }, "▶ Run");
     this.cancel = h("button", { type: "button", class: "mlb-button", "data-op": "cancel", disabled: true }, "◼ Cancel");
     this.steps = h("input", {
@@ -42,18 +43,28 @@ export class Training {
     panel.append(h("div", { class: "mlb-tools" }, this.run, this.cancel, label), line, this.curve, this.table);
   }
 
+  /**
+   * Without Python no run goes on, whatever was last heard of it.
+   * @param {boolean} silent
+   */
+  setSilent(silent) {
+    this.silent = silent;
+    this.show(this.board.model.get("job"));
+  }
+
   /** @param {Job} job */
   show(job) {
     const { current, runs } = job;
     const active = current !== null && ACTIVE.includes(current.phase);
     const { trains } = this.board.view;
-    this.run.disabled = active || !trains;
+    this.run.disabled = active || !trains || this.silent;
     this.steps.disabled = !trains;
-    this.cancel.disabled = !active;
+    this.cancel.disabled = !active || this.silent;
     this.progress.hidden = current === null;
     this.progress.value = current ? current.taken / current.steps : 0;
     const idle = trains ? "Trains on the data that came with it." : NO_DATA;
-    this.text.replaceChildren(...prose(current ? describe(current) : idle));
+    const last = active && this.silent ? " when Python was last heard" : "";
+    this.text.replaceChildren(...prose(current ? `${describe(current)}${last}` : idle));
     redraw(this.curve, current && current.losses.length > 1 ? drawCurve(current) : null);
     redraw(this.table, runs.length ? drawRuns(runs) : null);
   }

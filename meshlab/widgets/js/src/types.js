@@ -7,7 +7,10 @@
  * @typedef {{name: string, size: number}} Axis
  * @typedef {{key: string, axes: string[]}} Group
  * @typedef {{code: string, text: string, fix: string, source?: string, columns?: {at: string, label: string}[]}} Refusal
- * @typedef {{at: string, label: string, kind: string, missing: string, rules: Record<string, string[]>}} Column
+ * @typedef {{
+ *   at: string, label: string, kind: string, missing: string, rules: Record<string, string[]>,
+ *   within: {at: string, rules: Record<string, string[]>}[]
+ * }} Column
  * @typedef {{
  *   refused?: Refusal, bytes: number, seconds: number | null, peak: number | null, fits: boolean | null
  * }} Price
@@ -60,6 +63,10 @@
  *   substituted: string, recalled: string[], accuracy: Accuracy
  * }} Time
  * @typedef {{
+ *   text: string, op: string, args: Record<string, unknown>, bytes: number, seconds: number | null,
+ *   peak: number | null, fits: boolean | null, work: number
+ * }} Advice
+ * @typedef {{
  *   begin: number, end: number, kind: string, times: number, name: string, dims: string[], source: string
  * }} Segment
  * @typedef {{
@@ -99,7 +106,11 @@
  *   peak_memory: PeakMemory | null,
  *   timeline: Timeline | null,
  *   pending: boolean,
- *   slow: boolean
+ *   slow: boolean,
+ *   presets: {name: string, label: string, refused: string, here: boolean}[],
+ *   advice: Advice | null,
+ *   document: string,
+ *   opened: string
  * }} View
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,

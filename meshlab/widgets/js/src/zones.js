@@ -6,7 +6,7 @@
  */
 import { h } from "./dom.js";
 import { exact, signedBytes, signedSeconds } from "./format.js";
-import { TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
+import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
 import { markClass, swatch } from "./marks.js";
 import { best } from "./prices.js";
 
@@ -92,9 +92,7 @@ export function drawZones(board) {
   const { view } = board;
   const { columns, mesh } = view;
   const { id } = board.panels.help;
-  const heads = columns.map((column) =>
-    h("div", { class: "mlb-column", "data-column": column.at, title: column.missing || titleOf(column) }, column.label),
-  );
+  const heads = columns.map((column) => drawHead(board, column));
   const rows = mesh.axes.flatMap((axis) => [
     h(
       "div",
@@ -118,6 +116,45 @@ export function drawZones(board) {
     tray,
     drawStored(board),
   ];
+}
+
+/**
+ * The head of a column, with the rules at some of its places alone, each to be taken away.
+ * @param {Board} board
+ * @param {Column} column
+ * @returns {HTMLElement}
+ */
+function drawHead(board, column) {
+  const rules = column.within.flatMap(({ at, rules }) =>
+    Object.entries(rules).map(([dim, axes]) => ({ at, dim, axes: axes.join("+") || "unsharded" })),
+  );
+  const name = h("span", { class: "mlb-column-name", title: column.missing || titleOf(column) }, column.label);
+  if (rules.length === 0) return h("div", { class: "mlb-column", "data-column": column.at }, name);
+  const buttons = rules.map(({ at, dim, axes }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button",
+        "aria-label": `${at}: ${dim} → ${axes} × (remove this rule)`,
+        onclick: () => board.send("remove", { dim, at }),
+      },
+      h("code", {}, `${at}: ${dim} → ${axes}`),
+      " ×",
+    ),
+  );
+  const more = h(
+    "details",
+    { class: "mlb-within", open: board.opened.has(`within:${column.at}`) },
+    h(
+      "summary",
+      { "data-key": `within:${column.at}`, "aria-label": `${rules.length} more rules for ${column.label}` },
+      `+${rules.length}`,
+    ),
+    h("div", { class: "mlb-within-rules" }, buttons),
+  );
+  more.addEventListener("toggle", () => board.opened[more.open ? "add" : "delete"](`within:${column.at}`));
+  return h("div", { class: "mlb-column", "data-column": column.at }, name, more);
 }
 
 /**
@@ -242,4 +279,27 @@ function paintNote(note, view, said, price, star) {
   note.title = said?.state === "refused" ? said.note : "";
   note.classList.toggle("mlb-less", Boolean(lines[0]?.startsWith("−")));
   note.classList.toggle("mlb-more", Boolean(lines[0]?.startsWith("+")));
+}
+
+/**
+ * Buttons that store a dim at a place where it cannot be among the compute rules.
+ * @param {Board} board
+ * @param {Hand} hand
+ * @param {string} zone
+ * @param {import("./types.js").Refusal} [refusal]
+ * @returns {HTMLElement[]}
+ */
+export function drawElsewhere(board, hand, zone, refusal) {
+  const { axis } = partsOf(zone);
+  return (refusal?.columns ?? []).map(({ at, label }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button mlb-remedy-button",
+        onclick: () => board.send("place", { dim: hand.dim, axes: [axis], at }),
+      },
+      `${hand.dim} on ${axis}, for ${label}`,
+    ),
+  );
 }

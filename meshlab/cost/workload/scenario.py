@@ -1,10 +1,10 @@
-"""Settings: the sizes and machines at which a plan is costed, one of each or many at once.
+"""Scenarios: the sizes and machines at which a plan is costed, one of each or many at once.
 
-    own(plan)                                  the plan's own sizes, on the machine of its mesh
-    Setting(plan, dims={"batch": array}, …)    other sizes, as arrays: then every figure is an array
+    at_plan_sizes(plan)                         the plan's own sizes, on the machine of its mesh
+    Scenario(plan, dims={"batch": array}, …)    other sizes, as arrays: then every figure is an array
 
 A plan's steps do not depend on the sizes of its dims and mesh axes; only their costs do. So all costs are computed from
-the local shapes of a setting, which are numbers or NumPy arrays.
+the local shapes of a scenario, which are numbers or NumPy arrays.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Setting:
+class Scenario:
     """The sizes, machines and options at which a plan is costed.
 
     Attributes:
@@ -91,7 +91,7 @@ class Setting:
         placements: the placements of the mesh on machines.
         which: for each point the position of its placement; None for one placement.
         options: assumptions about the run.
-        blocks: a cache of analyses of the plan's blocks that hold at all sizes, for settings of one plan to share.
+        blocks: a cache of analyses of the plan's blocks that hold at all sizes, for scenarios of one plan to share.
     """
 
     plan: Plan
@@ -104,7 +104,7 @@ class Setting:
     _known: dict[Any, Any] = dataclasses.field(default_factory=dict)
 
     @property
-    def is_own(self) -> bool:
+    def has_plan_sizes(self) -> bool:
         """Whether all sizes are the plan's own."""
         return not self.dims and self.grid is self.plan.grid
 
@@ -152,18 +152,18 @@ class Setting:
         key = ("flops", str(dtype))
         if key not in self._known:
             self._known[key] = self.of_machine(
-                lambda p: p.hardware.flops_per_second(dtype) * p.hardware.efficiency.products.value
+                lambda p: p.hardware.flops_per_second(dtype) * p.hardware.efficiency.matmul.value
             )
         return self._known[key]
 
     def seconds(self, kind: str, axes: Sequence[str], nbytes: Numbers) -> Numbers:
         """Returns the seconds of a collective, or of its substitute, for a full array of `nbytes`."""
-        most, own, substitute = self._rates(kind, tuple(axes))
+        most, as_asked, substitute = self._rates(kind, tuple(axes))
         if not np.any(most):
-            return own.seconds(nbytes)
+            return as_asked.seconds(nbytes)
         if isinstance(most, np.ndarray) or isinstance(nbytes, np.ndarray):
-            return np.where(nbytes <= most, substitute.seconds(nbytes), own.seconds(nbytes))
-        return (substitute if nbytes <= most else own).seconds(nbytes)
+            return np.where(nbytes <= most, substitute.seconds(nbytes), as_asked.seconds(nbytes))
+        return (substitute if nbytes <= most else as_asked).seconds(nbytes)
 
     def _rates(self, kind: str, axes: tuple[str, ...]) -> tuple[Numbers, Rate, Rate]:
         """The most bytes for which an all-reduce substitutes a collective, its own rate, and the all-reduce's."""
@@ -218,7 +218,7 @@ class Setting:
     def _local(self, value: int, spec: Spec) -> tuple[Numbers, ...]:
         program = self.plan.program
         shape = program.code.shapes[value]
-        if self.is_own:
+        if self.has_plan_sizes:
             return local_shapes(program, self.plan.grid)[value, spec]
         sizes = []
         for name, size, split in zip(program.names[value], shape, spec.splits, strict=True):
@@ -233,8 +233,8 @@ class Setting:
         key = ("parts", size)
         if key not in self._known:
             rules, dims = self.plan.rules, self.plan.program.dims
-            all_rules = (rules.plain, *rules.stored.values())
-            splits = {axes for own in all_rules for dim, axes in own.items() if axes and dims.get(dim) == size}
+            all_rules = (rules.compute, *rules.storage.values())
+            splits = {axes for each in all_rules for dim, axes in each.items() if axes and dims.get(dim) == size}
             self._known[key] = functools.reduce(np.lcm, map(self.ways, splits), 1)
         return self._known[key]
 
@@ -272,8 +272,8 @@ def _joined(rates: Sequence[Rate], which: np.ndarray) -> Rate:
     return Rate(*(np.array([getattr(r, f.name) for r in rates])[which] for f in dataclasses.fields(Rate)))
 
 
-def own(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") -> Setting:
-    """Returns a plan's own sizes, on the machine of its mesh.
+def at_plan_sizes(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") -> Scenario:
+    """Returns the scenario of a plan's own sizes, on the machine of its mesh.
 
     Args:
         plan: the plan.
@@ -286,7 +286,7 @@ def own(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") 
     placement = machine_of(plan.mesh, wanted)
     # The placement is stored beside them, so that its id remains its own.
     _, known = _known_at(plan.program).setdefault((id(placement), options, plan.grid.key), (placement, {}))
-    return Setting(plan, {}, plan.grid, (placement,), options=options, _known=known)
+    return Scenario(plan, {}, plan.grid, (placement,), options=options, _known=known)
 
 
 @analysis

@@ -1,0 +1,19 @@
+"""The literature's parallelisms as functions that return layouts: a program and a mesh come in, a `Layout` goes out.
+
+    mesh = ml.mesh(data=4, model=2)
+    ml.layouts.fsdp(program, mesh)                                             rules over `data`
+    ml.layouts.fsdp(program, mesh) & ml.layouts.tensor_parallel(program, mesh) over `data` and `model`
+    ml.layouts.fsdp(program, mesh, data="model", params="weights/*")           what is not found is said
+
+What comes out is written as a user would write it, and may be changed like any layout. A preset that a program has
+nothing for is refused with what is missing and the dims that it could take.
+"""
+
+from .data import data_parallel as data_parallel
+from .data import fsdp as fsdp
+from .data import zero1 as zero1
+from .data import zero2 as zero2
+from .data import zero3 as zero3
+from .model import expert_parallel as expert_parallel
+from .model import sequence_parallel as sequence_parallel
+from .model import tensor_parallel as tensor_parallel

@@ -1,0 +1,280 @@
+"""Data parallelism, and what is stored in shards beside it: ZeRO and FSDP.
+
+All of them compute alike: the batch dim is on the data axis. They differ in what each device stores:
+
+    data_parallel      everything whole
+    zero1              the optimizer's state in shards
+    zero2              state and gradients
+    zero3, fsdp        parameters, state and gradients
+
+Sources: ZeRO, Rajbhandari et al. 2019 (https://arxiv.org/abs/1910.02054); FSDP, Zhao et al. 2023
+(https://arxiv.org/abs/2304.11277).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..engine.errors import listed
+from ..engine.programs.data import Program
+from ..engine.programs.values import Argument
+from ..engine.specs.layout import Layout, LayoutLike
+from ..engine.specs.mesh import Mesh
+from ..engine.tensors.dims import Dim
+from . import storage
+from .recognise import Recognised, batch_dim, recognised
+from .request import Request
+
+GRADS = "grads"
+
+
+class _DataParallel(Request):
+    """What all presets of this module find out."""
+
+    def __init__(self, name: str, program: Program, mesh: Mesh, asked: tuple[Any, ...], beside: LayoutLike = None):
+        super().__init__(name, program, mesh, beside)
+        data, batch, params, state = asked
+        self.data = self.axes("data", data, "data")
+        known = batch is not None and name == "data_parallel"
+        self.arguments = Recognised((), (), program.arguments) if known else recognised(self, params, state)
+        self.batch = batch_dim(self, self.arguments, batch)
+        self.rules = {self.batch: self.data} if self.batch and self.data else {}
+
+    def store(self, arguments: Sequence[Argument], what: str) -> storage.Rules:
+        """Returns rules that store each argument over its largest dim; that there are none is a problem."""
+        if not self.data or not arguments:
+            return {}
+        rules = storage.rules(self, storage.largest(self, arguments, self.data), self.data)
+        self.need(rules, what, arguments)
+        return rules
+
+    def need(self, rules: Any, what: str, arguments: Sequence[Argument]):
+        """Makes it a problem that there are no rules: no dim divides."""
+        if not rules:
+            count, on = self.count(self.data), "+".join(self.data)
+            text = f"No {what} has a dim that `{on}`={count:,} divides."
+            dims = dict.fromkeys(d for a in arguments for d in self.program.dims_of(a.value) if d)
+            sizes = ", ".join(f"`{dim}` ({self.program.dims[dim]:,})" for dim in dims)
+            self.refuse("not_divisible", text, f"Their dims are {sizes or 'not named'}; take a smaller axis.")
+
+    def state(self) -> tuple[Argument, ...]:
+        """Returns the arguments that are optimizer state; that there are none is a problem."""
+        if not self.arguments.state and self.arguments.parameters:
+            carried = listed(self.program.carry) if self.program.carry else "nothing"
+            text = f"It carries {carried} to the next call, and no optimizer state."
+            fix = (
+                'Name it, as in state="opt_state/*"; or trace a step whose optimizer has some and returns it, with'
+                ' carry={"opt_state": 1} where its shapes do not tell.'
+            )
+            self.refuse("unknown_place", text, fix)
+        return self.arguments.state
+
+    def gradients(self) -> tuple[int, ...]:
+        """Returns the gradients that are tagged."""
+        return tuple(operation.outputs[0] for operation in self.program.tags.get(GRADS, ()))
+
+    def done(self, rules: Any) -> Layout:
+        """Returns the layout, or refuses it with the dims that the batch could be."""
+        dims = [d for a in self.arguments.data for d in self.program.dims_of(a.value) if d]
+        asked = self.data and (not self.problems or (self.arguments.parameters and not self.batch))
+        return self.layout(rules, f"For batch=: {self.candidates(dims, self.data)}" if asked else "")
+
+
+def data_parallel(
+    program: Program,
+    mesh: Mesh,
+    *,
+    data: str | Sequence[str] | None = None,
+    batch: str | Dim | None = None,
+    params: str | None = None,
+    state: str | None = None,
+) -> Layout:
+    """Puts the batch dim on the data axis: each device computes a part of the batch with all parameters.
+
+    Gradients are all-reduced, 2 (n-1)/n of the parameters' bytes.
+
+    Args:
+        program: made by `ml.trace`.
+        mesh: made by `ml.mesh`.
+        data: the mesh axis; by default the only one, or the one called `data`. Several are "pod+data", major first.
+        batch: the dim; by default the first of the data's that all of them have, and no parameter.
+        params: a glob over the arguments that are parameters, where the program does not tell.
+        state: a glob over those that are optimizer state.
+
+    Returns:
+        `{"batch": "data"}`.
+
+    Raises:
+        LayoutError: there is no such dim or axis; all problems are listed, and the dims that could be the batch.
+    """
+    request = _DataParallel("data_parallel", program, mesh, (data, batch, params, state))
+    return request.done(request.rules)
+
+
+def zero1(
+    program: Program,
+    mesh: Mesh,
+    *,
+    data: str | Sequence[str] | None = None,
+    batch: str | Dim | None = None,
+    params: str | None = None,
+    state: str | None = None,
+    beside: LayoutLike = None,
+) -> Layout:
+    """Stores the optimizer's state in shards, beside data parallelism: ZeRO stage 1.
+
+    Gradients are reduce-scattered to where the state is, and updated parameters all-gathered: as many bytes as an
+    all-reduce. Source: https://arxiv.org/abs/1910.02054.
+
+    Args:
+        program: made by `ml.trace`.
+        mesh: made by `ml.mesh`.
+        data: the mesh axis, as of `data_parallel`.
+        batch: the batch dim, as of `data_parallel`.
+        params: a glob over the parameters.
+        state: a glob over the optimizer's state, where it lies in one argument with something else that is carried.
+        beside: a layout that this one is combined with, of expert or tensor parallelism say: dims are chosen so that
+            both may be.
+
+    Returns:
+        `{"batch": "data", "opt_state/*": {"embed": "data"}}`, say: each array over its largest dim that divides.
+
+    Raises:
+        LayoutError: there is no state, or none that divides; all problems are listed.
+    """
+    request = _DataParallel("zero1", program, mesh, (data, batch, params, state), beside)
+    return request.done(request.rules | request.store(request.state(), "array of the optimizer's state"))
+
+
+def zero2(
+    program: Program,
+    mesh: Mesh,
+    *,
+    data: str | Sequence[str] | None = None,
+    batch: str | Dim | None = None,
+    params: str | None = None,
+    state: str | None = None,
+    beside: LayoutLike = None,
+) -> Layout:
+    """Stores the optimizer's state and the gradients in shards, beside data parallelism: ZeRO stage 2.
+
+    The gradients must be tagged, `grads = ml.tag(grads, "grads")`. They are one place, whose rules are the same for all
+    of them: dims are taken of which no gradient has two, those that most gradients have first. What has none of them
+    stays whole. Source: https://arxiv.org/abs/1910.02054.
+
+    Args:
+        program: made by `ml.trace`.
+        mesh: made by `ml.mesh`.
+        data: the mesh axis, as of `data_parallel`.
+        batch: the batch dim, as of `data_parallel`.
+        params: a glob over the parameters.
+        state: a glob over the optimizer's state.
+        beside: a layout that this one is combined with, as of `zero1`.
+
+    Returns:
+        `{"batch": "data", "opt_state/*": {"embed": "data"}, "grads": {"embed": "data"}}`, say.
+
+    Raises:
+        LayoutError: there is no state, no tag, or nothing that divides; all problems are listed.
+    """
+    request = _DataParallel("zero2", program, mesh, (data, batch, params, state), beside)
+    arrays, gradients = request.state(), request.gradients()
+    if not gradients:
+        text = f"No value is tagged `{GRADS}`."
+        request.refuse("unknown_place", text, f'Tag the gradients in the step: grads = ml.tag(grads, "{GRADS}").')
+    if not (gradients and arrays and request.data):
+        return request.done({})
+    dims = storage.apart(request, (*gradients, *(a.value for a in arrays)), request.data)
+    wanted = {
+        a.place: next((d for d in storage.choices(request, a.value, request.data) if d in dims), None) for a in arrays
+    }
+    tagged = {d for value in gradients for d in program.dims_of(value)}
+    rules = storage.rules(request, wanted, request.data)
+    request.need(rules, "array of the optimizer's state", arrays)
+    return request.done(request.rules | rules | {GRADS: {dim: request.data for dim in dims if dim in tagged}})
+
+
+def fsdp(
+    program: Program,
+    mesh: Mesh,
+    *,
+    data: str | Sequence[str] | None = None,
+    batch: str | Dim | None = None,
+    params: str | None = None,
+    state: str | None = None,
+    beside: LayoutLike = None,
+) -> Layout:
+    """Stores parameters, gradients and the optimizer's state in shards, beside data parallelism.
+
+    Each parameter is gathered where it is used, in the forward and, in a rematerialised or scanned layer, again in the
+    backward pass; its gradient is reduce-scattered. Sources: https://arxiv.org/abs/2304.11277, and stage 3 of
+    https://arxiv.org/abs/1910.02054.
+
+    Args:
+        program: made by `ml.trace`.
+        mesh: made by `ml.mesh`.
+        data: the mesh axis, as of `data_parallel`.
+        batch: the batch dim, as of `data_parallel`.
+        params: a glob over the parameters.
+        state: a glob over the optimizer's state.
+        beside: a layout that this one is combined with, as of `zero1`.
+
+    Returns:
+        `{"batch": "data", "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}`, say: each array over its
+        largest dim that divides; tagged gradients too, where one set of rules says so for all of them. Others follow
+        from what they update.
+
+    Raises:
+        LayoutError: no parameter has a dim that divides, or something is not known; all problems are listed.
+    """
+    return _fully_sharded("fsdp", program, mesh, (data, batch, params, state), beside)
+
+
+def zero3(
+    program: Program,
+    mesh: Mesh,
+    *,
+    data: str | Sequence[str] | None = None,
+    batch: str | Dim | None = None,
+    params: str | None = None,
+    state: str | None = None,
+    beside: LayoutLike = None,
+) -> Layout:
+    """Stores parameters, gradients and the optimizer's state in shards: ZeRO stage 3, which is `fsdp`.
+
+    Args:
+        program: made by `ml.trace`.
+        mesh: made by `ml.mesh`.
+        data: the mesh axis, as of `data_parallel`.
+        batch: the batch dim, as of `data_parallel`.
+        params: a glob over the parameters.
+        state: a glob over the optimizer's state.
+        beside: a layout that this one is combined with, as of `zero1`.
+
+    Returns:
+        The layout of `fsdp`.
+
+    Raises:
+        LayoutError: as of `fsdp`.
+    """
+    return _fully_sharded("zero3", program, mesh, (data, batch, params, state), beside)
+
+
+def _fully_sharded(name: str, program: Program, mesh: Mesh, asked: tuple[Any, ...], beside: LayoutLike) -> Layout:
+    request = _DataParallel(name, program, mesh, asked, beside)
+    rules = request.store(request.arguments.parameters, "parameter")
+    rules |= _only(request, request.arguments.state)
+    dims = sorted({dim for own in rules.values() for dim in own})
+    gradients = request.gradients()
+    if len(storage.most(request, gradients, dims)) == 1:
+        tagged = {d for value in gradients for d in program.dims_of(value)}
+        rules[GRADS] = {dim: request.data for dim in dims if dim in tagged}
+    return request.done(request.rules | rules)
+
+
+def _only(request: _DataParallel, arguments: Sequence[Argument]) -> storage.Rules:
+    """Returns the rules of arguments of which none need have any."""
+    if not request.data:
+        return {}
+    return storage.rules(request, storage.largest(request, arguments, request.data), request.data)

@@ -1,0 +1,92 @@
+"""Recognises a foreign model: which arguments are parameters, optimizer state and data, and which dim is the batch.
+
+Parameters are arguments that are carried, or whose gradient the program takes (`programs/trained.py`); where neither
+tells (a loss alone, a step of decoding), those that `params="glob"` names. Optimizer state is what else is carried, or
+what `state="glob"` names. All arguments that are neither parameters nor carried are data. The batch dim is the first
+axis of the data, common to all of them that have named dims, that no parameter has.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..engine.errors import closest, first_of, shown
+from ..engine.programs.trained import trained
+from ..engine.programs.values import Argument
+from .request import Request, places_text
+
+
+@dataclasses.dataclass(frozen=True)
+class Recognised:
+    """The arguments of a program by their use.
+
+    Attributes:
+        parameters: what is trained, or named as such.
+        state: what the optimizer keeps of them.
+        data: all others that are not carried by a step of training.
+    """
+
+    parameters: tuple[Argument, ...]
+    state: tuple[Argument, ...]
+    data: tuple[Argument, ...]
+
+
+def recognised(request: Request, params: Any, state: Any) -> Recognised:
+    """Recognises parameters, state and data; that there are no parameters is a problem."""
+    arguments = request.program.arguments
+    trains = trained(request.program)
+    kinds = ["data"] * len(arguments)
+    as_parameters = _matching(request, "params", params)
+    as_state = _matching(request, "state", state)
+    for position, argument in enumerate(arguments):
+        if argument.place in as_state:
+            kinds[position] = "state"
+        elif argument.place in as_parameters or (params is None and position in trains.parameters):
+            kinds[position] = "parameters"
+        elif position in trains.parameters | trains.state and argument.parameter in request.program.carry:
+            kinds[position] = "state" if state is None else "carried"
+    split = {kind: tuple(a for a, k in zip(arguments, kinds, strict=True) if k == kind) for kind in set(kinds)}
+    if not split.get("parameters") and params is None:
+        text = "Its parameters are not known: the program takes no gradient of an argument that tells them."
+        carry = request.program.carry
+        trees = [f"{a.parameter}/*" for a in arguments if a.place != a.parameter and a.parameter not in carry]
+        its = places_text([a.place for a in arguments])
+        glob = next(iter(trees), "params/*")
+        request.refuse("unknown_place", text, f'Name them, as in params="{glob}"; its arguments are {its}.')
+    return Recognised(*(split.get(kind, ()) for kind in ("parameters", "state", "data")))
+
+
+def _matching(request: Request, keyword: str, glob: Any) -> frozenset[str]:
+    """Returns the places of the arguments that a glob matches; that there are none is a problem."""
+    if glob is None:
+        return frozenset()
+    places = [argument.place for argument in request.program.arguments]
+    matched = frozenset(request.program.matching(glob)) & frozenset(places) if isinstance(glob, str) else frozenset()
+    if not matched:
+        text = f"{keyword}={shown(glob)} is no glob that matches an argument."
+        near = closest(glob, (*{place.split("/")[0] + "/*" for place in places if "/" in place}, *places))
+        request.refuse("unknown_place", text, f"Its arguments are {places_text(places)}.{near}")
+    return matched
+
+
+def batch_dim(request: Request, arguments: Recognised, batch: Any) -> str | None:
+    """Returns the batch dim: the one given, or the first of the data's that they share and no parameter has."""
+    if batch is not None:
+        names = request.names("batch", batch)
+        if len(names) > 1:
+            request.refuse("unknown_dim", f"batch={shown(batch)} names several dims.", "It must be one.")
+        return names[0] if len(names) == 1 else None
+    if request.problems and not arguments.parameters:
+        return None
+    dims = [[dim for dim in request.program.dims_of(a.value) if dim] for a in arguments.data]
+    named = [axes for axes in dims if axes]
+    taken = {dim for a in arguments.parameters for dim in request.program.dims_of(a.value)}
+    common = [dim for dim in (named[0] if named else ()) if dim not in taken and all(dim in axes for axes in named)]
+    if common:
+        return common[0]
+    text = "Its data have no dim in common that no parameter has."
+    each = [f"`{a.place}` [{' '.join(axes)}]" for a, axes in zip(arguments.data, dims, strict=True) if axes]
+    fix = 'Name it, as in batch="batch"; or say what is no data, by params=, state= or the carry of ml.trace.'
+    request.refuse("unknown_dim", text, f"{fix} Data are {first_of(each) or 'no arguments with dims'}.")
+    return None

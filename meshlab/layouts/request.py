@@ -1,0 +1,144 @@
+"""What a preset was asked for: the program, the mesh, and all that stands in the way, refused at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..engine.errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
+from ..engine.planning import legality
+from ..engine.programs.axis_conflicts import scanned_dims
+from ..engine.programs.data import Program
+from ..engine.specs.layout import Layout, LayoutLike
+from ..engine.specs.mesh import Mesh
+from ..engine.specs.spec import Axes
+from ..engine.tensors.dims import Dim
+
+
+class Request:
+    """Collects what a preset found out, and the problems that it met.
+
+    Attributes:
+        name: the preset's.
+        program: the program.
+        mesh: the mesh.
+        beside: the layout that the preset's is combined with.
+        problems: the reasons why there is no layout.
+
+    Raises:
+        MeshlabError: the program is no program, or the mesh no mesh.
+    """
+
+    def __init__(self, name: str, program: Program, mesh: Mesh, beside: LayoutLike = None):
+        if not isinstance(program, Program) or not isinstance(mesh, Mesh):
+            turned = " The program comes first." if isinstance(program, Mesh) else ""
+            raise MeshlabError(
+                f"{name}() was given {shown(program)} and {shown(mesh)}; write"
+                f" ml.layouts.{name}(program, ml.mesh(data=8)), of a program that ml.trace made.{turned}"
+            )
+        self.name, self.program, self.mesh, self.beside = name, program, mesh, Layout.of(beside)
+        self.problems: list[legality.Refusal] = []
+
+    def refuse(self, code: str, text: str, fix: str):
+        """Adds a problem."""
+        self.problems.append(legality.Refusal(code, text, fix))
+
+    def axes(self, keyword: str, given: Any, *conventions: str) -> Axes:
+        """Returns the mesh axes for a keyword: those given, the only one, or the one with the conventional name."""
+        names = tuple(self.mesh.axes)
+        if given is not None:
+            axes = given.split("+") if isinstance(given, str) else given
+            if isinstance(axes, tuple | list) and axes and all(axes.count(a) == 1 and a in names for a in axes):
+                return tuple(axes)
+            text = f"{keyword}={shown(given)} names no axes of the mesh."
+            self.refuse("unknown_axis", text, _axes_text(names) + closest(given, names))
+            return ()
+        if len(names) == 1:
+            return names
+        for name in conventions:
+            if name in names:
+                return (name,)
+        text = f"None of the mesh's axes is called {listed(conventions)}: it is not said which one to take."
+        write = f' Write {keyword}="{names[0]}".' if names else ""
+        self.refuse("unknown_axis", text, _axes_text(names) + write)
+        return ()
+
+    def count(self, axes: Axes) -> int:
+        """The number of parts that mesh axes split a dim into."""
+        return math.prod(self.mesh.axes[axis] for axis in axes)
+
+    def computed(self, dim: str) -> Axes:
+        """The mesh axes on which the layout beside computes a dim."""
+        rules = self.beside.rules
+        return rules.get(dim, rules.get(f"{dim}?", ()))
+
+    def names(self, keyword: str, given: Any) -> tuple[str, ...]:
+        """Returns the dims that a keyword names: a text, a dim, or several."""
+        several = given.split() if isinstance(given, str) else given if isinstance(given, tuple | list) else [given]
+        names = tuple(dim.name if isinstance(dim, Dim) else dim for dim in several)
+        for dim in several:
+            if isinstance(dim, Dim) and self.program.dims.get(dim.name, dim.size) != dim.size:
+                text = f"{keyword}={dim} has size {dim.size:,}; in this program it has {self.program.dims[dim.name]:,}."
+                self.refuse("another_size", text, f'Name it "{dim.name}", or trace the program at that size.')
+        wrong = [name for name in names if name not in self.program.dims] if names else [given]
+        for name in wrong:
+            text = f"{keyword}={shown(given)}: {shown(name)} is no dim of this program."
+            near = closest(name, self.program.dims).strip() or f"Its dims are {listed(self.program.dims)}."
+            self.refuse("unknown_dim", text, near)
+        return tuple(name for name in names if name in self.program.dims)
+
+    def fits(self, layout: LayoutLike) -> bool:
+        """Says whether a layout is legal."""
+        return not self.refusals(layout)
+
+    def refusals(self, layout: LayoutLike) -> Sequence[legality.Refusal]:
+        """Returns why a layout is not legal."""
+        try:
+            legality.resolve(self.program, self.mesh, layout)
+        except LayoutError as error:
+            return error.problems
+        return ()
+
+    def candidates(self, dims: Iterable[str], axes: Axes) -> str:
+        """Returns a text of dims with their sizes: those that may be on axes, and the reason why others may not."""
+        fitting, others = [], []
+        scans = scanned_dims(self.program)
+        for dim in dict.fromkeys(dims):
+            size = self.program.dims[dim]
+            if self.fits({dim: axes}):
+                fitting.append(f"`{dim}` ({size:,})")
+            elif dim in scans:
+                others.append(f"`{dim}` ({size:,}, scanned)")
+            else:
+                others.append(f"`{dim}` ({size:,})")
+        on = "+".join(axes)
+        text = f"Of its dims {', '.join(fitting)} may be on `{on}`" if fitting else f"None of its dims may be on `{on}`"
+        return f"{text}; {', '.join(others)} may not." if others else f"{text}."
+
+    def layout(self, rules: Any, candidates: str = "") -> Layout:
+        """Returns the layout of rules.
+
+        Raises:
+            LayoutError: there were problems, or it is not legal; all of them are listed.
+        """
+        layout = Layout() if self.problems else self.beside & rules
+        problems = list(dict.fromkeys([*self.problems, *self.refusals(layout)]))
+        if problems:
+            count = f"{len(problems):,} problems" if len(problems) > 1 else "one problem"
+            of = f"{self.name}() of `{getattr(self.program.fn, '__name__', 'fn')}` on the mesh {self.mesh}"
+            text = f"{of} has {count}:\n{numbered(problems)}"
+            raise LayoutError(text + (f"\n{candidates}" if candidates else ""), tuple(problems))
+        return layout
+
+
+def places_text(places: Sequence[str]) -> str:
+    """Returns places for a message: of a tree its glob, and how many there are."""
+    trees: dict[str, list[str]] = {}
+    for place in places:
+        trees.setdefault(place.split("/")[0], []).append(place)
+    return some([f"{tree}/*" if leaves != [tree] else tree for tree, leaves in trees.items()])
+
+
+def _axes_text(names: Sequence[str]) -> str:
+    return f"Its axes are {listed(names)}." if names else "It has no axes: write ml.mesh(data=8)."

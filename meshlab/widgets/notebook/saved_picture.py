@@ -1,0 +1,65 @@
+"""The picture that a saved notebook keeps: an output of its own below the widget, replaced after each change.
+
+A reopened notebook has no kernel, and JupyterLab shows nothing in place of a dead widget, not even the HTML beside
+it. So the snapshot of the present revision is displayed by itself; the live board hides it while it is there (`picture`
+is the id by which it finds it). After the page was reloaded JupyterLab drops what replaces an output: the picture then
+says of which revision it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from IPython.display import HTML, DisplayHandle, display
+
+from ..render.snapshot import Snapshot
+from ..state.costing import Background
+from ..state.explorer_state import ExplorerState
+from ..views.board import board_view
+from .session import session_of
+
+
+class SavedPicture:
+    """The pictures of one Explorer, as often as it was displayed."""
+
+    def __init__(self, explorer: ExplorerState):
+        self._explorer = explorer
+        self._handles: list[DisplayHandle] = []
+        self._background = Background()
+        explorer.subscribe(self._follow)
+
+    def show(self) -> None:
+        """Displays the picture, below what is displayed at present."""
+        handle = display(HTML(self.html()), display_id=True)
+        if handle is not None:
+            self._handles.append(handle)
+
+    def html(self) -> str:
+        """Returns the picture of the present revision."""
+        explorer = self._explorer
+        still = (
+            f"A picture of revision {explorer.revision}; later changes may be missing. Run the cell again for the live"
+            " board: it opens with the last layout that this browser saw."
+        )
+        return (
+            f'<div data-mlb-picture="{session_of(explorer).picture}" data-revision="{explorer.revision}">'
+            f'{Snapshot(board_view(explorer)).html}<p style="color:#57606a;font:13px system-ui">{still}</p></div>'
+        )
+
+    def _follow(self, what: str) -> None:
+        if what in ("document", "selection", "costs", "comparison"):
+            self._background.follow(self, self._renew)
+
+    def _renew(self) -> None:
+        picture = HTML(self.html())
+        for handle in self._handles:
+            handle.update(picture)
+
+
+def show(explorer: Any) -> None:
+    """Displays an Explorer: its widget, and its picture below."""
+    data, metadata = explorer._repr_mimebundle_()
+    display(data, metadata=metadata, raw=True)
+    if explorer.picture is None:
+        explorer.picture = SavedPicture(explorer)
+    explorer.picture.show()

@@ -1,0 +1,100 @@
+"""Every preset makes a legal layout of every model, or says what the model has not got and what could be taken."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import meshlab as ml
+from benchmarks import presets
+from benchmarks.presets import DATA, MESH, PRESETS
+from meshlab.models.zoo import imported_models, models
+
+PAGE = Path(__file__).parents[2] / "docs" / "presets.md"
+NAMES = [model.name for model in (*models(), *imported_models())]
+# What a model must have. Each is read off the traced program, not by what the presets find.
+STATE = {name for name in NAMES if name.endswith(("adamw", "adafactor", "bfloat16"))} | set(NAMES[-4:])
+TAGS = {"zero2": "grads", "sequence_parallel": "residual"}
+SEQUENCES = {"seq", "blocks", "rows", "source"}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {row.model.name: row for row in presets.rows()}
+
+
+def test_the_page_has_what_the_command_writes():
+    assert presets.SECTION.read(PAGE) == presets.table()
+
+
+def has_what_is_needed(preset, row):
+    """Says whether a model has what a preset needs."""
+    program = row.program
+    if preset in TAGS and TAGS[preset] not in program.tags:
+        return False
+    if preset == "sequence_parallel":
+        return bool(program.place_dims["residual"] & SEQUENCES)
+    if preset in ("zero1", "zero2"):
+        return row.model.name in STATE
+    return preset != "expert_parallel" or "experts" in program.dims
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_layout_is_legal_or_the_error_lists_what_could_be_taken(rows, name, preset):
+    row = rows[name]
+    result = row.layouts[preset]
+    assert isinstance(result, ml.Layout) == has_what_is_needed(preset, row), result
+    if isinstance(result, ml.Layout):
+        assert ml.Layout.of(result.to_dict()) == result
+        assert row.program.plan(MESH, result).layout == result
+    else:
+        assert re.match(rf"{preset}\(\) of `\w+` on the mesh data=4 × model=4 has (one|\d) problem", str(result))
+        advice = r'ml\.tag\(|dims="heads ffn"|state="opt_state|\(\d+\) would fit'
+        assert re.search(advice, str(result)), result
+        assert result.problems
+
+
+@pytest.mark.parametrize("preset", DATA)
+def test_what_does_not_tell_its_parameters_is_asked_for_them(rows, preset):
+    asked = [row for row in rows.values() if row.params]
+    assert {row.model.name for row in asked} == {name for name in NAMES if name in {row.model.program for row in asked}}
+    for row in asked:
+        with pytest.raises(
+            ml.LayoutError, match=r'(?s)parameters are not known.*params="params/\*"; its arguments are'
+        ):
+            presets.preset(preset)(row.program, MESH)
+
+
+def test_zero3_is_fsdp(rows):
+    for row in rows.values():
+        assert row.layouts["zero3"] == row.layouts["fsdp"], row.model.name
+
+
+def test_each_parameter_is_stored_over_its_largest_dim_that_divides(rows):
+    """By the rules that a plan goes by, for every array of every model; what a scan steps through does not count."""
+    scanned = {"layers", "pairs"}
+    for row in rows.values():
+        program, layout = row.program, row.layouts["fsdp"]
+        places = [a for a in program.arguments if a.place.startswith(("params/", "state/0/", "state/params/"))]
+        assert places, row.model.name
+        for argument in places:
+            globs = [glob for glob in layout.places if argument.place in program.matching(glob)]
+            rules = layout.places[globs[-1]] if globs else {}
+            stored = [dim for dim in program.dims_of(argument.value) if rules.get(dim)]
+            possible = [
+                d for d in program.dims_of(argument.value) if d and d not in scanned and not program.dims[d] % 4
+            ]
+            assert len(stored) == bool(possible), argument.place
+            assert not stored or program.dims[stored[0]] == max(program.dims[d] for d in possible)
+
+
+@pytest.mark.parametrize("name", ["transformer_adamw", "moe_switch", "vit_bfloat16", "plain_gpt", "linen_encoder"])
+def test_presets_combine(rows, name):
+    row = rows[name]
+    legal = [layout for layout in row.layouts.values() if isinstance(layout, ml.Layout)]
+    tensor = row.layouts["tensor_parallel"]
+    for layout in legal:
+        both = layout & tensor
+        assert both == tensor & layout or both.rules == (tensor & layout).rules
+        assert row.program.plan(ml.mesh(data=2, model=4), both).collectives
