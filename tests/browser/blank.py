@@ -71,6 +71,7 @@ class BlankPage:
         self,
         browser: Browser,
         explorer: Explorer,
+        *,
         theme: Any = "light",
         touch: bool = False,
         width: int = 1280,

@@ -111,11 +111,8 @@ def reached_by_tab(board: BlankBoard, stops: int) -> set[str]:
     reached = set()
     for _ in range(stops):
         board.keyboard.press("Tab")
-        reached.add(
-            board.blank.view.evaluate(
-                "(({dataset}) => dataset.key ?? dataset.op ?? dataset.tab)(document.activeElement)"
-            )
-        )
+        names = board.blank.view.evaluate("({...document.activeElement.dataset})")
+        reached |= {names[kind] for kind in ("key", "op", "tab") if kind in names}
     return reached
 
 

@@ -78,6 +78,18 @@ def test_a_rule_that_leaves_a_dim_unsharded_is_shown_and_removed(open_board, exp
     assert explorer.layout.to_dict() == {"embed": "model"}
 
 
+def test_rules_at_some_places_of_a_column_are_listed_at_its_head(open_board, explorer: Explorer) -> None:
+    explorer.load({"batch": "data", "params/embedding": {"vocab": "data"}})
+    board = open_board()
+    more = board.root.get_by_label("1 more rule for params")
+    expect(more).to_have_text("+1")
+    more.press("Enter")
+    board.blank.shot("within", full=True)
+    with board.next_revision():
+        board.root.get_by_role("button", name="params/embedding: vocab → data × (remove this rule)").click()
+    assert explorer.layout.to_dict() == {"batch": "data"}
+
+
 def test_an_axis_is_added_at_a_place_with_shift(open_board, explorer: Explorer) -> None:
     explorer.load(STORED)
     board = open_board()

@@ -70,9 +70,8 @@ def test_collectives_scroll_by_keyboard_in_their_panel(open_board, layers: int) 
     last = board.root.locator("li[data-kind]").last
     expect(last).not_to_be_in_viewport()
     # The panel is what scrolls, and no list within it: one wheel and one key do.
-    assert board.root.get_by_label("collectives", exact=True).evaluate(
-        "list => list.scrollHeight === list.clientHeight"
-    )
+    rows = board.root.get_by_label("collectives", exact=True)
+    assert rows.evaluate("list => list.scrollHeight === list.clientHeight")
     board.panel("traffic").focus()
     board.keyboard.press("End")
     expect(last).to_be_in_viewport()

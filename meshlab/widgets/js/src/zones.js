@@ -5,7 +5,7 @@
  * refused; the best zone has a star.
  */
 import { h } from "./dom.js";
-import { exact, signedBytes, signedSeconds } from "./format.js";
+import { exact, plural, signedBytes, signedSeconds } from "./format.js";
 import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
 import { markClass, swatch } from "./marks.js";
 import { best } from "./prices.js";
@@ -148,7 +148,7 @@ function drawHead(board, column) {
     { class: "mlb-within", open: board.opened.has(`within:${column.at}`) },
     h(
       "summary",
-      { "data-key": `within:${column.at}`, "aria-label": `${rules.length} more rules for ${column.label}` },
+      { "data-key": `within:${column.at}`, "aria-label": `${plural(rules.length, "more rule")} for ${column.label}` },
       `+${rules.length}`,
     ),
     h("div", { class: "mlb-within-rules" }, buttons),
@@ -275,10 +275,17 @@ function paintNote(note, view, said, price, star) {
   const lines = said?.state === "refused" ? ["✕"] : said?.state === "legal" ? changes(price, view) : [];
   const mark = star ? "★ " : said?.state === "legal" && lines.length === 0 ? "✓" : "";
   const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];
-  note.replaceChildren(...text.map((line) => h("span", {}, line)));
+  note.replaceChildren(...text.map((line) => h("span", { class: signOf(line) }, line)));
   note.title = said?.state === "refused" ? said.note : "";
-  note.classList.toggle("mlb-less", Boolean(lines[0]?.startsWith("−")));
-  note.classList.toggle("mlb-more", Boolean(lines[0]?.startsWith("+")));
+}
+
+/**
+ * @param {string} line
+ * @returns {string} the class of a change for the better or the worse
+ */
+function signOf(line) {
+  if (line.includes("−")) return "mlb-less";
+  return line.includes("+") || line.includes("✕") ? "mlb-more" : "";
 }
 
 /**
