@@ -248,11 +248,12 @@ class ExplorerState(Gestures):
             after = self._after(intent)
             if isinstance(after, Refused):
                 return after
-            if after is not self._history:
-                self._history = after
-                name = intent.name if isinstance(intent, Load) else ""
-                self._tried = self._tried.with_document(self.document, name, self.document)
-                self._changed()
+            name = intent.name if isinstance(intent, Load) else ""
+            tried = self._tried.with_document(after.present, name, after.present)
+            changes = ("document",) if after is not self._history else ("comparison",) if tried != self._tried else ()
+            self._history, self._tried = after, tried
+            for change in changes:
+                self._changed(change)
             return Accepted(self._revision, self.plan)
 
     def what_if(self, intent: Intent) -> Outcome:

@@ -47,7 +47,7 @@ def card_view(explorer: ExplorerState, tried: TriedLayout) -> dict:
     present = explorer.document
     document, now = tried.under(present), tried.is_of(present)
     totals = explorer.totals.now(document) if now else explorer.totals.known(document)
-    here = document.mesh == present.mesh and document.dims == present.dims
+    here = document is not tried.document  # which is that of another mesh, on its own machine
     load = {"op": "load", "args": {"layout": document.layout.to_dict()}}
     return {
         "key": str(tried.number),
