@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 
 from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import machine_of
@@ -24,7 +24,7 @@ from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .apply_intent import document_after, machine_refused, refused
 from .costing import EACH, PATIENCE, SLOW, Background, Costing, costs_of
-from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
+from .document import Document, ExplorerError, History, check_document, check_machines, check_opened
 from .gestures import Gestures
 from .intents import (
     Accepted,
@@ -90,6 +90,7 @@ class ExplorerState(Gestures):
         self.adviser: Any = None
 
     def _open(self, document: Document):
+        """Takes a document as the one that the Explorer is opened with."""
         self._initial, self._history, self._tried = document, History(document), Tried.opened(document)
 
     # The present state
@@ -300,28 +301,6 @@ class ExplorerState(Gestures):
     def to_json(self) -> str:
         """Returns the present document as JSON."""
         return self.document.to_json()
-
-    @classmethod
-    def from_json(cls, text: str, program: Any, run: Training | None = None, machines: Sequence[Hardware] = ()) -> Self:
-        """Opens a document that `to_json` wrote.
-
-        Args:
-            text: the JSON.
-            program: the program that it was written for.
-            run: the training that the Run button runs.
-            machines: the user's own machines, of which the document has the names only.
-
-        Raises:
-            ExplorerError: the document or the program is invalid, or has other dims than the other.
-            HardwareError: its machine is not known here.
-        """
-        check_machines(machines)
-        document = document_of(text, program)
-        custom = {machine.name: machine for machine in machines}
-        explorer = cls(program, mesh_on(document.machine, document.mesh, custom), document.layout, run)
-        explorer._custom.update(custom)
-        explorer._open(dataclasses.replace(explorer.document, options=document.options))
-        return explorer
 
     def known(self, machine: Hardware) -> str:
         """Enters the user's own machine, so that it can be chosen, and returns its name."""

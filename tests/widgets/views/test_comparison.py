@@ -71,7 +71,9 @@ def test_each_layout_is_a_card_with_the_totals_of_the_score_line(explorer: Explo
     assert view["comparison"]["limit"] == view["peak_memory"]["limit"]
     both = cards(explorer)["both"]
     load = both["load"]
-    assert explorer.apply(read_intent(load["op"], load["args"]))
+    intent = read_intent(load["op"], load["args"])
+    assert not isinstance(intent, Refused)
+    assert explorer.apply(intent)
     assert explorer.view()["time"]["estimate"] == both["totals"]["seconds"]
     assert len(explorer.figure("comparison").data) == 3
 
