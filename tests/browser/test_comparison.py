@@ -77,7 +77,9 @@ def test_the_search_that_was_asked_for_last_is_shown(open_board, explorer: Explo
     gates.end("traffic")
     board.blank.poll()
     expect(panel(board)).to_contain_text("Least memory: the least of all legal layouts.")
-    expect(board.root.locator('[data-card="1"] b')).to_have_text("Auto (memory)")
+    rows = panel(board).locator("tr[data-card] b")
+    expect(rows.first).to_have_text("Auto (memory)")
+    assert "Auto (traffic)" not in rows.all_inner_texts()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

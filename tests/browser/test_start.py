@@ -51,8 +51,8 @@ def test_dragging_replans_and_running_trains(board):
     page.shot("4-trained", board.root)
 
     board.show("compare").locator('[data-auto="traffic"]').click()
-    take = board.root.locator('[data-key="take"]')
-    expect(take).to_be_enabled()
+    take = board.panel("compare").locator("tr[data-card]", has_text="Auto (traffic)").locator("[data-load]")
+    expect(take).to_be_visible()
     page.shot("5-auto-beside-manual", board.root)
     with board.next_revision():
         take.click()
