@@ -115,6 +115,7 @@ class Costing(Generic[T]):
 
     def of(self, document: Document) -> T:
         """Returns the cost of a document, and waits for it."""
+        document = document.unpinned
         while True:
             with self._lock:
                 if document in self._known:
@@ -141,6 +142,7 @@ class Costing(Generic[T]):
 
     def soon(self, document: Document) -> T | None:
         """Returns the cost of a document if that is known or computed quickly; else None, and it follows."""
+        document = document.unpinned
         if document in self._known or self._took < self._patience:
             return self.of(document)
         self._background.follow(self, lambda: (self.of(document), self._tell()))
@@ -148,7 +150,7 @@ class Costing(Generic[T]):
 
     def quickly(self, document: Document) -> T | None:
         """Returns the cost of a document if that is known or computed quickly; else None."""
-        return self.of(document) if document in self._known or self._took < PREVIEW else None
+        return self.of(document) if document.unpinned in self._known or self._took < PREVIEW else None
 
 
 class Background:

@@ -18,16 +18,18 @@ from ...cost.step_time.time import Time
 from ...engine.api.stages import make_plan
 from ...engine.argument_checks import function
 from ...engine.code.operations import walk
-from ...engine.errors import LayoutError
+from ...engine.errors import DimError, LayoutError, MeshError, TraceError
 from ...engine.planning.legality import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .apply_intent import document_after, machine_refused, refused
 from .costing import EACH, EACH_LIVE, PATIENCE, PATIENCE_LIVE, SLOW, Background, Costing, costs_of, live_bytes_of
 from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
+from .edits import note_of, settled
 from .gestures import Gestures
-from .intents import Accepted, Auto, Cancel, CancelAuto, Intent, Outcome, Redo, Refused, Select, Start, Undo
+from .intents import Accepted, Auto, Cancel, CancelAuto, Edit, Intent, Outcome, Redo, Refused, Select, Start, Undo
 from .machines import CustomMachines, machine_on, mesh_on
+from .programs import Programs, Tracer, Tracing
 from .runs import Run, Runs
 from .searches import Search, Searches
 from .selection import place_refused, places_of
@@ -43,8 +45,10 @@ class ExplorerState(Gestures):
         check_opened(program, mesh)
         if run is not None:
             check_training(run, program)
-        self.program, self.training = program, run
+        self.training = run
         self.lock = threading.RLock()
+        self._programs = Programs(program)
+        self._tracer = Tracer(self._programs, self.lock, lambda: self._changed("tracing"))
         self._plans: dict[Document, Any] = {}
         operations = sum(1 for _ in walk(program.code.block))
         self.slow = operations * EACH > SLOW
@@ -56,13 +60,16 @@ class ExplorerState(Gestures):
         machine, custom = machine_on(mesh)
         self._custom: dict[str, Hardware] = dict(custom)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
-        self._history = History(Document(dims, axes, Layout.of(layout), machine))
-        self._initial = self._history.present
+        if isinstance(layout, Document):  # one that was saved
+            self._initial = settled(layout, self._programs.at(layout))
+        else:
+            self._initial = Document(dims, axes, Layout.of(layout), machine)
+        self._history = History(self._initial)
         self.plan_at(self._initial)
         self._selected = next(iter(places_of(program)), None)
         self._revision = 0
         self._runs = Runs(run)
-        self._searches = Searches(program, lambda: self.mesh, self.lock, lambda: self._changed("comparison"))
+        self._searches = Searches(self._searched, self.lock, lambda: self._changed("comparison"))
         self._listeners: list[Callable[[str], None]] = []
         self.height = 600
         # The notebook's widget, and the picture that a saved notebook keeps, once it is shown.
@@ -75,6 +82,17 @@ class ExplorerState(Gestures):
     def document(self) -> Document:
         """The present document."""
         return self._history.present
+
+    @property
+    def program(self) -> Any:
+        """The program, with the present sizes and names of its dims."""
+        with self.lock:
+            return self._programs.at(self.document)
+
+    @property
+    def tracing(self) -> Tracing | None:
+        """The latest tracing of the program at other sizes."""
+        return self._tracer.last
 
     @property
     def opened(self) -> Document:
@@ -195,6 +213,8 @@ class ExplorerState(Gestures):
             if isinstance(intent, Select):
                 return self._select(intent.place)
             if isinstance(intent, Start):
+                if self.training and self.document.resized:
+                    return Refused("The data have the sizes that the program was traced with.", "Undo the resizing.")
                 refusal = self._runs.start(intent.steps, self.plan, self.document, self._revision, self._run_changed)
                 return self._run_changed() if refusal is None else refusal
             if isinstance(intent, Cancel):
@@ -206,13 +226,31 @@ class ExplorerState(Gestures):
             if isinstance(intent, CancelAuto):
                 refusal = self._searches.cancel()
                 return Accepted(self._revision, self.plan) if refusal is None else refusal
+            if isinstance(intent, Undo) and self._tracer.active:
+                self._tracer.cancel()
+                return Accepted(self._revision, self.plan, note="The program stays as it is.")
             after = self._after(intent)
+            if isinstance(after, Document):
+                refusal = self._tracer.begin(after, lambda: self.apply(intent))
+                going = Accepted(self._revision, self.plan, note="The program is traced again.")
+                return going if refusal is None else refusal
             if isinstance(after, Refused):
                 return after
+            note = ""
             if after is not self._history:
+                note = note_of(self.document, after.present, intent) if isinstance(intent, Edit) else ""
                 self._history = after
                 self._changed()
-            return Accepted(self._revision, self.plan)
+            return Accepted(self._revision, self.plan, note=note)
+
+    def apply_and_wait(self, intent: Intent) -> Outcome:
+        """Carries out an intent, and waits where the program is traced again for it."""
+        with self.lock:
+            answer, tracing = self.apply(intent), self.tracing
+            if isinstance(answer, Refused) or tracing is None or not self._tracer.active:
+                return answer
+        tracing.ended.wait()
+        return answer if tracing.outcome is None else tracing.outcome
 
     def what_if(self, intent: Intent) -> Outcome:
         """Previews an intent, and changes nothing.
@@ -225,24 +263,28 @@ class ExplorerState(Gestures):
         """
         with self.lock:
             after = self._after(intent)
+            if isinstance(after, Document):
+                return Refused("The program has to be traced again at these sizes before its costs are known.")
             if isinstance(after, Refused):
                 return after
             return Accepted(self._revision, self.plan_at(after.present), after.present)
 
     def refusals(self) -> dict:
         """Returns, for each dim and mesh axis, why the dim is refused there, or None where it is legal."""
-        return self.program.refusals(self.mesh, self.layout)
+        return self.program.refusals(self.mesh, self.layout, pad=self.document.pad)
 
     def legal(self, layout: Layout) -> Refused | None:
         """Returns why a layout is refused, or None where it is legal, without planning it."""
         try:
-            resolve(self.program, self.mesh, layout)
+            resolve(self.program, self.mesh, layout, self.document.pad or None)
         except LayoutError as error:
             return refused(error)
         return None
 
     def subscribe(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Has a function called after each change, with "document", "selection", "comparison", "costs" or "run".
+        """Has a function called after each change.
+
+        It gets what changed: "document", "selection", "comparison", "costs", "tracing" or "run".
 
         Args:
             listener: the function; it may be called from any thread.
@@ -275,10 +317,10 @@ class ExplorerState(Gestures):
         check_machines(machines)
         document = document_of(text, program)
         custom = {machine.name: machine for machine in machines}
-        explorer = cls(program, mesh_on(document.machine, document.mesh, custom), document.layout, run)
+        mesh = mesh_on(document.machine, document.mesh, custom)
+        machine, _ = machine_on(mesh)
+        explorer = cls(program, mesh, dataclasses.replace(document, machine=machine), run)
         explorer._custom.update(custom)
-        explorer._initial = dataclasses.replace(explorer.document, options=document.options)
-        explorer._history = History(explorer._initial)
         return explorer
 
     def known(self, machine: Hardware) -> str:
@@ -300,31 +342,43 @@ class ExplorerState(Gestures):
             ExplorerError: the document is invalid.
         """
         check_document(document)
+        document = document.unpinned
         with self.lock:
             if document not in self._plans:
-                plan = make_plan(self.program, mesh_on(document.machine, document.mesh, self._custom), document.layout)
+                mesh = mesh_on(document.machine, document.mesh, self._custom)
+                plan = make_plan(self._programs.at(document), mesh, document.layout, document.pad or None)
                 while len(self._plans) >= KEPT_PLANS:
                     self._plans.pop(next(iter(self._plans)))
                 self._plans[document] = plan
             return self._plans[document]
 
-    def _after(self, intent: Intent) -> History | Refused:
+    def _searched(self) -> tuple[Any, Mesh, Any]:
+        return self.program, self.mesh, dict(self.document.pins)
+
+    def _after(self, intent: Intent) -> History | Refused | Document:
+        """Returns the history after an intent, a document whose program must be traced first, or why it is refused."""
         history = self._history
         if isinstance(intent, Undo):
             return history.undo() if history.past else Refused("There is nothing to undo.", code="nothing")
         if isinstance(intent, Redo):
             return history.redo() if history.future else Refused("There is nothing to redo.", code="nothing")
         try:
-            document = document_after(intent, history.present, self._initial.layout, self.program, self._custom)
+            document = document_after(intent, history.present, self._initial, self._programs, self._custom)
+            document = self._programs.normal(document)
+            if not self._programs.known(document):
+                return document
+            document = settled(document, self._programs.at(document))
             self.plan_at(document)
         except LayoutError as error:
             return refused(error)
+        except (DimError, MeshError, TraceError) as error:
+            return Refused(str(error), code="invalid")
         except HardwareError as error:
             return machine_refused(error, intent, history.present, self._custom)
         return history if document == history.present else history.commit(document)
 
     def _changed(self, what: str = "document") -> None:
-        if what not in ("run", "costs"):
+        if what not in ("run", "costs", "tracing"):
             self._revision += 1
         for listener in tuple(self._listeners):
             listener(what)
