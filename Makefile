@@ -14,7 +14,7 @@ PYTEST   := $(BIN)/python -m pytest
 PIP      := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test check lint format types js unit notebooks browser bench busy compilers presets newest oldest sweep constraints clean system
+.PHONY: help lab test check lint format types js unit notebooks browser pictures bench busy compilers presets newest oldest sweep constraints clean system
 
 help: ## What can be made
 	@grep -hE '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 20
@@ -85,6 +85,9 @@ presets: $(VENV)/.dev ## What the presets of ml.layouts make of each model, into
 
 busy: js system $(VENV)/.compilers ## All tests beside eight busy processes, which take most of the time
 	@sh scripts/busy.sh 8 $(PYTEST) -n $(WORKERS) --dist loadgroup $(TESTS)
+
+pictures: system ## Pictures of the workbench in all sizes and themes, with contact sheets
+	@$(BIN)/python -m tests.browser.pictures
 
 bench: system ## Benchmarks: trace, plan, re-plan, drop to redrawn chart
 	@$(BIN)/python -m benchmarks

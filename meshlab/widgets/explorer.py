@@ -18,6 +18,7 @@ that a script can explore without them.
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import Any
 
@@ -57,8 +58,8 @@ class Explorer(ExplorerState):
         wait = flag("view()", "wait", wait, ExplorerError)
         if wait and self.document.machine:
             self.costing.of(self.document)
-        if wait and self.comparison and self.comparison.choice:
-            self.holding.of(self.document)
+        for document in self.tried.documents(self.document) if wait else ():
+            self.totals.of(document)
         return board_view(self)
 
     def figure(self, name: str = "communication") -> Any:
@@ -78,6 +79,13 @@ class Explorer(ExplorerState):
     def __repr__(self) -> str:
         sent = round(self.plan.wire_bytes)
         return f"Explorer(layout={str(self.layout)!r}, revision={self.revision}, wire bytes={sent:,})"
+
+    @functools.cached_property
+    def views(self) -> Any:
+        """The views of the workbench, each for a cell of its own: `explorer.views.memory`."""
+        from .notebook.standalone import Views  # noqa: PLC0415  it imports anywidget
+
+        return Views(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the present document, which `ml.explore(..., document=path)` opens again.

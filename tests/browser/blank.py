@@ -35,39 +35,55 @@ window.model = {
     off: (event, listener) => listeners[event]?.delete(listener),
     send: async content => {
         window.sent.push(content);
-        const { state, reply } = await window.toPython(content);
-        if (state) share(state);
-        if (reply) fire("msg:custom", reply);
+        window.hear(await window.toPython(content));
     },
+};
+window.hear = ({ state, reply }) => {
+    if (state) share(state);
+    if (reply) fire("msg:custom", reply);
 };
 window.poll = async () => share((await window.toPython(null)).state);
 """
 
-RENDER = """async source => {
+RENDER = """async ([source, boards]) => {
     const { default: widget } = await import(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
-    const el = document.body.appendChild(document.createElement("main"));
-    window.close_board = widget.render({ model: window.model, el });
+    const main = document.body.appendChild(document.createElement("main"));
+    const render = () => widget.render({ model: window.model, el: main.appendChild(document.createElement("div")) });
+    const closes = Array.from({ length: boards }, render);
+    window.close_board = () => closes.forEach(close => close());
 }"""
 
 
 class BlankPage:
-    """A page with one board on it.
+    """A page with one board on it, or with several views of it.
 
     Args:
         browser: the browser.
         explorer: what the board shows.
         theme: "light" or "dark".
         touch: whether the page has a touch screen.
+        width: of the window, in pixels.
+        height: of the window, in pixels.
+        boards: how many views of the Explorer are on the page.
     """
 
     def __init__(
-        self, browser: Browser, explorer: Explorer, theme: Any = "light", touch: bool = False, width: int = 1280
+        self,
+        browser: Browser,
+        explorer: Explorer,
+        *,
+        theme: Any = "light",
+        touch: bool = False,
+        width: int = 1280,
+        height: int = 800,
+        boards: int = 1,
     ):
         self.explorer = explorer
         self.silent = False
+        self.unread: list[dict | None] = []
         self.errors: list[str] = []
         context = browser.new_context(
-            viewport={"width": width, "height": 800}, color_scheme=theme, reduced_motion="reduce", has_touch=touch
+            viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce", has_touch=touch
         )
         context.set_default_timeout(DEADLINE)
         self.view: Page = context.new_page()
@@ -79,10 +95,11 @@ class BlankPage:
         self.view.set_content(f'{head}<body style="margin:8px;background:{ground}"></body></html>')
         self.view.add_style_tag(content=_bundle("session.css"))
         self.view.add_script_tag(content=MODEL.replace("INITIAL", json.dumps(shared_state(explorer) | {"notice": {}})))
-        self.view.evaluate(RENDER, _bundle("session.js"))
+        self.view.evaluate(RENDER, [_bundle("session.js"), boards])
 
     def _to_python(self, content: dict | None) -> dict:
         if self.silent:
+            self.unread.append(content)
             return {}
         if content is None:
             return {"state": shared_state(self.explorer)}
@@ -95,6 +112,12 @@ class BlankPage:
     def poll(self) -> None:
         """Brings what changed without the page: progress of a run, gestures of a script."""
         self.view.evaluate("() => window.poll()")
+
+    def catch_up(self) -> None:
+        """Lets Python read what it was sent while it was silent."""
+        self.silent, unread, self.unread = False, self.unread, []
+        for content in unread:
+            self.view.evaluate("answer => window.hear(answer)", self._to_python(content))
 
     def shot(self, name: str, full: bool = False) -> Path:
         """Keeps a picture of the page among the artefacts of the test run."""
@@ -115,8 +138,8 @@ class BlankPage:
 class BlankBoard(Board):
     """The board on a blank page; the page itself is `blank`."""
 
-    def __init__(self, blank: BlankPage):
-        super().__init__(cast(Any, blank))
+    def __init__(self, blank: BlankPage, number: int = 0):
+        super().__init__(cast(Any, blank), number)
         self.blank = blank
 
 

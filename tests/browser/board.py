@@ -1,4 +1,4 @@
-"""The Explorer's board as a person meets it: chips, zones, charts, buttons; moved by a real mouse and a real keyboard.
+"""The Explorer's board as a person meets it: chips, zones, tabs, buttons; moved by a real mouse and a real keyboard.
 
 board = Board(page)
 with board.next_revision():
@@ -29,17 +29,41 @@ class Board:
         self.root = page.view.locator(".mlb[data-rev]").nth(number)
         expect(self.root).to_be_visible()
 
-    def chip(self, dim: str) -> Locator:
-        """The chip of a dim (the first, where it lies on several axes)."""
-        return self.root.locator(f'.mlb-chip[data-dim="{dim}"]:not(.mlb-ghost)').first
+    def chip(self, dim: str, zone: str | None = None) -> Locator:
+        """The chip of a dim: the one in a zone as `name` gives it, or the first."""
+        where = "" if zone is None else f'[data-zone="{zone}"]'
+        return self.root.locator(f'.mlb-chip[data-dim="{dim}"]{where}:not(.mlb-ghost)').first
 
-    def zone(self, axis: str) -> Locator:
-        """The drop zone of a mesh axis, or the tray."""
-        return self.root.locator(f'.mlb-zone[data-zone="{axis}"]')
+    def zone(self, axis: str, at: str = "") -> Locator:
+        """The drop zone of a mesh axis, among the compute rules or at a place; or the tray."""
+        return self.root.locator(f'.mlb-zone[data-zone="{name(axis, at)}"]')
+
+    def note(self, axis: str, at: str = "") -> Locator:
+        """What a zone says to the chip that is held."""
+        return self.zone(axis, at).locator(".mlb-zone-note")
+
+    def total(self, key: str) -> Locator:
+        """A figure of the score line: "step", "peak", "arguments", "sends", "work" or "collectives"."""
+        return self.root.locator(f'.mlb-total[data-total="{key}"]')
+
+    @property
+    def status(self) -> Locator:
+        """The status line, which screen readers read out."""
+        return self.root.locator(".mlb-status")
 
     def button(self, operation: str) -> Locator:
         """One of the buttons: "run", "cancel", "cancel_auto", "undo", "redo", "reset"."""
         return self.root.locator(f'button[data-op="{operation}"]')
+
+    def panel(self, tab: str) -> Locator:
+        """The panel of a tab, shown or not."""
+        return self.root.locator(f'[data-panel="{tab}"]')
+
+    def show(self, tab: str) -> Locator:
+        """Shows a panel, as a click on its tab does: "devices", "traffic", "memory", "time", "compare" or "run"."""
+        self.root.locator(f'[role=tab][data-tab="{tab}"]').click()
+        expect(self.panel(tab)).to_be_visible()
+        return self.panel(tab)
 
     @property
     def revision(self) -> int:
@@ -54,13 +78,13 @@ class Board:
     @property
     def collectives(self) -> list[tuple[str, str]]:
         """Kind and axes of each collective, in the order of the page's list."""
-        rows = self.root.locator("li[data-kind]")
+        rows = self.show("traffic").locator("li[data-kind]")
         return rows.evaluate_all("rows => rows.map(row => [row.dataset.kind, row.dataset.axes])")
 
     @property
     def chart(self) -> dict[str, str]:
         """The bars of the communication chart: what each says, by mesh axis."""
-        bars = self.root.locator('[data-chart="axes"] [data-axis]')
+        bars = self.show("traffic").locator('[data-chart="axes"] [data-axis]')
         pairs = bars.evaluate_all("bars => bars.map(bar => [bar.dataset.axis, bar.innerText])")
         return {axis: re.sub(r"\s+", " ", text).strip() for axis, text in pairs}
 
@@ -78,34 +102,46 @@ class Board:
         yield
         expect(self.root).to_have_attribute("data-ack", re.compile(f"^(?!{re.escape(before)}$)."))
 
-    def drag(self, dim: str, axis: str) -> None:
-        """Drags a chip onto a zone with the mouse: press, a first small move, the way there, release."""
-        self.press(dim)
-        self.move_to(axis)
+    def drag(self, dim: str, axis: str, at: str = "", zone: str | None = None) -> None:
+        """Drags a chip onto a zone with the mouse: press, a first small move, the way there, release.
+
+        Args:
+            dim: the dim.
+            axis: the mesh axis of the zone, or the tray.
+            at: the place of the zone.
+            zone: where the chip is, if the dim has several.
+        """
+        self.press(dim, zone)
+        self.move_to(axis, at)
         self.mouse.up()
 
-    def press(self, dim: str) -> None:
+    def press(self, dim: str, zone: str | None = None) -> None:
         """Presses the mouse on a chip, and moves it just enough to be a drag."""
         self.root.locator(".mlb-zones").scroll_into_view_if_needed()  # all of them: the mouse cannot leave the window
-        x, y = _middle(self.chip(dim))
+        x, y = _middle(self.chip(dim, zone))
         self.mouse.move(x, y)
         self.mouse.down()
         self.mouse.move(x + 6, y + 6)
 
-    def move_to(self, axis: str) -> None:
+    def move_to(self, axis: str, at: str = "") -> None:
         """Moves the pressed mouse to the middle of a zone, in several steps as a hand would."""
-        self.mouse.move(*_middle(self.zone(axis)), steps=8)
+        self.mouse.move(*_middle(self.zone(axis, at)), steps=8)
 
-    def carry(self, dim: str, axis: str) -> None:
+    def carry(self, dim: str, axis: str, at: str = "", zone: str | None = None) -> None:
         """Does by keyboard what `drag` does by mouse: pick up, arrow keys until the zone is aimed at, put down."""
-        self.chip(dim).focus()
+        self.chip(dim, zone).focus()
         self.keyboard.press("Enter")
-        aimed = self.root.locator(f'.mlb-zone[data-aim][data-zone="{axis}"]')
+        aimed = self.root.locator(f'.mlb-zone[data-aim][data-zone="{name(axis, at)}"]')
         for _ in range(self.root.locator(".mlb-zone").count()):
             if aimed.count():
                 break
             self.keyboard.press("ArrowRight")
         self.keyboard.press("Enter")
+
+
+def name(axis: str, at: str = "") -> str:
+    """Returns the page's name of a zone: `model`, `model@params/*`, or nothing for the tray."""
+    return f"{axis}@{at}" if at else axis
 
 
 def _middle(locator: Locator) -> tuple[float, float]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
+import meshlab as ml
 from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.board import TRAY
@@ -33,13 +34,13 @@ def focused(board: BlankBoard) -> list[str]:
 def test_pick_up_choose_and_drop(board: BlankBoard, explorer: Explorer) -> None:
     board.chip("hidden").focus()
     board.keyboard.press("Space")
-    status = board.root.locator(".mlb-status")
-    expect(status).to_contain_text("hidden (16) picked up.")
-    expect(status).to_contain_text("data: batch and hidden cannot both be on data")
+    expect(board.status).to_contain_text("hidden (16) picked up. Choose by arrow keys, then press Enter on a zone;")
+    reason = "`batch` and `hidden` cannot both be on `data`"
+    assert reason in (board.note("data").get_attribute("title") or "")
     board.keyboard.press("ArrowRight")
     # `data` refuses `hidden` while `batch` is there, so the first arrow is at `model`.
     expect(board.zone("model")).to_have_attribute("data-aim", "")
-    expect(status).to_contain_text("model: hidden 4 of 16 on each device")
+    expect(board.status).to_contain_text("model: hidden 4 of 16 on each device")
     board.blank.shot("keyboard")
     with board.next_revision():
         board.keyboard.press("Enter")
@@ -58,15 +59,18 @@ def test_escape_lets_go(board: BlankBoard, explorer: Explorer) -> None:
     assert focused(board) == ["hidden", TRAY]
 
 
-def test_a_dim_that_no_zone_takes(board: BlankBoard, explorer: Explorer) -> None:
-    explorer.load("batch:data hidden:model")
-    board.blank.poll()
+def test_a_dim_that_no_zone_takes(open_board) -> None:
+    shown = explore(small.program(), ml.mesh(data=3))
+    board = open_board(shown)
     board.chip("rows").focus()
     board.keyboard.press("Enter")
-    expect(board.root.locator(".mlb-status")).to_contain_text("No zone takes it.")
+    for at in ("", "params/*"):
+        expect(board.note("data", at)).to_have_text("✕")
     board.keyboard.press("ArrowRight")
+    expect(board.status).to_have_text("No zone takes rows.")
     board.keyboard.press("Enter")
-    assert explorer.revision == 1
+    expect(board.zone("data")).to_have_attribute("data-state", "idle")
+    assert shown.revision == 0
 
 
 def test_delete_takes_a_dim_off_its_axis(board: BlankBoard, explorer: Explorer) -> None:
@@ -103,15 +107,31 @@ def test_arrows_go_from_chip_to_chip(board: BlankBoard) -> None:
     assert focused(board) == ["classes", TRAY]
 
 
-def test_everything_is_reached_by_tab(board: BlankBoard) -> None:
+def reached_by_tab(board: BlankBoard, stops: int) -> set[str]:
     reached = set()
-    board.root.locator(".mlb-switch input").first.focus()
-    for _ in range(40):
+    for _ in range(stops):
         board.keyboard.press("Tab")
-        reached.add(
-            board.blank.view.evaluate("document.activeElement.dataset.key ?? document.activeElement.dataset.op")
-        )
-    assert {"reset", "chip:batch:data", "chip:hidden:", "tensor", "auto:traffic", "auto:memory"} <= reached
+        names = board.blank.view.evaluate("({...document.activeElement.dataset})")
+        reached |= {names[kind] for kind in ("key", "op", "tab") if kind in names}
+    return reached
+
+
+def test_everything_is_reached_by_tab(board: BlankBoard) -> None:
+    board.root.locator(".mlb-switch input").first.focus()
+    reached = reached_by_tab(board, 20)
+    assert {"reset", "chip:batch:data", "chip:hidden:", "devices", "tensor"} <= reached
+
+
+def test_arrows_turn_the_tabs(board: BlankBoard) -> None:
+    tabs = board.root.get_by_role("tab")
+    tabs.first.focus()
+    board.keyboard.press("ArrowLeft")
+    expect(tabs.last).to_be_focused()
+    expect(board.panel("run")).to_be_visible()
+    board.keyboard.press("ArrowLeft")
+    expect(tabs.filter(has_text="Compare")).to_have_attribute("aria-selected", "true")
+    expect(board.panel("run")).to_be_hidden()
+    assert {"auto:traffic", "auto:memory"} <= reached_by_tab(board, 3)
 
 
 def test_keys_stay_with_the_board(board: BlankBoard) -> None:

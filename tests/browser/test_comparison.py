@@ -9,7 +9,7 @@ from meshlab.auto.mesh_tf_ledger import planned_live_bytes
 from meshlab.cost.machines.units import bytes_text
 from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard
-from tests.browser.test_board import AXE, status, violations
+from tests.browser.test_board import AXE, violations
 from tests.widgets import small
 from tests.widgets.gates import Gate, Gates, costs_of
 
@@ -25,7 +25,7 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
 
 
 def panel(board: BlankBoard) -> Locator:
-    return board.root.locator(".mlb-comparison")
+    return board.panel("compare")
 
 
 def search(board: BlankBoard, objective: str) -> Locator:
@@ -34,17 +34,17 @@ def search(board: BlankBoard, objective: str) -> Locator:
 
 def test_a_search_is_shown_and_cancelled_with_the_mouse(open_board, explorer: Explorer, gates: Gates) -> None:
     board = open_board()
+    board.show("compare")
     expect(board.button("cancel_auto")).to_have_count(0)
     search(board, "traffic").click()
-    expect(panel(board).locator("[aria-busy='true']")).to_be_visible()
+    expect(panel(board)).to_have_attribute("aria-busy", "true")
     expect(panel(board)).to_contain_text("Searching for the least traffic …")
     expect(panel(board).get_by_role("progressbar")).to_be_visible()
-    panel(board).scroll_into_view_if_needed()
     board.blank.shot("searching", full=True)
     board.button("cancel_auto").click()
     expect(panel(board)).to_contain_text("The search for the least traffic was cancelled.")
-    expect(status(board)).to_have_text("The search was cancelled.")
-    expect(panel(board).locator("[aria-busy='true']")).to_have_count(0)
+    expect(board.status).to_have_text("The search was cancelled.")
+    expect(panel(board)).to_have_attribute("aria-busy", "false")
     gates.end("traffic")
     board.blank.poll()
     expect(panel(board)).to_contain_text("was cancelled")
@@ -53,6 +53,7 @@ def test_a_search_is_shown_and_cancelled_with_the_mouse(open_board, explorer: Ex
 
 def test_a_search_is_cancelled_with_the_keyboard(open_board, explorer: Explorer, gates: Gates) -> None:
     board = open_board()
+    board.show("compare")
     search(board, "memory").focus()
     board.keyboard.press("Enter")
     expect(panel(board)).to_contain_text("Searching for the least memory …")
@@ -69,6 +70,7 @@ def test_a_search_is_cancelled_with_the_keyboard(open_board, explorer: Explorer,
 
 def test_the_search_that_was_asked_for_last_is_shown(open_board, explorer: Explorer, gates: Gates) -> None:
     board = open_board()
+    board.show("compare")
     search(board, "traffic").click()
     expect(panel(board)).to_contain_text("Searching for the least traffic …")
     search(board, "memory").click()
@@ -83,6 +85,7 @@ def test_the_search_that_was_asked_for_last_is_shown(open_board, explorer: Explo
 def test_what_a_device_holds_follows_a_drop(open_board, explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     explorer.auto("memory")
     board = open_board()
+    board.show("compare")
     yours = panel(board).locator("[data-row='manual'] .mlb-bar-value")
     expect(yours).to_have_text(bytes_text(planned_live_bytes(explorer.plan)))
     gate, there = Gate(monkeypatch, explorer.holding), costs_of(explorer)
@@ -103,6 +106,7 @@ def test_it_is_accessible(open_board, explorer: Explorer, gates: Gates, theme: s
     if not AXE.exists():
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
     board = open_board(theme=theme)
+    board.show("compare")
     search(board, "traffic").click()
     expect(panel(board)).to_contain_text("Searching for the least traffic …")
     board.blank.view.add_script_tag(path=str(AXE))

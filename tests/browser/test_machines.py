@@ -10,9 +10,8 @@ from playwright.sync_api import Locator, expect
 import meshlab as ml
 from meshlab.cost.machines.units import bytes_text, seconds_text
 from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.state import costing
 from tests.browser.blank import BlankBoard
-from tests.browser.test_board import AXE, status, violations
+from tests.browser.test_board import AXE, TABS, violations
 from tests.widgets import small
 from tests.widgets.gates import Gate, costs_of
 from tests.widgets.state.test_machines import own
@@ -27,33 +26,37 @@ def choice(board: BlankBoard, label: str) -> Locator:
     return board.root.get_by_label(label, exact=True)
 
 
-def card(board: BlankBoard, name: str) -> Locator:
-    return board.root.locator(f".mlb-{name}")
-
-
 def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explorer) -> None:
     board = open_board()
-    expect(card(board, "time")).to_be_hidden()
+    chips = board.panel("devices").locator("svg .mlb-draw-chip")
+    time = board.show("time")
+    expect(time).to_have_text(
+        "Choose a machine: a step's time is then predicted, and its peak memory is compared with a device's capacity."
+    )
+    expect(board.total("step")).to_have_count(0)
     with board.next_revision():
         choice(board, "machine").select_option(label="Google TPU v5e · 2x4")
     assert explorer.document.to_dict()["machine"] == "v5e:2x4"
     estimate = seconds_text(explorer.time.estimate)
-    expect(card(board, "time")).to_contain_text(estimate)
-    expect(board.root.locator(".mlb-totals")).to_contain_text(f"predicted step{estimate}")
-    expect(card(board, "time").locator("[data-limit]")).to_have_text(explorer.view()["time"]["limit"]["text"])
-    expect(card(board, "time").locator("[data-part='model']")).to_contain_text("recalled, not verified")
-    expect(status(board)).to_contain_text(f"A step takes {estimate} on Google TPU v5e, 2x4.")
-    chips = card(board, "machine").locator("svg .mlb-draw-chip")
+    expect(time).to_contain_text(estimate)
+    expect(board.total("step").locator(".mlb-total-value")).to_have_text(estimate)
+    expect(time.locator("[data-limit]")).to_have_text(explorer.view()["time"]["limit"]["text"])
+    expect(time.locator("[data-part='model']")).to_contain_text("recalled, not verified")
+    expect(board.status).to_contain_text(f"A step takes {estimate} on Google TPU v5e, 2x4.")
+    board.show("devices")
     expect(chips).to_have_count(8)
+    board.show("time")
     with board.next_revision():
         choice(board, "machine").select_option(label="NVIDIA H100 80 GB SXM · 1x8")
     assert seconds_text(explorer.time.estimate) != estimate
-    expect(card(board, "time")).to_contain_text(seconds_text(explorer.time.estimate))
-    expect(board.root.locator(".mlb-totals")).to_contain_text("▲ +")
+    expect(time).to_contain_text(seconds_text(explorer.time.estimate))
+    expect(board.total("step")).to_contain_text("▲ +")
     for _ in range(2):
         with board.next_revision():
             board.button("undo").click()
-    expect(card(board, "time")).to_be_hidden()
+    expect(time).to_contain_text("Choose a machine")
+    expect(board.total("step")).to_have_count(0)
+    board.show("devices")
     expect(chips).to_have_count(0)
     assert board.layout == "hidden:model"
 
@@ -63,13 +66,18 @@ def test_what_a_drop_would_take_is_told_before_it(open_board, explorer: Explorer
     board = open_board()
     board.press("batch")
     board.move_to("data")
-    expect(status(board)).to_contain_text("; a step would take ")
-    expect(status(board)).to_contain_text("; peak memory would be ")
-    taken = status(board).inner_text()
+    expect(board.status).to_contain_text(", a step of ")
+    expect(board.status).to_contain_text(", a peak of ")
+    said = board.status.inner_text()
+    after = {key: board.total(key).locator(".mlb-after").inner_text() for key in ("step", "peak", "sends")}
     with board.next_revision():
         board.mouse.up()
-    assert f"a step would take {seconds_text(explorer.time.estimate)} (" in taken
-    expect(board.root.locator(".mlb-step-value")).to_have_text(seconds_text(explorer.time.estimate))
+    step, peak = seconds_text(explorer.time.estimate), bytes_text(explorer.plan.memory.peak_bytes)
+    assert f", a step of {step} (" in said
+    assert f", a peak of {peak} (" in said
+    assert after == {"step": f"→ {step}", "peak": f"→ {peak}", "sends": f"→ {bytes_text(explorer.plan.wire_bytes)}"}
+    for key, value in after.items():
+        expect(board.total(key).locator(".mlb-total-value")).to_have_text(value.removeprefix("→ "))
 
 
 def test_the_last_costs_stay_until_the_new_ones_are_there(
@@ -77,20 +85,25 @@ def test_the_last_costs_stay_until_the_new_ones_are_there(
 ) -> None:
     explorer.on("cpu")
     board = open_board()
-    before = board.root.locator(".mlb-step-value").inner_text()
-    monkeypatch.setattr(costing, "PREVIEW", 0.0)  # a drag that rests asks for a price
+    value = board.show("time").locator(".mlb-step-value")
+    total = board.total("step").locator(".mlb-total-value")
+    before = value.inner_text()
     gate, there = Gate(monkeypatch, explorer.costing), costs_of(explorer)
     with board.next_revision():
         board.drag("batch", "data")
     expect(board.root).to_have_attribute("data-pending", "")
-    expect(board.root.locator(".mlb-step-value")).to_have_text(before)
-    expect(status(board)).to_contain_text("Costs are being worked out …")
+    expect(board.panel("time")).to_have_attribute("aria-busy", "true")
+    expect(value).to_have_text(before)
+    expect(total).to_have_text(before)
+    expect(board.status).to_contain_text("Costs are being worked out …")
     gate.open.set()
     assert there.wait(60)
     board.blank.poll()
     expect(board.root).not_to_have_attribute("data-pending", "")
-    expect(board.root.locator(".mlb-step-value")).to_have_text(seconds_text(explorer.time.estimate))
-    expect(status(board)).to_contain_text(
+    expect(board.panel("time")).to_have_attribute("aria-busy", "false")
+    for each in (value, total):
+        expect(each).to_have_text(seconds_text(explorer.time.estimate))
+    expect(board.status).to_contain_text(
         f"A step takes {seconds_text(explorer.time.estimate)} on simulated CPU devices"
     )
 
@@ -101,15 +114,15 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     board = open_board()
     with board.next_revision():
         choice(board, "machine").select_option(label="mine · 2x4")
-    memory = card(board, "memory")
+    memory = board.show("memory")
     expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {bytes_text(explorer.plan.memory.peak_bytes)}, ")
-    expect(board.root.locator(".mlb-totals")).to_contain_text("✕ predicted peak, does not fit")
+    expect(board.total("peak")).to_contain_text("✕ too much")
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
     board.blank.shot("does-not-fit", full=True)
     with board.next_revision():
         board.drag("hidden", "model")
     expect(memory).to_contain_text("✓ Fits: ")
-    expect(board.root.locator(".mlb-totals")).to_contain_text("predicted peak, fits")
+    expect(board.total("peak")).to_contain_text(" fits")
     with board.next_revision():
         board.button("undo").click()
     expect(memory).to_contain_text("✕ Does not fit")
@@ -121,8 +134,8 @@ def test_a_machine_that_takes_no_such_mesh_is_refused(open_board) -> None:
     board = open_board(shown)
     before = shown.document
     choice(board, "machine").select_option(label="Google TPU v2 · does not fit")
-    expect(status(board)).to_contain_text("No slice of Google TPU v2 has 7 devices")
-    expect(status(board)).to_have_attribute("data-mood", "refused")
+    expect(board.status).to_contain_text("No slice of Google TPU v2 has 7 devices")
+    expect(board.status).to_have_attribute("data-mood", "refused")
     expect(choice(board, "machine").locator("option:checked")).to_have_text("NVIDIA H100 80 GB SXM")
     assert shown.document == before
 
@@ -142,6 +155,7 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
     with board.next_revision():
         choice(board, "slice").select_option(label="1x8")
     assert explorer.document.to_dict()["machine"] == "v5e:1x8"
+    time = board.show("time")
     choice(board, "attention").focus()
     with board.next_revision():
         board.keyboard.press("ArrowDown")
@@ -150,9 +164,9 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
         board.keyboard.press("Space")
     expect(choice(board, "prefetch weights")).to_be_focused()
     assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": True}
-    card(board, "time").get_by_text("How far off is this?").press("Enter")
-    expect(card(board, "time")).to_contain_text("v5e: published steps took 1.")
-    expect(card(board, "time")).to_contain_text("docs/accuracy.md#published-steps-of-training")
+    time.get_by_text("How far off is this?").press("Enter")
+    expect(time).to_contain_text("v5e: published steps took 1.")
+    expect(time).to_contain_text("docs/accuracy.md#published-steps-of-training")
     with board.next_revision():
         board.keyboard.press("Control+z")
     assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": False}
@@ -172,8 +186,10 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
 def test_names_in_texts_are_set_as_code(open_board, explorer: Explorer, machine: str, name: str) -> None:
     explorer.on(dataclasses.replace(own(), flops={"int8": ml.Figure(1e14)}) if machine == "mine" else machine)
     board = open_board()
-    for disclosure in board.root.locator("summary").all():
-        disclosure.click()
+    for tab in TABS:
+        for disclosure in board.show(tab).locator("summary").all():
+            disclosure.click()
+    board.show({"cpu": "devices", "v2": "time", "mine": "time"}[machine])
     expect(board.root.locator("code").get_by_text(name, exact=True).first).to_be_visible()
     expect(board.root).not_to_contain_text("`")
 
@@ -181,8 +197,9 @@ def test_names_in_texts_are_set_as_code(open_board, explorer: Explorer, machine:
 def test_it_is_said_where_errors_are_seconds_text(open_board, explorer: Explorer) -> None:
     explorer.on("v5e")
     board = open_board()
-    card(board, "memory").get_by_text("How far off is this?").click()
-    expect(card(board, "memory")).to_contain_text("More on a page of the project: docs/accuracy.md#memory")
+    memory = board.show("memory")
+    memory.get_by_text("How far off is this?").click()
+    expect(memory).to_contain_text("More on a page of the project: docs/accuracy.md#memory")
 
 
 def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explorer: Explorer) -> None:
@@ -190,15 +207,15 @@ def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explo
     board = open_board()
     board.root.get_by_text("The figures of").click()
     source = explorer.plan.mesh.on.hardware.memory.source
-    figures = card(board, "machine").locator("[data-disclosure='figures']")
+    figures = board.panel("devices").locator("[data-disclosure='figures']")
     expect(figures.locator("li", has_text="memory 17.2 GB")).to_have_text(
         f"memory 17.2 GB recalled, not looked up in its source:{source}"
     )
     expect(figures).not_to_contain_text("recalled, not verified")
-    verdict = card(board, "memory").locator(".mlb-verdict p")
+    verdict = board.show("memory").locator(".mlb-verdict p")
     expect(verdict).to_contain_text("the machine's memory: recalled, not verified")
     assert f"bytes: recalled, not looked up in its source: {source}" in (verdict.get_attribute("title") or "")
-    part = card(board, "time").locator("[data-part='model'] .mlb-bar-value")
+    part = board.show("time").locator("[data-part='model'] .mlb-bar-value")
     assert "recalled, not looked up in its source: " in (part.get_attribute("title") or "")
 
 
@@ -209,15 +226,18 @@ def test_it_is_accessible(open_board, explorer: Explorer, theme: str, machine: s
         pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
     explorer.on(machine)
     board = open_board(theme=theme)
-    for disclosure in board.root.locator("summary").all():
-        disclosure.click()
     board.blank.view.add_script_tag(path=str(AXE))
-    board.blank.shot(f"machine-{machine}-{theme}", full=True)
-    assert violations(board.blank.view) == []
+    for tab in TABS:
+        for disclosure in board.show(tab).locator("summary").all():
+            disclosure.click()
+        board.blank.shot(f"machine-{machine}-{theme}-{tab}", full=True)
+        assert violations(board.blank.view) == []
 
 
 @pytest.mark.parametrize("width", [480, 900])
 def test_it_fits_narrow_pages(open_board, width: int) -> None:
     shown = explore(small.program(), ml.mesh("v5p", pod=8, data=2, model=4), "hidden:model")
     board = open_board(shown, width=width)
-    assert board.blank.view.evaluate("document.documentElement.scrollWidth") <= width
+    for tab in TABS:
+        board.show(tab)
+        assert board.blank.view.evaluate("document.documentElement.scrollWidth") <= width

@@ -7,18 +7,41 @@ from playwright.sync_api import expect
 
 import meshlab as ml
 from meshlab.engine.api.trace import trace
+from meshlab.models import zoo
 from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard
+from tests.browser.test_board import TABS
 from tests.widgets import small
 
 Batch, Embed, Hidden, Layers = ml.dims(batch=8, embed=16, hidden=32, layers=1200)
 
-# What is wider than its place and hidden there. Drawings scale, and a choice is read whole when it is opened.
-CUT = """() => [...document.querySelectorAll(".mlb-card *")]
-    .filter(each => !each.closest("svg, select") && getComputedStyle(each).overflowX !== "visible")
+# What is wider than its place and hidden there, and no title says it whole. Drawings scale, and a choice is read whole
+# when it is opened.
+CUT = """() => [...document.querySelectorAll(".mlb *")]
+    .filter(each => !each.closest("svg, select, .mlb-body [data-scroll]"))
+    .filter(each => getComputedStyle(each).overflowX !== "visible" && !each.closest("[title]:not([title=''])"))
     .filter(each => each.clientWidth && each.scrollWidth > each.clientWidth + 1)
     .map(each => `${each.className}: ${each.textContent.slice(0, 60)}`)"""
+# What stands outside of the frame; what scrolls in a panel does not.
+OUTSIDE = """root => {
+    const frame = root.querySelector(".mlb-frame").getBoundingClientRect();
+    return [...root.querySelectorAll(".mlb-frame *")]
+        .filter(each => each.getClientRects().length && !each.closest(".mlb-body > *, .mlb-tray > *, svg"))
+        .filter(each => {
+            const box = each.getBoundingClientRect();
+            return box.bottom > frame.bottom + 1 || box.right > frame.right + 1;
+        })
+        .map(each => `${each.className}: ${each.textContent.slice(0, 60)}`);
+}"""
+# Lines of the frame that what is in them overflows, so that it is covered by the next.
+COVERED = """() => [...document.querySelectorAll(".mlb-frame > *, .mlb-main > *")]
+    .filter(each => each.clientHeight && each.scrollHeight > each.clientHeight + 1).map(each => each.className)"""
 TOPS = """parts => [...new Set(parts.map(each => Math.round(each.getBoundingClientRect().top)))]"""
+
+
+@pytest.fixture(scope="module")
+def program() -> ml.Program:
+    return next(model for model in zoo.models() if model.name == "transformer_adamw").trace()
 
 
 @pytest.fixture
@@ -39,25 +62,20 @@ def deep(layers: int) -> Explorer:
     return explore(trace(forward, shapes, ml.f32[Batch, Embed]), ml.mesh("h100", data=2, model=4), "hidden:model")
 
 
-def test_up_to_24_collectives_are_listed_whole(open_board) -> None:
-    board = open_board(deep(24))
-    rows = board.root.get_by_label("collectives", exact=True)
-    assert len(board.collectives) == 24
-    assert rows.evaluate("list => list.scrollHeight === list.clientHeight")
-    expect(rows).not_to_have_attribute("tabindex", "0")
-    expect(board.root.locator(".mlb-collectives")).to_contain_text("24 collectives; those that send most come first.")
-
-
-def test_more_of_them_scroll_by_keyboard_in_a_share_of_the_window(open_board) -> None:
-    board = open_board(deep(30))
-    rows = board.root.get_by_label("collectives", exact=True)
-    expect(board.root.locator(".mlb-collectives")).to_contain_text("30 collectives; those that send most come first.")
-    assert rows.evaluate("list => list.clientHeight") == 0.9 * 800
+@pytest.mark.parametrize("layers", [3, 30])
+def test_collectives_scroll_by_keyboard_in_their_panel(open_board, layers: int) -> None:
+    board = open_board(deep(layers))
+    assert len(board.collectives) == layers
+    expect(board.panel("traffic")).to_contain_text(f"{layers} collectives; those that send most come first.")
     last = board.root.locator("li[data-kind]").last
     expect(last).not_to_be_in_viewport()
-    rows.focus()
+    # The panel is what scrolls, and no list within it: one wheel and one key do.
+    rows = board.root.get_by_label("collectives", exact=True)
+    assert rows.evaluate("list => list.scrollHeight === list.clientHeight")
+    board.panel("traffic").focus()
     board.keyboard.press("End")
     expect(last).to_be_in_viewport()
+    assert board.blank.view.evaluate("scrollY") == 0
 
 
 def test_one_in_a_loop_is_counted_as_often_as_it_runs(open_board) -> None:
@@ -70,33 +88,68 @@ def test_one_in_a_loop_is_counted_as_often_as_it_runs(open_board) -> None:
     stacked = (ml.f32[Layers, Embed, Hidden], ml.f32[Layers, Hidden, Embed])
     shown = explore(trace(forward, stacked, ml.f32[Batch, Embed]), small.mesh(), "hidden:model")
     text = "1 collective, which a step executes 1,200 times."
-    expect(open_board(shown).root.locator(".mlb-collectives")).to_contain_text(text)
+    expect(open_board(shown).show("traffic")).to_contain_text(text)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1024, 1280, 1440])
+@pytest.mark.parametrize("width", [1000, 1024, 1112, 1280, 1440])
 def test_nothing_is_cut(open_board, width: int, theme: str) -> None:
-    board = open_board(deep(3), width=width, theme=theme)
-    for disclosure in board.root.locator("summary").all():
-        disclosure.click()
-    board.blank.shot(f"room-{width}-{theme}", full=True)
-    assert board.blank.view.evaluate(CUT) == []
-    assert board.root.locator(".mlb-memory").evaluate("card => card.clientWidth") > 450
+    shown = deep(3)
+    shown.view()
+    board = open_board(shown, width=width, theme=theme)
+    for tab in TABS:
+        for disclosure in board.show(tab).locator("summary").all():
+            disclosure.click()
+        board.blank.shot(f"room-{width}-{theme}-{tab}", full=True)
+        assert board.blank.view.evaluate(CUT) == []
+        assert board.root.evaluate(OUTSIDE) == []
+        assert board.blank.view.evaluate(COVERED) == []
+
+
+@pytest.mark.parametrize("height", [640, 800])
+@pytest.mark.parametrize("width", [1000, 1440])
+def test_the_workbench_is_one_canvas(open_board, program: ml.Program, width: int, height: int) -> None:
+    """It is at most 600 px high, and the page does not scroll: what is longer scrolls in its panel."""
+    layout = {"batch": "data", "params/*": {"embed": "data"}, "residual": {"seq": "model"}}
+    shown = explore(program, ml.mesh("v5p", pod=2, data=2, model=2), layout)
+    shown.view()
+    board = open_board(shown, width=width, height=height)
+    frame = board.root.locator(".mlb-frame")
+    for tab in TABS:
+        board.show(tab)
+        board.blank.shot(f"canvas-{width}-{height}-{tab}")
+        assert frame.evaluate("frame => frame.getBoundingClientRect().height") <= 600
+        assert board.blank.view.evaluate(
+            "[document.documentElement.scrollWidth - innerWidth, document.documentElement.scrollHeight - innerHeight]"
+        ) == [0, 0]
+        assert board.blank.view.evaluate(COVERED) == []
+        assert board.root.evaluate(OUTSIDE) == []
+    # Whatever is said does not move the board.
+    zones = board.root.locator(".mlb-zones")
+    before = zones.bounding_box()
+    board.press("vocab")
+    board.move_to("data")
+    expect(board.note("data")).to_have_text("✕")
+    board.mouse.up()
+    expect(board.status).to_contain_text("Refused")
+    assert zones.bounding_box() == before
+    assert board.root.evaluate(OUTSIDE) == []
 
 
 # At 1280 px JupyterLab leaves a board 1112 of them, at 1024 px 856.
 @pytest.mark.parametrize("width", [872, 1024, 1128, 1280])
 def test_the_totals_stand_in_one_line_and_nothing_moves_when_they_change(open_board, width: int) -> None:
     board: BlankBoard = open_board(width=width)
-    cards = board.root.locator(".mlb-cards")
-    before = cards.bounding_box()
+    main = board.root.locator(".mlb-main")
+    before = main.bounding_box()
     with board.next_revision():
         board.carry("batch", "data")
     assert board.root.locator(".mlb-change").count() >= 4
     board.blank.shot(f"totals-{width}")
-    for part in (".mlb-total", ".mlb-total-value", ".mlb-total-more"):
+    for part in (".mlb-total", ".mlb-total-value"):
         assert len(board.root.locator(part).evaluate_all(TOPS)) == 1
-    after = cards.bounding_box()
+    assert board.blank.view.evaluate(COVERED) == []
+    after = main.bounding_box()
     assert before is not None
     assert after is not None
     assert before["y"] == after["y"]

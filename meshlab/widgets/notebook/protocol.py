@@ -7,9 +7,9 @@ Python is the only writer of shared state. It shares the parts of the view (`vie
 
 and for each gets the new state, if it changed, and then an answer with the same id: `ack`, or `nack` with a reason and
 a fix. A page that saw an older revision is answered for the present one. `prices` asks what several intents would
-cost. Every answer has Python's clock, `now`; an intent may say until when, by that clock, it is `good`: the page waits
-no longer, and has put the chip back, so what comes later is not carried out. Nothing raises here: a page would not see
-it.
+cost; `advise` asks for the change that helps most, which follows as a part of the view. Every answer has Python's
+clock, `now`; an intent may say until when, by that clock, it is `good`: the page waits no longer, and has put the chip
+back, so what comes later is not carried out. Nothing raises here: a page would not see it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from ..state.advice import Adviser
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused, read_intent
 from ..state.prices import prices_of
@@ -62,6 +63,11 @@ def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
             reason = f"The page speaks version {message.get('v')!r} of the protocol, Python version {VERSION}."
             return head | _nack(explorer, Refused(reason, "Restart the kernel and show the Explorer again."))
         if message.get("kind") == "hello":
+            return head | {"kind": "ack", "rev": explorer.revision}
+        if message.get("kind") == "advise":
+            if explorer.adviser is None:
+                explorer.adviser = Adviser(explorer)
+            explorer.adviser.follow()
             return head | {"kind": "ack", "rev": explorer.revision}
         if message.get("kind") == "prices":
             return head | _prices(explorer, message.get("intents") or [], bool(message.get("peak")))

@@ -21,7 +21,7 @@ STATIC = pathlib.Path(__file__).parents[1] / "static"
 
 
 class Session(anywidget.AnyWidget):
-    """The widget of one Explorer."""
+    """The widget of one Explorer: the whole workbench, or one of its views (`panel`)."""
 
     _esm = STATIC / "session.js"
     _css = STATIC / "session.css"
@@ -30,15 +30,18 @@ class Session(anywidget.AnyWidget):
     board = traitlets.Dict().tag(sync=True)
     devices = traitlets.Dict().tag(sync=True)
     costs = traitlets.Dict().tag(sync=True)
+    advice = traitlets.Dict().tag(sync=True)
     comparison = traitlets.Dict().tag(sync=True)
     tracing = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(600).tag(sync=True)
     picture = traitlets.Unicode().tag(sync=True)
+    panel = traitlets.Unicode().tag(sync=True)
     job = traitlets.Dict().tag(sync=True)
     notice = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, explorer: ExplorerState):
-        super().__init__(**shared_state(explorer), height=explorer.height, picture=uuid.uuid4().hex)
+    def __init__(self, explorer: ExplorerState, panel: str = ""):
+        shown = {"height": explorer.height, "picture": uuid.uuid4().hex, "panel": panel}
+        super().__init__(**shared_state(explorer), **shown)
         self._explorer = explorer
         self._sending = threading.Lock()
         explorer.subscribe(self._share)

@@ -146,15 +146,28 @@ def _time(view: dict, job: dict) -> Any:
 
 @_drawer("comparison")
 def _comparison(view: dict, job: dict) -> Any:
-    comparison = view["comparison"]
-    if not comparison or "rows" not in comparison:
-        raise ExplorerError("There is no layout to compare with yet; call explorer.auto() first.")
-    names = [f"{row['name']}: {row['layout'] or 'no layout'}" for row in comparison["rows"]]
-    if comparison["objective"] == "memory":
-        parts = [{"name": n, "bytes": row["live_bytes"]} for n, row in zip(names, comparison["rows"], strict=True)]
-        return _bytes(parts, "Live bytes of each device at the peak (Auto: least memory)")
-    rows = [(name, row["by_axis"]) for name, row in zip(names, comparison["rows"], strict=True)]
-    return _stacked(view, f"Bytes that each device sends per step (Auto: least {comparison['objective']})", rows)
+    """Draws each layout that was tried as a dot: step and peak, or without a machine bytes sent and held."""
+    import plotly.graph_objects as go  # noqa: PLC0415
+
+    cards = [card for card in view["comparison"]["cards"] if card["totals"]]
+    if len(cards) < 2:
+        raise ExplorerError("There is no layout to compare with yet; change this one, or call explorer.auto() first.")
+    timed = all(card["totals"]["seconds"] is not None for card in cards)
+    across, up = ("seconds", "peak") if timed else ("bytes", "arguments")
+    drawn = go.Figure()
+    for card in cards:
+        totals, name = card["totals"], f"{card['name']}: {card['layout'] or 'no layout'}"
+        look = {"size": 14 if card["now"] else 10, "symbol": "diamond" if card["baseline"] else "circle"}
+        drawn.add_scatter(
+            x=[totals[across]], y=[totals[up]], name=name, text=[card["name"]], mode="markers+text", marker=look
+        )
+    if timed:
+        limit = view["comparison"]["limit"]
+        drawn.add_hline(limit, line_dash="dash", annotation_text=f"{bytes_text(limit)} of a device")
+    titles = {"seconds": "predicted seconds of a step", "peak": "predicted peak memory, in bytes"}
+    titles |= {"bytes": "bytes that each device sends per step", "arguments": "bytes of arguments on each device"}
+    drawn.update_traces(textposition="top center")
+    return drawn.update_layout(title="Layouts tried", xaxis_title=titles[across], yaxis_title=titles[up])
 
 
 @_drawer("loss")

@@ -117,7 +117,7 @@ def layout_after(intent: Intent, layout: Layout, program: Any) -> Layout:
         ExplorerError: the intent does not change the layout.
     """
     match intent:
-        case Load(wanted):
+        case Load(wanted, _):
             return Layout.of(wanted)
         case Place(dim, _, at, str() as source) if source != (at or ""):
             rest = layout_after(Remove(dim, source or None), layout, program)

@@ -6,16 +6,16 @@
     residual      rules at a tag
     …             every other glob that the layout has rules at
 
-Which arguments are parameters and which are optimizer state is read off the program (`peak_memory/roles`).
+Which arguments are parameters and which are optimizer state follows from the program (`engine/programs/trained`).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from ...cost.peak_memory.roles import MASTERS, PARAMETERS, STATE, roles_of
 from ...engine.programs.data import Program, analysis
+from ...engine.programs.trained import trained
 from ...engine.specs.layout import Layout
 
 COMPUTE = ""
@@ -36,35 +36,55 @@ class Column:
         label: its name on the board.
         kind: "compute", "parameters", "gradients", "state", "tag" or "glob".
         missing: why it takes no rules, and what to do; empty where it takes some.
+        within: other globs of the layout that match some of its places alone; their rules are listed at its head.
     """
 
     at: str
     label: str
     kind: str
     missing: str = ""
+    within: tuple[str, ...] = ()
 
 
 def columns_of(program: Program, layout: Layout) -> tuple[Column, ...]:
     """Returns the columns of a program, and of the other places that a layout has rules at."""
-    columns = _program_columns(program)
-    known = {column.at for column in columns}
-    return (*columns, *(Column(at, at, "glob") for at in layout.places if at.removesuffix("?") not in known))
+    columns = [_as_written(column, layout) for column in _program_columns(program)]
+    known, others = {column.at for column in columns}, []
+    for at in layout.places:
+        if at in known:
+            continue
+        places = set(program.matching(at.removesuffix("?")))
+        around = (i for i, c in enumerate(columns) if c.at and places and places <= set(program.matching(c.at)))
+        position = next(around, None)
+        if position is None:
+            others.append(Column(at, at, "glob"))
+        else:
+            column = columns[position]
+            columns[position] = dataclasses.replace(column, within=(*column.within, at))
+    return (*columns, *others)
+
+
+def _as_written(column: Column, layout: Layout) -> Column:
+    """A column under the glob by which the layout has its rules: an optional place ends in `?`."""
+    optional = f"{column.at}?"
+    return dataclasses.replace(column, at=optional) if column.at and optional in layout.places else column
 
 
 @analysis
 def _program_columns(program: Program) -> tuple[Column, ...]:
-    roles = roles_of(program)
-    parts = zip(program.arguments, roles.arguments, strict=True)
-    role_at = {a.place: role for a, role in parts if program.code.shapes[a.value]}
-    parameters = _globs(role_at, (PARAMETERS, MASTERS))
+    learned = trained(program)
+    kinds = dict.fromkeys(learned.parameters, "parameters") | dict.fromkeys(learned.state, "state")
+    arguments = [(i, a) for i, a in enumerate(program.arguments) if program.code.shapes[a.value]]
+    kind_at = {argument.place: kinds.get(i, "") for i, argument in arguments}
+    parameters = _globs(kind_at, "parameters")
     tags = [tag for tag in program.tags if tag != GRADIENTS]
     columns = [Column(COMPUTE, "compute", "compute")]
     columns += [Column(glob, _label(glob), "parameters") for glob in parameters]
     if GRADIENTS in program.tags:
         columns.append(Column(GRADIENTS, GRADIENTS, "gradients"))
-    elif roles.backward and parameters:
+    elif parameters:
         columns.append(Column(GRADIENTS, GRADIENTS, "gradients", _NO_GRADIENTS))
-    columns += [Column(glob, _label(glob), "state") for glob in _globs(role_at, (STATE,))]
+    columns += [Column(glob, _label(glob), "state") for glob in _globs(kind_at, "state")]
     return (*columns, *(Column(tag, tag, "tag") for tag in tags))
 
 
@@ -72,16 +92,16 @@ def _label(glob: str) -> str:
     return glob.removesuffix("/*")
 
 
-def _globs(role_at: dict[str, str], wanted: Sequence[str]) -> list[str]:
-    """Returns the fewest globs that match the places of some roles, and none of another role."""
+def _globs(kind_at: dict[str, str], kind: str) -> list[str]:
+    """Returns the fewest globs that match the places of a kind, and none of another."""
 
     def covering(prefix: str) -> Iterator[str]:
-        below = {place: role for place, role in role_at.items() if place == prefix or place.startswith(f"{prefix}/")}
-        if all(role in wanted for role in below.values()):
+        below = {place: k for place, k in kind_at.items() if place == prefix or place.startswith(f"{prefix}/")}
+        if all(k == kind for k in below.values()):
             yield prefix if prefix in below else f"{prefix}/*"
-        elif any(role in wanted for role in below.values()):
+        elif kind in below.values():
             depth = prefix.count("/") + 2
             for further in dict.fromkeys("/".join(place.split("/")[:depth]) for place in below):
                 yield from covering(further)
 
-    return [glob for name in dict.fromkeys(place.split("/")[0] for place in role_at) for glob in covering(name)]
+    return [glob for name in dict.fromkeys(place.split("/")[0] for place in kind_at) for glob in covering(name)]

@@ -16,7 +16,6 @@ import time as clock
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from ...auto.mesh_tf_ledger import planned_live_bytes
 from ...cost.machines.hardware import HardwareError
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.time import Time, time_of
@@ -25,15 +24,14 @@ from ...engine.gc_pause import no_collection
 from .document import Document
 
 KEPT = 64
-# Seconds that a drop waits for its costs, and for its live bytes beside Auto's layout; and that a preview waits for the
-# costs of a drop that is not made yet. What took longer last time comes later.
-PATIENCE, PATIENCE_LIVE, PREVIEW = 0.02, 0.002, 0.3
+# Seconds that a drop waits for its costs, and that a preview waits for the costs of a drop that is not made yet. What
+# took longer last time comes later.
+PATIENCE, PREVIEW = 0.02, 0.3
 # Seconds before the background begins: drawing comes first, since two threads at once take longer for both, and a next
 # drop in that time takes the place of this one.
 AHEAD = 0.1
-# Seconds for each operation of a program, of an EPYC's core: 2 for the costs of a Llama of 15,000, and 0.05 for its
-# live bytes.
-EACH, EACH_LIVE = 1.4e-4, 3e-6
+# Seconds for each operation of a program, of an EPYC's core: 2 for the costs of a Llama of 15,000.
+EACH = 1.4e-4
 # Seconds of one document's costs from which on zones are not priced ahead, but only where a chip is aimed.
 SLOW = 0.4
 
@@ -71,11 +69,6 @@ def costs_of(plan: Any, document: Document) -> Costs:
             return Costs(time_of(at_plan_sizes(plan, document.options)), "", memory)
         except HardwareError as error:
             return Costs(None, str(error), memory)
-
-
-def live_bytes_of(plan: Any, document: Document) -> int:
-    """Returns the most live bytes of a device, as `ml.auto` counts them for the objective "memory"."""
-    return planned_live_bytes(plan)
 
 
 class Costing(Generic[T]):
@@ -140,6 +133,10 @@ class Costing(Generic[T]):
             while len(self._known) > KEPT:
                 self._known.pop(next(iter(self._known)))
 
+    def known(self, document: Document) -> T | None:
+        """Returns the cost of a document; None where it is not known."""
+        return self._known.get(document.unpinned)
+
     def soon(self, document: Document) -> T | None:
         """Returns the cost of a document if that is known or computed quickly; else None, and it follows."""
         document = document.unpinned
@@ -158,13 +155,20 @@ class Background:
 
     def __init__(self):
         self._wanted: dict[Any, Callable[[], Any]] = {}
+        self._idle: dict[Any, Callable[[], Any]] = {}
         self._busy = False
         self._lock = threading.Lock()
 
-    def follow(self, who: Any, action: Callable[[], Any]) -> None:
-        """Has an action run soon, in place of one that `who` asked for before and that has not begun."""
+    def follow(self, who: Any, action: Callable[[], Any], idle: bool = False) -> None:
+        """Has an action run soon, in place of one that `who` asked for before and that has not begun.
+
+        Args:
+            who: asks for it.
+            action: the action.
+            idle: whether it waits until there is no other.
+        """
         with self._lock:
-            self._wanted[who] = action
+            (self._idle if idle else self._wanted)[who] = action
             if not self._busy:
                 self._busy = True
                 threading.Thread(target=self._work, name="meshlab-costs", daemon=True).start()
@@ -173,10 +177,11 @@ class Background:
         while True:
             clock.sleep(AHEAD)
             with self._lock:
-                if not self._wanted:
+                actions = self._wanted or self._idle
+                if not actions:
                     self._busy = False
                     return
-                action = self._wanted.pop(next(iter(self._wanted)))
+                action = actions.pop(next(iter(actions)))
             try:
                 action()
             except BaseException:

@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ...cost.machines.hardware import Hardware, HardwareError
-from ...cost.machines.meshes import machine_of
-from ...cost.step_time.time import Time
 from ...engine.api.stages import make_plan
 from ...engine.argument_checks import function
 from ...engine.code.operations import walk
@@ -23,22 +21,41 @@ from ...engine.planning.legality import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .apply_intent import document_after, machine_refused, refused
-from .costing import EACH, EACH_LIVE, PATIENCE, PATIENCE_LIVE, SLOW, Background, Costing, costs_of, live_bytes_of
+from .costing import EACH, PATIENCE, SLOW, Background, Costing, costs_of
 from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
 from .edits import note_of, settled
-from .gestures import Gestures
-from .intents import Accepted, Auto, Cancel, CancelAuto, Edit, Intent, Outcome, Redo, Refused, Select, Start, Undo
-from .machines import CustomMachines, machine_on, mesh_on
-from .programs import Programs, Tracer, Tracing
+from .intents import (
+    Accepted,
+    Auto,
+    Baseline,
+    Cancel,
+    CancelAuto,
+    Edit,
+    Intent,
+    Load,
+    Outcome,
+    Redo,
+    Refused,
+    Select,
+    Start,
+    TakePreset,
+    Undo,
+)
+from .machines import machine_on, mesh_on
+from .present import Present
+from .presets import Preset, layout_taken
+from .programs import Programs, Tracer
 from .runs import Run, Runs
-from .searches import Search, Searches
+from .searches import FOUND, Searches
 from .selection import place_refused, places_of
+from .totals import KnownTotals
 from .training import Training, check_training
+from .tried import Tried
 
 KEPT_PLANS = 128
 
 
-class ExplorerState(Gestures):
+class ExplorerState(Present):
     """The state of an Explorer; see `Explorer` for its arguments."""
 
     def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
@@ -54,115 +71,32 @@ class ExplorerState(Gestures):
         self.slow = operations * EACH > SLOW
         later = Background()
         costs = {"took": operations * EACH, "patience": PATIENCE, "background": later}
-        live = {"took": operations * EACH_LIVE, "patience": PATIENCE_LIVE, "background": later}
         self.costing = Costing(self.plan_at, costs_of, self._costed, **costs)
-        self.holding = Costing(self.plan_at, live_bytes_of, self._costed, **live)
+        self.totals = KnownTotals(self.plan_at, self.costing, later, lambda: self._costed("totals"))
         machine, custom = machine_on(mesh)
         self._custom: dict[str, Hardware] = dict(custom)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
         if isinstance(layout, Document):  # one that was saved
-            self._initial = settled(layout, self._programs.at(layout))
+            self._open(settled(layout, self._programs.at(layout)))
         else:
-            self._initial = Document(dims, axes, Layout.of(layout), machine)
-        self._history = History(self._initial)
+            self._open(Document(dims, axes, Layout.of(layout), machine))
         self.plan_at(self._initial)
         self._selected = next(iter(places_of(program)), None)
         self._revision = 0
         self._runs = Runs(run)
-        self._searches = Searches(self._searched, self.lock, lambda: self._changed("comparison"))
+        self._searches = Searches(self._search_space, self.lock, self._searched)
         self._listeners: list[Callable[[str], None]] = []
         self.height = 600
+        # The document for which advice was worked out, and the advice; and the presets, by mesh.
+        self.advice: tuple[Document, Any] | None = None
+        self._presets: dict[Any, tuple[Preset, ...]] = {}
         # The notebook's widget, and the picture that a saved notebook keeps, once it is shown.
         self.session: Any = None
         self.picture: Any = None
+        self.adviser: Any = None
 
-    # The present state
-
-    @property
-    def document(self) -> Document:
-        """The present document."""
-        return self._history.present
-
-    @property
-    def program(self) -> Any:
-        """The program, with the present sizes and names of its dims."""
-        with self.lock:
-            return self._programs.at(self.document)
-
-    @property
-    def tracing(self) -> Tracing | None:
-        """The latest tracing of the program at other sizes."""
-        return self._tracer.last
-
-    @property
-    def opened(self) -> Document:
-        """The document that the Explorer was opened with."""
-        return self._initial
-
-    @property
-    def layout(self) -> Layout:
-        """The present layout."""
-        return self.document.layout
-
-    @property
-    def mesh(self) -> Mesh:
-        """The mesh, on the machine that is chosen at present."""
-        return self.plan.mesh
-
-    @property
-    def custom_machines(self) -> CustomMachines:
-        """The user's own machines, by name."""
-        return self._custom
-
-    @property
-    def time(self) -> Time:
-        """The predicted time of a step, under the assumptions of the document.
-
-        Raises:
-            HardwareError: no machine is chosen, or it lacks a figure that is needed.
-        """
-        document = self.document
-        machine_of(self.mesh, "explorer.time")
-        costs = self.costing.of(document)
-        if costs.time is None:
-            raise HardwareError(costs.missing)
-        return costs.time
-
-    @property
-    def plan(self) -> Any:
-        """The plan of the present layout."""
-        with self.lock:
-            return self.plan_at(self.document)
-
-    def plan_before(self) -> Any:
-        """Returns the plan before the last change, or None where there was none."""
-        with self.lock:
-            return self.plan_at(self._history.past[-1]) if self._history.past else None
-
-    @property
-    def revision(self) -> int:
-        """The number of changes so far."""
-        return self._revision
-
-    @property
-    def selected(self) -> str | None:
-        """The place whose slices are shown."""
-        return self._selected
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """All runs, oldest first; only the last one has its arrays."""
-        return self._runs.all
-
-    @property
-    def history(self) -> History:
-        """The documents before and after the present one."""
-        return self._history
-
-    @property
-    def comparison(self) -> Search | None:
-        """The latest search."""
-        return self._searches.last
+    def _open(self, document: Document):
+        self._initial, self._history, self._tried = document, History(document), Tried.opened(document)
 
     # Searches and runs
 
@@ -212,6 +146,8 @@ class ExplorerState(Gestures):
         with self.lock:
             if isinstance(intent, Select):
                 return self._select(intent.place)
+            if isinstance(intent, Baseline):
+                return self._compare_with(intent.document or self._initial)
             if isinstance(intent, Start):
                 if self.training and self.document.resized:
                     return Refused("The data have the sizes that the program was traced with.", "Undo the resizing.")
@@ -240,6 +176,8 @@ class ExplorerState(Gestures):
             if after is not self._history:
                 note = note_of(self.document, after.present, intent) if isinstance(intent, Edit) else ""
                 self._history = after
+                name = intent.name if isinstance(intent, Load) else ""
+                self._tried = self._tried.with_document(self.document, name, self.document)
                 self._changed()
             return Accepted(self._revision, self.plan, note=note)
 
@@ -282,12 +220,11 @@ class ExplorerState(Gestures):
         return None
 
     def subscribe(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Has a function called after each change.
-
-        It gets what changed: "document", "selection", "comparison", "costs", "tracing" or "run".
+        """Has a function called after each change, with the word for what changed.
 
         Args:
-            listener: the function; it may be called from any thread.
+            listener: the function, which is given "document", "selection", "comparison", "costs", "totals", "tracing"
+                or "run"; it may be called from any thread.
 
         Returns:
             A function that ends the subscription.
@@ -331,6 +268,7 @@ class ExplorerState(Gestures):
                 self._custom[machine.name] = machine
                 self._plans.clear()
                 self.costing.forget()
+                self.totals.forget()
             return machine.name
 
     # Internals
@@ -352,7 +290,7 @@ class ExplorerState(Gestures):
                 self._plans[document] = plan
             return self._plans[document]
 
-    def _searched(self) -> tuple[Any, Mesh, Any]:
+    def _search_space(self) -> tuple[Any, Mesh, Any]:
         return self.program, self.mesh, dict(self.document.pins)
 
     def _after(self, intent: Intent) -> History | Refused | Document:
@@ -363,6 +301,8 @@ class ExplorerState(Gestures):
         if isinstance(intent, Redo):
             return history.redo() if history.future else Refused("There is nothing to redo.", code="nothing")
         try:
+            if isinstance(intent, TakePreset):
+                intent = Load(layout_taken(self.presets, self.layout, intent.name, intent.combine))
             document = document_after(intent, history.present, self._initial, self._programs, self._custom)
             document = self._programs.normal(document)
             if not self._programs.known(document):
@@ -377,8 +317,12 @@ class ExplorerState(Gestures):
             return machine_refused(error, intent, history.present, self._custom)
         return history if document == history.present else history.commit(document)
 
+    def tell(self, what: str) -> None:
+        """Calls the subscribers after a change that is not of the document: "advice", say."""
+        self._changed(what)
+
     def _changed(self, what: str = "document") -> None:
-        if what not in ("run", "costs", "tracing"):
+        if what not in ("run", "costs", "totals", "advice", "tracing"):
             self._revision += 1
         for listener in tuple(self._listeners):
             listener(what)
@@ -392,9 +336,28 @@ class ExplorerState(Gestures):
             self._changed("selection")
         return Accepted(self._revision, self.plan)
 
-    def _costed(self):
+    def _compare_with(self, document: Document) -> Outcome:
+        if not self._programs.known(document):
+            return Refused("The program has to be traced again for this document.", "Restore it first.")
+        try:
+            self.plan_at(document)
+        except LayoutError as error:
+            return refused(error)
+        if document != self._tried.compared_with:
+            self._tried = self._tried.with_baseline(document, self.document)
+            self._changed("comparison")
+        return Accepted(self._revision, self.plan)
+
+    def _searched(self):
+        search = self.comparison
+        if search is not None and search.phase == FOUND:
+            found = dataclasses.replace(self.document, layout=search.choice.plan.layout)
+            self._tried = self._tried.with_document(found, f"Auto ({search.objective})", self.document)
+        self._changed("comparison")
+
+    def _costed(self, what: str = "costs"):
         with self.lock:
-            self._changed("costs")
+            self._changed(what)
 
     def _run_changed(self) -> Accepted:
         with self.lock:

@@ -20,6 +20,7 @@ from ...engine.tensors.dims import Dim, name_of
 from .document import ExplorerError
 from .intents import (
     Assume,
+    Baseline,
     Cancel,
     CancelAuto,
     Intent,
@@ -41,6 +42,7 @@ from .intents import (
     Restore,
     Select,
     SplitAxis,
+    TakePreset,
     Undo,
     Unpin,
 )
@@ -53,6 +55,9 @@ class Gestures:
     def program(self) -> Any:
         """The program, with the present sizes and names of its dims."""
         raise NotImplementedError
+
+    document: Any
+    tried: Any
 
     def apply(self, intent: Intent) -> Outcome:
         """Carries out an intent."""
@@ -115,13 +120,39 @@ class Gestures:
         """Goes back to the layout that the Explorer was opened with."""
         return self.apply(Reset())
 
+    def preset(self, name: str, combine: bool = False) -> Outcome:
+        """Takes a preset of `ml.layouts`, in place of the present layout or combined with it (`&`).
+
+        Args:
+            name: "data_parallel", "fsdp", …
+            combine: whether the present layout stays as well.
+        """
+        return self.apply(TakePreset(name, combine))
+
     def restore(self, document: str) -> Outcome:
         """Replaces layout, mesh and machine by those of a document, as `to_json` gave it."""
         return self.apply_and_wait(Restore(document))
 
-    def load(self, layout: Any) -> Outcome:
-        """Replaces the whole layout, given in any of its spellings."""
-        return self.apply(Load(Layout.of(layout)))
+    def load(self, layout: Any, name: str = "") -> Outcome:
+        """Replaces the whole layout.
+
+        Args:
+            layout: the layout, in any of its spellings.
+            name: by which the comparison calls it; by default a number.
+        """
+        if not isinstance(name, str):
+            raise ExplorerError(f'load() was given {shown(name)} for a name; it must be a text, such as "fsdp".')
+        return self.apply(Load(Layout.of(layout), name))
+
+    def baseline(self, baseline: Any = None) -> Outcome:
+        """Compares all layouts with this one; undo does not touch it.
+
+        Args:
+            baseline: a layout in any of its spellings, a document, or a name in `explorer.tried`; None for the layout
+                that the Explorer was opened with.
+        """
+        document = None if baseline is None else self.tried.document_of(baseline, self.document)
+        return self.apply(Baseline(document))
 
     def on(self, machine: str | Hardware | None, /, **along: AxisPlacement) -> Outcome:
         """Places the mesh on a machine, so that times are predicted and peak memory is compared with its capacity.

@@ -19,7 +19,7 @@ from typing import Any
 from ...cost.machines.placement import AxisPlacement
 from ...engine.errors import closest
 from ...engine.specs.layout import Layout
-from .document import read_requested
+from .document import Document, read_document, read_requested
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,14 +45,23 @@ class Remove:
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-    """Replace the whole layout."""
+    """Replace the whole layout, by one that may have a name among those that were tried."""
 
     layout: Layout
+    name: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reset:
     """Go back to the layout that the Explorer was opened with (a step that can be undone)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TakePreset:
+    """Take the layout of this preset of `ml.layouts`, combined with the present one or in its place."""
+
+    name: str
+    combine: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,6 +79,13 @@ class Undo:
 @dataclasses.dataclass(frozen=True)
 class Redo:
     """Go to the document that was undone last."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Baseline:
+    """Compare all layouts with that of this document; None for the one that the Explorer was opened with."""
+
+    document: Document | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,8 +214,8 @@ class Cancel:
 
 
 Edit = RenameAxis | SplitAxis | MergeAxes | ResizeAxis | ResizeDim | RenameDim | Pad | Pin | Unpin
-Change = Place | Remove | Load | Reset | Restore | Undo | Redo | On | Lay | Assume | Edit
-Intent = Change | Select | Auto | CancelAuto | Start | Cancel
+Change = Place | Remove | Load | TakePreset | Reset | Restore | Undo | Redo | On | Lay | Assume | Edit
+Intent = Change | Baseline | Select | Auto | CancelAuto | Start | Cancel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -266,8 +282,9 @@ def _axes(value: Any) -> tuple[str, ...]:
 _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "place": lambda args: Place(str(args["dim"]), _axes(args["axes"]), args.get("at"), args.get("source")),
     "remove": lambda args: Remove(str(args["dim"]), args.get("at")),
-    "load": lambda args: Load(Layout.of(args["layout"])),
+    "load": lambda args: Load(Layout.of(args["layout"]), str(args.get("name") or "")),
     "reset": lambda args: Reset(),
+    "preset": lambda args: TakePreset(str(args["name"]), bool(args.get("combine"))),
     "restore": lambda args: Restore(str(args["document"])),
     "undo": lambda args: Undo(),
     "redo": lambda args: Redo(),
@@ -283,6 +300,7 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "pad": lambda args: Pad(args["pad"] is True),
     "pin": lambda args: Pin(str(args["dim"]), str(args["axis"]) if args.get("axis") else None),
     "unpin": lambda args: Unpin(str(args["dim"])),
+    "baseline": lambda args: Baseline(read_document(str(args["document"])) if args["document"] else None),
     "select": lambda args: Select(str(args["place"])),
     "auto": lambda args: Auto(str(args.get("objective", "traffic"))),
     "cancel_auto": lambda args: CancelAuto(),

@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
+from ...auto.work import share_of
 from ...cost.machines.hardware import HardwareError
 from ...cost.step_time.time import time_of
 from ...cost.workload.scenario import STORED, at_plan_sizes
@@ -31,28 +32,31 @@ class Price:
         seconds: the estimate of a step; None without a machine, or where a figure of it is missing.
         peak_bytes: the peak memory of a device; None where it was not asked for, or there is no machine.
         fits: whether that fits a device; None where the peak is None.
+        work: the share of a step's matmuls that each device computes.
     """
 
     wire_bytes: int
     seconds: float | None = None
     peak_bytes: int | None = None
     fits: bool | None = None
+    work: float = dataclasses.field(default=1.0, compare=False)
 
 
 def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
     """Returns the price of a document; its peak only if that is asked for, since it takes longest."""
     plan, options = explorer.plan_at(document), document.options
+    sent, work = round(plan.wire_bytes), share_of(plan)
     if document.machine is None:
-        return Price(round(plan.wire_bytes))
+        return Price(sent, work=work)
     try:
         time = plan.time if options == USUAL else time_of(at_plan_sizes(plan, options))
         seconds = float(time.estimate)
     except HardwareError:  # a figure of the machine is missing, which the panel of time says
         seconds = None
     if not peak:
-        return Price(round(plan.wire_bytes), seconds)
+        return Price(sent, seconds, work=work)
     memory = plan.memory if options.attention == STORED else plan.memory.given(options.attention)
-    return Price(round(plan.wire_bytes), seconds, memory.peak_bytes, memory.fits)
+    return Price(sent, seconds, memory.peak_bytes, memory.fits, work)
 
 
 def prices_of(explorer: ExplorerState, intents: Iterable[Intent], peak: bool = False) -> list[Price | Refused]:

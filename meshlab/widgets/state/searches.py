@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ...auto import layout
-from ...auto.mesh_tf_ledger import planned_live_bytes
 from ...auto.objective import OBJECTIVES
 from ...engine.errors import closest, listed, shown
 from .intents import Refused
@@ -36,7 +35,6 @@ class Search:
         pin: the dims that are pinned, with the axis of each.
         phase: "searching", "found", "failed" or "cancelled".
         choice: the result.
-        live_bytes: the most live bytes that a device has under it.
         error: why it failed, or why it was cancelled by itself.
         stop: the event that ends it.
     """
@@ -47,7 +45,6 @@ class Search:
     pin: Any
     phase: str = SEARCHING
     choice: Any = None
-    live_bytes: int = 0
     error: str = ""
     stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
@@ -102,11 +99,10 @@ class Searches:
         try:
             constraints = {"pin": search.pin} if search.pin else {}
             choice = best(search.program, search.mesh, search.objective, search.stop, **constraints)
-            live_bytes = planned_live_bytes(choice.plan)
         except Exception as error:
             self._end(search, phase=FAILED, error=str(error))
             raise
-        self._end(search, phase=FOUND, choice=choice, live_bytes=live_bytes)
+        self._end(search, phase=FOUND, choice=choice)
         return choice
 
     def cancel(self) -> Refused | None:

@@ -12,9 +12,11 @@ from ...engine.gc_pause import no_collection
 from ..state.columns import columns_of
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Accepted, Refused
+from ..state.totals import executed, work_share
+from .advice import advice_part
 from .comparison import comparison_part
 from .machine import machine_view
-from .plan import executed, places_view, plan_view, refusals_view, work_share
+from .plan import places_view, plan_view, refusals_view
 from .shards import shards_view
 from .step_time import costs_view, estimate_change
 
@@ -32,6 +34,15 @@ def layout_part(explorer: ExplorerState) -> dict:
         "history": {"undo": len(history.past), "redo": len(history.future)},
         "trains": explorer.training is not None,
         "machine": machine_view(explorer),
+        "presets": [
+            {
+                "name": preset.name,
+                "label": preset.label,
+                "refused": preset.refused,
+                "here": preset.layout == explorer.layout,
+            }
+            for preset in explorer.presets
+        ],
         "slow": explorer.slow,
         "document": explorer.document.to_json(),
         "opened": explorer.opened.to_json(),
@@ -66,8 +77,9 @@ PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
     "board": (layout_part, frozenset(("document",))),
     "devices": (devices_part, frozenset(("document", "selection"))),
     "costs": (costs_part, frozenset(("document", "costs"))),
-    "tracing": (tracing_part, frozenset(("tracing",))),
-    "comparison": (comparison_part, frozenset(("document", "comparison", "costs"))),
+    "tracing": (tracing_part, frozenset(("document", "tracing"))),
+    "advice": (advice_part, frozenset(("document", "advice"))),
+    "comparison": (comparison_part, frozenset(("document", "comparison", "costs", "totals"))),
 }
 
 
@@ -88,6 +100,7 @@ def columns_view(explorer: ExplorerState) -> list[dict]:
     return [
         {"at": column.at, "label": column.label, "kind": column.kind, "missing": column.missing}
         | {"rules": rules_view(layout.places.get(column.at, {}) if column.at else layout.rules, explorer.mesh.axes)}
+        | {"within": [{"at": at, "rules": rules_view(layout.places[at], explorer.mesh.axes)} for at in column.within]}
         for column in columns_of(explorer.program, layout)
     ]
 

@@ -1,69 +1,94 @@
-"""Auto's layout beside the user's, as JSON-like data.
+"""The layouts that were tried beside each other, as JSON-like data: a card for each, and the latest search.
 
-The Explorer keeps its latest search and compares it with the present layout: as that changes, so do the differences,
-without a new search. The figures of a plan are computed once.
+A card has the totals that the score line shows of its layout, from the same estimate; where they are not known yet they
+follow. The page draws their differences against the baseline, which is one of the cards.
 """
 
 from __future__ import annotations
 
-import weakref
-from typing import Any
-
+from ...auto.objective import MEMORY, OBJECTIVES, Objective
 from ..state.explorer_state import ExplorerState
 from ..state.searches import Search
-from .plan import plan_view
+from ..state.totals import Totals
+from ..state.tried import TriedLayout
 
-# The figures of plans that were compared: each is shown at every change, and computed once.
-_figures: weakref.WeakKeyDictionary[Any, dict] = weakref.WeakKeyDictionary()
+_LIVE = "live bytes (Mesh TensorFlow's count)"
 
 
 def comparison_part(explorer: ExplorerState) -> dict:
-    """Describes the latest search, if there is one."""
+    """Describes what was tried, and the latest search."""
     return {"comparison": comparison_view(explorer)}
 
 
-def comparison_view(explorer: ExplorerState) -> dict | None:
-    """Describes Auto's layout beside the present one.
+def comparison_view(explorer: ExplorerState) -> dict:
+    """Describes every layout that was tried; totals that are not known follow.
 
     Args:
         explorer: the Explorer.
 
     Returns:
-        JSON-like data: for each of the two its layout, its communication by mesh axis and its memory. The `live_bytes`
-        of the present plan are None while they are being computed.
+        JSON-like data: the cards, the objectives of a search, the latest search, and the capacity of a device.
     """
-    search = explorer.comparison
-    if search is None:
-        return None
-    status = {"objective": search.objective, "phase": search.phase, "error": search.error}
-    if search.choice is None:
-        return status
-    best = search.choice.plan.layout
-    yours = _row(explorer.plan, explorer.holding.soon(explorer.document))
-    return status | {
-        "proof": str(search.choice.proof),
-        "same": best == explorer.layout,
-        "rows": [{"key": "manual", "name": "Yours"} | yours, auto_row(search)],
-        "layout": best.to_dict(),
+    present, tried = explorer.document, explorer.tried
+    cards = [card_view(explorer, each) for each in tried]
+    # The baseline first, since the score line shows it.
+    explorer.totals.follow([tried.baseline.under(present), *tried.documents(present)])
+    search, mesh = explorer.comparison, explorer.mesh
+    return {
+        "cards": cards,
+        "limit": None if mesh.on is None else int(mesh.on.hardware.memory_bytes),
+        "objectives": [objective_view(objective) for objective in OBJECTIVES.values()],
+        "search": None if search is None else search_view(explorer, search),
     }
 
 
-def auto_row(search: Search) -> dict:
-    """Describes the result of a search as one row of the comparison."""
-    return {"key": "auto", "name": "Auto"} | _row(search.choice.plan, search.live_bytes)
+def card_view(explorer: ExplorerState, tried: TriedLayout) -> dict:
+    """Describes one layout: its name, what loads it, and its totals."""
+    present = explorer.document
+    document, now = tried.under(present), tried.is_of(present)
+    totals = explorer.totals.now(document) if now else explorer.totals.known(document)
+    here = (document.mesh, document.dims, document.pad) == (present.mesh, present.dims, present.pad)
+    load = {"op": "load", "args": {"layout": document.layout.to_dict()}}
+    return {
+        "key": str(tried.number),
+        "name": tried.name,
+        "layout": str(document.layout),
+        "mesh": "" if here else ", ".join(f"{name} × {size:,}" for name, size in document.mesh),
+        "load": load if here else {"op": "restore", "args": {"document": document.to_json()}},
+        "now": now,
+        "baseline": tried is explorer.tried.baseline,
+        "machine": document.machine is not None,
+        "totals": None if totals is None else totals_view(totals),
+    }
 
 
-def _row(plan: Any, live_bytes: int | None) -> dict:
-    if plan not in _figures:
-        view = plan_view(plan)
-        communication, memory = view["communication"], view["memory"]
-        _figures[plan] = {
-            "layout": str(plan.layout),
-            "bytes": communication["total"],
-            "by_axis": communication["by_axis"],
-            "work": view["work"],
-            "collectives": view["collectives"]["count"],
-            "arguments": memory["arguments"],
-            "outputs": memory["outputs"],
-        }
-    return _figures[plan] | {"live_bytes": live_bytes}
+def totals_view(totals: Totals) -> dict:
+    """Describes totals; step and peak are None without a machine, and while they are computed."""
+    return {
+        "bytes": totals.wire_bytes,
+        "arguments": totals.argument_bytes,
+        "work": totals.work,
+        "collectives": totals.collectives,
+        "seconds": totals.seconds,
+        "peak": totals.peak_bytes,
+        "fits": totals.fits,
+    }
+
+
+def search_view(explorer: ExplorerState, search: Search) -> dict:
+    """Describes a search, and which card has its result."""
+    view = {"objective": search.objective, "phase": search.phase, "error": search.error}
+    if search.choice is None:
+        return view
+    layout = search.choice.plan.layout
+    card = next((each for each in explorer.tried if each.document.layout == layout), None)
+    proof = {"proof": str(search.choice.proof), "same": layout == explorer.layout}
+    return view | proof | {"card": None if card is None else str(card.number)}
+
+
+def objective_view(objective: Objective) -> dict:
+    """Describes what a search for an objective finds, and under which condition."""
+    slack = objective.slack
+    among = "whatever the work" if slack is None else f"within {slack:.0%} of the least work"
+    what = _LIVE if objective is MEMORY else objective.title
+    return {"name": objective.name, "condition": f"fewest {what}, {among}"}

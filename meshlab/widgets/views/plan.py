@@ -13,20 +13,17 @@ out. Bytes of communication are wire bytes per device and step; payload is given
 from __future__ import annotations
 
 import math
-import weakref
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ...auto.work import share_of
 from ...engine.plans.collectives import wire_bytes_by_axis
 from ..state.selection import places_of
+from ..state.totals import executed, work_share
 
 MOST_COLLECTIVES = 120
 MOST_PLACES = 200
 MOST_LINES = 40
-# Shares of work of the plans on the board: each is asked for at every change, as the present plan and as the last one.
-_shares: weakref.WeakKeyDictionary[Any, float] = weakref.WeakKeyDictionary()
 
 
 def plan_view(plan: Any) -> dict:
@@ -107,18 +104,6 @@ def _line(source: Any) -> str:
 
 def _total(collective: Any) -> int:
     return round(collective.wire_bytes * collective.times)
-
-
-def work_share(plan: Any) -> float:
-    """Returns the share of a step's matmuls that one device computes."""
-    if plan not in _shares:
-        _shares[plan] = share_of(plan)
-    return _shares[plan]
-
-
-def executed(plan: Any) -> int:
-    """Counts the collectives that one step executes."""
-    return sum(int(c.times) for c in plan.collectives)
 
 
 def collectives_view(plan: Any) -> dict:

@@ -29,7 +29,7 @@ def test_the_dims_say_which_normalisation_it_is(dims, axis):
     close(
         jax.grad(lambda x: (ml.normalize(x, *dims) * weights).sum())(x),
         jax.grad(lambda x: (jax.nn.standardize(x, axis, epsilon=1e-5) * weights.array).sum())(x.array),
-        1e-3,
+        tolerance=1e-3,
     )
     mean, variance = ml.moments(x, *dims)
     close(mean, np.mean(x.array, axis))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 import time
 
 import pytest
@@ -87,7 +88,7 @@ def test_what_cannot_be_read_is_refused(explorer: Explorer, sent: dict, reason: 
     assert reason in reply["reason"]
 
 
-def test_an_error_is_told_and_not_raised(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_is_changes_and_not_raised(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(intent: object) -> None:
         raise ZeroDivisionError("seven")
 
@@ -104,9 +105,20 @@ def test_the_shared_state_is_plain_data(explorer: Explorer) -> None:
     assert json.loads(json.dumps(state)) == state
 
 
+def test_advice_follows_and_its_message_does_what_it_says(explorer: Explorer) -> None:
+    changes: queue.Queue[str] = queue.Queue()
+    explorer.subscribe(changes.put)
+    assert answer(explorer, {"v": 2, "kind": "advise", "id": 1})["kind"] == "ack"
+    assert changes.get(timeout=60) == "advice"
+    advice = shared_state(explorer, "advice")["advice"]["advice"]
+    assert answer(explorer, message(advice["op"], **advice["args"]))["kind"] == "ack"
+    assert explorer.plan.wire_bytes == advice["bytes"]
+    assert shared_state(explorer, "document")["advice"] == {"advice": None}  # it was for the layout before
+
+
 def test_a_change_sends_the_parts_that_it_touches(explorer: Explorer) -> None:
     sent = {what: shared_state(explorer, what).keys() - {"rev"} for what in ("document", "selection", "costs", "run")}
-    assert sent["document"] == {"board", "devices", "costs", "comparison"}
+    assert sent["document"] == set(PARTS)
     assert sent["selection"] == {"devices"}
     assert sent["costs"] == {"costs", "comparison"}
     assert sent["run"] == {"job"}

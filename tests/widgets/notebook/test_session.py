@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import threading
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.notebook import protocol, saved_picture
 from meshlab.widgets.notebook.session import STATIC, Session, session_of
+from meshlab.widgets.notebook.standalone import VIEWS
+from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.board import PARTS
 
 SENT: list[tuple[dict, int]] = []  # each answer, with the revision that the page has been told by then
@@ -74,6 +77,27 @@ def test_a_selection_sends_few_bytes(session: Session, explorer: Explorer, monke
     explorer.select("images")
     assert [state.keys() for state in sent] == [{"rev", "devices"}]
     assert len(json.dumps(sent)) < 20_000
+
+
+def test_a_view_by_itself_follows_the_same_explorer(explorer: Explorer) -> None:
+    view = explorer.views.memory
+    data, _ = view._repr_mimebundle_()
+    assert data["text/plain"].startswith("View(memory of Explorer(")
+    assert view is explorer.views.memory
+    assert view.session is not session_of(explorer)
+    explorer.place("hidden", "model")
+    assert (view.session.panel, view.session.rev, view.session.board["layout"]["text"]) == ("memory", 1, "hidden:model")
+    assert dir(explorer.views) == sorted(VIEWS)
+
+
+def test_the_views_are_the_panels_of_the_page() -> None:
+    stage = (STATIC.parent / "js" / "src" / "stage.js").read_text(encoding="utf-8")
+    assert (*re.findall(r'name: "(\w+)"', stage), "timeline") == VIEWS
+
+
+def test_a_view_that_there_is_not(explorer: Explorer) -> None:
+    with pytest.raises(ExplorerError, match=r"no view `memori`. Did you mean `memory`\?"):
+        _ = explorer.views.memori
 
 
 def test_the_bundle_is_small() -> None:

@@ -37,9 +37,18 @@ def test_a_program_without_a_tag_for_its_gradients_says_how_to_get_one() -> None
 
 
 def test_every_other_place_of_a_layout_is_a_column() -> None:
-    layout = Layout.of({"batch": "data", "params/w1": {"hidden": "data"}, "params/*?": {"hidden": "data"}})
-    added = [column.at for column in columns_of(small.program(), layout) if column.kind == "glob"]
-    assert "params/w1" in added
+    layout = Layout.of({"batch": "data", "images": {"rows": "data"}, "params/*?": {"hidden": "data"}})
+    columns_at = {column.at: column.kind for column in columns_of(small.program(), layout)}
+    assert columns_at["images"] == "glob"
+    assert columns_at["params/*?"] == "parameters"  # an optional place is the same column
+    assert "params/*" not in columns_at
+
+
+def test_rules_for_some_places_of_a_column_are_listed_at_its_head() -> None:
+    layout = Layout.of({"params/*": {"hidden": "data"}, "params/w2": {"classes": "model"}})
+    columns_at = {column.at: column.within for column in columns_of(small.program(), layout)}
+    assert columns_at["params/*"] == ("params/w2",)
+    assert "params/w2" not in columns_at
 
 
 def test_one_argument_of_parameters_and_state_has_a_column_for_each() -> None:

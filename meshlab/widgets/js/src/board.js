@@ -3,19 +3,20 @@
  * The workbench: it holds the hand, sends what is dropped, and redraws its panels when Python has answered. A panel is a
  * function of the view that gives elements; nothing on the screen is kept anywhere else.
  */
+import { drawAdvice } from "./advice.js";
 import { Channel } from "./channel.js";
 import { h, prose, redraw } from "./dom.js";
-import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.js";
-import { axesAfter, chipOf, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
+import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { listenToKeys } from "./keyboard.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
 import { Prices } from "./prices.js";
 import { hidePicture, remember, remembered } from "./remember.js";
+import { grabbedText, priceText, totalsText } from "./sentences.js";
 import { Stage } from "./stage.js";
 import { drawTimeline } from "./timeline.js";
-import { drawZones, paintZones } from "./zones.js";
+import { drawElsewhere, drawZones, paintZones } from "./zones.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -25,9 +26,11 @@ import { drawZones, paintZones } from "./zones.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
-const PARTS = ["board", "devices", "costs", "comparison"];
+const PARTS = ["board", "devices", "costs", "advice", "comparison"];
 // Milliseconds for which the pointer rests over a chip before it is priced ahead.
 const REST = 120;
+// Milliseconds without a change after which advice is asked for.
+const IDLE = 700;
 
 export class Board {
   /**
@@ -48,6 +51,7 @@ export class Board {
     this.moment = null;
     this.awaited = false;
     this.resting = 0;
+    this.advising = 0;
     /** @type {Set<string>} the disclosures that are open */
     this.opened = new Set();
     this.channel = new Channel(model, (silent) => this.showSilence(silent));
@@ -58,7 +62,11 @@ export class Board {
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
     root.style.setProperty("--height", `${model.get("height") ?? 600}px`);
     this.showPicture = hidePicture(String(model.get("picture") ?? ""));
-    root.append(h("div", { class: "mlb-frame" }, banner, header, totals, main, this.panels.timeline));
+    // A view by itself has nothing around it.
+    const only = String(model.get("panel") ?? "");
+    const parts = only ? [banner, only === "timeline" ? this.panels.timeline : this.stage.alone(only)] : null;
+    const whole = [banner, header, totals, main, this.panels.timeline];
+    root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.drag = new PointerDrag(this);
     listenToKeys(this);
     /** @type {Set<string>} */
@@ -80,6 +88,7 @@ export class Board {
 
   close() {
     clearTimeout(this.resting);
+    clearTimeout(this.advising);
     this.prices.stop();
     this.showPicture();
     this.channel.close();
@@ -127,13 +136,16 @@ export class Board {
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
       if (this.ready && this.revision > 0) remember(view);
+      this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
       redraw(panels.zones, drawZones(this));
-      this.paint();
+      if (this.hand) this.ask(this.hand);
+      this.askAdvice();
     }
+    redraw(panels.advice, drawAdvice(this));
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
-    redraw(panels.totals, drawTotals(view));
+    this.paint();
     if (parts.includes("costs")) {
       this.moment = null;
       redraw(panels.timeline, drawTimeline(this));
@@ -153,7 +165,19 @@ export class Board {
     const { hand, view } = this;
     const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
     redraw(this.panels.totals, drawTotals(view, price));
-    if (hand?.target && price && !price.refused) this.sayPrice(hand, hand.target, price);
+    if (!hand?.target || !price) return;
+    if (price.refused) this.sayVerdict(hand, hand.target);
+    else this.say(priceText(view, hand, hand.target, price));
+  }
+
+  /** Asks for advice once the board has been left alone for a while. */
+  askAdvice() {
+    clearTimeout(this.advising);
+    if (this.view.slow) return;
+    this.advising = window.setTimeout(() => {
+      if (this.hand) this.askAdvice();
+      else if (!this.readOnly) this.channel.send("advise", {});
+    }, IDLE);
   }
 
   drawNotice() {
@@ -170,7 +194,9 @@ export class Board {
   say(text, mood = "plain", more = []) {
     const { status } = this.panels;
     status.setAttribute("data-mood", mood);
-    redraw(status, prose(text), more);
+    // What is there already is not read out again.
+    const same = status.textContent === text.replaceAll("`", "");
+    if (!same || more.length) redraw(status, prose(text), more);
   }
 
   /**
@@ -195,19 +221,8 @@ export class Board {
   }
 
   sayTotals() {
-    const { communication, change, layout } = this.view;
-    const by = change ? ` (${signedBytes(change.bytes)})` : "";
-    const sent = `each device sends ${bytes(communication.total)} per step${by}`;
-    const { machine, time, peak_memory: peak, pending } = this.view;
-    this.awaited = pending;
-    if (pending) {
-      this.say(`Layout ${layout.text || "empty"}: ${sent}. Costs are being worked out …`, "done");
-      return;
-    }
-    const takes =
-      time && !time.missing ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
-    const over = peak?.fits === false ? ` ${peak.text}` : "";
-    this.say(`Layout ${layout.text || "empty"}: ${sent}.${takes}${over}`, "done");
+    this.awaited = this.view.pending;
+    this.say(totalsText(this.view), "done");
   }
 
   /** @param {string} id of a segment of the timeline */
@@ -228,7 +243,7 @@ export class Board {
     if (this.readOnly) return;
     this.hand = { dim, from, by, target: null, add: this.adding };
     this.paint();
-    this.say(this.grabbed(this.hand));
+    this.say(grabbedText(this.view, this.hand));
     this.ask(this.hand);
   }
 
@@ -263,18 +278,6 @@ export class Board {
   }
 
   /**
-   * @param {Hand} hand
-   * @returns {string}
-   */
-  grabbed(hand) {
-    const { view } = this;
-    const legal = zonesOf(view).filter((zone) => verdict(view, hand, zone).state === "legal").length;
-    const how = { pointer: "Drop it on", click: "Click", keyboard: "Choose by arrow keys, then press Enter on" };
-    const places = legal ? `${how[hand.by]} a zone; each says what would change.` : "No zone takes it.";
-    return `${hand.dim} (${exact(chipOf(view, hand.dim).size)}) picked up. ${places} Escape puts it back.`;
-  }
-
-  /**
    * Points at a zone.
    * @param {string | null} zone
    * @param {boolean} add
@@ -303,25 +306,6 @@ export class Board {
   }
 
   /**
-   * Says what a drop would cost.
-   * @param {Hand} hand
-   * @param {string} zone
-   * @param {Price} price
-   */
-  sayPrice(hand, zone, price) {
-    const { view } = this;
-    const { communication, time, peak_memory: peak } = view;
-    const { note } = verdict(view, hand, zone, price);
-    const parts = [`${bytes(price.bytes)} sent per step (${signedBytes(price.bytes - communication.total)})`];
-    if (time && price.seconds !== null)
-      parts.push(`a step of ${seconds(price.seconds)} (${signedSeconds(price.seconds - time.estimate)})`);
-    if (peak && price.peak !== null)
-      parts.push(`a peak of ${bytes(price.peak)} (${signedBytes(price.peak - peak.bytes)})`);
-    const over = price.fits === false ? ", which does not fit" : "";
-    this.say(`${zoneName(view, zone)}: ${hand.dim} ${note}; ${parts.join(", ")}${over}.`);
-  }
-
-  /**
    * Points at the next zone that takes the chip.
    * @param {1 | -1} step
    * @param {boolean} add
@@ -343,35 +327,17 @@ export class Board {
     this.letGo();
     if (zone === null || said?.state === "here") return;
     if (said?.state === "refused") {
-      this.say(`Refused: ${said.note} ${said.refusal?.fix ?? ""}`, "refused", this.elsewhere(hand, zone, said.refusal));
+      this.say(
+        `Refused: ${said.note} ${said.refusal?.fix ?? ""}`,
+        "refused",
+        drawElsewhere(this, hand, zone, said.refusal),
+      );
       return;
     }
     const { op, args } = dropIntent(view, hand, zone);
     const goal = axesAfter(view, hand, zone).includes(partsOf(zone).axis) ? zone : TRAY;
     const answer = await this.send(op, args);
     if (answer?.kind === "ack" && hand.by === "keyboard") this.focusChip(hand.dim, goal);
-  }
-
-  /**
-   * Buttons that store a dim at a place where it cannot be among the compute rules.
-   * @param {Hand} hand
-   * @param {string} zone
-   * @param {import("./types.js").Refusal} [refusal]
-   * @returns {HTMLElement[]}
-   */
-  elsewhere(hand, zone, refusal) {
-    const { axis } = partsOf(zone);
-    return (refusal?.columns ?? []).map(({ at, label }) =>
-      h(
-        "button",
-        {
-          type: "button",
-          class: "mlb-button mlb-remedy-button",
-          onclick: () => this.send("place", { dim: hand.dim, axes: [axis], at }),
-        },
-        `${hand.dim} on ${axis}, for ${label}`,
-      ),
-    );
   }
 
   /**
@@ -409,8 +375,14 @@ export class Board {
       " what was put back stays put back. Where the kernel was restarted, run the cell again.";
     redraw(this.panels.banner, ...(silent ? [h("span", {}, text), again] : []));
     this.panels.banner.hidden = !silent;
-    for (const part of [this.panels.header, this.panels.layout]) part.toggleAttribute("inert", silent);
     this.stage.training.setSilent(silent);
+    this.freeze();
+  }
+
+  /** While Python is silent, what would ask it for something does not react; what only shows something does. */
+  freeze() {
+    const asking = "button:not([role=tab], .mlb-segment, .mlb-banner *), select, input";
+    for (const control of this.root.querySelectorAll(asking)) control.toggleAttribute("inert", this.readOnly);
   }
 
   /** @param {boolean} adding */

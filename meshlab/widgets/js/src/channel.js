@@ -69,7 +69,7 @@ export class Channel {
   }
 
   /**
-   * @param {"hello" | "intent" | "prices"} kind
+   * @param {"hello" | "intent" | "prices" | "advise"} kind
    * @param {Record<string, unknown>} content
    * @returns {Promise<Answer | null>}
    */
@@ -116,8 +116,11 @@ export class Channel {
   }
 
   heard() {
-    if (this.silent) this.onSilence(false);
+    if (!this.silent) return;
     this.silent = false;
+    this.onSilence(false);
+    // Without Python's clock nothing that is sent could say until when it is good.
+    if (this.ahead === null) this.hello();
   }
 
   silence() {

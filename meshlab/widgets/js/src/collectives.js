@@ -39,9 +39,6 @@ function drawOne(view, collective) {
   );
 }
 
-// With more than these the list scrolls, within a share of the window.
-const MOST_UNSCROLLED = 24;
-
 /**
  * @param {View} view
  * @returns {string}
@@ -72,11 +69,9 @@ function counted(view) {
 export function drawCollectives(view) {
   const { rows, left_out: left } = view.collectives;
   if (rows.length === 0) return [h("p", { class: "mlb-none" }, idle(view))];
-  // Whoever has no mouse scrolls with the keyboard what has the focus; what does not scroll is no stop on the way.
-  const scrolls = rows.length > MOST_UNSCROLLED ? { "data-scroll": "collectives", tabindex: "0" } : {};
   const list = h(
     "ol",
-    { class: "mlb-list", "aria-label": "collectives", ...scrolls },
+    { class: "mlb-list", "aria-label": "collectives" },
     rows.map((row) => drawOne(view, row)),
   );
   return [

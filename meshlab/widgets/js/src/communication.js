@@ -41,8 +41,6 @@ export function drawCommunication(board) {
       {
         class: "mlb-bars",
         "data-chart": "lines",
-        "data-scroll": "lines",
-        tabindex: "0",
         "aria-label": "by source line",
       },
       lines,

@@ -40,12 +40,40 @@ export function percent(share) {
 }
 
 /**
- * −0.875 → "−87.5 points": the change of a share, in hundredths of the whole and not of what it was.
+ * −0.875 → "−87.5 pts": the change of a share, in hundredths of the whole and not of what it was.
  * @param {number} share
  * @returns {string}
  */
 export function signedPoints(share) {
-  return `${share < 0 ? "−" : "+"}${percent(Math.abs(share)).slice(0, -1)} points`;
+  return `${share < 0 ? "−" : "+"}${percent(Math.abs(share)).slice(0, -1)} pts`;
+}
+
+/**
+ * 13 of 100 → "−87%", 130 of 100 → "+30%", 560 of 100 → "× 5.6", 100 of 100 → "±0".
+ * @param {number} value
+ * @param {number} base above 0
+ * @returns {string}
+ */
+export function relative(value, base) {
+  const ratio = value / base;
+  if (ratio >= 2) return `× ${Number(ratio.toPrecision(2)).toLocaleString("en-US")}`;
+  const more = 100 * (ratio - 1);
+  const digits = Math.abs(more) < 9.95 || (more < -99 && value !== 0) ? 1 : 0;
+  if (Number(Math.abs(more).toFixed(digits)) === 0) return "±0";
+  return `${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(digits)}%`;
+}
+
+/**
+ * 2 s against 8 s → "4× faster".
+ * @param {number} time
+ * @param {number} base
+ * @returns {string}
+ */
+export function faster(time, base) {
+  const ratio = Math.max(time, base) / Math.min(time, base);
+  if (!(ratio >= 1.0005)) return "as fast";
+  const times = ratio < 1.095 ? ratio.toFixed(3) : Number(ratio.toPrecision(2)).toLocaleString("en-US");
+  return `${times}× ${time < base ? "faster" : "slower"}`;
 }
 
 /**

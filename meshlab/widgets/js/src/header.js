@@ -1,5 +1,6 @@
 // @ts-check
 /** The first lines of the workbench: the machine, the layout as it is written in Python, undo and redo; and the score. */
+import { againstBaseline } from "./cards.js";
 import { h } from "./dom.js";
 import { bytes, exact, percent, seconds, signedBytes, signedPoints, signedSeconds } from "./format.js";
 import { drawPicker } from "./machine.js";
@@ -41,7 +42,7 @@ export function drawHeader(board) {
     h(
       "div",
       { class: "mlb-title" },
-      h("span", { class: "mlb-mesh-text" }, `${exact(view.mesh.size)} devices: ${mesh}`),
+      h("span", { class: "mlb-mesh-text", title: mesh }, `${exact(view.mesh.size)} devices: ${mesh}`),
       h("code", { class: "mlb-layout-text", title: text }, text),
     ),
     h(
@@ -59,22 +60,27 @@ export function drawHeader(board) {
  * One figure of the score: what it is now, what a drop would make of it, and how it changed by the last one.
  * @param {{
  *   key: string, label: string, value: string, title?: string, change?: string, sign?: number, after?: string,
- *   more?: Node | null, over?: boolean
- * }} total
+ *   against?: Node | null, more?: Node | null, over?: boolean
+ * }} figure
  * @returns {HTMLElement}
  */
-function total({ key, label, value, title = "", change = "", sign = 0, after = "", more = null, over = false }) {
+function total(figure) {
+  const { key, label, value, title = "", change = "", sign = 0, after = "", against = null, more = null } = figure;
   const direction = sign > 0 ? "mlb-more" : sign < 0 ? "mlb-less" : "mlb-same";
   const arrow = sign > 0 ? "▲ " : sign < 0 ? "▼ " : "";
+  const last = against && change ? ` The last change: ${change}.` : "";
   return h(
     "div",
-    { class: `mlb-total ${over ? "mlb-over" : ""}`, title, "data-total": key },
-    h("span", { class: "mlb-total-label" }, label),
-    h("span", { class: "mlb-total-value" }, value),
-    more,
-    after
-      ? h("span", { class: "mlb-after" }, `→ ${after}`)
-      : change && h("span", { class: `mlb-change ${direction}` }, `${arrow}${change}`),
+    { class: `mlb-total ${figure.over ? "mlb-over" : ""}`, title: `${title}${last}`, "data-total": key },
+    h("div", {}, h("span", { class: "mlb-total-label" }, label), more),
+    h(
+      "div",
+      {},
+      h("span", { class: "mlb-total-value" }, value),
+      after
+        ? h("span", { class: "mlb-after" }, `→ ${after}`)
+        : (against ?? (change && h("span", { class: `mlb-change ${direction}` }, `${arrow}${change}`))),
+    ),
   );
 }
 
@@ -84,8 +90,7 @@ function total({ key, label, value, title = "", change = "", sign = 0, after = "
  * @returns {HTMLElement[]}
  */
 export function drawTotals(view, price) {
-  const { change, work, communication, collectives } = view;
-  const counted = change?.collectives ?? 0;
+  const { change, work, communication } = view;
   return [
     ...drawStep(view, price),
     drawPeak(view, price),
@@ -97,6 +102,7 @@ export function drawTotals(view, price) {
       change: change?.bytes ? signedBytes(change.bytes) : "",
       sign: change?.bytes,
       after: price && !price.refused ? bytes(price.bytes) : "",
+      against: versus(view, "sends"),
     }),
     total({
       key: "work",
@@ -108,14 +114,6 @@ export function drawTotals(view, price) {
       change: change?.work ? signedPoints(change.work) : "",
       sign: change?.work,
     }),
-    total({
-      key: "collectives",
-      label: "collectives",
-      value: exact(collectives.count),
-      title: "Collectives that one step executes.",
-      change: counted ? `${counted > 0 ? "+" : "−"}${exact(Math.abs(counted))}` : "",
-      sign: counted,
-    }),
   ];
 }
 
@@ -124,7 +122,8 @@ export function drawTotals(view, price) {
  * @param {Price} [price]
  * @returns {HTMLElement[]}
  */
-function drawStep({ time, change }, price) {
+function drawStep(view, price) {
+  const { time, change } = view;
   if (!time || time.missing) return [];
   const { texts, estimate } = time;
   const by = change?.seconds ?? 0;
@@ -139,8 +138,21 @@ function drawStep({ time, change }, price) {
       change: moved ? signedSeconds(by) : "",
       sign: moved ? by : 0,
       after: typeof price?.seconds === "number" ? seconds(price.seconds) : "",
+      against: versus(view, "step"),
     }),
   ];
+}
+
+/**
+ * @param {View} view
+ * @param {"step" | "sends"} key
+ * @returns {HTMLElement | null} how the present layout compares with the baseline
+ */
+function versus(view, key) {
+  const words = againstBaseline(view);
+  if (!words?.[key]) return null;
+  const direction = words.sign > 0 ? "mlb-more" : words.sign < 0 ? "mlb-less" : "mlb-same";
+  return h("span", { class: `mlb-versus ${direction}`, title: "against the baseline: Compare" }, words[key]);
 }
 
 /**
@@ -176,7 +188,7 @@ function drawPeak({ peak_memory: peak, memory, change }, price) {
     change: by ? signedBytes(by) : "",
     sign: by,
     after: typeof price?.peak === "number" ? bytes(price.peak) : "",
-    more: h("span", { class: "mlb-total-limit" }, bar, `of ${bytes(peak.limit)}, ${verdict}`),
+    more: h("span", { class: "mlb-total-limit" }, bar, `of ${bytes(peak.limit)} ${verdict}`),
     over: !peak.fits,
   });
 }

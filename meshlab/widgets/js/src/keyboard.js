@@ -48,6 +48,12 @@ function handled(board, event, command) {
     cancelSearch(board);
     return true;
   }
+  const segment = target.closest(".mlb-segment");
+  if (segment && event.key in STEPS) {
+    const beside = STEPS[event.key] > 0 ? segment.nextElementSibling : segment.previousElementSibling;
+    /** @type {HTMLElement | null} */ (beside)?.focus();
+    return true;
+  }
   const chip = /** @type {HTMLElement | null} */ (target.closest(".mlb-chip"));
   return chip ? onChip(board, event, chip) : false;
 }

@@ -13,7 +13,7 @@ import { drawPicture } from "./picture.js";
  * @typedef {import("./board.js").Board} Board
  */
 
-const NO_MACHINE =
+export const NO_MACHINE =
   "Choose a machine: a step's time is then predicted, and its peak memory is compared with a device's capacity.";
 export const RECALLED = "recalled, not verified";
 // Before the source of such a figure, which does not say it as far as anyone has looked.

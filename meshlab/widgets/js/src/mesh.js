@@ -75,11 +75,7 @@ function drawGrids(view, shards) {
     const tiles = shards.tiles.slice(start, start + columns * rows);
     grids.push(drawGrid(view, shards, tiles, columns));
   }
-  return h(
-    "div",
-    { class: "mlb-grids", "data-scroll": "grids", tabindex: "0", role: "group", "aria-label": "devices" },
-    grids,
-  );
+  return h("div", { class: "mlb-grids", role: "group", "aria-label": "devices" }, grids);
 }
 
 /**

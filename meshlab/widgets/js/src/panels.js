@@ -17,7 +17,8 @@ export function makePanels() {
   const zones = h("div", { class: "mlb-zones" });
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
   const help = h("p", { class: "mlb-help", id: `mlb-help-${frames}`, hidden: true }, HELP);
-  const layout = h("section", { class: "mlb-layout", "aria-label": "layout" }, zones, status, help);
-  const timeline = h("section", { class: "mlb-step-time", "aria-label": "one step over time" });
-  return { banner, header, totals, zones, status, help, layout, timeline };
+  const advice = h("div", { class: "mlb-advices" });
+  const layout = h("div", { class: "mlb-layout", role: "group", "aria-label": "layout" }, zones, advice, status, help);
+  const timeline = h("div", { class: "mlb-step-time", role: "group", "aria-label": "one step over time" });
+  return { banner, header, totals, zones, status, help, layout, advice, timeline };
 }

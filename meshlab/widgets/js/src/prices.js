@@ -71,6 +71,15 @@ export class Prices {
   }
 
   /**
+   * Forgets what was answered for another revision.
+   * @param {number} revision
+   */
+  forget(revision) {
+    if (revision !== this.revision) this.known.clear();
+    this.revision = revision;
+  }
+
+  /**
    * Asks for the prices of a hand's zones, in order, until another is asked for or `stop` is called.
    * @param {View} view
    * @param {Hand} hand
@@ -79,14 +88,13 @@ export class Prices {
    * @param {boolean} peaks whether peaks are asked for as well
    */
   async ask(view, hand, revision, order, peaks) {
-    if (revision !== this.revision) this.known.clear();
-    this.revision = revision;
+    this.forget(revision);
     this.round += 1;
     const mine = this.round;
     const zones = order.filter((zone) => !this.settled(view, hand, zone));
-    await this.batches(view, hand, zones, TIMES, false, mine);
+    const answered = await this.batches(view, hand, zones, TIMES, false, mine);
     const legal = zones.filter((zone) => zone !== TRAY && !this.of(view, hand, zone)?.refused);
-    if (peaks) await this.batches(view, hand, legal, PEAKS, true, mine);
+    if (answered && peaks) await this.batches(view, hand, legal, PEAKS, true, mine);
   }
 
   /**
@@ -108,17 +116,19 @@ export class Prices {
    * @param {number} size
    * @param {boolean} peak
    * @param {number} mine
+   * @returns {Promise<boolean>} whether all were answered, for the revision that they were asked for
    */
   async batches(view, hand, zones, size, peak, mine) {
     for (let start = 0; start < zones.length && mine === this.round; start += size) {
       const intents = zones.slice(start, start + size).map((zone) => dropIntent(view, hand, zone));
       const answer = await this.channel.prices(intents, peak);
-      if (!answer?.prices || answer.rev !== this.revision) return;
+      if (!answer?.prices || answer.rev !== this.revision) return false;
       answer.prices.forEach((price, i) => {
         this.known.set(JSON.stringify(intents[i]), price);
       });
       if (mine === this.round) this.onAnswer();
     }
+    return mine === this.round;
   }
 
   stop() {

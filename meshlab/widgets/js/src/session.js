@@ -5,12 +5,17 @@ import { Board } from "./board.js";
 import { h } from "./dom.js";
 import { followTheme } from "./theme.js";
 
+let boards = 0;
+
 /**
  * @param {{model: import("./types.js").Model, el: HTMLElement}} context
  * @returns {() => void}
  */
 function render({ model, el }) {
-  const root = h("div", { class: "mlb", role: "region", "aria-label": "meshlab Explorer" });
+  boards += 1;
+  // Landmarks that stand on one page have names of their own.
+  const name = boards > 1 ? `meshlab Explorer ${boards}` : "meshlab Explorer";
+  const root = h("div", { class: "mlb", role: "region", "aria-label": name });
   el.append(root);
   const unfollow = followTheme(root);
   const board = new Board(model, root);

@@ -101,9 +101,20 @@ export class Stage {
     }
     const tabs = h("div", { class: "mlb-tabs", role: "tablist", "aria-label": "views" }, [...this.tabs.values()]);
     tabs.addEventListener("keydown", (event) => this.turn(event));
-    this.element = h("section", { class: "mlb-stage", "aria-label": "views" }, tabs, [...this.bodies.values()]);
+    this.element = h("div", { class: "mlb-stage" }, tabs, [...this.bodies.values()]);
     this.training = new Training(board, this.body("run"));
     this.show(this.shown);
+  }
+
+  /**
+   * The stage with one panel alone, without tabs.
+   * @param {string} name
+   * @returns {HTMLElement}
+   */
+  alone(name) {
+    this.element.querySelector(".mlb-tabs")?.remove();
+    this.show(name);
+    return this.element;
   }
 
   /**
@@ -158,5 +169,6 @@ export class Stage {
     const panel = PANELS.find((each) => each.name === this.shown);
     if (!panel?.draw || !this.stale.delete(panel.name)) return;
     redraw(this.body(panel.name), ...panel.draw(this.board));
+    if (this.board.readOnly) this.board.freeze();
   }
 }

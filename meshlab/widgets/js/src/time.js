@@ -3,7 +3,7 @@
 import { labelled, portion } from "./bars.js";
 import { disclosure, drawAccuracy } from "./disclosure.js";
 import { h, prose } from "./dom.js";
-import { choice, mark, RECALLED, sourceOf } from "./machine.js";
+import { choice, mark, NO_MACHINE, RECALLED, sourceOf } from "./machine.js";
 import { axisLabel, markClass } from "./marks.js";
 
 /**
@@ -19,7 +19,7 @@ import { axisLabel, markClass } from "./marks.js";
  */
 export function drawTime(board) {
   const { time, pending } = board.view;
-  if (!time) return [pending ? h("p", { class: "mlb-none" }, "Being worked out …") : null];
+  if (!time) return [h("p", { class: "mlb-none" }, pending ? "The step is being worked out …" : NO_MACHINE)];
   if (time.missing) return [h("p", { class: "mlb-error" }, "✕ ", prose(time.missing)), drawOptions(board, time)];
   const { texts, limit } = time;
   const sends = time.parts.some((part) => part.sends);

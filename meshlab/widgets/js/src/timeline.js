@@ -165,9 +165,11 @@ function drawDetail(board) {
   const lane = timeline?.lanes[Number(number)];
   const segment = board.moment ? lane?.segments[Number(position)] : undefined;
   if (!segment || !lane) {
-    const exposed =
-      time && !time.missing ? `${time.texts.exposed} of communication are exposed: no kernel runs meanwhile.` : "";
-    return h("p", { class: "mlb-detail" }, exposed, " Click a segment: what it is, and why it is there.");
+    const exposed = time?.exposed
+      ? `${time.texts.exposed} of communication are exposed: no kernel runs meanwhile.`
+      : "No communication is exposed.";
+    const known = time && !time.missing;
+    return h("p", { class: "mlb-detail" }, known && `${exposed} `, "Click a segment: what it is, and why it is there.");
   }
   const row = lane.key ? collectiveOf(view, segment, lane.key) : undefined;
   const source = row?.source || segment.source;

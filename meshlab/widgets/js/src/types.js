@@ -7,7 +7,10 @@
  * @typedef {{name: string, size: number}} Axis
  * @typedef {{key: string, axes: string[]}} Group
  * @typedef {{code: string, text: string, fix: string, source?: string, columns?: {at: string, label: string}[]}} Refusal
- * @typedef {{at: string, label: string, kind: string, missing: string, rules: Record<string, string[]>}} Column
+ * @typedef {{
+ *   at: string, label: string, kind: string, missing: string, rules: Record<string, string[]>,
+ *   within: {at: string, rules: Record<string, string[]>}[]
+ * }} Column
  * @typedef {{
  *   refused?: Refusal, bytes: number, seconds: number | null, peak: number | null, fits: boolean | null
  * }} Price
@@ -27,12 +30,18 @@
  *   copied_over: string[], slices: number, copies: number, tiles: Tile[], left_out: number
  * }} Shards
  * @typedef {{
- *   key: string, name: string, layout: string, bytes: number, by_axis: Part[], collectives: number,
- *   arguments: number, outputs: number, work: number, live_bytes: number | null
- * }} ComparisonRow
+ *   bytes: number, arguments: number, work: number, collectives: number, seconds: number | null, peak: number | null,
+ *   fits: boolean | null
+ * }} Totals
  * @typedef {{
- *   objective: string, phase: string, error: string, proof?: string, same?: boolean, rows?: ComparisonRow[],
- *   layout?: Record<string, unknown>
+ *   key: string, name: string, layout: string, mesh: string, load: {op: string, args: Record<string, any>}, now: boolean,
+ *   baseline: boolean, machine: boolean, totals: Totals | null
+ * }} Card
+ * @typedef {{
+ *   objective: string, phase: string, error: string, proof?: string, same?: boolean, card?: string | null
+ * }} Search
+ * @typedef {{
+ *   cards: Card[], limit: number | null, objectives: {name: string, condition: string}[], search: Search | null
  * }} Comparison
  * @typedef {{where: string, measured: boolean, text: string}} Accuracy
  * @typedef {{name: string, text: string, source: string, recalled: boolean}} Figure
@@ -59,6 +68,10 @@
  *   limit: {by: string, text: string}, options: {attention: string, prefetch: boolean, attentions: string[]},
  *   substituted: string, recalled: string[], accuracy: Accuracy
  * }} Time
+ * @typedef {{
+ *   text: string, op: string, args: Record<string, unknown>, bytes: number, seconds: number | null,
+ *   peak: number | null, fits: boolean | null, work: number
+ * }} Advice
  * @typedef {{
  *   begin: number, end: number, kind: string, times: number, name: string, dims: string[], source: string
  * }} Segment
@@ -92,7 +105,7 @@
  *   change: {
  *     work: number, bytes: number, arguments: number, collectives: number, seconds: number | null, peak: number | null
  *   } | null,
- *   comparison: Comparison | null,
+ *   comparison: Comparison,
  *   trains: boolean,
  *   machine: Machine,
  *   time: Time | null,
@@ -100,6 +113,8 @@
  *   timeline: Timeline | null,
  *   pending: boolean,
  *   slow: boolean,
+ *   presets: {name: string, label: string, refused: string, here: boolean}[],
+ *   advice: Advice | null,
  *   document: string,
  *   opened: string
  * }} View

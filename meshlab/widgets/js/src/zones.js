@@ -5,8 +5,8 @@
  * refused; the best zone has a star.
  */
 import { h } from "./dom.js";
-import { exact, signedBytes, signedSeconds } from "./format.js";
-import { TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
+import { exact, plural, signedBytes, signedSeconds } from "./format.js";
+import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
 import { markClass, swatch } from "./marks.js";
 import { best } from "./prices.js";
 
@@ -34,6 +34,8 @@ function drawChip(view, chip, axis, column, help) {
   const where = column?.at ? `, for ${column.label}` : "";
   const order = axes.length > 1 ? `${axes.indexOf(axis) + 1} of ${axes.length}` : "";
   const size = exact(chip.size) + (column ? ` → ${exact(Math.ceil(chip.size / parts(view, axes)))}` : "");
+  // The label begins with what is seen, for those who speak to their screen.
+  const seen = [chip.name, column?.at ? "" : size, order].filter(Boolean).join(" ");
   return h(
     "button",
     {
@@ -43,12 +45,14 @@ function drawChip(view, chip, axis, column, help) {
       "data-zone": zone,
       "data-key": `chip:${chip.name}:${zone}`,
       title: `${chip.name} ${size}`,
-      "aria-label": `${[chip.name, size, order].filter(Boolean).join(" ")}, ${place}${where}`,
+      "aria-label": `${seen}, ${column?.at ? `${size}, ` : ""}${place}${where}`,
       "aria-describedby": help,
       "aria-pressed": "false",
     },
     h("span", { class: "mlb-chip-name" }, chip.name),
+    " ",
     !column?.at && h("span", { class: "mlb-chip-size" }, size),
+    " ",
     order && h("span", { class: "mlb-chip-order" }, order),
   );
 }
@@ -88,9 +92,7 @@ export function drawZones(board) {
   const { view } = board;
   const { columns, mesh } = view;
   const { id } = board.panels.help;
-  const heads = columns.map((column) =>
-    h("div", { class: "mlb-column", "data-column": column.at, title: column.missing || titleOf(column) }, column.label),
-  );
+  const heads = columns.map((column) => drawHead(board, column));
   const rows = mesh.axes.flatMap((axis) => [
     h(
       "div",
@@ -114,6 +116,45 @@ export function drawZones(board) {
     tray,
     drawStored(board),
   ];
+}
+
+/**
+ * The head of a column, with the rules at some of its places alone, each to be taken away.
+ * @param {Board} board
+ * @param {Column} column
+ * @returns {HTMLElement}
+ */
+function drawHead(board, column) {
+  const rules = column.within.flatMap(({ at, rules }) =>
+    Object.entries(rules).map(([dim, axes]) => ({ at, dim, axes: axes.join("+") || "unsharded" })),
+  );
+  const name = h("span", { class: "mlb-column-name", title: column.missing || titleOf(column) }, column.label);
+  if (rules.length === 0) return h("div", { class: "mlb-column", "data-column": column.at }, name);
+  const buttons = rules.map(({ at, dim, axes }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button",
+        "aria-label": `${at}: ${dim} → ${axes} × (remove this rule)`,
+        onclick: () => board.send("remove", { dim, at }),
+      },
+      h("code", {}, `${at}: ${dim} → ${axes}`),
+      " ×",
+    ),
+  );
+  const more = h(
+    "details",
+    { class: "mlb-within", open: board.opened.has(`within:${column.at}`) },
+    h(
+      "summary",
+      { "data-key": `within:${column.at}`, "aria-label": `${plural(rules.length, "more rule")} for ${column.label}` },
+      `+${rules.length}`,
+    ),
+    h("div", { class: "mlb-within-rules" }, buttons),
+  );
+  more.addEventListener("toggle", () => board.opened[more.open ? "add" : "delete"](`within:${column.at}`));
+  return h("div", { class: "mlb-column", "data-column": column.at }, name, more);
 }
 
 /**
@@ -234,8 +275,38 @@ function paintNote(note, view, said, price, star) {
   const lines = said?.state === "refused" ? ["✕"] : said?.state === "legal" ? changes(price, view) : [];
   const mark = star ? "★ " : said?.state === "legal" && lines.length === 0 ? "✓" : "";
   const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];
-  note.replaceChildren(...text.map((line) => h("span", {}, line)));
+  note.replaceChildren(...text.map((line) => h("span", { class: signOf(line) }, line)));
   note.title = said?.state === "refused" ? said.note : "";
-  note.classList.toggle("mlb-less", Boolean(lines[0]?.startsWith("−")));
-  note.classList.toggle("mlb-more", Boolean(lines[0]?.startsWith("+")));
+}
+
+/**
+ * @param {string} line
+ * @returns {string} the class of a change for the better or the worse
+ */
+function signOf(line) {
+  if (line.includes("−")) return "mlb-less";
+  return line.includes("+") || line.includes("✕") ? "mlb-more" : "";
+}
+
+/**
+ * Buttons that store a dim at a place where it cannot be among the compute rules.
+ * @param {Board} board
+ * @param {Hand} hand
+ * @param {string} zone
+ * @param {import("./types.js").Refusal} [refusal]
+ * @returns {HTMLElement[]}
+ */
+export function drawElsewhere(board, hand, zone, refusal) {
+  const { axis } = partsOf(zone);
+  return (refusal?.columns ?? []).map(({ at, label }) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button mlb-remedy-button",
+        onclick: () => board.send("place", { dim: hand.dim, axes: [axis], at }),
+      },
+      `${hand.dim} on ${axis}, for ${label}`,
+    ),
+  );
 }

@@ -38,6 +38,11 @@ class Model {
   answer(asked, answer) {
     this.listeners.get("msg:custom")?.({ id: this.sent[asked].id, rev: 0, ...answer });
   }
+
+  /** What was sent last, and its number. */
+  get last() {
+    return this.sent.length - 1;
+  }
 }
 
 const nack = /** @type {const} */ ({ kind: "nack", reason: "no", fix: "" });
@@ -51,16 +56,53 @@ let channel;
 
 beforeEach(() => {
   mock.timers.reset();
-  mock.timers.enable({ apis: ["setTimeout"] });
+  mock.timers.enable({ apis: ["setTimeout", "Date"] });
   model = new Model();
   silences = [];
   channel = new Channel(model, (silent) => silences.push(silent));
+  model.answer(0, { kind: "ack", now: 5 });
+});
+
+test("it begins with a question whether Python answers, and how its clock stands", () => {
+  assert.deepEqual([model.sent[0].v, model.sent[0].kind, model.sent[0].good], [2, "hello", null]);
+});
+
+test("what is sent says until when it is good, by Python's clock", () => {
+  mock.timers.tick(1000);
+  channel.intent("undo");
+  assert.equal(model.sent[1].good, 8);
+});
+
+test("the answer that took the shortest sets the clock", () => {
+  const slow = new Channel(model, () => {});
+  mock.timers.tick(400);
+  model.answer(model.last, { kind: "ack", now: 100.2 });
+  assert.equal(slow.ahead, 100_000);
+  slow.intent("undo");
+  mock.timers.tick(1000);
+  model.answer(model.last, { kind: "ack", now: 777 });
+  assert.equal(slow.ahead, 100_000);
+  slow.intent("undo");
+  mock.timers.tick(20);
+  model.answer(model.last, { kind: "ack", now: 101.42 });
+  assert.equal(slow.ahead, 100_010);
+});
+
+test("where no clock is known after a silence, it is asked for again", () => {
+  const late = new Channel(model, () => {});
+  const hello = model.last;
+  mock.timers.tick(2000);
+  model.answer(hello, { kind: "ack", now: 7 });
+  assert.deepEqual([model.last, model.sent[model.last].kind], [hello + 1, "hello"]);
+  model.answer(model.last, { kind: "ack", now: 7 });
+  late.intent("undo");
+  assert.equal(model.sent[model.last].good, 9);
 });
 
 test("an answer in time is handed to whoever asked", async () => {
   const asked = channel.intent("undo");
-  assert.equal(model.sent[0].op, "undo");
-  model.answer(0, { kind: "ack", rev: 1 });
+  assert.equal(model.sent[1].op, "undo");
+  model.answer(1, { kind: "ack", rev: 1 });
   assert.equal((await asked)?.rev, 1);
   mock.timers.tick(10_000);
   assert.deepEqual(silences, []);
@@ -77,14 +119,14 @@ test("after two seconds without an answer whoever asked is told so", async () =>
 
 for (const [name, late] of /** @type {[string, Partial<Answer>][]} */ ([
   ["a refusal", nack],
-  ["a preview", { kind: "preview", bytes: 5 }],
+  ["a list of prices", { kind: "prices", prices: [] }],
   ["an acknowledgement", { kind: "ack", rev: 1 }],
 ])) {
   test(`${name} that comes too late opens the board again`, async () => {
     const asked = channel.intent("place", { dim: "hidden", axes: ["model"] });
     mock.timers.tick(2000);
     assert.equal(await asked, null);
-    model.answer(0, late);
+    model.answer(1, late);
     assert.deepEqual(silences, [true, false]);
     assert.equal(channel.silent, false);
   });
@@ -111,7 +153,7 @@ test("one silence ends all that wait, and what is asked afterwards waits anew", 
   mock.timers.tick(1000);
   assert.deepEqual([await first, await second], [null, null]);
   const third = channel.intent("reset");
-  model.answer(2, nack);
+  model.answer(3, nack);
   assert.equal((await third)?.kind, "nack");
   mock.timers.tick(10_000);
   assert.deepEqual(silences, [true, false]);
@@ -123,23 +165,13 @@ test("a model that cannot send is silent at once", async () => {
   assert.deepEqual(silences, [true]);
 });
 
-test("of the questions that come while one is under way the last is asked", async () => {
-  /** @type {number[]} */
-  const shown = [];
-  for (const dim of ["a", "b", "c"]) channel.preview("remove", { dim }, (answer) => shown.push(answer.bytes ?? 0));
-  assert.deepEqual(
-    model.sent.map((each) => each.args.dim),
-    ["a"],
-  );
-  model.answer(0, { kind: "preview", bytes: 1 });
-  await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(
-    model.sent.map((each) => each.args.dim),
-    ["a", "c"],
-  );
-  model.answer(1, { kind: "preview", bytes: 3 });
-  await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(shown, [3]);
+test("prices of several intents are asked for in one message", async () => {
+  const intents = [{ op: "remove", args: { dim: "a" } }];
+  const asked = channel.prices(intents, true);
+  const { kind, peak } = model.sent[1];
+  assert.deepEqual([kind, model.sent[1].intents, peak], ["prices", intents, true]);
+  model.answer(1, { kind: "prices", prices: [{ bytes: 1, seconds: null, peak: 5, fits: true }] });
+  assert.equal((await asked)?.prices?.[0].peak, 5);
 });
 
 test("a closed channel hears nothing and waits for nothing", () => {

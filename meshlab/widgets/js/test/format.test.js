@@ -24,7 +24,7 @@ test("seconds have three digits", () => {
 });
 
 test("shares, counts and letters", () => {
-  assert.deepEqual([percent(0.125), percent(1), signedPoints(-0.875)], ["12.5%", "100%", "−87.5 points"]);
+  assert.deepEqual([percent(0.125), percent(1), signedPoints(-0.875)], ["12.5%", "100%", "−87.5 pts"]);
   assert.deepEqual([plural(1, "device"), plural(2048, "device")], ["1 device", "2,048 devices"]);
   assert.deepEqual([0, 25, 26].map(letter), ["A", "Z", "AA"]);
 });

@@ -2,31 +2,8 @@
 /** What zones say to a chip, and what a drop sends. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { axesAfter, dropIntent, nextLegal, TRAY, verdict } from "../src/hand.js";
-
-/** @typedef {import("../src/hand.js").Hand} Hand */
-
-const refusal = { code: "size", text: "10 is not divided by 4.", fix: "use `data`", source: "" };
-const view = /** @type {import("../src/types.js").View} */ (
-  /** @type {unknown} */ ({
-    mesh: {
-      axes: [
-        { name: "data", size: 2 },
-        { name: "model", size: 4 },
-      ],
-      size: 8,
-    },
-    chips: [
-      { name: "hidden", size: 16, axes: ["data"], local: 8 },
-      { name: "classes", size: 10, axes: [], local: 10 },
-    ],
-    refusals: { hidden: { data: null, model: null }, classes: { data: null, model: refusal } },
-    additions: { hidden: { model: null } },
-  })
-);
-
-/** @type {(dim: string, from: string, add?: boolean) => Hand} */
-const hand = (dim, from, add = false) => ({ dim, from, by: "pointer", target: null, add });
+import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "../src/hand.js";
+import { classes, hand, price, refusal, view } from "./views.js";
 
 test("a drop moves a dim, or adds an axis, or takes one away", () => {
   assert.deepEqual(axesAfter(view, hand("hidden", "data"), "model"), ["model"]);
@@ -37,17 +14,64 @@ test("a drop moves a dim, or adds an axis, or takes one away", () => {
   assert.deepEqual(dropIntent(view, hand("hidden", "data"), TRAY), { op: "remove", args: { dim: "hidden" } });
 });
 
+test("of several axes a chip moves its own", () => {
+  const both = hand("rows", "data");
+  assert.deepEqual(axesAfter(view, both, TRAY), ["model"]);
+  assert.deepEqual(axesAfter(view, both, "model"), ["model"]);
+  assert.deepEqual(axesAfter(view, hand("rows", "model"), "data"), ["data"]);
+});
+
+test("a zone is an axis in a column, but where a column takes no rules", () => {
+  assert.deepEqual(zonesOf(view), ["data", "model", "data@params/*", "model@params/*", TRAY]);
+  for (const zone of zonesOf(view)) assert.equal(zoneOf(partsOf(zone).axis, partsOf(zone).at), zone);
+  assert.deepEqual(partsOf("model@a@b"), { axis: "model", at: "a@b" });
+  assert.equal(zoneName(view, "model@params/*"), "model, for params");
+  assert.equal(zoneName(view, TRAY), "unsharded");
+});
+
+test("a drop at a place makes a rule there, and takes away the one that was moved", () => {
+  const at = "params/*";
+  const axes = ["model"];
+  const stored = { op: "place", args: { dim: "classes", at, axes } };
+  assert.deepEqual(dropIntent(view, hand("classes", TRAY), "model@params/*"), stored);
+  const moved = { op: "place", args: { dim: "hidden", at, source: "", axes } };
+  assert.deepEqual(dropIntent(view, hand("hidden", "data"), "model@params/*"), moved);
+  const added = { op: "place", args: { dim: "hidden", at, axes: ["model"] } };
+  assert.deepEqual(dropIntent(view, hand("hidden", "data", true), "model@params/*"), added);
+  const back = { op: "place", args: { dim: "cols", source: at, axes: ["data"] } };
+  assert.deepEqual(dropIntent(view, hand("cols", "data@params/*"), "data"), back);
+  assert.deepEqual(dropIntent(view, hand("cols", "data@params/*"), TRAY), { op: "remove", args: { dim: "cols", at } });
+});
+
 test("a zone says what each device would hold, or why not", () => {
   assert.deepEqual(verdict(view, hand("hidden", "data"), "model"), { state: "legal", note: "4 of 16 on each device" });
   assert.deepEqual(verdict(view, hand("hidden", "data", true), "model").note, "2 of 16 on each device");
   assert.equal(verdict(view, hand("hidden", "data"), "data").state, "here");
   const said = verdict(view, hand("classes", TRAY), "model");
   assert.deepEqual([said.state, said.note, said.refusal?.fix], ["refused", refusal.text, refusal.fix]);
+  assert.equal(verdict(view, hand("cols", "data@params/*"), TRAY).note, "stored as it is computed");
+  assert.equal(verdict(view, hand("hidden", "data"), TRAY).note, "all 16");
+});
+
+test("what Python said of a zone counts, also where the page knew of no refusal", () => {
+  const stored = hand("hidden", TRAY);
+  assert.equal(verdict(view, stored, "model@params/*").state, "legal");
+  const said = verdict(view, stored, "model@params/*", price({ refused: classes }));
+  assert.deepEqual([said.state, said.refusal?.columns], ["refused", classes.columns]);
 });
 
 test("the keyboard passes over zones that refuse", () => {
-  assert.equal(nextLegal(view, hand("classes", TRAY), 1), "data");
-  assert.equal(nextLegal(view, { ...hand("classes", TRAY), target: "data" }, 1), "data");
+  const held = hand("classes", TRAY);
+  assert.equal(nextLegal(view, held, 1), "data");
+  assert.equal(nextLegal(view, { ...held, target: "data" }, 1), "data@params/*");
+  /** @param {string} zone */
+  const stored = (zone) => (partsOf(zone).at ? price({ refused: refusal }) : undefined);
+  assert.equal(nextLegal(view, { ...held, target: "data" }, 1, stored), "data");
   assert.equal(nextLegal(view, hand("hidden", "data"), 1), "model");
   assert.equal(nextLegal(view, hand("hidden", "data"), -1), TRAY);
+  const none = price({ refused: refusal });
+  assert.equal(
+    nextLegal(view, held, 1, () => none),
+    null,
+  );
 });

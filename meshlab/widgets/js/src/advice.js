@@ -1,0 +1,83 @@
+// @ts-check
+/** Below the tray: the change that helps most, with its price and a button that makes it, and the presets as buttons. */
+import { h, prose } from "./dom.js";
+import { bytes, percent, signedBytes, signedSeconds } from "./format.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Advice} Advice
+ * @typedef {import("./board.js").Board} Board
+ */
+
+/**
+ * What advice would change, in words.
+ * @param {Advice} advice
+ * @param {Pick<View, "time" | "peak_memory" | "communication" | "work">} view
+ * @returns {string}
+ */
+export function gain(advice, { time, peak_memory: peak, communication, work }) {
+  const parts = [];
+  if (time && !time.missing && advice.seconds !== null) parts.push(signedSeconds(advice.seconds - time.estimate));
+  else if (advice.work !== work) parts.push(`${percent(advice.work)} of the matmuls instead of ${percent(work)}`);
+  else parts.push(`${signedBytes(advice.bytes - communication.total)} sent`);
+  if (peak && advice.peak !== null) parts.push(`${signedBytes(advice.peak - peak.bytes)} at the peak`);
+  if (peak && !peak.fits && advice.fits) parts.push(`then it fits: ${bytes(advice.peak ?? 0)}`);
+  if (advice.fits === false) parts.push("still does not fit");
+  return parts.join(", ");
+}
+
+/**
+ * @param {Board} board
+ * @returns {HTMLElement[]}
+ */
+export function drawAdvice(board) {
+  const { view } = board;
+  const { advice } = view;
+  const line = advice
+    ? h(
+        "p",
+        { class: "mlb-advice" },
+        h("span", { "aria-hidden": "true" }, "➜ "),
+        prose(`${advice.text}: ${gain(advice, view)} `),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "mlb-button",
+            "data-key": "advice",
+            "data-op": "advice",
+            onclick: () => board.send(advice.op, advice.args),
+          },
+          "Do it",
+        ),
+      )
+    : h("p", { class: "mlb-advice" });
+  const presets = view.presets.map((preset) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button mlb-preset",
+        "data-key": `preset:${preset.name}`,
+        "data-preset": preset.name,
+        "aria-disabled": String(preset.refused !== ""),
+        "aria-pressed": String(preset.here),
+        title: preset.refused || `${TITLES[preset.name]}. With Shift: together with the present layout.`,
+        onclick: (/** @type {MouseEvent} */ event) =>
+          board.send("preset", { name: preset.name, combine: event.shiftKey || board.adding }),
+      },
+      preset.label,
+    ),
+  );
+  return [line, h("div", { class: "mlb-presets", role: "group", "aria-label": "presets" }, presets)];
+}
+
+const TITLES = /** @type {Record<string, string>} */ ({
+  data_parallel: "Data parallel: each device computes a part of the batch with all parameters",
+  fsdp: "Fully sharded data parallel: parameters, gradients and optimizer state are sharded, and gathered where they are needed",
+  zero1: "ZeRO-1: data parallel with sharded optimizer state",
+  zero2: "ZeRO-2: data parallel with sharded optimizer state and gradients",
+  tensor_parallel: "Tensor parallel: heads, hidden and vocabulary dims are sharded",
+  sequence_parallel: "Tensor parallel, with the residual stream sharded along the sequence between blocks",
+  expert_parallel: "Expert parallel: experts are sharded, tokens travel to them",
+});

@@ -1,0 +1,212 @@
+// @ts-check
+/**
+ * The layouts that were tried as rows of a table, the latest first: what each takes, with its difference against the
+ * baseline, and the best of each column. A row's button loads it; its circle makes it the baseline.
+ */
+import { h } from "./dom.js";
+import { bytes, exact, faster, percent, relative, seconds } from "./format.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Card} Card
+ * @typedef {import("./types.js").Totals} Totals
+ * @typedef {import("./board.js").Board} Board
+ * @typedef {{
+ *   key: string, title: string, of: (totals: Totals) => number | null, text: (value: number) => string,
+ *   long: (value: number) => string
+ * }} Column
+ */
+
+/** @type {(key: string, title: string, of: Column["of"]) => Column} */
+const inBytes = (key, title, of) => ({ key, title, of, text: bytes, long: (value) => `${exact(value)} bytes` });
+
+/** @type {Column} */
+const STEP = { key: "step", title: "step", of: (totals) => totals.seconds, text: seconds, long: seconds };
+const PEAK = inBytes("peak", "peak", (totals) => totals.peak);
+const SENDS = inBytes("sends", "sends", (totals) => totals.bytes);
+const HOLDS = inBytes("arguments", "arguments", (totals) => totals.arguments);
+/** @type {Column} */
+const WORK = {
+  key: "work",
+  title: "computes",
+  of: (totals) => totals.work,
+  text: percent,
+  long: (value) => `${percent(value)} of a step's matmul FLOPs`,
+};
+
+/**
+ * @param {View} view
+ * @returns {Column[]} what layouts are compared by
+ */
+export function columnsOf(view) {
+  return view.machine.on === "" ? [SENDS, HOLDS, WORK] : [STEP, PEAK, SENDS, WORK];
+}
+
+/**
+ * @param {View} view
+ * @returns {Card | undefined}
+ */
+export function baselineOf(view) {
+  return view.comparison.cards.find((card) => card.baseline);
+}
+
+/**
+ * How the present layout compares with the baseline, in words; null where it is the baseline, or that is not known yet.
+ * @param {View} view
+ * @returns {{step: string | null, sends: string | null, sign: number} | null}
+ */
+export function againstBaseline(view) {
+  const [base, now] = [baselineOf(view), view.comparison.cards.find((card) => card.now)];
+  if (!base || !now || base === now || !base.totals || !now.totals) return null;
+  const [before, after] = [base.totals, now.totals];
+  if (view.machine.on === "") {
+    const sends = before.bytes > 0 ? `${relative(after.bytes, before.bytes)} bytes against ${base.name}` : null;
+    return { step: null, sends, sign: after.bytes - before.bytes };
+  }
+  if (!before.seconds || !after.seconds) return null;
+  const words = faster(after.seconds, before.seconds);
+  const step = words === "as fast" ? `as fast as ${base.name}` : `${words} than ${base.name}`;
+  return { step, sends: null, sign: words === "as fast" ? 0 : after.seconds - before.seconds };
+}
+
+/**
+ * The best of each column, of layouts that fit; where none does, of all.
+ * @param {Column} column
+ * @param {Card[]} cards
+ * @returns {number | null} null where fewer than two are known, or all are alike
+ */
+export function bestOf(column, cards) {
+  const known = cards.flatMap((card) => (card.totals && column.of(card.totals) !== null ? [card.totals] : []));
+  const fitting = known.filter((totals) => totals.fits !== false);
+  const values = (fitting.length ? fitting : known).map((totals) => Number(column.of(totals)));
+  if (known.length < 2 || new Set(known.map((totals) => column.of(totals))).size < 2) return null;
+  return Math.min(...values);
+}
+
+/**
+ * The document that has a card's layout, as JSON.
+ * @param {View} view
+ * @param {Card} card
+ * @returns {string}
+ */
+export function documentOf(view, card) {
+  if (card.load.op === "restore") return String(card.load.args.document);
+  return JSON.stringify({ ...JSON.parse(view.document), layout: card.load.args.layout });
+}
+
+/**
+ * @param {Board} board
+ * @returns {HTMLElement}
+ */
+export function drawCards(board) {
+  const { view } = board;
+  const { cards } = view.comparison;
+  const columns = columnsOf(view);
+  const best = new Map(columns.map((column) => [column, bestOf(column, cards)]));
+  const head = columns.map((column) => h("th", { scope: "col" }, column.title));
+  const rows = [...cards].reverse().map((card) =>
+    h(
+      "tr",
+      { "data-card": card.key, class: card.now ? "mlb-card-now" : "" },
+      h("td", {}, drawBaseline(board, card)),
+      h("th", { scope: "row" }, drawName(board, card)),
+      columns.map((column) => drawCell(board, card, column, best.get(column) ?? null)),
+    ),
+  );
+  return h(
+    "table",
+    { class: "mlb-table mlb-cards" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "vs"),
+        h("th", { scope: "col" }, "layout ", h("small", {}, "★ best that fits")),
+        head,
+      ),
+    ),
+    h("tbody", {}, rows),
+  );
+}
+
+/**
+ * @param {Board} board
+ * @param {Card} card
+ * @returns {HTMLElement}
+ */
+function drawBaseline(board, card) {
+  const choice = h("input", {
+    type: "radio",
+    name: `${board.stage.body("compare").id}-baseline`,
+    checked: card.baseline,
+    "aria-label": `compare with ${card.name}`,
+    title: "compare all with this one",
+    "data-key": `baseline:${card.key}`,
+  });
+  choice.addEventListener("change", async () => {
+    const answer = await board.send("baseline", { document: documentOf(board.view, card) });
+    if (answer?.kind === "ack") board.say(`All layouts are compared with ${card.name}.`, "done");
+  });
+  return choice;
+}
+
+/**
+ * @param {Board} board
+ * @param {Card} card
+ * @returns {HTMLElement}
+ */
+function drawName(board, card) {
+  const layout = [card.mesh, card.layout || "no layout"].filter(Boolean).join(": ");
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "mlb-card",
+      title: card.now ? `${layout}: it is on the board` : `${layout}: put it on the board`,
+      "aria-current": card.now ? "true" : null,
+      "data-key": `card:${card.key}`,
+      "data-load": card.key,
+      onclick: () => card.now || board.send(card.load.op, card.load.args),
+    },
+    h("b", {}, card.name),
+    card.now && h("span", { class: "mlb-card-tag" }, " on the board"),
+    h("code", {}, layout),
+  );
+}
+
+/**
+ * @param {Board} board
+ * @param {Card} card
+ * @param {Column} column
+ * @param {number | null} best
+ * @returns {HTMLElement}
+ */
+function drawCell({ view }, { totals, baseline, machine }, column, best) {
+  const value = totals ? column.of(totals) : null;
+  if (value === null) {
+    // Step and peak come together: a step that is not there beside its peak never comes.
+    const never = totals !== null && (!machine || totals.peak !== null);
+    const title = never ? "not known: no machine, or a figure of it is missing" : "is being worked out";
+    return h("td", { title, "data-total": column.key }, never ? "–" : "…");
+  }
+  const before = baselineOf(view)?.totals;
+  const base = before ? column.of(before) : null;
+  const changed = baseline || base === null ? "" : base > 0 ? relative(value, base) : value > 0 ? "more" : "±0";
+  const sign = base === null || changed === "±0" ? "mlb-same" : value > base ? "mlb-more" : "mlb-less";
+  const won = value === best && totals?.fits !== false;
+  const over = column === PEAK && totals?.fits === false;
+  return h(
+    "td",
+    { title: column.long(value), "data-total": column.key },
+    h("span", { class: over ? "mlb-card-over" : "" }, column.text(value)),
+    won && h("span", { class: "mlb-best", role: "img", "aria-label": "best" }, " ★"),
+    h(
+      "small",
+      {},
+      baseline ? "baseline" : changed && h("span", { class: `mlb-change ${sign}` }, changed),
+      over && h("span", { class: "mlb-card-over", title: "does not fit a device" }, " ✕ no fit"),
+    ),
+  );
+}

@@ -1,0 +1,57 @@
+// @ts-check
+/** The sentences of the status line: what is on the board, what was picked up, and what a drop would cost. */
+import { bytes, exact, seconds, signedBytes, signedSeconds } from "./format.js";
+import { chipOf, verdict, zoneName, zonesOf } from "./hand.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Price} Price
+ * @typedef {import("./hand.js").Hand} Hand
+ */
+
+/**
+ * The layout and its totals.
+ * @param {View} view
+ * @returns {string}
+ */
+export function totalsText({ communication, change, layout, machine, time, peak_memory: peak, pending }) {
+  const by = change ? ` (${signedBytes(change.bytes)})` : "";
+  const sent = `Layout ${layout.text || "empty"}: each device sends ${bytes(communication.total)} per step${by}.`;
+  if (pending) return `${sent} Costs are being worked out …`;
+  const takes =
+    time && !time.missing ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
+  return `${sent}${takes}${peak?.fits === false ? ` ${peak.text}` : ""}`;
+}
+
+/**
+ * What was picked up, and how it is dropped.
+ * @param {View} view
+ * @param {Hand} hand
+ * @returns {string}
+ */
+export function grabbedText(view, hand) {
+  const legal = zonesOf(view).some((zone) => verdict(view, hand, zone).state === "legal");
+  const how = { pointer: "Drop it on", click: "Click", keyboard: "Choose by arrow keys, then press Enter on" };
+  const places = legal ? `${how[hand.by]} a zone; each says what would change.` : "No zone takes it.";
+  return `${hand.dim} (${exact(chipOf(view, hand.dim).size)}) picked up. ${places} Escape puts it back.`;
+}
+
+/**
+ * What a drop would cost.
+ * @param {View} view
+ * @param {Hand} hand
+ * @param {string} zone
+ * @param {Price} price
+ * @returns {string}
+ */
+export function priceText(view, hand, zone, price) {
+  const { communication, time, peak_memory: peak } = view;
+  const { note } = verdict(view, hand, zone, price);
+  const parts = [`${bytes(price.bytes)} sent per step (${signedBytes(price.bytes - communication.total)})`];
+  if (time && price.seconds !== null)
+    parts.push(`a step of ${seconds(price.seconds)} (${signedSeconds(price.seconds - time.estimate)})`);
+  if (peak && price.peak !== null)
+    parts.push(`a peak of ${bytes(price.peak)} (${signedBytes(price.peak - peak.bytes)})`);
+  const over = price.fits === false ? ", which does not fit" : "";
+  return `${zoneName(view, zone)}: ${hand.dim} ${note}; ${parts.join(", ")}${over}.`;
+}

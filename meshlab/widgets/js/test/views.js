@@ -1,0 +1,44 @@
+// @ts-check
+/** A view as Python sends it, as far as tests of data look at it, and hands and prices to go with it. */
+
+/** @typedef {import("../src/types.js").View} View */
+/** @typedef {import("../src/types.js").Price} Price */
+/** @typedef {import("../src/hand.js").Hand} Hand */
+
+export const refusal = { code: "size", text: "10 is not divided by 4.", fix: "use `data`", source: "" };
+export const classes = { ...refusal, columns: [{ at: "params/*", label: "params" }] };
+
+/** @type {(at: string, label: string, rules: Record<string, string[]>, missing?: string) => object} */
+const column = (at, label, rules, missing = "") => ({ at, label, kind: "glob", missing, rules });
+
+export const view = /** @type {View} */ (
+  /** @type {unknown} */ ({
+    mesh: {
+      axes: [
+        { name: "data", size: 2 },
+        { name: "model", size: 4 },
+      ],
+      size: 8,
+    },
+    columns: [
+      column("", "compute", { hidden: ["data"], rows: ["data", "model"] }),
+      column("params/*", "params", { cols: ["data"] }),
+      column("grads", "grads", {}, "It has no place for them."),
+    ],
+    chips: [
+      { name: "hidden", size: 16, axes: ["data"], local: 8 },
+      { name: "rows", size: 32, axes: ["data", "model"], local: 4 },
+      { name: "cols", size: 8, axes: [], local: 8 },
+      { name: "classes", size: 10, axes: [], local: 10 },
+    ],
+    refusals: { hidden: { data: null, model: null }, classes: { data: null, model: refusal } },
+    additions: { hidden: { model: null } },
+    collectives: { rows: [] },
+  })
+);
+
+/** @type {(dim: string, from: string, add?: boolean) => Hand} */
+export const hand = (dim, from, add = false) => ({ dim, from, by: "pointer", target: null, add });
+
+/** @type {(figures: Partial<Price>) => Price} */
+export const price = (figures) => ({ bytes: 0, seconds: null, peak: null, fits: null, ...figures });

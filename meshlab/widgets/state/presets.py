@@ -1,0 +1,69 @@
+"""The presets of `ml.layouts` as buttons: what each makes of a program on a mesh, or why it makes nothing of it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import layouts
+from ...engine.errors import LayoutError, closest, shown, some
+from ...engine.specs.layout import Layout
+
+# Functions of `ml.layouts` with their labels, in the order of the buttons.
+PRESETS: dict[str, tuple[str, Callable[..., Layout]]] = {
+    "data_parallel": ("DP", layouts.data_parallel),
+    "fsdp": ("FSDP", layouts.fsdp),
+    "zero1": ("ZeRO-1", layouts.zero1),
+    "zero2": ("ZeRO-2", layouts.zero2),
+    "tensor_parallel": ("TP", layouts.tensor_parallel),
+    "sequence_parallel": ("TP+SP", layouts.sequence_parallel),
+    "expert_parallel": ("EP", layouts.expert_parallel),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Preset:
+    """A preset for one program and mesh.
+
+    Attributes:
+        name: the function of `ml.layouts`.
+        label: on its button.
+        layout: the result; None where there is none.
+        refused: why there is none.
+    """
+
+    name: str
+    label: str
+    layout: Layout | None = None
+    refused: str = ""
+
+
+def presets_of(program: Any, mesh: Any) -> tuple[Preset, ...]:
+    """Returns what each preset makes of a program on a mesh."""
+    return tuple(_preset(name, program, mesh) for name in PRESETS)
+
+
+def _preset(name: str, program: Any, mesh: Any) -> Preset:
+    label, function = PRESETS[name]
+    try:
+        layout = function(program, mesh)
+        program.refusals(mesh, layout)  # which raises where the layout is illegal
+    except LayoutError as error:
+        return Preset(name, label, refused=str(error))
+    return Preset(name, label, layout)
+
+
+def layout_taken(presets: Sequence[Preset], layout: Layout, name: str, combine: bool) -> Layout:
+    """Returns the layout of a preset, alone or combined with another.
+
+    Raises:
+        LayoutError: there is no such preset, it makes nothing of the program, or the two conflict.
+    """
+    preset = next((preset for preset in presets if preset.name == name), None)
+    if preset is None:
+        known = [preset.name for preset in presets]
+        raise LayoutError(f"There is no preset {shown(name)}.{closest(name, known)} There are {some(known)}.")
+    if preset.layout is None:
+        raise LayoutError(preset.refused)
+    return layout & preset.layout if combine else preset.layout

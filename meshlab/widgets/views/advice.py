@@ -1,0 +1,40 @@
+"""Advice as JSON-like data: the change that helps most, its price, and the message that makes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..state.explorer_state import ExplorerState
+from ..state.intents import Load, Place, Remove
+
+
+def advice_part(explorer: ExplorerState) -> dict:
+    """Describes the advice for the present document: None while it is not worked out, or where nothing helps."""
+    known = explorer.advice
+    if known is None or known[0] != explorer.document or known[1] is None:
+        return {"advice": None}
+    advice = known[1]
+    price = advice.price
+    return {
+        "advice": {
+            "text": advice.text,
+            "bytes": price.wire_bytes,
+            "seconds": price.seconds,
+            "peak": price.peak_bytes,
+            "fits": price.fits,
+            "work": price.work,
+        }
+        | message_of(advice.intent)
+    }
+
+
+def message_of(intent: Any) -> dict:
+    """Returns the operation and the arguments by which a page sends an intent that changes the layout."""
+    match intent:
+        case Place(dim, axes, at):
+            return {"op": "place", "args": {"dim": dim, "axes": list(axes)} | ({"at": at} if at else {})}
+        case Remove(dim, at):
+            return {"op": "remove", "args": {"dim": dim} | ({"at": at} if at else {})}
+        case Load(layout):
+            return {"op": "load", "args": {"layout": layout.to_dict()}}
+    raise TypeError(f"{intent!r} changes no layout")

@@ -1,0 +1,91 @@
+"""Pictures of the workbench in all sizes and themes, with contact sheets to look at: `make pictures`.
+
+They land in `tests/browser/artifacts/pictures/`, which git ignores: one PNG for each model, width, theme and tab, and a
+sheet for each model with all of its pictures side by side.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+from playwright.sync_api import Browser, expect
+
+import meshlab as ml
+from meshlab.models.language import llama, moe
+from meshlab.models.parts import training
+from meshlab.models.parts.initial import shapes
+from meshlab.widgets.explorer import Explorer, explore
+from tests.browser.blank import BlankBoard, BlankPage
+from tests.browser.page import ARTIFACTS, open_browser
+from tests.widgets import small
+
+FOLDER = ARTIFACTS / "pictures"
+# What JupyterLab leaves a cell at 1280 x 720, 1440 x 900 and 1920 x 1080, at zoom 200 %, and in a narrow cell.
+SIZES = ((1112, 640), (1272, 820), (1752, 1000), (556, 320), (600, 900))
+TABS = ("devices", "traffic", "memory", "time", "compare", "run")
+
+
+def trained(model: Any, config: Any, mesh: ml.Mesh, layout: Any) -> Explorer:
+    """Opens a training step of a model with AdamW, on shapes alone."""
+    optimizer, params = training.adamw(), shapes(model.init, config)
+    arguments = params, jax.eval_shape(optimizer.init, params), *model.inputs(config)
+    return explore(ml.trace(training.adamw_step(model.loss, optimizer), *arguments), mesh, layout)
+
+
+def subjects() -> dict[str, Callable[[], Explorer]]:
+    """Returns what is pictured: a small net, Llama 3 8B on two axes, and a mixture of experts on four."""
+    v5p = ml.mesh("v5p:4x4x4", data=16, model=4)
+    sharded = {"batch": "data", "heads": "model", "ffn": "model", "params/*": {"embed": "data"}}
+    four = ml.mesh(data=2, model=2, expert=2, pod=2)
+    return {
+        "mlp": lambda: explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data", run=small.training()),
+        "llama": lambda: trained(llama, llama.Config.llama3_8b(batch=64), v5p, sharded),
+        "moe": lambda: trained(moe, moe.Config(), four, {"batch": "data", "experts": "expert"}),
+    }
+
+
+def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[Path]:
+    """Takes the pictures of one board, once its costs are known."""
+    explorer.view()
+    for (width, height), theme in itertools.product(SIZES, ("light", "dark")):
+        page = BlankPage(browser, explorer, theme=theme, width=width)
+        page.view.set_viewport_size({"width": width, "height": height})
+        board = BlankBoard(page)
+        expect(board.root).to_be_visible()
+        for tab in TABS:
+            board.root.locator(f'[data-tab="{tab}"]').click()
+            path = FOLDER / f"{name}-{width}-{theme}-{tab}.png"
+            page.view.screenshot(path=str(path), full_page=True)
+            yield path
+        page.close()
+
+
+def sheet(browser: Browser, name: str, paths: list[Path]) -> Path:
+    """Puts pictures side by side, each with its name."""
+    cells = "".join(
+        f'<figure style="margin:0"><figcaption>{path.stem}</figcaption><img style="width:100%" '
+        f'src="data:image/png;base64,{base64.b64encode(path.read_bytes()).decode()}"></figure>'
+        for path in paths
+    )
+    page = browser.new_page(viewport={"width": 1800, "height": 1000})
+    page.set_content(f'<body style="display:grid;grid-template-columns:repeat(6,1fr);gap:12px;background:#999">{cells}')
+    target = FOLDER / f"sheet-{name}.png"
+    page.screenshot(path=str(target), full_page=True)
+    page.close()
+    return target
+
+
+def main() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with open_browser() as browser:
+        for name, opened in subjects().items():
+            print(sheet(browser, name, list(pictures(browser, name, opened()))))
+
+
+if __name__ == "__main__":
+    main()

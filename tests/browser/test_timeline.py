@@ -1,0 +1,95 @@
+"""The step over time on the board: its lanes, what a click on a segment says, and that it follows the layout."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+import meshlab as ml
+from meshlab.cost.machines.units import seconds_text
+from meshlab.widgets.explorer import Explorer, explore
+from tests.browser.blank import BlankBoard
+from tests.browser.test_board import AXE, violations
+from tests.widgets import small
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    shown = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data hidden:model")
+    shown.view()
+    return shown
+
+
+def lane(board: BlankBoard, key: str) -> Locator:
+    return board.root.locator(f'.mlb-lane[data-lane="{key}"]')
+
+
+def detail(board: BlankBoard) -> Locator:
+    return board.root.locator(".mlb-detail")
+
+
+def test_there_is_a_lane_for_kernels_and_one_for_each_axis(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    view = explorer.view()["timeline"]
+    names = board.root.locator(".mlb-lane[data-lane]").evaluate_all("lanes => lanes.map(each => each.dataset.lane)")
+    assert names == ["compute", *(each["key"] for each in view["lanes"][1:])]
+    assert {"data", "model"} <= set(names)
+    for each in view["lanes"]:
+        expect(lane(board, each["key"] or "compute").locator(".mlb-segment")).to_have_count(len(each["segments"]))
+    expect(board.root.locator(".mlb-lane-end")).to_have_text(seconds_text(explorer.time.estimate))
+    expect(board.root.locator(".mlb-phase").first).to_have_text("forward")
+    expect(detail(board)).to_contain_text("of communication are exposed: no kernel runs meanwhile.")
+
+
+def test_a_click_on_a_segment_says_its_cause_and_remedy(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    segment = lane(board, "model").locator(".mlb-segment").first
+    segment.click()
+    expect(segment).to_have_attribute("aria-pressed", "true")
+    row = next(each for each in explorer.view()["collectives"]["rows"] if each["key"] == "model")
+    expect(detail(board)).to_contain_text(f"{row['kind']} over model")
+    expect(detail(board)).to_contain_text(row["because"].replace("`", ""))
+    expect(detail(board)).to_contain_text(f"To remove it: {row['remedy'].replace('`', '')}")
+    expect(detail(board)).to_contain_text("small.py:")
+    board.blank.shot("timeline", full=True)
+    # Once more, and it is let go.
+    segment.click()
+    expect(segment).to_have_attribute("aria-pressed", "false")
+    expect(detail(board)).to_contain_text("Click a segment")
+
+
+def test_segments_are_chosen_by_keyboard(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    segments = lane(board, "data").locator(".mlb-segment")
+    segments.first.focus()
+    board.keyboard.press("Enter")
+    expect(segments.first).to_have_attribute("aria-pressed", "true")
+    expect(segments.first).to_be_focused()
+    expect(detail(board)).to_contain_text("over data")
+    board.keyboard.press("ArrowRight")
+    expect(segments.nth(1)).to_be_focused()
+    board.keyboard.press("ArrowLeft")
+    expect(segments.first).to_be_focused()
+
+
+def test_it_follows_the_layout(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    lane(board, "model").locator(".mlb-segment").first.click()
+    explorer.load("batch:data")
+    explorer.view()
+    board.blank.poll()
+    expect(lane(board, "model")).to_have_count(0)
+    expect(detail(board)).to_contain_text("Click a segment")
+    explorer.on(None)
+    board.blank.poll()
+    expect(board.root.locator(".mlb-step-time")).to_be_hidden()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_it_is_accessible(open_board, explorer: Explorer, theme: str) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: (cd meshlab/widgets/js && npm ci)")
+    board = open_board(theme=theme)
+    lane(board, "model").locator(".mlb-segment").first.click()
+    board.blank.view.add_script_tag(path=str(AXE))
+    assert violations(board.blank.view) == []

@@ -1,0 +1,89 @@
+"""Advice and presets: what helps most, at the price that is told, and nothing where nothing helps."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+import meshlab as ml
+from meshlab.models import zoo
+from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.state.advice import advise, changes
+from meshlab.widgets.state.intents import Refused
+from meshlab.widgets.state.prices import Price, price_of
+from tests.widgets import small
+from tests.widgets.state.test_machines import own
+
+MODELS = {model.name: model for model in zoo.models()}
+
+
+def follow(explorer: Explorer, most: int = 12) -> list[Price]:
+    """Follows advice until there is none; returns the price of each layout on the way."""
+    prices = [price_of(explorer, explorer.document, peak=True)]
+    for _ in range(most):
+        advice = advise(explorer)
+        if advice is None:
+            return prices
+        assert explorer.apply(advice.intent)
+        prices.append(price_of(explorer, explorer.document, peak=True))
+        assert prices[-1] == advice.price
+    raise AssertionError(f"advice without end: {explorer.layout}")
+
+
+def test_it_is_the_best_of_all_single_changes() -> None:
+    explorer = explore(MODELS["transformer_adamw"].trace(), ml.mesh("cpu", data=2, model=4))
+    advice = advise(explorer)
+    assert advice is not None
+    outcomes = [explorer.what_if(intent) for intent, _ in changes(explorer)]
+    prices = [price_of(explorer, o.document, peak=False) for o in outcomes if not isinstance(o, Refused)]
+    assert advice.price.seconds == min(price.seconds for price in prices if price.seconds is not None)
+
+
+def test_every_step_on_the_way_is_faster_until_nothing_helps() -> None:
+    seconds = [price.seconds for price in follow(explore(small.program(), ml.mesh("cpu", data=2, model=4)))]
+    assert None not in seconds
+    assert seconds == sorted(seconds, reverse=True)  # type: ignore[type-var]
+
+
+def test_without_a_machine_it_shares_the_work(explorer: Explorer) -> None:
+    prices = follow(explorer)
+    assert prices[-1].work == 1 / 8
+    assert [price.work for price in prices] == sorted((price.work for price in prices), reverse=True)
+
+
+def test_what_fits_comes_first() -> None:
+    explorer = explore(small.program(), ml.mesh(data=2, model=4))
+    explorer.on(dataclasses.replace(own(), memory=ml.Figure(5000.0)))
+    assert price_of(explorer, explorer.document, peak=True).fits is False
+    advice = advise(explorer)
+    assert advice is not None
+    assert advice.price.fits
+
+
+def test_it_stops_when_the_board_has_moved_on(explorer: Explorer) -> None:
+    assert advise(explorer, stopped=lambda: True) is None
+
+
+def test_presets_are_taken_alone_and_together() -> None:
+    explorer = explore(MODELS["transformer_adamw"].trace(), ml.mesh(data=2, model=4))
+    assert {preset.name for preset in explorer.presets if preset.layout is None} == {"expert_parallel"}
+    assert explorer.preset("fsdp")
+    assert explorer.layout == ml.layouts.fsdp(explorer.program, explorer.mesh)
+    assert explorer.preset("tensor_parallel", combine=True)
+    both = ml.layouts.fsdp(explorer.program, explorer.mesh) & ml.layouts.tensor_parallel(
+        explorer.program, explorer.mesh
+    )
+    assert explorer.layout == both
+    assert explorer.undo()
+    assert explorer.layout == ml.layouts.fsdp(explorer.program, explorer.mesh)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("fsbp", "There is no preset 'fsbp'. Did you mean `fsdp`?"), ("expert_parallel", "expert")]
+)
+def test_a_preset_that_there_is_not_is_refused(explorer: Explorer, name: str, reason: str) -> None:
+    refused = explorer.preset(name)
+    assert isinstance(refused, Refused)
+    assert reason in refused.reason
+    assert explorer.revision == 0
