@@ -27,9 +27,11 @@ WATCH = """root => {
     window.__drops = [];
     let released = 0;
     root.addEventListener("pointerup", () => { released = performance.now(); }, true);
-    new MutationObserver(() => requestAnimationFrame(() => setTimeout(
-        () => window.__drops.push(performance.now() - released)
-    ))).observe(root, {attributes: true, attributeFilter: ["data-rev"]});
+    const painted = () => window.__drops.push(performance.now() - released);
+    new MutationObserver(records => {
+        // Costs and advice that follow are drawn at the same revision.
+        if (records.some(each => each.oldValue !== root.dataset.rev)) requestAnimationFrame(() => setTimeout(painted));
+    }).observe(root, {attributes: true, attributeFilter: ["data-rev"], attributeOldValue: true});
 }"""
 
 

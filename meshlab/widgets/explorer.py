@@ -18,15 +18,19 @@ that a script can explore without them.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Self
 
+from ..cost.machines.hardware import Hardware
 from ..engine.argument_checks import flag, whole_number
 from .render.plotly_charts import figure
 from .render.snapshot import Snapshot
-from .state.document import ExplorerError, save, saved
+from .state.document import ExplorerError, check_machines, document_of, save, saved
 from .state.explorer_state import ExplorerState
+from .state.machines import machine_on, mesh_on
 from .state.training import Training
 from .views.board import board_view
 from .views.runs import job_view
@@ -45,6 +49,29 @@ class Explorer(ExplorerState):
         LayoutError: the layout does not fit the program and the mesh.
         ExplorerError: the program or the mesh is invalid, or `run` does not fit the program.
     """
+
+    @classmethod
+    def from_json(cls, text: str, program: Any, run: Training | None = None, machines: Sequence[Hardware] = ()) -> Self:
+        """Opens a document that `to_json` wrote.
+
+        Args:
+            text: the JSON.
+            program: the program that it was written for.
+            run: the training that the Run button runs.
+            machines: the user's own machines, of which the document has the names only.
+
+        Raises:
+            ExplorerError: the document or the program is invalid, or has other dims than the other.
+            HardwareError: its machine is not known here.
+        """
+        check_machines(machines)
+        document = document_of(text, program)
+        custom = {machine.name: machine for machine in machines}
+        mesh = mesh_on(document.machine, document.mesh, custom)
+        explorer = cls(program, mesh, dataclasses.replace(document, machine=machine_on(mesh)[0]), run)
+        for machine in machines:
+            explorer.known(machine)
+        return explorer
 
     def view(self, wait: bool = True) -> dict:
         """Returns everything that the board draws, as JSON-like data.

@@ -116,7 +116,7 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
         choice(board, "machine").select_option(label="mine · 2x4")
     memory = board.show("memory")
     expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {bytes_text(explorer.plan.memory.peak_bytes)}, ")
-    expect(board.total("peak")).to_contain_text("✕ too much")
+    expect(board.total("peak")).to_contain_text("✕ does not fit")
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
     board.blank.shot("does-not-fit", full=True)
     with board.next_revision():

@@ -144,7 +144,7 @@ def test_the_totals_stand_in_one_line_and_nothing_moves_when_they_change(open_bo
     before = main.bounding_box()
     with board.next_revision():
         board.carry("batch", "data")
-    assert board.root.locator(".mlb-change").count() >= 4
+    assert board.root.locator(".mlb-change, .mlb-versus").count() >= 4
     board.blank.shot(f"totals-{width}")
     for part in (".mlb-total", ".mlb-total-value"):
         assert len(board.root.locator(part).evaluate_all(TOPS)) == 1

@@ -41,6 +41,7 @@ def test_dragging_replans_and_running_trains(board):
     assert len(board.collectives) == page.python("len(explorer.plan.collectives)")
     page.shot("3-batch-by-keyboard", board.root)
 
+    board.show("run")
     board.button("run").click()
     loss = board.root.locator("[data-run='1'] .mlb-loss")
     expect(board.root.locator("[data-run='1']")).to_contain_text("done")
@@ -49,7 +50,7 @@ def test_dragging_replans_and_running_trains(board):
     assert page.python("losses['no layout'][-1]") == pytest.approx(page.python("losses['both'][-1]"), rel=1e-4)
     page.shot("4-trained", board.root)
 
-    board.root.locator('[data-auto="traffic"]').click()
+    board.show("compare").locator('[data-auto="traffic"]').click()
     take = board.root.locator('[data-key="take"]')
     expect(take).to_be_enabled()
     page.shot("5-auto-beside-manual", board.root)
@@ -70,9 +71,9 @@ def test_an_illegal_drop_is_refused_before_it_happens(board):
     before = board.revision
     board.press("classes")
     board.move_to("data")
-    zone = board.zone("data")
-    expect(zone).to_have_attribute("data-state", "refused")
-    expect(zone).to_contain_text("10")
+    expect(board.zone("data")).to_have_attribute("data-state", "refused")
+    expect(board.note("data")).to_have_text("✕")
+    expect(board.status).to_contain_text("10")
     page.shot("refused", board.root)
     board.mouse.up()
     assert layout(page) == {}

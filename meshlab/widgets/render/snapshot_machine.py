@@ -31,6 +31,8 @@ def machine_html(view: dict) -> str:
 
 def _time(view: dict) -> str:
     time = view["time"]
+    if time is None:  # a board that is not waited for is drawn before its costs are known
+        return heading("Predicted time of a step") + "<div>It was being worked out.</div>"
     if "missing" in time:
         return heading("Predicted time of a step") + f"<div>{prose(time['missing'])}</div>"
     texts, options = time["texts"], time["options"]

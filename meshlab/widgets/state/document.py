@@ -125,7 +125,7 @@ def check_opened(program: Any, mesh: Any):
 
 
 def document_of(text: str, program: Any) -> Document:
-    """Reads a document that was written for a program.
+    """Reads a document that was written for a program; its dims are in the program's order.
 
     Raises:
         ExplorerError: the document or the program is invalid, or the program has other dims.
@@ -143,7 +143,7 @@ def document_of(text: str, program: Any) -> Document:
             f" {dict(program.dims)}. Open it with the program that it was written for, or take its layout over:"
             " explorer.load(layout)."
         )
-    return document
+    return dataclasses.replace(document, dims=tuple(program.dims.items()))
 
 
 def _check_program(what: str, program: Any, instead: str):

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any
 
 from ...cost.machines.hardware import Hardware, HardwareError
 from ...engine.api.stages import make_plan
@@ -22,7 +22,7 @@ from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .apply_intent import document_after, machine_refused, refused
 from .costing import EACH, PATIENCE, SLOW, Background, Costing, costs_of
-from .document import Document, ExplorerError, History, check_document, check_machines, check_opened, document_of
+from .document import Document, ExplorerError, History, check_document, check_machines, check_opened
 from .edits import note_of, settled
 from .intents import (
     Accepted,
@@ -96,6 +96,7 @@ class ExplorerState(Present):
         self.adviser: Any = None
 
     def _open(self, document: Document):
+        """Takes a document as the one that the Explorer is opened with."""
         self._initial, self._history, self._tried = document, History(document), Tried.opened(document)
 
     # Searches and runs
@@ -172,13 +173,13 @@ class ExplorerState(Present):
                 return going if refusal is None else refusal
             if isinstance(after, Refused):
                 return after
-            note = ""
-            if after is not self._history:
-                note = note_of(self.document, after.present, intent) if isinstance(intent, Edit) else ""
-                self._history = after
-                name = intent.name if isinstance(intent, Load) else ""
-                self._tried = self._tried.with_document(self.document, name, self.document)
-                self._changed()
+            name = intent.name if isinstance(intent, Load) else ""
+            note = note_of(self.document, after.present, intent) if isinstance(intent, Edit) else ""
+            tried = self._tried.with_document(after.present, name, after.present)
+            changes = ("document",) if after is not self._history else ("comparison",) if tried != self._tried else ()
+            self._history, self._tried = after, tried
+            for change in changes:
+                self._changed(change)
             return Accepted(self._revision, self.plan, note=note)
 
     def apply_and_wait(self, intent: Intent) -> Outcome:
@@ -236,29 +237,6 @@ class ExplorerState(Present):
     def to_json(self) -> str:
         """Returns the present document as JSON."""
         return self.document.to_json()
-
-    @classmethod
-    def from_json(cls, text: str, program: Any, run: Training | None = None, machines: Sequence[Hardware] = ()) -> Self:
-        """Opens a document that `to_json` wrote.
-
-        Args:
-            text: the JSON.
-            program: the program that it was written for.
-            run: the training that the Run button runs.
-            machines: the user's own machines, of which the document has the names only.
-
-        Raises:
-            ExplorerError: the document or the program is invalid, or has other dims than the other.
-            HardwareError: its machine is not known here.
-        """
-        check_machines(machines)
-        document = document_of(text, program)
-        custom = {machine.name: machine for machine in machines}
-        mesh = mesh_on(document.machine, document.mesh, custom)
-        machine, _ = machine_on(mesh)
-        explorer = cls(program, mesh, dataclasses.replace(document, machine=machine), run)
-        explorer._custom.update(custom)
-        return explorer
 
     def known(self, machine: Hardware) -> str:
         """Enters the user's own machine, so that it can be chosen, and returns its name."""

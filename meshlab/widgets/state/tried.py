@@ -14,8 +14,9 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from ...engine.errors import closest, listed, shown
 from ...engine.specs.layout import Layout
-from .document import Document
+from .document import Document, ExplorerError
 
 START = "start"
 MOST = 40
@@ -41,13 +42,13 @@ class TriedLayout:
 
     def under(self, present: Document) -> Document:
         """Returns the layout on the machine and under the assumptions of another document, if that has its mesh."""
-        if (self.document.dims, self.document.mesh) != (present.dims, present.mesh):
+        if _identity(self.document)[:2] != _identity(present)[:2]:
             return self.document
         return dataclasses.replace(present, layout=self.document.layout, pad=self.document.pad, pins=())
 
 
 def _identity(document: Document) -> tuple:
-    return document.dims, document.mesh, document.layout, document.pad
+    return frozenset(document.dims), document.mesh, document.layout, document.pad
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,13 +86,25 @@ class Tried:
         return [each.under(present) for each in self.all]
 
     def document_of(self, named: Any, present: Document) -> Document:
-        """Returns the document of a layout that was tried, of its name, or of any other layout."""
+        """Returns the document of a layout that was tried, of its name, or of any other layout.
+
+        Raises:
+            ExplorerError: no layout of this name was tried.
+            LayoutError: the layout is invalid.
+        """
         if isinstance(named, Document):
             return named
         if isinstance(named, TriedLayout):
             return named.document
-        of_name = (each.document for each in self.all if each.name == named)
-        return next(of_name, None) or dataclasses.replace(present, layout=Layout.of(named))
+        of_name = {each.name: each.document for each in self.all}
+        if isinstance(named, str) and named and ":" not in named and named not in of_name:
+            raise ExplorerError(
+                f"No layout of the name {shown(named)} was tried.{closest(named, of_name)} There are {listed(of_name)};"
+                ' or write a layout: explorer.baseline("batch:data").'
+            )
+        if isinstance(named, str) and named in of_name:
+            return of_name[named]
+        return dataclasses.replace(present, layout=Layout.of(named))
 
     def with_baseline(self, document: Document, present: Document) -> Tried:
         """Returns what was tried with another baseline."""

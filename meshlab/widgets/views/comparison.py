@@ -47,14 +47,16 @@ def card_view(explorer: ExplorerState, tried: TriedLayout) -> dict:
     present = explorer.document
     document, now = tried.under(present), tried.is_of(present)
     totals = explorer.totals.now(document) if now else explorer.totals.known(document)
-    here = (document.mesh, document.dims, document.pad) == (present.mesh, present.dims, present.pad)
+    here = document is not tried.document  # which is that of another mesh, on its own machine
     load = {"op": "load", "args": {"layout": document.layout.to_dict()}}
     return {
         "key": str(tried.number),
         "name": tried.name,
         "layout": str(document.layout),
         "mesh": "" if here else ", ".join(f"{name} × {size:,}" for name, size in document.mesh),
-        "load": load if here else {"op": "restore", "args": {"document": document.to_json()}},
+        "load": load
+        if here and document.pad == present.pad
+        else {"op": "restore", "args": {"document": document.to_json()}},
         "now": now,
         "baseline": tried is explorer.tried.baseline,
         "machine": document.machine is not None,

@@ -11,7 +11,10 @@ import pytest
 import meshlab as ml
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render import palette
+from meshlab.widgets.render.snapshot import Snapshot
 from meshlab.widgets.state.document import ExplorerError
+from meshlab.widgets.views.board import board_view
+from tests.widgets.gates import Gate
 from tests.widgets.state.test_machines import own
 
 COLOURS = Path(palette.__file__).parents[1] / "js" / "src" / "colours.css"
@@ -25,6 +28,16 @@ def test_figures_show_the_bytes_of_the_plan(explorer: Explorer) -> None:
         assert {bar.name for bar in drawn.data} == {"data", "model"}
     parts = explorer.plan.stored.parts
     assert list(explorer.figure("memory").data[0].x) == list(parts.values())
+
+
+def test_a_snapshot_does_not_wait_for_costs(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer.on("v5e")
+    gate = Gate(monkeypatch, explorer.costing)
+    explorer.load("hidden:model")
+    drawn = Snapshot(board_view(explorer)).html
+    gate.open.set()
+    assert "It was being worked out." in drawn
+    assert "On Google TPU v5e" in drawn
 
 
 def test_the_figures_of_a_machine(explorer: Explorer) -> None:

@@ -159,6 +159,18 @@ class TestPadding:
         with pytest.raises(ExplorerError, match="pad"):
             explorer.pad("yes")  # type: ignore[arg-type]
 
+    def test_a_layout_that_was_padded_is_loaded_with_its_padding(self, explorer: Explorer) -> None:
+        explorer.pad(True)
+        explorer.place("classes", "model")
+        explorer.reset()
+        assert explorer.document.pad is False
+        card = explorer.view()["comparison"]["cards"][-1]
+        assert (card["layout"], card["load"]["op"]) == ("classes:model", "restore")
+        intent = read_intent(card["load"]["op"], card["load"]["args"])
+        assert not isinstance(intent, Refused)
+        assert explorer.apply(intent)
+        assert (str(explorer.layout), explorer.document.pad) == ("classes:model", True)
+
 
 class TestNames:
     def test_a_made_up_dim_gets_a_name_and_can_be_sharded(self) -> None:

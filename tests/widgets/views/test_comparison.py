@@ -1,4 +1,4 @@
-"""Auto beside the manual layout: searching, found, taken over, failed, cancelled; and what follows on the board.
+"""Every layout that was tried beside the others, and the search: searching, found, taken over, failed, cancelled.
 
 Searches are held at a gate, one for each objective, so that a test decides which of them ends first.
 """
@@ -10,17 +10,14 @@ from typing import Any
 
 import pytest
 
-import meshlab as ml
 from meshlab.auto import Cancelled
-from meshlab.auto.mesh_tf_ledger import planned_live_bytes
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state import searches as searches_module
-from meshlab.widgets.state.intents import Auto, Refused
-from meshlab.widgets.views import comparison as comparison_module
-from meshlab.widgets.views.plan import plan_view
+from meshlab.widgets.state.intents import Auto, Refused, read_intent
+from meshlab.widgets.views.board import board_view
 from tests.widgets import small
-from tests.widgets.gates import FINDS, Found, Gate, Gates, costs_of
+from tests.widgets.gates import FINDS, Found, Gate, Gates
 
 
 @pytest.fixture
@@ -40,30 +37,81 @@ def gates(monkeypatch: pytest.MonkeyPatch) -> Gates:
 
 
 def shown(explorer: Explorer) -> dict:
-    return explorer.view()["comparison"]
+    return explorer.view()["comparison"]["search"]
 
 
-def test_nothing_is_compared_before_a_search(explorer: Explorer) -> None:
-    assert explorer.view()["comparison"] is None
+def cards(explorer: Explorer) -> dict[str, dict]:
+    return {card["name"]: card for card in explorer.view()["comparison"]["cards"]}
 
 
-def test_the_two_are_set_side_by_side(searching: Explorer) -> None:
+def test_a_new_board_has_one_card_which_is_the_baseline(explorer: Explorer) -> None:
+    comparison = explorer.view()["comparison"]
+    (card,) = comparison["cards"]
+    assert (card["name"], card["now"], card["baseline"]) == ("start", True, True)
+    assert (comparison["search"], comparison["limit"]) == (None, None)
+
+
+def test_each_layout_is_a_card_with_the_totals_of_the_score_line(explorer: Explorer) -> None:
+    explorer.on("v5e")
+    explorer.load("batch:data")
+    explorer.load("batch:data hidden:model", "both")
+    explorer.undo()
+    view = explorer.view()
+    assert [card["name"] for card in view["comparison"]["cards"]] == ["start", "1", "both"]
+    (now,) = (card for card in view["comparison"]["cards"] if card["now"])
+    assert now["totals"] == {
+        "bytes": view["communication"]["total"],
+        "arguments": view["memory"]["arguments"],
+        "work": view["work"],
+        "collectives": view["collectives"]["count"],
+        "seconds": view["time"]["estimate"],
+        "peak": view["peak_memory"]["bytes"],
+        "fits": view["peak_memory"]["fits"],
+    }
+    assert view["comparison"]["limit"] == view["peak_memory"]["limit"]
+    both = cards(explorer)["both"]
+    load = both["load"]
+    intent = read_intent(load["op"], load["args"])
+    assert not isinstance(intent, Refused)
+    assert explorer.apply(intent)
+    assert explorer.view()["time"]["estimate"] == both["totals"]["seconds"]
+    assert len(explorer.figure("comparison").data) == 3
+
+
+def test_the_cards_follow_the_machine_and_the_assumptions(explorer: Explorer) -> None:
+    explorer.load("batch:data")
+    assert cards(explorer)["start"]["totals"]["seconds"] is None
+    explorer.on("v5e")
+    slow = cards(explorer)["start"]["totals"]["seconds"]
+    explorer.on("v5p")
+    assert slow > cards(explorer)["start"]["totals"]["seconds"] > 0
+
+
+def test_the_result_of_a_search_stays_beside_mine(searching: Explorer) -> None:
     searching.load("batch:data")
     choice = searching.auto("traffic")
-    shown = searching.view()["comparison"]
-    assert (shown["phase"], shown["same"], shown["proof"]) == ("found", False, "the least of all legal layouts")
-    manual, auto = shown["rows"]
-    assert (manual["layout"], auto["layout"]) == ("batch:data", "hidden:model")
-    assert manual["bytes"] == searching.plan.wire_bytes
-    assert auto["bytes"] == choice.plan.wire_bytes == 480
-    drawn = searching.figure("comparison")
-    assert sum(sum(bar.x) for bar in drawn.data) == manual["bytes"] + auto["bytes"]
-    second = searching.auto("memory")
-    rows = searching.view()["comparison"]["rows"]
-    assert list(searching.figure("comparison").data[0].x) == [row["live_bytes"] for row in rows]
-    assert [row["live_bytes"] for row in rows] == [planned_live_bytes(plan) for plan in (searching.plan, second.plan)]
-    assert searching.load(second.layout)
-    assert searching.view()["comparison"]["same"]
+    search, found = shown(searching), cards(searching)["Auto (traffic)"]
+    assert (search["phase"], search["same"], search["proof"]) == ("found", False, "the least of all legal layouts")
+    assert (search["card"], found["layout"], found["totals"]["bytes"]) == (found["key"], "hidden:model", 480)
+    assert searching.load(choice.layout)
+    assert shown(searching)["same"]
+    after = cards(searching)
+    assert list(after) == ["start", "1", "Auto (traffic)"]
+    assert (after["1"]["layout"], after["Auto (traffic)"]["now"]) == ("batch:data", True)
+
+
+def test_a_search_that_finds_what_was_tried_names_it(searching: Explorer) -> None:
+    searching.load("hidden:model")
+    searching.auto("traffic")
+    assert list(cards(searching)) == ["start", "Auto (traffic)"]
+
+
+def test_the_condition_of_each_search_is_said(explorer: Explorer) -> None:
+    said = {one["name"]: one["condition"] for one in explorer.view()["comparison"]["objectives"]}
+    assert said == {
+        "traffic": "fewest bytes sent per step, within 1% of the least work",
+        "memory": "fewest live bytes (Mesh TensorFlow's count), whatever the work",
+    }
 
 
 def test_the_board_searches_in_the_background(searching: Explorer) -> None:
@@ -71,9 +119,10 @@ def test_the_board_searches_in_the_background(searching: Explorer) -> None:
     phases = []
 
     def listen(what: str) -> None:
-        phases.append(searching.view()["comparison"]["phase"])
-        if phases[-1] == "found":
-            done.set()
+        if what == "comparison":
+            phases.append(shown(searching)["phase"])
+            if phases[-1] == "found":
+                done.set()
 
     searching.subscribe(listen)
     assert searching.apply(Auto("memory"))
@@ -84,8 +133,8 @@ def test_the_board_searches_in_the_background(searching: Explorer) -> None:
 def test_a_search_that_fails_says_why(searching: Explorer) -> None:
     with pytest.raises(ValueError, match="there is no objective `beauty`"):
         searching.auto("beauty")
-    shown = searching.view()["comparison"]
-    assert (shown["phase"], shown["error"]) == ("failed", "there is no objective `beauty`")
+    search = shown(searching)
+    assert (search["phase"], search["error"]) == ("failed", "there is no objective `beauty`")
 
 
 def test_the_search_that_was_asked_for_last_counts_whichever_ends_last(explorer: Explorer, gates: Gates) -> None:
@@ -93,10 +142,10 @@ def test_the_search_that_was_asked_for_last_counts_whichever_ends_last(explorer:
     gates.ask(explorer, "memory")
     assert (shown(explorer)["objective"], shown(explorer)["phase"]) == ("memory", "searching")
     gates.end("memory")
-    assert shown(explorer)["layout"] == {"batch": "data", "hidden": "model"}
+    assert found(explorer) == "batch:data hidden:model"
     revision = explorer.revision
     gates.end("traffic")
-    assert (shown(explorer)["objective"], shown(explorer)["layout"]) == ("memory", {"batch": "data", "hidden": "model"})
+    assert (shown(explorer)["objective"], found(explorer)) == ("memory", "batch:data hidden:model")
     assert explorer.revision == revision
 
 
@@ -126,7 +175,7 @@ def test_a_script_that_waits_is_told_that_its_search_was_cancelled(explorer: Exp
     """The real search, cancelled as soon as the board says that it has begun."""
 
     def cancel(what: str) -> None:
-        if shown(explorer)["phase"] == "searching":
+        if what == "comparison" and shown(explorer)["phase"] == "searching":
             explorer.cancel_auto()
 
     explorer.subscribe(cancel)
@@ -152,36 +201,40 @@ def test_a_search_for_a_mesh_that_lies_elsewhere_now_is_not_shown(explorer: Expl
 def test_the_real_search_finds_what_it_is_asked_for() -> None:
     explorer = explore(small.program(), small.mesh())
     choice = explorer.auto("memory")
-    view, auto = shown(explorer), shown(explorer)["rows"][1]
-    assert view["layout"] == choice.layout.to_dict()
-    assert (auto["live_bytes"], auto["bytes"]) == (choice.proof.value, choice.plan.wire_bytes)
+    assert found(explorer) == str(choice.layout)
+    assert cards(explorer)["Auto (memory)"]["totals"]["bytes"] == round(choice.plan.wire_bytes)
 
 
-def test_a_drop_does_not_wait_for_its_row(searching: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is worked out for a drop but what takes no time; the rest follows without a new revision."""
-    searching.auto("traffic")
-    row = shown(searching)["rows"][1]
-    gate = Gate(monkeypatch, searching.holding)
-    searching.place("batch", "data")
-    revision, view = searching.revision, shared_state(searching)["comparison"]
-    yours, auto = view["comparison"]["rows"]
-    assert (yours["layout"], yours["live_bytes"], yours["bytes"]) == ("batch:data", None, searching.plan.wire_bytes)
-    assert auto == row
-    there = costs_of(searching)
+def found(explorer: Explorer) -> str:
+    (card,) = (card for card in cards(explorer).values() if card["key"] == shown(explorer)["card"])
+    return card["layout"]
+
+
+def test_a_drop_does_not_wait_for_the_cards(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not known follows without a new revision, the cards after the present layout."""
+    explorer.load("batch:data")
+    explorer.load("hidden:model")
+    explorer.on("v5e")
+    gate, complete = Gate(monkeypatch, explorer.costing), threading.Event()
+
+    def listen(what: str) -> None:
+        comparison = shared_state(explorer, "totals")["comparison"]["comparison"]
+        if all(card["totals"] and card["totals"]["peak"] for card in comparison["cards"]):
+            complete.set()
+
+    revision, drawn = explorer.revision, shared_state(explorer)["comparison"]["comparison"]["cards"]
+    assert [card["totals"] and card["totals"]["seconds"] for card in drawn] == [None, None, None]
+    assert [card["totals"] is not None for card in drawn] == [False, False, True]
+    explorer.subscribe(listen)
     gate.open.set()
-    assert there.wait(60)
-    assert searching.revision == revision
-    assert shared_state(searching)["comparison"]["comparison"]["rows"][0]["live_bytes"] == planned_live_bytes(
-        searching.plan
-    )
+    assert complete.wait(60)
+    assert explorer.revision == revision
 
 
-def test_a_found_row_is_made_once(searching: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
-    searching.auto("traffic")
-    before = shown(searching)["rows"][1]
-    plans: list[object] = []
-    monkeypatch.setattr(comparison_module, "plan_view", lambda plan: plans.append(plan) or plan_view(plan))
-    searching.load("batch:data")
-    assert shown(searching)["rows"][1] == before
-    assert plans == [searching.plan]
-    assert before["live_bytes"] == planned_live_bytes(searching.program.plan(ml.mesh(data=2, model=4), "hidden:model"))
+def test_what_is_known_of_a_card_is_not_computed_again(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer.on("v5e")
+    explorer.load("batch:data")
+    before = cards(explorer)
+    monkeypatch.setattr(explorer.totals, "of", None)
+    monkeypatch.setattr(explorer.totals, "_costing", None)
+    assert board_view(explorer)["comparison"]["cards"] == list(before.values())

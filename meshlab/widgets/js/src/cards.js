@@ -103,7 +103,7 @@ export function drawCards(board) {
   const { cards } = view.comparison;
   const columns = columnsOf(view);
   const best = new Map(columns.map((column) => [column, bestOf(column, cards)]));
-  const head = columns.map((column) => h("th", { scope: "col" }, column.title));
+  const head = columns.map((column) => h("th", { scope: "col", "data-column": column.key }, column.title));
   const rows = [...cards].reverse().map((card) =>
     h(
       "tr",
@@ -123,7 +123,7 @@ export function drawCards(board) {
         "tr",
         {},
         h("th", { scope: "col" }, "vs"),
-        h("th", { scope: "col" }, "layout ", h("small", {}, "★ best that fits")),
+        h("th", { scope: "col" }, "layout ", h("small", { title: "the best of those that fit" }, "★ best")),
         head,
       ),
     ),

@@ -57,8 +57,9 @@ export function signedPoints(share) {
 export function relative(value, base) {
   const ratio = value / base;
   if (ratio >= 2) return `× ${Number(ratio.toPrecision(2)).toLocaleString("en-US")}`;
-  const more = 100 * (ratio - 1);
-  const digits = Math.abs(more) < 9.95 || (more < -99 && value !== 0) ? 1 : 0;
+  // What is not nothing is not less by all.
+  const more = value > 0 ? Math.max(-99.9, 100 * (ratio - 1)) : -100;
+  const digits = Math.abs(more) < 9.95 || (more < -99 && more > -100) ? 1 : 0;
   if (Number(Math.abs(more).toFixed(digits)) === 0) return "±0";
   return `${more < 0 ? "−" : "+"}${Math.abs(more).toFixed(digits)}%`;
 }

@@ -1,0 +1,124 @@
+// @ts-check
+/** Which layouts are best, how they differ from the baseline, and where their dots lie. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { againstBaseline, bestOf, columnsOf, documentOf } from "../src/cards.js";
+import { faster, relative } from "../src/format.js";
+import { dotsOf, pareto, scaleOf } from "../src/scatter.js";
+
+/** @typedef {import("../src/types.js").Totals} Totals */
+
+/** @type {(seconds: number | null, peak: number | null, fits?: boolean | null) => Totals} */
+const totals = (seconds, peak, fits = true) => ({
+  bytes: 100 * (seconds ?? 1),
+  arguments: 10,
+  work: 0.5,
+  collectives: 1,
+  seconds,
+  peak,
+  fits,
+});
+
+/** @type {(key: string, totals: Totals | null, more?: object) => import("../src/types.js").Card} */
+const card = (key, its, more = {}) => ({
+  key,
+  name: key,
+  layout: "",
+  mesh: "",
+  load: { op: "load", args: { layout: { batch: "data" } } },
+  now: false,
+  baseline: false,
+  machine: true,
+  totals: its,
+  ...more,
+});
+
+/** @type {(cards: object[], on?: string) => import("../src/types.js").View} */
+const view = (cards, on = "v5e") =>
+  /** @type {any} */ ({ machine: { on }, document: '{"layout": {}, "schema": 2}', comparison: { cards } });
+
+test("the front has what nothing is better than in both", () => {
+  const points = [
+    { x: 3, y: 1 },
+    { x: 1, y: 9 },
+    { x: 2, y: 5 },
+    { x: 2.5, y: 5 },
+    { x: 2, y: 5 },
+    { x: 4, y: 2 },
+  ];
+  assert.deepEqual(pareto(points), [
+    { x: 1, y: 9 },
+    { x: 2, y: 5 },
+    { x: 3, y: 1 },
+  ]);
+  assert.deepEqual(pareto([]), []);
+});
+
+test("a scale has room at both ends and round values beside it", () => {
+  const near = scaleOf([40, 60]);
+  assert.ok(near.at(40) > 0 && near.at(60) < 1);
+  assert.deepEqual(near.ticks, [40, 50, 60]);
+  const wide = scaleOf([1, 1000]);
+  assert.ok(Math.abs(wide.at(10) - wide.at(1) - (wide.at(100) - wide.at(10))) < 1e-9);
+  assert.deepEqual(wide.ticks, [1, 10, 100, 1000]);
+  for (const values of [
+    [0, 0],
+    [5, 5],
+    [0, 1e9],
+  ]) {
+    const scale = scaleOf(values);
+    assert.ok(values.every((value) => scale.at(value) >= 0 && scale.at(value) <= 1));
+    assert.ok(scale.ticks.length > 0 && scale.ticks.every(Number.isFinite));
+  }
+});
+
+test("a layout is a dot when its totals are known", () => {
+  const cards = [card("0", totals(2, 5)), card("1", null), card("2", totals(null, null, null))];
+  assert.deepEqual(
+    dotsOf(view(cards)).map(({ x, y }) => [x, y]),
+    [[2, 5]],
+  );
+  assert.deepEqual(
+    dotsOf(view(cards, "")).map(({ x, y }) => [x, y]),
+    [
+      [200, 10],
+      [100, 10],
+    ],
+  );
+});
+
+test("the best fits, where any does", () => {
+  const [step] = columnsOf(view([]));
+  const over = card("1", totals(1, 99, false));
+  assert.equal(bestOf(step, [card("0", totals(2, 5)), over, card("2", totals(3, 5))]), 2);
+  assert.equal(bestOf(step, [over, card("2", totals(3, 99, false))]), 1);
+  assert.equal(bestOf(step, [card("0", totals(2, 5)), card("1", null)]), null);
+  assert.equal(bestOf(step, [card("0", totals(2, 5)), card("1", totals(2, 7))]), null);
+});
+
+test("the present layout is compared with the baseline in words", () => {
+  const base = card("data parallel", totals(8, 5), { baseline: true });
+  const against = (/** @type {Totals | null} */ its, on = "v5e") =>
+    againstBaseline(view([base, card("1", its, { now: true })], on));
+  assert.deepEqual(against(totals(2, 5)), { step: "4× faster than data parallel", sends: null, sign: -6 });
+  assert.equal(against(totals(8, 5))?.step, "as fast as data parallel");
+  assert.equal(against(totals(20, 5))?.step, "2.5× slower than data parallel");
+  assert.equal(against(totals(null, null)), null);
+  assert.equal(against(null), null);
+  assert.equal(against(totals(1, null), "")?.sends, "−88% bytes against data parallel");
+  assert.equal(againstBaseline(view([{ ...base, now: true }])), null);
+});
+
+test("differences are percent, and from twice on a factor", () => {
+  assert.deepEqual(
+    [13, 130, 560, 100, 0, 99.97, 0.02, 104.4].map((value) => relative(value, 100)),
+    ["−87%", "+30%", "× 5.6", "±0", "−100%", "±0", "−99.9%", "+4.4%"],
+  );
+  assert.deepEqual([faster(1, 1.02), faster(5, 1), faster(1, 1)], ["1.020× faster", "5× slower", "as fast"]);
+});
+
+test("a baseline is sent as the present document with its layout", () => {
+  assert.equal(documentOf(view([]), card("0", null)), '{"layout":{"batch":"data"},"schema":2}');
+  const other = { load: { op: "restore", args: { document: "{}" } } };
+  assert.equal(documentOf(view([]), card("0", null, other)), "{}");
+});
