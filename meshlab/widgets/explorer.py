@@ -30,7 +30,7 @@ from .render.plotly_charts import figure
 from .render.snapshot import Snapshot
 from .state.document import ExplorerError, check_machines, document_of, save, saved
 from .state.explorer_state import ExplorerState
-from .state.machines import mesh_on
+from .state.machines import machine_on, mesh_on
 from .state.training import Training
 from .views.board import board_view
 from .views.runs import job_view
@@ -67,10 +67,10 @@ class Explorer(ExplorerState):
         check_machines(machines)
         document = document_of(text, program)
         custom = {machine.name: machine for machine in machines}
-        explorer = cls(program, mesh_on(document.machine, document.mesh, custom), document.layout, run)
+        mesh = mesh_on(document.machine, document.mesh, custom)
+        explorer = cls(program, mesh, dataclasses.replace(document, machine=machine_on(mesh)[0]), run)
         for machine in machines:
             explorer.known(machine)
-        explorer._open(dataclasses.replace(explorer.document, options=document.options))
         return explorer
 
     def view(self, wait: bool = True) -> dict:

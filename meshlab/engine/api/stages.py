@@ -24,6 +24,7 @@ from ..plans import explain
 from ..programs import data as programs
 from ..programs.outline import outline
 from ..programs.rename import made_up, renamed
+from ..programs.resize import resized
 from ..running import run
 from ..running.compiler_process import Cancel, Progress
 from ..specs.layout import Layout, LayoutLike
@@ -52,9 +53,17 @@ class Program(programs.Program):
         """
         return make_plan(self, mesh, layout, flag("plan()", "pad", pad))
 
-    def refusals(self, mesh: Mesh, layout: LayoutLike = None) -> dict[str, dict[str, legality.Refusal | None]]:
-        """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing."""
-        return legality.refusals(self, mesh, layout)
+    def refusals(
+        self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False
+    ) -> dict[str, dict[str, legality.Refusal | None]]:
+        """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing.
+
+        Args:
+            mesh: made by `ml.mesh`.
+            layout: the layout in which one dim is moved.
+            pad: whether it would be planned with padding.
+        """
+        return legality.refusals(self, mesh, layout, flag("refusals()", "pad", pad))
 
     def rename(self, names: Mapping[str, str] | None = None, **keywords: str) -> Program:
         """Returns the same program with dims called otherwise; so a made-up name becomes one that layouts can address.
@@ -70,6 +79,24 @@ class Program(programs.Program):
             DimError: there is no such name; or several are to be one that differ in size, or stand in one value.
         """
         return renamed(self, names, keywords)
+
+    def resize(self, **sizes: int) -> Program:
+        """Traces the function again, with other sizes of its arguments.
+
+        Axes that merge a dim, and those that were cut off it and are as long, follow; so do renames.
+
+        Args:
+            sizes: new sizes by dim: `program.resize(batch=128)`.
+
+        Raises:
+            DimError: there is no such dim, or no argument has it; or a size is invalid.
+            TraceError: the function cannot be traced at these sizes: it closes over one, on the line that is named.
+
+        Example:
+            >>> program.resize(batch=128).dims["batch"]
+            128
+        """
+        return resized(self, sizes)
 
     @property
     def made_up(self) -> dict[str, int]:

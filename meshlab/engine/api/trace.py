@@ -8,6 +8,7 @@ memory is taken, and a model of 405 billion parameters is traced on a laptop.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -98,6 +99,8 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
         structure=structure,
         templates=tuple(_like(leaf, _abstract(leaf)) for _, leaf, _ in leaves),
         out_shapes=shapes,
+        named=tuple(dims for _, _, dims in leaves),
+        again=functools.partial(trace, fn),
     )
 
 

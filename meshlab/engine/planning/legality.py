@@ -156,8 +156,10 @@ def _padding(program: Program, mesh: Mesh, rules: Iterable[AxesByDim]) -> dict[i
     return {size: -(-size // least) * least for size, least in uneven.items()}
 
 
-def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict[str, Refusal | None]]:
-    """Returns for every dim and mesh axis the refusal if the dim were moved there, or None.
+def refusals(
+    program: Program, mesh: Mesh, layout: LayoutLike, pad: bool = False
+) -> dict[str, dict[str, Refusal | None]]:
+    """Returns for every dim and mesh axis the refusal if the dim were moved there, or None; with padding if `pad`.
 
     Raises:
         LayoutError: the layout itself names what is not there.
@@ -175,7 +177,7 @@ def refusals(program: Program, mesh: Mesh, layout: LayoutLike) -> dict[str, dict
         for axis in mesh.axes:
             moved = compute | {dim: (axis,)}
             reasons = [
-                *_size_problems(program, mesh, {dim: (axis,)}, ""),
+                *_size_problems(program, mesh, {dim: (axis,)}, "", pad or None),
                 *_scanned(program, {dim: (axis,)}),
                 *_conflicts(program, moved, about=dim),
                 *(p for place, rules in places for p in _storage_problems(program, moved, place, rules)),

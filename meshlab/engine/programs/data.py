@@ -20,6 +20,7 @@ from ..passes.constants import broadcast_values, constant_values
 from ..passes.normalize import uniform_values
 from ..passes.small_slices import small_slices
 from ..rules import Factors, factors_of
+from ..tensors.named_arrays import AxisName
 from .naming import Cuts, Names, facts_of
 from .values import Argument, Carry, Value
 
@@ -43,6 +44,9 @@ class Program:
         structure: the tree of the arguments, Tensors as leaves.
         templates: the leaves of the arguments as they were traced, without data.
         out_shapes: the outputs' tree, of abstract tensors and arrays.
+        named: the names that were given to the axes of each argument; None for arrays that the rules name.
+        again: traces the function with other arguments.
+        renames: the present names of dims that were renamed since, by those in the function.
     """
 
     fn: Callable
@@ -58,6 +62,9 @@ class Program:
     structure: Any
     templates: tuple[Any, ...]
     out_shapes: Any
+    named: tuple[tuple[AxisName, ...] | None, ...]
+    again: Callable[..., Any]
+    renames: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def carry(self) -> dict[str, int]:

@@ -105,7 +105,9 @@ def _with(program: Renamed, names: Mapping[str, str], sizes: Mapping[str, int]) 
         if "*" in name and first in names and name not in program.majors and first in sizes:
             majors[new_name(name)] = (new_name(first), sizes[first])
     axes = tuple(tuple(new_name(n) if n else None for n in row) for row in program.names)
-    return dataclasses.replace(program, names=axes, dims=dims, majors=majors)
+    renames = {first: new_name(last) for first, last in program.renames.items()}
+    renames |= {old: new for old, new in names.items() if old not in program.renames.values()}
+    return dataclasses.replace(program, names=axes, dims=dims, majors=majors, renames=renames)
 
 
 def _standing_twice(program: Program) -> dict[str, str]:

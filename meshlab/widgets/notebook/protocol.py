@@ -79,7 +79,7 @@ def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
         outcome = explorer.apply(intent)
         if isinstance(outcome, Refused):
             return head | _nack(explorer, outcome)
-        return head | {"kind": "ack", "rev": outcome.revision}
+        return head | {"kind": "ack", "rev": outcome.revision} | ({"note": outcome.note} if outcome.note else {})
     except Exception as error:  # shown on the board, where an exception would be swallowed
         trace = "".join(traceback.format_exception(error)[-3:])
         return head | _nack(explorer, Refused(f"{type(error).__name__}: {error}", code="error")) | {"trace": trace}

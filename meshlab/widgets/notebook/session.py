@@ -32,6 +32,7 @@ class Session(anywidget.AnyWidget):
     costs = traitlets.Dict().tag(sync=True)
     advice = traitlets.Dict().tag(sync=True)
     comparison = traitlets.Dict().tag(sync=True)
+    tracing = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(600).tag(sync=True)
     picture = traitlets.Unicode().tag(sync=True)
     panel = traitlets.Unicode().tag(sync=True)

@@ -17,33 +17,41 @@ from ...cost.machines.meshes import slice_of
 from ...engine.errors import LayoutError, closest, listed, shown, some
 from ...engine.specs.layout import Layout
 from .document import Document, ExplorerError, Machine, document_of
-from .intents import Assume, Intent, Lay, Load, On, Place, Refused, Remove, Reset, Restore
+from .edits import edited, placed
+from .intents import Assume, Edit, Intent, Lay, Load, On, Place, Refused, Remove, Reset, Restore
 from .machines import CustomMachines, as_written, fit, mesh_on, named, placement_with
+from .programs import Programs
 
 
 def document_after(
-    intent: Intent, document: Document, initial: Layout, program: Any, custom: CustomMachines
+    intent: Intent, document: Document, initial: Document, programs: Programs, custom: CustomMachines
 ) -> Document:
     """Returns the document that an intent asks for.
 
     Args:
         intent: what is asked.
         document: the present document.
-        initial: the layout that `Reset` goes back to.
-        program: the program.
+        initial: the document that the Explorer was opened with.
+        programs: the programs of its documents.
         custom: the user's own machines, by name.
 
     Raises:
         LayoutError: as `layout_after`.
+        DimError, MeshError: as `edited`.
         HardwareError: there is no such machine or option, or the mesh does not fit it.
         ExplorerError: the intent does not change the document.
     """
     match intent:
         case Restore(text):
             try:
-                return document_of(text, program)
+                return document_of(text, programs.traced)
             except ExplorerError as error:
                 raise LayoutError(str(error)) from None
+        case Reset():
+            after = dataclasses.replace(initial, options=document.options, pins=document.pins)
+            if after.mesh == document.mesh:
+                return dataclasses.replace(after, machine=document.machine)
+            return placed(after, document.machine, {}, custom)
         case On(None, along):
             _check_released(along)
             return dataclasses.replace(document, machine=None)
@@ -70,7 +78,10 @@ def document_after(
             options = {"attention": attention, "prefetch": prefetch}
             options = {name: value for name, value in options.items() if value is not None}
             return dataclasses.replace(document, options=dataclasses.replace(document.options, **options))
-    return dataclasses.replace(document, layout=layout_after(intent, document.layout, initial, program))
+    program = programs.at(document)
+    if isinstance(intent, Edit):
+        return edited(intent, document, program, custom)
+    return dataclasses.replace(document, layout=layout_after(intent, document.layout, program))
 
 
 def _requested(along: Any) -> dict[str, Any]:
@@ -93,13 +104,12 @@ def _check_released(along: Any):
         )
 
 
-def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) -> Layout:
+def layout_after(intent: Intent, layout: Layout, program: Any) -> Layout:
     """Returns the layout that an intent asks for.
 
     Args:
         intent: what is asked.
         layout: the present layout.
-        initial: the layout that `Reset` goes back to.
         program: the program, which knows the dims and the places.
 
     Raises:
@@ -107,13 +117,11 @@ def layout_after(intent: Intent, layout: Layout, initial: Layout, program: Any) 
         ExplorerError: the intent does not change the layout.
     """
     match intent:
-        case Reset():
-            return initial
         case Load(wanted, _):
             return Layout.of(wanted)
         case Place(dim, _, at, str() as source) if source != (at or ""):
-            rest = layout_after(Remove(dim, source or None), layout, initial, program)
-            return layout_after(dataclasses.replace(intent, source=None), rest, initial, program)
+            rest = layout_after(Remove(dim, source or None), layout, program)
+            return layout_after(dataclasses.replace(intent, source=None), rest, program)
         case Place(dim, axes, None):
             return layout.with_rule(dim, axes)
         case Remove(dim, None):

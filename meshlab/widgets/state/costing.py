@@ -108,6 +108,7 @@ class Costing(Generic[T]):
 
     def of(self, document: Document) -> T:
         """Returns the cost of a document, and waits for it."""
+        document = document.unpinned
         while True:
             with self._lock:
                 if document in self._known:
@@ -134,10 +135,11 @@ class Costing(Generic[T]):
 
     def known(self, document: Document) -> T | None:
         """Returns the cost of a document; None where it is not known."""
-        return self._known.get(document)
+        return self._known.get(document.unpinned)
 
     def soon(self, document: Document) -> T | None:
         """Returns the cost of a document if that is known or computed quickly; else None, and it follows."""
+        document = document.unpinned
         if document in self._known or self._took < self._patience:
             return self.of(document)
         self._background.follow(self, lambda: (self.of(document), self._tell()))
@@ -145,7 +147,7 @@ class Costing(Generic[T]):
 
     def quickly(self, document: Document) -> T | None:
         """Returns the cost of a document if that is known or computed quickly; else None."""
-        return self.of(document) if document in self._known or self._took < PREVIEW else None
+        return self.of(document) if document.unpinned in self._known or self._took < PREVIEW else None
 
 
 class Background:

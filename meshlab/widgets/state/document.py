@@ -5,11 +5,13 @@ shown is computed from it. Undo is therefore no inverse operation, only the docu
 notebook:
 
     >>> print(explorer.to_json())
-    {"along": {}, "dims": {"batch": 100, "hidden": 1024}, "layout": {"batch": "data"}, "machine": "v5e:2x2",
-     "mesh": [["data", 4]], "options": {"attention": "stored", "prefetch": false}, "schema": 2}
+    {"along": {}, "dims": {"batch": 128, "hidden": 1024}, "layout": {"batch": "data"}, "machine": "v5e:2x2",
+     "mesh": [["data", 4]], "options": {"attention": "stored", "prefetch": false}, "pad": false,
+     "pins": {"batch": "data"}, "renamed": {}, "resized": {"batch": 128}, "schema": 3}
 
-Equal documents give equal text. Documents of schema 1 knew no machine, and are read as such. A schema that this version
-does not know is refused rather than guessed at.
+Equal documents give equal text. Documents of schema 1 knew no machine, and those of schema 2 the program only as it was
+traced, without pins and padding; both are read as such. A schema that this version does not know is refused rather than
+guessed at.
 """
 
 from __future__ import annotations
@@ -31,12 +33,10 @@ from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 
 Sizes = tuple[tuple[str, int], ...]
-SCHEMA = 2
-KNOWN = (1, SCHEMA)
+SCHEMA = 3
 USUAL = Options()
-# Keys of a document: of every schema, only since schema 2, and of its options.
-_ALWAYS = {"dims", "mesh", "layout"}
-_SINCE_2 = {"along", "machine", "options"}
+# The keys that a document has, by schema, each of which adds some; and those of its options.
+_KEYS = {1: ("dims", "mesh", "layout"), 2: ("along", "machine", "options"), 3: ("pad", "pins", "renamed", "resized")}
 _OPTIONS = ("attention", "prefetch")
 
 
@@ -67,6 +67,10 @@ class Document:
         layout: the layout.
         machine: the machine that the mesh is placed on; None for no machine, and no times.
         options: assumptions about how the plan runs.
+        pad: whether dims that their axes do not divide are padded.
+        pins: the mesh axis that each pinned dim has in a search; None for one that stays whole.
+        resized: new sizes of dims, by their names in the program that was traced.
+        renamed: new names of dims, by those.
     """
 
     dims: Sizes
@@ -74,6 +78,15 @@ class Document:
     layout: Layout
     machine: Machine | None = None
     options: Options = USUAL
+    pad: bool = False
+    pins: tuple[tuple[str, str | None], ...] = ()
+    resized: Sizes = ()
+    renamed: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def unpinned(self) -> Document:
+        """The document without pins, which change no plan."""
+        return dataclasses.replace(self, pins=()) if self.pins else self
 
     def to_dict(self) -> dict:
         """Returns the document as JSON-like data, with its schema version; mesh axes and places keep their order."""
@@ -85,6 +98,10 @@ class Document:
             "machine": self.machine and self.machine.on,
             "mesh": [list(axis) for axis in self.mesh],
             "options": {"attention": self.options.attention, "prefetch": self.options.prefetch},
+            "pad": self.pad,
+            "pins": dict(sorted(self.pins)),
+            "renamed": dict(sorted(self.renamed)),
+            "resized": dict(sorted(self.resized)),
             "schema": SCHEMA,
         }
 
@@ -116,9 +133,13 @@ def document_of(text: str, program: Any) -> Document:
     turned = " The text comes first." if isinstance(text, Program) else ""
     _check_program("Explorer.from_json()", program, f"Explorer.from_json(text, ml.trace(fn, ...)).{turned}")
     document = read_document(text)
-    if dict(document.dims) != dict(program.dims):
+    renamed, resized = dict(document.renamed), dict(document.resized)
+    there, dims = {renamed.get(name, name): size for name, size in program.dims.items()}, dict(document.dims)
+    there |= {new: dims.get(new, 0) for old, new in renamed.items() if old in program.made_up}
+    # Of a program that is resized the sizes of dims that follow others are known once it has been traced again.
+    if there.keys() != dims.keys() or (not resized and there != dims) or not resized.keys() <= program.dims.keys():
         raise ExplorerError(
-            f"This document is of a program with the dims {dict(document.dims)}; the program that was given has"
+            f"This document is of a program with the dims {dims}; the program that was given has"
             f" {dict(program.dims)}. Open it with the program that it was written for, or take its layout over:"
             " explorer.load(layout)."
         )
@@ -178,18 +199,20 @@ def read_document(text: str) -> Document:
         ) from None
     if not isinstance(data, dict) or "schema" not in data:
         raise ExplorerError("Invalid document of the Explorer: it has no `schema`. Use what `explorer.to_json()` gave.")
-    if not is_whole(data["schema"]) or data["schema"] not in KNOWN:
+    if not is_whole(data["schema"]) or data["schema"] not in _KEYS:
         raise ExplorerError(
-            f"This document has schema {shown(data['schema'])}; this version of meshlab reads schema 1 and {SCHEMA}. "
+            f"This document has schema {shown(data['schema'])}; this version of meshlab reads schema 1 to {SCHEMA}. "
             "Open it with the version that wrote it, or load its layout alone with `explorer.load(layout)`."
         )
-    missing = sorted((_ALWAYS if data["schema"] == 1 else {*_ALWAYS, *_SINCE_2}) - data.keys())
+    known = {key for schema, keys in _KEYS.items() if schema <= data["schema"] for key in keys}
+    missing = sorted(known - data.keys())
     if missing:
         raise ExplorerError(
             f"Invalid document of the Explorer: it lacks {', '.join(missing)}; was it cut short?"
             " Use what `explorer.to_json()` gave."
         )
-    return Document(*_read_sizes(data["dims"], data["mesh"]), Layout.of(data["layout"]), *_read_machine(data))
+    sizes = _read_sizes(data["dims"], data["mesh"])
+    return Document(*sizes, Layout.of(data["layout"]), *_read_machine(data), **_read_edits(data))
 
 
 def save(document: Document, path: Any) -> None:
@@ -265,6 +288,33 @@ def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
         return Machine(on, along) if on else None, USUAL.given(**options)
     except (AttributeError, TypeError, ValueError) as error:
         raise ExplorerError(f"Invalid machine or options in this document ({error}).") from None
+
+
+_EDITS = {
+    "pins": 'mesh axes by dim: {"batch": "data"}',
+    "renamed": 'new names by old ones: {"~seq": "kv"}',
+    "resized": 'sizes by dim: {"batch": 8}',
+}
+
+
+def _read_edits(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns padding, pins, sizes and names, which documents have since schema 3."""
+    if data["schema"] < 3:
+        return {}
+    problems = [] if isinstance(data["pad"], bool) else [f"`pad` is {shown(data['pad'])}; it must be true or false"]
+    kinds = {"pins": (str, type(None)), "renamed": str, "resized": int}
+    read: dict[str, Any] = {"pad": data["pad"]}
+    for key, kind in kinds.items():
+        pairs = data[key].items() if isinstance(data[key], dict) else [(None, None)]
+        wrong = [
+            value for name, value in pairs if name is None or isinstance(value, bool) or not isinstance(value, kind)
+        ]
+        if wrong:
+            problems.append(f"`{key}` is {shown(data[key])}; it must be {_EDITS[key]}")
+        read[key] = tuple(sorted(pairs))
+    if problems:
+        raise ExplorerError(f"Invalid padding, pins or dims in this document:\n{numbered(problems)}")
+    return read
 
 
 def read_requested(along: Mapping[str, Any]) -> tuple[tuple[str, AxisPlacement], ...]:

@@ -13,25 +13,24 @@ from collections.abc import Callable
 from typing import Any
 
 from ...cost.machines.hardware import Hardware, HardwareError
-from ...cost.machines.meshes import machine_of
-from ...cost.step_time.time import Time
 from ...engine.api.stages import make_plan
 from ...engine.argument_checks import function
 from ...engine.code.operations import walk
-from ...engine.errors import LayoutError
+from ...engine.errors import DimError, LayoutError, MeshError, TraceError
 from ...engine.planning.legality import resolve
 from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .apply_intent import document_after, machine_refused, refused
 from .costing import EACH, PATIENCE, SLOW, Background, Costing, costs_of
 from .document import Document, ExplorerError, History, check_document, check_machines, check_opened
-from .gestures import Gestures
+from .edits import note_of, settled
 from .intents import (
     Accepted,
     Auto,
     Baseline,
     Cancel,
     CancelAuto,
+    Edit,
     Intent,
     Load,
     Outcome,
@@ -42,10 +41,12 @@ from .intents import (
     TakePreset,
     Undo,
 )
-from .machines import CustomMachines, machine_on, mesh_on
-from .presets import Preset, layout_taken, presets_of
+from .machines import machine_on, mesh_on
+from .present import Present
+from .presets import Preset, layout_taken
+from .programs import Programs, Tracer
 from .runs import Run, Runs
-from .searches import FOUND, Search, Searches
+from .searches import FOUND, Searches
 from .selection import place_refused, places_of
 from .totals import KnownTotals
 from .training import Training, check_training
@@ -54,15 +55,17 @@ from .tried import Tried
 KEPT_PLANS = 128
 
 
-class ExplorerState(Gestures):
+class ExplorerState(Present):
     """The state of an Explorer; see `Explorer` for its arguments."""
 
     def __init__(self, program: Any, mesh: Any, layout: Any = None, run: Training | None = None):
         check_opened(program, mesh)
         if run is not None:
             check_training(run, program)
-        self.program, self.training = program, run
+        self.training = run
         self.lock = threading.RLock()
+        self._programs = Programs(program)
+        self._tracer = Tracer(self._programs, self.lock, lambda: self._changed("tracing"))
         self._plans: dict[Document, Any] = {}
         operations = sum(1 for _ in walk(program.code.block))
         self.slow = operations * EACH > SLOW
@@ -73,12 +76,15 @@ class ExplorerState(Gestures):
         machine, custom = machine_on(mesh)
         self._custom: dict[str, Hardware] = dict(custom)
         dims, axes = tuple(program.dims.items()), tuple(mesh.axes.items())
-        self._open(Document(dims, axes, Layout.of(layout), machine))
+        if isinstance(layout, Document):  # one that was saved
+            self._open(settled(layout, self._programs.at(layout)))
+        else:
+            self._open(Document(dims, axes, Layout.of(layout), machine))
         self.plan_at(self._initial)
         self._selected = next(iter(places_of(program)), None)
         self._revision = 0
         self._runs = Runs(run)
-        self._searches = Searches(program, lambda: self.mesh, self.lock, self._searched)
+        self._searches = Searches(self._search_space, self.lock, self._searched)
         self._listeners: list[Callable[[str], None]] = []
         self.height = 600
         # The document for which advice was worked out, and the advice; and the presets, by mesh.
@@ -92,97 +98,6 @@ class ExplorerState(Gestures):
     def _open(self, document: Document):
         """Takes a document as the one that the Explorer is opened with."""
         self._initial, self._history, self._tried = document, History(document), Tried.opened(document)
-
-    # The present state
-
-    @property
-    def document(self) -> Document:
-        """The present document."""
-        return self._history.present
-
-    @property
-    def presets(self) -> tuple[Preset, ...]:
-        """What each preset of `ml.layouts` makes of the program on the present mesh."""
-        with self.lock:
-            axes = self.document.mesh
-            if axes not in self._presets:
-                self._presets[axes] = presets_of(self.program, self.mesh)
-            return self._presets[axes]
-
-    @property
-    def opened(self) -> Document:
-        """The document that the Explorer was opened with."""
-        return self._initial
-
-    @property
-    def layout(self) -> Layout:
-        """The present layout."""
-        return self.document.layout
-
-    @property
-    def mesh(self) -> Mesh:
-        """The mesh, on the machine that is chosen at present."""
-        return self.plan.mesh
-
-    @property
-    def custom_machines(self) -> CustomMachines:
-        """The user's own machines, by name."""
-        return self._custom
-
-    @property
-    def time(self) -> Time:
-        """The predicted time of a step, under the assumptions of the document.
-
-        Raises:
-            HardwareError: no machine is chosen, or it lacks a figure that is needed.
-        """
-        document = self.document
-        machine_of(self.mesh, "explorer.time")
-        costs = self.costing.of(document)
-        if costs.time is None:
-            raise HardwareError(costs.missing)
-        return costs.time
-
-    @property
-    def plan(self) -> Any:
-        """The plan of the present layout."""
-        with self.lock:
-            return self.plan_at(self.document)
-
-    def plan_before(self) -> Any:
-        """Returns the plan before the last change, or None where there was none."""
-        with self.lock:
-            return self.plan_at(self._history.past[-1]) if self._history.past else None
-
-    @property
-    def revision(self) -> int:
-        """The number of changes so far."""
-        return self._revision
-
-    @property
-    def selected(self) -> str | None:
-        """The place whose slices are shown."""
-        return self._selected
-
-    @property
-    def runs(self) -> tuple[Run, ...]:
-        """All runs, oldest first; only the last one has its arrays."""
-        return self._runs.all
-
-    @property
-    def history(self) -> History:
-        """The documents before and after the present one."""
-        return self._history
-
-    @property
-    def comparison(self) -> Search | None:
-        """The latest search."""
-        return self._searches.last
-
-    @property
-    def tried(self) -> Tried:
-        """The layouts that were tried, and the baseline among them."""
-        return self._tried
 
     # Searches and runs
 
@@ -235,6 +150,8 @@ class ExplorerState(Gestures):
             if isinstance(intent, Baseline):
                 return self._compare_with(intent.document or self._initial)
             if isinstance(intent, Start):
+                if self.training and self.document.resized:
+                    return Refused("The data have the sizes that the program was traced with.", "Undo the resizing.")
                 refusal = self._runs.start(intent.steps, self.plan, self.document, self._revision, self._run_changed)
                 return self._run_changed() if refusal is None else refusal
             if isinstance(intent, Cancel):
@@ -246,16 +163,33 @@ class ExplorerState(Gestures):
             if isinstance(intent, CancelAuto):
                 refusal = self._searches.cancel()
                 return Accepted(self._revision, self.plan) if refusal is None else refusal
+            if isinstance(intent, Undo) and self._tracer.active:
+                self._tracer.cancel()
+                return Accepted(self._revision, self.plan, note="The program stays as it is.")
             after = self._after(intent)
+            if isinstance(after, Document):
+                refusal = self._tracer.begin(after, lambda: self.apply(intent))
+                going = Accepted(self._revision, self.plan, note="The program is traced again.")
+                return going if refusal is None else refusal
             if isinstance(after, Refused):
                 return after
             name = intent.name if isinstance(intent, Load) else ""
+            note = note_of(self.document, after.present, intent) if isinstance(intent, Edit) else ""
             tried = self._tried.with_document(after.present, name, after.present)
             changes = ("document",) if after is not self._history else ("comparison",) if tried != self._tried else ()
             self._history, self._tried = after, tried
             for change in changes:
                 self._changed(change)
-            return Accepted(self._revision, self.plan)
+            return Accepted(self._revision, self.plan, note=note)
+
+    def apply_and_wait(self, intent: Intent) -> Outcome:
+        """Carries out an intent, and waits where the program is traced again for it."""
+        with self.lock:
+            answer, tracing = self.apply(intent), self.tracing
+            if isinstance(answer, Refused) or tracing is None or not self._tracer.active:
+                return answer
+        tracing.ended.wait()
+        return answer if tracing.outcome is None else tracing.outcome
 
     def what_if(self, intent: Intent) -> Outcome:
         """Previews an intent, and changes nothing.
@@ -268,18 +202,20 @@ class ExplorerState(Gestures):
         """
         with self.lock:
             after = self._after(intent)
+            if isinstance(after, Document):
+                return Refused("The program has to be traced again at these sizes before its costs are known.")
             if isinstance(after, Refused):
                 return after
             return Accepted(self._revision, self.plan_at(after.present), after.present)
 
     def refusals(self) -> dict:
         """Returns, for each dim and mesh axis, why the dim is refused there, or None where it is legal."""
-        return self.program.refusals(self.mesh, self.layout)
+        return self.program.refusals(self.mesh, self.layout, pad=self.document.pad)
 
     def legal(self, layout: Layout) -> Refused | None:
         """Returns why a layout is refused, or None where it is legal, without planning it."""
         try:
-            resolve(self.program, self.mesh, layout)
+            resolve(self.program, self.mesh, layout, self.document.pad or None)
         except LayoutError as error:
             return refused(error)
         return None
@@ -288,8 +224,8 @@ class ExplorerState(Gestures):
         """Has a function called after each change, with the word for what changed.
 
         Args:
-            listener: the function, which is given "document", "selection", "comparison", "costs", "totals" or "run";
-                it may be called from any thread.
+            listener: the function, which is given "document", "selection", "comparison", "costs", "totals", "tracing"
+                or "run"; it may be called from any thread.
 
         Returns:
             A function that ends the subscription.
@@ -322,15 +258,21 @@ class ExplorerState(Gestures):
             ExplorerError: the document is invalid.
         """
         check_document(document)
+        document = document.unpinned
         with self.lock:
             if document not in self._plans:
-                plan = make_plan(self.program, mesh_on(document.machine, document.mesh, self._custom), document.layout)
+                mesh = mesh_on(document.machine, document.mesh, self._custom)
+                plan = make_plan(self._programs.at(document), mesh, document.layout, document.pad or None)
                 while len(self._plans) >= KEPT_PLANS:
                     self._plans.pop(next(iter(self._plans)))
                 self._plans[document] = plan
             return self._plans[document]
 
-    def _after(self, intent: Intent) -> History | Refused:
+    def _search_space(self) -> tuple[Any, Mesh, Any]:
+        return self.program, self.mesh, dict(self.document.pins)
+
+    def _after(self, intent: Intent) -> History | Refused | Document:
+        """Returns the history after an intent, a document whose program must be traced first, or why it is refused."""
         history = self._history
         if isinstance(intent, Undo):
             return history.undo() if history.past else Refused("There is nothing to undo.", code="nothing")
@@ -339,10 +281,16 @@ class ExplorerState(Gestures):
         try:
             if isinstance(intent, TakePreset):
                 intent = Load(layout_taken(self.presets, self.layout, intent.name, intent.combine))
-            document = document_after(intent, history.present, self._initial.layout, self.program, self._custom)
+            document = document_after(intent, history.present, self._initial, self._programs, self._custom)
+            document = self._programs.normal(document)
+            if not self._programs.known(document):
+                return document
+            document = settled(document, self._programs.at(document))
             self.plan_at(document)
         except LayoutError as error:
             return refused(error)
+        except (DimError, MeshError, TraceError) as error:
+            return Refused(str(error), code="invalid")
         except HardwareError as error:
             return machine_refused(error, intent, history.present, self._custom)
         return history if document == history.present else history.commit(document)
@@ -352,7 +300,7 @@ class ExplorerState(Gestures):
         self._changed(what)
 
     def _changed(self, what: str = "document") -> None:
-        if what not in ("run", "costs", "totals", "advice"):
+        if what not in ("run", "costs", "totals", "advice", "tracing"):
             self._revision += 1
         for listener in tuple(self._listeners):
             listener(what)
@@ -367,6 +315,8 @@ class ExplorerState(Gestures):
         return Accepted(self._revision, self.plan)
 
     def _compare_with(self, document: Document) -> Outcome:
+        if not self._programs.known(document):
+            return Refused("The program has to be traced again for this document.", "Restore it first.")
         try:
             self.plan_at(document)
         except LayoutError as error:

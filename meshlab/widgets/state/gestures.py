@@ -13,6 +13,7 @@ from typing import Any
 
 from ...cost.machines.hardware import Hardware
 from ...cost.machines.placement import AxisPlacement
+from ...engine.argument_checks import flag
 from ...engine.errors import shown
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
@@ -25,28 +26,45 @@ from .intents import (
     Intent,
     Lay,
     Load,
+    MergeAxes,
     On,
     Outcome,
+    Pad,
+    Pin,
     Place,
     Redo,
     Remove,
+    RenameAxis,
+    RenameDim,
     Reset,
+    ResizeAxis,
+    ResizeDim,
     Restore,
     Select,
+    SplitAxis,
     TakePreset,
     Undo,
+    Unpin,
 )
 
 
 class Gestures:
     """Gestures as methods; a subclass carries their intents out in `apply`."""
 
-    program: Any
+    @property
+    def program(self) -> Any:
+        """The program, with the present sizes and names of its dims."""
+        raise NotImplementedError
+
     document: Any
     tried: Any
 
     def apply(self, intent: Intent) -> Outcome:
         """Carries out an intent."""
+        raise NotImplementedError
+
+    def apply_and_wait(self, intent: Intent) -> Outcome:
+        """Carries out an intent, and waits where the program is traced again for it."""
         raise NotImplementedError
 
     def place(self, dim: Dim | str, *axes: str, at: str | None = None, source: str | None = None) -> Outcome:
@@ -113,7 +131,7 @@ class Gestures:
 
     def restore(self, document: str) -> Outcome:
         """Replaces layout, mesh and machine by those of a document, as `to_json` gave it."""
-        return self.apply(Restore(document))
+        return self.apply_and_wait(Restore(document))
 
     def load(self, layout: Any, name: str = "") -> Outcome:
         """Replaces the whole layout.
@@ -157,6 +175,57 @@ class Gestures:
                 "across" nodes; None to derive it. Axes that are not named stay as they are.
         """
         return self.apply(Lay(tuple(sorted(along.items()))))
+
+    def rename_axis(self, axis: str, name: str) -> Outcome:
+        """Calls a mesh axis otherwise; the layout, pins and the placement follow."""
+        return self.apply(RenameAxis(axis, name))
+
+    def split_axis(self, axis: str, outer: int, name: str) -> Outcome:
+        """Makes two mesh axes of one; rules over it become rules over both, major first.
+
+        Args:
+            axis: the mesh axis, which keeps its name for the inner part.
+            outer: the size of the outer part.
+            name: the name of the outer part.
+        """
+        return self.apply(SplitAxis(axis, outer, name))
+
+    def merge_axes(self, *axes: str, name: str | None = None) -> Outcome:
+        """Makes one mesh axis of several, which must stand side by side in every rule that has one of them.
+
+        Args:
+            axes: the mesh axes, major first.
+            name: of the new one; by default that of the last.
+        """
+        return self.apply(MergeAxes(axes, name))
+
+    def resize_axis(self, axis: str, size: int) -> Outcome:
+        """Gives a mesh axis another size; the layout stays."""
+        return self.apply(ResizeAxis(axis, size))
+
+    def resize_dim(self, dim: Dim | str, size: int) -> Outcome:
+        """Gives a dim another size: the program is traced again with its arguments resized, which this waits for.
+
+        Returns:
+            `Accepted`, or `Refused` with the line of the function that closes over a size; nothing changes then.
+        """
+        return self.apply_and_wait(ResizeDim(name_of(dim, "The Explorer"), size))
+
+    def rename_dim(self, dim: Dim | str, name: str) -> Outcome:
+        """Calls a dim otherwise, such as one whose name was made up (`"~seq"`); rules and pins follow."""
+        return self.apply(RenameDim(name_of(dim, "The Explorer"), name))
+
+    def pad(self, pad: bool) -> Outcome:
+        """Sets whether dims that their axes do not divide are padded; without, they are refused."""
+        return self.apply(Pad(flag("pad()", "pad", pad, ExplorerError)))
+
+    def pin(self, dim: Dim | str, axis: str | None = None) -> Outcome:
+        """Keeps a dim on a mesh axis in searches; whole, if none is given. The present layout stays."""
+        return self.apply(Pin(self._dim_and_place(dim, None), axis))
+
+    def unpin(self, dim: Dim | str) -> Outcome:
+        """Lets searches choose a dim's axis again."""
+        return self.apply(Unpin(self._dim_and_place(dim, None)))
 
     def assume(self, attention: str | None = None, prefetch: bool | None = None) -> Outcome:
         """Sets the assumptions under which costs are predicted.

@@ -119,6 +119,77 @@ class Assume:
 
 
 @dataclasses.dataclass(frozen=True)
+class RenameAxis:
+    """Call a mesh axis otherwise."""
+
+    axis: str
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitAxis:
+    """Make two mesh axes of one: an outer one of this size and name, and the rest, which keeps its name."""
+
+    axis: str
+    outer: int
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class MergeAxes:
+    """Make one mesh axis of several, major first; it has the name of the last one, if it is given none."""
+
+    axes: tuple[str, ...]
+    name: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ResizeAxis:
+    """Give a mesh axis another size."""
+
+    axis: str
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class ResizeDim:
+    """Give a dim another size: the program is traced again, in the background."""
+
+    dim: str
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class RenameDim:
+    """Call a dim otherwise, also one whose name was made up."""
+
+    dim: str
+    name: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Pad:
+    """Pad dims that their axes do not divide, or refuse them."""
+
+    pad: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Pin:
+    """Keep a dim on a mesh axis in a search; whole, if there is none."""
+
+    dim: str
+    axis: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Unpin:
+    """Let a search choose a dim's axis again."""
+
+    dim: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Auto:
     """Search the layout that is best for this objective, and set it beside the present one."""
 
@@ -142,7 +213,8 @@ class Cancel:
     """Stop the present run after its present step."""
 
 
-Change = Place | Remove | Load | TakePreset | Reset | Restore | Undo | Redo | On | Lay | Assume
+Edit = RenameAxis | SplitAxis | MergeAxes | ResizeAxis | ResizeDim | RenameDim | Pad | Pin | Unpin
+Change = Place | Remove | Load | TakePreset | Reset | Restore | Undo | Redo | On | Lay | Assume | Edit
 Intent = Change | Baseline | Select | Auto | CancelAuto | Start | Cancel
 
 
@@ -154,17 +226,19 @@ class Accepted:
         revision: the Explorer's revision afterwards.
         plan: the plan of the layout afterwards.
         document: the document afterwards.
+        note: what else has changed, or is still to come.
     """
 
     revision: int
     plan: Any = dataclasses.field(default=None, compare=False)
     document: Any = dataclasses.field(default=None, compare=False)
+    note: str = dataclasses.field(default="", compare=False)
 
     def __bool__(self) -> bool:
         return True
 
     def __repr__(self) -> str:
-        return f"Accepted: revision {self.revision}"
+        return f"Accepted: revision {self.revision}" + (f". {self.note}" if self.note else "")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,6 +291,15 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "on": lambda args: On(str(args["machine"]) if args["machine"] else None, read_requested(args.get("along") or {})),
     "lay": lambda args: _lay(args["along"]),
     "assume": _assume,
+    "rename_axis": lambda args: RenameAxis(str(args["axis"]), str(args["name"])),
+    "split_axis": lambda args: SplitAxis(str(args["axis"]), int(args["outer"]), str(args["name"])),
+    "merge_axes": lambda args: MergeAxes(_axes(args["axes"]), str(args["name"]) if args.get("name") else None),
+    "resize_axis": lambda args: ResizeAxis(str(args["axis"]), int(args["size"])),
+    "resize_dim": lambda args: ResizeDim(str(args["dim"]), int(args["size"])),
+    "rename_dim": lambda args: RenameDim(str(args["dim"]), str(args["name"])),
+    "pad": lambda args: Pad(args["pad"] is True),
+    "pin": lambda args: Pin(str(args["dim"]), str(args["axis"]) if args.get("axis") else None),
+    "unpin": lambda args: Unpin(str(args["dim"])),
     "baseline": lambda args: Baseline(read_document(str(args["document"])) if args["document"] else None),
     "select": lambda args: Select(str(args["place"])),
     "auto": lambda args: Auto(str(args.get("objective", "traffic"))),

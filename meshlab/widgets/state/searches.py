@@ -4,8 +4,8 @@
     searches.find(search)                   waits; `start` finds in the background
     searches.cancel()
 
-The result of a search is shown only if it is still the latest, nobody has cancelled it, and the mesh has the same
-placement: it would stand beside plans for another machine.
+The result of a search is shown only if it is still the latest, nobody has cancelled it, and program and mesh are the
+same, placement included: it would stand beside plans for another machine. Pins of the document are pins of the search.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Search:
 
     Attributes:
         objective: "traffic" or "memory".
+        program: the program that it is for.
         mesh: the mesh that it is for, as it was placed.
+        pin: the dims that are pinned, with the axis of each.
         phase: "searching", "found", "failed" or "cancelled".
         choice: the result.
         error: why it failed, or why it was cancelled by itself.
@@ -38,24 +40,25 @@ class Search:
     """
 
     objective: str
+    program: Any
     mesh: Any
+    pin: Any
     phase: str = SEARCHING
     choice: Any = None
     error: str = ""
     stop: threading.Event = dataclasses.field(default_factory=threading.Event)
 
 
-def best(program: Any, mesh: Any, objective: str, cancel: threading.Event) -> Any:
+def best(program: Any, mesh: Any, objective: str, cancel: threading.Event, **constraints: Any) -> Any:
     """Finds the best layout for an objective; see `meshlab.auto.layout`."""
-    return layout(program, mesh, objective=objective, cancel=cancel)
+    return layout(program, mesh, objective=objective, cancel=cancel, **constraints)
 
 
 class Searches:
     """The searches of one Explorer.
 
     Args:
-        program: the program.
-        mesh: gives the present mesh.
+        present: gives the present program, mesh and pins.
         lock: guards the Explorer.
         tell: called under the lock when a search changes.
 
@@ -63,8 +66,8 @@ class Searches:
         last: the latest search.
     """
 
-    def __init__(self, program: Any, mesh: Callable[[], Any], lock: threading.RLock, tell: Callable[[], Any]):
-        self._program, self._mesh, self._lock, self._tell = program, mesh, lock, tell
+    def __init__(self, present: Callable[[], tuple[Any, Any, Any]], lock: threading.RLock, tell: Callable[[], Any]):
+        self._present, self._lock, self._tell = present, lock, tell
         self.last: Search | None = None
 
     def begin(self, objective: str) -> Search:
@@ -72,7 +75,7 @@ class Searches:
         with self._lock:
             if self.last is not None:
                 self.last.stop.set()
-            return self._show(Search(objective, self._mesh()))
+            return self._show(Search(objective, *self._present()))
 
     def start(self, objective: str) -> Refused | None:
         """Searches in the background; returns a refusal where there is no such objective."""
@@ -94,7 +97,8 @@ class Searches:
             Cancelled: the search was cancelled, or another one was begun.
         """
         try:
-            choice = best(self._program, search.mesh, search.objective, search.stop)
+            constraints = {"pin": search.pin} if search.pin else {}
+            choice = best(search.program, search.mesh, search.objective, search.stop, **constraints)
         except Exception as error:
             self._end(search, phase=FAILED, error=str(error))
             raise
@@ -114,8 +118,11 @@ class Searches:
         with self._lock:
             if self.last is not search:
                 return
-            if self._mesh() != search.mesh:
-                result = {"phase": CANCELLED, "error": "The machine was changed meanwhile: search again."}
+            program, mesh, _ = self._present()
+            if mesh != search.mesh or program is not search.program:
+                of_mesh = "mesh" if mesh.axes != search.mesh.axes else "machine"
+                what = of_mesh if program is search.program else "program"
+                result = {"phase": CANCELLED, "error": f"The {what} was changed meanwhile: search again."}
             self._show(dataclasses.replace(search, **result))
 
     def _show(self, search: Search) -> Search:

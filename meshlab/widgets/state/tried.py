@@ -44,11 +44,11 @@ class TriedLayout:
         """Returns the layout on the machine and under the assumptions of another document, if that has its mesh."""
         if _identity(self.document)[:2] != _identity(present)[:2]:
             return self.document
-        return dataclasses.replace(present, layout=self.document.layout)
+        return dataclasses.replace(present, layout=self.document.layout, pad=self.document.pad, pins=())
 
 
 def _identity(document: Document) -> tuple:
-    return frozenset(document.dims), document.mesh, document.layout
+    return frozenset(document.dims), document.mesh, document.layout, document.pad
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ...engine.gc_pause import no_collection
 from ..state.columns import columns_of
 from ..state.explorer_state import ExplorerState
-from ..state.intents import Refused
+from ..state.intents import Accepted, Refused
 from ..state.totals import executed, work_share
 from .advice import advice_part
 from .comparison import comparison_part
@@ -28,6 +28,9 @@ def layout_part(explorer: ExplorerState) -> dict:
         "columns": columns_view(explorer),
         "refusals": refusals_view(explorer.refusals()),
         "additions": additions_view(explorer),
+        "pad": explorer.document.pad,
+        "pins": dict(explorer.document.pins),
+        "made_up": explorer.program.made_up,
         "history": {"undo": len(history.past), "redo": len(history.future)},
         "trains": explorer.training is not None,
         "machine": machine_view(explorer),
@@ -57,12 +60,24 @@ def costs_part(explorer: ExplorerState) -> dict:
     return costs_view(explorer) | {"change": change_view(explorer)}
 
 
+def tracing_part(explorer: ExplorerState) -> dict:
+    """Describes the latest tracing of the program at other sizes."""
+    tracing = explorer.tracing
+    if tracing is None:
+        return {"tracing": None}
+    outcome = tracing.outcome
+    text = " ".join(filter(None, (outcome.reason, outcome.fix))) if isinstance(outcome, Refused) else ""
+    note = outcome.note if isinstance(outcome, Accepted) else ""
+    return {"tracing": {"sizes": tracing.sizes, "phase": tracing.phase, "text": text or note}}
+
+
 # Every part of the view: what describes it, and the changes after which it is described anew (`subscribe`). The page
 # gets each as a trait of its own, so that a selection sends the devices alone.
 PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
     "board": (layout_part, frozenset(("document",))),
     "devices": (devices_part, frozenset(("document", "selection"))),
     "costs": (costs_part, frozenset(("document", "costs"))),
+    "tracing": (tracing_part, frozenset(("document", "tracing"))),
     "advice": (advice_part, frozenset(("document", "advice"))),
     "comparison": (comparison_part, frozenset(("document", "comparison", "costs", "totals"))),
 }

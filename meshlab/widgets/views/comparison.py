@@ -54,7 +54,9 @@ def card_view(explorer: ExplorerState, tried: TriedLayout) -> dict:
         "name": tried.name,
         "layout": str(document.layout),
         "mesh": "" if here else ", ".join(f"{name} × {size:,}" for name, size in document.mesh),
-        "load": load if here else {"op": "restore", "args": {"document": document.to_json()}},
+        "load": load
+        if here and document.pad == present.pad
+        else {"op": "restore", "args": {"document": document.to_json()}},
         "now": now,
         "baseline": tried is explorer.tried.baseline,
         "machine": document.machine is not None,

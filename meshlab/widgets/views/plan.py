@@ -70,7 +70,7 @@ def chips_view(plan: Any) -> list[dict]:
     rules = {name.removesuffix("?"): axes for name, axes in plan.layout.rules.items()}
     for name, size in plan.program.dims.items():
         axes = [axis for axis in rules.get(name, ()) if axis in sizes]  # an optional rule may name none
-        local = size // math.prod(sizes[axis] for axis in axes)
+        local = -(-size // math.prod(sizes[axis] for axis in axes))
         chips.append({"name": name, "size": size, "axes": axes, "local": local})
     return chips
 
@@ -194,7 +194,7 @@ def place_view(plan: Any, place: str) -> dict:
     value, spec = plan.program.place(place), plan.spec(place)
     sizes = plan.mesh.axes
     parts = (math.prod(sizes[axis] for axis in axes) for axes in spec.splits)
-    local = [size // part for size, part in zip(value.shape, parts, strict=True)]
+    local = [-(-size // part) for size, part in zip(value.shape, parts, strict=True)]
     return {
         "place": place,
         "dims": names_of(value),

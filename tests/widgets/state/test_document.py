@@ -33,8 +33,8 @@ def test_equal_layouts_give_equal_text() -> None:
 
 
 def test_unknown_schema_is_refused() -> None:
-    data = json.loads(document().to_json()) | {"schema": 3}
-    with pytest.raises(ExplorerError, match=r"has schema 3; this version of meshlab reads schema 1 and 2"):
+    data = json.loads(document().to_json()) | {"schema": 4}
+    with pytest.raises(ExplorerError, match=r"has schema 4; this version of meshlab reads schema 1 to 3"):
         read_document(json.dumps(data))
 
 
@@ -82,6 +82,11 @@ def test_other_text_is_refused(text: str, match: str) -> None:
         ({"options": []}, r"given options=\[\]; it must be a dict"),
         ({"along": 3}, "given along=3; it must be a dict"),
         ({"along": None}, "given along=None; it must be a dict"),
+        ({"pad": 1}, "`pad` is 1; it must be true or false"),
+        ({"pad": 1, "pins": []}, r"1. `pad` is 1; .*\n  2. `pins` is \[\]; it must be mesh axes by dim"),
+        ({"pins": {"batch": 3}}, "`pins` is {'batch': 3}; it must be mesh axes by dim"),
+        ({"renamed": {"~seq": None}}, "`renamed` is {'~seq': None}; it must be new names by old ones"),
+        ({"resized": {"batch": True}}, "`resized` is {'batch': True}; it must be sizes by dim"),
     ],
 )
 def test_documents_that_were_changed_are_refused(changed: dict, match: str) -> None:
@@ -96,6 +101,15 @@ def test_only_documents_of_schema_1_know_no_machine(key: str) -> None:
     with pytest.raises(ExplorerError, match=f"lacks {key}; was it cut short"):
         read_document(json.dumps(data))
     assert read_document(json.dumps(data | {"schema": 1})) == document()
+
+
+@pytest.mark.parametrize("key", ["pad", "pins", "renamed", "resized"])
+def test_only_documents_before_schema_3_know_no_edits(key: str) -> None:
+    data = json.loads(document().to_json())
+    del data[key]
+    with pytest.raises(ExplorerError, match=f"lacks {key}; was it cut short"):
+        read_document(json.dumps(data))
+    assert read_document(json.dumps(data | {"schema": 2})) == document()
 
 
 def test_history_goes_back_and_forth() -> None:

@@ -216,7 +216,7 @@ def test_documents_with_a_machine(explorer: Explorer, program) -> None:
     explorer.on("v5e:2x4", data=1)
     explorer.assume(attention="causal", prefetch=True)
     data = json.loads(explorer.to_json())
-    assert (data["schema"], data["machine"], data["along"]) == (2, "v5e:2x4", {"data": 1})
+    assert (data["schema"], data["machine"], data["along"]) == (3, "v5e:2x4", {"data": 1})
     assert data["options"] == {"attention": "causal", "prefetch": True}
     again = Explorer.from_json(explorer.to_json(), program)
     assert again.document == explorer.document

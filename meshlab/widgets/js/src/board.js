@@ -6,14 +6,16 @@
 import { drawAdvice } from "./advice.js";
 import { Channel } from "./channel.js";
 import { h, prose, redraw } from "./dom.js";
+import { followTracing } from "./edit.js";
 import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { listenToKeys } from "./keyboard.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
+import { Popover } from "./popover.js";
 import { Prices } from "./prices.js";
 import { hidePicture, remember, remembered } from "./remember.js";
-import { grabbedText, priceText, totalsText } from "./sentences.js";
+import { grabbedText, HOW, priceText, totalsText } from "./sentences.js";
 import { Stage } from "./stage.js";
 import { drawTimeline } from "./timeline.js";
 import { drawElsewhere, drawZones, paintZones } from "./zones.js";
@@ -26,7 +28,7 @@ import { drawElsewhere, drawZones, paintZones } from "./zones.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
-const PARTS = ["board", "devices", "costs", "advice", "comparison"];
+const PARTS = ["board", "devices", "costs", "tracing", "advice", "comparison"];
 // Milliseconds for which the pointer rests over a chip before it is priced ahead.
 const REST = 120;
 // Milliseconds without a change after which advice is asked for.
@@ -50,6 +52,7 @@ export class Board {
     /** @type {string | null} the segment of the timeline that is selected */
     this.moment = null;
     this.awaited = false;
+    this.tracing = false;
     this.resting = 0;
     this.advising = 0;
     /** @type {Set<string>} the disclosures that are open */
@@ -67,6 +70,7 @@ export class Board {
     const parts = only ? [banner, only === "timeline" ? this.panels.timeline : this.stage.alone(only)] : null;
     const whole = [banner, header, totals, main, this.panels.timeline];
     root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
+    this.popover = new Popover(this);
     this.drag = new PointerDrag(this);
     listenToKeys(this);
     /** @type {Set<string>} */
@@ -83,7 +87,7 @@ export class Board {
     this.draw(PARTS);
     this.stage.training.show(model.get("job"));
     this.restore();
-    this.say(`Drag a dim onto a mesh axis: each zone says what that would change. ${KEYS}`);
+    this.say(HOW);
   }
 
   close() {
@@ -143,6 +147,7 @@ export class Board {
       this.askAdvice();
     }
     redraw(panels.advice, drawAdvice(this));
+    if (parts.includes("tracing")) followTracing(this);
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
     this.paint();
@@ -210,14 +215,15 @@ export class Board {
     const answer = await this.channel.intent(op, args);
     if (answer) this.root.setAttribute("data-ack", answer.id);
     if (answer?.kind === "nack") this.say([answer.reason, answer.fix].filter(Boolean).join(" "), "refused");
+    else if (answer?.note) this.say(answer.note, "done");
     else if (answer && this.asked !== before) this.sayTotals();
     return answer;
   }
 
   /** The layout, the machine and the assumptions, as one text. */
   get asked() {
-    const { layout, machine, time } = this.view;
-    return JSON.stringify([layout.text, machine.on, machine.axes, time?.options]);
+    const { layout, machine, mesh, pad, time } = this.view;
+    return JSON.stringify([layout.text, machine.on, machine.axes, mesh, pad, time?.options]);
   }
 
   sayTotals() {
@@ -392,5 +398,3 @@ export class Board {
     this.say(`From now on an axis ${how}.`);
   }
 }
-
-const KEYS = "Without a mouse: Space picks a dim up, arrow keys choose, Enter drops.";

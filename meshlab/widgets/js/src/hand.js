@@ -133,7 +133,7 @@ export function verdict(view, hand, zone, price) {
   if (refusal) return { state: "refused", note: refusal.text, refusal };
   const sizes = Object.fromEntries(view.mesh.axes.map((axis) => [axis.name, axis.size]));
   const local = after.reduce((size, axis) => size / sizes[axis], chip.size);
-  return { state: "legal", note: `${exact(local)} of ${exact(chip.size)} on each device` };
+  return { state: "legal", note: `${exact(Math.ceil(local))} of ${exact(chip.size)} on each device` };
 }
 
 /**

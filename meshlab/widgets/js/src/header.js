@@ -35,6 +35,11 @@ export function drawHeader(board) {
     );
   const adding = h("input", { type: "checkbox", checked: board.adding, "data-key": "adding" });
   adding.addEventListener("change", () => board.setAdding(adding.checked));
+  const padding = h("input", { type: "checkbox", checked: view.pad, "data-key": "pad" });
+  padding.addEventListener("change", async () => {
+    const answer = await board.send("pad", { pad: padding.checked });
+    if (answer?.kind === "nack") board.drawChoices();
+  });
   const mesh = view.mesh.axes.map((axis) => `${axis.name} × ${exact(axis.size)}`).join(", ");
   const text = view.layout.text || "no layout";
   return [
@@ -49,6 +54,7 @@ export function drawHeader(board) {
       "div",
       { class: "mlb-tools" },
       h("label", { class: "mlb-switch", title: "or hold Shift while dropping" }, adding, "add axis"),
+      h("label", { class: "mlb-switch", title: "Pad dims that their axes do not divide" }, padding, "pad"),
       button("undo", "↶ Undo", "Ctrl+Z", undo === 0),
       button("redo", "↷ Redo", "Ctrl+Shift+Z", redo === 0),
       button("reset", "Reset", "back to the layout that the Explorer was opened with", false),

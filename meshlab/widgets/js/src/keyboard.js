@@ -1,12 +1,13 @@
 // @ts-check
 /**
  * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
- * drops, Escape lets go; Delete takes a dim off its axis; Ctrl+Z and Ctrl+Shift+Z undo and redo. Without a chip in
+ * drops, Escape lets go; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it; Ctrl+Z and Ctrl+Shift+Z undo and redo. Without a chip in
  * hand, arrows go from chip to chip, and Escape cancels a search.
  *
  * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
  */
 import { cancelSearch, isSearching } from "./comparison.js";
+import { openDim, togglePin } from "./edit.js";
 import { TRAY } from "./hand.js";
 
 /** @typedef {import("./board.js").Board} Board */
@@ -37,7 +38,7 @@ export function listenToKeys(board) {
  */
 function handled(board, event, command) {
   const target = /** @type {HTMLElement} */ (event.target);
-  if (target.closest("input, select")) return false;
+  if (target.closest("input, select, .mlb-popover")) return false;
   if (command) return history(board, event);
   if (event.key === "Escape" && board.hand) {
     board.drag.clear();
@@ -81,6 +82,14 @@ function onChip(board, event, chip) {
   if (event.key === " " || event.key === "Enter") {
     if (board.hand) board.drop();
     else board.grab(dim, zone, "keyboard");
+    return true;
+  }
+  if (event.key === "F2" && !board.hand) {
+    openDim(board, chip);
+    return true;
+  }
+  if (event.key.toLowerCase() === "p" && !board.hand) {
+    togglePin(board, dim, zone);
     return true;
   }
   if (event.key in STEPS) {

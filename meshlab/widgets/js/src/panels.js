@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 
 const HELP =
   "Space or Enter picks the dim up, arrow keys choose a zone that takes it, Enter drops, Escape cancels, " +
-  "Delete takes it off its axis.";
+  "Delete takes it off its axis, F2 opens its size and name, P pins it.";
 
 let frames = 0;
 
@@ -18,7 +18,9 @@ export function makePanels() {
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
   const help = h("p", { class: "mlb-help", id: `mlb-help-${frames}`, hidden: true }, HELP);
   const advice = h("div", { class: "mlb-advices" });
-  const layout = h("div", { class: "mlb-layout", role: "group", "aria-label": "layout" }, zones, advice, status, help);
+  const tracing = h("div", { class: "mlb-tracing", role: "status" });
+  const inLayout = [zones, tracing, advice, status, help];
+  const layout = h("div", { class: "mlb-layout", role: "group", "aria-label": "layout" }, inLayout);
   const timeline = h("div", { class: "mlb-step-time", role: "group", "aria-label": "one step over time" });
-  return { banner, header, totals, zones, status, help, layout, advice, timeline };
+  return { banner, header, totals, zones, status, help, layout, tracing, advice, timeline };
 }

@@ -5,6 +5,8 @@
  * pixels is a click: it picks the chip up, and the next click on a zone drops it.
  */
 
+import { openDim } from "./edit.js";
+
 const THRESHOLD = 4;
 
 /** @typedef {import("./board.js").Board} Board */
@@ -24,6 +26,20 @@ export class PointerDrag {
     root.addEventListener("pointercancel", () => this.abort());
     root.addEventListener("click", (event) => this.click(event));
     root.addEventListener("pointerover", (event) => this.over(event));
+    root.addEventListener("dblclick", (event) => this.open(event));
+    root.addEventListener("contextmenu", (event) => this.open(event));
+  }
+
+  /**
+   * Opens what can be changed of a dim.
+   * @param {MouseEvent} event
+   */
+  open(event) {
+    const chip = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(".mlb-chip"));
+    if (!chip || this.ghost) return;
+    event.preventDefault();
+    this.clear();
+    openDim(this.board, chip);
   }
 
   /** @param {PointerEvent} event */

@@ -9,6 +9,11 @@ import { chipOf, verdict, zoneName, zonesOf } from "./hand.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
+/** What to do, before anything was done. */
+export const HOW =
+  "Drag a dim onto a mesh axis: each zone says what that would change. Without a mouse: Space picks a dim up, arrow " +
+  "keys choose, Enter drops.";
+
 /**
  * The layout and its totals.
  * @param {View} view

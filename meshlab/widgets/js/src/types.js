@@ -5,6 +5,7 @@
  *
  * @typedef {{name: string, size: number, axes: string[], local: number}} Chip
  * @typedef {{name: string, size: number}} Axis
+ * @typedef {{sizes: string, phase: string, text: string}} Tracing
  * @typedef {{key: string, axes: string[]}} Group
  * @typedef {{code: string, text: string, fix: string, source?: string, columns?: {at: string, label: string}[]}} Refusal
  * @typedef {{
@@ -102,6 +103,10 @@
  *   refusals: Record<string, Record<string, Refusal | null>>,
  *   additions: Record<string, Record<string, Refusal | null>>,
  *   history: {undo: number, redo: number},
+ *   pad: boolean,
+ *   pins: Record<string, string | null>,
+ *   made_up: Record<string, number>,
+ *   tracing: Tracing | null,
  *   change: {
  *     work: number, bytes: number, arguments: number, collectives: number, seconds: number | null, peak: number | null
  *   } | null,
@@ -124,7 +129,7 @@
  * }} RunRow
  * @typedef {{current: RunRow | null, runs: RunRow[]}} Job
  * @typedef {{
- *   kind: "ack" | "nack" | "prices", id: string, rev: number, now?: number, reason?: string, fix?: string,
+ *   kind: "ack" | "nack" | "prices", id: string, rev: number, now?: number, note?: string, reason?: string, fix?: string,
  *   trace?: string, prices?: Price[]
  * }} Answer
  * @typedef {{

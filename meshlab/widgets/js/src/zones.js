@@ -5,9 +5,10 @@
  * refused; the best zone has a star.
  */
 import { h } from "./dom.js";
+import { drawAxisHead, drawMadeUp, drawPin, pinText } from "./edit.js";
 import { exact, plural, signedBytes, signedSeconds } from "./format.js";
 import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
-import { markClass, swatch } from "./marks.js";
+import { markClass } from "./marks.js";
 import { best } from "./prices.js";
 
 /**
@@ -45,7 +46,9 @@ function drawChip(view, chip, axis, column, help) {
       "data-zone": zone,
       "data-key": `chip:${chip.name}:${zone}`,
       title: `${chip.name} ${size}`,
-      "aria-label": `${seen}, ${column?.at ? `${size}, ` : ""}${place}${where}`,
+      "aria-label": [seen, column?.at && size, `${place}${where}`, !column?.at && pinText(view, chip.name)]
+        .filter(Boolean)
+        .join(", "),
       "aria-describedby": help,
       "aria-pressed": "false",
     },
@@ -54,6 +57,7 @@ function drawChip(view, chip, axis, column, help) {
     !column?.at && h("span", { class: "mlb-chip-size" }, size),
     " ",
     order && h("span", { class: "mlb-chip-order" }, order),
+    !column?.at && drawPin(view, chip.name),
   );
 }
 
@@ -94,13 +98,7 @@ export function drawZones(board) {
   const { id } = board.panels.help;
   const heads = columns.map((column) => drawHead(board, column));
   const rows = mesh.axes.flatMap((axis) => [
-    h(
-      "div",
-      { class: `mlb-axis ${markClass(view, axis.name)}`, "data-axis-row": axis.name },
-      swatch(view, axis.name),
-      h("b", { class: "mlb-zone-name", title: axis.name }, axis.name),
-      h("span", { class: "mlb-zone-size" }, `×${exact(axis.size)}`),
-    ),
+    drawAxisHead(board, axis),
     ...columns.map((column) => drawCell(view, column, axis, id)),
   ]);
   const free = view.chips.filter((chip) => (columns[0].rules[chip.name] ?? []).length === 0);
@@ -114,6 +112,7 @@ export function drawZones(board) {
   return [
     h("div", { class: "mlb-grid-of-zones", style: `--widths: ${widths}` }, h("div"), heads, rows),
     tray,
+    drawMadeUp(board),
     drawStored(board),
   ];
 }

@@ -1,0 +1,171 @@
+"""Traces the function of a program again, with its arguments resized.
+
+program.resize(batch=128)      every axis of an argument that is `batch`, or merges it, gets the new size
+
+What the function computes follows by itself. An axis that was cut off the dim and is as long (`~seq`) follows as well.
+A function that closes over a size cannot be traced at another one; the error names the line.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
+
+import jax
+
+from ..argument_checks import is_whole
+from ..code.operations import walk
+from ..code.source import Source, source_of_error
+from ..errors import DimError, MeshlabError, TraceError, closest, listed, shown
+from ..tensors.dims import Dim
+from ..tensors.named_arrays import Merged, NamedArray
+from ..tensors.tensor import Tensor
+from .data import Program
+from .rename import made_up, renamed
+
+Resized = TypeVar("Resized", bound=Program)
+
+
+def resized(program: Resized, sizes: Mapping[str, Any]) -> Resized:
+    """Returns the program with dims of other sizes; see `Program.resize`."""
+    axes = [_names(program, number) for number in range(len(program.arguments))]
+    known = check_sizes(program, sizes)
+    changed = {name: size for name, size in sizes.items() if size != known[name]}
+    if not changed:
+        return program
+    factors = {name: (known[name], size) for name, size in changed.items()}
+    for name, (old, new) in list(factors.items()):
+        factors.update((each, (old, new)) for each in _cut_off(program, name, old, axes) if each not in factors)
+    leaves = [_leaf(program, number, row, factors) for number, row in enumerate(axes)]
+    try:
+        again = program.again(*jax.tree.unflatten(program.structure, leaves), carry=program.carry)
+        names = {old: new for old, new in program.renames.items() if any(old in row for row in again.names)}
+        again = renamed(again, names, {}) if names else again
+    except MeshlabError as error:
+        raise TraceError(_failure(changed, error)) from error
+    wrong = [name for name, size in changed.items() if (dict(again.dims) | made_up(again)).get(name) != size]
+    if wrong:
+        raise TraceError(
+            f"The function was traced again, and {listed(wrong)} has another size there than it was given."
+        )
+    return again
+
+
+def check_sizes(program: Program, sizes: Mapping[str, Any]) -> dict[str, int]:
+    """Checks that arguments have dims that are to be resized, before anything is traced.
+
+    Returns:
+        The sizes of all dims, those with names that were made up as well.
+
+    Raises:
+        DimError: there is no such dim, no argument has it, or a size is invalid; all problems are told.
+    """
+    if not sizes:
+        raise DimError("resize() was given no size; write program.resize(batch=128).")
+    known, problems = dict(program.dims) | made_up(program), []
+    axes = (name for number in range(len(program.arguments)) for name in _names(program, number))
+    there = {part for name in axes if name for part in _parts(name)}
+    for name, size in sizes.items():
+        if name not in known:
+            near = closest(name, program.dims) or f" Its dims are {listed(program.dims)}."
+            problems.append(f"`{name}` is no dim of this program.{near}")
+        elif not is_whole(size) or size < 1:
+            problems.append(f"`{name}` was given the size {shown(size)}; a size must be an integer of at least 1.")
+        elif name not in there:
+            problems.append(f"`{name}` is a dim of no argument: its size follows{_followed(program, name)}.")
+        elif any(f"{name}.0" == part for part in there):
+            problems.append(f"`{name}` is split in an argument, and how its parts are to be resized is not known.")
+    if problems:
+        raise DimError("Invalid sizes: " + " ".join(problems))
+    return known
+
+
+def _followed(program: Program, name: str) -> str:
+    """Returns where a dim's size comes from: another dim that is renamed so, with the line; or the function."""
+    for operation in walk(program.code.block):
+        if operation.name == "rename":
+            pairs = zip(operation.params["before"], operation.params["after"], strict=True)
+            for before, after in pairs:
+                if after and before != after and _present(program, after) == name:
+                    return f" `{_present(program, before)}`, which is renamed at {operation.source}: resize that one"
+    return " from others in the function"
+
+
+def _parts(name: str) -> list[str]:
+    return name.split("*")
+
+
+def _names(program: Program, number: int) -> list[str | None]:
+    """Returns the present name of each axis of an argument: what it was given, or else what the rules gave it."""
+    argument, given = program.arguments[number], program.named[number]
+    row = program.names[argument.value]
+    if given is None:
+        return list(row)
+
+    def present(name: Any) -> str:
+        return "*".join(program.renames.get(part, part) for part in _parts(str(name)))
+
+    return [present(name) if name else known for name, known in zip(given, row, strict=True)]
+
+
+def _cut_off(program: Program, dim: str, long: int, axes: list[list[str | None]]) -> Iterator[str]:
+    """Yields the made-up names of arguments' axes that were cut off a dim and are as long."""
+    for argument, row in zip(program.arguments, axes, strict=True):
+        shape = program.code.shapes[argument.value]
+        for name, size in zip(row, shape, strict=True):
+            if name and size == long and re.fullmatch(rf"~{re.escape(dim)}(_\d+)?", name):
+                yield name
+
+
+def _leaf(program: Program, number: int, row: list[str | None], factors: Mapping[str, tuple[int, int]]) -> Any:
+    """Returns an argument's template in its new shape, with the names that it was given."""
+    template, given = program.templates[number], program.named[number]
+    array = template.array if isinstance(template, Tensor) else template
+
+    def size_of(name: str | None, size: int) -> int:
+        parts = [factors[part] for part in _parts(name or "") if part in factors]
+        return size // math.prod(old for old, _ in parts) * math.prod(new for _, new in parts)
+
+    shape = tuple(size_of(name, size) for name, size in zip(row, array.shape, strict=True))
+    resized_array = jax.ShapeDtypeStruct(shape, array.dtype)
+    if isinstance(template, Tensor):
+        dims = tuple(Dim(d.name, size_of(_present(program, d.name), d.size)) for d in template.dims)
+        like = Tensor(jax.ShapeDtypeStruct(tuple(d.size for d in dims), array.dtype), dims)
+        # The state of some optimizers does not fit its dims.
+        return jax.tree.unflatten(jax.tree.structure(like), [resized_array])
+    if given is None:
+        return resized_array
+
+    def name_of(name: Any) -> Any:
+        if not isinstance(name, Merged):
+            return name
+        parts = [(part, size and size_of(_present(program, part), size)) for part, size in name.parts]
+        return Merged(tuple(parts))
+
+    return NamedArray(resized_array, tuple(map(name_of, given)))
+
+
+def _present(program: Program, name: str) -> str:
+    return program.renames.get(name, name)
+
+
+def _failure(sizes: Mapping[str, int], error: MeshlabError) -> str:
+    """Returns the message for a function that cannot be traced at other sizes, with the user's line."""
+    asked = ", ".join(f"{name}={size:,}" for name, size in sizes.items())
+    source = _innermost(error)
+    line = f" at {source}" + (f", `{source.code}`" if source.code else "") if source else ""
+    return (
+        f"The program cannot be resized to {asked}: its function was traced again, with its arguments resized, and"
+        f" failed{line}: it closes over a size there, or another dim must be resized with it. {error}"
+    )
+
+
+def _innermost(error: BaseException | None) -> Source | None:
+    """Returns the line at the root of an error, which another may have wrapped."""
+    source = None
+    while error is not None:
+        source = source_of_error(error) or source
+        error = error.__cause__
+    return source

@@ -1,0 +1,269 @@
+// @ts-check
+/**
+ * Edits of the mesh and of dims: the heads of mesh axes and the chips open popovers, with fields to rename, split, merge
+ * and resize; a pin keeps a dim where it is in a search; and a line tells of a program that is being traced again.
+ */
+import { h, redraw, s } from "./dom.js";
+import { exact, plural } from "./format.js";
+import { chipOf, partsOf, TRAY } from "./hand.js";
+import { markClass, swatch } from "./marks.js";
+import { field } from "./popover.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Axis} Axis
+ * @typedef {import("./types.js").Tracing} Tracing
+ * @typedef {import("./board.js").Board} Board
+ */
+
+/**
+ * The head of a mesh axis' row, which opens what can be changed of it.
+ * @param {Board} board
+ * @param {Axis} axis
+ * @returns {HTMLElement}
+ */
+export function drawAxisHead(board, axis) {
+  const size = `×${exact(axis.size)}`;
+  const head = h(
+    "button",
+    {
+      type: "button",
+      class: `mlb-axis ${markClass(board.view, axis.name)}`,
+      "data-axis-row": axis.name,
+      "data-key": `axis:${axis.name}`,
+      "aria-haspopup": "dialog",
+      "aria-label": `${axis.name} ${size}: change this mesh axis`,
+      title: `${axis.name} ${size}: rename, resize, split or merge`,
+    },
+    swatch(board.view, axis.name),
+    h("b", { class: "mlb-zone-name" }, axis.name),
+    h("span", { class: "mlb-zone-size" }, size),
+  );
+  head.addEventListener("click", () => openAxis(board, axis, head));
+  return head;
+}
+
+/**
+ * @param {Board} board
+ * @param {Axis} axis
+ * @param {Element} head
+ */
+function openAxis(board, { name, size }, head) {
+  const { popover, view } = board;
+  const axes = view.mesh.axes.map((each) => each.name);
+  const others = axes.filter((each) => each !== name);
+  const merging = h(
+    "label",
+    {},
+    "merge with",
+    h(
+      "select",
+      { name: "other" },
+      others.map((each) => h("option", { value: each }, each)),
+    ),
+  );
+  const outer = leastPart(size);
+  popover.open(head, `Mesh axis ${name}`, [
+    popover.line("rename_axis", "Rename", [field("name", "name", name)], (values) => ({ axis: name, ...values })),
+    popover.line("resize_axis", "Resize", [field("size", "size", size)], (values) => ({
+      axis: name,
+      size: Number(values.size),
+    })),
+    outer === null
+      ? null
+      : popover.line(
+          "split_axis",
+          "Split",
+          [field("outer", "outer", outer), field("name", "called", free("outer", axes))],
+          (values) => ({ axis: name, outer: Number(values.outer), name: values.name }),
+        ),
+    others.length === 0
+      ? null
+      : popover.line("merge_axes", "Merge", [merging], ({ other }) => ({
+          // In the order of the mesh, so that devices stay where they are.
+          axes: axes.filter((each) => each === name || each === other),
+        })),
+  ]);
+}
+
+/**
+ * @param {number} size
+ * @returns {number | null} the least part of a size that can be split; null where it cannot
+ */
+export function leastPart(size) {
+  for (let part = 2; part < size; part += 1) if (size % part === 0) return part;
+  return null;
+}
+
+/**
+ * @param {string} name
+ * @param {string[]} taken
+ * @returns {string} the name, or with a number behind it where it is taken
+ */
+export function free(name, taken) {
+  let wanted = name;
+  for (let number = 2; taken.includes(wanted); number += 1) wanted = `${name}_${number}`;
+  return wanted;
+}
+
+/**
+ * Opens what can be changed of a dim.
+ * @param {Board} board
+ * @param {Element} chip
+ */
+export function openDim(board, chip) {
+  const dim = chip.getAttribute("data-dim") ?? "";
+  const zone = chip.getAttribute("data-zone") ?? "";
+  const { popover, view } = board;
+  const size = chipOf(view, dim).size;
+  const pin = pinIntent(view, dim, zone);
+  const button = pin && h("button", { type: "button", class: "mlb-button", "data-op": pin.op }, pin.label);
+  button?.addEventListener("click", () => pin && popover.send(pin.op, pin.args));
+  popover.open(chip, `Dim ${dim}`, [
+    popover.line("resize_dim", "Resize", [field("size", "size", size)], (values) => ({
+      dim,
+      size: Number(values.size),
+    })),
+    popover.line("rename_dim", "Rename", [field("name", "name", dim)], (values) => ({ dim, ...values })),
+    button && h("div", { class: "mlb-popover-line" }, button),
+  ]);
+}
+
+/**
+ * What the pin of a chip would do; null for a rule at a place, which no search chooses.
+ * @param {Pick<View, "pins">} view
+ * @param {string} dim
+ * @param {string} zone
+ * @returns {{op: string, args: Record<string, unknown>, label: string} | null}
+ */
+export function pinIntent(view, dim, zone) {
+  const { axis, at } = partsOf(zone);
+  if (at) return null;
+  if (dim in view.pins) return { op: "unpin", args: { dim }, label: `Unpin (${pinText(view, dim)})` };
+  if (zone === TRAY) return { op: "pin", args: { dim }, label: "Pin: unsharded in searches" };
+  return { op: "pin", args: { dim, axis }, label: `Pin: on ${axis} in searches` };
+}
+
+/**
+ * Pins the dim of a chip, or unpins it.
+ * @param {Board} board
+ * @param {string} dim
+ * @param {string} zone
+ */
+export async function togglePin(board, dim, zone) {
+  const pin = pinIntent(board.view, dim, zone);
+  if (!pin) {
+    board.say("Only compute rules are pinned: a search chooses no rules at places.", "refused");
+    return;
+  }
+  const answer = await board.send(pin.op, pin.args);
+  if (answer?.kind === "ack") board.say(pin.op === "pin" ? `${dim} is ${pinText(board.view, dim)}.` : "", "done");
+}
+
+/**
+ * @param {Pick<View, "pins">} view
+ * @param {string} dim
+ * @returns {string} where a dim is pinned, in words; "" where it is not
+ */
+export function pinText(view, dim) {
+  if (!(dim in view.pins)) return "";
+  return view.pins[dim] === null ? "pinned unsharded" : `pinned to ${view.pins[dim]}`;
+}
+
+/**
+ * The mark of a pinned dim; the chip's own label says the same.
+ * @param {View} view
+ * @param {string} dim
+ * @returns {Element | null}
+ */
+export function drawPin(view, dim) {
+  if (!pinText(view, dim)) return null;
+  const path = s("path", { d: "M6 1h4l-.5 4.5 2.5 2V9H8.6v5L8 15.5 7.4 14V9H4V7.5l2.5-2z", fill: "currentColor" });
+  return s("svg", { class: "mlb-pin", viewBox: "0 0 16 16", "aria-hidden": "true" }, path);
+}
+
+/**
+ * A button that lists the dims whose names were made up, to be named.
+ * @param {Board} board
+ * @returns {HTMLElement | null}
+ */
+export function drawMadeUp(board) {
+  const { popover, view } = board;
+  const names = Object.entries(view.made_up);
+  if (names.length === 0) return null;
+  const button = h(
+    "button",
+    {
+      type: "button",
+      class: "mlb-button mlb-made-up",
+      "data-key": "made-up",
+      "aria-haspopup": "dialog",
+      title: "Axes that the program named by itself. Named by you, they can be sharded.",
+    },
+    `${plural(names.length, "unnamed dim")} …`,
+  );
+  button.addEventListener("click", () =>
+    popover.open(
+      button,
+      "Dims whose names were made up",
+      names.map(([dim, size]) =>
+        popover.line("rename_dim", "Name it", [field("name", `${dim} ${exact(size)}`, suggested(dim))], (values) => ({
+          dim,
+          ...values,
+        })),
+      ),
+    ),
+  );
+  return button;
+}
+
+/**
+ * @param {string} dim
+ * @returns {string} a name that a dim with a made-up one could have
+ */
+export function suggested(dim) {
+  const name = dim.replace(/\W/g, "");
+  return /^[A-Za-z_]/.test(name) ? `${name}_other` : `dim_${name}`;
+}
+
+/**
+ * Tells of a program that is being traced again, and how that ended.
+ * @param {Board} board
+ */
+export function followTracing(board) {
+  const { tracing } = board.view;
+  redraw(board.panels.tracing, drawTracing(board, tracing));
+  const ended = board.tracing && tracedText(tracing);
+  if (ended) board.say(ended.text, ended.mood);
+  board.tracing = tracing?.phase === "tracing";
+}
+
+/**
+ * What is being traced, with a button that cancels it.
+ * @param {Board} board
+ * @param {Tracing | null} tracing
+ * @returns {(Node | string)[]}
+ */
+function drawTracing(board, tracing) {
+  if (tracing?.phase !== "tracing") return [];
+  const cancel = h(
+    "button",
+    { type: "button", class: "mlb-button", "data-key": "cancel-tracing", "data-op": "cancel_tracing" },
+    "Cancel",
+  );
+  cancel.addEventListener("click", () => board.send("undo"));
+  return [h("span", {}, `Tracing again with ${tracing.sizes} …`), cancel];
+}
+
+/**
+ * What the status line says when a tracing has ended.
+ * @param {Tracing | null} tracing
+ * @returns {{text: string, mood: "done" | "refused"} | null}
+ */
+export function tracedText(tracing) {
+  if (tracing?.phase === "refused") return { text: tracing.text, mood: "refused" };
+  if (tracing?.phase === "cancelled") return { text: "The program stays as it is.", mood: "done" };
+  return tracing?.phase === "done"
+    ? { text: `Traced again with ${tracing.sizes}. ${tracing.text}`, mood: "done" }
+    : null;
+}

@@ -1,0 +1,98 @@
+// @ts-check
+/**
+ * The popover of the board: one dialog at a time, beside what opened it. Escape and a click elsewhere close it, and the
+ * keyboard goes back to where it was. What it sends is refused in it, and closes it otherwise.
+ */
+import { h, prose } from "./dom.js";
+
+/** @typedef {import("./board.js").Board} Board */
+
+const GAP = 4;
+
+export class Popover {
+  /** @param {Board} board */
+  constructor(board) {
+    this.board = board;
+    this.opener = "";
+    this.refusal = h("p", { class: "mlb-error", role: "alert" });
+    this.element = h("div", { class: "mlb-popover", popover: "auto", role: "dialog" });
+    this.element.addEventListener("toggle", (event) => {
+      if (/** @type {ToggleEvent} */ (event).newState === "closed") this.giveBack();
+    });
+    board.root.append(this.element);
+  }
+
+  /**
+   * Opens it below an element, which has a `data-key`.
+   * @param {Element} opener
+   * @param {string} title
+   * @param {(Node | null)[]} children
+   */
+  open(opener, title, children) {
+    const { element, board } = this;
+    if (board.readOnly) return;
+    board.letGo();
+    this.opener = opener.getAttribute("data-key") ?? "";
+    this.refusal.replaceChildren();
+    element.setAttribute("aria-label", title);
+    element.replaceChildren(h("h3", {}, title));
+    for (const child of [...children, this.refusal]) if (child) element.append(child);
+    element.showPopover();
+    const [from, box] = [opener.getBoundingClientRect(), element.getBoundingClientRect()];
+    const below = from.bottom + GAP;
+    const top = below + box.height > window.innerHeight ? from.top - GAP - box.height : below;
+    element.style.left = `${Math.max(GAP, Math.min(from.left, window.innerWidth - box.width - GAP))}px`;
+    element.style.top = `${Math.max(GAP, top)}px`;
+    /** @type {HTMLElement | null} */ (element.querySelector("input, select, button"))?.focus();
+  }
+
+  /**
+   * Sends an intent; closes where it is carried out.
+   * @param {string} op
+   * @param {Record<string, unknown>} args
+   */
+  async send(op, args) {
+    const answer = await this.board.send(op, args);
+    if (answer?.kind === "ack") this.element.hidePopover();
+    else if (answer) this.refusal.replaceChildren(...prose([answer.reason, answer.fix].filter(Boolean).join(" ")));
+  }
+
+  /** Gives the keyboard back to what opened it, which may have been drawn again meanwhile. */
+  giveBack() {
+    const { root } = this.board;
+    const focused = /** @type {Document | ShadowRoot} */ (root.getRootNode()).activeElement;
+    if (focused && focused !== document.body && !this.element.contains(focused)) return;
+    /** @type {HTMLElement | null} */ (root.querySelector(`[data-key="${CSS.escape(this.opener)}"]`))?.focus();
+  }
+
+  /**
+   * A line of fields with a button, which sends what is in them.
+   * @param {string} op
+   * @param {string} label on the button
+   * @param {(Node | string)[]} fields inputs by name
+   * @param {(values: Record<string, string>) => Record<string, unknown>} args
+   * @returns {HTMLFormElement}
+   */
+  line(op, label, fields, args) {
+    const button = h("button", { type: "submit", class: "mlb-button" }, label);
+    const form = h("form", { class: "mlb-popover-line", "data-edit": op }, ...fields, button);
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const values = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, String(value)]));
+      this.send(op, args(values));
+    });
+    return form;
+  }
+}
+
+/**
+ * @param {string} name
+ * @param {string} label
+ * @param {string | number} value
+ * @returns {HTMLElement} a field with its label
+ */
+export function field(name, label, value) {
+  const number = typeof value === "number";
+  const kind = number ? { type: "number", min: 1, step: 1 } : { type: "text", maxlength: 80, spellcheck: "false" };
+  return h("label", {}, label, h("input", { name, value, required: true, autocomplete: "off", ...kind }));
+}

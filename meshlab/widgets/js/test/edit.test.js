@@ -1,0 +1,34 @@
+// @ts-check
+/** What edits propose, and what a pin says. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { free, leastPart, pinIntent, pinText, suggested, tracedText } from "../src/edit.js";
+import { TRAY } from "../src/hand.js";
+
+const pins = { batch: "data", rows: null };
+
+test("a pin is put where the chip is, and taken off again", () => {
+  const hidden = { op: "pin", args: { dim: "hidden", axis: "model" }, label: "Pin: on model in searches" };
+  assert.deepEqual(pinIntent({ pins }, "hidden", "model"), hidden);
+  assert.deepEqual(pinIntent({ pins }, "hidden", TRAY)?.args, { dim: "hidden" });
+  assert.deepEqual(pinIntent({ pins }, "batch", "model")?.op, "unpin");
+  assert.equal(pinIntent({ pins }, "hidden", "model@params/*"), null);
+  assert.deepEqual(
+    ["batch", "rows", "hidden"].map((dim) => pinText({ pins }, dim)),
+    ["pinned to data", "pinned unsharded", ""],
+  );
+});
+
+test("names and parts that are proposed are free", () => {
+  assert.deepEqual([leastPart(8), leastPart(9), leastPart(7), leastPart(1)], [2, 3, null, null]);
+  assert.equal(free("outer", ["data"]), "outer");
+  assert.equal(free("outer", ["outer", "outer_2"]), "outer_3");
+  assert.deepEqual(["~seq", "~seq_2", "~1"].map(suggested), ["seq_other", "seq_2_other", "dim_1"]);
+});
+
+test("a tracing is told of when it has ended", () => {
+  assert.equal(tracedText(null), null);
+  assert.equal(tracedText({ sizes: "batch=2", phase: "tracing", text: "" }), null);
+  assert.equal(tracedText({ sizes: "batch=2", phase: "refused", text: "no" })?.mood, "refused");
+  assert.match(tracedText({ sizes: "batch=2", phase: "done", text: "" })?.text ?? "", /batch=2/);
+});
