@@ -47,7 +47,7 @@ class Run:
         mesh: the sizes of the mesh's axes.
         batch: sequences of a step.
         seq: tokens of a sequence.
-        kept: what layers keep for their backward pass.
+        saved: what layers keep for their backward pass.
         residual: the dim that `tensor` splits of the stream between layers; None: it is whole.
         seconds: of a step, as measured.
         flash: whether attention is computed piece by piece.
@@ -62,7 +62,7 @@ class Run:
     mesh: Mapping[str, int]
     batch: int
     seq: int
-    kept: tuple[str, ...]
+    saved: tuple[str, ...]
     residual: str | None
     seconds: float
     flash: bool
@@ -98,7 +98,7 @@ def models() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _run(row: Sequence[Any], group: Mapping[str, Any], data: Mapping[str, Any]) -> Run:
-    model, on, mesh, batch, kept, figure = row
+    model, on, mesh, batch, saved, figure = row
     run = Run(
         group["title"],
         model,
@@ -106,7 +106,7 @@ def _run(row: Sequence[Any], group: Mapping[str, Any], data: Mapping[str, Any]) 
         mesh,
         batch,
         group["seq"],
-        tuple(kept),
+        tuple(saved),
         group.get("residual"),
         math.nan,
         group.get("flash", True),
@@ -155,7 +155,7 @@ def program(run: Run) -> ml.Program:
     optimizer = training.adamw()
     params = shapes(family.init, config)
     state = jax.eval_shape(optimizer.init, params)
-    loss = training.mixed(functools.partial(family.loss, kept=run.kept))
+    loss = training.mixed(functools.partial(family.loss, saved=run.saved))
     return ml.trace(training.adamw_step(loss, optimizer), params, state, *family.inputs(config))
 
 
@@ -210,7 +210,7 @@ def _first_like(run: Run) -> Run:
     """The first run whose plan is the same but for its sizes."""
 
     def like(one: Run) -> tuple[Any, ...]:
-        return models()[one.model]["family"], one.kept, one.seq, one.residual, tuple(one.mesh)
+        return models()[one.model]["family"], one.saved, one.seq, one.residual, tuple(one.mesh)
 
     return next(other for other in runs() if like(other) == like(run))
 

@@ -21,7 +21,7 @@ PAGE = pathlib.Path(__file__).parents[2] / "docs" / "accuracy.md"
 
 
 def name(run):
-    return f"{run.model} on {run.devices} {run.machine}, {'+'.join(run.kept) or 'nothing'} kept"
+    return f"{run.model} on {run.devices} {run.machine}, {'+'.join(run.saved) or 'nothing'} kept"
 
 
 @pytest.fixture(scope="module")

@@ -212,11 +212,11 @@ def adam(loss):
     return step
 
 
-def stored(config, kept):
+def stored(config, saved):
     """Bytes of a step on one device, by what they are for."""
     params = in_dtype(shapes(llama.init, config), jnp.bfloat16)
     state = {kind: in_dtype(params, jnp.float32) for kind in ("first", "second")}
-    step = adam(functools.partial(llama.loss, kept=kept))
+    step = adam(functools.partial(llama.loss, saved=saved))
     program = ml.trace(step, params, state, *llama.inputs(config), carry={"params": 0, "state": 1})
     return program.plan(ml.mesh("v5p", x=1), {}).memory.donated.parts
 
@@ -250,9 +250,9 @@ def test_what_a_batch_of_16_million_tokens_holds():
 
 
 @functools.cache
-def operations_of_a_token(kept=("all",)):
+def operations_of_a_token(saved=("all",)):
     """Of one training step of Llama 3 70B, of short sequences: what attention adds, 6 N leaves out."""
-    loss = functools.partial(llama.loss, kept=kept)
+    loss = functools.partial(llama.loss, saved=saved)
     program = ml.trace(jax.value_and_grad(loss), shapes(llama.init, LLAMA3_70B), *llama.inputs(LLAMA3_70B))
     return flops(program.plan(ONE, {})) / LLAMA3_70B.seq
 

@@ -80,13 +80,13 @@ def init(key: jax.Array, config: Config) -> Params:
 inputs = token_inputs()
 
 
-def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml.Tensor:
+def predict(params: Params, tokens: ml.Tensor, saved: tuple[str, ...] = ()) -> ml.Tensor:
     """Returns the logits of the next token at each position.
 
     Args:
         params: as `init` makes them.
         tokens: [batch, seq].
-        kept: as for `layers.repeated`.
+        saved: as for `layers.repeated`.
 
     Returns:
         [batch, seq, vocab].
@@ -97,7 +97,7 @@ def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml
         x = ml.tag(x + attention(layer_norm(x, *weights["attention_norm"]), weights), "residual")
         return ml.tag(x + feed_forward(layer_norm(x, *weights["ffn_norm"]), weights), "residual")
 
-    x = repeated(layer, x, params["layers"], kept=kept)
+    x = repeated(layer, x, params["layers"], saved=saved)
     return ml.dot(layer_norm(x, *params["norm"]), params["embedding"], "embed")
 
 

@@ -77,13 +77,13 @@ def init(key: jax.Array, config: Config) -> Params:
 inputs = token_inputs()
 
 
-def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml.Tensor:
+def predict(params: Params, tokens: ml.Tensor, saved: tuple[str, ...] = ()) -> ml.Tensor:
     """Returns the logits of the next token at each position.
 
     Args:
         params: as `init` makes them.
         tokens: [batch, seq].
-        kept: as for `layers.repeated`.
+        saved: as for `layers.repeated`.
 
     Returns:
         [batch, seq, vocab].
@@ -95,7 +95,7 @@ def predict(params: Params, tokens: ml.Tensor, kept: tuple[str, ...] = ()) -> ml
         x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], EPSILON), rotation, weights), "residual")
         return ml.tag(x + gated(rms_norm(x, weights["ffn_norm"], EPSILON), weights), "residual")
 
-    x = repeated(layer, x, params["layers"], kept=kept)
+    x = repeated(layer, x, params["layers"], saved=saved)
     return ml.dot(rms_norm(x, params["norm"], EPSILON), params["head"], "embed")
 
 

@@ -57,7 +57,7 @@ def narrow(x: ml.Tensor, dtype: Any) -> ml.Tensor:
 
 
 def repeated(
-    layer: Callable[[Any, Params], Any], x: Any, weights: Any, dim: str = "layers", kept: tuple[str, ...] = ()
+    layer: Callable[[Any, Params], Any], x: Any, weights: Any, dim: str = "layers", saved: tuple[str, ...] = ()
 ) -> Any:
     """Applies a layer once for each set of weights, and rematerialises it in the backward pass.
 
@@ -69,32 +69,32 @@ def repeated(
         x: a tree of tensors; its dims and dtypes stay the same.
         weights: a tree of tensors with `dim`, or a list of trees without.
         dim: what the layers are counted by.
-        kept: which of the values named `KEEPABLE` are kept for the backward pass, not computed again; `("all",)` keeps
+        saved: which of the values named `KEEPABLE` are kept for the backward pass, not computed again; `("all",)` keeps
             everything.
 
     Raises:
-        MeshlabError: `kept` has another name.
+        MeshlabError: `saved` has another name.
     """
 
     def once(x, each):
         return layer(x, each), None
 
-    if kept != ("all",):
-        once = ml.checkpoint(once, policy=_keeps(kept)) if kept else ml.checkpoint(once)
+    if saved != ("all",):
+        once = ml.checkpoint(once, policy=_keeps(saved)) if saved else ml.checkpoint(once)
     if isinstance(weights, list):
         return functools.reduce(lambda x, each: once(x, each)[0], weights, x)
     return ml.scan(once, x, weights, dim)[0]
 
 
-def _keeps(kept: tuple[str, ...]) -> Callable[..., bool]:
+def _keeps(saved: tuple[str, ...]) -> Callable[..., bool]:
     """Returns the policy of `jax.checkpoint` that keeps the values of some names."""
-    unknown = [name for name in kept if name not in KEEPABLE]
+    unknown = [name for name in saved if name not in KEEPABLE]
     if unknown:
         raise MeshlabError(
             f"A layer was asked to keep {listed(unknown)}.{closest(unknown[0], KEEPABLE)} It can keep"
             f" {listed(KEEPABLE)}, or `all`, alone."
         )
-    return jax.checkpoint_policies.save_only_these_names(*kept)
+    return jax.checkpoint_policies.save_only_these_names(*saved)
 
 
 def keepable(x: ml.Tensor, name: str) -> ml.Tensor:

@@ -74,13 +74,13 @@ def changes(explorer: ExplorerState) -> Iterator[tuple[Intent, str]]:
         rules = layout.places.get(column.at, {}) if column.at else layout.rules
         at, where = (column.at or None), f", for {column.label}" if column.at != COMPUTE else ""
         for dim in explorer.program.dims:
-            held = tuple(rules.get(dim, rules.get(f"{dim}?", ())))
-            if held:
+            there = tuple(rules.get(dim, rules.get(f"{dim}?", ())))
+            if there:
                 yield Remove(dim, at), f"`{dim}` unsharded{where}"
             for axis in axes:
-                if axis not in held:
-                    yield Place(dim, (*held, axis), at), f"`{dim}` on `{'+'.join((*held, axis))}`{where}"
-                if held and held != (axis,):
+                if axis not in there:
+                    yield Place(dim, (*there, axis), at), f"`{dim}` on `{'+'.join((*there, axis))}`{where}"
+                if there and there != (axis,):
                     yield Place(dim, (axis,), at), f"`{dim}` on `{axis}`{where}"
     for preset in explorer.presets:
         if preset.layout is not None:

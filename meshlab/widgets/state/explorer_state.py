@@ -329,8 +329,8 @@ class ExplorerState(Present):
     def _searched(self):
         search = self.comparison
         if search is not None and search.phase == FOUND:
-            found = dataclasses.replace(self.document, layout=search.choice.plan.layout)
-            self._tried = self._tried.with_document(found, f"Auto ({search.objective})", self.document)
+            best = dataclasses.replace(self.document, layout=search.choice.plan.layout)
+            self._tried = self._tried.with_document(best, f"Auto ({search.objective})", self.document)
         self._changed("comparison")
 
     def _costed(self, what: str = "costs"):

@@ -81,16 +81,16 @@ def test_unrolled_8b_has_the_operations_of_each_layer():
     assert 10_000 < all_of_them < 15_000
 
 
-@pytest.mark.parametrize("kept", [("query", "key", "value", "attention"), ("gate", "up"), ("core",), ("all",)])
-def test_what_is_kept_is_not_computed_again(kept):
+@pytest.mark.parametrize("saved", [("query", "key", "value", "attention"), ("gate", "up"), ("core",), ("all",)])
+def test_what_is_kept_is_not_computed_again(saved):
     """Nor does it change what is computed."""
     numbers = plain.numbers(llama.init, llama.inputs, SMALL, SMALL.vocab)
-    keeping = functools.partial(llama.loss, kept=kept)
+    keeping = functools.partial(llama.loss, saved=saved)
     again, once = (jax.value_and_grad(loss)(*numbers) for loss in (llama.loss, keeping))
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), again, once)
     counts = [products(jax.make_jaxpr(jax.value_and_grad(loss))(*numbers).jaxpr) for loss in (llama.loss, keeping)]
     # Of the nine products of a layer all but the last are computed again.
-    assert counts[0] - counts[1] == {"core": 1, "gate": 2, "query": 4, "all": 8}[kept[0]]
+    assert counts[0] - counts[1] == {"core": 1, "gate": 2, "query": 4, "all": 8}[saved[0]]
 
 
 def products(jaxpr):
@@ -102,4 +102,4 @@ def products(jaxpr):
 
 def test_what_cannot_be_kept_is_told():
     with pytest.raises(MeshlabError, match=r"asked to keep `quary`. Did you mean `query`\? It can keep `query`, `key`"):
-        llama.loss(*plain.numbers(llama.init, llama.inputs, SMALL, SMALL.vocab), kept=("quary",))
+        llama.loss(*plain.numbers(llama.init, llama.inputs, SMALL, SMALL.vocab), saved=("quary",))
