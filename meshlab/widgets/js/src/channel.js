@@ -6,6 +6,8 @@
  */
 
 const PATIENCE = 2000;
+// Prices are worked out when they are asked for: on a busy machine that takes longer than silence does.
+const PRICING = 15_000;
 
 /**
  * @typedef {import("./types.js").Model} Model
@@ -78,7 +80,7 @@ export class Channel {
     const id = `${this.view}-${this.count}`;
     const sent = Date.now();
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.silence(), PATIENCE);
+      const timer = setTimeout(() => this.silence(), kind === "prices" || kind === "advise" ? PRICING : PATIENCE);
       this.waiting.set(id, { resolve, timer, sent });
       // Until when, by Python's clock, the page waits: what Python reads later it must not carry out.
       const good = this.ahead === null ? null : (sent + this.ahead + PATIENCE) / 1000;
