@@ -111,7 +111,7 @@ def test_a_refusal_that_comes_after_the_aim_is_said(open_board, explorer: Explor
     board.blank.silent = True
     board.press("classes")
     board.move_to("model", "params/*")
-    expect(board.status).to_contain_text("model, for params: classes 2.5 of 10 on each device")
+    expect(board.status).to_contain_text("model, for params: classes 3 of 10 on each device")
     board.blank.catch_up()
     expect(board.status).to_contain_text("classes has size 10, which 4 (model) does not divide.")
     expect(board.status).to_have_attribute("data-mood", "refused")
