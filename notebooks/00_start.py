@@ -188,13 +188,17 @@ except ml.LayoutError as error:
 # %% [markdown]
 # ## Now with the mouse
 #
-# The Explorer shows all of this at once. The mesh axes are boxes, the dimensions are chips.
+# The Explorer shows all of this at once. On the left each mesh axis is a row and each dimension a chip; the columns are
+# where a rule holds: `compute` for the layouts above, the others for how tensors are stored.
 #
-# - **Drag `hidden` onto `model`.** Boxes that cannot take it say why while you drag. With the keyboard: Tab to the
-#   chip, Enter, arrow keys, Enter. Or click the chip and then the box.
-# - See which all-reduce has appeared, over which axis, from which line, and how many bytes it moves.
-# - Drag `batch` onto `data`; undo; redo. Pick another tensor, and see which device holds which slice of it.
-# - Press **Run**: it trains on the digits in the background, and you can stop it. The loss comes out as above.
+# - **Drag `hidden` onto `model`, in the column `compute`.** While you hold it each zone says what the drop would change
+#   (★ is the best), or ✕; over a zone with ✕ the line below says why. With the keyboard: Tab to the chip, Enter, arrow
+#   keys, Enter. Or click the chip and then the zone.
+# - Open **Traffic**: which all-reduce has appeared, over which axis, from which line, and how many bytes it moves.
+# - Drag `batch` onto `data`; undo; redo. Under **Devices** pick another tensor, and see which device holds which slice.
+# - Leave the board alone for a moment: a line below the chips proposes the change that helps most.
+# - Open **Run** and press the button: it trains on the digits in the background, and you can stop it. The loss comes
+#   out as above.
 
 # %%
 training = ml.Training(
@@ -231,7 +235,8 @@ choice.compare("batch:data hidden:model")
 # (`objective="memory"` asks for the fewest bytes live at the peak. What is fastest in seconds also depends on
 # the machine: pick one in the Explorer above, and it tells the time of a step, and of each drop before you let go.)
 #
-# The Explorer above does the same: **Find least traffic**, and then **Use Auto's layout** to take it over.
+# The Explorer above does the same: open **Compare**, and press **Find least traffic**. Auto's layout becomes a row and a
+# dot beside those that you tried; a click on either takes it over.
 
 # %% [markdown]
 # ## Where to go from here
