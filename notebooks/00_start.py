@@ -235,8 +235,8 @@ choice.compare("batch:data hidden:model")
 # (`objective="memory"` asks for the fewest bytes live at the peak. What is fastest in seconds also depends on
 # the machine: pick one in the Explorer above, and it tells the time of a step, and of each drop before you let go.)
 #
-# The Explorer above does the same: open **Compare**, and press **Find least traffic**. Auto's layout becomes a row and a
-# dot beside those that you tried; a click on either takes it over.
+# The Explorer above does the same: open **Compare**, and press **Find least traffic**. Auto's layout becomes a row and
+# a dot beside those that you tried; a click on either takes it over.
 
 # %% [markdown]
 # ## Where to go from here
