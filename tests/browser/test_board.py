@@ -76,7 +76,7 @@ def test_the_price_is_told_before_the_drop(open_board, explorer: Explorer) -> No
     board.move_to("model")
     expect(board.status).to_contain_text("model: hidden 4 of 16 on each device; 480 B sent per step (+480 B).")
     expect(board.total("sends").locator(".mlb-after")).to_have_text("→ 480 B")
-    expect(board.note("model")).to_have_text("+480 B")
+    expect(board.note("model")).to_have_text("★ −75 pts+480 B")
     board.keyboard.press("Escape")
     expect(board.root.locator(".mlb-after")).to_have_count(0)
     board.mouse.up()

@@ -14,6 +14,7 @@ from meshlab.widgets.state.intents import Place, Refused
 from meshlab.widgets.state.prices import Price, prices_of
 from tests.browser.blank import BlankBoard
 from tests.browser.board import TRAY, name
+from tests.widgets import small
 
 Batch, Embed, Hidden, Classes = ml.dims(batch=32768, embed=4096, hidden=16384, classes=10)
 ZONES = [(axis, at) for at in ("", "params/*") for axis in ("data", "model")]
@@ -135,3 +136,18 @@ def test_a_chip_over_which_the_pointer_rests_is_priced_before_it_is_lifted(open_
     assert board.note("data").locator("span").count() >= 1
     board.mouse.up()
     assert board.zone(TRAY).locator('[data-dim="batch"]').count() == 1
+
+
+def test_without_a_machine_zones_say_what_work_a_drop_saves(open_board) -> None:
+    """Bytes alone only rise: by them nothing would be worth sharding."""
+    shown = explore(small.program(), small.mesh())
+    board = open_board(shown)
+    board.press("hidden")
+    (price,) = prices_of(shown, [Place("hidden", ("model",))])
+    assert isinstance(price, Price)
+    assert price.work == 1 / 4
+    expect(board.note("model").locator("span")).to_have_text(["★ −75 pts", "+480 B"])
+    board.move_to("model")
+    expect(board.root.locator('[data-total="work"]')).to_contain_text("→ 25%")
+    board.mouse.up()
+    expect(board.root.locator('[data-total="work"]')).to_contain_text("25%")

@@ -14,4 +14,10 @@ def price_view(explorer: ExplorerState, intent: Any, price: Price | Refused) -> 
     if isinstance(price, Refused):
         columns = [{"at": column.at, "label": column.label} for column in other_columns(explorer, intent)]
         return {"refused": {"code": price.code, "text": price.reason, "fix": price.fix, "columns": columns}}
-    return {"bytes": price.wire_bytes, "seconds": price.seconds, "peak": price.peak_bytes, "fits": price.fits}
+    return {
+        "bytes": price.wire_bytes,
+        "seconds": price.seconds,
+        "peak": price.peak_bytes,
+        "fits": price.fits,
+        "work": price.work,
+    }

@@ -119,6 +119,7 @@ export function drawTotals(view, price) {
         `${percent(1 / view.mesh.size)} at best.`,
       change: change?.work ? signedPoints(change.work) : "",
       sign: change?.work,
+      after: price && !price.refused && price.work !== work ? percent(price.work) : "",
     }),
   ];
 }

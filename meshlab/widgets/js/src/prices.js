@@ -18,21 +18,31 @@ const TIMES = 4;
 const PEAKS = 2;
 
 /**
- * The zone that is best to drop on: the one with the shortest step, or without a machine the fewest bytes sent, if it is
- * better than what is there.
+ * The zone that is best to drop on: the one with the shortest step; without a machine the one with the least work on each
+ * device, and of equals the fewest bytes sent (as `state/advice.py`), if it is better than what is there.
  * @param {Map<string, Price>} prices
- * @param {{seconds: number | null, bytes: number}} now
+ * @param {{seconds: number | null, work: number, bytes: number}} now
  * @returns {string | null}
  */
 export function best(prices, now) {
   let choice = null;
-  let least = now.seconds ?? now.bytes;
+  let least = now;
   for (const [zone, price] of prices) {
-    const cost = now.seconds === null ? price.bytes : price.seconds;
-    if (price.refused || price.fits === false || cost === undefined || cost === null) continue;
-    if (cost < least * (1 - 1e-3)) [choice, least] = [zone, cost];
+    if (price.refused || price.fits === false || (now.seconds !== null && price.seconds === null)) continue;
+    if (isBetter(price, least)) [choice, least] = [zone, price];
   }
   return choice;
+}
+
+/**
+ * @param {{seconds: number | null, work: number, bytes: number}} one
+ * @param {{seconds: number | null, work: number, bytes: number}} other
+ * @returns {boolean} whether one is better by more than a thousandth
+ */
+function isBetter(one, other) {
+  const less = (/** @type {number} */ a, /** @type {number} */ b) => a < b * (1 - 1e-3);
+  if (one.seconds !== null && other.seconds !== null) return less(one.seconds, other.seconds);
+  return less(one.work, other.work) || (!less(other.work, one.work) && less(one.bytes, other.bytes));
 }
 
 export class Prices {

@@ -13,7 +13,7 @@
  *   within: {at: string, rules: Record<string, string[]>}[]
  * }} Column
  * @typedef {{
- *   refused?: Refusal, bytes: number, seconds: number | null, peak: number | null, fits: boolean | null
+ *   refused?: Refusal, bytes: number, seconds: number | null, peak: number | null, fits: boolean | null, work: number
  * }} Price
  * @typedef {{key: string, bytes: number}} Part
  * @typedef {{line: string, code: string, bytes: number, parts: Part[]}} Line

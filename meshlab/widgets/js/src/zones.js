@@ -6,7 +6,7 @@
  */
 import { h } from "./dom.js";
 import { drawAxisHead, drawMadeUp, drawPin, pinText } from "./edit.js";
-import { exact, plural, signedBytes, signedSeconds } from "./format.js";
+import { exact, plural, signedBytes, signedPoints, signedSeconds } from "./format.js";
 import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
 import { markClass } from "./marks.js";
 import { best } from "./prices.js";
@@ -226,10 +226,14 @@ function drawStored(board) {
  */
 export function changes(price, view) {
   if (!price || price.refused) return [];
-  const { time, peak_memory: peak, communication } = view;
+  const { time, peak_memory: peak, communication, work } = view;
   const lines = [];
   if (time && price.seconds !== null) lines.push(signedSeconds(price.seconds - time.estimate));
-  else lines.push(signedBytes(price.bytes - communication.total));
+  else {
+    // Bytes alone would tell that nothing is worth sharding: what they buy is less work on each device.
+    if (price.work !== work) lines.push(signedPoints(price.work - work));
+    lines.push(signedBytes(price.bytes - communication.total));
+  }
   if (peak && price.peak !== null) lines.push(signedBytes(price.peak - peak.bytes));
   return price.fits === false ? [...lines, "✕ does not fit"] : lines;
 }
@@ -243,7 +247,8 @@ export function paintZones(board) {
   const panel = board.panels.zones;
   panel.classList.toggle("mlb-holding", hand !== null);
   const known = hand ? prices.all(view, hand) : new Map();
-  const star = hand && best(known, { seconds: view.time?.estimate ?? null, bytes: view.communication.total });
+  const { time, work, communication } = view;
+  const star = hand && best(known, { seconds: time?.estimate ?? null, work, bytes: communication.total });
   for (const zone of zonesOf(view)) {
     const element = panel.querySelector(`.mlb-zone[data-zone="${CSS.escape(zone)}"]`);
     if (!element) continue;

@@ -170,7 +170,7 @@ test("prices of several intents are asked for in one message", async () => {
   const asked = channel.prices(intents, true);
   const { kind, peak } = model.sent[1];
   assert.deepEqual([kind, model.sent[1].intents, peak], ["prices", intents, true]);
-  model.answer(1, { kind: "prices", prices: [{ bytes: 1, seconds: null, peak: 5, fits: true }] });
+  model.answer(1, { kind: "prices", prices: [{ bytes: 1, seconds: null, peak: 5, fits: true, work: 1 }] });
   assert.equal((await asked)?.prices?.[0].peak, 5);
 });
 

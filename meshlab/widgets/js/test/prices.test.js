@@ -12,18 +12,24 @@ import { hand, price, refusal, view } from "./views.js";
 /** @type {(zones: Record<string, Partial<Price>>) => Map<string, Price>} */
 const priced = (zones) => new Map(Object.entries(zones).map(([zone, figures]) => [zone, price(figures)]));
 
-test("the best zone has the shortest step, and without a machine the fewest bytes", () => {
+test("the best zone has the shortest step, and without a machine the least work, then the fewest bytes", () => {
   const zones = priced({ data: { seconds: 3, bytes: 1 }, model: { seconds: 2, bytes: 9 }, [TRAY]: { seconds: 4 } });
-  assert.equal(best(zones, { seconds: 5, bytes: 10 }), "model");
-  assert.equal(best(zones, { seconds: 2, bytes: 10 }), null);
-  assert.equal(best(priced({ data: { bytes: 1 }, model: { bytes: 9 } }), { seconds: null, bytes: 10 }), "data");
+  assert.equal(best(zones, { seconds: 5, work: 1, bytes: 10 }), "model");
+  assert.equal(best(zones, { seconds: 2, work: 1, bytes: 10 }), null);
+  const now = { seconds: null, work: 0.5, bytes: 10 };
+  const none = { seconds: null };
+  const equal = priced({ data: { ...none, work: 0.5, bytes: 1 }, model: { ...none, work: 0.5, bytes: 9 } });
+  assert.equal(best(equal, now), "data");
+  const less = priced({ data: { ...none, work: 0.5, bytes: 1 }, model: { ...none, work: 0.25, bytes: 99 } });
+  assert.equal(best(less, now), "model");
+  assert.equal(best(priced({ data: { ...none, work: 1, bytes: 1 } }), now), null);
 });
 
 test("what is refused, does not fit, or is no better than a thousandth, is not the best", () => {
   const zones = priced({ a: { seconds: 1, refused: refusal }, b: { seconds: 2, fits: false }, c: { seconds: 9.999 } });
-  assert.equal(best(zones, { seconds: 10, bytes: 0 }), null);
-  assert.equal(best(priced({ a: { seconds: null } }), { seconds: 10, bytes: 0 }), null);
-  assert.equal(best(new Map(), { seconds: 10, bytes: 0 }), null);
+  assert.equal(best(zones, { seconds: 10, work: 1, bytes: 0 }), null);
+  assert.equal(best(priced({ a: { seconds: null } }), { seconds: 10, work: 1, bytes: 0 }), null);
+  assert.equal(best(new Map(), { seconds: 10, work: 1, bytes: 0 }), null);
 });
 
 /** A channel that answers when it is told to. */

@@ -41,4 +41,4 @@ export const view = /** @type {View} */ (
 export const hand = (dim, from, add = false) => ({ dim, from, by: "pointer", target: null, add });
 
 /** @type {(figures: Partial<Price>) => Price} */
-export const price = (figures) => ({ bytes: 0, seconds: null, peak: null, fits: null, ...figures });
+export const price = (figures) => ({ bytes: 0, seconds: null, peak: null, fits: null, work: 1, ...figures });
