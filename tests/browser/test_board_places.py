@@ -139,6 +139,6 @@ def test_a_column_that_takes_no_rules_says_what_to_do(open_board) -> None:
     expect(closed).to_have_count(2)
     assert '`grads = ml.tag(grads, "grads")`' in (closed.first.get_attribute("title") or "")
     board.press("hidden")
-    expect(board.note("data")).to_have_text("+320 B")
+    expect(board.note("data").locator("span")).to_have_text(["−50 pts", "+320 B"])
     assert board.zone("data", "grads").count() == 0
     board.mouse.up()
