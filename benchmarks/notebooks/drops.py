@@ -1,16 +1,30 @@
 # %% [markdown]
-# # Two boards to drop chips on
+# # Boards to drop chips on
 #
-# The two-layer net and the 32-layer transformer of the benchmarks, on a machine, so that every drop is costed too;
-# opened by `benchmarks/dropping.py` in a browser.
+# The two-layer net of the benchmarks and Llama 3 8B, scanned and as a Python loop, on machines, so that every drop is
+# costed too; opened by `benchmarks/dropping.py` and `benchmarks/holding.py` in a browser.
 
 # %%
 import meshlab as ml
 from benchmarks.planning import subjects
 
-small, large = [ml.explore(subject.trace(), ml.lay(subject.mesh, "v5e")) for subject in subjects()[:2]]
+net, _, scanned, loop = subjects()[:4]
+small = ml.explore(net.trace(), ml.lay(net.mesh, "v5e"))
 
 small
 
 # %%
+llama = scanned.trace()
+large = ml.explore(llama, ml.mesh("v5p:4x4x4", data=8, model=8), "batch:data")
+
 large
+
+# %%
+fine = ml.explore(llama, ml.mesh("v5p:4x4x4", a=2, b=2, c=2, d=2, e=2, f=2), "batch:a")
+
+fine
+
+# %%
+unrolled = ml.explore(loop.trace(), ml.mesh("v5p:4x4x4", data=8, model=8), "batch:data")
+
+unrolled

@@ -153,3 +153,20 @@ def test_the_totals_stand_in_one_line_and_nothing_moves_when_they_change(open_bo
     assert before is not None
     assert after is not None
     assert before["y"] == after["y"]
+
+
+@pytest.mark.parametrize("width", [600, 700, 790, 864, 1128])
+def test_nothing_moves_under_the_hand_when_prices_come(open_board, program: ml.Program, width: int) -> None:
+    shown = explore(program, ml.mesh("v5p", pod=2, data=2, model=2), "batch:data")
+    shown.view()
+    board: BlankBoard = open_board(shown, width=width)
+    zone = board.zone("model")
+    before = zone.bounding_box()
+    board.press("ffn")
+    board.move_to("model")
+    expect(board.total("sends").locator(".mlb-after")).to_be_visible()
+    expect(board.total("peak").locator(".mlb-after")).to_be_visible()
+    board.blank.shot(f"held-{width}")
+    assert zone.bounding_box() == before
+    assert board.root.locator(".mlb-totals").evaluate("each => each.scrollWidth <= each.clientWidth")
+    board.mouse.up()

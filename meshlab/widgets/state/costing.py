@@ -32,7 +32,7 @@ PATIENCE, PREVIEW = 0.02, 0.3
 AHEAD = 0.1
 # Seconds for each operation of a program, of an EPYC's core: 2 for the costs of a Llama of 15,000.
 EACH = 1.4e-4
-# Seconds of one document's costs from which on zones are not priced ahead, but only where a chip is aimed.
+# Seconds of one document's costs from which on a zone's price is its bytes and its work alone.
 SLOW = 0.4
 
 T = TypeVar("T")

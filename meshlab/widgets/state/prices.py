@@ -43,10 +43,13 @@ class Price:
 
 
 def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
-    """Returns the price of a document; its peak only if that is asked for, since it takes longest."""
+    """Returns the price of a document; its peak only if that is asked for, since it takes longest.
+
+    Where costs take long (`explorer.slow`), only what follows from the plan: a drop would have to wait for the rest.
+    """
     plan, options = explorer.plan_at(document), document.options
     sent, work = round(plan.wire_bytes), share_of(plan)
-    if document.machine is None:
+    if document.machine is None or explorer.slow:
         return Price(sent, work=work)
     try:
         time = plan.time if options == USUAL else time_of(at_plan_sizes(plan, options))

@@ -15,6 +15,7 @@ import { dropIntent, TRAY, verdict, zonesOf } from "./hand.js";
 
 // Zones in one question: short enough that a drop waits for no more than one of them.
 const TIMES = 4;
+const SLOW = 1;
 const PEAKS = 2;
 
 /**
@@ -102,7 +103,7 @@ export class Prices {
     this.round += 1;
     const mine = this.round;
     const zones = order.filter((zone) => !this.settled(view, hand, zone));
-    const answered = await this.batches(view, hand, zones, TIMES, false, mine);
+    const answered = await this.batches(view, hand, zones, view.slow ? SLOW : TIMES, false, mine);
     const legal = zones.filter((zone) => zone !== TRAY && !this.of(view, hand, zone)?.refused);
     if (answered && peaks) await this.batches(view, hand, legal, PEAKS, true, mine);
   }
@@ -115,7 +116,7 @@ export class Prices {
    */
   settled(view, hand, zone) {
     const price = this.of(view, hand, zone);
-    if (price) return Boolean(price.refused) || typeof price.peak === "number";
+    if (price) return Boolean(price.refused) || typeof price.peak === "number" || view.slow;
     return verdict(view, hand, zone).state === "here";
   }
 

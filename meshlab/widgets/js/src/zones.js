@@ -218,6 +218,8 @@ function drawStored(board) {
   return h("div", { class: "mlb-stored" }, buttons);
 }
 
+const MISFIT = "✕ does not fit";
+
 /**
  * What a drop would change, in few characters.
  * @param {Price | undefined} price
@@ -235,7 +237,7 @@ export function changes(price, view) {
     lines.push(signedBytes(price.bytes - communication.total));
   }
   if (peak && price.peak !== null) lines.push(signedBytes(price.peak - peak.bytes));
-  return price.fits === false ? [...lines, "✕ does not fit"] : lines;
+  return price.fits === false ? [...lines, MISFIT] : lines;
 }
 
 /**
@@ -247,8 +249,9 @@ export function paintZones(board) {
   const panel = board.panels.zones;
   panel.classList.toggle("mlb-holding", hand !== null);
   const known = hand ? prices.all(view, hand) : new Map();
-  const { time, work, communication } = view;
-  const star = hand && best(known, { seconds: time?.estimate ?? null, work, bytes: communication.total });
+  const { time, work, communication, slow } = view;
+  const estimate = slow ? null : (time?.estimate ?? null);
+  const star = hand && best(known, { seconds: estimate, work, bytes: communication.total });
   for (const zone of zonesOf(view)) {
     const element = panel.querySelector(`.mlb-zone[data-zone="${CSS.escape(zone)}"]`);
     if (!element) continue;
@@ -279,7 +282,11 @@ function paintNote(note, view, said, price, star) {
   const lines = said?.state === "refused" ? ["✕"] : said?.state === "legal" ? changes(price, view) : [];
   const mark = star ? "★ " : said?.state === "legal" && lines.length === 0 ? "✓" : "";
   const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];
-  note.replaceChildren(...text.map((line) => h("span", { class: signOf(line) }, line)));
+  // A narrow zone has room for the sign alone.
+  const words = (/** @type {string} */ line) =>
+    line === MISFIT ? ["✕", h("span", { class: "mlb-misfit-words" }, " does not fit")] : [line];
+  const style = (/** @type {string} */ line) => (line === MISFIT ? "mlb-more mlb-misfit" : signOf(line));
+  note.replaceChildren(...text.map((line) => h("span", { class: style(line) }, ...words(line))));
   note.title = said?.state === "refused" ? said.note : "";
 }
 

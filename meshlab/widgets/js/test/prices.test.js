@@ -133,3 +133,14 @@ test("where Python is silent nothing more is asked", async () => {
   await later();
   assert.deepEqual([channel.asked.length, drawn], [1, 0]);
 });
+
+test("where costs take long one zone is asked for at a time, once, and no peak", async () => {
+  const slow = { ...view, slow: true };
+  prices.ask(slow, held, 1, order.slice(0, 2), false);
+  assert.deepEqual(channel.asked[0].intents, intents(["model"]));
+  await answer([{ seconds: null }]);
+  assert.deepEqual(channel.asked[1].intents, intents(["data@params/*"]));
+  await answer([{ seconds: null }]);
+  prices.ask(slow, held, 1, order.slice(0, 3), false);
+  assert.deepEqual(channel.asked[2].intents, intents(["model@params/*"]));
+});
