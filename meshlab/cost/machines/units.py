@@ -12,7 +12,7 @@ from __future__ import annotations
 
 _BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
-_SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
+_SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 # The least value that three digits round to 1000 of its unit.
 _NEXT = 999.5
 
@@ -25,7 +25,7 @@ def bytes_text(count: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Returns seconds as "3.42 ms", "0.35 µs" or "0 s"; the least unit is a microsecond."""
+    """Returns seconds as "3.42 ms", "350 ns" or "0 s"; the least unit is a nanosecond."""
     value = abs(seconds)
     if not value:
         return "0 s"

@@ -29,7 +29,7 @@ def test_bytes_have_three_digits_in_powers_of_1000(count, text):
     ("seconds", "text"),
     [
         (0, "0 s"),
-        (3.46e-7, "0.346 µs"),
+        (3.46e-7, "346 ns"),
         (1e-6, "1 µs"),
         (9.994e-4, "999 µs"),
         (9.996e-4, "1 ms"),

@@ -2,6 +2,13 @@
 /** Numbers as a reader wants them; the exact number of bytes is always in the element's title. */
 
 const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
+/** @type {[string, number][]} */
+const SECONDS = [
+  ["s", 1],
+  ["ms", 1e-3],
+  ["µs", 1e-6],
+  ["ns", 1e-9],
+];
 
 /**
  * 1628116 → "1.63 MB" (powers of 1000, three digits).
@@ -87,6 +94,16 @@ export function exact(count) {
 }
 
 /**
+ * 3 → "+3", −1200 → "−1,200", 0 → "±0".
+ * @param {number} count
+ * @returns {string}
+ */
+export function signedCount(count) {
+  if (count === 0) return "±0";
+  return `${count < 0 ? "−" : "+"}${exact(Math.abs(count))}`;
+}
+
+/**
  * @param {number} count
  * @param {string} noun
  * @returns {string}
@@ -123,7 +140,7 @@ export function seconds(count) {
   const sign = count < 0 ? "−" : "";
   if (magnitude === 0) return "0 s";
   // What three digits round to 1000 of a unit is 1 of the next.
-  const [unit, size] = magnitude >= 0.9995 ? ["s", 1] : magnitude >= 0.9995e-3 ? ["ms", 1e-3] : ["µs", 1e-6];
+  const [unit, size] = SECONDS.find(([, each]) => magnitude >= 0.9995 * each) ?? ["ns", 1e-9];
   return `${sign}${(magnitude / size).toLocaleString("en-US", { maximumSignificantDigits: 3 })} ${unit}`;
 }
 

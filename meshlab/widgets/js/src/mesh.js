@@ -18,23 +18,14 @@ const DASH = "\u2060–\u2060";
  */
 
 /**
+ * The tensor to choose.
  * @param {Board} board
- * @returns {(HTMLElement | null)[]}
+ * @returns {HTMLElement[]}
  */
-export function drawMesh(board) {
-  const { view } = board;
-  const { shards } = view;
-  if (!shards) return [h("p", { class: "mlb-none" }, "This program has no tensor with a place.")];
-  return [drawPicker(board, shards), drawSummary(view, shards), drawGrids(view, shards), drawMore(view, shards)];
-}
-
-/**
- * @param {Board} board
- * @param {Shards} shards
- * @returns {HTMLElement}
- */
-function drawPicker(board, shards) {
-  const options = board.view.places.rows.map((row) => {
+export function drawTensors(board) {
+  const { shards, places } = board.view;
+  if (!shards) return [];
+  const options = places.rows.map((row) => {
     const dims = row.dims.map((dim, i) => `${dim} ${exact(row.shape[i])}`).join(" · ");
     return h(
       "option",
@@ -44,7 +35,17 @@ function drawPicker(board, shards) {
   });
   const picker = h("select", { class: "mlb-select", "data-key": "tensor", "aria-label": "tensor" }, options);
   picker.addEventListener("change", () => board.send("select", { place: picker.value }));
-  return picker;
+  return [picker];
+}
+
+/**
+ * @param {View} view
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawMesh(view) {
+  const { shards } = view;
+  if (!shards) return [h("p", { class: "mlb-none" }, "This program has no tensor with a place.")];
+  return [drawSummary(view, shards), drawGrids(view, shards), drawMore(view, shards)];
 }
 
 /**

@@ -18,7 +18,7 @@ test("bytes have three digits and powers of 1000", () => {
 });
 
 test("seconds have three digits", () => {
-  assert.deepEqual([0, 2, 0.00342, 3.46e-7, -0.5].map(seconds), ["0 s", "2 s", "3.42 ms", "0.346 µs", "−500 ms"]);
+  assert.deepEqual([0, 2, 0.00342, 3.46e-7, -0.5].map(seconds), ["0 s", "2 s", "3.42 ms", "346 ns", "−500 ms"]);
   assert.deepEqual([9.994e-4, 9.996e-4, 0.99951, 123456].map(seconds), ["999 µs", "1 ms", "1 s", "123,000 s"]);
   assert.deepEqual([0, 0.002].map(signedSeconds), ["±0", "+2 ms"]);
 });
