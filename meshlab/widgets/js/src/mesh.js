@@ -95,13 +95,23 @@ function drawGrid(view, shards, tiles, columns) {
     .map((axis, i) => h("span", {}, axisLabel(view, axis.name), ` ${tiles[0].coords[i]} `));
   const small = columns > 4 || shards.tiles.length > 16;
   const low = tiles.length / columns > 2 || tiles.length < shards.tiles.length;
+  const size = small ? "mlb-small" : low ? "mlb-low" : "";
+  const room = columns > 8 ? "mlb-wide" : columns <= 2 ? "mlb-few" : "";
+  const wraps = (/** @type {number} */ most) => columns > most && `in lines of ${lineOf(columns, most)}`;
   const cells = tiles.map((tile) => drawTile(view, shards, tile, small));
   return h(
     "figure",
-    { class: `mlb-grid ${small ? "mlb-small" : low ? "mlb-low" : ""}` },
+    { class: `mlb-grid ${size} ${room}`, style: `--columns:${lineOf(columns, 16)};--fewer:${lineOf(columns, 8)}` },
     outer.length > 0 && h("figcaption", {}, outer),
     across &&
-      h("div", { class: "mlb-across" }, axisLabel(view, across.name), h("span", { "aria-hidden": "true" }, "→")),
+      h(
+        "div",
+        { class: "mlb-across" },
+        axisLabel(view, across.name),
+        h("span", { "aria-hidden": "true" }, "→"),
+        h("span", { class: "mlb-lines" }, wraps(16)),
+        h("span", { class: "mlb-fewer-lines" }, wraps(8)),
+      ),
     down &&
       h(
         "div",
@@ -109,8 +119,20 @@ function drawGrid(view, shards, tiles, columns) {
         h("span", { class: "mlb-down-name" }, axisLabel(view, down.name)),
         h("span", { "aria-hidden": "true" }, "↓"),
       ),
-    h("div", { class: "mlb-tiles", style: `--columns:${columns}` }, cells),
+    h("div", { class: "mlb-tiles" }, cells),
   );
+}
+
+/**
+ * How many of a row of devices stand in one line: all of them, or the largest part that divides them.
+ * @param {number} columns
+ * @param {number} most
+ * @returns {number}
+ */
+export function lineOf(columns, most) {
+  if (columns <= most) return columns;
+  for (let line = most; line > most / 2; line -= 1) if (columns % line === 0) return line;
+  return most;
 }
 
 /**
