@@ -140,7 +140,7 @@ export function lineOf(columns, most) {
  * @returns {string}
  */
 function indices([start, stop]) {
-  return stop - start === 1 ? `${start}` : `${start}${DASH}${stop - 1}`;
+  return stop - start === 1 ? exact(start) : `${exact(start)}${DASH}${exact(stop - 1)}`;
 }
 
 /**
