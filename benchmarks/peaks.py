@@ -153,10 +153,11 @@ def _table(results: list[Peak]) -> Iterator[str]:
 def _summary(errors: list[float]) -> str:
     off = np.array(errors)
     size = np.abs(off)
+    low = f"{min(0.0, off.min()):.0%}".replace("-", "−")
     return (
         f"in {len(off)} plans compiled without the hardware: the median error is {np.median(size):.1%}, nine of ten"
-        f" are within {np.quantile(size, 0.9):.0%}; the one most too low is off by {min(0.0, off.min()):.0%}, the one"
-        f" most too high by {max(0.0, off.max()):+.0%}."
+        f" are within {np.quantile(size, 0.9):.0%}; the one most too low is off by {low}, the one most too"
+        f" high by {max(0.0, off.max()):+.0%}."
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -36,6 +38,13 @@ OUTSIDE = """root => {
 # Lines of the frame that what is in them overflows, so that it is covered by the next.
 COVERED = """() => [...document.querySelectorAll(".mlb-frame > *, .mlb-main > *")]
     .filter(each => each.clientHeight && each.scrollHeight > each.clientHeight + 1).map(each => each.className)"""
+# What is aligned to the right runs out to the left, which no scroll width tells.
+INSIDE = """note => {
+    const range = document.createRange();
+    range.selectNodeContents(note);
+    const [text, zone] = [range.getBoundingClientRect(), note.parentElement.getBoundingClientRect()];
+    return text.left >= zone.left + 1 && text.right <= zone.right - 1;
+}"""
 TOPS = """parts => [...new Set(parts.map(each => Math.round(each.getBoundingClientRect().top)))]"""
 
 
@@ -134,6 +143,26 @@ def test_the_workbench_is_one_canvas(open_board, program: ml.Program, width: int
     expect(board.status).to_contain_text("Refused")
     assert zones.bounding_box() == before
     assert board.root.evaluate(OUTSIDE) == []
+
+
+@pytest.mark.parametrize("width", [1000, 1280])
+def test_names_at_places_are_whole(open_board, program: ml.Program, width: int) -> None:
+    rules = {"embed": "data"}
+    layout = {"batch": "data", "heads": "model", "ffn": "model", "params/*": rules, "opt_state/*": rules}
+    shown = explore(program, ml.mesh("v5p", data=2, model=4), layout | {"residual": {"seq": "model"}})
+    shown.view()
+    board = open_board(shown, width=width)
+    names = board.root.locator(".mlb-column-name, .mlb-zone[data-zone*='@'] .mlb-chip-name")
+    assert names.evaluate_all("all => all.map(each => each.textContent)").count("embed") == 2
+    cut = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).map(each => each.textContent)"
+    assert names.evaluate_all(cut) == []
+    board.press("vocab")
+    for at in ("params/*", "grads", "opt_state/*"):
+        note = board.note("model", at)
+        expect(note).to_have_text(re.compile("[+−±]"))
+        assert note.evaluate(INSIDE), note.inner_text()
+    board.blank.shot(f"places-{width}")
+    board.mouse.up()
 
 
 # At 1280 px JupyterLab leaves a board 1112 of them, at 1024 px 856.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -39,6 +41,30 @@ def test_there_is_a_lane_for_kernels_and_one_for_each_axis(open_board, explorer:
     expect(board.root.locator(".mlb-lane-end")).to_have_text(seconds_text(explorer.time.estimate))
     expect(board.root.locator(".mlb-phase").first).to_have_text("forward")
     expect(detail(board)).to_contain_text("of communication are exposed: no kernel runs meanwhile.")
+
+
+def test_the_end_of_the_step_covers_no_phase(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    end = board.root.locator(".mlb-lane-end").bounding_box()
+    for phase in board.root.locator(".mlb-phase").all():
+        box = phase.bounding_box()
+        assert end is not None
+        assert box is not None
+        assert end["x"] + end["width"] <= box["x"]
+        text = phase.locator("span")
+        if text.is_visible():
+            assert text.evaluate("text => text.scrollWidth <= text.parentElement.clientWidth")
+        else:
+            expect(phase).to_have_attribute("title", re.compile(r"^(forward|backward|update).*: \d"))
+
+
+def test_a_kernel_says_its_dims_and_its_line(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    segment = lane(board, "compute").locator(".mlb-segment").first
+    expect(segment).to_have_attribute("title", re.compile(r"^dot_general \[batch hidden\], .*, small\.py:\d+$"))
+    segment.click()
+    expect(detail(board)).to_contain_text("dot_general [batch hidden]")
+    expect(detail(board).locator("code")).to_have_text(re.compile(r"^small\.py:\d+$"))
 
 
 def test_a_click_on_a_segment_says_its_cause_and_remedy(open_board, explorer: Explorer) -> None:

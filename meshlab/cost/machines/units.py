@@ -5,27 +5,32 @@
     scaled_text(8.1e11, "B/s")      810 GB/s
     share_text(0.125)               12.5%
 
-Exact counts are written out where they are compared (`1,628,116 B`).
+Exact counts are written out where they are compared (`1,628,116 B`). Halves are rounded up, as JavaScript does: a test
+holds both against one table, `js/test/numbers.json`.
 """
 
 from __future__ import annotations
 
+import decimal
+
 _BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
-_SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
+_SECONDS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9))
 # The least value that three digits round to 1000 of its unit.
 _NEXT = 999.5
+_THREE = decimal.Context(prec=3, rounding=decimal.ROUND_HALF_UP)
 
 
 def bytes_text(count: float) -> str:
     """Returns bytes in the unit in which they have at most three digits before the point: "1.63 MB", "4.00 GB"."""
     value, unit = _scaled(count, len(_BYTES))
     digits = 0 if unit == 0 or value >= 99.95 else 1 if value >= 9.995 else 2
-    return f"{_sign(count)}{value:.{digits}f} {_BYTES[unit]}"
+    rounded = decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-digits), decimal.ROUND_HALF_UP)
+    return f"{_sign(count)}{rounded:,f} {_BYTES[unit]}"
 
 
 def seconds_text(seconds: float) -> str:
-    """Returns seconds as "3.42 ms", "0.35 µs" or "0 s"; the least unit is a microsecond."""
+    """Returns seconds as "3.42 ms", "350 ns" or "0 s"; the least unit is a nanosecond."""
     value = abs(seconds)
     if not value:
         return "0 s"
@@ -41,7 +46,7 @@ def scaled_text(value: float, unit: str) -> str:
 
 def share_text(share: float) -> str:
     """Returns a share of the whole in hundredths: "12.5%"."""
-    return f"{float(f'{100 * share:.3g}'):g}%"
+    return f"{_sign(share)}{_three_digits(abs(100 * share))}%"
 
 
 def _scaled(value: float, powers: int) -> tuple[float, int]:
@@ -54,7 +59,7 @@ def _scaled(value: float, powers: int) -> tuple[float, int]:
 
 def _three_digits(value: float) -> str:
     """Three digits, without an exponent and without zeros at the end; large numbers keep what is before the point."""
-    return f"{float(f'{value:.3g}'):,.15g}"
+    return f"{_THREE.create_decimal(float(value)).normalize():,f}"
 
 
 def _sign(value: float) -> str:

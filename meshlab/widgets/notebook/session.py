@@ -31,6 +31,7 @@ class Session(anywidget.AnyWidget):
     devices = traitlets.Dict().tag(sync=True)
     costs = traitlets.Dict().tag(sync=True)
     advice = traitlets.Dict().tag(sync=True)
+    beside = traitlets.Dict().tag(sync=True)
     comparison = traitlets.Dict().tag(sync=True)
     tracing = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(600).tag(sync=True)

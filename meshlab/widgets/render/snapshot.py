@@ -10,6 +10,7 @@ legible wherever it is put.
 from __future__ import annotations
 
 import dataclasses
+import math
 import pathlib
 
 from ...cost.machines.units import bytes_text, share_text
@@ -18,6 +19,8 @@ from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, mark
 from .snapshot_machine import machine_html, peak_memory_html
 
 MOST_ROWS = 12
+# Notebooks have styles of their own for tables.
+_CELL = f"padding:3px 6px;border-radius:5px;font:inherit;color:{INK};text-align:left;background:#fff"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,32 +57,78 @@ class Snapshot:
 
 
 def _head(view: dict) -> str:
-    mesh = ", ".join(f"{axis['name']} × {axis['size']}" for axis in view["mesh"]["axes"]) or "no axes"
+    mesh = ", ".join(f"{axis['name']} × {axis['size']:,}" for axis in view["mesh"]["axes"]) or "no axes"
     sent, stored = bytes_text(view["communication"]["total"]), bytes_text(view["memory"]["arguments"])
     layout = escaped(view["layout"]["text"] or "no layout")
     return (
         f'<div style="font-weight:600;font-size:17px"><code>{layout}</code></div>'
         f'<div style="color:{SOFT}">{view["mesh"]["size"]:,} devices: {escaped(mesh)}. '
         f"Each computes <b>{share_text(view['work'])}</b> of the matmuls, sends <b>{sent}</b> per step in "
-        f"{view['collectives']['count']} collectives, and holds <b>{stored}</b> of the arguments.</div>"
+        f"{view['collectives']['count']:,} collectives, and holds <b>{stored}</b> of the arguments.</div>"
     )
 
 
 def _zones(view: dict) -> str:
-    rows = [(axis["name"], f"× {axis['size']}") for axis in view["mesh"]["axes"]]
-    zones = [_zone(view, name, size, [c for c in view["chips"] if name in c["axes"]]) for name, size in rows]
-    unsharded = _zone(view, "", "unsharded", [c for c in view["chips"] if not c["axes"]])
-    return heading("Layout") + "".join(zones) + unsharded
+    """Draws mesh axes as rows and places as columns, as the board does, and below them the dims without a rule."""
+    sizes = {axis["name"]: axis["size"] for axis in view["mesh"]["axes"]}
+    columns = view["columns"]
+    head = "".join(f'<th style="{_CELL};color:{SOFT}">{escaped(column["label"])}</th>' for column in columns)
+    rows = "".join(_row(view, sizes, axis) for axis in sizes)
+    style = "border-collapse:separate;border-spacing:4px;margin-left:-4px;font:inherit"
+    grid = f'<table style="{style}"><tr><th style="{_CELL}"></th>{head}</tr>{rows}</table>'
+    free = [
+        _chip(EDGE, "#fff", f"{c['name']} {c['size']:,}")
+        for c in view["chips"]
+        if not columns[0]["rules"].get(c["name"])
+    ]
+    tray = (
+        f'<div style="padding:6px 8px;border:1px solid {EDGE};border-radius:6px">{"".join(free)}</div>' if free else ""
+    )
+    return heading("Layout") + grid + tray + _within(columns)
 
 
-def _zone(view: dict, name: str, size: str, chips: list[dict]) -> str:
-    number = mark(view, name)
-    solid, tint = (SOLID[number], TINT[number]) if name else (EDGE, QUIET)
-    texts = [f"{c['name']} {c['size']:,}" + (f" → {c['local']:,}" if name else "") for c in chips]
-    style = f"display:inline-block;margin:0 6px 4px 0;padding:1px 9px;border:1px solid {solid};border-radius:12px"
-    drawn = "".join(f'<span style="{style};background:{tint}">{escaped(text)}</span>' for text in texts)
-    label = f"<b>{escaped(name)}</b> {escaped(size)}" if name else f"<b>{escaped(size)}</b>"
-    return f'<div style="padding:4px 10px;margin:4px 0;border-left:4px solid {solid}">{label} &nbsp; {drawn}</div>'
+def _row(view: dict, sizes: dict[str, int], axis: str) -> str:
+    number = mark(view, axis)
+    cells = "".join(
+        f'<td style="{_CELL};border:1px solid {EDGE};background:{QUIET}">{_chips(view, sizes, column, axis)}</td>'
+        for column in view["columns"]
+    )
+    name = f'<th style="{_CELL};border-left:4px solid {SOLID[number]}">{escaped(axis)} × {sizes[axis]:,}</th>'
+    return f"<tr>{name}{cells}</tr>"
+
+
+def _chips(view: dict, sizes: dict[str, int], column: dict, axis: str) -> str:
+    """Draws the dims that an axis shards in a column; of several axes of a dim, which this one is."""
+    number, drawn = mark(view, axis), []
+    known = {chip["name"]: chip for chip in view["chips"]}
+    for dim, axes in column["rules"].items():
+        if axis not in axes:
+            continue
+        size = known[dim]["size"] if dim in known and not column["at"] else None
+        local = "" if size is None else f" {size:,} → {-(-size // math.prod(sizes[each] for each in axes)):,}"
+        order = f" ({axes.index(axis) + 1} of {len(axes)})" if len(axes) > 1 else ""
+        drawn.append(_chip(SOLID[number], TINT[number], f"{dim}{local}{order}"))
+    return "".join(drawn) or "&nbsp;"
+
+
+def _chip(edge: str, ground: str, text: str) -> str:
+    style = f"display:inline-block;margin:1px 6px 1px 0;padding:0 9px;border:1px solid {edge};border-radius:12px"
+    return f'<span style="{style};background:{ground};white-space:nowrap">{escaped(text)}</span>'
+
+
+def _within(columns: list[dict]) -> str:
+    """Lists rules that stand within a column's places, which the board unfolds at its head, and dims kept whole."""
+    lines = [
+        f"<code>{escaped(at)}</code>: {escaped(dim)} {'on ' + escaped(' + '.join(axes)) if axes else 'whole'}"
+        for column in columns
+        for at, rules in ((column["at"], _whole(column)), *((each["at"], each["rules"]) for each in column["within"]))
+        for dim, axes in rules.items()
+    ]
+    return f'<div style="color:{SOFT};margin-top:4px">Rules within: {"; ".join(lines)}</div>' if lines else ""
+
+
+def _whole(column: dict) -> dict:
+    return {dim: axes for dim, axes in column["rules"].items() if not axes} if column["at"] else {}
 
 
 def _communication(view: dict) -> str:
@@ -104,7 +153,7 @@ def _collectives(view: dict) -> str:
     rows = view["collectives"]["rows"]
     items = []
     for row in rows[:MOST_ROWS]:
-        often = f" × {row['times']}" if row["times"] > 1 else ""
+        often = f" × {row['times']:,}" if row["times"] > 1 else ""
         head = f"<b>{escaped(row['kind'])}</b> over {escaped(' + '.join(row['axes']))}: {escaped(row['value'])}"
         colour = SOLID[mark(view, row["key"])]
         items.append(
@@ -114,7 +163,7 @@ def _collectives(view: dict) -> str:
             f'<span style="color:{SOFT}">To remove it: {prose(row["remedy"])}</span></div>'
         )
     more = len(rows) + view["collectives"]["left_out"] - len(items)
-    rest = f'<div style="color:{SOFT}">and {more} smaller ones</div>' if more > 0 else ""
+    rest = f'<div style="color:{SOFT}">and {more:,} smaller ones</div>' if more > 0 else ""
     return (heading("Collectives, and why") + "".join(items) + rest) if items else ""
 
 
@@ -133,7 +182,7 @@ def _shards(view: dict) -> str:
     rows = []
     for tile in shards["tiles"][:MOST_ROWS]:
         sharded = [index for index, axes in enumerate(shards["splits"]) if axes]
-        ranges = [f"{shards['dims'][i]} {tile['ranges'][i][0]}–{tile['ranges'][i][1] - 1}" for i in sharded]
+        ranges = [f"{shards['dims'][i]} {tile['ranges'][i][0]:,}–{tile['ranges'][i][1] - 1:,}" for i in sharded]
         rows.append(f"device {tile['device']}: {escaped(', '.join(ranges) or 'all of it')}")
     more = view["mesh"]["size"] - len(rows)
     rest = f"; and {more:,} more devices" if more else ""

@@ -137,12 +137,17 @@ class Costing(Generic[T]):
         """Returns the cost of a document; None where it is not known."""
         return self._known.get(document.unpinned)
 
-    def soon(self, document: Document) -> T | None:
-        """Returns the cost of a document if that is known or computed quickly; else None, and it follows."""
+    def soon(self, document: Document, aside: bool = False) -> T | None:
+        """Returns the cost of a document if that is known or computed quickly; else None, and it follows.
+
+        Args:
+            document: the document.
+            aside: whether it is another one than that on the board, which comes first.
+        """
         document = document.unpinned
         if document in self._known or self._took < self._patience:
             return self.of(document)
-        self._background.follow(self, lambda: (self.of(document), self._tell()))
+        self._background.follow((self, aside), lambda: (self.of(document), self._tell()), idle=aside)
         return None
 
     def quickly(self, document: Document) -> T | None:

@@ -28,6 +28,7 @@ from .intents import (
     Accepted,
     Auto,
     Baseline,
+    Beside,
     Cancel,
     CancelAuto,
     Edit,
@@ -50,7 +51,7 @@ from .searches import FOUND, Searches
 from .selection import place_refused, places_of
 from .totals import KnownTotals
 from .training import Training, check_training
-from .tried import Tried
+from .tried import Tried, TriedLayout
 
 KEPT_PLANS = 128
 
@@ -82,6 +83,7 @@ class ExplorerState(Present):
             self._open(Document(dims, axes, Layout.of(layout), machine))
         self.plan_at(self._initial)
         self._selected = next(iter(places_of(program)), None)
+        self._beside: TriedLayout | None = None
         self._revision = 0
         self._runs = Runs(run)
         self._searches = Searches(self._search_space, self.lock, self._searched)
@@ -149,6 +151,8 @@ class ExplorerState(Present):
                 return self._select(intent.place)
             if isinstance(intent, Baseline):
                 return self._compare_with(intent.document or self._initial)
+            if isinstance(intent, Beside):
+                return self._show_beside(intent)
             if isinstance(intent, Start):
                 if self.training and self.document.resized:
                     return Refused("The data have the sizes that the program was traced with.", "Undo the resizing.")
@@ -224,8 +228,8 @@ class ExplorerState(Present):
         """Has a function called after each change, with the word for what changed.
 
         Args:
-            listener: the function, which is given "document", "selection", "comparison", "costs", "totals", "tracing"
-                or "run"; it may be called from any thread.
+            listener: the function, which is given "document", "selection", "comparison", "beside", "costs", "totals",
+                "tracing" or "run"; it may be called from any thread.
 
         Returns:
             A function that ends the subscription.
@@ -314,13 +318,39 @@ class ExplorerState(Present):
             self._changed("selection")
         return Accepted(self._revision, self.plan)
 
-    def _compare_with(self, document: Document) -> Outcome:
+    def _unplanned(self, document: Document) -> Refused | None:
+        """Returns why a document that is not on the board has no plan, or None where it has one."""
         if not self._programs.known(document):
             return Refused("The program has to be traced again for this document.", "Restore it first.")
         try:
             self.plan_at(document)
         except LayoutError as error:
             return refused(error)
+        return None
+
+    def _show_beside(self, intent: Beside) -> Outcome:
+        document, other = intent.document, None
+        try:
+            if intent.preset:
+                taken = layout_taken(self.presets, self.layout, intent.preset, combine=False)
+                document = dataclasses.replace(self.document, layout=taken)
+        except LayoutError as error:
+            return refused(error)
+        if document is not None:
+            refusal = self._unplanned(document)
+            if refusal is not None:
+                return refusal
+            label = next((each.label for each in self.presets if each.name == intent.preset), "")
+            other = self._tried.known(document) or TriedLayout(-1, label or str(document.layout) or "empty", document)
+        if other != self._beside:
+            self._beside = other
+            self._changed("beside")
+        return Accepted(self._revision, self.plan)
+
+    def _compare_with(self, document: Document) -> Outcome:
+        refusal = self._unplanned(document)
+        if refusal is not None:
+            return refusal
         if document != self._tried.compared_with:
             self._tried = self._tried.with_baseline(document, self.document)
             self._changed("comparison")

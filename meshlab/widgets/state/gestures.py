@@ -21,6 +21,7 @@ from .document import ExplorerError
 from .intents import (
     Assume,
     Baseline,
+    Beside,
     Cancel,
     CancelAuto,
     Intent,
@@ -46,6 +47,7 @@ from .intents import (
     Undo,
     Unpin,
 )
+from .presets import PRESETS
 
 
 class Gestures:
@@ -151,8 +153,19 @@ class Gestures:
             baseline: a layout in any of its spellings, a document, or a name in `explorer.tried`; None for the layout
                 that the Explorer was opened with.
         """
-        document = None if baseline is None else self.tried.document_of(baseline, self.document)
+        document = None if baseline is None else self.tried.document_of(baseline, self.document, "baseline")
         return self.apply(Baseline(document))
+
+    def beside(self, other: Any = None) -> Outcome:
+        """Shows another layout beside the present one on the stage; the board, and what undo goes to, stay.
+
+        Args:
+            other: a layout in any of its spellings, a document, a name in `explorer.tried`, or a preset; None to show
+                the present one alone again.
+        """
+        if isinstance(other, str) and other in PRESETS:
+            return self.apply(Beside(preset=other))
+        return self.apply(Beside(None if other is None else self.tried.document_of(other, self.document, "beside")))
 
     def on(self, machine: str | Hardware | None, /, **along: AxisPlacement) -> Outcome:
         """Places the mesh on a machine, so that times are predicted and peak memory is compared with its capacity.

@@ -89,6 +89,14 @@ class Baseline:
 
 
 @dataclasses.dataclass(frozen=True)
+class Beside:
+    """Show the layout of this document, or of this preset, beside the one on the board; with neither, none."""
+
+    document: Document | None = None
+    preset: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
 class Select:
     """Show the slices of the tensor at this place, device by device."""
 
@@ -215,7 +223,7 @@ class Cancel:
 
 Edit = RenameAxis | SplitAxis | MergeAxes | ResizeAxis | ResizeDim | RenameDim | Pad | Pin | Unpin
 Change = Place | Remove | Load | TakePreset | Reset | Restore | Undo | Redo | On | Lay | Assume | Edit
-Intent = Change | Baseline | Select | Auto | CancelAuto | Start | Cancel
+Intent = Change | Baseline | Beside | Select | Auto | CancelAuto | Start | Cancel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,6 +287,10 @@ def _axes(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(str(axis) for axis in value)
 
 
+def _document(text: Any) -> Document | None:
+    return read_document(str(text)) if text else None
+
+
 _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "place": lambda args: Place(str(args["dim"]), _axes(args["axes"]), args.get("at"), args.get("source")),
     "remove": lambda args: Remove(str(args["dim"]), args.get("at")),
@@ -300,7 +312,8 @@ _READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "pad": lambda args: Pad(args["pad"] is True),
     "pin": lambda args: Pin(str(args["dim"]), str(args["axis"]) if args.get("axis") else None),
     "unpin": lambda args: Unpin(str(args["dim"])),
-    "baseline": lambda args: Baseline(read_document(str(args["document"])) if args["document"] else None),
+    "baseline": lambda args: Baseline(_document(args["document"])),
+    "beside": lambda args: Beside(_document(args.get("document")), str(args.get("preset") or "")),
     "select": lambda args: Select(str(args["place"])),
     "auto": lambda args: Auto(str(args.get("objective", "traffic"))),
     "cancel_auto": lambda args: CancelAuto(),

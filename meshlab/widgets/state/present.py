@@ -18,7 +18,7 @@ from .presets import Preset, presets_of
 from .programs import Programs, Tracer, Tracing
 from .runs import Run, Runs
 from .searches import Search, Searches
-from .tried import Tried
+from .tried import Tried, TriedLayout
 
 
 class Present(Gestures):
@@ -34,6 +34,7 @@ class Present(Gestures):
     _custom: dict[str, Hardware]
     _revision: int
     _selected: str | None
+    _beside: TriedLayout | None
     _runs: Runs
     _searches: Searches
     _tried: Tried
@@ -137,6 +138,11 @@ class Present(Gestures):
     def tried(self) -> Tried:
         """The layouts that were tried, and the baseline among them."""
         return self._tried
+
+    @property
+    def other(self) -> TriedLayout | None:
+        """The layout that is shown beside the present one; None where there is none."""
+        return self._beside
 
     def plan_at(self, document: Document) -> Any:
         """Returns the plan of a document."""

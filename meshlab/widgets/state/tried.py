@@ -81,11 +81,15 @@ class Tried:
         """The layout that all others are compared with."""
         return next(each for each in self.all if each.is_of(self.compared_with))
 
+    def known(self, document: Document) -> TriedLayout | None:
+        """Returns the layout of a document if it was tried."""
+        return next((each for each in self.all if each.is_of(document)), None)
+
     def documents(self, present: Document) -> list[Document]:
         """Returns a document of each layout, on the machine of the present one."""
         return [each.under(present) for each in self.all]
 
-    def document_of(self, named: Any, present: Document) -> Document:
+    def document_of(self, named: Any, present: Document, method: str) -> Document:
         """Returns the document of a layout that was tried, of its name, or of any other layout.
 
         Raises:
@@ -100,7 +104,7 @@ class Tried:
         if isinstance(named, str) and named and ":" not in named and named not in of_name:
             raise ExplorerError(
                 f"No layout of the name {shown(named)} was tried.{closest(named, of_name)} There are {listed(of_name)};"
-                ' or write a layout: explorer.baseline("batch:data").'
+                f' or write a layout: explorer.{method}("batch:data").'
             )
         if isinstance(named, str) and named in of_name:
             return of_name[named]
@@ -118,7 +122,7 @@ class Tried:
             name: a name for its layout; empty for its number.
             present: the document on the board, whose layout is not dropped, nor that of the baseline.
         """
-        known = next((each for each in self.all if each.is_of(document)), None)
+        known = self.known(document)
         if known is not None:
             renamed = dataclasses.replace(known, name=_both(known, name))
             return dataclasses.replace(self, all=tuple(renamed if each is known else each for each in self.all))

@@ -14,6 +14,7 @@ from ..state.explorer_state import ExplorerState
 from ..state.intents import Accepted, Refused
 from ..state.totals import executed, work_share
 from .advice import advice_part
+from .beside import beside_part, devices_beside
 from .comparison import comparison_part
 from .machine import machine_view
 from .plan import places_view, plan_view, refusals_view
@@ -50,9 +51,10 @@ def layout_part(explorer: ExplorerState) -> dict:
 
 
 def devices_part(explorer: ExplorerState) -> dict:
-    """Describes the tensor that is selected, device by device."""
+    """Describes the tensor that is selected, device by device, also under the layout that is shown beside this one."""
     plan, selected = explorer.plan, explorer.selected
-    return {"places": places_view(plan, selected), "shards": shards_view(plan, selected) if selected else None}
+    shards = shards_view(plan, selected) if selected else None
+    return {"places": places_view(plan, selected), "shards": shards, "beside_devices": devices_beside(explorer)}
 
 
 def costs_part(explorer: ExplorerState) -> dict:
@@ -75,10 +77,11 @@ def tracing_part(explorer: ExplorerState) -> dict:
 # gets each as a trait of its own, so that a selection sends the devices alone.
 PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
     "board": (layout_part, frozenset(("document",))),
-    "devices": (devices_part, frozenset(("document", "selection"))),
+    "devices": (devices_part, frozenset(("document", "selection", "beside"))),
     "costs": (costs_part, frozenset(("document", "costs"))),
     "tracing": (tracing_part, frozenset(("document", "tracing"))),
     "advice": (advice_part, frozenset(("document", "advice"))),
+    "beside": (beside_part, frozenset(("document", "beside", "comparison", "costs"))),
     "comparison": (comparison_part, frozenset(("document", "comparison", "costs", "totals"))),
 }
 

@@ -8,6 +8,8 @@ Each part has its seconds and the figures of the machine behind them, with those
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...cost.machines.accuracy import TIME, accuracy
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.time import Time
@@ -33,11 +35,15 @@ def costs_view(explorer: ExplorerState) -> dict:
     """
     document = explorer.document
     costs = explorer.costing.soon(document) if document.machine else None
+    timeline = None if costs is None or costs.time is None else timeline_view(costs.time, costs.memory)
+    return {"timeline": timeline} | prediction_view(explorer.plan, document, costs)
+
+
+def prediction_view(plan: Any, document: Document, costs: Costs | None) -> dict:
+    """Describes the costs of a plan on the machine of its document; while they are None they are pending."""
     if costs is None:
-        return {"time": None, "peak_memory": None, "timeline": None, "pending": document.machine is not None}
-    peak, time = peak_memory_view(explorer.plan, costs.memory), time_view(costs, document)
-    timeline = None if costs.time is None else timeline_view(costs.time, costs.memory)
-    return {"time": time, "peak_memory": peak, "timeline": timeline, "pending": False}
+        return {"time": None, "peak_memory": None, "pending": document.machine is not None}
+    return {"time": time_view(costs, document), "peak_memory": peak_memory_view(plan, costs.memory), "pending": False}
 
 
 def time_view(costs: Costs, document: Document) -> dict:

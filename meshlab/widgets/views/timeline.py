@@ -111,8 +111,10 @@ def _segment_view(plan: Any, segment: Segment) -> dict:
         shown = plan.program.value(step.name)
         return view | {"name": shown.label, "dims": [dim or "1" for dim in shown.dims], "source": _text(shown.source)}
     operation = getattr(step, "operation", None)
-    name = operation.name if operation is not None else ""
-    return view | {"name": name, "dims": [], "source": _text(operation.source if operation is not None else None)}
+    if operation is None:
+        return view | {"name": "", "dims": [], "source": ""}
+    dims = plan.program.names[operation.outputs[0]] if operation.outputs else ()
+    return view | {"name": operation.name, "dims": [dim or "1" for dim in dims], "source": _text(operation.source)}
 
 
 def _text(source: Any) -> str:

@@ -120,5 +120,5 @@ def test_a_change_sends_the_parts_that_it_touches(explorer: Explorer) -> None:
     sent = {what: shared_state(explorer, what).keys() - {"rev"} for what in ("document", "selection", "costs", "run")}
     assert sent["document"] == set(PARTS)
     assert sent["selection"] == {"devices"}
-    assert sent["costs"] == {"costs", "comparison"}
+    assert sent["costs"] == {"costs", "comparison", "beside"}
     assert sent["run"] == {"job"}

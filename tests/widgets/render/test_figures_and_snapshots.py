@@ -123,6 +123,19 @@ def test_a_snapshot_is_plain_and_complete(explorer: Explorer, tmp_path: Path) ->
     assert (tmp_path / "board.html").read_text(encoding="utf-8").endswith(f"{text}</body></html>")
 
 
+def test_a_snapshot_has_the_columns_of_the_board_and_their_rules(explorer: Explorer) -> None:
+    rules = {"batch": "data", "params/*": {"cols": "data", "hidden": None}, "params/w2": {"hidden": "model"}}
+    assert explorer.load(rules)
+    text = re.sub(r"<[^>]*>", "|", explorer.snapshot().html)
+    cells = [cell for cell in re.split(r"\|+", text.split("Layout")[1].split("Communication")[0]) if cell.strip()]
+    columns = [column["label"] for column in explorer.view()["columns"]]
+    assert cells[: len(columns)] == columns
+    data = cells[cells.index("data × 2") + 1 : cells.index("model × 4")]
+    assert [cell for cell in data if cell != "&nbsp;"] == ["batch 8 → 4", "cols"]
+    assert "Rules within: |params/*|: hidden whole; |params/w2|: hidden on model" in re.sub(r"\|+", "|", text)
+    assert "rows 4" in cells  # it has no rule
+
+
 def test_a_snapshot_of_nothing_sent(explorer: Explorer) -> None:
     assert "Nothing is sent under this layout." in explorer.snapshot().html
 

@@ -28,7 +28,7 @@ import { drawElsewhere, drawZones, paintZones } from "./zones.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
-const PARTS = ["board", "devices", "costs", "tracing", "advice", "comparison"];
+const PARTS = ["board", "devices", "costs", "tracing", "advice", "comparison", "beside"];
 // Milliseconds for which the pointer rests over a chip before it is priced ahead.
 const REST = 120;
 // Milliseconds without a change after which advice is asked for.

@@ -3,6 +3,7 @@
  * The layouts that were tried as rows of a table, the latest first: what each takes, with its difference against the
  * baseline, and the best of each column. A row's button loads it; its circle makes it the baseline.
  */
+import { documentOf, showBeside } from "./beside.js";
 import { h } from "./dom.js";
 import { bytes, exact, faster, percent, relative, seconds } from "./format.js";
 
@@ -84,17 +85,6 @@ export function bestOf(column, cards) {
 }
 
 /**
- * The document that has a card's layout, as JSON.
- * @param {View} view
- * @param {Card} card
- * @returns {string}
- */
-export function documentOf(view, card) {
-  if (card.load.op === "restore") return String(card.load.args.document);
-  return JSON.stringify({ ...JSON.parse(view.document), layout: card.load.args.layout });
-}
-
-/**
  * @param {Board} board
  * @returns {HTMLElement}
  */
@@ -109,7 +99,7 @@ export function drawCards(board) {
       "tr",
       { "data-card": card.key, class: card.now ? "mlb-card-now" : "" },
       h("td", {}, drawBaseline(board, card)),
-      h("th", { scope: "row" }, drawName(board, card)),
+      h("th", { scope: "row" }, h("div", { class: "mlb-card-name" }, drawName(board, card), drawOther(board, card))),
       columns.map((column) => drawCell(board, card, column, best.get(column) ?? null)),
     ),
   );
@@ -173,6 +163,32 @@ function drawName(board, card) {
     h("b", {}, card.name),
     card.now && h("span", { class: "mlb-card-tag" }, " on the board"),
     h("code", {}, layout),
+  );
+}
+
+/**
+ * What shows a layout beside the one on the board, or it alone again.
+ * @param {Board} board
+ * @param {Card} card
+ * @returns {HTMLElement | false}
+ */
+function drawOther(board, card) {
+  const { view } = board;
+  const open = view.beside?.card === card.key;
+  if (card.now && !open) return false;
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "mlb-button mlb-beside-button",
+      title: open ? "show the layout on the board alone" : "show it beside the layout on the board",
+      "aria-label": `show ${card.name} beside the layout on the board`,
+      "aria-pressed": String(open),
+      "data-key": `beside:${card.key}`,
+      "data-beside": card.key,
+      onclick: () => showBeside(board, open ? {} : { document: documentOf(view, card) }, card.name),
+    },
+    "◫",
   );
 }
 

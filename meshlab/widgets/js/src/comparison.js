@@ -1,5 +1,6 @@
 // @ts-check
 /** The layouts that were tried beside each other, and the search for a better one. */
+import { drawChoice } from "./beside.js";
 import { drawCards } from "./cards.js";
 import { h, prose } from "./dom.js";
 import { drawScatter } from "./scatter.js";
@@ -18,6 +19,7 @@ export function drawComparison(board) {
   const proof = search?.proof ? `Least ${search.objective}: ${search.proof}.` : "";
   return [
     h("div", { class: "mlb-compare-top" }, drawScatter(board), drawAuto(board)),
+    h("label", { class: "mlb-field mlb-choice" }, "beside the board", drawChoice(board)),
     drawCards(board),
     proof ? h("p", { class: "mlb-foot" }, prose(proof)) : null,
   ];

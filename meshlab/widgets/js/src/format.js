@@ -1,7 +1,26 @@
 // @ts-check
-/** Numbers as a reader wants them; the exact number of bytes is always in the element's title. */
+/**
+ * Numbers as a reader wants them; the exact number of bytes is always in the element's title. Python writes the same
+ * (cost/machines/units.py), and a table holds both to it (test/numbers.json).
+ */
 
 const UNITS = ["B", "kB", "MB", "GB", "TB", "PB"];
+/** @type {[string, number][]} */
+const SECONDS = [
+  ["s", 1],
+  ["ms", 1e-3],
+  ["µs", 1e-6],
+  ["ns", 1e-9],
+];
+
+/**
+ * 12300.4 → "12,300": without an exponent, and without zeros at the end.
+ * @param {number} value
+ * @returns {string}
+ */
+function threeDigits(value) {
+  return Number(value.toPrecision(3)).toLocaleString("en-US", { maximumSignificantDigits: 3 });
+}
 
 /**
  * 1628116 → "1.63 MB" (powers of 1000, three digits).
@@ -17,7 +36,9 @@ export function bytes(count) {
     unit += 1;
   }
   const digits = unit === 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-  return `${count < 0 ? "−" : ""}${value.toFixed(digits)} ${UNITS[unit]}`;
+  const rounded = Number(value.toFixed(digits));
+  const text = rounded.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+  return `${count < 0 ? "−" : ""}${text} ${UNITS[unit]}`;
 }
 
 /**
@@ -36,7 +57,7 @@ export function signedBytes(count) {
  * @returns {string}
  */
 export function percent(share) {
-  return `${Number((100 * share).toPrecision(3))}%`;
+  return `${share < 0 ? "−" : ""}${threeDigits(Math.abs(100 * share))}%`;
 }
 
 /**
@@ -45,6 +66,7 @@ export function percent(share) {
  * @returns {string}
  */
 export function signedPoints(share) {
+  if (share === 0) return "±0";
   return `${share < 0 ? "−" : "+"}${percent(Math.abs(share)).slice(0, -1)} pts`;
 }
 
@@ -87,6 +109,16 @@ export function exact(count) {
 }
 
 /**
+ * 3 → "+3", −1200 → "−1,200", 0 → "±0".
+ * @param {number} count
+ * @returns {string}
+ */
+export function signedCount(count) {
+  if (count === 0) return "±0";
+  return `${count < 0 ? "−" : "+"}${exact(Math.abs(count))}`;
+}
+
+/**
  * @param {number} count
  * @param {string} noun
  * @returns {string}
@@ -123,8 +155,8 @@ export function seconds(count) {
   const sign = count < 0 ? "−" : "";
   if (magnitude === 0) return "0 s";
   // What three digits round to 1000 of a unit is 1 of the next.
-  const [unit, size] = magnitude >= 0.9995 ? ["s", 1] : magnitude >= 0.9995e-3 ? ["ms", 1e-3] : ["µs", 1e-6];
-  return `${sign}${(magnitude / size).toLocaleString("en-US", { maximumSignificantDigits: 3 })} ${unit}`;
+  const [unit, size] = SECONDS.find(([, each]) => magnitude >= 0.9995 * each) ?? ["ns", 1e-9];
+  return `${sign}${threeDigits(magnitude / size)} ${unit}`;
 }
 
 /**

@@ -147,7 +147,7 @@ function drawAlive(peak) {
       each.source && h("code", {}, each.source),
     );
   };
-  const more = peak.left_out ? h("li", {}, `and ${peak.left_out} smaller ones`) : null;
+  const more = peak.left_out ? h("li", {}, `and ${exact(peak.left_out)} smaller ones`) : null;
   const scrolls = {
     "data-scroll": "alive",
     tabindex: "0",

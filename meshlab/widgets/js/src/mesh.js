@@ -18,23 +18,14 @@ const DASH = "\u2060–\u2060";
  */
 
 /**
+ * The tensor to choose.
  * @param {Board} board
- * @returns {(HTMLElement | null)[]}
+ * @returns {HTMLElement[]}
  */
-export function drawMesh(board) {
-  const { view } = board;
-  const { shards } = view;
-  if (!shards) return [h("p", { class: "mlb-none" }, "This program has no tensor with a place.")];
-  return [drawPicker(board, shards), drawSummary(view, shards), drawGrids(view, shards), drawMore(view, shards)];
-}
-
-/**
- * @param {Board} board
- * @param {Shards} shards
- * @returns {HTMLElement}
- */
-function drawPicker(board, shards) {
-  const options = board.view.places.rows.map((row) => {
+export function drawTensors(board) {
+  const { shards, places } = board.view;
+  if (!shards) return [];
+  const options = places.rows.map((row) => {
     const dims = row.dims.map((dim, i) => `${dim} ${exact(row.shape[i])}`).join(" · ");
     return h(
       "option",
@@ -44,7 +35,17 @@ function drawPicker(board, shards) {
   });
   const picker = h("select", { class: "mlb-select", "data-key": "tensor", "aria-label": "tensor" }, options);
   picker.addEventListener("change", () => board.send("select", { place: picker.value }));
-  return picker;
+  return [picker];
+}
+
+/**
+ * @param {View} view
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawMesh(view) {
+  const { shards } = view;
+  if (!shards) return [h("p", { class: "mlb-none" }, "This program has no tensor with a place.")];
+  return [drawSummary(view, shards), drawGrids(view, shards), drawMore(view, shards)];
 }
 
 /**
@@ -94,13 +95,23 @@ function drawGrid(view, shards, tiles, columns) {
     .map((axis, i) => h("span", {}, axisLabel(view, axis.name), ` ${tiles[0].coords[i]} `));
   const small = columns > 4 || shards.tiles.length > 16;
   const low = tiles.length / columns > 2 || tiles.length < shards.tiles.length;
+  const size = small ? "mlb-small" : low ? "mlb-low" : "";
+  const room = columns > 8 ? "mlb-wide" : columns <= 2 ? "mlb-few" : "";
+  const wraps = (/** @type {number} */ most) => columns > most && `in lines of ${lineOf(columns, most)}`;
   const cells = tiles.map((tile) => drawTile(view, shards, tile, small));
   return h(
     "figure",
-    { class: `mlb-grid ${small ? "mlb-small" : low ? "mlb-low" : ""}` },
+    { class: `mlb-grid ${size} ${room}`, style: `--columns:${lineOf(columns, 16)};--fewer:${lineOf(columns, 8)}` },
     outer.length > 0 && h("figcaption", {}, outer),
     across &&
-      h("div", { class: "mlb-across" }, axisLabel(view, across.name), h("span", { "aria-hidden": "true" }, "→")),
+      h(
+        "div",
+        { class: "mlb-across" },
+        axisLabel(view, across.name),
+        h("span", { "aria-hidden": "true" }, "→"),
+        h("span", { class: "mlb-lines" }, wraps(16)),
+        h("span", { class: "mlb-fewer-lines" }, wraps(8)),
+      ),
     down &&
       h(
         "div",
@@ -108,8 +119,20 @@ function drawGrid(view, shards, tiles, columns) {
         h("span", { class: "mlb-down-name" }, axisLabel(view, down.name)),
         h("span", { "aria-hidden": "true" }, "↓"),
       ),
-    h("div", { class: "mlb-tiles", style: `--columns:${columns}` }, cells),
+    h("div", { class: "mlb-tiles" }, cells),
   );
+}
+
+/**
+ * How many of a row of devices stand in one line: all of them, or the largest part that divides them.
+ * @param {number} columns
+ * @param {number} most
+ * @returns {number}
+ */
+export function lineOf(columns, most) {
+  if (columns <= most) return columns;
+  for (let line = most; line > most / 2; line -= 1) if (columns % line === 0) return line;
+  return most;
 }
 
 /**
@@ -117,7 +140,7 @@ function drawGrid(view, shards, tiles, columns) {
  * @returns {string}
  */
 function indices([start, stop]) {
-  return stop - start === 1 ? `${start}` : `${start}${DASH}${stop - 1}`;
+  return stop - start === 1 ? exact(start) : `${exact(start)}${DASH}${exact(stop - 1)}`;
 }
 
 /**

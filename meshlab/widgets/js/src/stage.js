@@ -1,59 +1,76 @@
 // @ts-check
 /**
  * The stage: tabs with one panel each. A panel is one entry of `PANELS`: its name, its title, the parts of the view that
- * it reads (`views/board.PARTS`), and a function that draws it. What is hidden is drawn when it is shown.
+ * it reads (`views/board.PARTS`), and a function that draws it. What is hidden is drawn when it is shown. A panel with
+ * `rows` shows two layouts side by side where another one was chosen: `draw` is called for each, `tools` above and `foot`
+ * below are for both.
  */
+import { drawBeside } from "./beside.js";
 import { drawCollectives } from "./collectives.js";
 import { drawCommunication } from "./communication.js";
 import { drawComparison, isSearching } from "./comparison.js";
+import { devicesRows, memoryRows, timeRows, trafficRows } from "./differences.js";
 import { h, redraw } from "./dom.js";
 import { drawPlacement } from "./machine.js";
 import { drawMemory } from "./memory.js";
-import { drawMesh } from "./mesh.js";
-import { drawTime } from "./time.js";
+import { drawMesh, drawTensors } from "./mesh.js";
+import { drawOptions, drawTime } from "./time.js";
 import { Training } from "./training.js";
 
 /**
  * @typedef {import("./board.js").Board} Board
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./differences.js").Row} Row
+ * @typedef {(board: Board) => (Node | null | false)[]} Draw
  * @typedef {{
- *   name: string, title: string, reads: string[], draw?: (board: Board) => (Node | null | false)[],
- *   busy?: (board: Board) => boolean
+ *   name: string, title: string, reads: string[], draw?: Draw, tools?: Draw, foot?: Draw,
+ *   rows?: (mine: View, other: View) => Row[], busy?: (board: Board) => boolean
  * }} Panel
  */
+
+/** @type {(board: Board) => boolean} */
+const isPending = ({ view }) => view.pending || view.beside?.pending === true;
 
 /** @type {Panel[]} */
 export const PANELS = [
   {
     name: "devices",
     title: "Devices",
-    reads: ["board", "devices"],
-    draw: (board) => [h("div", { class: "mlb-shards" }, drawMesh(board)), h("div", {}, drawPlacement(board))],
+    reads: ["board", "devices", "beside"],
+    tools: drawTensors,
+    draw: (board) => [h("div", { class: "mlb-shards" }, drawMesh(board.view))],
+    foot: drawPlacement,
+    rows: devicesRows,
   },
   {
     name: "traffic",
     title: "Traffic",
-    reads: ["board"],
+    reads: ["board", "beside"],
     draw: (board) => [...drawCommunication(board), h("h4", {}, "collectives, and why"), ...drawCollectives(board.view)],
+    rows: trafficRows,
   },
   {
     name: "memory",
     title: "Memory",
-    reads: ["board", "costs"],
-    draw: (board) => drawMemory(board),
-    busy: (board) => board.view.pending,
+    reads: ["board", "costs", "beside"],
+    draw: drawMemory,
+    rows: memoryRows,
+    busy: isPending,
   },
   {
     name: "time",
     title: "Time",
-    reads: ["board", "costs"],
-    draw: (board) => drawTime(board),
-    busy: (board) => board.view.pending,
+    reads: ["board", "costs", "beside"],
+    draw: drawTime,
+    foot: drawOptions,
+    rows: timeRows,
+    busy: isPending,
   },
   {
     name: "compare",
     title: "Compare",
-    reads: ["board", "comparison"],
-    draw: (board) => drawComparison(board),
+    reads: ["board", "comparison", "beside"],
+    draw: drawComparison,
     busy: (board) => isSearching(board.view),
   },
   { name: "run", title: "Run", reads: [] },
@@ -66,6 +83,7 @@ export class Stage {
   constructor(board) {
     this.board = board;
     this.shown = PANELS[0].name;
+    this.latest = this.shown;
     stages += 1;
     const id = (/** @type {string} */ name) => `mlb-${stages}-${name}`;
     /** @type {Map<string, HTMLElement>} */
@@ -131,12 +149,19 @@ export class Stage {
    */
   show(name) {
     this.shown = name;
+    if (PANELS.some((panel) => panel.name === name && panel.rows)) this.latest = name;
     for (const [each, tab] of this.tabs) {
       tab.setAttribute("aria-selected", String(each === name));
       tab.setAttribute("tabindex", each === name ? "0" : "-1");
       this.body(each).hidden = each !== name;
     }
     if (this.board.ready) this.draw();
+  }
+
+  /** Shows the latest of the panels that show two layouts side by side, and goes there. */
+  showPair() {
+    this.show(this.latest);
+    this.tabs.get(this.latest)?.focus({ preventScroll: true });
   }
 
   /**
@@ -168,7 +193,11 @@ export class Stage {
   draw() {
     const panel = PANELS.find((each) => each.name === this.shown);
     if (!panel?.draw || !this.stale.delete(panel.name)) return;
-    redraw(this.body(panel.name), ...panel.draw(this.board));
+    const { board } = this;
+    const alone = (/** @type {Draw | undefined} */ draw) => draw?.(board) ?? [];
+    const pair = panel.rows && board.view.beside;
+    const parts = pair ? drawBeside(board, panel) : [panel.tools, panel.draw, panel.foot].flatMap(alone);
+    redraw(this.body(panel.name), ...parts);
     if (this.board.readOnly) this.board.freeze();
   }
 }

@@ -20,7 +20,7 @@ import { axisLabel, markClass } from "./marks.js";
 export function drawTime(board) {
   const { time, pending } = board.view;
   if (!time) return [h("p", { class: "mlb-none" }, pending ? "The step is being worked out …" : NO_MACHINE)];
-  if (time.missing) return [h("p", { class: "mlb-error" }, "✕ ", prose(time.missing)), drawOptions(board, time)];
+  if (time.missing) return [h("p", { class: "mlb-error" }, "✕ ", prose(time.missing))];
   const { texts, limit } = time;
   const sends = time.parts.some((part) => part.sends);
   const most = Math.max(...time.parts.map((part) => part.seconds));
@@ -40,7 +40,6 @@ export function drawTime(board) {
     ),
     sends && drawExposed(time),
     time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, prose(time.substituted)) : null,
-    drawOptions(board, time),
     time.recalled.length ? drawRecalled(board, time) : null,
     drawAccuracy(board, "time", time.accuracy),
   ];
@@ -115,11 +114,13 @@ function drawPart(view, part, most) {
 }
 
 /**
+ * The assumptions, to choose.
  * @param {Board} board
- * @param {Time} time
- * @returns {HTMLElement}
+ * @returns {HTMLElement[]}
  */
-function drawOptions(board, time) {
+export function drawOptions(board) {
+  const { time } = board.view;
+  if (!time) return [];
   const { attention, prefetch, attentions } = time.options;
   const options = attentions.map((each) => h("option", { value: each, selected: each === attention }, each));
   const select = choice(board, "attention", "attention", options, (value) => ({
@@ -129,7 +130,7 @@ function drawOptions(board, time) {
   const ahead = h("input", { type: "checkbox", checked: prefetch, "data-key": "prefetch" });
   ahead.addEventListener("change", () => board.send("assume", { prefetch: ahead.checked }));
   const title = "a loop gathers sharded weights one iteration ahead, and reduces gradients one iteration later";
-  return h(
+  const tools = h(
     "div",
     { class: "mlb-tools mlb-assumed" },
     h(
@@ -140,6 +141,7 @@ function drawOptions(board, time) {
     ),
     h("label", { class: "mlb-switch", title }, ahead, "prefetch weights"),
   );
+  return [tools];
 }
 
 /**

@@ -66,7 +66,7 @@ export function drawTimeline(board) {
     h(
       "div",
       { class: "mlb-lanes" },
-      h("span", { class: "mlb-lane-name" }, "one step"),
+      h("span", { class: "mlb-lane-name" }, "one step ", h("b", { class: "mlb-lane-end" }, seconds(timeline.seconds))),
       drawPhases(timeline),
       ...lanes.flat(),
       h("span", { class: "mlb-lane-name" }, "memory"),
@@ -84,13 +84,18 @@ function drawPhases(timeline) {
   const phases = timeline.phases.map((phase) => {
     const loop = timeline.loops.find((each) => each.begin < phase.end && each.end > phase.begin);
     const left = x(phase.begin, timeline);
+    const name = `${phase.name}${loop ? ` × ${exact(loop.times)}` : ""}`;
     return h(
       "span",
-      { class: "mlb-phase", style: `left:${left}%;width:${x(phase.end, timeline) - left}%` },
-      `${phase.name}${loop ? ` × ${exact(loop.times)}` : ""}`,
+      {
+        class: "mlb-phase",
+        style: `left:${left}%;width:${x(phase.end, timeline) - left}%`,
+        title: `${name}: ${seconds(phase.end - phase.begin)}`,
+      },
+      h("span", {}, name),
     );
   });
-  return h("div", { class: "mlb-phases" }, phases, h("span", { class: "mlb-lane-end" }, seconds(timeline.seconds)));
+  return h("div", { class: "mlb-phases" }, phases);
 }
 
 /**
@@ -106,12 +111,13 @@ function drawLane(board, timeline, lane, number) {
   const segments = lane.segments.map((segment, i) => {
     const left = x(segment.begin, timeline);
     const id = `${number}:${i}`;
+    const title = `${titleOf(segment, lane.key)}${segment.source && `, ${segment.source}`}`;
     return h("button", {
       type: "button",
       class: `mlb-segment ${lane.key ? markClass(view, lane.key) : "mlb-kernel"}`,
       style: `left:${left.toFixed(3)}%;width:${Math.max(0.12, x(segment.end, timeline) - left).toFixed(3)}%`,
-      title: titleOf(segment, lane.key),
-      "aria-label": titleOf(segment, lane.key),
+      title,
+      "aria-label": title,
       "aria-pressed": String(board.moment === id),
       "data-key": `segment:${id}`,
       "data-segment": id,

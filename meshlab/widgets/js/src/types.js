@@ -111,6 +111,8 @@
  *     work: number, bytes: number, arguments: number, collectives: number, seconds: number | null, peak: number | null
  *   } | null,
  *   comparison: Comparison,
+ *   beside: (OtherLayout & {name: string, card: string, now: boolean}) | null,
+ *   beside_devices: Pick<View, "places" | "shards"> | null,
  *   trains: boolean,
  *   machine: Machine,
  *   time: Time | null,
@@ -123,6 +125,9 @@
  *   document: string,
  *   opened: string
  * }} View
+ * @typedef {Pick<View,
+ *   "mesh" | "chips" | "layout" | "groups" | "work" | "collectives" | "communication" | "memory" | "time" | "peak_memory"
+ *   | "pending">} OtherLayout
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
  *   first_loss: number | null, loss: number | null, losses: number[], stride: number, error: string

@@ -88,6 +88,16 @@ function drawZone(zone, label, style, chips) {
 }
 
 /**
+ * The room of a column in characters: at a place for its name, its longest dim, and prices. Sizes get what is left.
+ * @param {Column} column
+ * @returns {number}
+ */
+function widthOf({ at, label, rules, within }) {
+  const names = [label, ...Object.keys(rules)].map((name) => name.length);
+  return at ? 2 + Math.min(14, Math.max(7, ...names)) + (within.length ? 2 : 0) : 18;
+}
+
+/**
  * Draws the table of zones, the tray below it, and the rules that say of a dim that it is not sharded at a place.
  * @param {Board} board
  * @returns {(HTMLElement | null)[]}
@@ -108,7 +118,7 @@ export function drawZones(board) {
     "mlb-tray",
     free.map((chip) => drawChip(view, chip, "", null, id)),
   );
-  const widths = columns.map((column) => (column.at ? "minmax(0, 1fr)" : "minmax(0, 2fr)")).join(" ");
+  const widths = columns.map((column) => `minmax(0, ${widthOf(column)}fr)`).join(" ");
   return [
     h("div", { class: "mlb-grid-of-zones", style: `--widths: ${widths}` }, h("div"), heads, rows),
     tray,

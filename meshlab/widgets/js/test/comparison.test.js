@@ -2,7 +2,8 @@
 /** Which layouts are best, how they differ from the baseline, and where their dots lie. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { againstBaseline, bestOf, columnsOf, documentOf } from "../src/cards.js";
+import { documentOf } from "../src/beside.js";
+import { againstBaseline, bestOf, columnsOf } from "../src/cards.js";
 import { faster, relative } from "../src/format.js";
 import { dotsOf, pareto, scaleOf } from "../src/scatter.js";
 

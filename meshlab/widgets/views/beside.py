@@ -1,0 +1,36 @@
+"""The layout that is shown beside the one on the board, as JSON-like data; nothing while there is none.
+
+    explorer.beside("start")
+    beside_part(explorer)["beside"]["communication"]["total"]      what the other layout sends
+
+It has what the panels of the stage read of a plan and of its costs, on the machine that is chosen at present, so that
+the page draws it with the same functions.
+"""
+
+from __future__ import annotations
+
+from ..state.explorer_state import ExplorerState
+from .plan import place_view, plan_view
+from .shards import shards_view
+from .step_time import prediction_view
+
+
+def beside_part(explorer: ExplorerState) -> dict:
+    """Describes the other layout: its name, its plan and its costs, which follow where they take long."""
+    other, present = explorer.other, explorer.document
+    if other is None:
+        return {"beside": None}
+    document = other.under(present)
+    plan, known = explorer.plan_at(document), explorer.tried.known(other.document)
+    costs = explorer.costing.soon(document, aside=True) if document.machine else None
+    # A layout that was tried has the name and the number of its card.
+    head = {"name": (known or other).name, "card": str(known.number) if known else "", "now": other.is_of(present)}
+    return {"beside": head | plan_view(plan) | prediction_view(plan, document, costs)}
+
+
+def devices_beside(explorer: ExplorerState) -> dict | None:
+    """Describes the tensor that is selected under the other layout."""
+    if explorer.other is None or explorer.selected is None:
+        return None
+    plan, place = explorer.plan_at(explorer.other.under(explorer.document)), explorer.selected
+    return {"places": {"rows": [place_view(plan, place)], "left_out": 0}, "shards": shards_view(plan, place)}
