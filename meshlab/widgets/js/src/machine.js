@@ -40,7 +40,7 @@ export function drawPicker(board) {
 }
 
 /**
- * A select that sends what is chosen; where that is refused it goes back to what it was.
+ * A select that sends what is chosen; where that is not done it goes back to what it was.
  * @param {Board} board
  * @param {string} key
  * @param {string} label
@@ -53,7 +53,7 @@ export function choice(board, key, label, options, intent) {
   select.addEventListener("change", async () => {
     const { op, args } = intent(select.value);
     const answer = await board.send(op, args);
-    if (answer?.kind === "nack") board.drawChoices();
+    if (answer?.kind !== "ack") board.drawChoices();
   });
   return select;
 }

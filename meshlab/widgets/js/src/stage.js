@@ -10,6 +10,8 @@ import { h, redraw } from "./dom.js";
 import { drawPlacement } from "./machine.js";
 import { drawMemory } from "./memory.js";
 import { drawMesh } from "./mesh.js";
+import { nextNumber } from "./numbers.js";
+import { freeze } from "./silence.js";
 import { drawTime } from "./time.js";
 import { Training } from "./training.js";
 
@@ -59,15 +61,13 @@ export const PANELS = [
   { name: "run", title: "Run", reads: [] },
 ];
 
-let stages = 0;
-
 export class Stage {
   /** @param {Board} board */
   constructor(board) {
     this.board = board;
     this.shown = PANELS[0].name;
-    stages += 1;
-    const id = (/** @type {string} */ name) => `mlb-${stages}-${name}`;
+    const number = nextNumber("stages");
+    const id = (/** @type {string} */ name) => `mlb-${number}-${name}`;
     /** @type {Map<string, HTMLElement>} */
     this.bodies = new Map();
     /** @type {Map<string, HTMLElement>} */
@@ -169,6 +169,6 @@ export class Stage {
     const panel = PANELS.find((each) => each.name === this.shown);
     if (!panel?.draw || !this.stale.delete(panel.name)) return;
     redraw(this.body(panel.name), ...panel.draw(this.board));
-    if (this.board.readOnly) this.board.freeze();
+    if (this.board.readOnly) freeze(this.board);
   }
 }
