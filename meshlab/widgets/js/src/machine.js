@@ -69,7 +69,7 @@ function drawMachines(board) {
       "optgroup",
       { label: group.label },
       group.machines.map((each) => {
-        const slice = each.fits ? each.slice : "does not fit";
+        const slice = each.fits ? each.slice : "no slice of this size";
         const here = each.name === machine.name;
         const text = here || !slice ? each.title : `${each.title} · ${slice}`;
         return h("option", { value: here ? machine.on : each.on, selected: here }, text);
