@@ -210,6 +210,9 @@ export class Board {
     // What is there already is not read out again.
     const same = status.textContent === text.replaceAll("`", "");
     if (!same || more.length) redraw(status, prose(text), more);
+    // A sentence that is longer than its place is scrolled, by keyboard too.
+    if (status.scrollHeight > status.clientHeight) status.setAttribute("tabindex", "0");
+    else status.removeAttribute("tabindex");
   }
 
   /**
