@@ -1,11 +1,10 @@
-"""axe-core finds nothing on the board: in both themes, on every tab, with a chip in hand, a popover open, Python silent.
+"""axe-core finds nothing on the board: in both themes, on every tab, chip in hand, popover open, Python silent.
 
 What axe cannot know is tested beside it: that pictures say what they show.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,7 +39,7 @@ pytestmark = pytest.mark.skipif(not AXE.exists(), reason="axe-core is not instal
 
 
 @pytest.fixture
-def explorer() -> Iterator[Explorer]:
+def explorer() -> Explorer:
     """An Explorer with something on every tab: a machine, a run, a search, several layouts."""
     shown = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data", run=small.training(steps=3))
     shown.place("hidden", "model")

@@ -12,7 +12,6 @@ import signal
 from pathlib import Path
 
 import nbformat
-import pytest
 from nbconvert import HTMLExporter
 from playwright.sync_api import expect
 

@@ -49,7 +49,9 @@ def rgb(colour: str) -> np.ndarray:
 def seen(colour: str, sight: str) -> np.ndarray:
     if sight == SIGHTS[0]:
         return rgb(colour)
-    return np.clip(cspace_convert(rgb(colour), {"name": "sRGB1+CVD", "cvd_type": sight, "severity": 100}, "sRGB1"), 0, 1)
+    return np.clip(
+        cspace_convert(rgb(colour), {"name": "sRGB1+CVD", "cvd_type": sight, "severity": 100}, "sRGB1"), 0, 1
+    )
 
 
 def nearest(palette_of: list[str], sight: str) -> float:

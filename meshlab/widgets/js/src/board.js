@@ -64,7 +64,7 @@ export class Board {
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
-    root.style.setProperty("--height", `${model.get("height") ?? 600}px`);
+    root.style.setProperty("--asked", `${model.get("height") ?? 600}px`);
     this.showPicture = hidePicture(String(model.get("picture") ?? ""));
     // A view by itself has nothing around it.
     const only = String(model.get("panel") ?? "");
@@ -84,8 +84,10 @@ export class Board {
       ["change:notice", () => this.drawNotice()],
     ];
     for (const [event, listener] of this.listeners) model.on(event, listener);
-    this.ready = true;
     this.draw(PARTS);
+    /** What the status line was last said of. */
+    this.said = this.asked;
+    this.ready = true;
     this.showJob();
     this.restore();
     this.say(HOW);
@@ -158,7 +160,9 @@ export class Board {
     }
     this.stage.changed(parts);
     this.root.setAttribute("data-rev", String(this.revision));
-    if (this.awaited && !view.pending && !this.hand) this.sayTotals();
+    // A change by a script or in another view is said as well: the line never tells of another layout than the board.
+    const other = this.ready && this.said !== this.asked;
+    if ((other || (this.awaited && !view.pending)) && !this.hand) this.sayTotals();
     if (this.readOnly) freeze(this);
     this.watch();
   }
@@ -239,6 +243,7 @@ export class Board {
   }
 
   sayTotals() {
+    this.said = this.asked;
     this.awaited = this.view.pending;
     this.say(totalsText(this.view), "done");
   }
