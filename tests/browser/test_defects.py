@@ -1,8 +1,9 @@
-"""Defects that people met on the board, each so that it cannot come back: D1, D5, D7, D9 to D11, D15 of their list."""
+"""Defects that people met on the board, each so that it cannot come back: D1, D5, D7, D9, D11 and D14 of their list."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -55,6 +56,8 @@ def test_a_chip_that_is_not_in_a_compute_rule_is_not_called_whole(open_board) ->
     tray = board.zone(TRAY)
     expect(tray).to_have_attribute("aria-label", "dims without a compute rule")
     expect(board.chip("hidden", "model@params/*")).to_be_visible()
+    # Nor is it said to be unsharded: it may be sharded where another dim that is computed with it is.
+    expect(board.chip("hidden", TRAY)).to_have_attribute("aria-label", "hidden 16, without a compute rule")
     assert "whole" not in board.root.inner_text()
 
 
@@ -77,12 +80,12 @@ def test_what_a_silent_python_did_not_do_is_not_kept_in_a_menu(open_board, explo
 
 
 def test_keys_ask_a_silent_python_for_nothing(open_board, explorer: Explorer) -> None:
-    """D9: what looks disabled is so for the keyboard as well."""
+    """D9: what looks disabled is so for the keyboard as well, wherever the focus is."""
     explorer.place("batch", "data")
     board = open_board()
     silenced(board)
     sent = board.blank.view.evaluate("sent.length")
-    board.chip("batch").focus()
+    board.root.get_by_role("tab").first.focus()
     for key in ("Control+Z", "p", "Delete", "Enter", "F2"):
         board.keyboard.press(key)
     assert board.blank.view.evaluate("sent.length") == sent
@@ -129,6 +132,17 @@ def test_a_run_that_fails_says_why_and_the_layout_stays(open_board) -> None:
     assert board.layout == "hidden:model"
     with board.next_revision():
         board.drag("batch", "data")
+
+
+def test_a_refusal_is_said_to_its_source_line(open_board) -> None:
+    """D14: an ellipsis cut it before the line of the program that it is about."""
+    board = open_board(explore(small.program(), small.mesh(), "batch:data"))
+    board.press("rows")
+    board.move_to("data")
+    expect(board.status).to_contain_text(re.compile(r"small\.py:\d+"))
+    assert board.status.evaluate("line => getComputedStyle(line).textOverflow") == "clip"
+    assert board.blank.view.evaluate(CUT) == []
+    board.mouse.up()
 
 
 @pytest.mark.parametrize("where", ["tray", "zone"])
