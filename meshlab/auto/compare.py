@@ -27,7 +27,7 @@ from .objective import MEMORY, OBJECTIVES, TRAFFIC
 from .proof import Proof
 from .work import share_of
 
-_COLOURS = ("#8b94a3", "#2563c9")
+_COLOURS = ("#8b94a3", "#1652a3")
 
 
 @dataclasses.dataclass(frozen=True)

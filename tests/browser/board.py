@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from playwright.sync_api import Locator, expect
 
 from tests.browser.page import NotebookPage
+from tests.browser.touch import Finger
 
 TRAY = ""
 
@@ -126,6 +127,11 @@ class Board:
     def move_to(self, axis: str, at: str = "") -> None:
         """Moves the pressed mouse to the middle of a zone, in several steps as a hand would."""
         self.mouse.move(*_middle(self.zone(axis, at)), steps=8)
+
+    def swipe(self, dim: str, axis: str, at: str = "", zone: str | None = None) -> None:
+        """Does by a finger what `drag` does by mouse, on a page with a touch screen."""
+        self.root.locator(".mlb-zones").scroll_into_view_if_needed()
+        Finger(self.page.view).drag(_middle(self.chip(dim, zone)), _middle(self.zone(axis, at)))
 
     def carry(self, dim: str, axis: str, at: str = "", zone: str | None = None) -> None:
         """Does by keyboard what `drag` does by mouse: pick up, arrow keys until the zone is aimed at, put down."""

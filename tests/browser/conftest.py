@@ -78,14 +78,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo):
 @pytest.fixture
 def notebook_page(
     chromium: Browser, lab: Server, request: pytest.FixtureRequest
-) -> Iterator[Callable[[str | Path], NotebookPage]]:
+) -> Iterator[Callable[..., NotebookPage]]:
     """Opens a notebook: one of the project's by name, or a text source by path. Its kernel ends with the test."""
     pages: list[NotebookPage] = []
 
-    def open_page(notebook: str | Path) -> NotebookPage:
+    def open_page(notebook: str | Path, mode: str = "doc") -> NotebookPage:
         if isinstance(notebook, Path):
             workbooks.write(notebook, lab.folder / f"{notebook.stem}.ipynb")
-        page = NotebookPage(new_context(chromium), lab, f"{Path(notebook).stem}.ipynb")
+        page = NotebookPage(new_context(chromium), lab, f"{Path(notebook).stem}.ipynb", mode)
         pages.append(page)
         return page
 

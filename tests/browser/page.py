@@ -44,17 +44,20 @@ START_RUN = """() => {
 OUTPUTS = """() => window.jupyterapp.shell.currentWidget.content.model.toJSON().cells
     .flatMap((cell, number) => (cell.outputs ?? []).map(output => ({number, ...output})))"""
 
-ASK = """([expression, key]) => {
-    const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+# The notebook, whatever else was opened beside it meanwhile.
+PANEL = '[...window.jupyterapp.shell.widgets("main")].find(each => each.sessionContext)'
+
+ASK = f"""([expression, key]) => {{
+    const kernel = {PANEL}.sessionContext.session.kernel;
     const future = kernel.requestExecute(
-        {code: "", silent: true, store_history: false, user_expressions: {answer: expression}});
+        {{code: "", silent: true, store_history: false, user_expressions: {{answer: expression}}}});
     window[key] = null;
-    future.done.then(reply => { window[key] = reply.content.user_expressions?.answer ?? reply.content; });
-}"""
+    future.done.then(reply => {{ window[key] = reply.content.user_expressions?.answer ?? reply.content; }});
+}}"""
 
-SHUT_DOWN = "() => { window.jupyterapp.shell.currentWidget.sessionContext.shutdown(); }"
+SHUT_DOWN = f"() => {{ {PANEL}.sessionContext.shutdown(); }}"
 
-GONE = "() => !window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel"
+GONE = f"() => !{PANEL}.sessionContext.session?.kernel"
 
 # Chromium and JupyterLab say these of themselves, with or without meshlab.
 HARMLESS = (re.compile(r"^Failed to load resource.*favicon"), re.compile(r"^Refused to get unsafe header"))
@@ -81,7 +84,7 @@ def new_context(browser: Browser) -> BrowserContext:
 class NotebookPage:
     """A notebook that is open in the browser, its kernel ready."""
 
-    def __init__(self, context: BrowserContext, server: Server, notebook: str):
+    def __init__(self, context: BrowserContext, server: Server, notebook: str, mode: str = "doc"):
         self.server = server
         self.name = Path(notebook).stem
         self.errors: list[str] = []
@@ -91,7 +94,7 @@ class NotebookPage:
         self.view: Page = context.new_page()
         self.view.on("console", self._console)
         self.view.on("pageerror", lambda error: self.errors.append(str(error)))
-        self.view.goto(server.url(notebook), wait_until="domcontentloaded")
+        self.view.goto(server.url(notebook, mode), wait_until="domcontentloaded")
         self.wait_ready()
 
     def _gate(self, route: Any, request: Request) -> None:

@@ -79,9 +79,14 @@ class Server:
     folder: Path
     log: Path
 
-    def url(self, notebook: str) -> str:
-        """Returns the address of one notebook, alone on its page, without what an earlier page left behind."""
-        return f"{self.base}/doc/tree/{notebook}?token={self.token}&reset"
+    def url(self, notebook: str, mode: str = "doc") -> str:
+        """Returns the address of a notebook, without what an earlier page left behind.
+
+        Args:
+            notebook: its path.
+            mode: "doc", alone on its page, or "lab", in a tab of the whole JupyterLab.
+        """
+        return f"{self.base}/{mode}/tree/{notebook}?token={self.token}&reset"
 
 
 @contextmanager

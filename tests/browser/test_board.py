@@ -14,6 +14,7 @@ from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook import protocol
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.board import TRAY
+from tests.browser.touch import Finger
 from tests.widgets import small
 
 TABS = ("devices", "traffic", "memory", "time", "compare", "run")
@@ -138,27 +139,12 @@ def test_click_then_click(open_board, explorer: Explorer) -> None:
     assert explorer.layout.to_dict() == {"batch": "data", "hidden": "model"}
 
 
-class Finger:
-    """A finger on a touch screen, as Chromium's own protocol has it."""
-
-    def __init__(self, page: Page):
-        self.session = page.context.new_cdp_session(page)
-
-    def __call__(self, kind: str, *point: float) -> None:
-        points = [{"x": point[0], "y": point[1]}] if point else []
-        self.session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-
-
 def test_touch_drags(open_board, explorer: Explorer) -> None:
     board = open_board(touch=True)
     finger = Finger(board.blank.view)
     box = board.chip("hidden").bounding_box()
     assert box
-    x, y = box["x"] + 12, box["y"] + 12
-    goal = middle(board, "model")
-    finger("touchStart", x, y)
-    for part in (0.1, 0.4, 0.7, 1.0):
-        finger("touchMove", x + (goal[0] - x) * part, y + (goal[1] - y) * part)
+    finger.move((box["x"] + 12, box["y"] + 12), middle(board, "model"))
     expect(board.zone("model")).to_have_attribute("data-aim", "")
     with board.next_revision():
         finger("touchEnd")

@@ -133,7 +133,7 @@ def test_a_machine_that_takes_no_such_mesh_is_refused(open_board) -> None:
     shown.on("h100")
     board = open_board(shown)
     before = shown.document
-    choice(board, "machine").select_option(label="Google TPU v2 · does not fit")
+    choice(board, "machine").select_option(label="Google TPU v2 · no slice of this size")
     expect(board.status).to_contain_text("No slice of Google TPU v2 has 7 devices")
     expect(board.status).to_have_attribute("data-mood", "refused")
     expect(choice(board, "machine").locator("option:checked")).to_have_text("NVIDIA H100 80 GB SXM")

@@ -316,7 +316,9 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         chip, specified = (figure(torus[name]) if name in torus else None for name in ("chip", "specified"))
         link, latency = figure(torus["link"]), figure(torus["hop_latency"])
         flags = {name: torus[name] for name in _FLAGS if name in torus}
-        network = Torus(tuple(torus["limits"]), torus["wraps"], link, latency, chip, specified, **flags)
+        slices = tuple(map(tuple, torus.get("slices", ())))
+        limits = tuple(torus["limits"])
+        network = Torus(limits, torus["wraps"], link, latency, chip, specified, slices=slices, **flags)
     else:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))

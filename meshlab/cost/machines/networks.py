@@ -32,6 +32,8 @@ class Torus:
         reduce_scatter_as_all_reduce: whether the compiler makes all-reduces of some reduce-scatters among all devices
             (`xla_substitutes`).
         all_gather_as_all_reduce: whether it makes all-reduces of some all-gathers.
+        slices: shapes that its vendor lists, shorter axes first; any, if there are none. Of "cubes", those of less than
+            a cube: any number of whole cubes makes a slice.
     """
 
     limits: tuple[int, ...]
@@ -42,6 +44,7 @@ class Torus:
     specified: Figure | None = None
     reduce_scatter_as_all_reduce: bool = False
     all_gather_as_all_reduce: bool = False
+    slices: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self):
         problems = no_figures(self, ["link"], ["hop_latency"])
@@ -68,6 +71,11 @@ class Torus:
     def largest(self) -> int:
         """The number of chips of the largest slice."""
         return math.prod(self.limits)
+
+    def offers(self, shape: tuple[int, ...]) -> bool:
+        """Returns whether a slice of this shape can be had."""
+        cubes = self.wraps == "cubes" and all(size % 4 == 0 for size in shape)
+        return not self.slices or cubes or tuple(sorted(shape)) in self.slices
 
     def rings(self, shape: tuple[int, ...]) -> tuple[bool, ...]:
         """Returns, for each axis of a slice, whether it wraps around."""

@@ -10,13 +10,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from IPython.display import HTML, DisplayHandle, display
+from IPython.display import DisplayHandle, display
 
 from ..render.snapshot import Snapshot
 from ..state.costing import Background
 from ..state.explorer_state import ExplorerState
 from ..views.board import board_view
 from .session import session_of
+
+# What JupyterLab says in place of a dead widget, "Error displaying widget", is hidden where the picture says more.
+NO_DEAD_WIDGET = (
+    ".jp-OutputArea-child:not(:has(.mlb)):has(+ .jp-OutputArea-child [data-mlb-picture]) { display: none; }"
+)
 
 
 class SavedPicture:
@@ -30,7 +35,7 @@ class SavedPicture:
 
     def show(self) -> None:
         """Displays the picture, below what is displayed at present."""
-        handle = display(HTML(self.html()), display_id=True)
+        handle = display(self._bundle(), raw=True, display_id=True)
         if handle is not None:
             self._handles.append(handle)
 
@@ -42,6 +47,7 @@ class SavedPicture:
             " board: it opens with the last layout that this browser saw."
         )
         return (
+            f"<style>{NO_DEAD_WIDGET}</style>"
             f'<div data-mlb-picture="{session_of(explorer).picture}" data-revision="{explorer.revision}">'
             f'{Snapshot(board_view(explorer)).html}<p style="color:#57606a;font:13px system-ui">{still}</p></div>'
         )
@@ -51,15 +57,19 @@ class SavedPicture:
             self._background.follow(self, self._renew)
 
     def _renew(self) -> None:
-        picture = HTML(self.html())
+        picture = self._bundle()
         for handle in self._handles:
-            handle.update(picture)
+            handle.update(picture, raw=True)
+
+    def _bundle(self) -> dict[str, str]:
+        return {"text/html": self.html(), "text/plain": repr(self._explorer)}
 
 
 def show(explorer: Any) -> None:
     """Displays an Explorer: its widget, and its picture below."""
     data, metadata = explorer._repr_mimebundle_()
-    display(data, metadata=metadata, raw=True)
+    # Text is shown where no widget is, for ever as of this revision: the picture below has it, and is renewed.
+    display(data | {"text/plain": ""}, metadata=metadata, raw=True)
     if explorer.picture is None:
         explorer.picture = SavedPicture(explorer)
     explorer.picture.show()

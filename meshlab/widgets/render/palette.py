@@ -5,7 +5,7 @@ An axis has the same colour wherever it is drawn, and a pattern as well, for tho
 
 from __future__ import annotations
 
-SOLID = ("#2563c9", "#c2570c", "#0f7f6f", "#7a45c4", "#b82d71", "#6b7a12")
+SOLID = ("#1652a3", "#cb6f3d", "#1f8a8d", "#9151f9", "#b52963", "#525c05")
 TINT = ("#e7effc", "#fdeee0", "#dff4ef", "#f0e9fb", "#fce7f0", "#f1f4da")
 PATTERN = ("", "/", "-", "\\", "|", "x")
 # The strokes of links, by mark: dashes and gaps.

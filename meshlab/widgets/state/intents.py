@@ -291,7 +291,8 @@ def _document(text: Any) -> Document | None:
     return read_document(str(text)) if text else None
 
 
-_READERS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
+# What a page can ask for; a method of the Explorer has the name of each.
+OPERATIONS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "place": lambda args: Place(str(args["dim"]), _axes(args["axes"]), args.get("at"), args.get("source")),
     "remove": lambda args: Remove(str(args["dim"]), args.get("at")),
     "load": lambda args: Load(Layout.of(args["layout"]), str(args.get("name") or "")),
@@ -332,10 +333,10 @@ def read_intent(op: str, args: Mapping[str, Any]) -> Intent | Refused:
     Returns:
         The intent, or a refusal where there is no such operation or an argument is missing.
     """
-    if op not in _READERS:
-        return Refused(f"There is no operation `{op}`.{closest(op, _READERS)}", code="unknown_operation")
+    if op not in OPERATIONS:
+        return Refused(f"There is no operation `{op}`.{closest(op, OPERATIONS)}", code="unknown_operation")
     try:
-        return _READERS[op](args)
+        return OPERATIONS[op](args)
     except KeyError as missing:
         return Refused(f"The operation `{op}` came without its {missing.args[0]!r}.", code="bad_arguments")
     except (AttributeError, TypeError, ValueError) as error:

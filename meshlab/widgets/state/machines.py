@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...cost.machines.attached import ATTACHED, attached, folder
-from ...cost.machines.hardware import Hardware, HardwareError, Switch, hardware, known, read
+from ...cost.machines.hardware import Hardware, HardwareError, Switch, Torus, hardware, known, read
 from ...cost.machines.meshes import slice_of
 from ...cost.machines.placement import AxisPlacement, Placement, as_called, place_mesh, shapes_of, slice_shape
 from ...engine.specs.mesh import Mesh
@@ -104,7 +104,7 @@ def as_written(machine: Machine, axes: Sizes, custom: CustomMachines = NONE) -> 
 
 
 def fit(name: str, axes: Sizes, custom: CustomMachines = NONE, most: int = MOST_SHAPES) -> tuple[str, ...]:
-    """Returns the slices of a machine that a mesh fits, as they are written, the usual one first.
+    """Returns the slices of a machine that can be had and that a mesh fits, as they are written, the usual one first.
 
     Args:
         name: the machine's.
@@ -131,7 +131,9 @@ def _fit(machine: Hardware, mesh: Mesh, most: int) -> tuple[str, ...]:
         if len(fitting) >= most:
             break
         with contextlib.suppress(HardwareError):
-            fitting[place_mesh(machine, shape, mesh, count=count).slice] = None
+            placement = place_mesh(machine, shape, mesh, count=count)
+            if not isinstance(machine.network, Torus) or machine.network.offers(placement.shape):
+                fitting[placement.slice] = None
     return tuple(fitting)
 
 

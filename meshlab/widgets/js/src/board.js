@@ -16,6 +16,7 @@ import { Popover } from "./popover.js";
 import { Prices } from "./prices.js";
 import { hidePicture, remember, remembered } from "./remember.js";
 import { grabbedText, HOW, priceText, totalsText } from "./sentences.js";
+import { freeze, isUnderWay, showSilence } from "./silence.js";
 import { Stage } from "./stage.js";
 import { drawTimeline } from "./timeline.js";
 import { drawElsewhere, drawZones, paintZones } from "./zones.js";
@@ -57,13 +58,13 @@ export class Board {
     this.advising = 0;
     /** @type {Set<string>} the disclosures that are open */
     this.opened = new Set();
-    this.channel = new Channel(model, (silent) => this.showSilence(silent));
+    this.channel = new Channel(model, (silent) => showSilence(this, silent));
     this.prices = new Prices(this.channel, () => this.paint());
     this.panels = makePanels();
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
-    root.style.setProperty("--height", `${model.get("height") ?? 600}px`);
+    root.style.setProperty("--asked", `${model.get("height") ?? 600}px`);
     this.showPicture = hidePicture(String(model.get("picture") ?? ""));
     // A view by itself has nothing around it.
     const only = String(model.get("panel") ?? "");
@@ -79,13 +80,15 @@ export class Board {
     this.listeners = [
       ...PARTS.map((part) => /** @type {[string, () => void]} */ ([`change:${part}`, () => this.later(part)])),
       ["change:rev", () => this.later("rev")],
-      ["change:job", () => this.stage.training.show(this.model.get("job"))],
+      ["change:job", () => this.showJob()],
       ["change:notice", () => this.drawNotice()],
     ];
     for (const [event, listener] of this.listeners) model.on(event, listener);
-    this.ready = true;
     this.draw(PARTS);
-    this.stage.training.show(model.get("job"));
+    /** What the status line was last said of. */
+    this.said = this.asked;
+    this.ready = true;
+    this.showJob();
     this.restore();
     this.say(HOW);
   }
@@ -157,10 +160,19 @@ export class Board {
     }
     this.stage.changed(parts);
     this.root.setAttribute("data-rev", String(this.revision));
-    if (this.awaited && !view.pending && !this.hand) this.sayTotals();
+    // A change by a script or in another view is said as well: the line never tells of another layout than the board.
+    const other = this.ready && this.said !== this.asked;
+    if ((other || (this.awaited && !view.pending)) && !this.hand) this.sayTotals();
+    if (this.readOnly) freeze(this);
+    this.watch();
   }
 
-  /** Draws again a choice that was refused, so that it goes back to what it was. */
+  showJob() {
+    this.stage.training.show(this.model.get("job"));
+    this.watch();
+  }
+
+  /** Draws again a choice that was not carried out, so that it goes back to what it was. */
   drawChoices() {
     this.draw(["board"]);
   }
@@ -202,15 +214,19 @@ export class Board {
     // What is there already is not read out again.
     const same = status.textContent === text.replaceAll("`", "");
     if (!same || more.length) redraw(status, prose(text), more);
+    // A sentence that is longer than its place is scrolled, by keyboard too.
+    if (status.scrollHeight > status.clientHeight) status.setAttribute("tabindex", "0");
+    else status.removeAttribute("tabindex");
   }
 
   /**
-   * Sends an intent, and says why where it was refused.
+   * Sends an intent, and says why where it was refused; a board that can only be read sends none.
    * @param {string} op
    * @param {Record<string, unknown>} [args]
    * @returns {Promise<Answer | null>}
    */
   async send(op, args = {}) {
+    if (this.readOnly) return null;
     const before = this.asked;
     const answer = await this.channel.intent(op, args);
     if (answer) this.root.setAttribute("data-ack", answer.id);
@@ -227,6 +243,7 @@ export class Board {
   }
 
   sayTotals() {
+    this.said = this.asked;
     this.awaited = this.view.pending;
     this.say(totalsText(this.view), "done");
   }
@@ -365,30 +382,9 @@ export class Board {
 
   // Python
 
-  /** @param {boolean} silent */
-  showSilence(silent) {
-    this.readOnly = silent;
-    this.root.toggleAttribute("data-readonly", silent);
-    this.drag?.clear();
-    this.letGo();
-    const again = h(
-      "button",
-      { type: "button", class: "mlb-button", onclick: () => this.channel.hello() },
-      "Try again",
-    );
-    const text =
-      "Python does not answer: its kernel is busy with a cell, stopped or not connected. The board can only be read;" +
-      " what was put back stays put back. Where the kernel was restarted, run the cell again.";
-    redraw(this.panels.banner, ...(silent ? [h("span", {}, text), again] : []));
-    this.panels.banner.hidden = !silent;
-    this.stage.training.setSilent(silent);
-    this.freeze();
-  }
-
-  /** While Python is silent, what would ask it for something does not react; what only shows something does. */
-  freeze() {
-    const asking = "button:not([role=tab], .mlb-segment, .mlb-banner *), select, input";
-    for (const control of this.root.querySelectorAll(asking)) control.toggleAttribute("inert", this.readOnly);
+  /** Keeps an eye on Python while it is at work on something. */
+  watch() {
+    this.channel.watch(isUnderWay(this.view, this.model.get("job")));
   }
 
   /** @param {boolean} adding */

@@ -8,6 +8,8 @@
 const PATIENCE = 2000;
 // Prices are worked out when they are asked for: on a busy machine that takes longer than silence does.
 const PRICING = 15_000;
+// How often Python is asked whether it is there, while something is under way.
+const WATCH = 5000;
 
 /**
  * @typedef {import("./types.js").Model} Model
@@ -34,8 +36,30 @@ export class Channel {
     this.receive = this.receive.bind(this);
     this.heard = this.heard.bind(this);
     model.on("msg:custom", this.receive);
+    this.checkComm = this.checkComm.bind(this);
+    // Whether the kernel that this board belongs to is known to be gone.
+    this.cut = false;
+    /** @type {ReturnType<typeof setInterval> | undefined} */
+    this.watching = undefined;
     model.on("change:rev", this.heard);
+    model.on("comm_live_update", this.checkComm);
     this.hello();
+  }
+
+  /** The notebook has lost its connection to this widget, or has it again. */
+  checkComm() {
+    this.cut = true;
+    this.hello();
+  }
+
+  /**
+   * Asks from time to time whether Python is there, or no longer.
+   * @param {boolean} on
+   */
+  watch(on) {
+    if (on === (this.watching !== undefined)) return;
+    clearInterval(this.watching);
+    this.watching = on ? setInterval(() => this.silent || this.hello(), WATCH) : undefined;
   }
 
   /** Asks whether Python answers, and how its clock stands. */
@@ -46,6 +70,8 @@ export class Channel {
   close() {
     this.model.off("msg:custom", this.receive);
     this.model.off("change:rev", this.heard);
+    this.model.off("comm_live_update", this.checkComm);
+    this.watch(false);
     for (const { timer } of this.waiting.values()) clearTimeout(timer);
     this.waiting.clear();
   }
@@ -118,6 +144,7 @@ export class Channel {
   }
 
   heard() {
+    this.cut = false;
     if (!this.silent) return;
     this.silent = false;
     this.onSilence(false);

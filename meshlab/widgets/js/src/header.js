@@ -38,7 +38,7 @@ export function drawHeader(board) {
   const padding = h("input", { type: "checkbox", checked: view.pad, "data-key": "pad" });
   padding.addEventListener("change", async () => {
     const answer = await board.send("pad", { pad: padding.checked });
-    if (answer?.kind === "nack") board.drawChoices();
+    if (answer?.kind !== "ack") board.drawChoices();
   });
   const mesh = view.mesh.axes.map((axis) => `${axis.name} × ${exact(axis.size)}`).join(", ");
   const text = view.layout.text || "no layout";

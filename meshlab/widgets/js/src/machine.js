@@ -40,7 +40,7 @@ export function drawPicker(board) {
 }
 
 /**
- * A select that sends what is chosen; where that is refused it goes back to what it was.
+ * A select that sends what is chosen; where that is not done it goes back to what it was.
  * @param {Board} board
  * @param {string} key
  * @param {string} label
@@ -53,7 +53,7 @@ export function choice(board, key, label, options, intent) {
   select.addEventListener("change", async () => {
     const { op, args } = intent(select.value);
     const answer = await board.send(op, args);
-    if (answer?.kind === "nack") board.drawChoices();
+    if (answer?.kind !== "ack") board.drawChoices();
   });
   return select;
 }
@@ -69,7 +69,7 @@ function drawMachines(board) {
       "optgroup",
       { label: group.label },
       group.machines.map((each) => {
-        const slice = each.fits ? each.slice : "does not fit";
+        const slice = each.fits ? each.slice : "no slice of this size";
         const here = each.name === machine.name;
         const text = here || !slice ? each.title : `${each.title} · ${slice}`;
         return h("option", { value: here ? machine.on : each.on, selected: here }, text);

@@ -1,22 +1,20 @@
 // @ts-check
-/** The frame of the workbench, frames once; what is in its parts is redrawn. */
+/** The frame of the workbench, made once; what is in its parts is redrawn. */
 import { h } from "./dom.js";
+import { nextNumber } from "./numbers.js";
 
 const HELP =
   "Space or Enter picks the dim up, arrow keys choose a zone that takes it, Enter drops, Escape cancels, " +
   "Delete takes it off its axis, F2 opens its size and name, P pins it.";
 
-let frames = 0;
-
 /** Makes the parts of the frame around the stage. */
 export function makePanels() {
-  frames += 1;
   const banner = h("div", { class: "mlb-banner", role: "alert", hidden: true });
   const header = h("div", { class: "mlb-header" });
   const totals = h("div", { class: "mlb-totals" });
   const zones = h("div", { class: "mlb-zones" });
   const status = h("div", { class: "mlb-status", role: "status", "aria-live": "polite" });
-  const help = h("p", { class: "mlb-help", id: `mlb-help-${frames}`, hidden: true }, HELP);
+  const help = h("p", { class: "mlb-help", id: `mlb-help-${nextNumber("frames")}`, hidden: true }, HELP);
   const advice = h("div", { class: "mlb-advices" });
   const tracing = h("div", { class: "mlb-tracing", role: "status" });
   const inLayout = [zones, tracing, advice, status, help];

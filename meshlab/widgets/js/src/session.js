@@ -3,18 +3,17 @@
 import "./session.css";
 import { Board } from "./board.js";
 import { h } from "./dom.js";
+import { nextNumber } from "./numbers.js";
 import { followTheme } from "./theme.js";
-
-let boards = 0;
 
 /**
  * @param {{model: import("./types.js").Model, el: HTMLElement}} context
  * @returns {() => void}
  */
 function render({ model, el }) {
-  boards += 1;
   // Landmarks that stand on one page have names of their own.
-  const name = boards > 1 ? `meshlab Explorer ${boards}` : "meshlab Explorer";
+  const number = nextNumber("boards");
+  const name = number > 1 ? `meshlab Explorer ${number}` : "meshlab Explorer";
   const root = h("div", { class: "mlb", role: "region", "aria-label": name });
   el.append(root);
   const unfollow = followTheme(root);

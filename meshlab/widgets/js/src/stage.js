@@ -14,6 +14,8 @@ import { h, redraw } from "./dom.js";
 import { drawPlacement } from "./machine.js";
 import { drawMemory } from "./memory.js";
 import { drawMesh, drawTensors } from "./mesh.js";
+import { nextNumber } from "./numbers.js";
+import { freeze } from "./silence.js";
 import { drawOptions, drawTime } from "./time.js";
 import { Training } from "./training.js";
 
@@ -76,16 +78,14 @@ export const PANELS = [
   { name: "run", title: "Run", reads: [] },
 ];
 
-let stages = 0;
-
 export class Stage {
   /** @param {Board} board */
   constructor(board) {
     this.board = board;
     this.shown = PANELS[0].name;
     this.latest = this.shown;
-    stages += 1;
-    const id = (/** @type {string} */ name) => `mlb-${stages}-${name}`;
+    const number = nextNumber("stages");
+    const id = (/** @type {string} */ name) => `mlb-${number}-${name}`;
     /** @type {Map<string, HTMLElement>} */
     this.bodies = new Map();
     /** @type {Map<string, HTMLElement>} */
@@ -198,6 +198,6 @@ export class Stage {
     const pair = panel.rows && board.view.beside;
     const parts = pair ? drawBeside(board, panel) : [panel.tools, panel.draw, panel.foot].flatMap(alone);
     redraw(this.body(panel.name), ...parts);
-    if (this.board.readOnly) this.board.freeze();
+    if (board.readOnly) freeze(board);
   }
 }

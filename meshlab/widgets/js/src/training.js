@@ -5,6 +5,7 @@
  */
 import { h, prose, redraw, s } from "./dom.js";
 import { exact, loss } from "./format.js";
+import { ACTIVE } from "./silence.js";
 
 /**
  * @typedef {import("./types.js").Job} Job
@@ -12,7 +13,6 @@ import { exact, loss } from "./format.js";
  * @typedef {import("./board.js").Board} Board
  */
 
-const ACTIVE = ["compiling", "running"];
 const SIGNS = /** @type {Record<string, string>} */ ({ done: "✓ done", cancelled: "◼ cancelled", failed: "✕ failed" });
 
 export class Training {

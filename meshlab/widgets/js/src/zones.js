@@ -31,7 +31,7 @@ import { best } from "./prices.js";
 function drawChip(view, chip, axis, column, help) {
   const zone = column ? zoneOf(axis, column.at) : TRAY;
   const axes = column?.rules[chip.name] ?? [];
-  const place = column ? `sharded over ${axes.join(", then ")}` : "not sharded where it is computed";
+  const place = column ? `sharded over ${axes.join(", then ")}` : "without a compute rule";
   const where = column?.at ? `, for ${column.label}` : "";
   const order = axes.length > 1 ? `${axes.indexOf(axis) + 1} of ${axes.length}` : "";
   const size = exact(chip.size) + (column ? ` → ${exact(Math.ceil(chip.size / parts(view, axes)))}` : "");

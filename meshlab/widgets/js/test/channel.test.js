@@ -56,7 +56,7 @@ let channel;
 
 beforeEach(() => {
   mock.timers.reset();
-  mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  mock.timers.enable({ apis: ["setTimeout", "setInterval", "Date"] });
   model = new Model();
   silences = [];
   channel = new Channel(model, (silent) => silences.push(silent));
@@ -165,6 +165,38 @@ test("a model that cannot send is silent at once", async () => {
   assert.deepEqual(silences, [true]);
 });
 
+test("a kernel that dies while something is under way is noticed, though nobody asks it for anything", () => {
+  channel.watch(true);
+  mock.timers.tick(5000);
+  assert.equal(model.sent[1].kind, "hello");
+  model.answer(1, { kind: "ack" });
+  mock.timers.tick(5000);
+  assert.deepEqual(silences, []);
+  mock.timers.tick(2000);
+  assert.deepEqual(silences, [true]);
+  const asked = model.sent.length;
+  mock.timers.tick(60_000);
+  assert.equal(model.sent.length, asked);
+});
+
+test("where nothing is under way, Python is left alone", () => {
+  channel.watch(true);
+  channel.watch(true);
+  channel.watch(false);
+  mock.timers.tick(60_000);
+  assert.equal(model.sent.length, 1);
+});
+
+test("a connection that was cut is noticed at once, and that it is back as well", () => {
+  model.disconnected = true;
+  model.listeners.get("comm_live_update")?.();
+  assert.deepEqual([silences, channel.cut], [[true], true]);
+  model.disconnected = false;
+  model.listeners.get("comm_live_update")?.();
+  model.answer(1, { kind: "ack" });
+  assert.deepEqual([silences, channel.cut], [[true, false], false]);
+});
+
 test("prices of several intents are asked for in one message", async () => {
   const intents = [{ op: "remove", args: { dim: "a" } }];
   const asked = channel.prices(intents, true);
@@ -176,6 +208,7 @@ test("prices of several intents are asked for in one message", async () => {
 
 test("a closed channel hears nothing and waits for nothing", () => {
   channel.intent("undo");
+  channel.watch(true);
   channel.close();
   mock.timers.tick(10_000);
   assert.deepEqual(silences, []);

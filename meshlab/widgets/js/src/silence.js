@@ -1,0 +1,60 @@
+// @ts-check
+/**
+ * What the board does while Python is silent: it can be read, it says so, and nothing on it asks Python for anything.
+ * While something is under way of which Python tells, it is asked from time to time whether it is still there: a kernel
+ * that died in mid-run says nothing of it.
+ */
+import { h, redraw } from "./dom.js";
+
+/**
+ * @typedef {import("./board.js").Board} Board
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Job} Job
+ */
+
+const BUSY =
+  "Python does not answer: its kernel is busy with a cell, stopped or not connected. The board can only be read;" +
+  " what was put back stays put back. Where the kernel was restarted, run the cell again.";
+const RESTARTED =
+  "The kernel was restarted: run the cell again for a live board, which opens with this layout. This one can only be read.";
+
+/** Phases of a run in which it goes on. */
+export const ACTIVE = ["compiling", "running"];
+
+/**
+ * Shows that Python is silent, or that it answers again.
+ * @param {Board} board
+ * @param {boolean} silent
+ */
+export function showSilence(board, silent) {
+  const { banner } = board.panels;
+  board.readOnly = silent;
+  board.root.toggleAttribute("data-readonly", silent);
+  board.drag?.clear();
+  board.letGo();
+  if (silent) board.popover?.element.hidePopover();
+  const again = h("button", { type: "button", class: "mlb-button", onclick: () => board.channel.hello() }, "Try again");
+  redraw(banner, ...(silent ? [h("span", {}, board.channel.cut ? RESTARTED : BUSY), again] : []));
+  banner.hidden = !silent;
+  board.stage.training.setSilent(silent);
+  freeze(board);
+}
+
+/**
+ * While Python is silent, what would ask it for something does not react; what only shows something does.
+ * @param {Board} board
+ */
+export function freeze({ root, readOnly }) {
+  const asking = "button:not([role=tab], .mlb-segment, .mlb-banner *), select, input";
+  for (const control of root.querySelectorAll(asking)) control.toggleAttribute("inert", readOnly);
+}
+
+/**
+ * @param {Pick<View, "pending" | "comparison" | "tracing">} view
+ * @param {Job} job
+ * @returns {boolean} whether Python is at work on something of which it will tell
+ */
+export function isUnderWay({ pending, comparison, tracing }, { current }) {
+  const running = current !== null && ACTIVE.includes(current.phase);
+  return running || pending || comparison?.search?.phase === "searching" || tracing?.phase === "tracing";
+}

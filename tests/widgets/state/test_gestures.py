@@ -1,0 +1,106 @@
+"""Every gesture is three things that agree: a message of the page, an intent, and a method of the Explorer."""
+
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+import typing
+from typing import Any
+
+import pytest
+
+import meshlab.widgets
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.state import intents
+from meshlab.widgets.state.gestures import Gestures
+from meshlab.widgets.state.intents import OPERATIONS, Accepted, Intent, read_intent
+
+# Each operation as a message of the page has it, and as a call: positions, keywords.
+EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
+    "place": (
+        {"dim": "hidden", "axes": ["data", "model"], "at": "params/*", "source": ""},
+        ("hidden", "data", "model"),
+        {"at": "params/*", "source": ""},
+    ),
+    "remove": ({"dim": "hidden", "at": "params/*"}, ("hidden", "params/*"), {}),
+    "load": ({"layout": {"hidden": "model"}, "name": "mine"}, ("hidden:model", "mine"), {}),
+    "reset": ({}, (), {}),
+    "preset": ({"name": "fsdp", "combine": True}, ("fsdp",), {"combine": True}),
+    "restore": ({"document": "{}"}, ("{}",), {}),
+    "undo": ({}, (), {}),
+    "redo": ({}, (), {}),
+    "on": ({"machine": "v5e:2x4", "along": {"model": 1}}, ("v5e:2x4",), {"model": 1}),
+    "lay": ({"along": {"data": 0, "model": None}}, (), {"data": 0, "model": None}),
+    "assume": ({"attention": "flash", "prefetch": True}, ("flash", True), {}),
+    "rename_axis": ({"axis": "data", "name": "replica"}, ("data", "replica"), {}),
+    "split_axis": ({"axis": "model", "outer": 2, "name": "pod"}, ("model", 2, "pod"), {}),
+    "merge_axes": ({"axes": ["data", "model"], "name": "all"}, ("data", "model"), {"name": "all"}),
+    "resize_axis": ({"axis": "data", "size": 4}, ("data", 4), {}),
+    "resize_dim": ({"dim": "batch", "size": 16}, ("batch", 16), {}),
+    "rename_dim": ({"dim": "batch", "name": "images"}, ("batch", "images"), {}),
+    "pad": ({"pad": True}, (True,), {}),
+    "pin": ({"dim": "hidden", "axis": "model"}, ("hidden", "model"), {}),
+    "unpin": ({"dim": "hidden"}, ("hidden",), {}),
+    "baseline": ({"document": None}, (), {}),
+    "select": ({"place": "params/w2"}, ("params/w2",), {}),
+    "auto": ({"objective": "memory"}, ("memory",), {}),
+    "cancel_auto": ({}, (), {}),
+    "run": ({"steps": 3}, (3,), {}),
+    "cancel": ({}, (), {}),
+}
+# These are methods of the state, which gives back the choice and the run.
+OWN = {"auto", "run"}
+SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"
+SENT = re.compile(r"""\b(?:send|intent|line)\(\s*"([a-z_]+)"|\bop: "([a-z_]+)\"""")
+# Messages that ask, and change nothing.
+QUESTIONS = {"hello", "intent", "prices", "advise"}
+
+
+def kinds() -> set[type]:
+    """Returns the classes of all intents."""
+    return set(typing.get_args(Intent))
+
+
+def test_every_intent_has_a_message_and_a_method() -> None:
+    methods = {name for name, value in vars(Gestures).items() if callable(value) and not name.startswith("_")}
+    methods -= {"apply", "apply_and_wait", "known"}  # the door itself, and what knows machines
+    assert set(OPERATIONS) == set(EXAMPLES) == methods | OWN
+    assert {type(read_intent(op, message)) for op, (message, _, _) in EXAMPLES.items()} == kinds()
+    defined = {each for each in vars(intents).values() if dataclasses.is_dataclass(each) and isinstance(each, type)}
+    local = {each for each in defined if each.__module__ == intents.__name__}
+    assert local - kinds() == {intents.Accepted, intents.Refused}
+
+
+@pytest.mark.parametrize("op", sorted(EXAMPLES.keys() - OWN))
+def test_the_method_makes_the_intent_of_the_message(
+    explorer: Explorer, op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied: list[Intent] = []
+    for door in ("apply", "apply_and_wait"):
+        monkeypatch.setattr(explorer, door, lambda intent: applied.append(intent) or Accepted(0))
+    message, positions, keywords = EXAMPLES[op]
+    assert getattr(explorer, op)(*positions, **keywords)
+    assert applied == [read_intent(op, message)]
+
+
+def test_a_search_and_a_run_are_begun_by_method_and_by_intent(explorer: Explorer) -> None:
+    choice = explorer.auto("memory")
+    search = explorer.comparison
+    assert search is not None
+    assert (search.objective, search.choice) == ("memory", choice)
+    explorer.run(3).wait(60)
+    intent = read_intent("run", {"steps": 3})
+    assert isinstance(intent, intents.Start)
+    assert explorer.apply(intent)
+    explorer.runs[-1].wait(60)
+    assert [run.steps for run in explorer.runs] == [3, 3]
+    assert explorer.apply(intents.Auto("memory"))
+    assert explorer.comparison is not search
+
+
+def test_the_page_sends_nothing_else() -> None:
+    """What the page sends is known here, so no button of it can be without a method."""
+    sent = {one or other for path in SOURCES.glob("*.js") for one, other in SENT.findall(path.read_text())}
+    assert sent - QUESTIONS <= set(OPERATIONS)
+    assert {"place", "remove", "preset", "pin", "lay", "select", "auto", "run"} <= sent
