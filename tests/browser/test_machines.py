@@ -153,8 +153,8 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
     assert explorer.document.to_dict()["along"] == {"data": 1}
     expect(board.root.locator("[data-placement='data']")).to_contain_text("2 along axis 1, a line")
     with board.next_revision():
-        choice(board, "slice").select_option(label="1x8")
-    assert explorer.document.to_dict()["machine"] == "v5e:1x8"
+        choice(board, "slice").select_option(label="2*2x2")
+    assert explorer.document.to_dict()["machine"] == "v5e:2*2x2"
     time = board.show("time")
     choice(board, "attention").focus()
     with board.next_revision():

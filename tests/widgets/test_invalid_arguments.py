@@ -141,7 +141,7 @@ def test_what_costs_and_the_explorer_refuse(call, message):
         ),
         (intents.On("v5e", (("tensor", 0),)), "the mesh has no axis `tensor`; it has `data`, `model`", ""),
         (intents.On("v5e:2x2", (("data", 0), ("model", 0))), "does not fit along axis `0` of the slice 2x2", ""),
-        (intents.On("v5e:2x2", (("data", 1), ("model", 1))), "does not fit along axis `1`", "Take `v5e:1x4`."),
+        (intents.On("v5e:2x2", (("data", 1), ("model", 1))), "does not fit along axis `1`", ""),
         (intents.Lay((("modell", None),)), "no axis `modell`. Did you mean `model`. It has `data`, `model`", ""),
         (intents.Lay((("modell", 0),)), r"no axis `modell` \(Did you mean `model`\?\); it has `data`, `model`", ""),
         (intents.Lay(5), "Invalid placements of mesh axes: 5; they must be pairs", ""),
