@@ -120,7 +120,13 @@ export function drawZones(board) {
   );
   const widths = columns.map((column) => `minmax(0, ${widthOf(column)}fr)`).join(" ");
   return [
-    h("div", { class: "mlb-grid-of-zones", style: `--widths: ${widths}` }, h("div"), heads, rows),
+    h(
+      "div",
+      { class: "mlb-grid-of-zones", style: `--widths: ${widths}; --rows: ${mesh.axes.length}` },
+      h("div"),
+      heads,
+      rows,
+    ),
     tray,
     drawMadeUp(board),
     drawStored(board),
