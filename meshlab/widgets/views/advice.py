@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from ..state.explorer_state import ExplorerState
-from ..state.intents import Load, Place, Remove
+from ..state.intents import Load, Place, Remove, TakeRemedy
 
 
 def advice_part(explorer: ExplorerState) -> dict:
@@ -37,4 +38,9 @@ def message_of(intent: Any) -> dict:
             return {"op": "remove", "args": {"dim": dim} | ({"at": at} if at else {})}
         case Load(layout):
             return {"op": "load", "args": {"layout": layout.to_dict()}}
+        case TakeRemedy(changes):
+            return {
+                "op": "remedy",
+                "args": {"changes": [dataclasses.asdict(c) | {"axes": list(c.axes)} for c in changes]},
+            }
     raise TypeError(f"{intent!r} changes no layout")

@@ -117,8 +117,12 @@ def test_advice_follows_and_its_message_does_what_it_says(explorer: Explorer) ->
 
 
 def test_a_change_sends_the_parts_that_it_touches(explorer: Explorer) -> None:
-    sent = {what: shared_state(explorer, what).keys() - {"rev"} for what in ("document", "selection", "costs", "run")}
+    sent = {
+        what: shared_state(explorer, what).keys() - {"rev"}
+        for what in ("document", "tensor", "selection", "costs", "run")
+    }
     assert sent["document"] == set(PARTS)
-    assert sent["selection"] == {"devices"}
+    assert sent["tensor"] == {"devices", "selection"}
+    assert sent["selection"] == {"selection"}
     assert sent["costs"] == {"costs", "comparison"}
     assert sent["run"] == {"job"}

@@ -4,20 +4,23 @@
  * function of the view that gives elements; nothing on the screen is kept anywhere else.
  */
 import { drawAdvice } from "./advice.js";
+import { Asking } from "./asking.js";
 import { Channel } from "./channel.js";
 import { h, prose, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
-import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
+import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { listenToKeys } from "./keyboard.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
 import { Popover } from "./popover.js";
 import { Prices } from "./prices.js";
+import { Remedies } from "./remedies.js";
 import { hidePicture, remember, remembered } from "./remember.js";
+import { deviceText, paintSelection, select } from "./selection.js";
 import { grabbedText, HOW, priceText, totalsText } from "./sentences.js";
 import { Stage } from "./stage.js";
-import { drawTimeline } from "./timeline.js";
+import { drawDetail, drawTimeline } from "./timeline.js";
 import { drawElsewhere, drawZones, paintZones } from "./zones.js";
 
 /**
@@ -28,12 +31,7 @@ import { drawElsewhere, drawZones, paintZones } from "./zones.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
-const PARTS = ["board", "devices", "costs", "tracing", "advice", "comparison"];
-// Milliseconds for which the pointer rests over a chip before it is priced ahead.
-const REST = 120;
-// Milliseconds without a change after which advice is asked for.
-const IDLE = 700;
-
+const PARTS = ["board", "places", "devices", "selection", "costs", "tracing", "advice", "comparison"];
 export class Board {
   /**
    * @param {Model} model
@@ -49,16 +47,16 @@ export class Board {
     this.ready = false;
     /** @type {Pick<View, "time" | "peak_memory" | "timeline">} */
     this.costs = { time: null, peak_memory: null, timeline: null };
-    /** @type {string | null} the segment of the timeline that is selected */
-    this.moment = null;
+    /** @type {import("./types.js").Selection} */
+    this.selection = model.get("selection").selection;
     this.awaited = false;
     this.tracing = false;
-    this.resting = 0;
-    this.advising = 0;
+    this.asking = new Asking(this);
     /** @type {Set<string>} the disclosures that are open */
     this.opened = new Set();
     this.channel = new Channel(model, (silent) => this.showSilence(silent));
     this.prices = new Prices(this.channel, () => this.paint());
+    this.remedies = new Remedies(this);
     this.panels = makePanels();
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
@@ -91,8 +89,8 @@ export class Board {
   }
 
   close() {
-    clearTimeout(this.resting);
-    clearTimeout(this.advising);
+    this.asking.stop();
+    this.remedies.close();
     this.prices.stop();
     this.showPicture();
     this.channel.close();
@@ -106,7 +104,10 @@ export class Board {
   get view() {
     /** @type {View} */
     const view = Object.assign({}, ...PARTS.map((part) => this.model.get(part)));
-    const { time, peak_memory, timeline } = view;
+    const { time, peak_memory, timeline, places, tensor } = view;
+    // Of very many tensors a few are listed, and the one that is shown.
+    if (tensor && !places.rows.some((row) => row.place === tensor.place))
+      view.places = { ...places, rows: [...places.rows, tensor] };
     if (!view.pending) this.costs = { time, peak_memory, timeline };
     return view.pending ? { ...view, ...this.costs } : view;
   }
@@ -143,19 +144,19 @@ export class Board {
       this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
       redraw(panels.zones, drawZones(this));
-      if (this.hand) this.ask(this.hand);
-      this.askAdvice();
+      if (this.hand) this.asking.zones(this.hand);
+      this.asking.advice();
     }
     redraw(panels.advice, drawAdvice(this));
     if (parts.includes("tracing")) followTracing(this);
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
     this.paint();
-    if (parts.includes("costs")) {
-      this.moment = null;
-      redraw(panels.timeline, drawTimeline(this));
-    }
+    if (parts.includes("costs")) redraw(panels.lanes, drawTimeline(this));
     this.stage.changed(parts);
+    if (parts.includes("selection")) this.heardSelection();
+    this.marked();
+    this.remedies.repaint();
     this.root.setAttribute("data-rev", String(this.revision));
     if (this.awaited && !view.pending && !this.hand) this.sayTotals();
   }
@@ -173,16 +174,6 @@ export class Board {
     if (!hand?.target || !price) return;
     if (price.refused) this.sayVerdict(hand, hand.target);
     else this.say(priceText(view, hand, hand.target, price));
-  }
-
-  /** Asks for advice once the board has been left alone for a while. */
-  askAdvice() {
-    clearTimeout(this.advising);
-    if (this.view.slow) return;
-    this.advising = window.setTimeout(() => {
-      if (this.hand) this.askAdvice();
-      else if (!this.readOnly) this.channel.send("advise", {});
-    }, IDLE);
   }
 
   drawNotice() {
@@ -231,10 +222,19 @@ export class Board {
     this.say(totalsText(this.view), "done");
   }
 
-  /** @param {string} id of a segment of the timeline */
-  selectMoment(id) {
-    this.moment = this.moment === id ? null : id;
-    redraw(this.panels.timeline, drawTimeline(this));
+  /** Takes what is selected from Python, and says what was told of a device. */
+  heardSelection() {
+    const before = this.selection;
+    this.selection = this.view.selection;
+    const text = deviceText(this.view, this.selection);
+    const told = before.device === this.selection.device && before.groups.length > 0;
+    if (text && !told && !this.hand && this.ready) this.say(text);
+  }
+
+  /** Marks what is selected in all that is drawn. */
+  marked() {
+    redraw(this.panels.detail, drawDetail(this));
+    paintSelection(this);
   }
 
   // The hand
@@ -249,38 +249,9 @@ export class Board {
     if (this.readOnly) return;
     this.hand = { dim, from, by, target: null, add: this.adding };
     this.paint();
+    if (this.selection.dim !== dim) select(this, { dim });
     this.say(grabbedText(this.view, this.hand));
-    this.ask(this.hand);
-  }
-
-  /**
-   * Asks for the prices of all zones, the nearest to the chip first.
-   * @param {Hand} hand
-   */
-  ask(hand) {
-    const { view } = this;
-    const box = (/** @type {string} */ zone) =>
-      this.panels.zones.querySelector(`.mlb-zone[data-zone="${CSS.escape(zone)}"]`)?.getBoundingClientRect();
-    const start = box(hand.from);
-    const distance = (/** @type {string} */ zone) => {
-      const there = box(zone);
-      return start && there ? Math.hypot(there.x - start.x, there.y - start.y) : 0;
-    };
-    const order = zonesOf(view).sort((one, other) => distance(one) - distance(other));
-    this.prices.ask(view, hand, this.revision, order, view.machine.on !== "" && !view.slow);
-  }
-
-  /**
-   * Prices a chip over which the pointer rests, before it is lifted.
-   * @param {string | null} dim
-   * @param {string} from
-   */
-  rest(dim, from) {
-    clearTimeout(this.resting);
-    if (dim === null || this.hand || this.readOnly || this.view.slow) return;
-    this.resting = window.setTimeout(() => {
-      if (!this.hand) this.ask({ dim, from, by: "pointer", target: null, add: this.adding });
-    }, REST);
+    this.asking.zones(this.hand);
   }
 
   /**
@@ -294,7 +265,7 @@ export class Board {
     const adding = add || this.adding;
     if (hand.target === zone && hand.add === adding) return;
     this.hand = { ...hand, target: zone, add: adding };
-    if (hand.add !== adding) this.ask(this.hand);
+    if (hand.add !== adding) this.asking.zones(this.hand);
     if (zone !== null) this.sayVerdict(this.hand, zone);
     this.paint();
   }
@@ -360,6 +331,7 @@ export class Board {
     this.hand = null;
     this.prices.stop();
     this.paint();
+    this.remedies.ask();
     this.say("");
   }
 

@@ -33,7 +33,7 @@ export const PANELS = [
     name: "traffic",
     title: "Traffic",
     reads: ["board"],
-    draw: (board) => [...drawCommunication(board), h("h4", {}, "collectives, and why"), ...drawCollectives(board.view)],
+    draw: (board) => [...drawCommunication(board), h("h4", {}, "collectives, and why"), ...drawCollectives(board)],
   },
   {
     name: "memory",
