@@ -65,7 +65,7 @@ def test_a_refusal_is_painted_before_the_drop(open_board, explorer: Explorer) ->
     board.blank.shot("refused")
     board.mouse.up()
     assert explorer.revision == 0
-    assert board.blank.view.evaluate("sent.filter(each => each.kind === 'intent').length") == 0
+    assert board.blank.view.evaluate("sent.filter(each => each.kind === 'intent' && each.op !== 'select').length") == 0
     assert board.zone(TRAY).locator('[data-dim="classes"]').count() == 1
     expect(board.zone("model")).to_have_attribute("data-state", "idle")
 

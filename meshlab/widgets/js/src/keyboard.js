@@ -53,9 +53,9 @@ function handled(board, event, command) {
   }
   if (event.key === "Escape" && clear(board)) return true;
   if (event.key === "Enter" && choose(board, target)) return true;
-  const segment = target.closest(".mlb-segment");
-  if (segment && event.key in STEPS) {
-    const beside = STEPS[event.key] > 0 ? segment.nextElementSibling : segment.previousElementSibling;
+  const stop = target.closest(".mlb-segment, [data-device]");
+  if (stop && event.key in STEPS) {
+    const beside = STEPS[event.key] > 0 ? stop.nextElementSibling : stop.previousElementSibling;
     /** @type {HTMLElement | null} */ (beside)?.focus();
     return true;
   }

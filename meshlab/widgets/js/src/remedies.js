@@ -5,7 +5,7 @@
  * than one of them; it stands with those of the zones, and is forgotten with them. Nothing is asked while a chip is held.
  */
 import { h, prose } from "./dom.js";
-import { bytes, percent, signedBytes, signedPoints, signedSeconds } from "./format.js";
+import { bytes, signedBytes, signedPoints, signedSeconds } from "./format.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -25,8 +25,7 @@ export function effects(price, { time, peak_memory: peak, communication, work })
   const lines = [];
   if (time && !time.missing && price.seconds !== null)
     lines.push(`step ${signedSeconds(price.seconds - time.estimate)}`);
-  else if (price.work !== work)
-    lines.push(`computes ${signedPoints(price.work - work)}, ${percent(price.work)} of the matmuls on each device`);
+  else if (price.work !== work) lines.push(`computes ${signedPoints(price.work - work)}`);
   if (peak && price.peak !== null) lines.push(`peak ${signedBytes(price.peak - peak.bytes)}`);
   lines.push(`sends ${signedBytes(price.bytes - communication.total)}`);
   if (price.fits === false) lines.push(`✕ does not fit: ${bytes(price.peak ?? 0)}`);

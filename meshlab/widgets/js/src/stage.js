@@ -10,6 +10,7 @@ import { h, redraw } from "./dom.js";
 import { drawPlacement } from "./machine.js";
 import { drawMemory } from "./memory.js";
 import { drawMesh } from "./mesh.js";
+import { paintSelection } from "./selection.js";
 import { drawTime } from "./time.js";
 import { Training } from "./training.js";
 
@@ -169,6 +170,7 @@ export class Stage {
     const panel = PANELS.find((each) => each.name === this.shown);
     if (!panel?.draw || !this.stale.delete(panel.name)) return;
     redraw(this.body(panel.name), ...panel.draw(this.board));
+    paintSelection(this.board);
     if (this.board.readOnly) this.board.freeze();
   }
 }
