@@ -10,6 +10,7 @@ import { h, prose, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
 import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
+import { Hint } from "./hint.js";
 import { listenToKeys } from "./keyboard.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
@@ -20,6 +21,7 @@ import { hidePicture, remember, remembered } from "./remember.js";
 import { deviceText, paintSelection, select } from "./selection.js";
 import { grabbedText, HOW, priceText, totalsText } from "./sentences.js";
 import { Stage } from "./stage.js";
+import { explain } from "./terms.js";
 import { drawDetail, drawTimeline } from "./timeline.js";
 import { drawElsewhere, drawZones, paintZones } from "./zones.js";
 
@@ -69,6 +71,7 @@ export class Board {
     const whole = [banner, header, totals, main, this.panels.timeline];
     root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.popover = new Popover(this);
+    this.hint = new Hint(root);
     this.drag = new PointerDrag(this);
     listenToKeys(this);
     /** @type {Set<string>} */
@@ -157,6 +160,7 @@ export class Board {
     if (parts.includes("selection")) this.heardSelection();
     this.marked();
     this.remedies.repaint();
+    this.hint.check();
     this.root.setAttribute("data-rev", String(this.revision));
     if (this.awaited && !view.pending && !this.hand) this.sayTotals();
   }
@@ -171,6 +175,7 @@ export class Board {
     const { hand, view } = this;
     const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
     redraw(this.panels.totals, drawTotals(view, price));
+    explain(this.panels.totals);
     if (!hand?.target || !price) return;
     if (price.refused) this.sayVerdict(hand, hand.target);
     else this.say(priceText(view, hand, hand.target, price));
@@ -234,6 +239,7 @@ export class Board {
   /** Marks what is selected in all that is drawn. */
   marked() {
     redraw(this.panels.detail, drawDetail(this));
+    explain(this.panels.detail);
     paintSelection(this);
   }
 
@@ -359,7 +365,7 @@ export class Board {
 
   /** While Python is silent, what would ask it for something does not react; what only shows something does. */
   freeze() {
-    const asking = "button:not([role=tab], .mlb-segment, .mlb-banner *), select, input";
+    const asking = "button:not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *), select, input";
     for (const control of this.root.querySelectorAll(asking)) control.toggleAttribute("inert", this.readOnly);
   }
 

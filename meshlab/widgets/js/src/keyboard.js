@@ -42,6 +42,7 @@ function handled(board, event, command) {
   const target = /** @type {HTMLElement} */ (event.target);
   if (target.closest("input, select, .mlb-popover")) return false;
   if (command) return history(board, event);
+  if (event.key === "Escape" && board.hint.hide()) return true;
   if (event.key === "Escape" && board.hand) {
     board.drag.clear();
     board.letGo();

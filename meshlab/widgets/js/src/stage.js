@@ -11,6 +11,7 @@ import { drawPlacement } from "./machine.js";
 import { drawMemory } from "./memory.js";
 import { drawMesh } from "./mesh.js";
 import { paintSelection } from "./selection.js";
+import { explain } from "./terms.js";
 import { drawTime } from "./time.js";
 import { Training } from "./training.js";
 
@@ -170,6 +171,7 @@ export class Stage {
     const panel = PANELS.find((each) => each.name === this.shown);
     if (!panel?.draw || !this.stale.delete(panel.name)) return;
     redraw(this.body(panel.name), ...panel.draw(this.board));
+    explain(this.body(panel.name));
     paintSelection(this.board);
     if (this.board.readOnly) this.board.freeze();
   }

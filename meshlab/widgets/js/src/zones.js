@@ -83,7 +83,7 @@ function drawZone(zone, label, style, chips) {
     { class: `mlb-zone ${style}`, "data-zone": zone, role: "group", "aria-label": label },
     h("div", { class: "mlb-chips" }, chips),
     h("div", { class: "mlb-zone-note", "aria-hidden": "true" }),
-    h("button", { type: "button", class: "mlb-here", "data-drop": zone, hidden: true }, "Put here"),
+    h("button", { type: "button", class: "mlb-here", "data-drop": zone, hidden: true }),
   );
 }
 
