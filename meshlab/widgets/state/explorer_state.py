@@ -91,6 +91,8 @@ class ExplorerState(Present):
         self.height = 600
         # The document for which advice was worked out, and the advice; and the presets, by mesh.
         self.advice: tuple[Document, Any] | None = None
+        # The dims that some zone takes, the one with the best zone first, and whether that one helps.
+        self.ranked: tuple[Document, list[tuple[str, bool]]] | None = None
         self._presets: dict[Any, tuple[Preset, ...]] = {}
         # The notebook's widget, and the picture that a saved notebook keeps, once it is shown.
         self.session: Any = None

@@ -6,6 +6,7 @@
 import { drawAdvice } from "./advice.js";
 import { Asking } from "./asking.js";
 import { Channel } from "./channel.js";
+import { followSearch } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
 import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName } from "./hand.js";
@@ -19,10 +20,11 @@ import { Prices } from "./prices.js";
 import { Remedies } from "./remedies.js";
 import { hidePicture, remember, remembered } from "./remember.js";
 import { deviceText, paintSelection, select } from "./selection.js";
-import { grabbedText, HOW, priceText, totalsText } from "./sentences.js";
+import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.js";
 import { Stage } from "./stage.js";
 import { explain } from "./terms.js";
 import { drawDetail, drawTimeline } from "./timeline.js";
+import { findDims } from "./tray.js";
 import { drawElsewhere, drawZones, paintZones } from "./zones.js";
 
 /**
@@ -51,6 +53,10 @@ export class Board {
     this.costs = { time: null, peak_memory: null, timeline: null };
     /** @type {import("./types.js").Selection} */
     this.selection = model.get("selection").selection;
+    this.searched = "";
+    this.searching = false;
+    /** @type {Pick<View, "ranked">} the order of the tray, which does not change under a hand */
+    this.arranged = { ranked: null };
     this.awaited = false;
     this.tracing = false;
     this.asking = new Asking(this);
@@ -84,6 +90,7 @@ export class Board {
       ["change:notice", () => this.drawNotice()],
     ];
     for (const [event, listener] of this.listeners) model.on(event, listener);
+    this.panels.zones.addEventListener("pointerleave", () => this.drawBoard(false));
     this.ready = true;
     this.draw(PARTS);
     this.stage.training.show(model.get("job"));
@@ -146,10 +153,10 @@ export class Board {
       if (this.ready && this.revision > 0) remember(view);
       this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
-      redraw(panels.zones, drawZones(this));
       if (this.hand) this.asking.zones(this.hand);
       this.asking.advice();
     }
+    if (parts.includes("board") || parts.includes("advice")) this.drawBoard(parts.includes("board"));
     redraw(panels.advice, drawAdvice(this));
     if (parts.includes("tracing")) followTracing(this);
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
@@ -158,11 +165,26 @@ export class Board {
     if (parts.includes("costs")) redraw(panels.lanes, drawTimeline(this));
     this.stage.changed(parts);
     if (parts.includes("selection")) this.heardSelection();
+    if (parts.includes("comparison")) followSearch(this);
     this.marked();
     this.remedies.repaint();
     this.hint.check();
     this.root.setAttribute("data-rev", String(this.revision));
     if (this.awaited && !view.pending && !this.hand) this.sayTotals();
+  }
+
+  /**
+   * Draws the zones, and the tray in the order that advice has found; while the pointer or the keyboard is there, nothing
+   * moves but by a change of the layout.
+   * @param {boolean} changed whether the layout did
+   */
+  drawBoard(changed) {
+    const { panels, view } = this;
+    const same = this.arranged.ranked === view.ranked;
+    if (!changed && (same || this.hand || panels.zones.matches(":hover, :focus-within"))) return;
+    this.arranged = { ranked: view.ranked };
+    redraw(panels.zones, drawZones(this));
+    findDims(this);
   }
 
   /** Draws again a choice that was refused, so that it goes back to what it was. */
@@ -213,6 +235,7 @@ export class Board {
     if (answer?.kind === "nack") this.say([answer.reason, answer.fix].filter(Boolean).join(" "), "refused");
     else if (answer?.note) this.say(answer.note, "done");
     else if (answer && this.asked !== before) this.sayTotals();
+    else if (answer && doneText(op, args)) this.say(doneText(op, args), "done");
     return answer;
   }
 
@@ -308,7 +331,10 @@ export class Board {
     const zone = hand.target;
     const said = zone === null ? null : verdict(view, hand, zone, this.prices.of(view, hand, zone));
     this.letGo();
-    if (zone === null || said?.state === "here") return;
+    if (zone === null || said?.state === "here") {
+      this.say(`${hand.dim} is where it was.`);
+      return;
+    }
     if (said?.state === "refused") {
       this.say(
         `Refused: ${said.note} ${said.refusal?.fix ?? ""}`,
@@ -367,12 +393,5 @@ export class Board {
   freeze() {
     const asking = "button:not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *), select, input";
     for (const control of this.root.querySelectorAll(asking)) control.toggleAttribute("inert", this.readOnly);
-  }
-
-  /** @param {boolean} adding */
-  setAdding(adding) {
-    this.adding = adding;
-    const how = adding ? "is added to those that shard the dim already" : "takes the place of those that shard the dim";
-    this.say(`From now on an axis ${how}.`);
   }
 }

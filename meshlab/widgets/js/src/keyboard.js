@@ -44,8 +44,10 @@ function handled(board, event, command) {
   if (command) return history(board, event);
   if (event.key === "Escape" && board.hint.hide()) return true;
   if (event.key === "Escape" && board.hand) {
+    const { dim } = board.hand;
     board.drag.clear();
     board.letGo();
+    board.say(`${dim} is where it was.`);
     return true;
   }
   if (event.key === "Escape" && isSearching(board.view)) {

@@ -124,6 +124,7 @@
  *   slow: boolean,
  *   presets: {name: string, label: string, refused: string, here: boolean}[],
  *   advice: Advice | null,
+ *   ranked: {dim: string, helps: boolean}[] | null,
  *   document: string,
  *   opened: string
  * }} View
