@@ -119,6 +119,8 @@ class Board:
     def press(self, dim: str, zone: str | None = None) -> None:
         """Presses the mouse on a chip, and moves it just enough to be a drag."""
         self.root.locator(".mlb-zones").scroll_into_view_if_needed()  # all of them: the mouse cannot leave the window
+        # Under the pointer the tray keeps its order, so that the chip stays where it is measured.
+        self.root.locator(".mlb-zones").hover(position={"x": 1, "y": 1})
         x, y = _middle(self.chip(dim, zone))
         self.mouse.move(x, y)
         self.mouse.down()

@@ -11,6 +11,7 @@ import meshlab as ml
 from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.board import TRAY
+from tests.browser.test_tray import advised
 from tests.widgets import small
 
 
@@ -62,6 +63,8 @@ def test_escape_lets_go(board: BlankBoard, explorer: Explorer) -> None:
 def test_a_dim_that_no_zone_takes(open_board) -> None:
     shown = explore(small.program(), ml.mesh(data=3))
     board = open_board(shown)
+    advised(board)
+    board.root.locator(".mlb-unfit summary").click()
     board.chip("rows").focus()
     board.keyboard.press("Enter")
     for at in ("", "params/*"):

@@ -125,7 +125,7 @@ def test_offers_are_reached_by_keyboard(open_board, explorer: Explorer) -> None:
     explorer.load("batch:data")
     board = open_board()
     board.chip("embed").click()
-    board.zone("data").click(position={"x": 30, "y": 38})
+    board.zone("data").click(position={"x": 30, "y": 18})
     offer = board.status.get_by_role("button").first
     offer.focus()
     with board.next_revision():

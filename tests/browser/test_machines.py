@@ -41,7 +41,7 @@ def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explore
     expect(time).to_contain_text(estimate)
     expect(board.total("step").locator(".mlb-total-value")).to_have_text(estimate)
     expect(time.locator("[data-limit]")).to_have_text(explorer.view()["time"]["limit"]["text"])
-    expect(time.locator("[data-part='model']")).to_contain_text("recalled, not verified")
+    expect(time.locator("[data-part='model'] .mlb-badge")).to_have_text("recalled")
     expect(board.status).to_contain_text(f"A step takes {estimate} on Google TPU v5e, 2x4.")
     board.show("devices")
     expect(chips).to_have_count(8)
@@ -211,9 +211,10 @@ def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explo
     expect(figures.locator("li", has_text="memory 17.2 GB")).to_have_text(
         f"memory 17.2 GB recalled, not looked up in its source:{source}"
     )
-    expect(figures).not_to_contain_text("recalled, not verified")
     verdict = board.show("memory").locator(".mlb-verdict p")
-    expect(verdict).to_contain_text("the machine's memory: recalled, not verified")
+    expect(verdict.locator(".mlb-badge")).to_have_text("recalled")
+    verdict.locator(".mlb-badge").focus()
+    expect(board.root.get_by_role("tooltip")).to_contain_text(f"recalled, not looked up in its source: {source}")
     assert f"bytes: recalled, not looked up in its source: {source}" in (verdict.get_attribute("title") or "")
     part = board.show("time").locator("[data-part='model'] .mlb-bar-value")
     assert "recalled, not looked up in its source: " in (part.get_attribute("title") or "")

@@ -264,10 +264,11 @@ def _matched_places(
             fix = closest(glob, near).strip() or f"Its places are {some(program.places, 12)}."
             fix = f"Argument `{owner}` holds no arrays." if (owner := glob.split("/")[0]) in empty else fix
             problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
-        dims = frozenset[str]().union(*{program.place_dims[p] for p in places})
+        dims = frozenset[str]().union(*(program.place_dims[p] for p in places))
         for dim in known:
             if places and dim not in dims:
-                text = f"At `{glob}`: no value there has the dim `{dim}`."
+                named = "" if glob in places else f" ({some(places, 4)})"
+                text = f"At `{glob}`: no value there has the dim `{dim}`{named}."
                 problems.append(Refusal("unused_dim", text, f"They have {listed(sorted(dims))}."))
         for place in places:
             matched[place] = known

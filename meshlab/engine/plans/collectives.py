@@ -25,6 +25,7 @@ from ..specs.reshard import ReshardStep, gather_then_slice, price, sent_shape, w
 from ..specs.spec import Axes, Grid, Spec
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
+from .remedies import OFF, ON, STORED, Change, Remedy, sentence
 
 _WAYS = {
     "carried": "; the sum is carried through the loop and added up once behind it",
@@ -49,7 +50,7 @@ class Collective:
         dims: the dims of what is moved.
         source: the user's line that causes it.
         because: why it is there.
-        remedy: what would remove it.
+        remedies: what would remove it: alternatives, some of which are changes of the layout.
         chain: for a move between two specs that takes more than a gather: the whole chain, and what its
             gather-then-slice alternative would send.
     """
@@ -65,8 +66,13 @@ class Collective:
     dims: tuple[str, ...]
     source: Source | None
     because: str
-    remedy: str
+    remedies: tuple[Remedy, ...]
     chain: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """What would remove it, in a sentence; "" where nothing would."""
+        return sentence(self.remedies)
 
 
 def collectives_of(program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]) -> tuple[Collective, ...]:
@@ -165,8 +171,10 @@ class _Story:
             alike = [self.program.stored_at.get(each.from_representative.get(first, -1)) for each in repetitions]
             places = [place for place in alike if place is not None]
             if len(places) == len(repetitions):
-                texts = (text.replace(places[0], _joined(places)) for text in (row.value, row.because, row.remedy))
-                row = dataclasses.replace(row, **dict(zip(("value", "because", "remedy"), texts, strict=True)))
+                joined = _joined(places)
+                texts = {name: getattr(row, name).replace(places[0], joined) for name in ("value", "because")}
+                remedies = tuple(remedy.at(places[0], joined) for remedy in row.remedies)
+                row = dataclasses.replace(row, **texts, remedies=remedies)
         return row
 
     def summed(self, step: Move) -> dict[str, Any]:
@@ -174,7 +182,7 @@ class _Story:
         origins, maker = self.origins.of_sum(step.value, step.via.axes)
         if not origins:
             because = f"A partial sum over {_quoted(step.via.axes)} is added up."
-            return {"source": maker.source if maker else None, "because": because, "remedy": ""}
+            return {"source": maker.source if maker else None, "because": because, "remedies": ()}
         operation, way = origins[0].operation, origins[0].way
         source, pairs = operation.source, [pair for origin in reversed(origins) for pair in origin.dims]
         where = " in the backward pass" if operation.backward else ""
@@ -195,7 +203,7 @@ class _Story:
         return {
             "source": source,
             "because": because + ".",
-            "remedy": f"{_take_off(pairs)}: then every device adds up the whole sum itself.",
+            "remedies": (self.off(pairs, "then every device adds up the whole sum itself"),),
             "value": value,
         }
 
@@ -215,26 +223,26 @@ class _Story:
         """Finds the cause of a reshard: the operation or place that needs the value in another spec."""
         shown = self.program.value(step.name)
         moved = self.moved_axis(step)
-        dim, axes = self.origins.dim(shown.dims[moved]), _quoted(step.start.splits[moved] or step.via.axes)
+        dim, split = self.origins.dim(shown.dims[moved]), step.start.splits[moved] or step.via.axes
+        axes = _quoted(split)
         cause = step.cause
         source = cause.operation.source if cause.operation else shown.source
         if cause.kind == "stored":
             target = self.rules.spec(shown.dims, cause.place).splits[moved]
             how = f"split over {_quoted(target)}" if target else "whole"
             because = f"`{cause.place}` is stored with `{dim}` {how}, but it is made split over {axes}."
-            so = "as it is made" if target else "split"
-            remedy = f'Store it {so}: {{"{cause.place}": {{"{dim}": "{"+".join(step.reshard.start.splits[moved])}"}}}}.'
+            remedies = (self.store(cause.place or "", dim, step.reshard.start.splits[moved], bool(target)),)
         elif cause.kind == "carry":
             because = f"The loop carries it with `{dim}` whole, but it is made split over {axes}."
-            remedy = f"Store the loop's first value split as well, or take `{dim}` off {axes}."
+            remedies = (Remedy("store the loop's first value split as well"), self.off([(dim, split)]))
         elif cause.kind == "branch":
             target = step.reshard.steps[-1].result.splits[moved]
             how = f"split over {_quoted(target)}" if target else "whole"
             because = f"The branches return it with `{dim}` {how}, but one makes it split over {axes}."
-            remedy = f"Let all branches leave `{dim}` split alike, or take `{dim}` off {axes}."
+            remedies = (Remedy(f"let all branches leave `{dim}` split alike"), self.off([(dim, split)]))
         else:
-            because, remedy = self.needed(cause, dim, axes, step)
-        story = {"source": source, "because": because, "remedy": remedy, "chain": self.chain(step)}
+            because, remedies = self.needed(cause, dim, split, step)
+        story = {"source": source, "because": because, "remedies": remedies, "chain": self.chain(step)}
         place = self.stored(step, dim) if cause.kind == "operand" else None
         return story | ({"value": place} if place is not None else {})
 
@@ -260,32 +268,50 @@ class _Story:
             f"{whole * price(gathered, sizes):,.0f} B"
         )
 
-    def needed(self, cause: Cause, dim: str, axes: str, step: Move) -> tuple[str, str]:
+    def needed(self, cause: Cause, dim: str, split: Axes, step: Move) -> tuple[str, tuple[Remedy, ...]]:
         operation = cause.operation
         name = operation.name if operation else "an operation"
         where = " in the backward pass" if operation and operation.backward else ""
+        axes = _quoted(split)
         if step.via.kind == "collective-permute":
-            target = _quoted(step.via.result.splits[self.moved_axis(step)])
+            wanted = step.via.result.splits[self.moved_axis(step)]
             return (
-                f"`{name}`{where} needs `{dim}` split over {target}, but it is split over {axes}.",
-                f"Put `{dim}` on {target} where it is made as well.",
+                f"`{name}`{where} needs `{dim}` split over {_quoted(wanted)}, but it is split over {axes}.",
+                (Remedy(f"put `{dim}` on {_quoted(wanted)} where it is made as well"),),
             )
         if step.via.kind == "all-to-all":
             now = self.origins.dim(self.program.value(step.name).dims[step.via.axis])
             return (
                 f"`{name}`{where} needs `{now}` split over {axes}, but it has `{dim}` split over it.",
-                f"Put the two on the same axes: `{dim}` and `{now}` change places here.",
+                (Remedy("put the two on the same axes", effect=f"`{dim}` and `{now}` change places here"),),
             )
         place = self.stored(step, dim)
         if place is not None:
+            whole = self.changes([Change(STORED, dim, (), place)])
+            along = self.changes([Change(ON, dim, split)])
             return (
                 f"`{place}` is stored with `{dim}` split over {axes}; `{name}`{where} computes with it whole.",
-                f"Store `{place}` whole (more memory), or compute with `{dim}` split over {axes} as well.",
+                (
+                    Remedy(f"store `{place}` whole (more memory)", whole),
+                    Remedy(f"compute with `{dim}` split over {axes} as well", along),
+                ),
             )
-        return (
-            f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}.",
-            f"Take `{dim}` off {axes}.",
-        )
+        return f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}.", (self.off([(dim, split)]),)
+
+    def off(self, pairs: Sequence[Split], effect: str = "") -> Remedy:
+        """Returns the remedy that takes dims off mesh axes."""
+        text = "take " + " and ".join(f"`{dim}` off {_quoted(axes)}" for dim, axes in pairs)
+        return Remedy(text, self.changes([Change(OFF, dim, axes) for dim, axes in pairs]), effect)
+
+    def store(self, place: str, dim: str, axes: Axes, elsewhere: bool) -> Remedy:
+        """Returns the remedy that stores a value as it is made; `elsewhere` says that it is stored split otherwise."""
+        how = "as it is made" if elsewhere else "split"
+        text = f'store it {how}: {{"{place}": {{"{dim}": "{"+".join(axes)}"}}}}'
+        return Remedy(text, self.changes([Change(STORED, dim, axes, place)]))
+
+    def changes(self, changes: Sequence[Change]) -> tuple[Change, ...]:
+        """Returns changes of a layout; none where a layout has no word for a dim: one without a name, or a part."""
+        return tuple(changes) if all(change.dim in self.program.dims for change in changes) else ()
 
     def stored(self, step: Move, dim: str) -> str | None:
         """Returns the place where a dim of the moved value is stored sharded, whatever form it has by now."""
@@ -314,7 +340,7 @@ class _Story:
                 dims=tuple(d or "1" for d in shown.dims),
                 source=operation.source,
                 because=f"{text[:1].upper()}{text[1:]} while {be} {_split(pairs)}.",
-                remedy=f"{_take_off(pairs)}.",
+                remedies=(self.off(pairs),),
             )
             rows.append(row)
         return rows
@@ -325,10 +351,6 @@ def _split(pairs: Sequence[Split]) -> str:
     if len(pairs) == 1:
         return f"split over {_quoted(pairs[0][1])}"
     return "split: " + ", ".join(f"`{dim}` over {_quoted(axes)}" for dim, axes in pairs)
-
-
-def _take_off(pairs: Sequence[Split]) -> str:
-    return "Take " + " and ".join(f"`{dim}` off {_quoted(axes)}" for dim, axes in pairs)
 
 
 @analysis

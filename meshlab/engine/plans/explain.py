@@ -189,7 +189,8 @@ def to_json(plan: Plan) -> str:
             "mesh": dict(plan.mesh.shape),
             "layout": plan.layout.to_dict(),
             "collectives": [
-                dataclasses.asdict(c) | {"source": str(c.source) if c.source else None} for c in plan.collectives
+                dataclasses.asdict(c) | {"source": str(c.source) if c.source else None, "remedy": c.remedy}
+                for c in plan.collectives
             ],
             "wire_bytes": plan.wire_bytes,
             "memory": dict(plan.stored.parts),

@@ -28,7 +28,9 @@ class Session(anywidget.AnyWidget):
 
     rev = traitlets.Int(0).tag(sync=True)
     board = traitlets.Dict().tag(sync=True)
+    places = traitlets.Dict().tag(sync=True)
     devices = traitlets.Dict().tag(sync=True)
+    selection = traitlets.Dict().tag(sync=True)
     costs = traitlets.Dict().tag(sync=True)
     advice = traitlets.Dict().tag(sync=True)
     beside = traitlets.Dict().tag(sync=True)

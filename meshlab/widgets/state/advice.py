@@ -45,19 +45,32 @@ def advise(explorer: ExplorerState, stopped: Callable[[], bool] = lambda: False)
         explorer: the Explorer.
         stopped: says, between any two prices, whether to stop; then nothing is returned.
     """
-    document = explorer.document
-    now = price_of(explorer, document, peak=True)
-    best: Advice | None = None
+    now = price_of(explorer, explorer.document, peak=True)
+    return best_of(explorer, now, surveyed(explorer, now, stopped))
+
+
+def surveyed(explorer: ExplorerState, now: Price, stopped: Callable[[], bool]) -> list[Advice]:
+    """Prices every single change that is legal; where it is stopped, or the board moves on, none of them.
+
+    Args:
+        explorer: the Explorer.
+        now: the price of the present layout.
+        stopped: says, between any two prices, whether to stop.
+    """
+    document, found = explorer.document, []
     for intent, text in changes(explorer):
         if stopped() or explorer.document != document:
-            return None
+            return []
         outcome = explorer.what_if(intent)
-        if isinstance(outcome, Refused) or outcome.document == document:
-            continue
-        price = price_of(explorer, outcome.document, peak=now.fits is False)
-        if _value(price) < _value(best.price if best else now):
-            best = Advice(intent, text, price)
-    if best is None or not _helps(best.price, now):
+        if not isinstance(outcome, Refused) and outcome.document != document:
+            found.append(Advice(intent, text, price_of(explorer, outcome.document, peak=now.fits is False)))
+    return found
+
+
+def best_of(explorer: ExplorerState, now: Price, survey: list[Advice]) -> Advice | None:
+    """Returns the change that helps most, with its peak; None where none does."""
+    best = min(survey, key=lambda each: _value(each.price), default=None)
+    if best is None or _value(best.price) >= _value(now) or not _helps(best.price, now):
         return None
     (price,) = prices_of(explorer, [best.intent], peak=True)
     if isinstance(price, Refused) or (price.fits is False and now.fits):
@@ -85,6 +98,17 @@ def changes(explorer: ExplorerState) -> Iterator[tuple[Intent, str]]:
     for preset in explorer.presets:
         if preset.layout is not None:
             yield Load(preset.layout), f"the preset {preset.label}"
+
+
+def ranked(now: Price, survey: list[Advice]) -> list[tuple[str, bool]]:
+    """Ranks the dims that some zone takes by the best of their zones, with whether that helps."""
+    best: dict[str, Price] = {}
+    for advice in survey:
+        if isinstance(advice.intent, Place):
+            dim, price = advice.intent.dim, advice.price
+            best[dim] = min(best.get(dim, price), price, key=_value)
+    order = sorted(best, key=lambda dim: _value(best[dim]))
+    return [(dim, _value(best[dim]) < _value(now) and _helps(best[dim], now)) for dim in order]
 
 
 def _value(price: Price) -> tuple[float, ...]:
@@ -115,8 +139,11 @@ class Adviser:
 
     def _advise(self, document: Document) -> None:
         explorer = self._explorer
-        advice = advise(explorer, lambda: explorer.document != document)
+        now = price_of(explorer, document, peak=True)
+        survey = surveyed(explorer, now, lambda: explorer.document != document)
+        advice = best_of(explorer, now, survey)
         with explorer.lock:
             if explorer.document == document:
                 explorer.advice = document, advice
+                explorer.ranked = document, ranked(now, survey)
                 explorer.tell("advice")

@@ -15,10 +15,11 @@ from typing import Any
 from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import slice_of
 from ...engine.errors import LayoutError, closest, listed, shown, some
+from ...engine.plans.remedies import Remedy
 from ...engine.specs.layout import Layout
 from .document import Document, ExplorerError, Machine, document_of
 from .edits import edited, placed
-from .intents import Assume, Edit, Intent, Lay, Load, On, Place, Refused, Remove, Reset, Restore
+from .intents import Assume, Edit, Intent, Lay, Load, On, Place, Refused, Remove, Reset, Restore, TakeRemedy
 from .machines import CustomMachines, as_written, fit, mesh_on, named, placement_with
 from .programs import Programs
 
@@ -119,6 +120,8 @@ def layout_after(intent: Intent, layout: Layout, program: Any) -> Layout:
     match intent:
         case Load(wanted, _):
             return Layout.of(wanted)
+        case TakeRemedy(changes):
+            return Remedy("", changes).applied(layout)
         case Place(dim, _, at, str() as source) if source != (at or ""):
             rest = layout_after(Remove(dim, source or None), layout, program)
             return layout_after(dataclasses.replace(intent, source=None), rest, program)

@@ -48,12 +48,14 @@ from .presets import Preset, layout_taken
 from .programs import Programs, Tracer
 from .runs import Run, Runs
 from .searches import FOUND, Searches
-from .selection import place_refused, places_of
+from .selection import Selection, places_of, selected_after
 from .totals import KnownTotals
 from .training import Training, check_training
 from .tried import Tried, TriedLayout
 
 KEPT_PLANS = 128
+# Changes that are no revision: of nothing that a price depends on.
+UNCOUNTED = ("run", "costs", "totals", "advice", "tracing", "selection", "tensor")
 
 
 class ExplorerState(Present):
@@ -82,8 +84,8 @@ class ExplorerState(Present):
         else:
             self._open(Document(dims, axes, Layout.of(layout), machine))
         self.plan_at(self._initial)
-        self._selected = next(iter(places_of(program)), None)
         self._beside: TriedLayout | None = None
+        self._selection = Selection(next(iter(places_of(program)), None))
         self._revision = 0
         self._runs = Runs(run)
         self._searches = Searches(self._search_space, self.lock, self._searched)
@@ -91,6 +93,8 @@ class ExplorerState(Present):
         self.height = 600
         # The document for which advice was worked out, and the advice; and the presets, by mesh.
         self.advice: tuple[Document, Any] | None = None
+        # The dims that some zone takes, the one with the best zone first, and whether that one helps.
+        self.ranked: tuple[Document, list[tuple[str, bool]]] | None = None
         self._presets: dict[Any, tuple[Preset, ...]] = {}
         # The notebook's widget, and the picture that a saved notebook keeps, once it is shown.
         self.session: Any = None
@@ -148,7 +152,7 @@ class ExplorerState(Present):
         """
         with self.lock:
             if isinstance(intent, Select):
-                return self._select(intent.place)
+                return self._select(intent)
             if isinstance(intent, Baseline):
                 return self._compare_with(intent.document or self._initial)
             if isinstance(intent, Beside):
@@ -182,6 +186,7 @@ class ExplorerState(Present):
             tried = self._tried.with_document(after.present, name, after.present)
             changes = ("document",) if after is not self._history else ("comparison",) if tried != self._tried else ()
             self._history, self._tried = after, tried
+            self._selection = self._selection.kept(self.plan)
             for change in changes:
                 self._changed(change)
             return Accepted(self._revision, self.plan, note=note)
@@ -228,8 +233,8 @@ class ExplorerState(Present):
         """Has a function called after each change, with the word for what changed.
 
         Args:
-            listener: the function, which is given "document", "selection", "comparison", "beside", "costs", "totals",
-                "tracing" or "run"; it may be called from any thread.
+            listener: the function, which is given "document", "selection", "tensor" (another one is selected),
+                "comparison", "beside", "costs", "totals", "tracing" or "run"; it may be called from any thread.
 
         Returns:
             A function that ends the subscription.
@@ -304,18 +309,18 @@ class ExplorerState(Present):
         self._changed(what)
 
     def _changed(self, what: str = "document") -> None:
-        if what not in ("run", "costs", "totals", "advice", "tracing"):
+        if what not in UNCOUNTED:
             self._revision += 1
         for listener in tuple(self._listeners):
             listener(what)
 
-    def _select(self, place: str) -> Outcome:
-        refusal = place_refused(place, self.program)
-        if refusal is not None:
-            return refusal
-        if place != self._selected:
-            self._selected = place
-            self._changed("selection")
+    def _select(self, intent: Select) -> Outcome:
+        before, after = self._selection, selected_after(intent, self._selection, self.plan)
+        if isinstance(after, Refused):
+            return after
+        if after != before:
+            self._selection = after
+            self._changed("selection" if after.place == before.place else "tensor")
         return Accepted(self._revision, self.plan)
 
     def _unplanned(self, document: Document) -> Refused | None:

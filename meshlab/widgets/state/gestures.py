@@ -15,16 +15,19 @@ from ...cost.machines.hardware import Hardware
 from ...cost.machines.placement import AxisPlacement
 from ...engine.argument_checks import flag
 from ...engine.errors import shown
+from ...engine.plans.remedies import Remedy
 from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
 from .document import ExplorerError
 from .intents import (
+    KEPT,
     Assume,
     Baseline,
     Beside,
     Cancel,
     CancelAuto,
     Intent,
+    Kept,
     Lay,
     Load,
     MergeAxes,
@@ -44,6 +47,7 @@ from .intents import (
     Select,
     SplitAxis,
     TakePreset,
+    TakeRemedy,
     Undo,
     Unpin,
 )
@@ -130,6 +134,14 @@ class Gestures:
             combine: whether the present layout stays as well.
         """
         return self.apply(TakePreset(name, combine))
+
+    def remedy(self, remedy: Remedy) -> Outcome:
+        """Changes the layout as a remedy says: `explorer.remedy(explorer.plan.collectives[0].remedies[0])`."""
+        if not isinstance(remedy, Remedy) or not remedy.changes:
+            raise ExplorerError(
+                f"remedy() was given {shown(remedy)}; it must be one of a collective's remedies that has changes."
+            )
+        return self.apply(TakeRemedy(remedy.changes))
 
     def restore(self, document: str) -> Outcome:
         """Replaces layout, mesh and machine by those of a document, as `to_json` gave it."""
@@ -253,11 +265,27 @@ class Gestures:
         """Enters the user's own machine, and returns its name."""
         raise NotImplementedError
 
-    def select(self, place: str) -> Outcome:
-        """Shows the slices of the tensor at a place, such as `params/w1`, device by device."""
-        if not isinstance(place, str):
+    def select(
+        self,
+        place: str | Kept = KEPT,
+        *,
+        dim: Dim | str | Kept | None = KEPT,
+        device: int | Kept | None = KEPT,
+        collective: str | Kept | None = KEPT,
+    ) -> Outcome:
+        """Selects, for all views; what is not named stays selected.
+
+        Args:
+            place: of the tensor whose slices are shown device by device, such as `params/w1`.
+            dim: a dim, which is marked wherever it stands; None for none.
+            device: the number of a device; None for none.
+            collective: a collective, by its name in the view; None for none.
+        """
+        if place is not KEPT and not isinstance(place, str):
             raise ExplorerError(f'select() was given {shown(place)}; it must be a place, such as "params/w1".')
-        return self.apply(Select(place))
+        name = dim if dim is None or dim is KEPT else name_of(dim, "The Explorer")
+        moment = KEPT if collective is KEPT else None
+        return self.apply(Select(place, name, device, collective, moment))
 
     def cancel_auto(self) -> Outcome:
         """Stops the present search; its result is not shown."""

@@ -13,11 +13,13 @@ An answer is true or false, so that a script can write `if explorer.place(...)`.
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...cost.machines.placement import AxisPlacement
 from ...engine.errors import closest
+from ...engine.plans.remedies import OFF, ON, STORED, Change
 from ...engine.specs.layout import Layout
 from .document import Document, read_document, read_requested
 
@@ -65,6 +67,13 @@ class TakePreset:
 
 
 @dataclasses.dataclass(frozen=True)
+class TakeRemedy:
+    """Change the layout as a remedy of a collective says, all at once."""
+
+    changes: tuple[Change, ...]
+
+
+@dataclasses.dataclass(frozen=True)
 class Restore:
     """Replace the whole document by one that was saved, as JSON."""
 
@@ -88,6 +97,15 @@ class Baseline:
     document: Document | None = None
 
 
+class Kept(enum.Enum):
+    """What of a selection an intent leaves as it is."""
+
+    KEPT = "kept"
+
+
+KEPT = Kept.KEPT
+
+
 @dataclasses.dataclass(frozen=True)
 class Beside:
     """Show the layout of this document, or of this preset, beside the one on the board; with neither, none."""
@@ -98,9 +116,13 @@ class Beside:
 
 @dataclasses.dataclass(frozen=True)
 class Select:
-    """Show the slices of the tensor at this place, device by device."""
+    """Select the tensor at a place, a dim, a device, a collective or a moment; None releases one."""
 
-    place: str
+    place: str | Kept | None = KEPT
+    dim: str | Kept | None = KEPT
+    device: int | Kept | None = KEPT
+    collective: str | Kept | None = KEPT
+    moment: str | Kept | None = KEPT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,8 +244,10 @@ class Cancel:
 
 
 Edit = RenameAxis | SplitAxis | MergeAxes | ResizeAxis | ResizeDim | RenameDim | Pad | Pin | Unpin
-Change = Place | Remove | Load | TakePreset | Reset | Restore | Undo | Redo | On | Lay | Assume | Edit
-Intent = Change | Baseline | Beside | Select | Auto | CancelAuto | Start | Cancel
+DocumentChange = (
+    Place | Remove | Load | TakePreset | TakeRemedy | Reset | Restore | Undo | Redo | On | Lay | Assume | Edit
+)
+Intent = DocumentChange | Baseline | Beside | Select | Auto | CancelAuto | Start | Cancel
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,6 +307,13 @@ def _assume(args: Mapping[str, Any]) -> Assume:
     return Assume(None if attention is None else str(attention), None if prefetch is None else bool(prefetch))
 
 
+def _change(args: Mapping[str, Any]) -> Change:
+    how = str(args["how"])
+    if how not in (OFF, ON, STORED):
+        raise ValueError(f"{how!r} is no change of a layout.{closest(how, (OFF, ON, STORED))}")
+    return Change(how, str(args["dim"]), _axes(args["axes"]), str(args.get("at") or ""))
+
+
 def _axes(value: Any) -> tuple[str, ...]:
     return (value,) if isinstance(value, str) else tuple(str(axis) for axis in value)
 
@@ -298,6 +329,7 @@ OPERATIONS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "load": lambda args: Load(Layout.of(args["layout"]), str(args.get("name") or "")),
     "reset": lambda args: Reset(),
     "preset": lambda args: TakePreset(str(args["name"]), bool(args.get("combine"))),
+    "remedy": lambda args: TakeRemedy(tuple(map(_change, args["changes"]))),
     "restore": lambda args: Restore(str(args["document"])),
     "undo": lambda args: Undo(),
     "redo": lambda args: Redo(),
@@ -315,7 +347,7 @@ OPERATIONS: dict[str, Callable[[Mapping[str, Any]], Intent]] = {
     "unpin": lambda args: Unpin(str(args["dim"])),
     "baseline": lambda args: Baseline(_document(args["document"])),
     "beside": lambda args: Beside(_document(args.get("document")), str(args.get("preset") or "")),
-    "select": lambda args: Select(str(args["place"])),
+    "select": lambda args: Select(**args),
     "auto": lambda args: Auto(str(args.get("objective", "traffic"))),
     "cancel_auto": lambda args: CancelAuto(),
     "run": lambda args: Start(int(args["steps"]) if args.get("steps") else None),

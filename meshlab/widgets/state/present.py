@@ -18,6 +18,7 @@ from .presets import Preset, presets_of
 from .programs import Programs, Tracer, Tracing
 from .runs import Run, Runs
 from .searches import Search, Searches
+from .selection import Selection
 from .tried import Tried, TriedLayout
 
 
@@ -33,8 +34,8 @@ class Present(Gestures):
     _presets: dict[Any, tuple[Preset, ...]]
     _custom: dict[str, Hardware]
     _revision: int
-    _selected: str | None
     _beside: TriedLayout | None
+    _selection: Selection
     _runs: Runs
     _searches: Searches
     _tried: Tried
@@ -117,7 +118,12 @@ class Present(Gestures):
     @property
     def selected(self) -> str | None:
         """The place whose slices are shown."""
-        return self._selected
+        return self._selection.place
+
+    @property
+    def selection(self) -> Selection:
+        """What is selected, in all views."""
+        return self._selection
 
     @property
     def runs(self) -> tuple[Run, ...]:

@@ -1,10 +1,67 @@
-"""The place whose slices are shown: which ones there are, and the answer where there is no such place."""
+"""What is selected on the board: a tensor always, and a dim, a device, a collective and a moment of the step, or none.
+
+    explorer.select("params/w1")                the tensor whose shards are shown
+    explorer.select(dim="hidden", device=5)     marked in each view
+    explorer.select(dim=None)                   no dim
+
+It is one selection for all views of an Explorer, in whatever cell. It is no step that could be undone, and changes no
+number. What a new layout still has stays selected; the rest is dropped.
+"""
 
 from __future__ import annotations
 
-from ...engine.errors import closest, listed
+import dataclasses
+import zlib
+from collections import Counter
+from typing import Any
+
+from ...engine.argument_checks import is_whole
+from ...engine.errors import closest, listed, shown
 from ...engine.programs.data import Program
-from .intents import Refused
+from .intents import KEPT, Refused, Select
+
+
+@dataclasses.dataclass(frozen=True)
+class Selection:
+    """What is selected.
+
+    Attributes:
+        place: the place of the tensor whose shards are shown; None where a program has none.
+        dim: a dim of the program.
+        device: the number of a device.
+        collective: one of the plan's collectives, by its name in `identities`.
+        moment: a segment of the timeline, as the page names it.
+    """
+
+    place: str | None = None
+    dim: str | None = None
+    device: int | None = None
+    collective: str | None = None
+    moment: str | None = None
+
+    def kept(self, plan: Any) -> Selection:
+        """Returns what of the selection another plan has as well."""
+        there = self.collective if self.collective is not None and self.collective in identities(plan) else None
+        return dataclasses.replace(
+            self,
+            dim=self.dim if self.dim in plan.program.dims else None,
+            device=self.device if self.device is not None and self.device < plan.mesh.size else None,
+            collective=there,
+            moment=self.moment if there else None,
+        )
+
+
+def selected_after(intent: Select, selection: Selection, plan: Any) -> Selection | Refused:
+    """Returns the selection after an intent, or why it is refused."""
+    asked = {field.name: getattr(intent, field.name) for field in dataclasses.fields(intent)}
+    changes = {name: value for name, value in asked.items() if value is not KEPT}
+    if changes.get("place", "") is None:
+        return Refused("A tensor is always shown.", "Select another one.", "unknown_place")
+    for name, value in changes.items():
+        refusal = None if value is None else _CHECKS[name](value, plan)
+        if refusal is not None:
+            return refusal
+    return dataclasses.replace(selection, **changes)
 
 
 def places_of(program: Program) -> list[str]:
@@ -12,10 +69,44 @@ def places_of(program: Program) -> list[str]:
     return [place for place in program.places if place in program.places_values]
 
 
-def place_refused(place: str, program: Program) -> Refused | None:
-    """Returns why a place cannot be selected, or None where it can."""
-    places = places_of(program)
+def identities(plan: Any) -> list[str]:
+    """Names the collectives of a plan by what they are: one that another layout has as well has the same name there."""
+    seen: Counter[str] = Counter()
+    names = []
+    for c in plan.collectives:
+        text = "|".join((c.kind, "+".join(c.axes), c.value, str(c.source), c.because))
+        seen[text] += 1
+        names.append(f"{zlib.crc32(f'{text}|{seen[text]}'.encode()):08x}")
+    return names
+
+
+def _place(place: Any, plan: Any) -> Refused | None:
+    places = places_of(plan.program)
     if place in places:
         return None
-    reason = f"There is no value at a place `{place}`.{closest(place, places)}"
+    reason = f"There is no value at a place `{place}`.{closest(str(place), places)}"
     return Refused(reason, f"Use one of {listed(places[:8])}.", "unknown_place")
+
+
+def _dim(dim: Any, plan: Any) -> Refused | None:
+    dims = plan.program.dims
+    return (
+        None if dim in dims else Refused(f"There is no dim {shown(dim)}.{closest(str(dim), dims)}", code="unknown_dim")
+    )
+
+
+def _device(device: Any, plan: Any) -> Refused | None:
+    if is_whole(device) and 0 <= device < plan.mesh.size:
+        return None
+    return Refused(f"There is no device {shown(device)}.", f"They are 0 to {plan.mesh.size - 1:,}.", "unknown_device")
+
+
+def _collective(name: Any, plan: Any) -> Refused | None:
+    return None if name in identities(plan) else Refused("The plan has no such collective.", code="unknown_collective")
+
+
+def _moment(moment: Any, plan: Any) -> Refused | None:
+    return None if isinstance(moment, str) and len(moment) < 80 else Refused("There is no such moment.")
+
+
+_CHECKS = {"place": _place, "dim": _dim, "device": _device, "collective": _collective, "moment": _moment}

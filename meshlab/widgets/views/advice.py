@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from ..state.explorer_state import ExplorerState
-from ..state.intents import Load, Place, Remove
+from ..state.intents import Load, Place, Remove, TakeRemedy
 
 
 def advice_part(explorer: ExplorerState) -> dict:
-    """Describes the advice for the present document: None while it is not worked out, or where nothing helps."""
-    known = explorer.advice
+    """Describes the advice for the present document, None while it is not worked out or where nothing helps.
+
+    Beside it the dims that some zone takes, the one with the best zone first; None while that is not known.
+    """
+    known, ranked = explorer.advice, explorer.ranked
+    dims = None
+    if ranked is not None and ranked[0] == explorer.document:
+        dims = [{"dim": dim, "helps": helps} for dim, helps in ranked[1]]
     if known is None or known[0] != explorer.document or known[1] is None:
-        return {"advice": None}
+        return {"advice": None, "ranked": dims}
     advice = known[1]
     price = advice.price
     return {
+        "ranked": dims,
         "advice": {
             "text": advice.text,
             "bytes": price.wire_bytes,
@@ -24,7 +32,7 @@ def advice_part(explorer: ExplorerState) -> dict:
             "fits": price.fits,
             "work": price.work,
         }
-        | message_of(advice.intent)
+        | message_of(advice.intent),
     }
 
 
@@ -37,4 +45,9 @@ def message_of(intent: Any) -> dict:
             return {"op": "remove", "args": {"dim": dim} | ({"at": at} if at else {})}
         case Load(layout):
             return {"op": "load", "args": {"layout": layout.to_dict()}}
+        case TakeRemedy(changes):
+            return {
+                "op": "remedy",
+                "args": {"changes": [dataclasses.asdict(c) | {"axes": list(c.axes)} for c in changes]},
+            }
     raise TypeError(f"{intent!r} changes no layout")

@@ -17,7 +17,8 @@ from .advice import advice_part
 from .beside import beside_part, devices_beside
 from .comparison import comparison_part
 from .machine import machine_view
-from .plan import places_view, plan_view, refusals_view
+from .plan import place_view, places_view, plan_view, refusals_view
+from .selection import selection_view
 from .shards import shards_view
 from .step_time import costs_view, estimate_change
 
@@ -25,7 +26,7 @@ from .step_time import costs_view, estimate_change
 def layout_part(explorer: ExplorerState) -> dict:
     """Describes what follows from the document alone, and is known at once."""
     history = explorer.history
-    return plan_view(explorer.plan) | {
+    return plan_view(explorer.plan, explorer.document.pad) | {
         "columns": columns_view(explorer),
         "refusals": refusals_view(explorer.refusals()),
         "additions": additions_view(explorer),
@@ -53,8 +54,19 @@ def layout_part(explorer: ExplorerState) -> dict:
 def devices_part(explorer: ExplorerState) -> dict:
     """Describes the tensor that is selected, device by device, also under the layout that is shown beside this one."""
     plan, selected = explorer.plan, explorer.selected
+    shown = None if selected is None else place_view(plan, selected)
     shards = shards_view(plan, selected) if selected else None
-    return {"places": places_view(plan, selected), "shards": shards, "beside_devices": devices_beside(explorer)}
+    return {"tensor": shown, "shards": shards, "beside_devices": devices_beside(explorer)}
+
+
+def places_part(explorer: ExplorerState) -> dict:
+    """Describes the tensors that can be selected."""
+    return {"places": places_view(explorer.plan)}
+
+
+def selection_part(explorer: ExplorerState) -> dict:
+    """Describes what is selected."""
+    return {"selection": selection_view(explorer.selection, explorer.plan)}
 
 
 def costs_part(explorer: ExplorerState) -> dict:
@@ -74,10 +86,12 @@ def tracing_part(explorer: ExplorerState) -> dict:
 
 
 # Every part of the view: what describes it, and the changes after which it is described anew (`subscribe`). The page
-# gets each as a trait of its own, so that a selection sends the devices alone.
+# gets each as a trait of its own, so that a selection sends its names, and of another tensor the devices.
 PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
     "board": (layout_part, frozenset(("document",))),
-    "devices": (devices_part, frozenset(("document", "selection", "beside"))),
+    "places": (places_part, frozenset(("document",))),
+    "devices": (devices_part, frozenset(("document", "tensor", "beside"))),
+    "selection": (selection_part, frozenset(("document", "tensor", "selection"))),
     "costs": (costs_part, frozenset(("document", "costs"))),
     "tracing": (tracing_part, frozenset(("document", "tracing"))),
     "advice": (advice_part, frozenset(("document", "advice"))),

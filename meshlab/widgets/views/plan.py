@@ -12,25 +12,33 @@ out. Bytes of communication are wire bytes per device and step; payload is given
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ...engine.errors import LayoutError
+from ...engine.planning.legality import resolve
 from ...engine.plans.collectives import wire_bytes_by_axis
-from ..state.selection import places_of
+from ...engine.plans.remedies import Remedy
+from ...engine.specs.layout import Layout
+from ..state.intents import TakeRemedy
+from ..state.selection import identities, places_of
 from ..state.totals import executed, work_share
+from .advice import message_of
 
 MOST_COLLECTIVES = 120
 MOST_PLACES = 200
 MOST_LINES = 40
 
 
-def plan_view(plan: Any) -> dict:
+def plan_view(plan: Any, pad: bool = False) -> dict:
     """Describes a plan.
 
     Args:
         plan: the plan.
+        pad: whether dims that their axes do not divide are padded.
 
     Returns:
         Plain data, ready for JSON.
@@ -42,7 +50,7 @@ def plan_view(plan: Any) -> dict:
         "layout": layout_view(plan.layout),
         "groups": groups,
         "work": work_share(plan),
-        "collectives": collectives_view(plan),
+        "collectives": collectives_view(plan, pad),
         "communication": communication_view(plan, groups),
         "memory": memory_view(plan),
     }
@@ -106,14 +114,17 @@ def _total(collective: Any) -> int:
     return round(collective.wire_bytes * collective.times)
 
 
-def collectives_view(plan: Any) -> dict:
+def collectives_view(plan: Any, pad: bool = False) -> dict:
     """Lists the collectives, those that send most first, each with its cause and its remedy.
 
     The count is of those that one step executes, as in the plan's table: one in a scan counts as often as it runs.
     """
     ordered = sorted(plan.collectives, key=_total, reverse=True)
+    names = dict(zip(map(id, plan.collectives), identities(plan), strict=True))
+    refusal = functools.cache(lambda layout: refusal_of(plan, layout, pad))
     rows = [
         {
+            "id": names[id(c)],
             "kind": c.kind,
             "axes": list(c.axes),
             "key": _key(c.axes),
@@ -128,10 +139,37 @@ def collectives_view(plan: Any) -> dict:
             "code": getattr(c.source, "code", "") or "",
             "because": c.because,
             "remedy": c.remedy,
+            "remedies": [remedy_view(plan, remedy, refusal) for remedy in c.remedies],
         }
         for c in ordered[:MOST_COLLECTIVES]
     ]
     return {"rows": rows, "count": executed(plan), "left_out": len(ordered) - len(rows)}
+
+
+def remedy_view(plan: Any, remedy: Remedy, refusal: Callable[[Layout], str]) -> dict:
+    """Describes a remedy: its words, and, where it is a change of the layout, the message that makes it or why not.
+
+    Args:
+        plan: the plan.
+        remedy: the remedy.
+        refusal: says why a layout is refused; "" where it is legal.
+    """
+    view = {"text": remedy.text, "effect": remedy.effect, "refused": ""}
+    after = remedy.applied(plan.layout)
+    if after == plan.layout:
+        return view
+    if reason := refusal(after):
+        return view | {"refused": reason}
+    return view | message_of(TakeRemedy(remedy.changes))
+
+
+def refusal_of(plan: Any, layout: Layout, pad: bool) -> str:
+    """Returns why another layout of a plan's program is refused; "" where it is legal."""
+    try:
+        resolve(plan.program, plan.mesh, layout, pad or None)
+    except LayoutError as error:
+        return error.problems[0].text if error.problems else str(error)
+    return ""
 
 
 def communication_view(plan: Any, groups: list[dict]) -> dict:
@@ -175,12 +213,10 @@ def memory_view(plan: Any) -> dict:
     }
 
 
-def places_view(plan: Any, selected: str | None) -> dict:
+def places_view(plan: Any) -> dict:
     """Lists the tensors that have a place, each with its global shape and its shape on one device."""
     places = places_of(plan.program)
     listed = places[:MOST_PLACES]
-    if selected in places and selected not in listed:
-        listed[-1] = selected
     return {"rows": [place_view(plan, place) for place in listed], "left_out": len(places) - len(listed)}
 
 

@@ -113,12 +113,20 @@ def test_advice_follows_and_its_message_does_what_it_says(explorer: Explorer) ->
     advice = shared_state(explorer, "advice")["advice"]["advice"]
     assert answer(explorer, message(advice["op"], **advice["args"]))["kind"] == "ack"
     assert explorer.plan.wire_bytes == advice["bytes"]
-    assert shared_state(explorer, "document")["advice"] == {"advice": None}  # it was for the layout before
+    # It was for the layout before.
+    assert shared_state(explorer, "document")["advice"] == {
+        "advice": None,
+        "ranked": None,
+    }
 
 
 def test_a_change_sends_the_parts_that_it_touches(explorer: Explorer) -> None:
-    sent = {what: shared_state(explorer, what).keys() - {"rev"} for what in ("document", "selection", "costs", "run")}
+    sent = {
+        what: shared_state(explorer, what).keys() - {"rev"}
+        for what in ("document", "tensor", "selection", "costs", "run")
+    }
     assert sent["document"] == set(PARTS)
-    assert sent["selection"] == {"devices"}
+    assert sent["tensor"] == {"devices", "selection"}
+    assert sent["selection"] == {"selection"}
     assert sent["costs"] == {"costs", "comparison", "beside"}
     assert sent["run"] == {"job"}

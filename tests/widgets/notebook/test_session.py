@@ -75,7 +75,7 @@ def test_a_selection_sends_few_bytes(session: Session, explorer: Explorer, monke
     sent: list[dict] = []
     monkeypatch.setattr(session, "_send", lambda message, buffers=None: sent.append(message["state"]))
     explorer.select("images")
-    assert [state.keys() for state in sent] == [{"rev", "devices"}]
+    assert [state.keys() for state in sent] == [{"devices", "selection"}]
     assert len(json.dumps(sent)) < 20_000
 
 

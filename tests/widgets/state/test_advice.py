@@ -9,8 +9,8 @@ import pytest
 import meshlab as ml
 from meshlab.models import zoo
 from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.state.advice import advise, changes
-from meshlab.widgets.state.intents import Refused
+from meshlab.widgets.state.advice import LEAST, advise, changes, ranked, surveyed
+from meshlab.widgets.state.intents import Place, Refused
 from meshlab.widgets.state.prices import Price, price_of
 from tests.widgets import small
 from tests.widgets.state.test_machines import own
@@ -59,6 +59,23 @@ def test_what_fits_comes_first() -> None:
     advice = advise(explorer)
     assert advice is not None
     assert advice.price.fits
+
+
+def test_dims_are_ranked_by_the_best_of_their_zones() -> None:
+    explorer = explore(small.program(), ml.mesh("cpu", data=2, model=4), "classes:data")
+    now = price_of(explorer, explorer.document, peak=True)
+    survey = surveyed(explorer, now, lambda: False)
+    order = ranked(now, survey)
+    placed = [(each.intent.dim, each.price.seconds or 0) for each in survey if isinstance(each.intent, Place)]
+    least = {dim: min(seconds for name, seconds in placed if name == dim) for dim, _ in placed}
+    assert [dim for dim, _ in order] == sorted(least, key=lambda dim: least[dim])
+    assert {dim: helps for dim, helps in order} == {
+        dim: seconds < (now.seconds or 0) * (1 - LEAST) for dim, seconds in least.items()
+    }
+    # A dim that no zone takes is not among them.
+    alone = explore(small.program(), ml.mesh("cpu", data=5))
+    now = price_of(alone, alone.document, peak=True)
+    assert [dim for dim, _ in ranked(now, surveyed(alone, now, lambda: False))] == ["classes"]
 
 
 def test_it_stops_when_the_board_has_moved_on(explorer: Explorer) -> None:

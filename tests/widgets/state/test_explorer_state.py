@@ -161,7 +161,7 @@ def test_subscribers_are_told_and_forgotten(explorer: Explorer) -> None:
     stop()
     stop()
     explorer.undo()
-    assert heard == ["document", "selection"]
+    assert heard == ["document", "tensor"]
 
 
 def test_gestures_from_many_threads_are_all_counted(explorer: Explorer) -> None:

@@ -62,7 +62,7 @@ export function drawAdvice(board) {
         "data-preset": preset.name,
         "aria-disabled": String(preset.refused !== ""),
         "aria-pressed": String(preset.here),
-        title: preset.refused || `${TITLES[preset.name]}. With Shift: together with the present layout.`,
+        "data-hint": preset.refused || `${TITLES[preset.name]}. With Shift: together with the present layout.`,
         onclick: (/** @type {MouseEvent} */ event) =>
           board.send("preset", { name: preset.name, combine: event.shiftKey || board.adding }),
       },

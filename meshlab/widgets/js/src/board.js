@@ -4,21 +4,28 @@
  * function of the view that gives elements; nothing on the screen is kept anywhere else.
  */
 import { drawAdvice } from "./advice.js";
+import { Asking } from "./asking.js";
 import { Channel } from "./channel.js";
+import { followSearch } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
-import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName, zonesOf } from "./hand.js";
+import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
+import { Hint } from "./hint.js";
 import { listenToKeys } from "./keyboard.js";
 import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
 import { Popover } from "./popover.js";
 import { Prices } from "./prices.js";
+import { Remedies } from "./remedies.js";
 import { hidePicture, remember, remembered } from "./remember.js";
-import { grabbedText, HOW, priceText, totalsText } from "./sentences.js";
+import { deviceText, paintSelection, select } from "./selection.js";
+import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.js";
 import { freeze, isUnderWay, showSilence } from "./silence.js";
 import { Stage } from "./stage.js";
-import { drawTimeline } from "./timeline.js";
+import { explain } from "./terms.js";
+import { drawDetail, drawTimeline } from "./timeline.js";
+import { findDims } from "./tray.js";
 import { drawElsewhere, drawZones, paintZones } from "./zones.js";
 
 /**
@@ -29,12 +36,7 @@ import { drawElsewhere, drawZones, paintZones } from "./zones.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
-const PARTS = ["board", "devices", "costs", "tracing", "advice", "comparison", "beside"];
-// Milliseconds for which the pointer rests over a chip before it is priced ahead.
-const REST = 120;
-// Milliseconds without a change after which advice is asked for.
-const IDLE = 700;
-
+const PARTS = ["board", "places", "devices", "selection", "costs", "tracing", "advice", "comparison", "beside"];
 export class Board {
   /**
    * @param {Model} model
@@ -50,16 +52,20 @@ export class Board {
     this.ready = false;
     /** @type {Pick<View, "time" | "peak_memory" | "timeline">} */
     this.costs = { time: null, peak_memory: null, timeline: null };
-    /** @type {string | null} the segment of the timeline that is selected */
-    this.moment = null;
+    /** @type {import("./types.js").Selection} */
+    this.selection = model.get("selection").selection;
+    this.searched = "";
+    this.searching = false;
+    /** @type {Pick<View, "ranked">} the order of the tray, which does not change under a hand */
+    this.arranged = { ranked: null };
     this.awaited = false;
     this.tracing = false;
-    this.resting = 0;
-    this.advising = 0;
+    this.asking = new Asking(this);
     /** @type {Set<string>} the disclosures that are open */
     this.opened = new Set();
     this.channel = new Channel(model, (silent) => showSilence(this, silent));
     this.prices = new Prices(this.channel, () => this.paint());
+    this.remedies = new Remedies(this);
     this.panels = makePanels();
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
@@ -72,6 +78,7 @@ export class Board {
     const whole = [banner, header, totals, main, this.panels.timeline];
     root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.popover = new Popover(this);
+    this.hint = new Hint(root);
     this.drag = new PointerDrag(this);
     listenToKeys(this);
     /** @type {Set<string>} */
@@ -84,6 +91,7 @@ export class Board {
       ["change:notice", () => this.drawNotice()],
     ];
     for (const [event, listener] of this.listeners) model.on(event, listener);
+    this.panels.zones.addEventListener("pointerleave", () => this.drawBoard(false));
     this.draw(PARTS);
     /** What the status line was last said of. */
     this.said = this.asked;
@@ -94,8 +102,8 @@ export class Board {
   }
 
   close() {
-    clearTimeout(this.resting);
-    clearTimeout(this.advising);
+    this.asking.stop();
+    this.remedies.close();
     this.prices.stop();
     this.showPicture();
     this.channel.close();
@@ -109,7 +117,10 @@ export class Board {
   get view() {
     /** @type {View} */
     const view = Object.assign({}, ...PARTS.map((part) => this.model.get(part)));
-    const { time, peak_memory, timeline } = view;
+    const { time, peak_memory, timeline, places, tensor } = view;
+    // Of very many tensors a few are listed, and the one that is shown.
+    if (tensor && !places.rows.some((row) => row.place === tensor.place))
+      view.places = { ...places, rows: [...places.rows, tensor] };
     if (!view.pending) this.costs = { time, peak_memory, timeline };
     return view.pending ? { ...view, ...this.costs } : view;
   }
@@ -145,20 +156,22 @@ export class Board {
       if (this.ready && this.revision > 0) remember(view);
       this.prices.forget(this.revision);
       redraw(panels.header, drawHeader(this));
-      redraw(panels.zones, drawZones(this));
-      if (this.hand) this.ask(this.hand);
-      this.askAdvice();
+      if (this.hand) this.asking.zones(this.hand);
+      this.asking.advice();
     }
+    if (parts.includes("board") || parts.includes("advice")) this.drawBoard(parts.includes("board"));
     redraw(panels.advice, drawAdvice(this));
     if (parts.includes("tracing")) followTracing(this);
     this.root.toggleAttribute("data-machine", view.machine.on !== "");
     this.root.toggleAttribute("data-pending", view.pending);
     this.paint();
-    if (parts.includes("costs")) {
-      this.moment = null;
-      redraw(panels.timeline, drawTimeline(this));
-    }
+    if (parts.includes("costs")) redraw(panels.lanes, drawTimeline(this));
     this.stage.changed(parts);
+    if (parts.includes("selection")) this.heardSelection();
+    if (parts.includes("comparison")) followSearch(this);
+    this.marked();
+    this.remedies.repaint();
+    this.hint.check();
     this.root.setAttribute("data-rev", String(this.revision));
     // A change by a script or in another view is said as well: the line never tells of another layout than the board.
     const other = this.ready && this.said !== this.asked;
@@ -172,6 +185,20 @@ export class Board {
     this.watch();
   }
 
+  /**
+   * Draws the zones, and the tray in the order that advice has found; while the pointer or the keyboard is there, nothing
+   * moves but by a change of the layout.
+   * @param {boolean} changed whether the layout did
+   */
+  drawBoard(changed) {
+    const { panels, view } = this;
+    const same = this.arranged.ranked === view.ranked;
+    if (!changed && (same || this.hand || panels.zones.matches(":hover, :focus-within"))) return;
+    this.arranged = { ranked: view.ranked };
+    redraw(panels.zones, drawZones(this));
+    findDims(this);
+  }
+
   /** Draws again a choice that was not carried out, so that it goes back to what it was. */
   drawChoices() {
     this.draw(["board"]);
@@ -182,19 +209,10 @@ export class Board {
     const { hand, view } = this;
     const price = hand?.target ? this.prices.of(view, hand, hand.target) : undefined;
     redraw(this.panels.totals, drawTotals(view, price));
+    explain(this.panels.totals);
     if (!hand?.target || !price) return;
     if (price.refused) this.sayVerdict(hand, hand.target);
     else this.say(priceText(view, hand, hand.target, price));
-  }
-
-  /** Asks for advice once the board has been left alone for a while. */
-  askAdvice() {
-    clearTimeout(this.advising);
-    if (this.view.slow) return;
-    this.advising = window.setTimeout(() => {
-      if (this.hand) this.askAdvice();
-      else if (!this.readOnly) this.channel.send("advise", {});
-    }, IDLE);
   }
 
   drawNotice() {
@@ -233,6 +251,7 @@ export class Board {
     if (answer?.kind === "nack") this.say([answer.reason, answer.fix].filter(Boolean).join(" "), "refused");
     else if (answer?.note) this.say(answer.note, "done");
     else if (answer && this.asked !== before) this.sayTotals();
+    else if (answer && doneText(op, args)) this.say(doneText(op, args), "done");
     return answer;
   }
 
@@ -248,10 +267,20 @@ export class Board {
     this.say(totalsText(this.view), "done");
   }
 
-  /** @param {string} id of a segment of the timeline */
-  selectMoment(id) {
-    this.moment = this.moment === id ? null : id;
-    redraw(this.panels.timeline, drawTimeline(this));
+  /** Takes what is selected from Python, and says what was told of a device. */
+  heardSelection() {
+    const before = this.selection;
+    this.selection = this.view.selection;
+    const text = deviceText(this.view, this.selection);
+    const told = before.device === this.selection.device && before.groups.length > 0;
+    if (text && !told && !this.hand && this.ready) this.say(text);
+  }
+
+  /** Marks what is selected in all that is drawn. */
+  marked() {
+    redraw(this.panels.detail, drawDetail(this));
+    explain(this.panels.detail);
+    paintSelection(this);
   }
 
   // The hand
@@ -266,38 +295,9 @@ export class Board {
     if (this.readOnly) return;
     this.hand = { dim, from, by, target: null, add: this.adding };
     this.paint();
+    if (this.selection.dim !== dim) select(this, { dim });
     this.say(grabbedText(this.view, this.hand));
-    this.ask(this.hand);
-  }
-
-  /**
-   * Asks for the prices of all zones, the nearest to the chip first.
-   * @param {Hand} hand
-   */
-  ask(hand) {
-    const { view } = this;
-    const box = (/** @type {string} */ zone) =>
-      this.panels.zones.querySelector(`.mlb-zone[data-zone="${CSS.escape(zone)}"]`)?.getBoundingClientRect();
-    const start = box(hand.from);
-    const distance = (/** @type {string} */ zone) => {
-      const there = box(zone);
-      return start && there ? Math.hypot(there.x - start.x, there.y - start.y) : 0;
-    };
-    const order = zonesOf(view).sort((one, other) => distance(one) - distance(other));
-    this.prices.ask(view, hand, this.revision, order, view.machine.on !== "" && !view.slow);
-  }
-
-  /**
-   * Prices a chip over which the pointer rests, before it is lifted.
-   * @param {string | null} dim
-   * @param {string} from
-   */
-  rest(dim, from) {
-    clearTimeout(this.resting);
-    if (dim === null || this.hand || this.readOnly || this.view.slow) return;
-    this.resting = window.setTimeout(() => {
-      if (!this.hand) this.ask({ dim, from, by: "pointer", target: null, add: this.adding });
-    }, REST);
+    this.asking.zones(this.hand);
   }
 
   /**
@@ -311,7 +311,7 @@ export class Board {
     const adding = add || this.adding;
     if (hand.target === zone && hand.add === adding) return;
     this.hand = { ...hand, target: zone, add: adding };
-    if (hand.add !== adding) this.ask(this.hand);
+    if (hand.add !== adding) this.asking.zones(this.hand);
     if (zone !== null) this.sayVerdict(this.hand, zone);
     this.paint();
   }
@@ -348,7 +348,10 @@ export class Board {
     const zone = hand.target;
     const said = zone === null ? null : verdict(view, hand, zone, this.prices.of(view, hand, zone));
     this.letGo();
-    if (zone === null || said?.state === "here") return;
+    if (zone === null || said?.state === "here") {
+      this.say(`${hand.dim} is where it was.`);
+      return;
+    }
     if (said?.state === "refused") {
       this.say(
         `Refused: ${said.note} ${said.refusal?.fix ?? ""}`,
@@ -377,6 +380,7 @@ export class Board {
     this.hand = null;
     this.prices.stop();
     this.paint();
+    this.remedies.ask();
     this.say("");
   }
 
@@ -385,12 +389,5 @@ export class Board {
   /** Keeps an eye on Python while it is at work on something. */
   watch() {
     this.channel.watch(isUnderWay(this.view, this.model.get("job")));
-  }
-
-  /** @param {boolean} adding */
-  setAdding(adding) {
-    this.adding = adding;
-    const how = adding ? "is added to those that shard the dim already" : "takes the place of those that shard the dim";
-    this.say(`From now on an axis ${how}.`);
   }
 }

@@ -106,10 +106,12 @@ export class Channel {
     const id = `${this.view}-${this.count}`;
     const sent = Date.now();
     return new Promise((resolve) => {
-      const timer = setTimeout(() => this.silence(), kind === "prices" || kind === "advise" ? PRICING : PATIENCE);
+      // A selection waits behind prices that are being worked out; late, it is as good.
+      const patience = kind === "prices" || kind === "advise" || content.op === "select" ? PRICING : PATIENCE;
+      const timer = setTimeout(() => this.silence(), patience);
       this.waiting.set(id, { resolve, timer, sent });
       // Until when, by Python's clock, the page waits: what Python reads later it must not carry out.
-      const good = this.ahead === null ? null : (sent + this.ahead + PATIENCE) / 1000;
+      const good = this.ahead === null ? null : (sent + this.ahead + patience) / 1000;
       try {
         this.model.send({ v: 2, kind, id, base_rev: this.model.get("rev"), good, ...content });
       } catch {

@@ -3,23 +3,32 @@
 import { h, prose } from "./dom.js";
 import { bytes, exact, plural } from "./format.js";
 import { axisLabel, markClass } from "./marks.js";
+import { drawRemedies } from "./remedies.js";
 
 /**
  * @typedef {import("./types.js").View} View
  * @typedef {import("./types.js").Collective} Collective
+ * @typedef {import("./board.js").Board} Board
  */
 
 /**
- * @param {View} view
+ * @param {Board} board
  * @param {Collective} collective
  * @returns {HTMLElement}
  */
-function drawOne(view, collective) {
-  const { kind, key, total, wire, times, payload, value, dims, source, code, because, remedy } = collective;
+function drawOne(board, collective) {
+  const { view } = board;
+  const { kind, key, total, wire, times, payload, value, dims, source, code, because, id } = collective;
   const often = times > 1 ? ` × ${exact(times)}` : "";
   return h(
     "li",
-    { class: `mlb-collective ${markClass(view, key)}`, "data-kind": kind, "data-axes": key },
+    {
+      class: `mlb-collective ${markClass(view, key)}`,
+      "data-kind": kind,
+      "data-axes": key,
+      "data-collective": id,
+      tabindex: 0,
+    },
     h(
       "div",
       { class: "mlb-collective-head" },
@@ -34,7 +43,7 @@ function drawOne(view, collective) {
     ),
     h("p", { class: "mlb-collective-value" }, value, dims.length > 0 && ` [${dims.join(" ")}]`),
     h("p", { class: "mlb-because" }, prose(because)),
-    remedy && h("p", { class: "mlb-remedy" }, h("span", { class: "mlb-tag" }, "to remove it"), prose(remedy)),
+    drawRemedies(board, collective, "traffic"),
     source && h("p", { class: "mlb-source" }, h("code", {}, source), code && h("code", { class: "mlb-code" }, code)),
   );
 }
@@ -63,16 +72,17 @@ function counted(view) {
 }
 
 /**
- * @param {View} view
+ * @param {Board} board
  * @returns {(HTMLElement | null)[]}
  */
-export function drawCollectives(view) {
+export function drawCollectives(board) {
+  const { view } = board;
   const { rows, left_out: left } = view.collectives;
   if (rows.length === 0) return [h("p", { class: "mlb-none" }, idle(view))];
   const list = h(
     "ol",
     { class: "mlb-list", "aria-label": "collectives" },
-    rows.map((row) => drawOne(view, row)),
+    rows.map((row) => drawOne(board, row)),
   );
   return [
     h("p", { class: "mlb-none mlb-counted" }, counted(view)),

@@ -4,6 +4,7 @@ import { drawChoice } from "./beside.js";
 import { drawCards } from "./cards.js";
 import { h, prose } from "./dom.js";
 import { drawScatter } from "./scatter.js";
+import { searchText } from "./sentences.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -83,10 +84,17 @@ export function isSearching(view) {
   return view.comparison.search?.phase === "searching";
 }
 
+/** @param {Board} board */
+export function cancelSearch(board) {
+  board.send("cancel_auto");
+}
+
 /**
+ * Says how a search has ended.
  * @param {Board} board
  */
-export async function cancelSearch(board) {
-  const answer = await board.send("cancel_auto");
-  if (answer?.kind === "ack") board.say("The search was cancelled.");
+export function followSearch(board) {
+  const searching = isSearching(board.view);
+  if (board.searching && !searching) board.say(searchText(board.view.comparison.search), "done");
+  board.searching = searching;
 }

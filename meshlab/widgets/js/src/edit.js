@@ -150,14 +150,13 @@ export function pinIntent(view, dim, zone) {
  * @param {string} dim
  * @param {string} zone
  */
-export async function togglePin(board, dim, zone) {
+export function togglePin(board, dim, zone) {
   const pin = pinIntent(board.view, dim, zone);
   if (!pin) {
     board.say("Only compute rules are pinned: a search chooses no rules at places.", "refused");
     return;
   }
-  const answer = await board.send(pin.op, pin.args);
-  if (answer?.kind === "ack") board.say(pin.op === "pin" ? `${dim} is ${pinText(board.view, dim)}.` : "", "done");
+  board.send(pin.op, pin.args);
 }
 
 /**

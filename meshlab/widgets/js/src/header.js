@@ -34,7 +34,11 @@ export function drawHeader(board) {
       label,
     );
   const adding = h("input", { type: "checkbox", checked: board.adding, "data-key": "adding" });
-  adding.addEventListener("change", () => board.setAdding(adding.checked));
+  adding.addEventListener("change", () => {
+    board.adding = adding.checked;
+    const how = adding.checked ? "is added to those that shard the dim already" : "takes the place of those that do";
+    board.say(`From now on an axis ${how}.`);
+  });
   const padding = h("input", { type: "checkbox", checked: view.pad, "data-key": "pad" });
   padding.addEventListener("change", async () => {
     const answer = await board.send("pad", { pad: padding.checked });

@@ -2,13 +2,15 @@
 /**
  * The whole board by keyboard. Space or Enter picks a chip up, arrows go through the zones that take it, Space or Enter
  * drops, Escape lets go; Delete takes a dim off its axis, F2 opens what can be changed of it, P pins it; Ctrl+Z and Ctrl+Shift+Z undo and redo. Without a chip in
- * hand, arrows go from chip to chip, and Escape cancels a search.
+ * hand, arrows go from chip to chip; Enter selects a device or
+ * a collective. Escape cancels a search, or else releases what is selected.
  *
  * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
  */
 import { cancelSearch, isSearching } from "./comparison.js";
 import { openDim, togglePin } from "./edit.js";
 import { TRAY } from "./hand.js";
+import { choose, clear } from "./selection.js";
 
 /** @typedef {import("./board.js").Board} Board */
 
@@ -40,18 +42,23 @@ function handled(board, event, command) {
   const target = /** @type {HTMLElement} */ (event.target);
   if (target.closest("input, select, .mlb-popover")) return false;
   if (command) return history(board, event);
+  if (event.key === "Escape" && board.hint.hide()) return true;
   if (event.key === "Escape" && board.hand) {
+    const { dim } = board.hand;
     board.drag.clear();
     board.letGo();
+    board.say(`${dim} is where it was.`);
     return true;
   }
   if (event.key === "Escape" && isSearching(board.view)) {
     cancelSearch(board);
     return true;
   }
-  const segment = target.closest(".mlb-segment");
-  if (segment && event.key in STEPS) {
-    const beside = STEPS[event.key] > 0 ? segment.nextElementSibling : segment.previousElementSibling;
+  if (event.key === "Escape" && clear(board)) return true;
+  if (event.key === "Enter" && choose(board, target)) return true;
+  const stop = target.closest(".mlb-segment, [data-device]");
+  if (stop && event.key in STEPS) {
+    const beside = STEPS[event.key] > 0 ? stop.nextElementSibling : stop.previousElementSibling;
     /** @type {HTMLElement | null} */ (beside)?.focus();
     return true;
   }

@@ -3,6 +3,7 @@
 import { disclosure } from "./disclosure.js";
 import { h, prose } from "./dom.js";
 import { exact } from "./format.js";
+import { badge } from "./hint.js";
 import { swatch } from "./marks.js";
 import { drawPicture } from "./picture.js";
 
@@ -15,7 +16,6 @@ import { drawPicture } from "./picture.js";
 
 export const NO_MACHINE =
   "Choose a machine: a step's time is then predicted, and its peak memory is compared with a device's capacity.";
-export const RECALLED = "recalled, not verified";
 // Before the source of such a figure, which does not say it as far as anyone has looked.
 const NOT_THERE = "recalled, not looked up in its source:";
 
@@ -161,13 +161,16 @@ function linked(text) {
 }
 
 /**
- * The mark of a figure that nobody looked up.
- * @param {{recalled: boolean}} figure
- * @param {string} [which] what figure it is, where that is not said beside it
+ * The badge of what rests on figures: where they are from, each with its source in the hint.
+ * @param {{recalled: boolean, source: string, text: string}[]} figures
+ * @param {string} key
  * @returns {HTMLElement | null}
  */
-export function mark(figure, which = "") {
-  return figure.recalled ? h("span", { class: "mlb-recalled" }, `${which}${RECALLED}`) : null;
+export function mark(figures, key) {
+  if (figures.length === 0) return null;
+  const measured = figures.every((figure) => figure.source.startsWith("measured"));
+  const kind = figures.some((figure) => figure.recalled) ? "recalled" : measured ? "measured" : "data sheet";
+  return badge(kind, figures.map((figure) => `${figure.text}: ${sourceOf(figure)}`).join(". "), `badge:${key}`);
 }
 
 /**

@@ -72,7 +72,13 @@ function drawVerdict(peak) {
   return h(
     "div",
     { class: "mlb-verdict", "data-fits": String(peak.fits) },
-    h("p", { title: limit }, peak.fits ? "✓ " : "✕ ", prose(`${peak.text} `), mark(peak, "the machine's memory: ")),
+    h(
+      "p",
+      { title: limit },
+      peak.fits ? "✓ " : "✕ ",
+      prose(`${peak.text} `),
+      mark([{ ...peak, text: "capacity of a device" }], "memory"),
+    ),
     h(
       "div",
       { class: "mlb-meter", "aria-hidden": "true", title: limit },

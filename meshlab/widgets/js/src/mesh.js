@@ -160,8 +160,9 @@ function drawTile(view, shards, tile, small) {
     {
       class: "mlb-tile",
       title: text,
-      role: "img",
-      "aria-label": `${text}; slice ${letter(tile.slice)}`,
+      role: "button",
+      tabindex: tile.device === 0 ? "0" : "-1",
+      "data-key": `device:${tile.device}`,
       "data-device": tile.device,
     },
     h("div", { class: "mlb-tile-head" }, h("span", {}, `${tile.device}`), h("b", {}, letter(tile.slice))),

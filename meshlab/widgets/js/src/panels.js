@@ -19,6 +19,13 @@ export function makePanels() {
   const tracing = h("div", { class: "mlb-tracing", role: "status" });
   const inLayout = [zones, tracing, advice, status, help];
   const layout = h("div", { class: "mlb-layout", role: "group", "aria-label": "layout" }, inLayout);
-  const timeline = h("div", { class: "mlb-step-time", role: "group", "aria-label": "one step over time" });
-  return { banner, header, totals, zones, status, help, layout, tracing, advice, timeline };
+  const lanes = h("div", { class: "mlb-lanes" });
+  const detail = h("div", { class: "mlb-detail" });
+  const timeline = h(
+    "div",
+    { class: "mlb-step-time", role: "group", "aria-label": "one step over time" },
+    lanes,
+    detail,
+  );
+  return { banner, header, totals, zones, status, help, layout, tracing, advice, timeline, lanes, detail };
 }

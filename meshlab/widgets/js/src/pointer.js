@@ -6,6 +6,7 @@
  */
 
 import { openDim } from "./edit.js";
+import { choose } from "./selection.js";
 
 const THRESHOLD = 4;
 
@@ -45,7 +46,7 @@ export class PointerDrag {
   /** @param {PointerEvent} event */
   over(event) {
     const chip = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest(".mlb-chip"));
-    this.board.rest(chip?.dataset.dim ?? null, chip?.dataset.zone ?? "");
+    this.board.asking.rest(chip?.dataset.dim ?? null, chip?.dataset.zone ?? "");
   }
 
   /** @param {PointerEvent} event */
@@ -128,6 +129,8 @@ export class PointerDrag {
     if (hand?.by === "click" && zone && !(chip && chip.dataset.dim === hand.dim)) {
       this.board.aim(zone.dataset.zone ?? null, event.shiftKey);
       this.board.drop();
+    } else if (choose(this.board, target)) {
+      return;
     } else if (chip) {
       const again = hand && hand.dim === chip.dataset.dim && hand.from === chip.dataset.zone;
       if (hand) this.board.letGo();

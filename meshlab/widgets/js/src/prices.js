@@ -71,6 +71,29 @@ export class Prices {
   }
 
   /**
+   * @param {{op: string, args: Record<string, unknown>}} intent
+   * @returns {Price | undefined}
+   */
+  ofIntent(intent) {
+    return this.known.get(JSON.stringify(intent));
+  }
+
+  /**
+   * Asks for the price of one intent.
+   * @param {{op: string, args: Record<string, unknown>}} intent
+   * @param {number} revision
+   * @param {boolean} peak whether the peak is asked for as well
+   * @returns {Promise<boolean>} whether it was answered, for this revision
+   */
+  async askIntent(intent, revision, peak) {
+    this.forget(revision);
+    const answer = await this.channel.prices([intent], peak);
+    if (!answer?.prices || answer.rev !== this.revision || revision !== this.revision) return false;
+    this.known.set(JSON.stringify(intent), answer.prices[0]);
+    return true;
+  }
+
+  /**
    * All prices that are known for a hand.
    * @param {View} view
    * @param {Hand} hand

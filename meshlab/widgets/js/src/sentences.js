@@ -29,6 +29,42 @@ export function totalsText({ communication, change, layout, machine, time, peak_
 }
 
 /**
+ * What was done, where the layout, the mesh and the machine are as they were.
+ * @param {string} op
+ * @param {Record<string, any>} args
+ * @returns {string}
+ */
+export function doneText(op, args) {
+  const texts = /** @type {Record<string, string>} */ ({
+    baseline: "", // whoever asks for it knows its name
+    run: "The run begins.",
+    cancel: "The run stops after its present step.",
+    auto: `The search for the least ${args.objective} begins.`,
+    cancel_auto: "The search was cancelled.",
+    pin: args.axis ? `${args.dim} is pinned to ${args.axis}.` : `${args.dim} is pinned unsharded.`,
+    unpin: `${args.dim} is not pinned any more.`,
+    rename_dim: `${args.dim} is called ${args.name} now.`,
+    select: args.place ? `Shown: ${args.place}.` : "",
+    undo: "Undone.",
+    redo: "Done again.",
+  });
+  return texts[op] ?? "Nothing changes: it is so already.";
+}
+
+/**
+ * How a search or a run has ended.
+ * @param {import("./types.js").Search | null} search
+ * @returns {string}
+ */
+export function searchText(search) {
+  if (!search) return "";
+  if (search.phase === "cancelled") return `The search for the least ${search.objective} was cancelled.`;
+  return search.proof
+    ? `The search for the least ${search.objective} has ended: ${search.proof}. Its layout stands in Compare.`
+    : `The search for the least ${search.objective} has failed: ${search.error}`;
+}
+
+/**
  * What was picked up, and how it is dropped.
  * @param {View} view
  * @param {Hand} hand

@@ -45,7 +45,7 @@ export function showSilence(board, silent) {
  * @param {Board} board
  */
 export function freeze({ root, readOnly }) {
-  const asking = "button:not([role=tab], .mlb-segment, .mlb-banner *), select, input";
+  const asking = "button:not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *), select, input";
   for (const control of root.querySelectorAll(asking)) control.toggleAttribute("inert", readOnly);
 }
 

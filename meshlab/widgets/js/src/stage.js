@@ -15,7 +15,9 @@ import { drawPlacement } from "./machine.js";
 import { drawMemory } from "./memory.js";
 import { drawMesh, drawTensors } from "./mesh.js";
 import { nextNumber } from "./numbers.js";
+import { paintSelection } from "./selection.js";
 import { freeze } from "./silence.js";
+import { explain } from "./terms.js";
 import { drawOptions, drawTime } from "./time.js";
 import { Training } from "./training.js";
 
@@ -48,7 +50,7 @@ export const PANELS = [
     name: "traffic",
     title: "Traffic",
     reads: ["board", "beside"],
-    draw: (board) => [...drawCommunication(board), h("h4", {}, "collectives, and why"), ...drawCollectives(board.view)],
+    draw: (board) => [...drawCommunication(board), h("h4", {}, "collectives, and why"), ...drawCollectives(board)],
     rows: trafficRows,
   },
   {
@@ -198,6 +200,8 @@ export class Stage {
     const pair = panel.rows && board.view.beside;
     const parts = pair ? drawBeside(board, panel) : [panel.tools, panel.draw, panel.foot].flatMap(alone);
     redraw(this.body(panel.name), ...parts);
+    explain(this.body(panel.name));
+    paintSelection(board);
     if (board.readOnly) freeze(board);
   }
 }

@@ -1,9 +1,10 @@
 // @ts-check
 /** The predicted time of a step: an interval with its estimate, what limits it, and its parts. */
 import { labelled, portion } from "./bars.js";
-import { disclosure, drawAccuracy } from "./disclosure.js";
+import { drawAccuracy } from "./disclosure.js";
 import { h, prose } from "./dom.js";
-import { choice, mark, NO_MACHINE, RECALLED, sourceOf } from "./machine.js";
+import { badge } from "./hint.js";
+import { choice, mark, NO_MACHINE, sourceOf } from "./machine.js";
 import { axisLabel, markClass } from "./marks.js";
 
 /**
@@ -29,6 +30,8 @@ export function drawTime(board) {
       "p",
       { class: "mlb-step" },
       h("b", { class: "mlb-step-value" }, texts.estimate),
+      " ",
+      drawEstimated(board, time),
       ` between ${texts.lower}, if all communication that can overlap does, and ${texts.upper}, if none does`,
     ),
     drawInterval(board.view, time),
@@ -40,7 +43,6 @@ export function drawTime(board) {
     ),
     sends && drawExposed(time),
     time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, prose(time.substituted)) : null,
-    time.recalled.length ? drawRecalled(board, time) : null,
     drawAccuracy(board, "time", time.accuracy),
   ];
 }
@@ -109,7 +111,14 @@ function drawPart(view, part, most) {
   const width = `${most ? (100 * part.seconds) / most : 0}%`;
   const bar = h("div", { class: "mlb-bar", "aria-hidden": "true" }, portion(partClass(view, part), width, ""));
   const name = part.sends ? axisLabel(view, part.key) : part.label;
-  const label = h("span", {}, part.sends && "sending over ", name, " ", part.seconds > 0 && mark(part));
+  const label = h(
+    "span",
+    {},
+    part.sends && "sending over ",
+    name,
+    " ",
+    part.seconds > 0 && mark(part.figures, part.key),
+  );
   return labelled(label, bar, part.text, sources.join("\n"), { "data-part": part.key });
 }
 
@@ -145,13 +154,16 @@ export function drawOptions(board) {
 }
 
 /**
+ * That the step is predicted, and from which figures that nobody looked up.
  * @param {Board} board
  * @param {Time} time
  * @returns {HTMLElement}
  */
-function drawRecalled(board, time) {
-  const rows = time.recalled.map((each) => h("li", {}, prose(each)));
-  return disclosure(board, "recalled", `Rests on figures that are ${RECALLED}: ${time.recalled.length}`, [
-    h("ul", { class: "mlb-figures" }, rows),
-  ]);
+function drawEstimated({ view }, { recalled }) {
+  const rest = recalled.length ? ` Of them recalled, not looked up in their sources: ${recalled.join("; ")}.` : "";
+  return badge(
+    "estimated",
+    `Predicted from the figures of ${view.machine.title}; nothing was run.${rest}`,
+    "badge:step",
+  );
 }

@@ -7,6 +7,8 @@
 import { h, prose, s } from "./dom.js";
 import { bytes, exact, seconds } from "./format.js";
 import { axisLabel, markClass } from "./marks.js";
+import { drawRemedies } from "./remedies.js";
+import { select } from "./selection.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -61,18 +63,13 @@ export function drawTimeline(board) {
   const { view } = board;
   const { timeline, peak_memory: peak } = view;
   if (!timeline) return [];
-  const lanes = timeline.lanes.map((lane, number) => drawLane(board, timeline, lane, number));
+  const lanes = timeline.lanes.map((lane) => drawLane(board, timeline, lane));
   return [
-    h(
-      "div",
-      { class: "mlb-lanes" },
-      h("span", { class: "mlb-lane-name" }, "one step ", h("b", { class: "mlb-lane-end" }, seconds(timeline.seconds))),
-      drawPhases(timeline),
-      ...lanes.flat(),
-      h("span", { class: "mlb-lane-name" }, "memory"),
-      drawMemory(timeline, peak),
-    ),
-    drawDetail(board),
+    h("span", { class: "mlb-lane-name" }, "one step ", h("b", { class: "mlb-lane-end" }, seconds(timeline.seconds))),
+    drawPhases(timeline),
+    ...lanes.flat(),
+    h("span", { class: "mlb-lane-name" }, "memory"),
+    drawMemory(timeline, peak),
   ];
 }
 
@@ -102,15 +99,13 @@ function drawPhases(timeline) {
  * @param {Board} board
  * @param {Timeline} timeline
  * @param {Timeline["lanes"][number]} lane
- * @param {number} number
  * @returns {HTMLElement[]}
  */
-function drawLane(board, timeline, lane, number) {
+function drawLane(board, timeline, lane) {
   const { view } = board;
   const name = lane.key ? axisLabel(view, lane.key) : "compute";
-  const segments = lane.segments.map((segment, i) => {
+  const segments = momentsOf(view, lane).map(({ segment, id, collective }, i) => {
     const left = x(segment.begin, timeline);
-    const id = `${number}:${i}`;
     const title = `${titleOf(segment, lane.key)}${segment.source && `, ${segment.source}`}`;
     return h("button", {
       type: "button",
@@ -118,11 +113,12 @@ function drawLane(board, timeline, lane, number) {
       style: `left:${left.toFixed(3)}%;width:${Math.max(0.12, x(segment.end, timeline) - left).toFixed(3)}%`,
       title,
       "aria-label": title,
-      "aria-pressed": String(board.moment === id),
+      "aria-pressed": "false",
+      "data-collective": collective,
       "data-key": `segment:${id}`,
       "data-segment": id,
       tabindex: i === 0 ? "0" : "-1",
-      onclick: () => board.selectMoment(id),
+      onclick: () => selectMoment(board, id, collective),
     });
   });
   const busy = lane.segments.reduce((sum, each) => sum + each.end - each.begin, 0);
@@ -160,31 +156,80 @@ function drawMemory(timeline, peak) {
 }
 
 /**
- * What the segment that is selected is; of none, what communication is exposed.
- * @param {Board} board
- * @returns {HTMLElement}
+ * The segments of a lane, each with its name and the collective that it draws. A name is that of the collective, so
+ * that a segment is known again when the step has changed and its collective has not.
+ * @param {View} view
+ * @param {Timeline["lanes"][number]} lane
+ * @returns {{segment: Segment, id: string, collective: string | null}[]}
  */
-function drawDetail(board) {
-  const { view } = board;
+export function momentsOf(view, lane) {
+  /** @type {Map<string, number>} */
+  const seen = new Map();
+  return lane.segments.map((segment) => {
+    const collective = lane.key ? (collectiveOf(view, segment, lane.key)?.id ?? null) : null;
+    const of = collective ?? (lane.key || "compute");
+    seen.set(of, (seen.get(of) ?? 0) + 1);
+    return { segment, id: `${of}#${seen.get(of)}`, collective };
+  });
+}
+
+/**
+ * Selects a segment with its collective; once more releases both.
+ * @param {Board} board
+ * @param {string} id
+ * @param {string | null} collective
+ */
+function selectMoment(board, id, collective) {
+  const again = board.selection.moment === id;
+  select(board, again ? { moment: null, collective: null } : { moment: id, collective });
+  bringIntoPanel(board.root.querySelector(".mlb-collective[aria-current]"));
+  board.say(again ? "No moment is selected." : (board.panels.detail.querySelector("b")?.textContent ?? ""));
+}
+
+/**
+ * Scrolls a panel to a row of it, and nothing around the panel.
+ * @param {Element | null} row
+ */
+function bringIntoPanel(row) {
+  const panel = row?.closest(".mlb-body");
+  if (!row || !panel) return;
+  const [inner, outer] = [row.getBoundingClientRect(), panel.getBoundingClientRect()];
+  if (inner.top < outer.top || inner.bottom > outer.bottom) panel.scrollTop += inner.top - outer.top - 8;
+}
+
+/**
+ * What is selected of the step: a segment, or a collective; of none, what communication is exposed.
+ * @param {Board} board
+ * @returns {(Node | string | null | false)[]}
+ */
+export function drawDetail(board) {
+  const { view, selection, panels } = board;
   const { timeline, time } = view;
-  const [number, position] = (board.moment ?? "").split(":");
-  const lane = timeline?.lanes[Number(number)];
-  const segment = board.moment ? lane?.segments[Number(position)] : undefined;
-  if (!segment || !lane) {
+  const all =
+    timeline?.lanes.flatMap((lane) => momentsOf(view, lane).map((each) => ({ ...each, key: lane.key }))) ?? [];
+  const moment = all.find((each) => each.id === selection.moment);
+  for (const segment of panels.lanes.querySelectorAll(".mlb-segment"))
+    segment.setAttribute("aria-pressed", String(segment.getAttribute("data-segment") === moment?.id));
+  const wanted = moment ? moment.collective : selection.collective;
+  const row = view.collectives.rows.find((each) => each.id === wanted);
+  panels.detail.className = `mlb-detail ${row ? markClass(view, row.key) : ""}`;
+  if (!timeline) return [];
+  if (!moment && !row) {
     const exposed = time?.exposed
       ? `${time.texts.exposed} of communication are exposed: no kernel runs meanwhile.`
       : "No communication is exposed.";
     const known = time && !time.missing;
-    return h("p", { class: "mlb-detail" }, known && `${exposed} `, "Click a segment: what it is, and why it is there.");
+    return [known && `${exposed} `, "Click a segment: what it is, and why it is there."];
   }
-  const row = lane.key ? collectiveOf(view, segment, lane.key) : undefined;
-  const source = row?.source || segment.source;
-  return h(
-    "p",
-    { class: `mlb-detail ${lane.key ? markClass(view, lane.key) : ""}` },
-    h("b", {}, titleOf(segment, lane.key)),
-    row && [". ", ...prose(row.because)],
-    row?.remedy && [h("span", { class: "mlb-remedy" }, " To remove it: ", prose(row.remedy))],
-    source && [" ", h("code", {}, source)],
-  );
+  const title = moment ? titleOf(moment.segment, moment.key) : `${row?.kind} over ${row?.key}: ${row?.value}`;
+  const often = row && row.times > 1 ? ` × ${exact(row.times)}` : "";
+  const source = row?.source || moment?.segment.source;
+  return [
+    h("b", {}, title),
+    row ? `, sends ${bytes(row.wire)}${often}. ` : " ",
+    ...(row ? prose(`${row.because} `) : []),
+    source ? h("code", {}, source) : null,
+    row ? " " : null,
+    row ? drawRemedies(board, row, "detail") : null,
+  ];
 }

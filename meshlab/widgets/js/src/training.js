@@ -23,6 +23,7 @@ export class Training {
   constructor(board, panel) {
     this.board = board;
     this.silent = false;
+    this.active = false;
     this.run = h("button", { type: "button", class: "mlb-button mlb-primary", "data-op": "run" }, "▶ Run");
     this.cancel = h("button", { type: "button", class: "mlb-button", "data-op": "cancel", disabled: true }, "◼ Cancel");
     this.steps = h("input", {
@@ -56,6 +57,8 @@ export class Training {
   show(job) {
     const { current, runs } = job;
     const active = current !== null && ACTIVE.includes(current.phase);
+    if (this.active && !active && current) this.board.say(`The run has ended. ${describe(current)}`, "done");
+    this.active = active;
     const { trains } = this.board.view;
     this.run.disabled = active || !trains || this.silent;
     this.steps.disabled = !trains;

@@ -17,9 +17,11 @@
  * }} Price
  * @typedef {{key: string, bytes: number}} Part
  * @typedef {{line: string, code: string, bytes: number, parts: Part[]}} Line
+ * @typedef {{text: string, effect: string, refused: string, op?: string, args?: Record<string, unknown>}} Remedy
  * @typedef {{
  *   kind: string, axes: string[], key: string, payload: number, wire: number, times: number, total: number,
- *   dtype: string, value: string, dims: string[], source: string, code: string, because: string, remedy: string
+ *   dtype: string, value: string, dims: string[], source: string, code: string, because: string, remedy: string, id: string,
+ *   remedies: Remedy[]
  * }} Collective
  * @typedef {{
  *   place: string, dims: string[], shape: number[], dtype: string, local: number[], splits: string[][],
@@ -100,6 +102,8 @@
  *   memory: {parts: {name: string, bytes: number, output: boolean}[], arguments: number, outputs: number},
  *   places: {rows: PlaceRow[], left_out: number},
  *   shards: Shards | null,
+ *   tensor: PlaceRow | null,
+ *   selection: Selection,
  *   refusals: Record<string, Record<string, Refusal | null>>,
  *   additions: Record<string, Record<string, Refusal | null>>,
  *   history: {undo: number, redo: number},
@@ -122,12 +126,17 @@
  *   slow: boolean,
  *   presets: {name: string, label: string, refused: string, here: boolean}[],
  *   advice: Advice | null,
+ *   ranked: {dim: string, helps: boolean}[] | null,
  *   document: string,
  *   opened: string
  * }} View
  * @typedef {Pick<View,
  *   "mesh" | "chips" | "layout" | "groups" | "work" | "collectives" | "communication" | "memory" | "time" | "peak_memory"
  *   | "pending">} OtherLayout
+ * @typedef {{
+ *   place: string | null, dim: string | null, device: number | null, collective: string | null, moment: string | null,
+ *   coordinates: Record<string, number>, groups: {key: string, devices: number[], size: number}[]
+ * }} Selection
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
  *   first_loss: number | null, loss: number | null, losses: number[], stride: number, error: string

@@ -10,6 +10,7 @@ import { exact, plural, signedBytes, signedPoints, signedSeconds } from "./forma
 import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
 import { markClass } from "./marks.js";
 import { best } from "./prices.js";
+import { drawTray } from "./tray.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -74,16 +75,16 @@ function parts(view, axes) {
  * @param {string} zone
  * @param {string} label
  * @param {string} style
- * @param {HTMLElement[]} chips
+ * @param {(Node | null)[]} content
  * @returns {HTMLElement}
  */
-function drawZone(zone, label, style, chips) {
+function drawZone(zone, label, style, content) {
   return h(
     "div",
     { class: `mlb-zone ${style}`, "data-zone": zone, role: "group", "aria-label": label },
-    h("div", { class: "mlb-chips" }, chips),
+    content,
     h("div", { class: "mlb-zone-note", "aria-hidden": "true" }),
-    h("button", { type: "button", class: "mlb-here", "data-drop": zone, hidden: true }, "Put here"),
+    h("button", { type: "button", class: "mlb-here", "data-drop": zone, hidden: true }),
   );
 }
 
@@ -116,7 +117,7 @@ export function drawZones(board) {
     TRAY,
     "dims without a compute rule",
     "mlb-tray",
-    free.map((chip) => drawChip(view, chip, "", null, id)),
+    drawTray(board, free, (chip) => drawChip(view, chip, "", null, id)),
   );
   const widths = columns.map((column) => `minmax(0, ${widthOf(column)}fr)`).join(" ");
   return [
@@ -184,12 +185,13 @@ function drawCell(view, column, axis, help) {
   const zone = zoneOf(axis.name, column.at);
   const chips = view.chips.filter((chip) => column.rules[chip.name]?.includes(axis.name));
   const label = `mesh axis ${axis.name}, ${axis.size} devices${column.at ? `, for ${column.label}` : ""}`;
-  return drawZone(
-    zone,
-    label,
-    markClass(view, axis.name),
-    chips.map((chip) => drawChip(view, chip, axis.name, column, help)),
-  );
+  return drawZone(zone, label, markClass(view, axis.name), [
+    h(
+      "div",
+      { class: "mlb-chips" },
+      chips.map((chip) => drawChip(view, chip, axis.name, column, help)),
+    ),
+  ]);
 }
 
 const TITLES = /** @type {Record<string, string>} */ ({

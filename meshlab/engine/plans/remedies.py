@@ -1,0 +1,105 @@
+"""What would remove a collective: in words, and as changes of the layout where it is one.
+
+    remedy = plan.collectives[0].remedies[0]
+    remedy.text                             "take `hidden` off `model`"
+    remedy.applied(plan.layout)             the layout without that rule
+
+The words are made of the same facts as the changes, so that a text and a button cannot differ. A remedy without changes
+asks for something of the function itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+from collections.abc import Sequence
+
+from ..specs.layout import DimRules, Layout
+from ..specs.spec import Axes
+
+OFF, ON, STORED = "off", "on", "stored"
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """One change of a layout.
+
+    Attributes:
+        how: "off" takes a dim off mesh axes, "on" puts it on further ones where it is computed, "stored" says by which
+            axes it is stored at a place; none leave it whole there.
+        dim: the dim.
+        axes: the mesh axes, major first.
+        at: the place, or the glob of several; only of "stored".
+    """
+
+    how: str
+    dim: str
+    axes: Axes
+    at: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Remedy:
+    """What would remove a collective.
+
+    Attributes:
+        text: what to do, in words that go on after "to remove it".
+        changes: of the layout, all of them together; none where the function itself has to change.
+        effect: what is so then; "" where the text says it.
+    """
+
+    text: str
+    changes: tuple[Change, ...] = ()
+    effect: str = ""
+
+    def applied(self, layout: Layout) -> Layout:
+        """Returns a layout with the changes."""
+        for change in self.changes:
+            layout = _changed(layout, change)
+        return layout
+
+    def at(self, place: str, places: str) -> Remedy:
+        """Returns the remedy for several places instead of one."""
+        changes = [dataclasses.replace(c, at=places) if c.at == place else c for c in self.changes]
+        return dataclasses.replace(self, text=self.text.replace(place, places), changes=tuple(changes))
+
+
+def sentence(remedies: Sequence[Remedy]) -> str:
+    """Says the alternatives in one sentence; "" where there are none."""
+    text = ", or ".join(remedy.text for remedy in remedies)
+    effect = "".join(f": {remedy.effect}" for remedy in remedies if remedy.effect)
+    return f"{text[:1].upper()}{text[1:]}{effect}." if text else ""
+
+
+def _changed(layout: Layout, change: Change) -> Layout:
+    dim, compute = change.dim, _axes(layout.dim_rules, change.dim)
+    if change.how == STORED:
+        # Of several globs the last one that matches counts, alone: what it says of other dims goes on.
+        glob, rules = next((p for p in reversed(layout.place_rules) if fnmatch.fnmatchcase(change.at, p[0])), ("", ()))
+        others = [place for place in layout.place_rules if place[0] != change.at]
+        stored = change.at, _with_axes(rules, dim, change.axes)
+        places = [stored if p[0] == glob else p for p in layout.place_rules] if glob == change.at else [*others, stored]
+        return dataclasses.replace(layout, place_rules=tuple(places))
+    if change.how == ON:
+        return layout.with_rule(dim, (*compute, *_without(change.axes, compute)))
+    if set(compute) & set(change.axes):
+        return layout.with_rule(dim, _without(compute, change.axes))
+    # No compute rule shards it: then the rules at places do.
+    places = []
+    for glob, rules in layout.place_rules:
+        axes = _axes(rules, dim)
+        hit = set(axes) & set(change.axes)
+        places.append((glob, _with_axes(rules, dim, _without(axes, change.axes)) if hit else rules))
+    return dataclasses.replace(layout, place_rules=tuple(places))
+
+
+def _axes(rules: DimRules, dim: str) -> Axes:
+    return next((axes for name, axes in rules if name.removesuffix("?") == dim), ())
+
+
+def _without(axes: Axes, others: Axes) -> Axes:
+    return tuple(axis for axis in axes if axis not in others)
+
+
+def _with_axes(rules: DimRules, dim: str, axes: Axes) -> DimRules:
+    return (*(rule for rule in rules if rule[0].removesuffix("?") != dim), (dim, axes))

@@ -1,0 +1,82 @@
+// @ts-check
+/**
+ * A sentence beside what it explains: whatever has `data-hint` shows it while the pointer is over it, while it has the
+ * focus, and when it is tapped. Escape hides it.
+ */
+import { h, prose } from "./dom.js";
+
+const GAP = 4;
+
+let hints = 0;
+
+export class Hint {
+  /** @param {HTMLElement} root */
+  constructor(root) {
+    hints += 1;
+    this.element = h("div", { class: "mlb-hint", role: "tooltip", popover: "manual", id: `mlb-hint-${hints}` });
+    /** @type {HTMLElement | null} */
+    this.of = null;
+    root.append(this.element);
+    for (const event of ["pointerover", "focusin", "click"]) root.addEventListener(event, (each) => this.follow(each));
+    for (const event of ["pointerout", "focusout"]) root.addEventListener(event, (each) => this.leave(each));
+  }
+
+  /** @param {Event} event */
+  follow(event) {
+    const target = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest("[data-hint]"));
+    if (target) this.show(target);
+    else if (event.type === "click") this.hide();
+  }
+
+  /** @param {Event} event */
+  leave(event) {
+    const to = /** @type {PointerEvent | FocusEvent} */ (event).relatedTarget;
+    const stays = to instanceof Node && this.of?.contains(to);
+    const focused = event.type === "pointerout" && this.of?.matches(":focus-visible");
+    if (!stays && !focused && this.of?.contains(/** @type {Node} */ (event.target))) this.hide();
+  }
+
+  /** @param {HTMLElement} target */
+  show(target) {
+    if (this.of === target) return;
+    this.hide();
+    this.of = target;
+    target.setAttribute("aria-describedby", this.element.id);
+    this.element.replaceChildren(...prose(target.dataset.hint ?? ""));
+    this.element.showPopover();
+    const [from, box] = [target.getBoundingClientRect(), this.element.getBoundingClientRect()];
+    const below = from.bottom + GAP;
+    const top = below + box.height > window.innerHeight ? from.top - GAP - box.height : below;
+    this.element.style.left = `${Math.max(GAP, Math.min(from.left, window.innerWidth - box.width - GAP))}px`;
+    this.element.style.top = `${Math.max(GAP, top)}px`;
+  }
+
+  /** @returns {boolean} whether it was shown */
+  hide() {
+    if (!this.of) return false;
+    this.of.removeAttribute("aria-describedby");
+    this.of = null;
+    this.element.hidePopover();
+    return true;
+  }
+
+  /** Hides it where what it explains was drawn again. */
+  check() {
+    if (this.of && !this.of.isConnected) this.hide();
+  }
+}
+
+/**
+ * The badge of a figure's source: one word, and the source itself in its hint.
+ * @param {"measured" | "estimated" | "data sheet" | "recalled"} kind
+ * @param {string} source
+ * @param {string} key
+ * @returns {HTMLElement}
+ */
+export function badge(kind, source, key) {
+  return h(
+    "button",
+    { type: "button", class: "mlb-badge", "data-kind": kind, "data-hint": source, "data-key": key },
+    kind,
+  );
+}

@@ -1,0 +1,168 @@
+// @ts-check
+/**
+ * What would remove a collective, as buttons: each says what it does, and what it would change, for the better or the
+ * worse. A price is asked for when its button comes into sight, one after the other, so that a drop waits for no more
+ * than one of them; it stands with those of the zones, and is forgotten with them. Nothing is asked while a chip is held.
+ */
+import { h, prose } from "./dom.js";
+import { bytes, signedBytes, signedPoints, signedSeconds } from "./format.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Price} Price
+ * @typedef {import("./types.js").Remedy} Remedy
+ * @typedef {import("./types.js").Collective} Collective
+ * @typedef {import("./board.js").Board} Board
+ */
+
+/**
+ * What a change of the layout would change, in words: time, or without a machine work; memory; bytes.
+ * @param {Price} price
+ * @param {Pick<View, "time" | "peak_memory" | "communication" | "work">} view
+ * @returns {string[]}
+ */
+export function effects(price, { time, peak_memory: peak, communication, work }) {
+  const lines = [];
+  if (time && !time.missing && price.seconds !== null)
+    lines.push(`step ${signedSeconds(price.seconds - time.estimate)}`);
+  else if (price.work !== work) lines.push(`computes ${signedPoints(price.work - work)}`);
+  if (peak && price.peak !== null) lines.push(`peak ${signedBytes(price.peak - peak.bytes)}`);
+  lines.push(`sends ${signedBytes(price.bytes - communication.total)}`);
+  if (price.fits === false) lines.push(`✕ does not fit: ${bytes(price.peak ?? 0)}`);
+  return lines;
+}
+
+/**
+ * The remedies of a collective; "" before each that is a change of the function, which no button can make.
+ * @param {Board} board
+ * @param {Collective} collective
+ * @param {string} where the panel: keys differ from panel to panel
+ * @returns {HTMLElement | null}
+ */
+export function drawRemedies(board, collective, where) {
+  const { remedies, id } = collective;
+  if (remedies.length === 0) return null;
+  const parts = remedies.flatMap((remedy, i) => [
+    i > 0 ? " or " : " ",
+    ...drawOne(board, remedy, `remedy:${where}:${id}:${i}`),
+  ]);
+  return h("div", { class: "mlb-remedy" }, h("span", { class: "mlb-tag" }, "To remove it:"), parts);
+}
+
+/**
+ * @param {Board} board
+ * @param {Remedy} remedy
+ * @param {string} key
+ * @returns {(Node | string)[]}
+ */
+function drawOne(board, remedy, key) {
+  const { text, effect, refused, op, args } = remedy;
+  const then = effect ? `: ${effect}` : "";
+  if (!op || !args) return [h("span", {}, prose(`${text}${then}${refused ? ` (not here: ${refused})` : ""}`))];
+  const price = h("span", { class: "mlb-remedy-price" });
+  const button = h(
+    "button",
+    { type: "button", class: "mlb-button mlb-remedy-button", "data-key": key, onclick: () => board.send(op, args) },
+    h("span", {}, prose(text)),
+    price,
+  );
+  board.remedies.watch(button, { op, args });
+  return then ? [button, h("span", {}, prose(then))] : [button];
+}
+
+/**
+ * @typedef {{op: string, args: Record<string, unknown>}} Intent
+ */
+export class Remedies {
+  /** @param {Board} board */
+  constructor(board) {
+    this.board = board;
+    /** @type {Map<Element, Intent>} */
+    this.intents = new Map();
+    /** @type {Set<Element>} */
+    this.inSight = new Set();
+    this.asking = false;
+    this.observer = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) this.inSight[isIntersecting ? "add" : "delete"](target);
+      this.ask();
+    });
+  }
+
+  /**
+   * Has a button priced as soon as it is in sight.
+   * @param {Element} button
+   * @param {Intent} intent
+   */
+  watch(button, intent) {
+    this.intents.set(button, intent);
+    this.observer.observe(button);
+    this.paint(button);
+  }
+
+  /** Forgets the buttons that were drawn again, and paints the others. */
+  repaint() {
+    for (const button of [...this.intents.keys()]) {
+      if (button.isConnected) this.paint(button);
+      else this.forget(button);
+    }
+    this.ask();
+  }
+
+  /** @param {Element} button */
+  forget(button) {
+    this.intents.delete(button);
+    this.inSight.delete(button);
+    this.observer.unobserve(button);
+  }
+
+  /** @param {Element} button */
+  paint(button) {
+    const { prices, view } = this.board;
+    const intent = /** @type {Intent} */ (this.intents.get(button));
+    const price = prices.ofIntent(intent);
+    const refused = price?.refused ? [`not here: ${price.refused.text}`] : null;
+    const lines = refused ?? (price ? effects(price, view) : []);
+    const place = /** @type {HTMLElement} */ (button.lastElementChild);
+    place.replaceChildren(...lines.map((line) => h("span", { class: signOf(line) }, line)));
+    button.setAttribute("data-priced", String(Boolean(price)));
+  }
+
+  /** Asks for the prices of what is in sight and has none. */
+  async ask() {
+    const { board } = this;
+    if (this.asking) return;
+    this.asking = true;
+    for (let button = this.next(); button && !board.readOnly && !board.hand; button = this.next()) {
+      const intent = /** @type {Intent} */ (this.intents.get(button));
+      const { revision } = board;
+      const answered = await board.prices.askIntent(intent, revision, board.view.machine.on !== "");
+      if (!answered && revision === board.revision) break;
+      for (const each of this.intents.keys()) this.paint(each);
+    }
+    this.asking = false;
+  }
+
+  /** @returns {Element | undefined} the first button in sight without a price; of a slow program none is asked for */
+  next() {
+    const { prices, view } = this.board;
+    if (view.slow) return undefined;
+    const open = (/** @type {Element} */ button) => {
+      const intent = this.intents.get(button);
+      return button.isConnected && intent !== undefined && !prices.ofIntent(intent);
+    };
+    return [...this.inSight].find(open);
+  }
+
+  close() {
+    this.observer.disconnect();
+  }
+}
+
+/**
+ * @param {string} line
+ * @returns {string} the class of a change for the better or the worse
+ */
+function signOf(line) {
+  if (line.includes("✕") || line.startsWith("not here")) return "mlb-more";
+  return line.includes("−") ? "mlb-less" : line.includes("+") ? "mlb-more" : "";
+}

@@ -1,0 +1,163 @@
+// @ts-check
+/**
+ * What is selected: a dim, a device, a collective, a moment. It is Python's, one for all views in whatever cell; here it
+ * is marked on what is drawn: what is selected itself has `aria-current`, what belongs to it `data-related`. The page
+ * marks at once and asks then, so that a selection works while Python is silent as well.
+ */
+import { plural } from "./format.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Selection} Selection
+ * @typedef {import("./types.js").Collective} Collective
+ * @typedef {import("./board.js").Board} Board
+ */
+
+const NOTHING = { dim: null, device: null, collective: null, moment: null };
+
+/**
+ * Selects; what is not named stays selected.
+ * @param {Board} board
+ * @param {Partial<Selection>} changes
+ */
+export function select(board, changes) {
+  board.selection = { ...board.selection, ...changes, groups: [], coordinates: {} };
+  board.marked();
+  if (!board.readOnly) board.channel.intent("select", changes);
+}
+
+/**
+ * Releases all that is selected.
+ * @param {Board} board
+ * @returns {boolean} whether anything was
+ */
+export function clear(board) {
+  const any = Object.keys(NOTHING).some((name) => board.selection[/** @type {"dim"} */ (name)] !== null);
+  if (!any) return false;
+  select(board, NOTHING);
+  board.say("Nothing is selected.");
+  return true;
+}
+
+/**
+ * Whether a collective moves a dim, or is there because of it.
+ * @param {Pick<Collective, "dims" | "because">} collective
+ * @param {string | null} dim
+ * @returns {boolean}
+ */
+export function concerns({ dims, because }, dim) {
+  return dim !== null && (dims.includes(dim) || because.includes(`\`${dim}\``));
+}
+
+/**
+ * A click, or Enter, on a device or a collective; once more releases it.
+ * @param {Board} board
+ * @param {Element} target
+ * @returns {boolean} whether that selects anything
+ */
+export function choose(board, target) {
+  if (target.closest("button, a, summary, select, input, .mlb-term")) return false;
+  const device = target.closest("[data-device]")?.getAttribute("data-device");
+  if (device !== null && device !== undefined) {
+    const wanted = board.selection.device === Number(device) ? null : Number(device);
+    select(board, { device: wanted });
+    if (wanted === null) board.say("No device is selected.");
+    return true;
+  }
+  const id = target.closest("[data-collective]:not(.mlb-segment)")?.getAttribute("data-collective");
+  if (!id) return false;
+  chooseCollective(board, board.selection.collective === id ? null : id);
+  return true;
+}
+
+/**
+ * @param {Board} board
+ * @param {string | null} id
+ */
+function chooseCollective(board, id) {
+  select(board, { collective: id, moment: null });
+  const row = board.view.collectives.rows.find((each) => each.id === id);
+  const parts = board.root.querySelectorAll(".mlb-segment[aria-current]").length;
+  const drawn = parts ? ` The step over time has it in ${plural(parts, "place")}.` : "";
+  board.say(row ? `Selected: ${row.kind} over ${row.key} of ${row.value}.${drawn}` : "No collective is selected.");
+}
+
+/**
+ * Marks what is selected in all that is drawn.
+ * @param {Board} board
+ */
+export function paintSelection(board) {
+  const { root, selection, view } = board;
+  const { dim, device, collective } = selection;
+  for (const chip of root.querySelectorAll(".mlb-chip[data-dim]"))
+    current(chip, dim !== null && chip.getAttribute("data-dim") === dim);
+  for (const row of root.querySelectorAll("[data-collective]")) {
+    const id = row.getAttribute("data-collective");
+    current(row, collective !== null && id === collective);
+    const moved = view.collectives.rows.find((each) => each.id === id);
+    row.toggleAttribute("data-related", moved !== undefined && concerns(moved, dim));
+  }
+  for (const tile of root.querySelectorAll("[data-device]")) {
+    const number = Number(tile.getAttribute("data-device"));
+    current(tile, device === number);
+    const groups = selection.groups.filter((group) => number !== device && group.devices.includes(number));
+    tile.toggleAttribute("data-peer", groups.length > 0);
+    if (groups.length) tile.setAttribute("data-peer", groups.map((group) => group.key).join(", "));
+  }
+  paintTensors(board);
+}
+
+/**
+ * Marks the tensors that have the dim, in the list to choose from.
+ * @param {Board} board
+ */
+function paintTensors({ root, selection, view }) {
+  const dims = new Map(view.places.rows.map((row) => [row.place, row.dims]));
+  for (const option of root.querySelectorAll("[data-key=tensor] option")) {
+    const has = selection.dim !== null && dims.get(option.getAttribute("value") ?? "")?.includes(selection.dim);
+    const text = (option.textContent ?? "").replace(/^● /, "");
+    const wanted = has ? `● ${text}` : text;
+    if (option.textContent !== wanted) option.textContent = wanted;
+    option.toggleAttribute("data-related", Boolean(has));
+  }
+}
+
+/**
+ * @param {Element} element
+ * @param {boolean} is
+ */
+function current(element, is) {
+  if (is) element.setAttribute("aria-current", "true");
+  else element.removeAttribute("aria-current");
+}
+
+/**
+ * What is to be said of a device when Python has told its groups.
+ * @param {View} view
+ * @param {Selection} selection
+ * @returns {string} "" where no device is selected
+ */
+export function deviceText(view, selection) {
+  if (selection.device === null) return "";
+  const place = Object.entries(selection.coordinates).map(([axis, at]) => `${axis} ${at}`);
+  const tile = view.shards?.tiles.find((each) => each.device === selection.device);
+  const split = (view.shards?.splits ?? []).flatMap((axes, i) => (axes.length ? [i] : []));
+  const ranges = tile
+    ? split.map((i) => `${view.shards?.dims[i]} ${tile.ranges[i][0]} to ${tile.ranges[i][1] - 1}`)
+    : [];
+  const holds = tile ? ` holds ${ranges.join(", ") || "all"} of ${view.shards?.place}` : "";
+  const groups = selection.groups.map((group) => `over ${group.key} with ${others(group, selection.device)}`);
+  const talks = groups.length ? `it talks ${groups.join(", and ")}` : "it sends nothing";
+  return `Device ${selection.device} (${place.join(", ")})${holds}; ${talks}.`;
+}
+
+/**
+ * @param {Selection["groups"][number]} group
+ * @param {number | null} device
+ * @returns {string}
+ */
+function others(group, device) {
+  const listed = group.devices.filter((each) => each !== device);
+  const more = group.size - 1 - Math.min(listed.length, 8);
+  return `${listed.slice(0, 8).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+}

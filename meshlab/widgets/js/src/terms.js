@@ -1,0 +1,92 @@
+// @ts-check
+/**
+ * The terms of art of the page, a sentence each: the one glossary. `explain` makes the first of each term in a panel a
+ * button with its sentence; panels write plain text.
+ */
+import { h } from "./dom.js";
+
+/** @type {Record<string, string>} */
+export const TERMS = {
+  collective: "An operation in which a group of devices exchange data, such as an all-reduce.",
+  "all-reduce": "Each device of a group has a partial sum; afterwards each has the whole sum.",
+  "reduce-scatter": "Each device of a group has a partial sum; afterwards each has its own slice of the whole sum.",
+  "all-gather": "Each device of a group has a slice; afterwards each has all of them.",
+  "all-to-all": "Devices swap slices: a tensor that was sharded along one dim is sharded along another.",
+  "collective-permute": "Each device sends its slice to one other device.",
+  "peak memory": "The most bytes that a device holds at any moment of a step.",
+  exposed: "Communication during which no kernel runs: the step waits for it.",
+  overlapped: "Communication during which kernels run: it takes no time of its own.",
+  sharded: "Split over a mesh axis: each device along it has another slice.",
+  replicated: "Not split over a mesh axis: each device along it has the same values.",
+  partial: "Each device has a summand; the value is their sum, which a collective has yet to add up.",
+  payload: "The bytes of a collective's operand on one device.",
+  "wire bytes": "What one device sends for a collective, as rings send it: for an all-reduce almost twice the payload.",
+  temporaries: "Values that live within a step: activations, gradients, what a kernel needs for itself.",
+  carried: "Goes round a loop, or from this step into the next: parameters and the optimizer's state.",
+  donate: "A step's arguments give their memory to its results, so that both are not held at once.",
+  gap: "How far a layout that was found may be from the best that there is.",
+  pareto: "On this front no other layout is both faster and smaller.",
+  fsdp: "Fully sharded data parallel: parameters, gradients and optimizer state are sharded, and gathered where needed.",
+  zero: "Data parallel that shards the optimizer's state (ZeRO-1), gradients as well (2), and parameters as well (3).",
+  "compute-bound": "Limited by how fast the matrix units multiply.",
+  "memory-bound": "Limited by how fast a device reads and writes its own memory.",
+  "communication-bound": "Limited by what is sent between devices.",
+};
+
+// How a term is written, where that is not its name with an s or without.
+const SPELT = /** @type {Record<string, string>} */ ({
+  "peak memory": "peak(?: memory)?",
+  zero: "zero-[123]",
+  donate: "donate[ds]?",
+});
+const WRITTEN = Object.keys(TERMS)
+  .map((term) => ({ term, text: SPELT[term] ?? `${term}s?` }))
+  .sort((one, other) => other.text.length - one.text.length);
+const ANY = new RegExp(`(?<![\\w-])(?:${WRITTEN.map(({ text }) => `(${text})`).join("|")})(?![\\w-])`, "i");
+// What is pressed, chosen or a name of the user's is no prose.
+const NO_PROSE = "button, select, summary, a, code, svg, label, [role=button], [role=img], [aria-hidden=true]";
+
+/**
+ * Where the first term of a text is.
+ * @param {string} text
+ * @param {Set<string>} known terms that are explained already
+ * @returns {{term: string, start: number, end: number} | null}
+ */
+export function firstTerm(text, known = new Set()) {
+  for (let from = 0; from < text.length; ) {
+    const match = ANY.exec(text.slice(from));
+    if (!match) return null;
+    const { term } = WRITTEN[match.slice(1).findIndex((group) => group !== undefined)];
+    const start = from + match.index;
+    if (!known.has(term)) return { term, start, end: start + match[0].length };
+    from = start + match[0].length;
+  }
+  return null;
+}
+
+/**
+ * Makes the first of each term in a panel a button with its sentence.
+ * @param {Element} panel
+ */
+export function explain(panel) {
+  const known = new Set([...panel.querySelectorAll("[data-term]")].map((each) => each.getAttribute("data-term") ?? ""));
+  const texts = [];
+  const walker = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) texts.push(/** @type {Text} */ (walker.currentNode));
+  for (const text of texts) {
+    if (text.parentElement?.closest(NO_PROSE)) continue;
+    for (let rest = text; rest; ) {
+      const found = firstTerm(rest.data, known);
+      if (!found) break;
+      known.add(found.term);
+      const word = rest.splitText(found.start);
+      rest = word.splitText(found.end - found.start);
+      const button = h("button", { type: "button", class: "mlb-term" });
+      button.dataset.term = found.term;
+      button.dataset.key = `term:${found.term}`;
+      button.dataset.hint = TERMS[found.term];
+      word.replaceWith(button);
+      button.append(word);
+    }
+  }
+}

@@ -1,0 +1,86 @@
+"""Remedies: each is legal, changes no more than it says, and the collective is gone when it is followed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+import meshlab as ml
+from meshlab.engine.plans.remedies import OFF, ON, STORED, Change, Remedy, sentence
+from meshlab.engine.specs.layout import Layout
+from meshlab.engine.verifying.random_layouts import draw
+from meshlab.models import zoo
+
+MODELS = {model.name: model for model in zoo.models()}
+SEED, COUNT = 3, 20
+
+
+def sent(plan: ml.Plan, axes: tuple[str, ...], because: str) -> float:
+    return sum(c.wire_bytes * c.times for c in plan.collectives if c.axes == axes and c.because == because)
+
+
+@pytest.mark.parametrize("name", ["mlp", "transformer_adamw"])
+def test_each_remedy_is_legal_and_takes_its_cause_away(name: str) -> None:
+    program = MODELS[name].trace()
+    followed: Counter[str] = Counter()
+    for mesh, layout in draw(program, SEED, COUNT):
+        plan = program.plan(mesh, layout)
+        remedies = {(c.axes, c.because, remedy) for c in plan.collectives for remedy in c.remedies if remedy.changes}
+        for axes, because, remedy in remedies:
+            after = remedy.applied(layout)
+            assert after != layout, (str(layout), remedy)
+            try:
+                then = program.plan(mesh, after)
+            except ml.LayoutError:
+                # Only what would have to be computed otherwise may be in the way of another dim.
+                assert {change.how for change in remedy.changes} == {ON}, (str(layout), remedy)
+                continue
+            assert sent(then, axes, because) < sent(plan, axes, because), (str(layout), remedy, because)
+            followed["+".join(change.how for change in remedy.changes)] += 1
+    assert {OFF, STORED} <= followed.keys(), followed
+
+
+def changed(layout: object, *changes: Change) -> object:
+    return Remedy("", changes).applied(Layout.of(layout)).to_dict()  # type: ignore[arg-type]
+
+
+def test_a_dim_comes_off_its_axes_alone() -> None:
+    assert changed("vocab:data+model batch:data", Change(OFF, "vocab", ("data",))) == {
+        "batch": "data",
+        "vocab": "model",
+    }
+    assert changed("batch?:data hidden:model", Change(OFF, "batch", ("data",))) == {"hidden": "model"}
+
+
+def test_where_no_compute_rule_shards_a_dim_the_rules_at_places_do() -> None:
+    layout = {
+        "hidden": "model",
+        "params/*": {"embed": ["data", "model"], "hidden": "data"},
+        "out/*": {"embed": "model"},
+    }
+    assert changed(layout, Change(OFF, "embed", ("data",))) == layout | {
+        "params/*": {"embed": "model", "hidden": "data"}
+    }
+    assert changed(layout, Change(OFF, "hidden", ("model",)))["params/*"] == layout["params/*"]  # type: ignore[index]
+
+
+def test_what_is_stored_at_one_place_keeps_what_a_wider_glob_says_of_other_dims() -> None:
+    layout = {"params/*": {"embed": "data", "ffn": "model"}, "opt/*": {"embed": "data"}}
+    after = changed(layout, Change(STORED, "embed", (), "params/w1"))
+    assert after == layout | {"params/w1": {"embed": None, "ffn": "model"}}
+    # A rule that is there already keeps its position.
+    assert changed(after, Change(STORED, "embed", ("data",), "params/w1")) == layout | {"params/w1": layout["params/*"]}
+
+
+def test_a_dim_goes_on_further_axes() -> None:
+    assert changed("embed:x", Change(ON, "embed", ("x", "y"))) == {"embed": ["x", "y"]}
+    assert changed(None, Change(ON, "embed", ("x",))) == {"embed": "x"}
+
+
+def test_a_sentence_lists_the_alternatives() -> None:
+    assert sentence(()) == ""
+    assert (
+        sentence([Remedy("do this"), Remedy("do that", effect="then it is so")])
+        == "Do this, or do that: then it is so."
+    )
