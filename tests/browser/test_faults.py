@@ -66,7 +66,9 @@ def assert_read_only(board: Board, word: str) -> None:
     expect(board.root.locator(".mlb-run-text")).to_contain_text("when Python was last heard")
     for button in ("run", "cancel"):
         expect(board.button(button)).to_be_disabled()
-    dead = board.root.locator(":is(button:not([role=tab], .mlb-segment), select, input):not(.mlb-banner *)")
+    dead = board.root.locator(
+        ":is(button:not([role=tab], .mlb-segment, .mlb-term, .mlb-badge), select, input):not(.mlb-banner *)"
+    )
     assert dead.evaluate_all("all => all.filter(each => !each.inert).map(each => each.outerHTML)") == []
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import meshlab.widgets
+from meshlab.engine.plans.remedies import Change, Remedy
 from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.state import intents
 from meshlab.widgets.state.gestures import Gestures
@@ -27,6 +28,12 @@ EXAMPLES: dict[str, tuple[dict[str, Any], tuple, dict[str, Any]]] = {
     "load": ({"layout": {"hidden": "model"}, "name": "mine"}, ("hidden:model", "mine"), {}),
     "reset": ({}, (), {}),
     "preset": ({"name": "fsdp", "combine": True}, ("fsdp",), {"combine": True}),
+    "beside": ({"preset": "fsdp"}, ("fsdp",), {}),
+    "remedy": (
+        {"changes": [{"how": "off", "dim": "hidden", "axes": ["model"]}]},
+        (Remedy("take it off", (Change("off", "hidden", ("model",)),)),),
+        {},
+    ),
     "restore": ({"document": "{}"}, ("{}",), {}),
     "undo": ({}, (), {}),
     "redo": ({}, (), {}),

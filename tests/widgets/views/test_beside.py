@@ -90,7 +90,7 @@ def test_nothing_is_sent_without_one(explorer: Explorer) -> None:
 
 def test_a_selection_sends_its_devices_alone(explorer: Explorer) -> None:
     explorer.beside("start")
-    assert set(parts_view(explorer, "selection")) == {"devices"}
+    assert set(parts_view(explorer, "tensor")) == {"devices", "selection"}
 
 
 def test_costs_that_take_long_follow_those_of_the_board(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,16 +4,15 @@
  * focus, and when it is tapped. Escape hides it.
  */
 import { h, prose } from "./dom.js";
+import { nextNumber } from "./numbers.js";
 
 const GAP = 4;
-
-let hints = 0;
 
 export class Hint {
   /** @param {HTMLElement} root */
   constructor(root) {
-    hints += 1;
-    this.element = h("div", { class: "mlb-hint", role: "tooltip", popover: "manual", id: `mlb-hint-${hints}` });
+    const id = `mlb-hint-${nextNumber("hints")}`;
+    this.element = h("div", { class: "mlb-hint", role: "tooltip", popover: "manual", id });
     /** @type {HTMLElement | null} */
     this.of = null;
     root.append(this.element);

@@ -44,7 +44,8 @@ const WRITTEN = Object.keys(TERMS)
   .sort((one, other) => other.text.length - one.text.length);
 const ANY = new RegExp(`(?<![\\w-])(?:${WRITTEN.map(({ text }) => `(${text})`).join("|")})(?![\\w-])`, "i");
 // What is pressed, chosen or a name of the user's is no prose.
-const NO_PROSE = "button, select, summary, a, code, svg, label, [role=button], [role=img], [aria-hidden=true]";
+const NO_PROSE =
+  "button, select, summary, a, code, svg, label, figcaption, .mlb-axis-label, [role=button], [role=img], [aria-hidden=true]";
 
 /**
  * Where the first term of a text is.

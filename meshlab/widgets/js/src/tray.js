@@ -56,8 +56,8 @@ export function drawTray(board, free, drawChip) {
     star.setAttribute("aria-label", `${star.getAttribute("aria-label")}, has the best zone`);
     star.prepend(h("span", { class: "mlb-star", "aria-hidden": "true" }, "★"), " ");
   }
-  const search = board.view.chips.length > MANY ? drawSearch(board) : null;
-  return [search, chips, unfit.length ? drawUnfit(board, unfit, drawChip) : null];
+  if (board.view.chips.length > MANY) chips.prepend(drawSearch(board));
+  return [chips, unfit.length ? drawUnfit(board, unfit, drawChip) : null];
 }
 
 /**
