@@ -12,6 +12,7 @@ from meshlab.engine.api.trace import trace
 from meshlab.models import zoo
 from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard
+from tests.browser.board import TRAY
 from tests.browser.test_board import TABS
 from tests.widgets import small
 
@@ -199,3 +200,25 @@ def test_nothing_moves_under_the_hand_when_prices_come(open_board, program: ml.P
     assert zone.bounding_box() == before
     assert board.root.locator(".mlb-totals").evaluate("each => each.scrollWidth <= each.clientWidth")
     board.mouse.up()
+
+
+def test_a_mixture_of_experts_on_four_axes_is_one_canvas_and_more_axes_make_it_higher(open_board) -> None:
+    program = next(model for model in zoo.models() if model.name == "moe_switch").trace()
+    layout = {"batch": "data", "experts": "expert", "ffn": "model"}
+    shown = explore(program, ml.mesh("v5p", data=2, fsdp=2, model=2, expert=2), layout)
+    shown.view()
+    board = open_board(shown, width=1000, height=640)
+    frame = board.root.locator(".mlb-frame")
+    assert frame.evaluate("frame => frame.getBoundingClientRect().height") <= 600
+    assert board.root.evaluate(OUTSIDE) == []
+    for number in range(2):
+        with board.next_revision():
+            shown.split_axis("fsdp" if number == 0 else "data", 1, f"more{number}")
+            board.blank.poll()
+    assert board.blank.view.evaluate(COVERED) == []
+    assert board.root.evaluate(OUTSIDE) == []
+    timeline = board.root.locator(".mlb-step-time").bounding_box()
+    tray = board.zone(TRAY).bounding_box()
+    assert timeline is not None
+    assert tray is not None
+    assert tray["y"] + tray["height"] < timeline["y"]
