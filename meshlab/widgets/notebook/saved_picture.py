@@ -15,6 +15,7 @@ from IPython.display import DisplayHandle, display
 from ..render.snapshot import Snapshot
 from ..state.costing import Background
 from ..state.explorer_state import ExplorerState
+from ..state.quiet import QUIET
 from ..views.board import board_view
 from .session import session_of
 
@@ -53,10 +54,11 @@ class SavedPicture:
         )
 
     def _follow(self, what: str) -> None:
-        if what in ("document", "selection", "costs", "comparison"):
+        if what in ("document", "tensor", "costs", "comparison"):
             self._background.follow(self, self._renew)
 
     def _renew(self) -> None:
+        QUIET.wait()
         picture = self._bundle()
         for handle in self._handles:
             handle.update(picture, raw=True)

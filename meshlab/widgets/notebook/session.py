@@ -15,6 +15,7 @@ import anywidget
 import traitlets
 
 from ..state.explorer_state import ExplorerState
+from ..state.quiet import QUIET
 from .protocol import answer, shared_state
 
 STATIC = pathlib.Path(__file__).parents[1] / "static"
@@ -60,6 +61,7 @@ class Session(anywidget.AnyWidget):
                 self.set_trait(name, value)
 
     def _receive(self, widget: Any, content: dict, buffers: list) -> None:
+        QUIET.disturb()
         self.send(answer(self._explorer, content))
 
 

@@ -18,6 +18,7 @@ from .document import Document
 from .explorer_state import ExplorerState
 from .intents import Intent, Load, Place, Refused, Remove
 from .prices import Price, price_of, prices_of
+from .quiet import QUIET
 
 # A change below this share is nothing that a reader would act on.
 LEAST = 5e-3
@@ -139,8 +140,15 @@ class Adviser:
 
     def _advise(self, document: Document) -> None:
         explorer = self._explorer
+
+        def stopped() -> bool:
+            QUIET.wait()
+            return explorer.document != document
+
+        if stopped():
+            return
         now = price_of(explorer, document, peak=True)
-        survey = surveyed(explorer, now, lambda: explorer.document != document)
+        survey = surveyed(explorer, now, stopped)
         advice = best_of(explorer, now, survey)
         with explorer.lock:
             if explorer.document == document:

@@ -20,6 +20,7 @@ from typing import Any
 from ...auto.work import share_of
 from .costing import Background, Costing, Costs
 from .document import Document
+from .quiet import QUIET
 
 KEPT = 256
 # Seconds of work after which the background shows what it has, and lets others in.
@@ -135,6 +136,7 @@ class KnownTotals:
         begin = clock.monotonic()
         for document in documents:
             if document not in self._known:
+                QUIET.wait()
                 self.of(document)
                 if clock.monotonic() - begin > STRETCH:
                     break

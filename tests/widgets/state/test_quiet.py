@@ -1,0 +1,42 @@
+"""What nobody waits for is done while nobody is at a board."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import pytest
+
+from meshlab.widgets.state import quiet
+from meshlab.widgets.state.quiet import LONG, Quiet
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """A clock that goes on only when somebody sleeps."""
+    now = [100.0]
+    monkeypatch.setattr(quiet.clock, "monotonic", lambda: now[0])
+    monkeypatch.setattr(quiet.clock, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    return now
+
+
+def test_it_waits_until_no_board_was_heard_for_a_while(clock: list[float]) -> None:
+    never = Quiet()
+    never.wait()
+    assert clock == [100.0]
+    heard = Quiet()
+    heard.disturb()
+    heard.wait()
+    assert clock[0] >= 100.0 + LONG
+
+
+def test_garbage_is_not_looked_for_until_it_is_quiet() -> None:
+    gc.enable()
+    before = set(threading.enumerate())
+    board = Quiet()
+    board.disturb()
+    board.disturb()
+    assert not gc.isenabled()
+    (waiting,) = set(threading.enumerate()) - before
+    waiting.join(60)
+    assert gc.isenabled()
