@@ -232,9 +232,11 @@ export class Board {
     // What is there already is not read out again.
     const same = status.textContent === text.replaceAll("`", "");
     if (!same || more.length) redraw(status, prose(text), more);
-    // A sentence that is longer than its place is scrolled, by keyboard too.
-    if (status.scrollHeight > status.clientHeight) status.setAttribute("tabindex", "0");
-    else status.removeAttribute("tabindex");
+    // A sentence that is longer than its place is scrolled, by keyboard too; asked in the frame, it lays out nothing anew.
+    requestAnimationFrame(() => {
+      if (status.scrollHeight > status.clientHeight) status.setAttribute("tabindex", "0");
+      else status.removeAttribute("tabindex");
+    });
   }
 
   /**
@@ -295,9 +297,9 @@ export class Board {
     if (this.readOnly) return;
     this.hand = { dim, from, by, target: null, add: this.adding };
     this.paint();
-    if (this.selection.dim !== dim) select(this, { dim });
-    this.say(grabbedText(this.view, this.hand));
     this.asking.zones(this.hand);
+    this.say(grabbedText(this.view, this.hand));
+    if (this.selection.dim !== dim) select(this, { dim });
   }
 
   /**

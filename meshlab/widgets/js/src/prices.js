@@ -14,7 +14,7 @@ import { dropIntent, TRAY, verdict, zonesOf } from "./hand.js";
  */
 
 // Zones in one question: short enough that a drop waits for no more than one of them.
-const TIMES = 4;
+const TIMES = 5;
 const SLOW = 1;
 const PEAKS = 2;
 

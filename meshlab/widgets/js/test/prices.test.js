@@ -69,7 +69,7 @@ function answer(figures, rev = 1) {
   return later();
 }
 
-test("the nearest four zones are asked for first, then the peaks of those that take it, two at a time", async () => {
+test("zones are asked for in order, then the peaks of those that take it, two at a time", async () => {
   prices.ask(view, held, 1, order, true);
   assert.deepEqual(channel.asked[0].intents, intents(["model", "data@params/*", "model@params/*", TRAY]));
   await answer([{ bytes: 1 }, { refused: refusal }, { bytes: 3 }, { bytes: 4 }]);
