@@ -17,6 +17,8 @@ from ...auto.work import share_of
 from ...cost.machines.hardware import HardwareError
 from ...cost.step_time.time import time_of
 from ...cost.workload.scenario import STORED, at_plan_sizes
+from ...engine.errors import LayoutError
+from .apply_intent import layout_after
 from .columns import COMPUTE, Column, columns_of
 from .document import USUAL, Document
 from .explorer_state import ExplorerState
@@ -73,4 +75,13 @@ def other_columns(explorer: ExplorerState, intent: Any) -> list[Column]:
     if not isinstance(intent, Place) or (intent.at or COMPUTE) != COMPUTE:
         return []
     columns = [column for column in columns_of(explorer.program, explorer.layout) if column.at and not column.missing]
-    return [c for c in columns if explorer.what_if(dataclasses.replace(intent, at=c.at, source=None))]
+    placed = [(column, dataclasses.replace(intent, at=column.at, source=None)) for column in columns]
+    return [column for column, place in placed if _is_legal(explorer, place)]
+
+
+def _is_legal(explorer: ExplorerState, place: Place) -> bool:
+    """Says whether a placement is legal, without the plan of it: that is made when its own zone is priced."""
+    try:
+        return explorer.legal(layout_after(place, explorer.layout, explorer.program)) is None
+    except LayoutError:
+        return False

@@ -14,17 +14,21 @@ from __future__ import annotations
 import threading
 import time as clock
 
-from ...engine.gc_pause import PAUSES
+from ...engine.gc_pause import PAUSES, Pauses
 
 # Seconds; between two messages of a hand that moves a chip there are fewer.
 LONG = 0.3
 
 
 class Quiet:
-    """When a board was heard last."""
+    """When a board was heard last.
 
-    def __init__(self):
-        self._lock, self._heard, self._disturbed = threading.Lock(), -LONG, False
+    Args:
+        pauses: of garbage collection.
+    """
+
+    def __init__(self, pauses: Pauses = PAUSES):
+        self._lock, self._heard, self._disturbed, self._pauses = threading.Lock(), -LONG, False, pauses
 
     def disturb(self) -> None:
         """Notes that a board was heard, and puts garbage collection off until it is quiet again."""
@@ -32,7 +36,7 @@ class Quiet:
             self._heard = clock.monotonic()
             if not self._disturbed:
                 self._disturbed = True
-                PAUSES.begin()
+                self._pauses.begin()
                 threading.Thread(target=self._resume, name="meshlab-quiet", daemon=True).start()
 
     def wait(self) -> None:
@@ -46,7 +50,7 @@ class Quiet:
             with self._lock:
                 if self._heard + LONG <= clock.monotonic():
                     self._disturbed = False
-                    PAUSES.end()
+                    self._pauses.end()
                     return
 
 

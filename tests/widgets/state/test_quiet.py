@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 
 import pytest
 
+from meshlab.engine.gc_pause import Pauses
 from meshlab.widgets.state import quiet
 from meshlab.widgets.state.quiet import LONG, Quiet
 
@@ -30,13 +30,24 @@ def test_it_waits_until_no_board_was_heard_for_a_while(clock: list[float]) -> No
     assert clock[0] >= 100.0 + LONG
 
 
+class Counted(Pauses):
+    """Pauses that are counted, and leave the garbage of other tests alone."""
+
+    count = 0
+
+    def begin(self) -> None:
+        self.count += 1
+
+    def end(self) -> None:
+        self.count -= 1
+
+
 def test_garbage_is_not_looked_for_until_it_is_quiet() -> None:
-    gc.enable()
-    before = set(threading.enumerate())
-    board = Quiet()
+    before, pauses = set(threading.enumerate()), Counted()
+    board = Quiet(pauses)
     board.disturb()
     board.disturb()
-    assert not gc.isenabled()
-    (waiting,) = set(threading.enumerate()) - before
-    waiting.join(60)
-    assert gc.isenabled()
+    assert pauses.count == 1
+    for thread in set(threading.enumerate()) - before:
+        thread.join(60)
+    assert pauses.count == 0
