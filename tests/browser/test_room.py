@@ -222,3 +222,13 @@ def test_a_mixture_of_experts_on_four_axes_is_one_canvas_and_more_axes_make_it_h
     assert timeline is not None
     assert tray is not None
     assert tray["y"] + tray["height"] < timeline["y"]
+
+
+def test_what_to_do_is_read_until_something_was_done(open_board, program: ml.Program) -> None:
+    """Costs that come later do not take its place."""
+    shown = explore(program, ml.mesh("v5p", pod=2, data=2, model=2))
+    board = open_board(shown)
+    shown.view()
+    board.blank.poll()
+    expect(board.total("step")).to_be_visible()
+    expect(board.status).to_contain_text("Drag a dim onto a mesh axis")

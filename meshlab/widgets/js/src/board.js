@@ -257,10 +257,9 @@ export class Board {
     return answer;
   }
 
-  /** The layout, the machine and the assumptions, as one text. */
+  /** What costs follow from, as one text: the document but for its pins. */
   get asked() {
-    const { layout, machine, mesh, pad, time } = this.view;
-    return JSON.stringify([layout.text, machine.on, machine.axes, mesh, pad, time?.options]);
+    return JSON.stringify({ ...JSON.parse(this.view.document), pins: null });
   }
 
   sayTotals() {
