@@ -45,8 +45,8 @@ def test_each_panel_shows_both_with_their_differences(open_board, explorer: Expl
     less = bytes_text(mine.wire_bytes - other.wire_bytes)
     sends = [bytes_text(mine.wire_bytes), bytes_text(other.wire_bytes)]
     assert other.wire_bytes > mine.wire_bytes
-    assert row(panel, "sends") == [*sends, f"▲ +{less.removeprefix('−')}"]
-    assert row(panel, "model")[2].startswith("▼ −")
+    assert row(panel, "sends") == [*sends, f"▼ −{less.removeprefix('−')}"]
+    assert row(panel, "model")[2].startswith("▲ +")
     assert side(panel, "mine").locator("[data-axis]").evaluate_all("e => e.map(x => x.dataset.axis)") == ["model"]
     assert side(panel, "other").locator("[data-axis]").evaluate_all("e => e.map(x => x.dataset.axis)") == ["data"]
     panel = board.show("memory")

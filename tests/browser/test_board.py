@@ -117,7 +117,7 @@ def test_shift_adds_an_axis(open_board, explorer: Explorer) -> None:
     with board.next_revision():
         board.drag("hidden", TRAY)
     assert explorer.layout.to_dict() == {"hidden": "model"}
-    board.root.get_by_label("add axis", exact=True).check()
+    board.root.get_by_label("add to its axes", exact=True).check()
     with board.next_revision():
         board.drag("hidden", "data")
     assert explorer.layout.to_dict() == {"hidden": ["model", "data"]}

@@ -44,7 +44,7 @@ from .intents import (
 )
 from .machines import machine_on, mesh_on
 from .present import Present
-from .presets import Preset, layout_taken
+from .presets import Preset, layout_taken, name_given
 from .programs import Programs, Tracer
 from .runs import Run, Runs
 from .searches import FOUND, Searches
@@ -181,7 +181,7 @@ class ExplorerState(Present):
                 return going if refusal is None else refusal
             if isinstance(after, Refused):
                 return after
-            name = intent.name if isinstance(intent, Load) else ""
+            name = name_given(intent)
             note = note_of(self.document, after.present, intent) if isinstance(intent, Edit) else ""
             tried = self._tried.with_document(after.present, name, after.present)
             changes = ("document",) if after is not self._history else ("comparison",) if tried != self._tried else ()

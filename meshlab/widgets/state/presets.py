@@ -9,6 +9,7 @@ from typing import Any
 from ... import layouts
 from ...engine.errors import LayoutError, closest, shown, some
 from ...engine.specs.layout import Layout
+from .intents import Load, TakePreset
 
 # Functions of `ml.layouts` with their labels, in the order of the buttons.
 PRESETS: dict[str, tuple[str, Callable[..., Layout]]] = {
@@ -67,3 +68,10 @@ def layout_taken(presets: Sequence[Preset], layout: Layout, name: str, combine: 
     if preset.layout is None:
         raise LayoutError(preset.refused)
     return layout & preset.layout if combine else preset.layout
+
+
+def name_given(intent: object) -> str:
+    """Returns the name that an intent gives to the layout after it: its own, or that of the preset which it takes."""
+    if isinstance(intent, Load):
+        return intent.name
+    return PRESETS[intent.name][0] if isinstance(intent, TakePreset) and not intent.combine else ""

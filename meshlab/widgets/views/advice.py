@@ -10,7 +10,7 @@ from ..state.intents import Load, Place, Remove, TakeRemedy
 
 
 def advice_part(explorer: ExplorerState) -> dict:
-    """Describes the advice for the present document, None while it is not worked out or where nothing helps.
+    """Describes the advice for the present document, None while it is not worked out (`advised`) or nothing helps.
 
     Beside it the dims that some zone takes, the one with the best zone first; None while that is not known.
     """
@@ -18,11 +18,14 @@ def advice_part(explorer: ExplorerState) -> dict:
     dims = None
     if ranked is not None and ranked[0] == explorer.document:
         dims = [{"dim": dim, "helps": helps} for dim, helps in ranked[1]]
-    if known is None or known[0] != explorer.document or known[1] is None:
-        return {"advice": None, "ranked": dims}
+    if known is None or known[0] != explorer.document:
+        return {"advice": None, "advised": False, "ranked": dims}
     advice = known[1]
+    if advice is None:
+        return {"advice": None, "advised": True, "ranked": dims}
     price = advice.price
     return {
+        "advised": True,
         "ranked": dims,
         "advice": {
             "text": advice.text,

@@ -116,6 +116,7 @@ def test_advice_follows_and_its_message_does_what_it_says(explorer: Explorer) ->
     # It was for the layout before.
     assert shared_state(explorer, "document")["advice"] == {
         "advice": None,
+        "advised": False,
         "ranked": None,
     }
 

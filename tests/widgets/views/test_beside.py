@@ -54,7 +54,7 @@ def test_any_layout_can_stand_there(explorer: Explorer) -> None:
     assert other(explorer)["name"] == "start"
     assert explorer.beside("")
     assert other(explorer)["name"] == "empty"
-    assert [each.name for each in explorer.tried] == ["start", "mine", "2"]  # to look at one is not to try it
+    assert [each.name for each in explorer.tried] == ["start", "mine", "FSDP"]  # to look at one is not to try it
 
 
 def test_it_follows_the_machine_and_stays_where_it_is_while_the_layout_changes(explorer: Explorer) -> None:

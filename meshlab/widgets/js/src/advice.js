@@ -9,6 +9,8 @@ import { bytes, percent, signedBytes, signedSeconds } from "./format.js";
  * @typedef {import("./board.js").Board} Board
  */
 
+const NOTHING = "No single change makes it better. Auto, in Compare, searches all layouts.";
+
 /**
  * What advice would change, in words.
  * @param {Advice} advice
@@ -51,7 +53,7 @@ export function drawAdvice(board) {
           "Do it",
         ),
       )
-    : h("p", { class: "mlb-advice" });
+    : h("p", { class: "mlb-advice" }, view.advised ? NOTHING : "");
   const presets = view.presets.map((preset) =>
     h(
       "button",

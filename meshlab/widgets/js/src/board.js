@@ -257,9 +257,10 @@ export class Board {
     return answer;
   }
 
-  /** What costs follow from, as one text: the document but for its pins. */
+  /** What costs follow from, as one text. */
   get asked() {
-    return JSON.stringify({ ...JSON.parse(this.view.document), pins: null });
+    const { layout, machine, along, mesh, options, pad, resized } = JSON.parse(this.view.document);
+    return JSON.stringify([layout, machine, along, mesh, options, pad, resized]);
   }
 
   sayTotals() {

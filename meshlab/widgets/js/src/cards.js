@@ -5,13 +5,14 @@
  */
 import { documentOf, showBeside } from "./beside.js";
 import { h } from "./dom.js";
-import { bytes, exact, faster, percent, relative, seconds } from "./format.js";
+import { bytes, exact, faster, percent, relative, seconds, signedBytes, signedPoints } from "./format.js";
 
 /**
  * @typedef {import("./types.js").View} View
  * @typedef {import("./types.js").Card} Card
  * @typedef {import("./types.js").Totals} Totals
  * @typedef {import("./board.js").Board} Board
+ * @typedef {{text: string, sign: number}} Change
  * @typedef {{
  *   key: string, title: string, of: (totals: Totals) => number | null, text: (value: number) => string,
  *   long: (value: number) => string
@@ -40,7 +41,7 @@ const WORK = {
  * @returns {Column[]} what layouts are compared by
  */
 export function columnsOf(view) {
-  return view.machine.on === "" ? [SENDS, HOLDS, WORK] : [STEP, PEAK, SENDS, WORK];
+  return view.machine.on === "" ? [WORK, SENDS, HOLDS] : [STEP, PEAK, SENDS, WORK];
 }
 
 /**
@@ -52,22 +53,34 @@ export function baselineOf(view) {
 }
 
 /**
- * How the present layout compares with the baseline, in words; null where it is the baseline, or that is not known yet.
+ * How the present layout compares with the baseline, for each figure of the score line in words, with the sign of the
+ * change; null where it is the baseline, or that is not known yet.
  * @param {View} view
- * @returns {{step: string | null, sends: string | null, sign: number} | null}
+ * @returns {{name: string, arguments: Change, step: Change, peak: Change, sends: Change, work: Change} | null}
  */
 export function againstBaseline(view) {
   const [base, now] = [baselineOf(view), view.comparison.cards.find((card) => card.now)];
   if (!base || !now || base === now || !base.totals || !now.totals) return null;
   const [before, after] = [base.totals, now.totals];
-  if (view.machine.on === "") {
-    const sends = before.bytes > 0 ? `${relative(after.bytes, before.bytes)} bytes against ${base.name}` : null;
-    return { step: null, sends, sign: after.bytes - before.bytes };
-  }
-  if (!before.seconds || !after.seconds) return null;
-  const words = faster(after.seconds, before.seconds);
+  const onMachine = view.machine.on !== "";
+  if (onMachine && (!before.seconds || !after.seconds)) return null;
+  const words = onMachine ? faster(Number(after.seconds), Number(before.seconds)) : "";
   const step = words === "as fast" ? `as fast as ${base.name}` : `${words} than ${base.name}`;
-  return { step, sends: null, sign: words === "as fast" ? 0 : after.seconds - before.seconds };
+  const same = words === "as fast" || words === "";
+  const by = (/** @type {"bytes" | "peak" | "work"} */ key) => Number(after[key]) - Number(before[key]);
+  const percentage = !onMachine && before.bytes > 0;
+  const sends = percentage
+    ? `${relative(after.bytes, before.bytes)} bytes against ${base.name}`
+    : signedBytes(by("bytes"));
+  const holds = after.arguments - before.arguments;
+  return {
+    name: base.name,
+    arguments: { text: holds ? signedBytes(holds) : "", sign: holds },
+    step: { text: words && step, sign: same ? 0 : Number(after.seconds) - Number(before.seconds) },
+    peak: { text: by("peak") ? signedBytes(by("peak")) : "", sign: by("peak") },
+    sends: { text: by("bytes") || percentage ? sends : "", sign: by("bytes") },
+    work: { text: by("work") ? signedPoints(by("work")) : "", sign: by("work") },
+  };
 }
 
 /**
@@ -79,7 +92,11 @@ export function againstBaseline(view) {
 export function bestOf(column, cards) {
   const known = cards.flatMap((card) => (card.totals && column.of(card.totals) !== null ? [card.totals] : []));
   const fitting = known.filter((totals) => totals.fits !== false);
-  const values = (fitting.length ? fitting : known).map((totals) => Number(column.of(totals)));
+  const able = fitting.length ? fitting : known;
+  // Without a machine, bytes count among layouts that share the work alike: nothing is sent where all do all of it.
+  const least = Math.min(...able.map((totals) => totals.work));
+  const alike = able.filter((totals) => totals.seconds !== null || column === WORK || totals.work < least * 1.001);
+  const values = alike.map((totals) => Number(column.of(totals)));
   if (known.length < 2 || new Set(known.map((totals) => column.of(totals))).size < 2) return null;
   return Math.min(...values);
 }
@@ -188,7 +205,7 @@ function drawOther(board, card) {
       "data-beside": card.key,
       onclick: () => showBeside(board, open ? {} : { document: documentOf(view, card) }, card.name),
     },
-    "◫",
+    "◫ beside",
   );
 }
 
@@ -209,7 +226,8 @@ function drawCell({ view }, { totals, baseline, machine }, column, best) {
   }
   const before = baselineOf(view)?.totals;
   const base = before ? column.of(before) : null;
-  const changed = baseline || base === null ? "" : base > 0 ? relative(value, base) : value > 0 ? "more" : "±0";
+  const changed =
+    baseline || base === null ? "" : base > 0 ? relative(value, base) : value > 0 ? `+${column.text(value)}` : "±0";
   const sign = base === null || changed === "±0" ? "mlb-same" : value > base ? "mlb-more" : "mlb-less";
   const won = value === best && totals?.fits !== false;
   const over = column === PEAK && totals?.fits === false;

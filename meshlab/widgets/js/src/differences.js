@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * The numbers of two layouts side by side, one row each: what a panel of the stage has of the layout on the board and of
- * another one, matched by name, and how much more or less the other one is.
+ * another one, matched by name, and how much more or less mine is.
  */
 import { bytes, exact, seconds, signedBytes, signedCount, signedSeconds } from "./format.js";
 
@@ -59,7 +59,7 @@ export function devicesRows(mine, other) {
  */
 export function differenceOf({ mine, other }) {
   if (mine === null || other === null) return null;
-  const by = other - mine;
+  const by = mine - other;
   // Sums of floating-point numbers that are equal but for their order.
   return Math.abs(by) > 1e-9 * Math.max(Math.abs(mine), Math.abs(other)) ? by : 0;
 }

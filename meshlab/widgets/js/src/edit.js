@@ -24,6 +24,8 @@ import { field } from "./popover.js";
  */
 export function drawAxisHead(board, axis) {
   const size = `×${exact(axis.size)}`;
+  const idle = isIdle(board.view, axis.name) ? " idle" : "";
+  const why = idle ? ". Nothing is sharded over it: the devices along it all do the same work" : "";
   const head = h(
     "button",
     {
@@ -32,15 +34,25 @@ export function drawAxisHead(board, axis) {
       "data-axis-row": axis.name,
       "data-key": `axis:${axis.name}`,
       "aria-haspopup": "dialog",
-      "aria-label": `${axis.name} ${size}: change this mesh axis`,
-      title: `${axis.name} ${size}: rename, resize, split or merge`,
+      "aria-label": `${axis.name} ${size}${idle}: change this mesh axis`,
+      title: `${axis.name} ${size}: rename, resize, split or merge${why}`,
     },
     swatch(board.view, axis.name),
     h("b", { class: "mlb-zone-name" }, axis.name),
-    h("span", { class: "mlb-zone-size" }, size),
+    h("span", { class: "mlb-zone-size" }, `${size}${idle}`),
   );
   head.addEventListener("click", () => openAxis(board, axis, head));
   return head;
+}
+
+/**
+ * @param {Pick<import("./types.js").View, "columns">} view
+ * @param {string} axis
+ * @returns {boolean} whether no rule has this mesh axis
+ */
+export function isIdle({ columns }, axis) {
+  const rules = columns.flatMap((column) => [column.rules, ...column.within.map((each) => each.rules)]);
+  return !rules.some((each) => Object.values(each).some((axes) => axes.includes(axis)));
 }
 
 /**

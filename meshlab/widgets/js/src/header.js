@@ -57,7 +57,15 @@ export function drawHeader(board) {
     h(
       "div",
       { class: "mlb-tools" },
-      h("label", { class: "mlb-switch", title: "or hold Shift while dropping" }, adding, "add axis"),
+      h(
+        "label",
+        {
+          class: "mlb-switch",
+          title: "a drop adds a mesh axis to those of the dim instead of moving it; or hold Shift",
+        },
+        adding,
+        "add to its axes",
+      ),
       h("label", { class: "mlb-switch", title: "Pad dims that their axes do not divide" }, padding, "pad"),
       button("undo", "↶ Undo", "Ctrl+Z", undo === 0),
       button("redo", "↷ Redo", "Ctrl+Shift+Z", redo === 0),
@@ -124,6 +132,7 @@ export function drawTotals(view, price) {
       change: change?.work ? signedPoints(change.work) : "",
       sign: change?.work,
       after: price && !price.refused && price.work !== work ? percent(price.work) : "",
+      against: versus(view, "work"),
     }),
   ];
 }
@@ -156,14 +165,17 @@ function drawStep(view, price) {
 
 /**
  * @param {View} view
- * @param {"step" | "sends"} key
+ * @param {"step" | "peak" | "arguments" | "sends" | "work"} key
  * @returns {HTMLElement | null} how the present layout compares with the baseline
  */
 function versus(view, key) {
-  const words = againstBaseline(view);
-  if (!words?.[key]) return null;
-  const direction = words.sign > 0 ? "mlb-more" : words.sign < 0 ? "mlb-less" : "mlb-same";
-  return h("span", { class: `mlb-versus ${direction}`, title: "against the baseline: Compare" }, words[key]);
+  const all = againstBaseline(view);
+  if (!all) return null;
+  const { text, sign } = all[key];
+  const direction = sign > 0 ? "mlb-more" : sign < 0 ? "mlb-less" : "mlb-same";
+  // The words about a step say by themselves which way it goes.
+  const arrow = key === "step" || !text || !sign ? "" : sign > 0 ? "▲ " : "▼ ";
+  return h("span", { class: `mlb-versus ${direction}`, title: `against ${all.name}` }, `${arrow}${text}`);
 }
 
 /**
@@ -172,15 +184,17 @@ function versus(view, key) {
  * @param {Price} [price]
  * @returns {HTMLElement}
  */
-function drawPeak({ peak_memory: peak, memory, change }, price) {
+function drawPeak(view, price) {
+  const { peak_memory: peak, memory, change } = view;
   if (!peak) {
     return total({
       key: "arguments",
       label: "holds, of the arguments",
       value: bytes(memory.arguments),
       title: `${exact(memory.arguments)} bytes`,
-      change: change?.arguments ? signedBytes(change.arguments) : "",
+      change: change?.arguments && !price ? signedBytes(change.arguments) : "",
       sign: change?.arguments,
+      against: price ? null : versus(view, "arguments"),
     });
   }
   const by = change?.peak ?? 0;
@@ -199,6 +213,7 @@ function drawPeak({ peak_memory: peak, memory, change }, price) {
     change: by ? signedBytes(by) : "",
     sign: by,
     after: typeof price?.peak === "number" ? bytes(price.peak) : "",
+    against: versus(view, "peak"),
     more: h("span", { class: "mlb-total-limit" }, bar, `of ${bytes(peak.limit)} ${verdict}`),
     over: !peak.fits,
   });

@@ -25,7 +25,8 @@ export function totalsText({ communication, change, layout, machine, time, peak_
   if (pending) return `${sent} Costs are being worked out …`;
   const takes =
     time && !time.missing ? ` A step takes ${time.texts.estimate} on ${machine.title}, ${machine.slice}.` : "";
-  return `${sent}${takes}${peak?.fits === false ? ` ${peak.text}` : ""}`;
+  const over = peak?.fits === false ? ` Its peak of ${bytes(peak.bytes)} does not fit: Memory says why.` : "";
+  return `${sent}${takes}${over}`;
 }
 
 /**
@@ -60,7 +61,7 @@ export function searchText(search) {
   if (!search) return "";
   if (search.phase === "cancelled") return `The search for the least ${search.objective} was cancelled.`;
   return search.proof
-    ? `The search for the least ${search.objective} has ended: ${search.proof}. Its layout stands in Compare.`
+    ? `The search for the least ${search.objective} has ended: ${search.proof}. Its layout is a row in Compare: a click on its name loads it.`
     : `The search for the least ${search.objective} has failed: ${search.error}`;
 }
 
@@ -73,7 +74,8 @@ export function searchText(search) {
 export function grabbedText(view, hand) {
   const legal = zonesOf(view).some((zone) => verdict(view, hand, zone).state === "legal");
   const how = { pointer: "Drop it on", click: "Click", keyboard: "Choose by arrow keys, then press Enter on" };
-  const places = legal ? `${how[hand.by]} a zone; each says what would change.` : "No zone takes it.";
+  const costs = view.time ? "the step's time and the peak memory" : "the work on each device and the bytes sent";
+  const places = legal ? `${how[hand.by]} a zone; each says how ${costs} would change.` : "No zone takes it.";
   return `${hand.dim} (${exact(chipOf(view, hand.dim).size)}) picked up. ${places} Escape puts it back.`;
 }
 

@@ -5,6 +5,7 @@
  * Nothing moves under a hand: while the pointer or the keyboard is on the board, the order stays as it is.
  */
 import { h, prose } from "./dom.js";
+import { plural } from "./format.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -51,7 +52,8 @@ export function drawTray(board, free, drawChip) {
   const { fit, unfit, best } = arranged(board.arranged, free);
   const chips = h("div", { class: "mlb-chips" }, fit.map(drawChip));
   const star = chips.querySelector(`[data-dim="${CSS.escape(best ?? "")}"]`);
-  if (best !== null && star) {
+  // The line below the tray may advise another change, such as a preset: then nothing else is said to be the best.
+  if (best !== null && star && board.view.advice?.args.dim === best) {
     star.setAttribute("data-star", "");
     star.setAttribute("aria-label", `${star.getAttribute("aria-label")}, has the best zone`);
     star.prepend(h("span", { class: "mlb-star", "aria-hidden": "true" }, "★"), " ");
@@ -73,7 +75,7 @@ function drawUnfit(board, unfit, drawChip) {
   const fold = h(
     "details",
     { class: "mlb-unfit", open: board.opened.has("unfit") },
-    h("summary", { "data-key": "unfit" }, `${unfit.length} unfit`),
+    h("summary", { "data-key": "unfit" }, `${plural(unfit.length, "dim")} that no zone takes`),
     h("ul", { "aria-label": "dims that no zone takes" }, rows),
   );
   fold.addEventListener("toggle", () => board.opened[fold.open ? "add" : "delete"]("unfit"));

@@ -125,7 +125,7 @@
  *   pending: boolean,
  *   slow: boolean,
  *   presets: {name: string, label: string, refused: string, here: boolean}[],
- *   advice: Advice | null,
+ *   advice: Advice | null, advised: boolean,
  *   ranked: {dim: string, helps: boolean}[] | null,
  *   document: string,
  *   opened: string

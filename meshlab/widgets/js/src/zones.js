@@ -236,7 +236,7 @@ function drawStored(board) {
   return h("div", { class: "mlb-stored" }, buttons);
 }
 
-const MISFIT = "✕ does not fit";
+const MISFIT = "⚠ does not fit";
 
 /**
  * What a drop would change, in few characters.
@@ -302,7 +302,7 @@ function paintNote(note, view, said, price, star) {
   const text = lines.length || mark ? [`${mark}${lines[0] ?? ""}`, ...lines.slice(1)] : [];
   // A narrow zone has room for the sign alone.
   const words = (/** @type {string} */ line) =>
-    line === MISFIT ? ["✕", h("span", { class: "mlb-misfit-words" }, " does not fit")] : [line];
+    line === MISFIT ? ["⚠", h("span", { class: "mlb-misfit-words" }, " does not fit")] : [line];
   const style = (/** @type {string} */ line) => (line === MISFIT ? "mlb-more mlb-misfit" : signOf(line));
   note.replaceChildren(...text.map((line) => h("span", { class: style(line) }, ...words(line))));
   note.title = said?.state === "refused" ? said.note : "";

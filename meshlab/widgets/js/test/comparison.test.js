@@ -101,12 +101,14 @@ test("the present layout is compared with the baseline in words", () => {
   const base = card("data parallel", totals(8, 5), { baseline: true });
   const against = (/** @type {Totals | null} */ its, on = "v5e") =>
     againstBaseline(view([base, card("1", its, { now: true })], on));
-  assert.deepEqual(against(totals(2, 5)), { step: "4× faster than data parallel", sends: null, sign: -6 });
-  assert.equal(against(totals(8, 5))?.step, "as fast as data parallel");
-  assert.equal(against(totals(20, 5))?.step, "2.5× slower than data parallel");
+  assert.deepEqual(against(totals(2, 9))?.step, { text: "4× faster than data parallel", sign: -6 });
+  assert.deepEqual(against(totals(2, 9))?.peak, { text: "+4 B", sign: 4 });
+  assert.deepEqual(against(totals(8, 5))?.step, { text: "as fast as data parallel", sign: 0 });
+  assert.deepEqual(against(totals(8, 5))?.peak, { text: "", sign: 0 });
+  assert.equal(against(totals(20, 5))?.step.text, "2.5× slower than data parallel");
   assert.equal(against(totals(null, null)), null);
   assert.equal(against(null), null);
-  assert.equal(against(totals(1, null), "")?.sends, "−88% bytes against data parallel");
+  assert.equal(against(totals(1, null), "")?.sends.text, "−88% bytes against data parallel");
   assert.equal(againstBaseline(view([{ ...base, now: true }])), null);
 });
 

@@ -29,10 +29,10 @@ test("bytes are matched by mesh axis, and one that only one layout uses is nothi
   };
   const rows = trafficRows(sends([["data", 4000]], 2), sends([["model", 1000]], 5));
   assert.deepEqual(written(rows), [
-    ["sends", "4.00 kB", "1.00 kB", "−3.00 kB"],
-    ["data", "4.00 kB", "0 B", "−4.00 kB"],
-    ["model", "0 B", "1.00 kB", "+1.00 kB"],
-    ["collectives", "2", "5", "+3"],
+    ["sends", "4.00 kB", "1.00 kB", "+3.00 kB"],
+    ["data", "4.00 kB", "0 B", "+4.00 kB"],
+    ["model", "0 B", "1.00 kB", "−1.00 kB"],
+    ["collectives", "2", "5", "−3"],
   ]);
 });
 
@@ -41,9 +41,9 @@ test("what is not known yet is no number", () => {
   assert.deepEqual(written(timeRows(view({ time }), view({ time: null }))), [["step", "2 s", "…", "…"]]);
   const quick = { ...time, estimate: 1.5, exposed: 0 };
   assert.deepEqual(written(timeRows(view({ time }), view({ time: quick }))), [
-    ["step", "2 s", "1.5 s", "−500 ms"],
+    ["step", "2 s", "1.5 s", "+500 ms"],
     ["compute", "1.5 s", "1.5 s", "±0"],
-    ["exposed", "500 ms", "0 s", "−500 ms"],
+    ["exposed", "500 ms", "0 s", "+500 ms"],
   ]);
 });
 
@@ -65,10 +65,10 @@ test("the peak is matched by its parts, the tensor by its place", () => {
       places: { rows: [{ place: "w", local_bytes: local }] },
     });
   assert.deepEqual(written(memoryRows(holds(1000, 8, 1), holds(500, 8, 1))), [
-    ["peak", "1.00 kB", "500 B", "−500 B"],
-    ["params", "1.00 kB", "500 B", "−500 B"],
+    ["peak", "1.00 kB", "500 B", "+500 B"],
+    ["params", "1.00 kB", "500 B", "+500 B"],
   ]);
-  assert.deepEqual(written(devicesRows(holds(1000, 32, 1), holds(1000, 8, 4))), [["local", "32 B", "8 B", "−24 B"]]);
+  assert.deepEqual(written(devicesRows(holds(1000, 32, 1), holds(1000, 8, 4))), [["local", "32 B", "8 B", "+24 B"]]);
 });
 
 test("equal sums are no difference, in whatever order they were added", () => {
