@@ -123,7 +123,8 @@ export function drawZones(board) {
   return [
     h(
       "div",
-      { class: "mlb-grid-of-zones", style: `--widths: ${widths}; --rows: ${mesh.axes.length}` },
+      // A few rows are as high as a finger is wide; many have to be lower.
+      { class: "mlb-grid-of-zones", style: `--widths: ${widths}; --row: ${mesh.axes.length > 3 ? 31 : 44}px` },
       h("div"),
       heads,
       rows,
