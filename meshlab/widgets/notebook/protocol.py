@@ -29,6 +29,8 @@ from ..views.prices import price_view
 from ..views.runs import job_view
 
 VERSION = 2
+# Whoever stops something wants that however late it is read: a run is what Python was busy with.
+STOPS = ("cancel", "cancel_auto")
 LATE = (
     "Python was busy for longer than the board waits: the board had put this back by then, so it was not carried out."
 )
@@ -71,7 +73,7 @@ def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
             return head | {"kind": "ack", "rev": explorer.revision}
         if message.get("kind") == "prices":
             return head | _prices(explorer, message.get("intents") or [], bool(message.get("peak")))
-        if head["now"] > float(message.get("good") or math.inf):
+        if message.get("op") not in STOPS and head["now"] > float(message.get("good") or math.inf):
             return head | _nack(explorer, Refused(LATE, code="late"))
         intent = read_intent(str(message.get("op")), message.get("args") or {})
         if isinstance(intent, Refused):

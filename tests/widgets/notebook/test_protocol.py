@@ -70,6 +70,13 @@ def test_what_comes_after_the_page_gave_up_is_not_carried_out(explorer: Explorer
     reply = answer(explorer, sent | {"good": time.time() - 1})
     assert (reply["kind"], reply["code"], explorer.revision) == ("nack", "late", 0)
     assert answer(explorer, sent | {"good": time.time() + 60})["kind"] == "ack"
+
+
+@pytest.mark.parametrize("op", ["cancel", "cancel_auto"])
+def test_what_stops_something_is_never_too_late(explorer: Explorer, op: str) -> None:
+    on_time, late = (answer(explorer, message(op) | {"good": time.time() + by}) for by in (60, -60))
+    assert (late["kind"], late.get("code")) == (on_time["kind"], on_time.get("code"))
+    assert late.get("code") != "late"
     assert abs(answer(explorer, message("", "hello"))["now"] - time.time()) < 60
 
 
