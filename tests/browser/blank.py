@@ -65,6 +65,7 @@ class BlankPage:
         width: of the window, in pixels.
         height: of the window, in pixels.
         boards: how many views of the Explorer are on the page.
+        panel: the panel that stands there by itself; the whole board where it is empty.
     """
 
     def __init__(
@@ -77,6 +78,7 @@ class BlankPage:
         width: int = 1280,
         height: int = 800,
         boards: int = 1,
+        panel: str = "",
     ):
         self.explorer = explorer
         self.silent = False
@@ -94,7 +96,8 @@ class BlankPage:
         head = '<!doctype html><html lang="en"><title>Board</title>'
         self.view.set_content(f'{head}<body style="margin:8px;background:{ground}"></body></html>')
         self.view.add_style_tag(content=_bundle("session.css"))
-        self.view.add_script_tag(content=MODEL.replace("INITIAL", json.dumps(shared_state(explorer) | {"notice": {}})))
+        state = shared_state(explorer) | {"notice": {}, "panel": panel}
+        self.view.add_script_tag(content=MODEL.replace("INITIAL", json.dumps(state)))
         self.view.evaluate(RENDER, [_bundle("session.js"), boards])
 
     def _to_python(self, content: dict | None) -> dict:

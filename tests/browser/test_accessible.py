@@ -113,4 +113,10 @@ def test_two_explorers_in_one_notebook(notebook_page, tmp_path: Path, theme: str
             assert board.root.evaluate(UNNAMED) == []
     first.chip("hidden").click()
     assert violations(page.view) == []
+    page.view.keyboard.press("Escape")
+    for board in (first, second):
+        board.root.locator('[data-axis-row="data"]').click()
+        expect(board.root.locator(".mlb-popover")).to_be_visible()
+        assert violations(page.view) == []
+        page.view.keyboard.press("Escape")
     page.shot("two", page.view)

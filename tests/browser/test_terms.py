@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Locator, expect
 
-import meshlab as ml
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, violations
 from tests.widgets import small
@@ -14,9 +13,7 @@ from tests.widgets import small
 
 @pytest.fixture
 def explorer() -> Explorer:
-    shown = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data hidden:model")
-    shown.view()
-    return shown
+    return small.on_v5e()
 
 
 def term(within: Locator, name: str) -> Locator:

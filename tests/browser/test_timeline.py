@@ -7,9 +7,8 @@ import re
 import pytest
 from playwright.sync_api import Locator, expect
 
-import meshlab as ml
 from meshlab.cost.machines.units import seconds_text
-from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, violations
 from tests.widgets import small
@@ -17,9 +16,7 @@ from tests.widgets import small
 
 @pytest.fixture
 def explorer() -> Explorer:
-    shown = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data hidden:model")
-    shown.view()
-    return shown
+    return small.on_v5e()
 
 
 def lane(board: BlankBoard, key: str) -> Locator:

@@ -41,7 +41,7 @@ def explorer() -> Explorer:
 
 def test_the_dim_with_the_best_zone_comes_first(open_board, explorer: Explorer) -> None:
     now = price_of(explorer, explorer.document, peak=True)
-    order = ranked(now, surveyed(explorer, now, lambda: False))
+    order = ranked(now, surveyed(explorer, now, lambda: False) or [])
     board = open_board()
     advised(board)
     free = [dim for dim, _ in order if dim != "batch"]

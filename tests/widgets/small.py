@@ -15,6 +15,7 @@ from meshlab.cost.machines.meshes import mesh as make_mesh
 from meshlab.engine.api.stages import Program
 from meshlab.engine.api.trace import trace
 from meshlab.engine.specs.mesh import Mesh
+from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state.training import Training
 
 Batch, Rows, Cols, Hidden, Classes = ml.dims(batch=8, rows=4, cols=4, hidden=16, classes=10)
@@ -53,6 +54,13 @@ def batches() -> Iterator[dict[str, np.ndarray]]:
     for _ in range(3):
         labels = draw.integers(0, 10, size=8).astype(np.int32)
         yield {"images": draw.normal(size=(8, 4, 4)).astype(np.float32), "labels": labels}
+
+
+def on_v5e() -> Explorer:
+    """Opens the program sharded on a machine, its costs worked out."""
+    shown = explore(program(), ml.mesh("v5e", data=2, model=4), "batch:data hidden:model")
+    shown.view()
+    return shown
 
 
 def training(steps: int = 5) -> Training:

@@ -47,25 +47,26 @@ def advise(explorer: ExplorerState, stopped: Callable[[], bool] = lambda: False)
         stopped: says, between any two prices, whether to stop; then nothing is returned.
     """
     now = price_of(explorer, explorer.document, peak=True)
-    return best_of(explorer, now, surveyed(explorer, now, stopped))
+    survey = surveyed(explorer, now, stopped)
+    return None if survey is None else best_of(explorer, now, survey)
 
 
-def surveyed(explorer: ExplorerState, now: Price, stopped: Callable[[], bool]) -> list[Advice]:
-    """Prices every single change that is legal; where it is stopped, or the board moves on, none of them.
+def surveyed(explorer: ExplorerState, now: Price, stopped: Callable[[], bool]) -> list[Advice] | None:
+    """Prices every single change that is legal; None where it is stopped, or the board moves on.
 
     Args:
         explorer: the Explorer.
         now: the price of the present layout.
         stopped: says, between any two prices, whether to stop.
     """
-    document, found = explorer.document, []
+    document, survey = explorer.document, []
     for intent, text in changes(explorer):
         if stopped() or explorer.document != document:
-            return []
+            return None
         outcome = explorer.what_if(intent)
         if not isinstance(outcome, Refused) and outcome.document != document:
-            found.append(Advice(intent, text, price_of(explorer, outcome.document, peak=now.fits is False)))
-    return found
+            survey.append(Advice(intent, text, price_of(explorer, outcome.document, peak=now.fits is False)))
+    return survey
 
 
 def best_of(explorer: ExplorerState, now: Price, survey: list[Advice]) -> Advice | None:
@@ -149,6 +150,8 @@ class Adviser:
             return
         now = price_of(explorer, document, peak=True)
         survey = surveyed(explorer, now, stopped)
+        if survey is None:
+            return
         advice = best_of(explorer, now, survey)
         with explorer.lock:
             if explorer.document == document:

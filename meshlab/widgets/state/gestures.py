@@ -20,14 +20,13 @@ from ...engine.specs.layout import Layout
 from ...engine.tensors.dims import Dim, name_of
 from .document import ExplorerError
 from .intents import (
-    KEPT,
+    UNCHANGED,
     Assume,
     Baseline,
     Beside,
     Cancel,
     CancelAuto,
     Intent,
-    Kept,
     Lay,
     Load,
     MergeAxes,
@@ -48,6 +47,7 @@ from .intents import (
     SplitAxis,
     TakePreset,
     TakeRemedy,
+    Unchanged,
     Undo,
     Unpin,
 )
@@ -267,11 +267,11 @@ class Gestures:
 
     def select(
         self,
-        place: str | Kept = KEPT,
+        place: str | Unchanged = UNCHANGED,
         *,
-        dim: Dim | str | Kept | None = KEPT,
-        device: int | Kept | None = KEPT,
-        collective: str | Kept | None = KEPT,
+        dim: Dim | str | Unchanged | None = UNCHANGED,
+        device: int | Unchanged | None = UNCHANGED,
+        collective: str | Unchanged | None = UNCHANGED,
     ) -> Outcome:
         """Selects, for all views; what is not named stays selected.
 
@@ -281,10 +281,10 @@ class Gestures:
             device: the number of a device; None for none.
             collective: a collective, by its name in the view; None for none.
         """
-        if place is not KEPT and not isinstance(place, str):
+        if place is not UNCHANGED and not isinstance(place, str):
             raise ExplorerError(f'select() was given {shown(place)}; it must be a place, such as "params/w1".')
-        name = dim if dim is None or dim is KEPT else name_of(dim, "The Explorer")
-        moment = KEPT if collective is KEPT else None
+        name = dim if dim is None or dim is UNCHANGED else name_of(dim, "The Explorer")
+        moment = UNCHANGED if collective is UNCHANGED else None
         return self.apply(Select(place, name, device, collective, moment))
 
     def cancel_auto(self) -> Outcome:

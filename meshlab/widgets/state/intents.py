@@ -97,13 +97,13 @@ class Baseline:
     document: Document | None = None
 
 
-class Kept(enum.Enum):
+class Unchanged(enum.Enum):
     """What of a selection an intent leaves as it is."""
 
-    KEPT = "kept"
+    UNCHANGED = "unchanged"
 
 
-KEPT = Kept.KEPT
+UNCHANGED = Unchanged.UNCHANGED
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,11 +118,11 @@ class Beside:
 class Select:
     """Select the tensor at a place, a dim, a device, a collective or a moment; None releases one."""
 
-    place: str | Kept | None = KEPT
-    dim: str | Kept | None = KEPT
-    device: int | Kept | None = KEPT
-    collective: str | Kept | None = KEPT
-    moment: str | Kept | None = KEPT
+    place: str | Unchanged | None = UNCHANGED
+    dim: str | Unchanged | None = UNCHANGED
+    device: int | Unchanged | None = UNCHANGED
+    collective: str | Unchanged | None = UNCHANGED
+    moment: str | Unchanged | None = UNCHANGED
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 from ...engine.argument_checks import is_whole
 from ...engine.errors import closest, listed, shown
 from ...engine.programs.data import Program
-from .intents import KEPT, Refused, Select
+from .intents import UNCHANGED, Refused, Select
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Selection:
 def selected_after(intent: Select, selection: Selection, plan: Any) -> Selection | Refused:
     """Returns the selection after an intent, or why it is refused."""
     asked = {field.name: getattr(intent, field.name) for field in dataclasses.fields(intent)}
-    changes = {name: value for name, value in asked.items() if value is not KEPT}
+    changes = {name: value for name, value in asked.items() if value is not UNCHANGED}
     if changes.get("place", "") is None:
         return Refused("A tensor is always shown.", "Select another one.", "unknown_place")
     for name, value in changes.items():

@@ -64,7 +64,7 @@ def test_what_fits_comes_first() -> None:
 def test_dims_are_ranked_by_the_best_of_their_zones() -> None:
     explorer = explore(small.program(), ml.mesh("cpu", data=2, model=4), "classes:data")
     now = price_of(explorer, explorer.document, peak=True)
-    survey = surveyed(explorer, now, lambda: False)
+    survey = surveyed(explorer, now, lambda: False) or []
     order = ranked(now, survey)
     placed = [(each.intent.dim, each.price.seconds or 0) for each in survey if isinstance(each.intent, Place)]
     least = {dim: min(seconds for name, seconds in placed if name == dim) for dim, _ in placed}
@@ -75,11 +75,14 @@ def test_dims_are_ranked_by_the_best_of_their_zones() -> None:
     # A dim that no zone takes is not among them.
     alone = explore(small.program(), ml.mesh("cpu", data=5))
     now = price_of(alone, alone.document, peak=True)
-    assert [dim for dim, _ in ranked(now, surveyed(alone, now, lambda: False))] == ["classes"]
+    assert [dim for dim, _ in ranked(now, surveyed(alone, now, lambda: False) or [])] == ["classes"]
 
 
 def test_it_stops_when_the_board_has_moved_on(explorer: Explorer) -> None:
+    now = price_of(explorer, explorer.document, peak=True)
+    assert surveyed(explorer, now, lambda: True) is None
     assert advise(explorer, stopped=lambda: True) is None
+    assert advise(explorer) is not None
 
 
 def test_presets_are_taken_alone_and_together() -> None:

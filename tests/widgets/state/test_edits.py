@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
 
 import pytest
@@ -257,7 +258,9 @@ class TestSizes:
     def test_a_size_that_is_closed_over_is_refused_with_its_line(self, explorer: Explorer) -> None:
         before = explorer.to_json()
         text = refused(explorer.resize_dim("rows", 8))
-        assert 'small.py:24, `hidden = ml.relu(ml.dot(images, params["w1"], Rows, Cols))`' in text
+        line = 'hidden = ml.relu(ml.dot(images, params["w1"], Rows, Cols))'
+        number = inspect.getsource(small).splitlines().index(f"    {line}") + 1
+        assert f"small.py:{number}, `{line}`" in text
         assert "Take sizes from the arguments in that line" in text
         assert unchanged(explorer, before, 0)
         assert explorer.view()["tracing"]["phase"] == "refused"

@@ -134,28 +134,6 @@ def test_the_change_of_the_time(explorer: Explorer) -> None:
     assert explorer.view()["change"]["seconds"] == explorer.time.estimate - before
 
 
-def test_the_price_of_a_drop_is_what_it_then_costs(explorer: Explorer) -> None:
-    drop = Place("hidden", ("model",))
-    assert prices_of(explorer, [drop], peak=True) == [Price(480)]  # on no machine
-    explorer.on("v5e")
-    explorer.assume(attention="flash")
-    (price,), (quick,) = prices_of(explorer, [drop], peak=True), prices_of(explorer, [drop])
-    assert isinstance(quick, Price)
-    assert (quick.peak_bytes, quick.fits) == (None, None)
-    explorer.place("hidden", "model")
-    assert price == Price(explorer.plan.wire_bytes, explorer.time.estimate, explorer.plan.memory.peak_bytes, True)
-    assert (quick.wire_bytes, quick.seconds) == (explorer.plan.wire_bytes, explorer.time.estimate)
-
-
-def test_where_costs_take_long_a_price_is_what_follows_from_the_plan_alone(explorer: Explorer) -> None:
-    explorer.on("v5e")
-    explorer.slow = True
-    (price,) = prices_of(explorer, [Place("hidden", ("model",))], peak=True)
-    assert isinstance(price, Price)
-    assert (price.wire_bytes, price.seconds, price.peak_bytes) == (480, None, None)
-    assert price.work < 1
-
-
 def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
     explorer.load("hidden:model")
     explorer.on("v5e")

@@ -9,7 +9,7 @@ import { bytes, percent, signedBytes, signedSeconds } from "./format.js";
  * @typedef {import("./board.js").Board} Board
  */
 
-const NOTHING = "No single change makes it better. Auto, in Compare, searches all layouts.";
+const NOTHING = "No single change makes it better. Compare searches for least traffic and least memory.";
 
 /**
  * What advice would change, in words.

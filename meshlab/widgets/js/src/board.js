@@ -269,13 +269,13 @@ export class Board {
     this.say(totalsText(this.view), "done");
   }
 
-  /** Takes what is selected from Python, and says what was told of a device. */
+  /** Takes what is selected from Python, and says of a device what Python knows. */
   heardSelection() {
     const before = this.selection;
     this.selection = this.view.selection;
     const text = deviceText(this.view, this.selection);
-    const told = before.device === this.selection.device && before.groups.length > 0;
-    if (text && !told && !this.hand && this.ready) this.say(text);
+    const known = before.device === this.selection.device && before.groups.length > 0;
+    if (text && !known && !this.hand && this.ready) this.say(text);
   }
 
   /** Marks what is selected in all that is drawn. */

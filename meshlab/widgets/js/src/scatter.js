@@ -1,10 +1,10 @@
 // @ts-check
 /**
- * The layouts that were tried as dots: the step across, the peak up; without a machine bytes sent and bytes of arguments.
+ * The layouts that were tried as dots: the step across, the peak up; without a machine the work of a device and the bytes it sends.
  * The line is the Pareto front: no layout is better in both. Dots are for the mouse; the rows of the table stand for them.
  */
 import { h, s } from "./dom.js";
-import { bytes, seconds } from "./format.js";
+import { bytes, percent, seconds } from "./format.js";
 
 /**
  * @typedef {import("./types.js").Card} Card
@@ -15,8 +15,8 @@ import { bytes, seconds } from "./format.js";
  * @typedef {{card: Card, x: number, y: number}} Dot
  */
 
-const [WIDTH, HEIGHT] = [300, 146];
-const FRAME = { left: 48, right: 296, top: 4, bottom: 130 };
+const [WIDTH, HEIGHT] = [300, 160];
+const FRAME = { left: 48, right: 296, top: 16, bottom: 132 };
 // From this ratio of the largest to the smallest on, a scale is logarithmic.
 const WIDE = 8;
 
@@ -78,7 +78,7 @@ function powers(low, high) {
 }
 
 /**
- * What each layout is measured by: on a machine its step and its peak.
+ * What each layout is measured by: on a machine its step and its peak, without one its work and its bytes.
  * @param {View} view
  * @returns {Dot[]} of those whose totals are known
  */
@@ -88,7 +88,7 @@ export function dotsOf(view) {
   return cards.flatMap((card) => {
     const { totals } = card;
     if (!totals || (timed && (totals.seconds === null || totals.peak === null))) return [];
-    const [x, y] = timed ? [totals.seconds, totals.peak] : [totals.bytes, totals.arguments];
+    const [x, y] = timed ? [totals.seconds, totals.peak] : [totals.work, totals.bytes];
     return [{ card, x: Number(x), y: Number(y) }];
   });
 }
@@ -102,7 +102,7 @@ export function drawScatter(board) {
   const dots = dotsOf(view);
   const timed = view.machine.on !== "";
   if (dots.length < 2) {
-    const axes = timed ? "its step and its peak" : "what it sends and what it holds";
+    const axes = timed ? "its step and its peak" : "what a device computes and what it sends";
     return h("p", { class: "mlb-none" }, `Every layout that is tried becomes a row below, and a dot here: ${axes}.`);
   }
   const { limit } = view.comparison;
@@ -116,7 +116,7 @@ export function drawScatter(board) {
   const aside = near.some((each) => each > FRAME.right - 130) ? FRAME.left + 5 : FRAME.right;
   const front = pareto(dots);
   const names = front.map((dot) => dot.card.name).join("; ");
-  const [over, under] = timed ? ["step", "peak"] : ["bytes sent", "bytes of arguments"];
+  const [over, under] = timed ? ["step", "peak"] : ["computes", "sends"];
   const label = `${over} and ${under} of ${dots.length} layouts. None is better in both than: ${names}.`;
   const stairs = front.map((dot, i) => (i ? `H${x(dot.x)}V${y(dot.y)}` : `M${x(dot.x)} ${y(dot.y)}`)).join("");
   return h(
@@ -126,10 +126,10 @@ export function drawScatter(board) {
       "svg",
       { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label },
       s("path", { class: "mlb-scatter-frame", d: `M${FRAME.left} ${FRAME.top}V${FRAME.bottom}H${FRAME.right}` }),
-      across.ticks.map((tick) => text(x(tick), FRAME.bottom + 13, "middle", (timed ? seconds : bytes)(tick))),
+      across.ticks.map((tick) => text(x(tick), FRAME.bottom + 13, "middle", (timed ? seconds : percent)(tick))),
       up.ticks.map((tick) => text(FRAME.left - 5, y(tick) + 4, "end", bytes(tick))),
-      text(FRAME.right, FRAME.bottom - 4, "end", `${over} →`),
-      text(FRAME.left + 5, FRAME.top + 9, "start", `↑ ${under}`),
+      text(FRAME.right, FRAME.bottom + 25, "end", `${over} →`),
+      text(FRAME.left - 5, FRAME.top - 6, "end", `${under} ↑`),
       line.map((each) => s("path", { class: "mlb-scatter-limit", d: `M${FRAME.left} ${y(each)}H${FRAME.right}` })),
       line.map((each) =>
         text(aside, y(each) - 4, aside === FRAME.right ? "end" : "start", `a device has ${bytes(each)}`),
@@ -184,8 +184,6 @@ function drawDot(board, { card }, x, y) {
 function labels(places, texts) {
   /** @type {number[][]} */
   const taken = [
-    [FRAME.right - 70, FRAME.bottom - 14, FRAME.right, FRAME.bottom],
-    [FRAME.left, FRAME.top, FRAME.left + 50, FRAME.top + 12],
     ...texts.map(([left, top]) => [left, top, left + 130, top + 14]),
     ...places.map(({ x, y }) => [x - 5, y - 5, x + 5, y + 5]),
   ];

@@ -77,15 +77,15 @@ export function explain(panel) {
   for (const text of texts) {
     if (text.parentElement?.closest(NO_PROSE)) continue;
     for (let rest = text; rest; ) {
-      const found = firstTerm(rest.data, known);
-      if (!found) break;
-      known.add(found.term);
-      const word = rest.splitText(found.start);
-      rest = word.splitText(found.end - found.start);
+      const match = firstTerm(rest.data, known);
+      if (!match) break;
+      known.add(match.term);
+      const word = rest.splitText(match.start);
+      rest = word.splitText(match.end - match.start);
       const button = h("button", { type: "button", class: "mlb-term" });
-      button.dataset.term = found.term;
-      button.dataset.key = `term:${found.term}`;
-      button.dataset.hint = TERMS[found.term];
+      button.dataset.term = match.term;
+      button.dataset.key = `term:${match.term}`;
+      button.dataset.hint = TERMS[match.term];
       word.replaceWith(button);
       button.append(word);
     }

@@ -114,10 +114,10 @@ export function findDims({ panels, searched }) {
   const wanted = searched.trim().toLowerCase();
   let shown = 0;
   for (const chip of panels.zones.querySelectorAll(".mlb-tray .mlb-chip")) {
-    const found = (chip.getAttribute("data-dim") ?? "").toLowerCase().includes(wanted);
+    const matches = (chip.getAttribute("data-dim") ?? "").toLowerCase().includes(wanted);
     const row = chip.closest(".mlb-unfit-dim") ?? chip;
-    row.toggleAttribute("hidden", !found);
-    shown += Number(found);
+    row.toggleAttribute("hidden", !matches);
+    shown += Number(matches);
   }
   return shown;
 }

@@ -82,8 +82,8 @@ test("a layout is a dot when its totals are known", () => {
   assert.deepEqual(
     dotsOf(view(cards, "")).map(({ x, y }) => [x, y]),
     [
-      [200, 10],
-      [100, 10],
+      [0.5, 200],
+      [0.5, 100],
     ],
   );
 });
@@ -95,6 +95,17 @@ test("the best fits, where any does", () => {
   assert.equal(bestOf(step, [over, card("2", totals(3, 99, false))]), 1);
   assert.equal(bestOf(step, [card("0", totals(2, 5)), card("1", null)]), null);
   assert.equal(bestOf(step, [card("0", totals(2, 5)), card("1", totals(2, 7))]), null);
+});
+
+test("without a machine bytes are compared among layouts that share the work alike", () => {
+  const [work, sends] = columnsOf(view([], ""));
+  const of = (/** @type {number} */ share, /** @type {number} */ bytes) => ({
+    ...totals(null, null, null),
+    work: share,
+    bytes,
+  });
+  const cards = [card("0", of(1, 0)), card("1", of(0.25, 90)), card("2", of(0.25, 30))];
+  assert.deepEqual([work.key, bestOf(work, cards), sends.key, bestOf(sends, cards)], ["work", 0.25, "sends", 30]);
 });
 
 test("the present layout is compared with the baseline in words", () => {

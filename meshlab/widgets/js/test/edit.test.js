@@ -2,7 +2,7 @@
 /** What edits propose, and what a pin says. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { free, leastPart, pinIntent, pinText, suggested, tracedText } from "../src/edit.js";
+import { free, isIdle, leastPart, pinIntent, pinText, suggested, tracedText } from "../src/edit.js";
 import { TRAY } from "../src/hand.js";
 
 const pins = { batch: "data", rows: null };
@@ -31,4 +31,12 @@ test("a tracing is told of when it has ended", () => {
   assert.equal(tracedText({ sizes: "batch=2", phase: "tracing", text: "" }), null);
   assert.equal(tracedText({ sizes: "batch=2", phase: "refused", text: "no" })?.mood, "refused");
   assert.match(tracedText({ sizes: "batch=2", phase: "done", text: "" })?.text ?? "", /batch=2/);
+});
+
+test("a mesh axis is idle where no rule has it, at no place either", () => {
+  /** @type {(rules: Record<string, string[]>, within?: Record<string, string[]>) => any} */
+  const column = (rules, within = {}) => ({ columns: [{ rules, within: [{ at: "params/w", rules: within }] }] });
+  assert.ok(isIdle(column({ batch: ["data"] }), "model"));
+  assert.ok(!isIdle(column({ batch: ["data", "model"] }), "model"));
+  assert.ok(!isIdle(column({}, { hidden: ["model"] }), "model"));
 });
