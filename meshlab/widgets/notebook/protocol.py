@@ -7,9 +7,10 @@ Python is the only writer of shared state. It shares the parts of the view (`vie
 
 and for each gets the new state, if it changed, and then an answer with the same id: `ack`, or `nack` with a reason and
 a fix. A page that saw an older revision is answered for the present one. `prices` asks what several intents would
-cost; `advise` asks for the change that helps most, which follows as a part of the view. Every answer has Python's
-clock, `now`; an intent may say until when, by that clock, it is `good`: the page waits no longer, and has put the chip
-back, so what comes later is not carried out. Nothing raises here: a page would not see it.
+cost; `advise` asks for the change that helps most, which follows as a part of the view; `read` asks for what a panel
+shows and no drop sends (`views/reads.READS`). Every answer has Python's clock, `now`; an intent may say until when, by
+that clock, it is `good`: the page waits no longer, and has put the chip back, so what comes later is not carried out.
+Nothing raises here: a page would not see it.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from ..state.intents import Refused, read_intent
 from ..state.prices import prices_of
 from ..views.board import parts_view
 from ..views.prices import price_view
+from ..views.reads import read
 from ..views.runs import job_view
 
 VERSION = 2
@@ -73,6 +75,11 @@ def answer(explorer: ExplorerState, message: Mapping[str, Any]) -> dict:
             return head | {"kind": "ack", "rev": explorer.revision}
         if message.get("kind") == "prices":
             return head | _prices(explorer, message.get("intents") or [], bool(message.get("peak")))
+        if message.get("kind") == "read":
+            data = read(explorer, str(message.get("what")), message.get("args") or {})
+            if isinstance(data, Refused):
+                return head | _nack(explorer, data)
+            return head | {"kind": "read", "rev": explorer.revision, "data": data}
         if message.get("op") not in STOPS and head["now"] > float(message.get("good") or math.inf):
             return head | _nack(explorer, Refused(LATE, code="late"))
         intent = read_intent(str(message.get("op")), message.get("args") or {})

@@ -17,6 +17,7 @@ import { makePanels } from "./panels.js";
 import { PointerDrag } from "./pointer.js";
 import { Popover } from "./popover.js";
 import { Prices } from "./prices.js";
+import { Reads } from "./reads.js";
 import { Remedies } from "./remedies.js";
 import { hidePicture, remember, remembered } from "./remember.js";
 import { deviceText, paintSelection, select } from "./selection.js";
@@ -66,6 +67,7 @@ export class Board {
     this.channel = new Channel(model, (silent) => showSilence(this, silent));
     this.prices = new Prices(this.channel, () => this.paint());
     this.remedies = new Remedies(this);
+    this.reads = new Reads(this);
     this.panels = makePanels();
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
@@ -151,6 +153,7 @@ export class Board {
   draw(parts) {
     this.dirty.clear();
     const { view, panels } = this;
+    this.reads.changed(parts);
     if (parts.includes("board")) {
       if (this.hand && !view.chips.some((chip) => chip.name === this.hand?.dim)) this.hand = null;
       if (this.ready && this.revision > 0) remember(view);

@@ -8,6 +8,7 @@
 const PATIENCE = 2000;
 // Prices are worked out when they are asked for: on a busy machine that takes longer than silence does.
 const PRICING = 15_000;
+const SLOW = ["prices", "advise", "read"];
 // How often Python is asked whether it is there, while something is under way.
 const WATCH = 5000;
 
@@ -97,7 +98,7 @@ export class Channel {
   }
 
   /**
-   * @param {"hello" | "intent" | "prices" | "advise"} kind
+   * @param {"hello" | "intent" | "prices" | "advise" | "read"} kind
    * @param {Record<string, unknown>} content
    * @returns {Promise<Answer | null>}
    */
@@ -107,7 +108,7 @@ export class Channel {
     const sent = Date.now();
     return new Promise((resolve) => {
       // A selection waits behind prices that are being worked out; late, it is as good.
-      const patience = kind === "prices" || kind === "advise" || content.op === "select" ? PRICING : PATIENCE;
+      const patience = SLOW.includes(kind) || content.op === "select" ? PRICING : PATIENCE;
       const timer = setTimeout(() => this.silence(), patience);
       this.waiting.set(id, { resolve, timer, sent });
       // Until when, by Python's clock, the page waits: what Python reads later it must not carry out.

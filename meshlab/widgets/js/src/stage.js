@@ -1,7 +1,7 @@
 // @ts-check
 /**
  * The stage: tabs with one panel each. A panel is one entry of `PANELS`: its name, its title, the parts of the view that
- * it reads (`views/board.PARTS`), and a function that draws it. What is hidden is drawn when it is shown. A panel with
+ * it reads (`views/board.PARTS`, and what it asks for itself: `views/reads.READS`), and a function that draws it. What is hidden is drawn when it is shown. A panel with
  * `rows` shows two layouts side by side where another one was chosen: `draw` is called for each, `tools` above and `foot`
  * below are for both.
  */

@@ -143,8 +143,8 @@
  * }} RunRow
  * @typedef {{current: RunRow | null, runs: RunRow[]}} Job
  * @typedef {{
- *   kind: "ack" | "nack" | "prices", id: string, rev: number, now?: number, note?: string, reason?: string, fix?: string,
- *   trace?: string, prices?: Price[]
+ *   kind: "ack" | "nack" | "prices" | "read", id: string, rev: number, now?: number, note?: string, reason?: string, fix?: string,
+ *   trace?: string, prices?: Price[], data?: any
  * }} Answer
  * @typedef {{
  *   get(name: string): any,

@@ -1,0 +1,75 @@
+// @ts-check
+/**
+ * What a panel asks of Python only while it is seen (`views/reads.READS`): too much to be sent with every drop. The last
+ * answer stays until the one for the present revision has come; then the panels that read it are drawn again.
+ */
+
+/** @typedef {import("./board.js").Board} Board */
+
+/** @typedef {{data: any, fresh: boolean, asked: boolean, error: string}} Read */
+
+// So many answers are remembered.
+const KEPT = 24;
+/** @type {Readonly<Read>} */
+const UNKNOWN = { data: null, fresh: false, asked: false, error: "" };
+
+export class Reads {
+  /** @param {Pick<Board, "channel" | "readOnly" | "revision" | "stage">} board */
+  constructor(board) {
+    this.board = board;
+    /** @type {Map<string, Read>} by what was asked, as text */
+    this.known = new Map();
+    this.round = 0;
+  }
+
+  /**
+   * What is known; asks for it where it is not of the present revision.
+   * @param {string} what the name of a part, as Python's registry has it
+   * @param {Record<string, unknown>} [args]
+   * @returns {Readonly<Read>} `data` is null until the first answer; `fresh` says whether it is of the present revision
+   */
+  of(what, args = {}) {
+    const key = JSON.stringify([what, args]);
+    const read = this.known.get(key) ?? { ...UNKNOWN };
+    // The latest are kept.
+    this.known.delete(key);
+    this.known.set(key, read);
+    if (this.known.size > KEPT) this.known.delete(/** @type {string} */ (this.known.keys().next().value));
+    if (!read.fresh && !read.asked && !this.board.readOnly) this.ask(key, what, args);
+    return read;
+  }
+
+  /**
+   * @param {string} key
+   * @param {string} what
+   * @param {Record<string, unknown>} args
+   */
+  async ask(key, what, args) {
+    const mine = this.round;
+    this.put(key, { asked: true });
+    const answer = await this.board.channel.send("read", { what, args });
+    if (mine !== this.round) return;
+    const error = answer?.kind === "nack" ? [answer.reason, answer.fix].filter(Boolean).join(" ") : "";
+    if (answer) this.put(key, { data: error ? null : answer.data, fresh: true, asked: false, error });
+    else this.put(key, { asked: false });
+    if (answer) this.board.stage.changed([what]);
+  }
+
+  /**
+   * @param {string} key
+   * @param {Partial<Read>} news
+   */
+  put(key, news) {
+    this.known.set(key, { ...(this.known.get(key) ?? UNKNOWN), ...news });
+  }
+
+  /**
+   * Takes note of the parts of the view that changed: what was known is of the plan or the costs before.
+   * @param {string[]} parts
+   */
+  changed(parts) {
+    if (!parts.includes("board") && !parts.includes("costs")) return;
+    this.round += 1;
+    for (const key of this.known.keys()) this.put(key, { fresh: false, asked: false });
+  }
+}

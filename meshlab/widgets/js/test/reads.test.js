@@ -1,0 +1,97 @@
+// @ts-check
+/** What panels ask for: once for each revision, and what was known stays until the next has come. */
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { Reads } from "../src/reads.js";
+
+/** @typedef {{what: string, args: any, answer: (answer: any) => void}} Question */
+
+/** @type {Question[]} */
+let asked;
+/** @type {string[]} */
+let drawn;
+/** @type {any} */
+let board;
+/** @type {Reads} */
+let reads;
+
+beforeEach(() => {
+  asked = [];
+  drawn = [];
+  board = {
+    readOnly: false,
+    channel: {
+      send: (/** @type {string} */ _kind, /** @type {{what: string, args: any}} */ content) =>
+        new Promise((answer) => asked.push({ ...content, answer })),
+    },
+    stage: { changed: (/** @type {string[]} */ parts) => drawn.push(...parts) },
+  };
+  reads = new Reads(board);
+});
+
+/** @param {any} data */
+const answer = async (data) => {
+  asked.at(-1)?.answer(data);
+  await Promise.resolve();
+  await Promise.resolve();
+};
+
+test("it is asked for once, and drawn when it has come", async () => {
+  assert.equal(reads.of("program", { scope: "a" }).data, null);
+  reads.of("program", { scope: "a" });
+  assert.deepEqual(
+    asked.map(({ what, args }) => [what, args]),
+    [["program", { scope: "a" }]],
+  );
+  await answer({ kind: "read", data: 7 });
+  assert.deepEqual(drawn, ["program"]);
+  assert.deepEqual(reads.of("program", { scope: "a" }), { data: 7, fresh: true, asked: false, error: "" });
+  assert.equal(asked.length, 1);
+});
+
+test("other arguments are another question", () => {
+  reads.of("program", { scope: "a" });
+  reads.of("program", { scope: "b" });
+  assert.equal(asked.length, 2);
+});
+
+test("after a change the last answer stays until the next has come, and what was asked before it is dropped", async () => {
+  reads.of("program");
+  await answer({ kind: "read", data: 1 });
+  reads.changed(["selection"]);
+  assert.equal(reads.of("program").fresh, true);
+  reads.changed(["board"]);
+  assert.deepEqual(reads.of("program"), { data: 1, fresh: false, asked: false, error: "" });
+  const [, late] = asked;
+  reads.changed(["costs"]);
+  reads.of("program");
+  late.answer({ kind: "read", data: 2 });
+  await Promise.resolve();
+  await answer({ kind: "read", data: 3 });
+  assert.equal(reads.of("program").data, 3);
+});
+
+test("a refusal is an answer, silence is none", async () => {
+  reads.of("program");
+  await answer(null);
+  assert.equal(reads.of("program").error, "");
+  assert.equal(asked.length, 2);
+  await answer({ kind: "nack", reason: "no", fix: "Try." });
+  assert.equal(reads.of("program").error, "no Try.");
+  assert.equal(asked.length, 2);
+});
+
+test("a board that can only be read asks nothing", () => {
+  board.readOnly = true;
+  reads.of("program");
+  assert.equal(asked.length, 0);
+});
+
+test("the latest are remembered", async () => {
+  for (let number = 0; number < 40; number += 1) {
+    reads.of("program", { number });
+    await answer({ kind: "read", data: number });
+  }
+  assert.ok(reads.known.size <= 24);
+  assert.equal(reads.of("program", { number: 39 }).data, 39);
+});

@@ -1,0 +1,47 @@
+"""What the page asks for only while a panel shows it: too much to be sent with every drop, or seldom wanted.
+
+    read(explorer, "forms", {})         {"forms": [{"name": "Python", "text": "ml.Layout.of(...)", …}, …]}
+
+Each is one entry of `READS`: its name, by which the panels of the page name it too (`js/src/stage.js`), and what
+describes it, of the Explorer as it is now and of named arguments.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...engine.errors import closest, listed
+from ...engine.gc_pause import no_collection
+from ..state.explorer_state import ExplorerState
+from ..state.intents import Refused
+from .forms import forms_view
+
+READS: Mapping[str, Callable[..., dict]] = {
+    "forms": forms_view,
+}
+
+
+def read(explorer: ExplorerState, what: str, args: Mapping[str, Any]) -> dict | Refused:
+    """Describes what a panel asks for.
+
+    Args:
+        explorer: the Explorer.
+        what: its name in `READS`.
+        args: its arguments, by name.
+
+    Returns:
+        JSON-like data; a refusal where there is no such thing, or it takes no such arguments.
+    """
+    if what not in READS:
+        return Refused(
+            f"There is nothing to read that is called `{what}`.{closest(what, READS)} There are {listed(READS)}.",
+            "Restart the kernel and show the Explorer again.",
+        )
+    try:
+        inspect.signature(READS[what]).bind(explorer, **args)
+    except TypeError as error:
+        return Refused(f"`{what}` was asked for with {dict(args)!r}: {error}.", "Show the Explorer again.")
+    with explorer.lock, no_collection():
+        return READS[what](explorer, **args)
