@@ -30,6 +30,7 @@ from ..argument_checks import is_whole
 from ..errors import LayoutError, numbered, shown
 from ..tensors.dims import Dim, is_name
 from .combination import combined
+from .mesh_tf_string import mesh_tf_string
 from .spec import Axes
 
 DimRules = tuple[tuple[str, Axes], ...]
@@ -159,6 +160,15 @@ class Layout:
 
         # Places keep their order, since the last match counts.
         return dim_rules(self.dim_rules) | {glob: stored(rules) for glob, rules in self.place_rules}
+
+    def to_string(self) -> str:
+        """Returns the layout as Mesh TensorFlow writes it: `"batch:data;hidden:model"`, which `Layout.of` reads back.
+
+        Raises:
+            LayoutError: it says what that form cannot: rules at places, several axes for a dim, optional dims; all of
+                it is listed.
+        """
+        return mesh_tf_string(self.dim_rules, self.place_rules)
 
     def __str__(self):
         def text(rules: DimRules) -> str:
