@@ -50,7 +50,7 @@ def explorer() -> Explorer:
 @pytest.mark.parametrize("name", VIEWS)
 def test_it_is_as_high_as_what_it_shows(open_board, explorer: Explorer, name: str, width: int) -> None:
     board: BlankBoard = open_board(panel=name, width=width, height=1000)
-    body = board.root.locator(".mlb-body" if name != "timeline" else ".mlb-alone > *")
+    body = board.root.locator(".mlb-body" if name != "timeline" else ".mlb-step-time")
     shown = body.filter(visible=True)
     expect(shown).to_have_count(1)
     assert (shown.bounding_box() or {})["height"] > 60

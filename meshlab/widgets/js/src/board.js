@@ -9,6 +9,7 @@ import { Channel } from "./channel.js";
 import { followSearch } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
+import { drawSave } from "./export.js";
 import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { Hint } from "./hint.js";
@@ -76,7 +77,9 @@ export class Board {
     this.showPicture = hidePicture(String(model.get("picture") ?? ""));
     // A view by itself has nothing around it.
     const only = String(model.get("panel") ?? "");
-    const parts = only ? [banner, only === "timeline" ? this.panels.timeline : this.stage.alone(only)] : null;
+    const view = only === "timeline" ? this.panels.timeline : only ? this.stage.alone(only) : null;
+    const saved = only && only !== "timeline" ? this.stage.body(only) : view;
+    const parts = view && saved ? [banner, view, drawSave(this, only, saved)] : null;
     const whole = [banner, header, totals, main, this.panels.timeline];
     root.append(h("div", { class: parts ? "mlb-alone" : "mlb-frame" }, ...(parts ?? whole)));
     this.popover = new Popover(this);

@@ -2,6 +2,7 @@
 /** The first lines of the workbench: the machine, the layout as it is written in Python, undo and redo; and the score. */
 import { againstBaseline } from "./cards.js";
 import { h } from "./dom.js";
+import { drawExport } from "./export.js";
 import { bytes, exact, percent, seconds, signedBytes, signedPoints, signedSeconds } from "./format.js";
 import { drawPicker } from "./machine.js";
 
@@ -18,8 +19,8 @@ import { drawPicker } from "./machine.js";
 export function drawHeader(board) {
   const { view } = board;
   const { undo, redo } = view.history;
-  /** @type {(op: string, label: string, keys: string, off: boolean) => HTMLElement} */
-  const button = (op, label, keys, off) =>
+  /** @type {(op: string, sign: string, word: string, keys: string, off: boolean) => HTMLElement} */
+  const button = (op, sign, word, keys, off) =>
     h(
       "button",
       {
@@ -29,9 +30,11 @@ export function drawHeader(board) {
         "data-op": op,
         disabled: off,
         title: keys,
+        "aria-label": word,
         onclick: () => board.send(op),
       },
-      label,
+      sign,
+      h("span", { class: "mlb-button-word" }, word),
     );
   const adding = h("input", { type: "checkbox", checked: board.adding, "data-key": "adding" });
   adding.addEventListener("change", () => {
@@ -67,9 +70,10 @@ export function drawHeader(board) {
         "add to its axes",
       ),
       h("label", { class: "mlb-switch", title: "Pad dims that their axes do not divide" }, padding, "pad"),
-      button("undo", "↶ Undo", "Ctrl+Z", undo === 0),
-      button("redo", "↷ Redo", "Ctrl+Shift+Z", redo === 0),
-      button("reset", "Reset", "back to the layout that the Explorer was opened with", false),
+      button("undo", "↶", "Undo", "Undo: Ctrl+Z", undo === 0),
+      button("redo", "↷", "Redo", "Redo: Ctrl+Shift+Z", redo === 0),
+      button("reset", "⟲", "Reset", "Reset: back to the layout that the Explorer was opened with", false),
+      drawExport(board),
     ),
   ];
 }

@@ -38,12 +38,20 @@ export class Popover {
     element.replaceChildren(h("h3", {}, title));
     for (const child of [...children, this.refusal]) if (child) element.append(child);
     element.showPopover();
+    this.place();
+    /** @type {HTMLElement | null} */ (element.querySelector("input, select, button:not(:disabled)"))?.focus();
+  }
+
+  /** Puts it below its opener, or above, wherever it has room. */
+  place() {
+    const { element, board } = this;
+    const opener = board.root.querySelector(`[data-key="${CSS.escape(this.opener)}"]`);
+    if (!opener) return;
     const [from, box] = [opener.getBoundingClientRect(), element.getBoundingClientRect()];
     const below = from.bottom + GAP;
     const top = below + box.height > window.innerHeight ? from.top - GAP - box.height : below;
     element.style.left = `${Math.max(GAP, Math.min(from.left, window.innerWidth - box.width - GAP))}px`;
-    element.style.top = `${Math.max(GAP, top)}px`;
-    /** @type {HTMLElement | null} */ (element.querySelector("input, select, button"))?.focus();
+    element.style.top = `${Math.max(GAP, Math.min(top, window.innerHeight - box.height - GAP))}px`;
   }
 
   /**

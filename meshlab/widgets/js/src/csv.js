@@ -1,0 +1,89 @@
+// @ts-check
+/** Tables and lists of a panel as comma-separated values, one line a row, as they are read on the page. */
+
+/** @typedef {{name: string, rows: string[][]}} Block */
+
+/**
+ * @param {Element} element
+ * @returns {string} what is read in it, in one line
+ */
+const textOf = (element) => /** @type {HTMLElement} */ (element).innerText.replace(/\s+/g, " ").trim();
+
+/**
+ * The cells of an item of a list: its parts, and theirs where a part only holds others.
+ * @param {Element} element
+ * @returns {string[]}
+ */
+function cellsOf(element) {
+  const children = [...element.children].filter(
+    (each) => !each.matches("button, select, input, svg, ul, ol, [aria-hidden=true]"),
+  );
+  const holds = ![...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent?.trim());
+  const inline = children.every((each) => getComputedStyle(each).display === "inline");
+  const apart = getComputedStyle(element).display !== "inline" && (!inline || /flex|grid/.test(displayOf(element)));
+  if (!holds || children.length < 2) return [textOf(element)];
+  if (!apart) return [children.map(textOf).join(" ")];
+  return children.flatMap(cellsOf);
+}
+
+/** @type {(element: Element) => string} */
+const displayOf = (element) => getComputedStyle(element).display;
+
+/**
+ * @param {HTMLTableElement} table
+ * @returns {string[][]} what is in its rows; a cell over several columns is followed by empty ones
+ */
+function tableRows(table) {
+  return [...table.rows].map((row) =>
+    [...row.cells].flatMap((cell) => [textOf(cell), ...Array(Math.max(0, cell.colSpan - 1)).fill("")]),
+  );
+}
+
+/**
+ * @param {Element} element
+ * @returns {string} what it is called on the page: its label, its caption, or the heading above it
+ */
+function nameOf(element) {
+  const caption = element.querySelector("caption");
+  if (element.getAttribute("aria-label")) return String(element.getAttribute("aria-label"));
+  if (caption) return textOf(caption);
+  for (let each = element.previousElementSibling; each; each = each.previousElementSibling) {
+    if (/^H[2-6]$/.test(each.tagName)) return textOf(each);
+  }
+  return "";
+}
+
+/**
+ * @param {Element} panel
+ * @returns {Block[]} its tables and lists that are seen
+ */
+export function blocksOf(panel) {
+  const all = [...panel.querySelectorAll("table, ul, ol")].filter(
+    (each) => each.getClientRects().length && !each.parentElement?.closest("table, ul, ol"),
+  );
+  return all
+    .map((each) => ({
+      name: nameOf(each),
+      rows:
+        each instanceof HTMLTableElement ? tableRows(each) : [...each.children].map(cellsOf).filter((c) => c.join("")),
+    }))
+    .filter((block) => block.rows.length);
+}
+
+/**
+ * @param {string} cell
+ * @returns {string}
+ */
+const quoted = (cell) => (/[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell);
+
+/**
+ * @param {Block[]} blocks
+ * @returns {string} RFC 4180; of several each has its name above it, and an empty line between them
+ */
+export function csvText(blocks) {
+  const texts = blocks.map(({ name, rows }) => {
+    const named = blocks.length > 1 && name ? [[name], ...rows] : rows;
+    return named.map((row) => `${row.map(quoted).join(",")}\r\n`).join("");
+  });
+  return texts.join("\r\n");
+}

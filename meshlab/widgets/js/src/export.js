@@ -1,0 +1,178 @@
+// @ts-check
+/**
+ * A way out of the notebook: the layout in other forms, to be copied (`copy.js`), and what is drawn as SVG, PNG and CSV,
+ * to be saved. Nothing of this changes the board.
+ */
+import { drawCopy } from "./copy.js";
+import { blocksOf, csvText } from "./csv.js";
+import { h } from "./dom.js";
+import { exact } from "./format.js";
+import { PANELS } from "./stage.js";
+import { pictureOf } from "./svg_page.js";
+
+/** @typedef {import("./board.js").Board} Board */
+/** @typedef {{name: string, title: string, element: HTMLElement}} Drawn */
+
+// Pictures for slides have two pixels for each of CSS; browsers draw no canvas that is longer than this.
+const SCALE = 2;
+const MOST_PIXELS = 16_384;
+
+/**
+ * The button of the header.
+ * @param {Board} board
+ * @returns {HTMLElement}
+ */
+export function drawExport(board) {
+  const button = h(
+    "button",
+    {
+      type: "button",
+      class: "mlb-button",
+      "data-key": "export",
+      "data-op": "export",
+      "aria-haspopup": "dialog",
+      title: "copy the layout as Python, JSON, PartitionSpecs …; save pictures and tables",
+    },
+    "Export ▾",
+  );
+  button.addEventListener("click", () => openExport(board, button));
+  return button;
+}
+
+/**
+ * @param {Board} board
+ * @param {HTMLElement} button
+ */
+function openExport(board, button) {
+  const views = drawnOn(board).map((drawn) =>
+    h(
+      "div",
+      { class: "mlb-export-row", "data-export": drawn.name },
+      h("span", {}, drawn.title),
+      saveButtons(board, drawn),
+    ),
+  );
+  const copy = drawCopy(board);
+  board.popover.open(button, "Export", [copy.element, h("h4", {}, "Save as a file"), ...views]);
+  copy.fill();
+}
+
+/**
+ * @param {Board} board
+ * @returns {Drawn[]} what can be saved of the workbench
+ */
+function drawnOn(board) {
+  const { stage, panels } = board;
+  const title = PANELS.find((panel) => panel.name === stage.shown)?.title ?? stage.shown;
+  const frame = /** @type {HTMLElement} */ (board.root.querySelector(".mlb-frame"));
+  return [
+    { name: stage.shown, title: `${title}, on the stage`, element: stage.body(stage.shown) },
+    { name: "layout", title: "The layout, as zones", element: panels.zones },
+    { name: "timeline", title: "One step over time", element: panels.timeline },
+    { name: "workbench", title: "The whole workbench", element: frame },
+  ].filter((drawn) => drawn.element?.getClientRects().length);
+}
+
+/**
+ * What is saved of a view that stands alone.
+ * @param {Board} board
+ * @param {string} name
+ * @param {HTMLElement} element
+ * @returns {HTMLElement}
+ */
+export function drawSave(board, name, element) {
+  return h(
+    "div",
+    { class: "mlb-export-row mlb-save", "data-export": name },
+    "Save as",
+    saveButtons(board, { name, title: name, element }),
+  );
+}
+
+/**
+ * @param {Board} board
+ * @param {Drawn} drawn
+ * @returns {HTMLElement[]}
+ */
+function saveButtons(board, drawn) {
+  const kinds = /** @type {const} */ ([
+    ["SVG", saveSvg],
+    ["PNG", savePng],
+    ["CSV", saveCsv],
+  ]);
+  return kinds.map(([kind, save]) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button",
+        "data-save": kind.toLowerCase(),
+        "data-key": `save:${drawn.name}:${kind}`,
+        "aria-label": `${kind} of ${drawn.title}`,
+        onclick: async () => board.say(await save(drawn), "done"),
+      },
+      kind,
+    ),
+  );
+}
+
+/**
+ * @param {Drawn} drawn
+ * @returns {Promise<string>} what was saved, in words
+ */
+async function saveSvg({ name, title, element }) {
+  const { svg, width, height } = pictureOf(element, title);
+  download(`meshlab-${name}.svg`, new Blob([svg], { type: "image/svg+xml" }));
+  return `Saved meshlab-${name}.svg, ${exact(width)} × ${exact(height)} px.`;
+}
+
+/**
+ * @param {Drawn} drawn
+ * @returns {Promise<string>}
+ */
+async function savePng({ name, title, element }) {
+  const { svg, width, height } = pictureOf(element, title);
+  const scale = Math.min(SCALE, MOST_PIXELS / Math.max(width, height));
+  const canvas = h("canvas", { width: Math.round(width * scale), height: Math.round(height * scale) });
+  const image = new Image();
+  const url = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  try {
+    image.src = url;
+    await image.decode();
+    const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+    context.drawImage(image, 0, 0, canvas.width, canvas.height);
+  } finally {
+    URL.revokeObjectURL(url);
+  }
+  const blob = await new Promise((/** @type {(blob: Blob | null) => void} */ done) => canvas.toBlob(done, "image/png"));
+  if (!blob)
+    return `The browser made no picture of ${exact(canvas.width)} × ${exact(canvas.height)} px; save it as SVG.`;
+  download(`meshlab-${name}.png`, blob);
+  return `Saved meshlab-${name}.png, ${exact(canvas.width)} × ${exact(canvas.height)} px.`;
+}
+
+/**
+ * @param {Drawn} drawn
+ * @returns {Promise<string>}
+ */
+async function saveCsv({ name, title, element }) {
+  const blocks = blocksOf(element);
+  if (!blocks.length) return `There is no table and no list in this: ${title}.`;
+  // Spreadsheets read UTF-8 as such where it begins with this mark.
+  download(`meshlab-${name}.csv`, new Blob(["\ufeff", csvText(blocks)], { type: "text/csv" }));
+  const rows = blocks.reduce((sum, block) => sum + block.rows.length, 0);
+  return `Saved meshlab-${name}.csv, ${exact(rows)} rows.`;
+}
+
+/**
+ * @param {string} name
+ * @param {Blob} blob
+ */
+function download(name, blob) {
+  const url = URL.createObjectURL(blob);
+  const link = h("a", { href: url, download: name });
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

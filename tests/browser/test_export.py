@@ -1,0 +1,283 @@
+"""The way out: the layout on the clipboard, and every view as SVG, PNG and CSV, as it is on the page."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import re
+import struct
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from playwright.sync_api import Browser, Locator, expect
+
+import meshlab as ml
+from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.notebook.standalone import VIEWS
+from tests.browser.blank import BlankBoard
+from tests.browser.page import ARTIFACTS
+from tests.widgets import small
+
+SVG = "{http://www.w3.org/2000/svg}"
+# Texts that are seen, word by word; of a choice what is chosen. Nothing of what a disclosure hides, or drawings leave out.
+WORDS = r"""panel => {
+    const walk = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT), words = [];
+    const range = document.createRange();
+    for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+        if (node.parentElement.closest("title, option, style")) continue;
+        range.selectNodeContents(node);
+        if (range.getClientRects().length && node.data.trim() && node.parentElement.checkVisibility())
+            words.push(...node.data.trim().split(/\s+/));
+    }
+    for (const select of panel.querySelectorAll("select"))
+        if (select.getClientRects().length) words.push(...select.selectedOptions[0].text.trim().split(/\s+/).slice(0, 1));
+    return words;
+}"""
+# The share of pixels that differ by more than a little, of two pictures, each a tenth as large: text is drawn a little
+# differently, but not elsewhere.
+DIFFERENT = """async ([one, other, width, height]) => {
+    const pixels = await Promise.all([one, other].map(async source => {
+        const image = new Image();
+        image.src = source;
+        await image.decode();
+        const canvas = document.createElement("canvas");
+        [canvas.width, canvas.height] = [Math.ceil(width / 4), Math.ceil(height / 4)];
+        const context = canvas.getContext("2d");
+        context.imageSmoothingQuality = "high";
+        context.drawImage(image, 0, 0, canvas.width, canvas.height);
+        return context.getImageData(0, 0, canvas.width, canvas.height).data;
+    }));
+    let different = 0;
+    for (let i = 0; i < pixels[0].length; i += 4)
+        if ([0, 1, 2].some(j => Math.abs(pixels[0][i + j] - pixels[1][i + j]) > 40)) different += 1;
+    return different / (pixels[0].length / 4);
+}"""
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    """An Explorer with something in every view."""
+    shown = explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data", run=small.training(steps=3))
+    shown.place("hidden", "model")
+    shown.run().wait(60)
+    shown.view()
+    return shown
+
+
+def saved(board: BlankBoard, button: Locator) -> Path:
+    """Clicks on a button that saves a file, and returns where it is."""
+    with board.blank.view.expect_download() as download:
+        button.click()
+    path = ARTIFACTS / download.value.suggested_filename
+    ARTIFACTS.mkdir(exist_ok=True)
+    download.value.save_as(path)
+    return path
+
+
+def save_button(board: BlankBoard, name: str, kind: str) -> Locator:
+    return board.root.locator(f'[data-export="{name}"] [data-save="{kind}"]')
+
+
+def texts_of(svg: ElementTree.Element) -> str:
+    return " ".join(" ".join(each.itertext()) for each in svg.iter(f"{SVG}text"))
+
+
+def uri(kind: str, content: bytes) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def panel_of(board: BlankBoard, name: str) -> Locator:
+    return board.root.locator(".mlb-step-time") if name == "timeline" else board.panel(name)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_saved_picture_is_what_is_on_the_page(open_board, chromium: Browser, explorer, name: str, theme: str) -> None:
+    board: BlankBoard = open_board(panel=name, theme=theme, width=900, height=1400)
+    panel = panel_of(board, name)
+    expect(panel).to_be_visible()
+    path = saved(board, save_button(board, name, "svg"))
+    root = ElementTree.fromstring(path.read_bytes())
+    assert root.tag == f"{SVG}svg"
+    assert not [each.tag for each in root.iter() if "foreignObject" in each.tag]
+    assert not re.search(r"var\(|rgba\(|color-mix|oklch", path.read_text())
+    said = texts_of(root)
+    words = panel.evaluate(WORDS)
+    assert len(words) > 3
+    assert [word for word in words if word not in said] == []
+    size = panel.evaluate("panel => [panel.offsetWidth, panel.offsetHeight]")
+    assert [float(root.attrib["width"]), float(root.attrib["height"])] == size
+    # Drawn by itself, from the file alone, it looks like the panel.
+    shot = panel.screenshot()
+    alone = chromium.new_page(viewport={"width": size[0] + 20, "height": size[1] + 20})
+    try:
+        alone.set_content(f'<body style="margin:0"><img src="{uri("svg+xml", path.read_bytes())}">')
+        drawn = alone.locator("img").screenshot()
+        (ARTIFACTS / f"export-{name}-{theme}-page.png").write_bytes(shot)
+        (ARTIFACTS / f"export-{name}-{theme}-file.png").write_bytes(drawn)
+        off = alone.evaluate(DIFFERENT, [uri("png", shot), uri("png", drawn), *size])
+    finally:
+        alone.close()
+    assert off < 0.02, f"{off:.1%} of the pixels differ"
+    # As PNG it is twice as large.
+    png = saved(board, save_button(board, name, "png")).read_bytes()
+    assert struct.unpack(">II", png[16:24]) == (2 * size[0], 2 * size[1])
+
+
+def test_what_scrolls_is_saved_whole(open_board) -> None:
+    board: BlankBoard = open_board(width=1000, height=640)
+    panel = board.show("devices")
+    last = panel.locator("summary").last
+    expect(last).not_to_be_in_viewport()
+    panel.focus()
+    board.keyboard.press("End")
+    expect(last).to_be_in_viewport()
+    width, height = panel.evaluate("panel => [panel.scrollWidth, panel.scrollHeight]")
+    assert height > panel.evaluate("panel => panel.clientHeight")
+    board.button("export").click()
+    root = ElementTree.fromstring(saved(board, save_button(board, "devices", "svg")).read_bytes())
+    assert (float(root.attrib["width"]), float(root.attrib["height"])) == (width, height)
+    lines = {
+        "".join(each.itertext()): float(each.attrib["y"]) for each in root.iter(f"{SVG}text") if "y" in each.attrib
+    }
+    assert 0 < lines["4 slices"] < lines[last.inner_text()] < height
+    expect(board.status).to_have_text(f"Saved meshlab-devices.svg, {width:,} × {height:,} px.")
+
+
+@pytest.mark.parametrize("name", ["layout", "timeline", "workbench"])
+def test_the_parts_of_the_workbench_are_saved_too(open_board, name: str) -> None:
+    board: BlankBoard = open_board()
+    board.button("export").click()
+    root = ElementTree.fromstring(saved(board, save_button(board, name, "svg")).read_bytes())
+    assert "model" in texts_of(root)
+    # The menu itself is no part of it.
+    assert "Copy the layout as" not in texts_of(root)
+    path = ARTIFACTS / f"meshlab-{name}.svg"
+    board.blank.view.set_content(f'<img src="{uri("svg+xml", path.read_bytes())}">')
+    board.blank.shot(f"export-{name}", full=True)
+
+
+def rows_of(path: Path) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"))))
+
+
+def test_tables_are_saved_as_their_rows(open_board, explorer: Explorer) -> None:
+    explorer.run(2).wait(60)
+    board: BlankBoard = open_board(panel="run", width=900)
+    seen = (
+        board.panel("run")
+        .locator("table")
+        .evaluate(
+            "table => [...table.rows].map(row => [...row.cells].map(each => each.innerText.replace(/\\s+/g, ' ').trim()))"
+        )
+    )
+    assert len(seen) == 3
+    assert rows_of(saved(board, save_button(board, "run", "csv"))) == seen
+
+
+def test_lists_are_saved_item_by_item_under_their_names(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board(panel="traffic", width=900)
+    rows = rows_of(saved(board, save_button(board, "traffic", "csv")))
+    begin = rows.index(["collectives"]) + 1
+    listed = rows[begin : begin + len(explorer.plan.collectives)]
+    axes = [[c.kind, "+".join(c.axes)] for c in explorer.plan.collectives]
+    assert sorted(row[:2] for row in listed) == sorted(axes)
+    assert ["data", "420 B"] in rows
+
+
+def test_a_view_without_tables_says_so(open_board) -> None:
+    board: BlankBoard = open_board()
+    board.show("devices")
+    board.button("export").click()
+    save_button(board, "timeline", "csv").click()
+    expect(board.status).to_have_text("There is no table and no list in this: One step over time.")
+
+
+def copied(board: BlankBoard) -> str:
+    """What is on the clipboard, by pasting it."""
+    board.blank.view.evaluate(
+        "document.body.append(Object.assign(document.createElement('textarea'), { id: 'pasted' }))"
+    )
+    board.blank.view.locator("#pasted").focus()
+    board.keyboard.press("Control+V")
+    return board.blank.view.locator("#pasted").input_value()
+
+
+def open_menu(board: BlankBoard) -> Locator:
+    board.button("export").focus()
+    board.keyboard.press("Enter")
+    menu = board.root.locator(".mlb-popover")
+    expect(menu.locator("input:checked")).to_be_focused()
+    return menu
+
+
+@pytest.mark.parametrize("secure", [True, False])
+def test_the_layout_is_copied_by_keyboard(open_board, explorer: Explorer, secure: bool) -> None:
+    board: BlankBoard = open_board(width=1000)
+    if secure:  # a notebook that comes by plain HTTP from elsewhere, or a blank page, has no clipboard of this kind
+        board.blank.view.evaluate(
+            "Object.defineProperty(navigator, 'clipboard', { value: { writeText: async text => { window.text = text } } })"
+        )
+    menu = open_menu(board)
+    board.blank.shot(f"export-menu-{'secure' if secure else 'plain'}")
+    board.keyboard.press("ArrowRight")
+    board.keyboard.press("ArrowRight")
+    expect(menu.get_by_label("JSON")).to_be_checked()
+    assert json.loads(menu.locator("textarea").input_value()) == explorer.layout.to_dict()
+    board.keyboard.press("Enter")
+    expect(board.status).to_have_text("Copied the layout as JSON: 1 line.")
+    expect(menu).to_be_hidden()
+    expect(board.button("export")).to_be_focused()
+    text = board.blank.view.evaluate("window.text") if secure else copied(board)
+    assert json.loads(text) == explorer.layout.to_dict()
+    # The form is remembered.
+    assert open_menu(board).locator("input:checked").input_value() == "JSON"
+
+
+def test_what_is_copied_is_on_the_board_at_that_moment(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board()
+    menu = open_menu(board)
+    menu.get_by_label("dict").check()
+    explorer.load("batch:data")
+    board.blank.poll()
+    menu.get_by_role("button", name="Copy", exact=True).click()
+    expect(board.status).to_contain_text("Copied the layout as dict")
+    assert eval(copied(board), {}) == {"batch": "data"}
+
+
+def test_what_a_form_cannot_say_is_listed_before_it_is_copied(open_board, explorer: Explorer) -> None:
+    explorer.load({"batch": "data", "params/*": {"hidden": "data"}})
+    board: BlankBoard = open_board()
+    menu = open_menu(board)
+    lost = menu.locator(".mlb-form-lost")
+    menu.get_by_label("Python").check()
+    expect(lost).to_have_text("✓ Says all of the layout.")
+    menu.get_by_label("Mesh TensorFlow").check()
+    expect(lost.locator("li")).to_have_text(
+        ["✕ at params/* is stored hidden:data: there are no rules for places there"]
+    )
+    expect(menu.locator("textarea")).to_have_value("batch:data")
+    board.blank.shot("export-lost")
+
+
+@pytest.mark.parametrize("width", [1000, 1128, 1280])
+def test_the_header_stays_one_line(open_board, width: int) -> None:
+    board: BlankBoard = open_board(width=width)
+    assert (board.root.locator(".mlb-header").bounding_box() or {})["height"] < 40
+    board.blank.shot(f"export-header-{width}")
+
+
+def test_a_page_without_any_clipboard_leaves_the_text_selected(open_board) -> None:
+    board: BlankBoard = open_board()
+    board.blank.view.evaluate("document.execCommand = () => false")
+    menu = open_menu(board)
+    menu.get_by_role("button", name="Copy", exact=True).click()
+    expect(board.status).to_contain_text("the text is selected: press Ctrl+C")
+    selected: Any = menu.locator("textarea").evaluate(
+        "text => text.value.slice(text.selectionStart, text.selectionEnd)"
+    )
+    assert selected == menu.locator("textarea").input_value() != ""
