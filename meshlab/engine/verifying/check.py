@@ -184,7 +184,7 @@ def _bounded_errors(plan: Plan, args: Sequence[Any], expected: Sequence[Any]) ->
 
 def _nudged(plan: Plan, args: Sequence[Any], seed: int) -> Any:
     """Changes each float or complex argument by up to one rounding error of the program's narrowest float."""
-    step = 2.0 ** -{1: 3, 2: 8, 4: 23, 8: 52}[_narrowest(plan.program)]
+    step = 2.0 ** -{1: 3, 2: 8, 4: 23, 8: 52}[narrowest(plan.program)]
     random = np.random.default_rng(seed)
 
     def nudged(array: Any) -> Any:
@@ -259,7 +259,7 @@ def _root_mean_square(sizes: np.ndarray) -> float:
     return math.sqrt(np.mean(sizes**2)) if sizes.size else 0.0
 
 
-def _narrowest(program: Program) -> int:
+def narrowest(program: Program) -> int:
     """Returns the bytes of a program's narrowest float; of complex numbers, of their parts."""
     floats = [d for d in program.code.dtypes if jax.numpy.issubdtype(d, jax.numpy.inexact)]
     return min((max(1, jax.numpy.finfo(d).bits // 8) for d in floats), default=4)
@@ -268,13 +268,13 @@ def _narrowest(program: Program) -> int:
 def compare(program: Program, expected: Sequence[Any], result: Sequence[Any]) -> tuple[tuple[str, float, float], ...]:
     """Returns the greatest error of each output, as a share of its root mean square, with its tolerance."""
     errors = []
-    narrowest = _narrowest(program)
+    width = narrowest(program)
     for place, a, b in zip(program.outputs, expected, result, strict=True):
         x, y = (np.asarray(jax.random.key_data(r) if is_key(r) else r) for r in (a, b))
         if not jax.numpy.issubdtype(x.dtype, jax.numpy.inexact):
             errors.append((place, 0.0 if np.array_equal(x, y) else math.inf, 0.0))
             continue
-        tolerance = TOLERANCE[narrowest]
+        tolerance = TOLERANCE[width]
         wide = np.complex128 if np.iscomplexobj(x) else np.float64
         x, y = x.astype(wide), y.astype(wide)
         good = np.isfinite(x) & np.isfinite(y)
@@ -283,6 +283,6 @@ def compare(program: Program, expected: Sequence[Any], result: Sequence[Any]) ->
             continue
         scale = _root_mean_square(np.abs(x[good]))
         apart = np.abs(x[good] - y[good])
-        worst = float(np.max(apart, initial=0.0)) if narrowest > 2 else _root_mean_square(apart)
+        worst = float(np.max(apart, initial=0.0)) if width > 2 else _root_mean_square(apart)
         errors.append((place, worst / scale if scale else worst, tolerance))
     return tuple(errors)

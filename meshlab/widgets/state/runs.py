@@ -15,7 +15,10 @@ import copy
 import threading
 import time
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any
+
+import jax
 
 from ...engine.argument_checks import is_whole
 from ...engine.errors import shown
@@ -34,6 +37,12 @@ def _loss(outputs: tuple) -> float | None:
     return None
 
 
+def platform_of(outputs: Any) -> str:
+    """Returns the platform of the devices that hold some arrays, as JAX calls it; "" where there is no array."""
+    arrays = [leaf for leaf in jax.tree.leaves(outputs) if isinstance(leaf, jax.Array)]
+    return next((device.platform for array in arrays for device in array.devices()), "")
+
+
 class Run:
     """One run of a training, in progress or ended.
 
@@ -44,6 +53,8 @@ class Run:
         steps: how many steps it takes.
         phase: "compiling", "running", "done", "cancelled" or "failed".
         losses: one per step taken, where the program has a scalar output.
+        seconds: of each step taken, from its call until its outputs are there; the first compiles too.
+        platform: what it ran on, as JAX calls it; "" before the first step.
         error: why it failed.
     """
 
@@ -51,6 +62,8 @@ class Run:
         self.number, self.revision, self.document, self.steps = number, revision, document, steps
         self.phase = "compiling"
         self.losses: list[float] = []
+        self.seconds: list[float] = []
+        self.platform = ""
         self.taken = 0
         self.error = ""
         self._result: dict[str, Any] | None = {}
@@ -125,10 +138,13 @@ class Run:
             batch = next(feeds)
             check_batch(batch, training, plan.program)
             values.update(batch)
-            outputs = plan.run(*(values[name] for name in arguments))
+            begun = perf_counter()
+            outputs = jax.block_until_ready(plan.run(*(values[name] for name in arguments)))
+            self.seconds.append(perf_counter() - begun)
             outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
             values.update({name: outputs[index] for name, index in carry.items()})
             self._result = {name: values[name] for name in carry}
+            self.platform = self.platform or platform_of(outputs)
             loss = _loss(outputs)
             if loss is not None:
                 self.losses.append(loss)

@@ -1,19 +1,75 @@
-"""The runs as JSON-like data, for the table and the loss curve of the Run panel."""
+"""The runs as JSON-like data, for the table and the loss curve of the Run panel.
+
+What was measured and what is predicted stand side by side and are never put in one number: here devices are most often
+simulated by one CPU, whose seconds say nothing of the machine.
+"""
 
 from __future__ import annotations
 
+import statistics
+
+from ...cost.machines.units import seconds_text
 from ..state.document import Document
 from ..state.explorer_state import ExplorerState
 from ..state.runs import Run
+from ..state.sameness import reference_of, same, tolerance_of
 
 MOST_RUNS = 8
 MOST_LOSSES = 120
+CPU = "cpu"
+SIMULATED = "simulated on this CPU: not a measure of the machine"
 
 
 def job_view(explorer: ExplorerState) -> dict:
-    """Describes the latest run, and the last few, latest first."""
-    runs = [run_view(run, explorer.document) for run in reversed(explorer.runs)]
-    return {"current": runs[0] if runs else None, "runs": runs[:MOST_RUNS]}
+    """Describes the latest run, the last few, latest first, and the one that they are compared with."""
+    reference = reference_of(explorer.runs)
+    latest = [*reversed(explorer.runs)][:MOST_RUNS]
+    if reference is not None and all(run.number != reference.number for run in latest):
+        latest = [*latest[:-1], reference]
+    runs = [
+        run_view(run, explorer.document) | compared(run, reference, explorer) | timed(run, explorer) for run in latest
+    ]
+    return {"current": runs[0] if runs else None, "runs": runs, "note": _note(reference, explorer)}
+
+
+def _note(reference: Run | None, explorer: ExplorerState) -> str:
+    """Returns what the runs are compared with, and within which bounds."""
+    if reference is None:
+        return ""
+    if reference.document.layout.to_dict():
+        unsplit = "; run without a layout once, and all are compared with that: it is the function as it was written"
+    else:
+        unsplit = ", which had no layout: it is the function as it was written"
+    return (
+        f"Compared with run {reference.number}{unsplit}. Devices add up in another order, which rounds otherwise: losses"
+        f" are the same within {tolerance_of(explorer.program):g} of their root mean square, as results are for"
+        " plan.check()."
+    )
+
+
+def compared(run: Run, reference: Run | None, explorer: ExplorerState) -> dict:
+    """Describes how the losses of a run compare with those of the reference."""
+    is_reference = reference is not None and run.number == reference.number
+    sameness = same(run, reference, explorer.program)
+    return {
+        "reference": is_reference,
+        "same": None if sameness is None else sameness.differs_from is None,
+        "sameness": "" if sameness is None else sameness.text,
+        "tolerance": None if sameness is None else sameness.tolerance,
+    }
+
+
+def timed(run: Run, explorer: ExplorerState) -> dict:
+    """Describes the seconds of a step: the median of those measured but the first, which compiles; the prediction."""
+    warm = run.seconds[1:]
+    costs = explorer.costing.known(run.document) if run.document.machine else None
+    predicted = costs.time.estimate if costs is not None and costs.time is not None else None
+    return {
+        "measured": seconds_text(statistics.median(warm)) if warm else "",
+        "measured_on": SIMULATED if run.platform == CPU else run.platform,
+        "predicted": "" if predicted is None else seconds_text(float(predicted)),
+        "predicted_on": run.document.machine.on if run.document.machine else "",
+    }
 
 
 def run_view(run: Run, current: Document) -> dict:

@@ -1,10 +1,12 @@
 // @ts-check
 /**
- * Run, cancel, progress, and a table of the runs so far: the same loss under another layout is the proof that layouts
- * change performance only. This panel changes ten times a second, so its buttons are made once and only texts change.
+ * Run, cancel, progress, the losses, and a table of the runs so far: the same losses under another layout are the proof
+ * that layouts change performance only, and where they are not the same it says so. This panel changes ten times a second,
+ * so its buttons are made once and only texts change.
  */
 import { h, prose, redraw, s } from "./dom.js";
 import { exact, loss } from "./format.js";
+import { drawCurves, drawnRuns, shape } from "./loss_curve.js";
 import { ACTIVE } from "./silence.js";
 
 /**
@@ -35,13 +37,20 @@ export class Training {
     });
     this.progress = h("progress", { max: "1", value: "0", "aria-label": "progress of the run" });
     this.text = h("span", { class: "mlb-run-text" });
+    this.verdict = h("p", { class: "mlb-verdict" });
     this.curve = h("div", { class: "mlb-curve" });
     this.table = h("div", { class: "mlb-runs" });
     this.run.addEventListener("click", () => board.send("run", { steps: Number(this.steps.value) || null }));
     this.cancel.addEventListener("click", () => board.send("cancel"));
     const label = h("label", { class: "mlb-switch" }, "steps", this.steps);
     const line = h("div", { class: "mlb-progress" }, this.progress, this.text);
-    panel.append(h("div", { class: "mlb-tools" }, this.run, this.cancel, label), line, this.curve, this.table);
+    panel.append(
+      h("div", { class: "mlb-tools" }, this.run, this.cancel, label),
+      line,
+      this.verdict,
+      this.curve,
+      this.table,
+    );
   }
 
   /**
@@ -57,7 +66,11 @@ export class Training {
   show(job) {
     const { current, runs } = job;
     const active = current !== null && ACTIVE.includes(current.phase);
-    if (this.active && !active && current) this.board.say(`The run has ended. ${describe(current)}`, "done");
+    if (this.active && !active && current) {
+      const differs = current.same === false;
+      const said = [`The run has ended. ${describe(current)}.`, current.sameness && `${current.sameness}.`];
+      this.board.say(said.filter(Boolean).join(" "), differs ? "refused" : "done");
+    }
     this.active = active;
     const { trains } = this.board.view;
     this.run.disabled = active || !trains || this.silent;
@@ -68,8 +81,11 @@ export class Training {
     const idle = trains ? "Trains on the data that came with it." : NO_DATA;
     const last = active && this.silent ? " when Python was last heard" : "";
     this.text.replaceChildren(...prose(current ? `${describe(current)}${last}` : idle));
-    redraw(this.curve, current && current.losses.length > 1 ? drawCurve(current) : null);
-    redraw(this.table, runs.length ? drawRuns(runs) : null);
+    redraw(this.verdict, current?.sameness ?? "");
+    this.verdict.classList.toggle("mlb-differs", current?.same === false);
+    this.verdict.classList.toggle("mlb-is-same", current?.same === true);
+    redraw(this.curve, drawCurves(runs));
+    redraw(this.table, ...(runs.length ? [drawRuns(runs), ...drawNotes(job)] : []));
   }
 }
 
@@ -87,28 +103,19 @@ function describe(run) {
 }
 
 /**
- * @param {RunRow} run
- * @returns {SVGElement}
+ * What the figures of the table are: measured and predicted are told apart, and never made one number.
+ * @param {Job} job
+ * @returns {(HTMLElement | null)[]}
  */
-function drawCurve(run) {
-  const [width, height] = [300, 54];
-  const low = Math.min(...run.losses);
-  const high = Math.max(...run.losses);
-  const points = run.losses.map((value, i) => {
-    const x = (i / (run.losses.length - 1)) * width;
-    const y = height - 3 - ((value - low) / (high - low || 1)) * (height - 6);
-    return `${x.toFixed(1)},${y.toFixed(1)}`;
-  });
-  return s(
-    "svg",
-    {
-      viewBox: `0 0 ${width} ${height}`,
-      preserveAspectRatio: "none",
-      role: "img",
-      "aria-label": `loss from ${loss(run.first_loss)} to ${loss(run.loss)}`,
-    },
-    s("polyline", { points: points.join(" "), "vector-effect": "non-scaling-stroke" }),
-  );
+function drawNotes({ runs, note }) {
+  const where = [...new Set(runs.filter((run) => run.measured).map((run) => run.measured_on))];
+  const on = [...new Set(runs.filter((run) => run.predicted).map((run) => run.predicted_on))];
+  const measured = where.length ? `Measured: the median of a run's steps but the first, ${where.join("; ")}.` : "";
+  const predicted = on.length ? ` Predicted: the estimate for ${on.map((each) => `\`${each}\``).join(", ")}.` : "";
+  return [
+    note ? h("p", { class: "mlb-foot" }, prose(note)) : null,
+    measured || predicted ? h("p", { class: "mlb-foot mlb-run-seconds" }, prose(measured + predicted)) : null,
+  ];
 }
 
 /**
@@ -116,23 +123,8 @@ function drawCurve(run) {
  * @returns {HTMLElement}
  */
 function drawRuns(runs) {
-  const heads = ["run", "layout", "steps", "first loss", "last loss", ""];
-  const rows = runs.map((run) =>
-    h(
-      "tr",
-      {
-        class: run.stale ? "mlb-stale" : "",
-        "data-run": run.number,
-        title: run.stale ? "of a layout that is no longer on the board" : "",
-      },
-      h("td", {}, `${run.number}`),
-      h("td", {}, h("code", {}, run.layout || "no layout")),
-      h("td", {}, exact(run.taken)),
-      h("td", {}, loss(run.first_loss)),
-      h("td", { class: "mlb-loss" }, loss(run.loss)),
-      h("td", {}, `${SIGNS[run.phase] ?? run.phase}`, run.stale && h("div", {}, "other layout")),
-    ),
-  );
+  const heads = ["run", "layout", "steps", "last loss", "a step"];
+  const marks = new Map(drawnRuns(runs).map(({ run, mark }) => [run.number, mark]));
   return h(
     "table",
     { class: "mlb-table" },
@@ -142,9 +134,54 @@ function drawRuns(runs) {
       h(
         "tr",
         {},
-        heads.map((head) => (head ? h("th", { scope: "col" }, head) : h("td"))),
+        heads.map((head) => h("th", { scope: "col" }, head)),
       ),
     ),
-    h("tbody", {}, rows),
+    h(
+      "tbody",
+      {},
+      runs.map((run) => drawRow(run, marks.get(run.number))),
+    ),
+  );
+}
+
+/**
+ * @param {RunRow} run
+ * @param {number | undefined} mark of its line, where it is drawn
+ * @returns {HTMLElement}
+ */
+function drawRow(run, mark) {
+  const picture =
+    mark === undefined
+      ? null
+      : s("svg", { class: "mlb-run-key", "aria-hidden": "true", viewBox: "-7 -7 14 14" }, shape(mark, 0, 0));
+  const allowed = run.tolerance === null ? null : `${run.tolerance} of the losses' root mean square is rounding`;
+  const verdict = run.reference
+    ? h("div", { class: "mlb-same" }, "the others are compared with it")
+    : run.sameness &&
+      h("div", { class: `mlb-same ${run.same ? "mlb-is-same" : "mlb-differs"}`, title: allowed }, run.sameness);
+  return h(
+    "tr",
+    {
+      class: run.stale ? "mlb-stale" : "",
+      "data-run": run.number,
+      title: run.stale ? "of a layout that is no longer on the board" : "",
+    },
+    h("td", {}, picture, `${run.number}`),
+    h("td", {}, h("code", {}, run.layout || "no layout"), verdict),
+    h(
+      "td",
+      {},
+      exact(run.taken),
+      h("div", { class: "mlb-run-phase" }, SIGNS[run.phase] ?? run.phase),
+      run.stale && h("div", { class: "mlb-run-phase" }, "other layout"),
+    ),
+    h("td", { class: "mlb-loss" }, loss(run.loss)),
+    h(
+      "td",
+      {},
+      run.measured && h("div", { title: run.measured_on, "data-seconds": "measured" }, `${run.measured} measured`),
+      run.predicted && h("div", { title: run.predicted_on, "data-seconds": "predicted" }, `${run.predicted} predicted`),
+    ),
   );
 }

@@ -139,9 +139,11 @@
  * }} Selection
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
- *   first_loss: number | null, loss: number | null, losses: number[], stride: number, error: string
+ *   first_loss: number | null, loss: number | null, losses: number[], stride: number, error: string,
+ *   reference: boolean, same: boolean | null, sameness: string, tolerance: number | null,
+ *   measured: string, measured_on: string, predicted: string, predicted_on: string
  * }} RunRow
- * @typedef {{current: RunRow | null, runs: RunRow[]}} Job
+ * @typedef {{current: RunRow | null, runs: RunRow[], note: string}} Job
  * @typedef {{
  *   kind: "ack" | "nack" | "prices" | "read", id: string, rev: number, now?: number, note?: string, reason?: string, fix?: string,
  *   trace?: string, prices?: Price[], data?: any

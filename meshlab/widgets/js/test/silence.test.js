@@ -9,6 +9,7 @@ const underWay = (view, current) =>
   isUnderWay(/** @type {any} */ ({ pending: false, comparison: { search: null }, tracing: null, ...view }), {
     current: /** @type {any} */ (current),
     runs: [],
+    note: "",
   });
 
 test("a run, a search, a tracing and pending costs are under way while they go on", () => {
