@@ -16,10 +16,12 @@ from ...engine.errors import closest, listed
 from ...engine.gc_pause import no_collection
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
+from .device_matrix import matrix_view
 from .forms import forms_view
 
 READS: Mapping[str, Callable[..., dict]] = {
     "forms": forms_view,
+    "matrix": matrix_view,
 }
 
 

@@ -7,11 +7,12 @@
  */
 import { drawBeside } from "./beside.js";
 import { drawCollectives } from "./collectives.js";
-import { drawCommunication } from "./communication.js";
+import { drawCommunication, drawLines } from "./communication.js";
 import { drawComparison, isSearching } from "./comparison.js";
 import { devicesRows, memoryRows, timeRows, trafficRows } from "./differences.js";
 import { h, redraw } from "./dom.js";
 import { drawPlacement } from "./machine.js";
+import { drawMatrix } from "./matrix.js";
 import { drawMemory } from "./memory.js";
 import { drawMesh, drawTensors } from "./mesh.js";
 import { nextNumber } from "./numbers.js";
@@ -49,8 +50,14 @@ export const PANELS = [
   {
     name: "traffic",
     title: "Traffic",
-    reads: ["board", "beside"],
-    draw: (board) => [...drawCommunication(board), h("h4", {}, "collectives, and why"), ...drawCollectives(board)],
+    reads: ["board", "beside", "matrix"],
+    draw: (board) => [
+      ...drawCommunication(board),
+      h("h4", {}, "collectives, and why"),
+      ...drawCollectives(board),
+      ...drawLines(board),
+    ],
+    foot: drawMatrix,
     rows: trafficRows,
   },
   {
