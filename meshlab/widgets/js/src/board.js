@@ -6,7 +6,7 @@
 import { drawAdvice } from "./advice.js";
 import { Asking } from "./asking.js";
 import { Channel } from "./channel.js";
-import { FIRST } from "./collectives.js";
+import { nothingChosen } from "./chosen.js";
 import { followSearch } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
@@ -52,8 +52,7 @@ export class Board {
     this.readOnly = false;
     this.adding = false;
     this.ready = false;
-    /** @type {import("./collectives.js").Order} how the table of collectives is sorted and filtered */
-    this.order = FIRST;
+    this.chosen = nothingChosen();
     /** @type {Pick<View, "time" | "peak_memory" | "timeline">} */
     this.costs = { time: null, peak_memory: null, timeline: null };
     /** @type {import("./types.js").Selection} */

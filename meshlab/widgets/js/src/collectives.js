@@ -12,7 +12,7 @@ import { drawRemedies } from "./remedies.js";
  * @typedef {import("./types.js").View} View
  * @typedef {import("./types.js").Collective} Collective
  * @typedef {import("./board.js").Board} Board
- * @typedef {{by: string, down: boolean, filter: string, all: boolean}} Order how the table is sorted, filtered and cut
+ * @typedef {import("./chosen.js").Order} Order
  * @typedef {{name: string, label: string, value: (row: Collective) => string | number, number?: boolean}} Column
  */
 
@@ -30,8 +30,6 @@ const TITLES = /** @type {Record<string, string>} */ ({
   times: "executions in one step",
   total: "wire bytes that one device sends in a step, all executions together",
 });
-/** @type {Readonly<Order>} */
-export const FIRST = { by: "total", down: true, filter: "", all: false };
 // Of more rows the first are shown, and the others on demand.
 const MOST = 12;
 
@@ -187,8 +185,8 @@ export function counted(view, shown) {
 function drawHead(board, sort) {
   const heads = COLUMNS.map(({ name, label, number }) => {
     const turn = () => {
-      const same = board.order.by === name;
-      board.order = { ...board.order, by: name, down: same ? !board.order.down : Boolean(number) };
+      const same = board.chosen.order.by === name;
+      board.chosen.order = { ...board.chosen.order, by: name, down: same ? !board.chosen.order.down : Boolean(number) };
       sort();
     };
     const button = h(
@@ -213,7 +211,7 @@ export function drawCollectives(board) {
   const body = h("tbody");
   const count = h("p", { class: "mlb-none mlb-counted", "aria-live": "polite" });
   const arrange = () => {
-    const { order } = board;
+    const { order } = board.chosen;
     const ordered = sorted(rows, order);
     body.append(...ordered.flatMap((row) => drawn.get(row) ?? []));
     for (const head of table.querySelectorAll("th"))
@@ -243,10 +241,10 @@ export function drawCollectives(board) {
     class: "mlb-button mlb-all",
     "data-key": "all-collectives",
     onclick: () => {
-      board.order = { ...board.order, all: true };
+      board.chosen.order = { ...board.chosen.order, all: true };
       arrange();
       drawn
-        .get(sorted(rows, board.order).filter((row) => matches(row, board.order.filter))[MOST])?.[0]
+        .get(sorted(rows, board.chosen.order).filter((row) => matches(row, board.chosen.order.filter))[MOST])?.[0]
         .focus({ preventScroll: true });
     },
   });
@@ -256,10 +254,10 @@ export function drawCollectives(board) {
     placeholder: "filter: kind, axis, name, line …",
     "aria-label": "filter the collectives",
     "data-key": "filter",
-    value: board.order.filter,
+    value: board.chosen.order.filter,
   });
   search.addEventListener("input", () => {
-    board.order = { ...board.order, filter: search.value.trim() };
+    board.chosen.order = { ...board.chosen.order, filter: search.value.trim() };
     arrange();
   });
   arrange();

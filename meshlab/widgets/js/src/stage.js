@@ -63,7 +63,7 @@ export const PANELS = [
   {
     name: "memory",
     title: "Memory",
-    reads: ["board", "costs", "beside"],
+    reads: ["board", "costs", "beside", "alive"],
     draw: drawMemory,
     rows: memoryRows,
     busy: isPending,
@@ -196,6 +196,15 @@ export class Stage {
       if (panel.reads.some((part) => parts.includes(part))) this.stale.add(panel.name);
       if (panel.busy) this.body(panel.name).setAttribute("aria-busy", String(panel.busy(this.board)));
     }
+    this.draw();
+  }
+
+  /**
+   * Draws a panel again, of which something was chosen on the page.
+   * @param {string} name
+   */
+  again(name) {
+    this.stale.add(name);
     this.draw();
   }
 

@@ -89,7 +89,8 @@
  * @typedef {{
  *   bytes: number, donated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
  *   parts: {name: string, bytes: number}[], alive: Alive[], left_out: number,
- *   timeline: {step: string, source: string, bytes: number}[], accuracy: Accuracy
+ *   gaps: number, steps: number, phases: {name: string, begin: number, end: number}[],
+ *   timeline: {at: number, step: string, source: string, bytes: number}[], accuracy: Accuracy
  * }} PeakMemory
  * @typedef {{
  *   mesh: {axes: Axis[], size: number},
