@@ -41,8 +41,8 @@ def _note(reference: Run | None, explorer: ExplorerState) -> str:
     else:
         unsplit = ", which had no layout: it is the function as it was written"
     return (
-        f"Compared with run {reference.number}{unsplit}. Devices add up in another order, which rounds otherwise: losses"
-        f" are the same within {tolerance_of(explorer.program):g} of their root mean square, as results are for"
+        f"Compared with run {reference.number}{unsplit}. Devices add up in another order, which rounds otherwise:"
+        f" losses are the same within {tolerance_of(explorer.program):g} of their root mean square, as results are for"
         " plan.check()."
     )
 

@@ -7,13 +7,14 @@
  */
 import { drawBeside } from "./beside.js";
 import { drawCollectives } from "./collectives.js";
-import { drawCommunication } from "./communication.js";
+import { drawCommunication, drawLines } from "./communication.js";
 import { drawComparison, isSearching } from "./comparison.js";
+import { drawDevices, drawTensors } from "./devices.js";
 import { devicesRows, memoryRows, timeRows, trafficRows } from "./differences.js";
 import { h, redraw } from "./dom.js";
 import { drawPlacement } from "./machine.js";
+import { drawMatrix } from "./matrix.js";
 import { drawMemory } from "./memory.js";
-import { drawMesh, drawTensors } from "./mesh.js";
 import { nextNumber } from "./numbers.js";
 import { paintSelection } from "./selection.js";
 import { freeze } from "./silence.js";
@@ -40,23 +41,29 @@ export const PANELS = [
   {
     name: "devices",
     title: "Devices",
-    reads: ["board", "devices", "beside"],
+    reads: ["board", "picture", "devices", "beside", "zoomed"],
     tools: drawTensors,
-    draw: (board) => [h("div", { class: "mlb-shards" }, drawMesh(board.view))],
+    draw: drawDevices,
     foot: drawPlacement,
     rows: devicesRows,
   },
   {
     name: "traffic",
     title: "Traffic",
-    reads: ["board", "beside"],
-    draw: (board) => [...drawCommunication(board), h("h4", {}, "collectives, and why"), ...drawCollectives(board)],
+    reads: ["board", "beside", "matrix"],
+    draw: (board) => [
+      ...drawCommunication(board),
+      h("h4", {}, "collectives, and why"),
+      ...drawCollectives(board),
+      ...drawLines(board),
+    ],
+    foot: drawMatrix,
     rows: trafficRows,
   },
   {
     name: "memory",
     title: "Memory",
-    reads: ["board", "costs", "beside"],
+    reads: ["board", "costs", "beside", "alive"],
     draw: drawMemory,
     rows: memoryRows,
     busy: isPending,
@@ -189,6 +196,15 @@ export class Stage {
       if (panel.reads.some((part) => parts.includes(part))) this.stale.add(panel.name);
       if (panel.busy) this.body(panel.name).setAttribute("aria-busy", String(panel.busy(this.board)));
     }
+    this.draw();
+  }
+
+  /**
+   * Draws a panel again, of which something was chosen on the page.
+   * @param {string} name
+   */
+  again(name) {
+    this.stale.add(name);
     this.draw();
   }
 

@@ -16,7 +16,8 @@
  *   refused?: Refusal, bytes: number, seconds: number | null, peak: number | null, fits: boolean | null, work: number
  * }} Price
  * @typedef {{key: string, bytes: number}} Part
- * @typedef {{line: string, code: string, bytes: number, parts: Part[]}} Line
+ * @typedef {{bytes: number, payload: number}} Sums wire bytes and payload of one device in a step
+ * @typedef {Sums & {line: string, code: string, parts: Part[]}} Line
  * @typedef {{text: string, effect: string, refused: string, op?: string, args?: Record<string, unknown>}} Remedy
  * @typedef {{
  *   kind: string, axes: string[], key: string, payload: number, wire: number, times: number, total: number,
@@ -27,11 +28,20 @@
  *   place: string, dims: string[], shape: number[], dtype: string, local: number[], splits: string[][],
  *   partial: string[], bytes: number, local_bytes: number
  * }} PlaceRow
- * @typedef {{device: number, coords: number[], ranges: [number, number][], slice: number}} Tile
  * @typedef {{
  *   place: string, dims: string[], shape: number[], dtype: string, splits: string[][], partial: string[],
- *   copied_over: string[], slices: number, copies: number, tiles: Tile[], left_out: number
+ *   parts: number[], edges: number[][], step: number[], slices: number, copies: number, held: (number | number[])[],
+ *   kinds: number[], blocks: Blocks
  * }} Shards
+ * @typedef {{
+ *   down: number, across: number, facets: number[], whole: number[], width: number, height: number, each: number,
+ *   x: number[], y: number[], w: number[], h: number[], slices: number[]
+ * }} Blocks
+ * @typedef {{
+ *   width: number, height: number, shapes: Shape[], each: number, shown: number, devices: number,
+ *   cells: {x: number[], y: number[], w: number, h: number, devices: number[]},
+ *   levels: {name: string, size: number, low: number, high: number, step: number, count: number}[]
+ * }} Picture
  * @typedef {{
  *   bytes: number, arguments: number, work: number, collectives: number, seconds: number | null, peak: number | null,
  *   fits: boolean | null
@@ -59,8 +69,7 @@
  * @typedef {{name: string, title: string, on: string, slice: string, fits: boolean}} Offer
  * @typedef {{
  *   on: string, name: string, groups: {label: string, machines: Offer[]}[], title?: string, slice?: string,
- *   slices?: {on: string, slice: string}[], kind?: string, axes?: PlacedAxis[], figures?: Figure[], accuracy?: Accuracy,
- *   picture?: {width: number, height: number, shapes: Shape[], left_out: string}
+ *   slices?: {on: string, slice: string}[], kind?: string, axes?: PlacedAxis[], figures?: Figure[], accuracy?: Accuracy
  * }} Machine
  * @typedef {{
  *   key: string, label: string, sends: boolean, seconds: number, text: string, figures: Figure[], recalled: boolean
@@ -88,7 +97,8 @@
  * @typedef {{
  *   bytes: number, donated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
  *   parts: {name: string, bytes: number}[], alive: Alive[], left_out: number,
- *   timeline: {step: string, source: string, bytes: number}[], accuracy: Accuracy
+ *   gaps: number, steps: number, phases: {name: string, begin: number, end: number}[],
+ *   timeline: {at: number, step: string, source: string, bytes: number}[], accuracy: Accuracy
  * }} PeakMemory
  * @typedef {{
  *   mesh: {axes: Axis[], size: number},
@@ -98,10 +108,14 @@
  *   groups: Group[],
  *   work: number,
  *   collectives: {rows: Collective[], count: number, left_out: number},
- *   communication: {total: number, by_axis: Part[], by_line: Line[], left_out: number},
+ *   communication: {
+ *     total: number, payload: number, by_axis: (Sums & {key: string})[], by_kind: (Sums & {kind: string, count: number})[],
+ *     by_line: Line[], left_out: number
+ *   },
  *   memory: {parts: {name: string, bytes: number, output: boolean}[], arguments: number, outputs: number},
  *   places: {rows: PlaceRow[], left_out: number},
  *   shards: Shards | null,
+ *   picture: Picture,
  *   tensor: PlaceRow | null,
  *   selection: Selection,
  *   refusals: Record<string, Record<string, Refusal | null>>,
@@ -135,7 +149,8 @@
  *   | "pending">} OtherLayout
  * @typedef {{
  *   place: string | null, dim: string | null, device: number | null, collective: string | null, moment: string | null,
- *   coordinates: Record<string, number>, groups: {key: string, devices: number[], size: number}[]
+ *   coordinates: Record<string, number>, groups: {key: string, devices: number[], size: number}[],
+ *   ranges: [number, number][]
  * }} Selection
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
