@@ -180,11 +180,13 @@ def test_tables_are_saved_as_their_rows(open_board, explorer: Explorer) -> None:
 def test_lists_are_saved_item_by_item_under_their_names(open_board, explorer: Explorer) -> None:
     board: BlankBoard = open_board(panel="traffic", width=900)
     rows = rows_of(saved(board, save_button(board, "traffic", "csv")))
-    begin = rows.index(["collectives"]) + 1
+    begin = rows.index(["collectives"]) + 2
     listed = rows[begin : begin + len(explorer.plan.collectives)]
     axes = [[c.kind, "+".join(c.axes)] for c in explorer.plan.collectives]
     assert sorted(row[:2] for row in listed) == sorted(axes)
-    assert ["data", "420 B"] in rows
+    assert rows[rows.index(["by mesh axis"]) + 1][:2] == ["data", "420 B"]
+    assert rows[rows.index(["by kind"]) + 1][:2] == ["all-reduce × 4", "660 B"]
+    assert rows[rows.index(["by source line"]) + 1][0].startswith("small.py:26 logits = ml.dot(")
 
 
 def test_a_view_without_tables_says_so(open_board) -> None:

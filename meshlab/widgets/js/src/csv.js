@@ -21,6 +21,7 @@ function cellsOf(element) {
   const holds = ![...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.textContent?.trim());
   const inline = children.every((each) => getComputedStyle(each).display === "inline");
   const apart = getComputedStyle(element).display !== "inline" && (!inline || /flex|grid/.test(displayOf(element)));
+  if (holds && children.length === 1 && element.children.length === 1) return cellsOf(children[0]);
   if (!holds || children.length < 2) return [textOf(element)];
   if (!apart) return [children.map(textOf).join(" ")];
   return children.flatMap(cellsOf);
@@ -64,9 +65,9 @@ export function blocksOf(panel) {
   return all
     .map((each) => ({
       name: nameOf(each),
-      rows:
-        each instanceof HTMLTableElement ? tableRows(each) : [...each.children].map(cellsOf).filter((c) => c.join("")),
+      rows: each instanceof HTMLTableElement ? tableRows(each) : [...each.children].map(cellsOf),
     }))
+    .map(({ name, rows }) => ({ name, rows: rows.filter((cells) => cells.join("")) }))
     .filter((block) => block.rows.length);
 }
 

@@ -132,10 +132,13 @@ export function drawPseudo(sheet, element, which) {
   }
   const range = document.createRange();
   range.selectNodeContents(element);
-  const [first] = range.getClientRects();
-  if (!text.trim() || !first || which === "::after") return;
-  const at = sheet.box(first);
+  const rects = [...range.getClientRects()];
+  const beside = which === "::before" ? rects[0] : rects[rects.length - 1];
+  if (!text.trim()) return;
   const { up, down } = metricsOf(style);
-  const scale = at.h / (up + down);
-  addText(sheet, text.trimEnd(), style, { x: at.x - widthOf(text, style), y: at.y + up * scale });
+  const width = widthOf(text, style);
+  const at = sheet.box(beside ?? element.getBoundingClientRect());
+  const inset = beside ? 0 : Number.parseFloat(own.borderLeftWidth) + Number.parseFloat(own.paddingLeft);
+  const start = !beside ? at.x + inset : which === "::before" ? at.x - width : at.x + at.w;
+  addText(sheet, text.trimEnd(), style, { x: start, y: at.y + at.h / 2 + (up - down) / 2 });
 }
