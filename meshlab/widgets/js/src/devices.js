@@ -4,6 +4,7 @@
  * its slices, in the same colours. Of very many devices a square is a block of them, and a click goes into it.
  */
 import { h, s } from "./dom.js";
+import { drawEdges, drawSends } from "./edges.js";
 import { bytes, exact, plural } from "./format.js";
 import { identity } from "./identity.js";
 import { drawShape } from "./picture.js";
@@ -54,6 +55,7 @@ export function drawDevices(board) {
   return [
     drawSummary(view, view.shards),
     drawScope(board, picture),
+    drawSends(board),
     h(
       "div",
       {
@@ -143,6 +145,7 @@ function drawMesh(board, picture, shards) {
       defs,
       picture.shapes.map((shape) => drawShape(view, shape)),
       s("g", {}, cells),
+      drawEdges(board, picture),
     ),
   );
 }
@@ -185,7 +188,7 @@ function drawCell(board, picture, shards, cell, url) {
   return s(
     "g",
     {
-      class: "mlb-cell",
+      class: "mlb-site",
       role: "button",
       tabindex: cell === 0 ? "0" : "-1",
       "data-key": `device:${device}`,
@@ -203,7 +206,7 @@ function drawCell(board, picture, shards, cell, url) {
         drawSmall(shards, slice, box.x + box.w / 2, y, line, "middle")
       );
     }),
-    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 3, class: "mlb-cell-frame" }),
+    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 3, class: "mlb-site-frame" }),
     s("text", { class: "mlb-peer", "aria-hidden": "true", x: box.x + box.w / 2, y: box.y - 2 }),
   );
 }
@@ -244,7 +247,7 @@ function drawBlock(board, picture, shards, cell, box, url) {
   return s(
     "g",
     {
-      class: "mlb-cell mlb-block",
+      class: "mlb-site mlb-block",
       role: "button",
       tabindex: cell === 0 ? "0" : "-1",
       "data-key": `block:${cell}`,
@@ -254,7 +257,7 @@ function drawBlock(board, picture, shards, cell, box, url) {
     },
     s("title", {}, text),
     held.flatMap((slice, i) => drawSlice(shards, slice, { ...box, x: box.x + i * wide, w: wide }, url)),
-    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 2, class: "mlb-cell-frame" }),
+    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 2, class: "mlb-site-frame" }),
   );
 }
 
