@@ -27,7 +27,7 @@ from tests.widgets import small
 FOLDER = ARTIFACTS / "pictures"
 # What JupyterLab leaves a cell at 1280 x 720, 1440 x 900 and 1920 x 1080, at zoom 200 %, and in a narrow cell.
 SIZES = ((1112, 640), (1272, 820), (1752, 1000), (556, 320), (600, 900))
-TABS = ("devices", "traffic", "memory", "time", "compare", "run")
+TABS = ("devices", "program", "traffic", "memory", "time", "compare", "run")
 
 
 def trained(model: Any, config: Any, mesh: ml.Mesh, layout: Any) -> Explorer:

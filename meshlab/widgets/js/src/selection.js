@@ -79,7 +79,8 @@ function chooseCollective(board, id) {
   const row = board.view.collectives.rows.find((each) => each.id === id);
   const parts = board.root.querySelectorAll(".mlb-segment[aria-current]").length;
   const drawn = parts ? ` The step over time has it in ${plural(parts, "place")}.` : "";
-  board.say(row ? `Selected: ${row.kind} over ${row.key} of ${row.value}.${drawn}` : "No collective is selected.");
+  const what = row ? `${row.kind} over ${row.key} of ${row.value}` : "a collective";
+  board.say(id ? `Selected: ${what}.${drawn}` : "No collective is selected.");
 }
 
 /**
