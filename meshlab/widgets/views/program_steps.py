@@ -93,7 +93,7 @@ class _Tree:
     def __init__(self, plan: Any):
         self.plan, self.program = plan, plan.program
         self.strings, self.types = _Table({"": 0}), _Table()
-        self.codes: dict[Source, int] = {}
+        self.known: dict[Any, int] = {}
         self.names = identities(plan)
         self.collectives: list[dict] = []
         self.sent = iter(plan.collectives_by_step)
@@ -138,14 +138,20 @@ class _Tree:
     def type_of(self, value: int, spec: Spec) -> int:
         """Returns the position of a value's type, as it is on one device."""
         code = self.program.code
-        shape, names = code.shapes[value], self.program.names[value]
+        shape, names, dtype = code.shapes[value], self.program.names[value], code.dtypes[value]
+        key = shape, names, dtype, spec
+        if key not in self.known:
+            self.known[key] = self.new_type(shape, names, dtype, spec)
+        return self.known[key]
+
+    def new_type(self, shape: tuple[int, ...], names: Sequence[str | None], dtype: Any, spec: Spec) -> int:
         local = local_shape(shape, spec, self.plan.grid)
         axes = ("+".join(split) for split in spec.splits)
         dims = tuple(
             (name or "1", int(size), int(part), split)
             for name, size, part, split in zip(names, shape, local, axes, strict=True)
         )
-        return self.types[code.dtypes[value], dims, "+".join(spec.partial)]
+        return self.types[dtype, dims, "+".join(spec.partial)]
 
     def place(self, value: int) -> str:
         """Returns the place of an argument or an output, or of that which a loop's value is a slice of; or ""."""

@@ -77,6 +77,10 @@ export class Program {
     this.hits = [];
     /** @type {string | null} the collective that was brought into sight last */
     this.followed = null;
+    /** @type {string | null} the dim that was marked last */
+    this.marked = null;
+    /** Whether all is painted in the end anyway. */
+    this.busy = false;
     this.frame = makeFrame(this);
     new ResizeObserver(() => this.paint()).observe(this.frame.list);
   }
@@ -86,7 +90,9 @@ export class Program {
     const { data, error } = this.board.reads.of("program");
     if (error) return [h("p", { class: "mlb-error" }, error)];
     if (!data) return [h("p", { class: "mlb-none", role: "status" }, "Reading the steps of the plan…")];
+    this.busy = true;
     if (this.tree?.data !== data) this.take(new Tree(data));
+    this.busy = false;
     this.paint();
     return [this.frame.tools, this.frame.list, this.frame.detail];
   }
@@ -98,10 +104,8 @@ export class Program {
   take(tree) {
     this.tree = tree;
     this.active = -1;
-    this.followed = null;
     this.choose(this.filter);
     this.find();
-    this.follow();
   }
 
   /**
@@ -146,7 +150,7 @@ export class Program {
   paint() {
     const { tree, rows, ends } = this;
     const { list } = this.frame;
-    if (!tree) return;
+    if (!tree || this.busy) return;
     const from = firstBeyond(ends, list.scrollTop - MARGIN);
     const to = firstBeyond(ends, list.scrollTop + (list.clientHeight || UNKNOWN) + MARGIN);
     const drawn = rows.slice(from, to + 1).map((index, i) => {
@@ -218,8 +222,10 @@ export class Program {
   follow() {
     const { tree, followed } = this;
     if (!tree) return;
-    const { collective } = this.board.selection;
+    const { collective, dim } = this.board.selection;
+    if (collective === followed && dim === this.marked) return;
     this.followed = collective;
+    this.marked = dim;
     const node = collective === null ? undefined : tree.nodeOf.get(collective);
     if (node !== undefined && collective !== followed) {
       if (this.kept && !this.kept[node]) this.choose("all");

@@ -212,6 +212,7 @@ export class Stage {
     redraw(this.body(panel.name), ...parts);
     explain(this.body(panel.name));
     paintSelection(board);
+    this.marked();
     if (board.readOnly) freeze(board);
   }
 }
