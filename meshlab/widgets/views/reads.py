@@ -17,11 +17,13 @@ from ...engine.gc_pause import no_collection
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
 from .forms import forms_view
+from .holdings import zoomed_view
 from .program_steps import program_view
 
 READS: Mapping[str, Callable[..., dict]] = {
     "forms": forms_view,
     "program": program_view,
+    "zoomed": zoomed_view,
 }
 
 
