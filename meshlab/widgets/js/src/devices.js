@@ -188,7 +188,6 @@ function drawCell(board, picture, shards, cell, url) {
       class: "mlb-cell",
       role: "button",
       tabindex: cell === 0 ? "0" : "-1",
-      "aria-label": text,
       "data-key": `device:${device}`,
       "data-device": device,
       "data-slice": slice,
@@ -205,7 +204,7 @@ function drawCell(board, picture, shards, cell, url) {
       );
     }),
     s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 3, class: "mlb-cell-frame" }),
-    s("text", { class: "mlb-peer", x: box.x + box.w / 2, y: box.y - 2 }),
+    s("text", { class: "mlb-peer", "aria-hidden": "true", x: box.x + box.w / 2, y: box.y - 2 }),
   );
 }
 
@@ -220,7 +219,8 @@ function drawCell(board, picture, shards, cell, url) {
  */
 function drawSmall(shards, slice, x, y, words, anchor) {
   const { fill, ink } = identity(shards, slice);
-  return s("text", { x, y, "text-anchor": anchor, fill: ink, stroke: fill, class: "mlb-small-print" }, words);
+  const look = { fill: ink, stroke: fill, class: "mlb-small-print", "aria-hidden": "true" };
+  return s("text", { x, y, "text-anchor": anchor, ...look }, words);
 }
 
 /**
@@ -247,7 +247,6 @@ function drawBlock(board, picture, shards, cell, box, url) {
       class: "mlb-cell mlb-block",
       role: "button",
       tabindex: cell === 0 ? "0" : "-1",
-      "aria-label": text,
       "data-key": `block:${cell}`,
       "data-block": cell,
       onclick: go,

@@ -121,6 +121,7 @@ export function drawLetter(shards, slice, { x, y, w, h }, text) {
       fill: ink,
       stroke: fill,
       class: "mlb-letter",
+      "aria-hidden": "true",
     },
     words,
   );
