@@ -89,7 +89,7 @@ export class Program {
   draw() {
     const { data, error } = this.board.reads.of("program");
     if (error) return [h("p", { class: "mlb-error" }, error)];
-    if (!data) return [h("p", { class: "mlb-none", role: "status" }, "Reading the steps of the plan…")];
+    if (!data) return [h("p", { class: "mlb-none mlb-reading", role: "status" }, "Reading the steps of the plan…")];
     this.busy = true;
     if (this.tree?.data !== data) this.take(new Tree(data));
     this.busy = false;
