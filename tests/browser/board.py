@@ -79,12 +79,12 @@ class Board:
     @property
     def collectives(self) -> list[tuple[str, str]]:
         """Kind and axes of each collective, in the order of the page's list."""
-        rows = self.show("traffic").locator("li[data-kind]")
+        rows = self.show("traffic").locator("tr[data-kind]")
         return rows.evaluate_all("rows => rows.map(row => [row.dataset.kind, row.dataset.axes])")
 
     @property
     def chart(self) -> dict[str, str]:
-        """The bars of the communication chart: what each says, by mesh axis."""
+        """The bars of the communication chart: wire bytes and payload by mesh axis."""
         bars = self.show("traffic").locator('[data-chart="axes"] [data-axis]')
         pairs = bars.evaluate_all("bars => bars.map(bar => [bar.dataset.axis, bar.innerText])")
         return {axis: re.sub(r"\s+", " ", text).strip() for axis, text in pairs}

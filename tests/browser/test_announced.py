@@ -73,6 +73,11 @@ def cancelled(board: BlankBoard) -> None:
     board.button("cancel").click()
 
 
+def remedied(board: BlankBoard) -> None:
+    press('tr[data-axes="model"] b', "traffic")(board)
+    board.panel("traffic").locator(".mlb-remedy-button").first.click()
+
+
 def baseline(board: BlankBoard) -> None:
     key("hidden", "Delete")(board)
     expect(board.zone(TRAY).locator('[data-dim="hidden"]')).to_have_count(1)
@@ -91,7 +96,7 @@ GESTURES: dict[str, tuple[Gesture, str]] = {
     "redo": (redone, LAYOUT.replace(".*:", "batch:data:", 1)),
     "reset": (press('[data-op="reset"]'), r"Nothing changes: it is so already\."),
     "preset": (press('[data-preset="fsdp"]'), LAYOUT),
-    "remedy": (press('li[data-axes="model"] .mlb-remedy-button', "traffic"), LAYOUT),
+    "remedy": (remedied, LAYOUT),
     "rename an axis": (edit(axis, "rename_axis", name="tensor"), r"Layout batch:data hidden:tensor"),
     "split an axis": (edit(axis, "split_axis", outer="2", name="outer"), r"Layout batch:data hidden:outer\+model"),
     "merge axes": (edit(axis, "merge_axes", other="data"), r"data.*model.* cannot be merged"),
@@ -107,7 +112,7 @@ GESTURES: dict[str, tuple[Gesture, str]] = {
         r"Shown: images\.",
     ),
     "select a device": (press('[data-device="3"]'), r"Device 3 \(data 0, model 3\) holds hidden 12 to 15"),
-    "select a collective": (press('li[data-axes="model"] b', "traffic"), r"Selected: all-reduce over model of logits"),
+    "select a collective": (press('tr[data-axes="model"] b', "traffic"), r"Selected: all-reduce over model of logits"),
     "select a moment": (press('[data-lane="model"] .mlb-segment'), r"all-reduce over model: logits"),
     "release": (lambda board: (press('[data-device="3"]')(board), board.keyboard.press("Escape")), r"Nothing is selec"),
     "baseline": (baseline, r"All layouts are compared with .+\."),

@@ -39,7 +39,7 @@ def test_a_drag_replans(open_board, explorer: Explorer) -> None:
     assert explorer.layout.to_dict() == {"hidden": "model"}
     assert board.layout == "hidden:model"
     assert board.collectives == [["all-reduce", "model"]]
-    assert board.chart == {"model": "model 480 B"}
+    assert board.chart == {"model": "model 480 B 320 B"}
     assert board.root.locator(".mlb-ghost").count() == 0
     expect(board.status).to_contain_text("Layout hidden:model: each device sends 480 B per step (+480 B).")
     expect(board.panel("traffic").locator(".mlb-because")).to_contain_text("hidden")

@@ -30,8 +30,10 @@ def remedies(within: Locator) -> Locator:
 
 
 def of_model(board: BlankBoard) -> Locator:
-    """The button of the collective over `model`, in the list of them."""
-    button = remedies(board.show("traffic").locator('li[data-axes="model"]')).first
+    """The button of the collective over `model`, in the row that opens below its own."""
+    panel = board.show("traffic")
+    panel.locator('tr[data-axes="model"]').first.locator("b").click()
+    button = remedies(panel).first
     button.scroll_into_view_if_needed()
     return button
 
@@ -95,12 +97,13 @@ def test_it_becomes_what_its_price_said(open_board, explorer: Explorer) -> None:
 
 def test_only_what_is_in_sight_is_priced_and_nothing_while_a_chip_is_held(open_board, explorer: Explorer) -> None:
     board = open_board()
-    expect(remedies(board.panel("traffic")).first).to_be_hidden()
+    board.show("traffic")
+    expect(remedies(board.panel("traffic"))).to_have_count(0)
     asked = "sent.filter(each => each.kind === 'prices' && each.intents[0].op === 'remedy').length"
     assert board.blank.view.evaluate(asked) == 0
     board.press("hidden")
-    board.blank.view.locator('[role=tab][data-tab="traffic"]').evaluate("tab => tab.click()")
-    button = remedies(board.panel("traffic").locator('li[data-axes="model"]')).first
+    board.panel("traffic").locator('tr[data-axes="model"] b').first.evaluate("name => name.click()")
+    button = remedies(board.panel("traffic")).first
     button.scroll_into_view_if_needed()
     expect(button).to_be_in_viewport()
     settled = ".mlb-zone:not(.mlb-tray)[data-state='legal']:not(:has(.mlb-zone-note span + span))"
@@ -131,7 +134,8 @@ def test_without_a_machine_it_says_what_each_device_computes(open_board) -> None
 
 def test_what_is_refused_here_is_said_and_no_button(open_board) -> None:
     board = open_board(explore(small.program(), small.mesh(), {"batch": "data", "params/*": {"hidden": "data"}}))
-    row = board.show("traffic").locator('[data-kind="all-gather"]').first
+    board.show("traffic").locator('[data-kind="all-gather"] b').first.click()
+    row = board.panel("traffic").locator(".mlb-collective-more:not([hidden])")
     expect(row).to_contain_text("compute with hidden split over data as well (not here: batch and hidden cannot both")
     expect(remedies(row)).to_have_count(1)
 

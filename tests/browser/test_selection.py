@@ -36,7 +36,7 @@ def related(board: BlankBoard, explorer: Explorer, dim: str) -> None:
     rows = explorer.view()["collectives"]["rows"]
     concerned = [row["id"] for row in rows if dim in row["dims"] or f"`{dim}`" in row["because"]]
     assert 0 < len(concerned) < len(rows)
-    marked = board.show("traffic").locator("li[data-related]")
+    marked = board.show("traffic").locator("tr[data-related]")
     expect(marked).to_have_count(len(concerned))
     assert marked.evaluate_all("rows => rows.map(row => row.dataset.collective)") == concerned
     lanes = board.root.locator(".mlb-segment[data-related]")
@@ -77,7 +77,7 @@ def test_by_keyboard_and_escape_releases(board: BlankBoard, explorer: Explorer) 
 def test_a_collective_is_marked_in_the_step_and_the_other_way_round(
     board: BlankBoard, explorer: Explorer, by: str
 ) -> None:
-    row = board.show("traffic").locator('li[data-axes="model"]').first
+    row = board.show("traffic").locator('tr[data-axes="model"]').first
     if by == "click":
         row.locator("b").click()
     else:

@@ -4,6 +4,7 @@
     plan.memory.fits                whether they fit a device of the machine
     plan.memory.parts               bytes by role: parameters, optimizer state, activations, …
     plan.memory.at_peak             every value that is in memory then, the largest first, with name and source line
+    plan.memory.alive_at(3)         the same at any step; with `padding_at(3)` they add up to `timeline[3].bytes`
     plan.memory.timeline            bytes after each step
     plan.memory.donated             the same with carried arguments overwritten
     plan.memory.other_compiler      a warning, where another compiler is installed than the one that is modelled
@@ -26,6 +27,7 @@ from collections.abc import Callable, Mapping
 import jax
 import numpy as np
 
+from ...engine.argument_checks import is_whole
 from ...engine.code.operations import Literal, item_bytes, nbytes
 from ...engine.code.source import Source
 from ...engine.errors import shown
@@ -51,7 +53,7 @@ _SHOWN = 8
 
 @dataclasses.dataclass(frozen=True)
 class Alive:
-    """One value that is in memory at the peak.
+    """One value that is in memory at a step.
 
     Attributes:
         name: its place, its name in the user's code, or its operation.
@@ -236,13 +238,33 @@ class Memory:
     @functools.cached_property
     def at_peak(self) -> tuple[Alive, ...]:
         """Every value in memory at the peak, the largest first."""
-        at = int(np.argmax(self._heap))
+        return self._alive_during(int(np.argmax(self._heap)))
+
+    def alive_at(self, step: int) -> tuple[Alive, ...]:
+        """Returns every value in memory while a step of `timeline` runs, the largest first, and the space of outputs.
+
+        Raises:
+            HardwareError: there is no such step.
+        """
+        return self._alive_during(self._step(step))
+
+    def _alive_during(self, at: int) -> tuple[Alive, ...]:
         assignment = self.assignment
         arguments = self.liveness.arguments[: len(self.plan.program.arguments)]
         lifetimes = zip(assignment.heap, assignment.starts, assignment.ends, strict=True)
         heap = (buffer for buffer, start, end in lifetimes if start <= at < end)
         alive = [self._alive(buffer) for buffer in (*arguments, *assignment.outputs, *heap)]
         return tuple(sorted(alive, key=lambda each: -each.bytes))
+
+    def padding_at(self, step: int) -> int:
+        """Returns the bytes at a step that are no value's: rounding up in the heap, tables of addresses, constants."""
+        return self.timeline[self._step(step)].bytes - sum(alive.bytes for alive in self.alive_at(step))
+
+    def _step(self, step: int) -> int:
+        count = len(self.liveness.points)
+        if not is_whole(step) or not 0 <= step < count:
+            raise HardwareError(f"plan.memory has no step {shown(step)}. Its timeline has the steps 0 to {count - 1}.")
+        return int(step)
 
     @functools.cached_property
     def timeline(self) -> tuple[Point, ...]:

@@ -22,6 +22,7 @@ from ..programs.data import Program, analysis
 from ..programs.outline import Repetition
 from ..rules import PER_SHARD
 from ..specs.reshard import ReshardStep, gather_then_slice, price, sent_shape, wire_bytes
+from ..specs.routes import Rerouted, Route
 from ..specs.spec import Axes, Grid, Spec
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
@@ -53,6 +54,7 @@ class Collective:
         remedies: what would remove it: alternatives, some of which are changes of the layout.
         chain: for a move between two specs that takes more than a gather: the whole chain, and what its
             gather-then-slice alternative would send.
+        route: of a collective-permute, who sends to whom.
     """
 
     kind: str
@@ -68,6 +70,7 @@ class Collective:
     because: str
     remedies: tuple[Remedy, ...]
     chain: str = ""
+    route: Route | None = None
 
     @property
     def remedy(self) -> str:
@@ -146,6 +149,7 @@ class _Story:
             "value": shown.label,
             "dims": tuple(d or "1" for d in shown.dims),
             "chain": "",
+            "route": Rerouted(spec, via.result) if via.kind == "collective-permute" else None,
         }
         return Collective(**(facts | story))
 
@@ -344,6 +348,7 @@ class _Story:
                 source=operation.source,
                 because=f"{text[:1].upper()}{text[1:]} while {be} {_split(pairs)}.",
                 remedies=(self.off(pairs),),
+                route=sent.route,
             )
             rows.append(row)
         return rows

@@ -31,6 +31,7 @@ from ..programs.data import Program, analysis
 from ..programs.outline import Repetition
 from ..rules.per_shard import PER_SHARD, ShardedOperation
 from ..rules.traits import TRAITS
+from ..specs.routes import Mirrored, Route, Shifted
 from ..specs.spec import Axes, Grid, Spec, local_shape
 
 
@@ -44,6 +45,7 @@ class PerShardCollective(NamedTuple):
         dtype: of its operand.
         derivation: of its operand, from shards named by their order in `reads`.
         reads: the positions of those among the operation's operands.
+        route: of a collective-permute, who sends to whom.
     """
 
     kind: str
@@ -52,6 +54,7 @@ class PerShardCollective(NamedTuple):
     dtype: Any
     derivation: str
     reads: tuple[int, ...]
+    route: Route | None = None
 
     @property
     def payload_bytes(self) -> int:
@@ -306,7 +309,8 @@ class _Trace:
                 slots: dict[int, int] = {}
                 derivation, sent = self.derivation(equation.outvars[0], slots, {}), equation.invars[0].aval
                 shape, reads = tuple(sent.shape), tuple(slots)
-                yield PerShardCollective(kind, equation.params["axes"], shape, sent.dtype, derivation, reads)
+                axes, route = equation.params["axes"], _route(equation.params)
+                yield PerShardCollective(kind, axes, shape, sent.dtype, derivation, reads, route)
 
     def derivation(self, atom: Any, slots: dict[int, int], known: dict[Any, str]) -> str:
         """Writes how a value is derived; shards are named by the order in which they are met, stored in `slots`."""
@@ -323,6 +327,15 @@ class _Trace:
             operands = [self.derivation(a, slots, known) for a in equation.invars]
             known[atom] = _digest(f"{equation.primitive} {equation.params} {position} {operands}".encode())
         return known[atom]
+
+
+def _route(params: Mapping[str, Any]) -> Route | None:
+    """Returns who sends to whom in a permute that was asked for."""
+    if params["kind"] != "collective-permute":
+        return None
+    if "mirrored" in params:
+        return Mirrored(params["axes"])
+    return Shifted(params["along"], params["distance"], params["wrap"])
 
 
 def _unchanged(equation: Any) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.sharding import PartitionSpec
 
@@ -24,8 +23,8 @@ from ..plans.per_shard_collectives import crossing, sharded_operation
 from ..programs.data import Program
 from ..rules import PER_SHARD
 from ..rules.per_shard import bind
-from ..specs.permutation import permutation
 from ..specs.reshard import ReshardStep, sent_shape
+from ..specs.routes import Mirrored, Rerouted, Shifted, pairs
 from ..specs.spec import Axes, Grid, Spec, local_shape
 from .interpret import run_blocks
 from .padding import cut, grown, neutralized
@@ -65,18 +64,12 @@ class MeshDevice:
         if not crossed:
             return jnp.zeros_like(x) if distance else x
         # `ppermute` counts devices in the order of the mesh, whatever the order of the axes that it is given.
-        ordered = [a for a in self.sizes if a in axes]
-        numbers = np.arange(math.prod(self.sizes[a] for a in axes)).reshape([self.sizes[a] for a in ordered])
-        order = numbers.transpose([ordered.index(a) for a in axes]).ravel().tolist()
-        targets = ((i, i + distance) for i in range(len(order)))
-        pairs = [(order[i], order[j % len(order)]) for i, j in targets if wrap or 0 <= j < len(order)]
-        return lax.ppermute(x, tuple(ordered), pairs)
+        return lax.ppermute(x, *pairs(Shifted(axes, distance, wrap), self.sizes))
 
     def mirrored(self, x: Any, axes: Axes) -> Any:
         """Receives the part of the device that has as many parts behind it as this one has before it."""
-        ordered = tuple(a for a in self.sizes if a in axes and self.sizes[a] > 1)
-        last = math.prod(self.sizes[a] for a in ordered) - 1
-        return lax.ppermute(x, ordered, [(i, last - i) for i in range(last + 1)]) if ordered else x
+        ordered, mirrored = pairs(Mirrored(axes), self.sizes)
+        return lax.ppermute(x, ordered, mirrored) if ordered else x
 
 
 def moved(device: MeshDevice, start: Spec, via: ReshardStep, shard: Any) -> Any:
@@ -91,8 +84,7 @@ def moved(device: MeshDevice, start: Spec, via: ReshardStep, shard: Any) -> Any:
     if via.kind == "all-to-all":
         return lax.all_to_all(shard, via.axes, split_axis=via.axis, concat_axis=via.other, tiled=True)
     if via.kind == "collective-permute":
-        blocks = permutation(start, via.result, tuple(device.sizes.items()))
-        return lax.ppermute(shard, blocks.axes, blocks.pairs)
+        return lax.ppermute(shard, *pairs(Rerouted(start, via.result), device.sizes))
     return lax.psum(shard, via.axes)
 
 

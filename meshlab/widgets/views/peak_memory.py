@@ -3,6 +3,8 @@
     peak_memory_view(plan, memory)      {"bytes": 70e9, "limit": 16e9, "fits": False, "text": "Does not fit: …", …}
 
 Beside the verdict it has the bytes at the peak by role, the largest values then, and the memory at each step.
+
+    alive_view(explorer, step=12)       what is in memory at any of these steps: the list adds up to the bytes there
 """
 
 from __future__ import annotations
@@ -13,8 +15,10 @@ from ...cost.machines.accuracy import MEMORY, accuracy
 from ...cost.machines.units import bytes_text, share_text
 from ...cost.peak_memory.memory import Memory, Point
 from ...cost.workload.scenario import STORED
+from ..state.explorer_state import ExplorerState
 
 MOST_ALIVE = 24
+MOST_LISTED = 40
 MOST_POINTS = 120
 _NO_SCORES = "Without attention scores, which are computed block by block."
 
@@ -42,6 +46,9 @@ def peak_memory_view(plan: Any, memory: Memory) -> dict:
         "parts": [{"name": role, "bytes": int(size)} for role, size in memory.parts.items()],
         "alive": [_alive(each) for each in alive[:MOST_ALIVE]],
         "left_out": max(0, len(alive) - MOST_ALIVE),
+        "gaps": memory.gap_bytes,
+        "steps": len(memory.timeline),
+        "phases": phases_view(memory),
         "timeline": timeline_view(memory.timeline),
         "source": machine.memory.source,
         "recalled": not machine.memory.verified,
@@ -61,12 +68,57 @@ def _alive(each: Any) -> dict:
     }
 
 
+def alive_view(explorer: ExplorerState, step: int) -> dict:
+    """Describes what is in memory while a step of the timeline runs.
+
+    Returns:
+        The largest values, and what all others and what is no value's take, so that all add up to `bytes`; None of
+        `bytes` where no costs are known for the present layout.
+
+    Raises:
+        HardwareError: there is no such step.
+    """
+    costs = explorer.costing.soon(explorer.document) if explorer.document.machine else None
+    if costs is None:
+        return {"step": step, "bytes": None}
+    memory = costs.memory
+    alive = memory.alive_at(step)
+    point, shown = memory.timeline[step], alive[:MOST_LISTED]
+    return {
+        "step": step,
+        "name": point.step,
+        "source": "" if point.source is None else str(point.source),
+        "bytes": point.bytes,
+        "values": [_alive(each) for each in shown],
+        "left_out": len(alive) - len(shown),
+        "left_bytes": sum(int(each.bytes) for each in alive[MOST_LISTED:]),
+        "padding": memory.padding_at(step),
+    }
+
+
+def phases_view(memory: Memory) -> list[dict]:
+    """Describes which steps are the forward pass, the backward pass, and the update; none without a backward pass."""
+    points = memory.liveness.points
+    backward = [i for i, step in enumerate(points) if getattr(getattr(step, "operation", None), "backward", False)]
+    if not backward:
+        return []
+    edges = (0, backward[0], backward[-1] + 1, len(points))
+    names = ("forward", "backward", "update")
+    return [
+        {"name": name, "begin": begin, "end": end}
+        for name, begin, end in zip(names, edges, edges[1:], strict=False)
+        if end > begin
+    ]
+
+
 def timeline_view(points: tuple[Point, ...], most: int = MOST_POINTS) -> list[dict]:
     """Describes the memory at each step; of many steps the highest of each stretch, so that no peak is lost."""
     stride = max(1, -(-len(points) // most))
-    highest = [max(points[i : i + stride], key=lambda point: point.bytes) for i in range(0, len(points), stride)]
+    stretches = (range(i, min(i + stride, len(points))) for i in range(0, len(points), stride))
+    highest = (max(stretch, key=lambda i: points[i].bytes) for stretch in stretches)
     return [
-        {"step": p.step, "source": "" if p.source is None else str(p.source), "bytes": int(p.bytes)} for p in highest
+        {"at": i, "step": p.step, "source": "" if p.source is None else str(p.source), "bytes": int(p.bytes)}
+        for i, p in ((i, points[i]) for i in highest)
     ]
 
 

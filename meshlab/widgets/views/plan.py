@@ -173,7 +173,7 @@ def refusal_of(plan: Any, layout: Layout, pad: bool) -> str:
 
 
 def communication_view(plan: Any, groups: list[dict]) -> dict:
-    """Sums wire bytes by mesh axis, and by source line and mesh axis."""
+    """Sums wire bytes and payload by mesh axis, by kind, and by source line; of lines by mesh axis as well."""
     of_line: dict[str, list[Any]] = defaultdict(list)
     for collective in plan.collectives:
         of_line[_line(collective.source) or "(no source line)"].append(collective)
@@ -184,20 +184,45 @@ def communication_view(plan: Any, groups: list[dict]) -> dict:
     )
     order = [group["key"] for group in groups]
     lines = sorted(zip(of_line, by_line, strict=True), key=lambda item: -sum(item[1].values()))
+    payload = _payloads(plan.collectives, lambda c: _key(c.axes))
+    of_lines = _payloads(plan.collectives, lambda c: _line(c.source) or "(no source line)")
     return {
         "total": round(plan.wire_bytes),
-        "by_axis": [{"key": key, "bytes": by_axis[key]} for key in order if key in by_axis],
+        "payload": sum(payload.values()),
+        "by_axis": [{"key": key, "bytes": by_axis[key], "payload": payload[key]} for key in order if key in by_axis],
+        "by_kind": _by_kind(plan.collectives),
         "by_line": [
             {
                 "line": line,
                 "code": code[line],
                 "bytes": sum(parts.values()),
+                "payload": of_lines[line],
                 "parts": [{"key": key, "bytes": parts[key]} for key in order if key in parts],
             }
             for line, parts in lines[:MOST_LINES]
         ],
         "left_out": max(0, len(lines) - MOST_LINES),
     }
+
+
+def _payloads(collectives: Iterable[Any], key: Callable[[Any], str]) -> dict[str, int]:
+    """Adds up the payload of a step by whatever a collective is counted under."""
+    sums: dict[str, int] = defaultdict(int)
+    for c in collectives:
+        sums[key(c)] += int(c.payload_bytes * c.times)
+    return sums
+
+
+def _by_kind(collectives: Iterable[Any]) -> list[dict]:
+    """Sums wire bytes, payload and executions by kind, what sends most first."""
+    payload, wire, times = _payloads(collectives, lambda c: c.kind), defaultdict(float), defaultdict(int)
+    for c in collectives:
+        wire[c.kind] += c.wire_bytes * c.times
+        times[c.kind] += int(c.times)
+    kinds = sorted(wire, key=lambda kind: -wire[kind])
+    return [
+        {"kind": kind, "bytes": round(wire[kind]), "payload": payload[kind], "count": times[kind]} for kind in kinds
+    ]
 
 
 def memory_view(plan: Any) -> dict:

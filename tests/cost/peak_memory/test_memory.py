@@ -12,6 +12,7 @@ import pytest
 
 import meshlab as ml
 from benchmarks import memory as accuracy
+from meshlab.cost.machines.hardware import HardwareError
 from meshlab.cost.peak_memory.backends import tiled_bytes
 from meshlab.cost.peak_memory.memory import memory_of
 from meshlab.engine.running import run
@@ -332,3 +333,30 @@ def test_the_peak_on_a_tpu_counts_tiles_and_no_gaps():
     assert tpu.temporary_bytes == max(point.bytes for point in tpu.timeline) - tpu.timeline[0].bytes
     assert tpu.peak_bytes > cpu.peak_bytes
     assert sum(tpu.parts.values()) == tpu.peak_bytes
+
+
+@pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
+@pytest.mark.parametrize("name", ["mlp_adamw", "transformer_sgd", "llama_adamw", "convnet", "moe_sgd"])
+def test_what_is_alive_adds_up_at_every_step(name: str, platform: str):
+    memory = memory_of(plan_of(name, "batch:x", x=4), platform)
+    # What is rounded up is less than one alignment for each buffer, but for tables of addresses and constants.
+    most = memory.backend.alignment * (len(memory.assignment.heap) + len(memory.liveness.tables) + 1)
+    most += 8 * sum(memory.liveness.tables)
+    for step, point in enumerate(memory.timeline):
+        padding = memory.padding_at(step)
+        assert sum(alive.bytes for alive in memory.alive_at(step)) + padding == point.bytes
+        assert 0 <= padding <= most
+    heap = [point.bytes for point in memory.timeline]
+    assert memory.alive_at(heap.index(max(heap))) == memory.at_peak
+
+
+@pytest.mark.parametrize("step", [-1, 10**6, 1.5, None])
+def test_a_step_that_the_timeline_lacks_is_refused(step):
+    memory = plan_of("mlp", "batch:x", x=4).memory
+    last = len(memory.timeline) - 1
+    with pytest.raises(
+        HardwareError, match=rf"^plan\.memory has no step .*\. Its timeline has the steps 0 to {last}\.$"
+    ):
+        memory.alive_at(step)
+    with pytest.raises(HardwareError, match="has no step"):
+        memory.padding_at(step)

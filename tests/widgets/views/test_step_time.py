@@ -21,8 +21,9 @@ from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state.costing import Costs
 from meshlab.widgets.state.intents import Place, Remove
 from meshlab.widgets.state.prices import Price, prices_of
+from meshlab.widgets.views import peak_memory as peak_memory_module
 from meshlab.widgets.views.machine_figures import figure_view, figures_behind, figures_view
-from meshlab.widgets.views.peak_memory import timeline_view, verdict
+from meshlab.widgets.views.peak_memory import alive_view, timeline_view, verdict
 from tests.widgets.gates import Gate
 from tests.widgets.state.test_machines import own
 
@@ -380,3 +381,39 @@ def test_a_large_slice_costs_no_more(program) -> None:
     assert len(json.dumps(opened.view())) < 200_000
     nodes = explore(program, ml.mesh("h100", data=8192, model=8))
     assert len(json.dumps(nodes.view())) < 200_000
+
+
+def test_what_is_alive_at_a_moment_adds_up(explorer: Explorer) -> None:
+    explorer.load("batch:data hidden:model")
+    explorer.on("v5e")
+    view, memory = explorer.view()["peak_memory"], explorer.plan.memory
+    assert view["steps"] == len(memory.timeline)
+    assert view["gaps"] == memory.gap_bytes
+    for point in view["timeline"]:
+        alive = alive_view(explorer, point["at"])
+        assert json.loads(json.dumps(alive)) == alive
+        assert alive["bytes"] == point["bytes"] == memory.timeline[point["at"]].bytes
+        sums = sum(each["bytes"] for each in alive["values"]) + alive["left_bytes"] + alive["padding"]
+        assert sums == alive["bytes"]
+        assert len(alive["values"]) + alive["left_out"] == len(memory.alive_at(point["at"]))
+    explorer.on(None)
+    assert alive_view(explorer, 0) == {"step": 0, "bytes": None}
+
+
+def test_long_lists_of_what_is_alive_are_cut_and_add_up(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    explorer.on("v5e")
+    monkeypatch.setattr(peak_memory_module, "MOST_LISTED", 2)
+    alive = alive_view(explorer, 1)
+    assert len(alive["values"]) == 2
+    assert alive["left_out"] == len(explorer.plan.memory.alive_at(1)) - 2
+    sums = sum(each["bytes"] for each in alive["values"]) + alive["left_bytes"] + alive["padding"]
+    assert sums == alive["bytes"]
+
+
+def test_the_phases_cover_the_steps_of_the_timeline(explorer: Explorer) -> None:
+    explorer.on("v5e")
+    phases = explorer.view()["peak_memory"]["phases"]
+    assert [phase["name"] for phase in phases] == ["forward", "backward", "update"]
+    edges = [edge for phase in phases for edge in (phase["begin"], phase["end"])]
+    assert edges == sorted(edges)
+    assert (edges[0], edges[-1]) == (0, len(explorer.plan.memory.timeline))

@@ -21,7 +21,8 @@ import { h } from "./dom.js";
  */
 function otherBoard(board) {
   const { view } = board;
-  return Object.create(board, { view: { value: { ...view, ...view.beside, ...view.beside_devices } } });
+  const shown = { ...view, ...view.beside, ...view.beside_devices };
+  return Object.create(board, { view: { value: shown }, isOther: { value: true } });
 }
 
 /**

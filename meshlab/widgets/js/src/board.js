@@ -6,6 +6,7 @@
 import { drawAdvice } from "./advice.js";
 import { Asking } from "./asking.js";
 import { Channel } from "./channel.js";
+import { nothingChosen } from "./chosen.js";
 import { followSearch } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
@@ -62,6 +63,7 @@ export class Board {
     this.readOnly = false;
     this.adding = false;
     this.ready = false;
+    this.chosen = nothingChosen();
     /** @type {Pick<View, "time" | "peak_memory" | "timeline">} */
     this.costs = { time: null, peak_memory: null, timeline: null };
     /** @type {import("./types.js").Selection} */

@@ -1,5 +1,8 @@
 // @ts-check
-/** The list of collectives: what each moves, why it is there, and what would remove it. */
+/**
+ * The collectives as a table: what each moves, over what, how often, and how much it sends. Columns sort, a text filters.
+ * The row of the selected one opens: why it is there, what would remove it, and the line that causes it.
+ */
 import { h, prose } from "./dom.js";
 import { bytes, exact, plural } from "./format.js";
 import { axisLabel, markClass } from "./marks.js";
@@ -9,43 +12,144 @@ import { drawRemedies } from "./remedies.js";
  * @typedef {import("./types.js").View} View
  * @typedef {import("./types.js").Collective} Collective
  * @typedef {import("./board.js").Board} Board
+ * @typedef {import("./chosen.js").Order} Order
+ * @typedef {{name: string, label: string, value: (row: Collective) => string | number, number?: boolean}} Column
  */
+
+/** @type {Column[]} */
+export const COLUMNS = [
+  { name: "kind", label: "kind", value: (row) => row.kind },
+  { name: "key", label: "over", value: (row) => row.key },
+  { name: "value", label: "value, and why", value: (row) => row.value },
+  { name: "payload", label: "payload", value: (row) => row.payload, number: true },
+  { name: "times", label: "×", value: (row) => row.times, number: true },
+  { name: "total", label: "sends", value: (row) => row.total, number: true },
+];
+const TITLES = /** @type {Record<string, string>} */ ({
+  payload: "bytes of the operand on one device, one execution",
+  times: "executions in one step",
+  total: "wire bytes that one device sends in a step, all executions together",
+});
+// Of more rows the first are shown, and the others on demand.
+const MOST = 12;
+
+/**
+ * The rows in the order that is asked for; equal ones stay as they come, those that send most first.
+ * @param {Collective[]} rows
+ * @param {Pick<Order, "by" | "down">} order
+ * @returns {Collective[]}
+ */
+export function sorted(rows, { by, down }) {
+  const { value } = COLUMNS.find((column) => column.name === by) ?? COLUMNS[COLUMNS.length - 1];
+  const sign = down ? -1 : 1;
+  return [...rows].sort((one, other) => {
+    const [a, b] = [value(one), value(other)];
+    if (typeof a === "number" && typeof b === "number") return sign * (a - b);
+    return sign * String(a).localeCompare(String(b), "en", { numeric: true });
+  });
+}
+
+/**
+ * Whether a collective has all words of a filter, in whatever it says.
+ * @param {Collective} row
+ * @param {string} filter
+ * @returns {boolean}
+ */
+export function matches({ kind, key, value, dims, dtype, source, code, because }, filter) {
+  const text = [kind, key, value, dims.join(" "), dtype, source, code, because].join(" ").toLowerCase();
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+}
+
+/** @type {WeakMap<Element, () => (Node | null | false)[]>} what a row says when it is open, by its place */
+const DETAILS = new WeakMap();
+
+/**
+ * Opens the row of the collective that is selected, and closes the others.
+ * @param {Element} root
+ * @param {string | null} selected
+ */
+export function openSelected(root, selected) {
+  for (const more of root.querySelectorAll(".mlb-collective-more")) {
+    const open = selected !== null && more.getAttribute("data-of") === selected && !more.hasAttribute("data-filtered");
+    const place = more.firstElementChild;
+    const head = more.previousElementSibling;
+    head?.querySelector(".mlb-fold")?.setAttribute("aria-expanded", String(open));
+    if (place && open && !place.hasChildNodes())
+      place.append(...(DETAILS.get(more)?.() ?? []).filter((each) => each !== null && each !== false));
+    if (place && !open) place.replaceChildren();
+    more.toggleAttribute("hidden", !open);
+    if (open) head?.removeAttribute("hidden");
+  }
+}
 
 /**
  * @param {Board} board
- * @param {Collective} collective
- * @returns {HTMLElement}
+ * @param {Collective} row
+ * @returns {HTMLElement[]} its row, and the one below that opens
  */
-function drawOne(board, collective) {
+function drawOne(board, row) {
   const { view } = board;
-  const { kind, key, total, wire, times, payload, value, dims, source, code, because, id } = collective;
+  const { kind, key, total, wire, times, payload, value, dims, because, id } = row;
   const often = times > 1 ? ` × ${exact(times)}` : "";
-  return h(
-    "li",
+  const what = `${kind} over ${key} of ${value}`;
+  const fold = h("button", {
+    type: "button",
+    class: "mlb-fold",
+    "aria-expanded": "false",
+    "aria-label": `why: ${what}`,
+    "data-key": `fold:${id}`,
+  });
+  const number = (/** @type {string} */ text, /** @type {string} */ title) =>
+    h("td", { class: "mlb-number", title }, text);
+  const head = h(
+    "tr",
     {
       class: `mlb-collective ${markClass(view, key)}`,
       "data-kind": kind,
       "data-axes": key,
       "data-collective": id,
+      "data-key": `collective:${id}`,
       tabindex: 0,
     },
+    h("td", { class: "mlb-collective-kind" }, fold, h("b", {}, kind)),
+    h("td", {}, axisLabel(view, key)),
     h(
-      "div",
-      { class: "mlb-collective-head" },
-      h("b", {}, kind),
-      axisLabel(view, key),
-      h(
-        "span",
-        { class: "mlb-bar-value", title: `payload ${exact(payload)} bytes, wire ${exact(wire)} bytes${often}` },
-        `${bytes(wire)}${often}`,
-        times > 1 && ` = ${bytes(total)}`,
-      ),
+      "td",
+      { class: "mlb-collective-value", title: because.replaceAll("`", "") },
+      h("div", {}, value, dims.length > 0 && h("span", { class: "mlb-collective-dims" }, ` [${dims.join(" ")}]`)),
+      h("div", { class: "mlb-because" }, prose(because)),
     ),
-    h("p", { class: "mlb-collective-value" }, value, dims.length > 0 && ` [${dims.join(" ")}]`),
-    h("p", { class: "mlb-because" }, prose(because)),
-    drawRemedies(board, collective, "traffic"),
-    source && h("p", { class: "mlb-source" }, h("code", {}, source), code && h("code", { class: "mlb-code" }, code)),
+    number(bytes(payload), `payload ${exact(payload)} bytes`),
+    number(times > 1 ? exact(times) : "1", `${plural(times, "execution")} in a step`),
+    number(bytes(total), `wire ${exact(wire)} bytes${often}`),
   );
+  const more = h(
+    "tr",
+    { class: "mlb-collective-more", "data-of": id, hidden: true },
+    h("td", { colspan: COLUMNS.length }),
+  );
+  DETAILS.set(more, () => drawDetails(board, row));
+  return [head, more];
+}
+
+/**
+ * @param {Board} board
+ * @param {Collective} row
+ * @returns {(HTMLElement | null | false)[]}
+ */
+function drawDetails(board, row) {
+  const { wire, times, payload, dtype, because, source, code, total } = row;
+  const often = times > 1 ? `, ${exact(times)} times: ${bytes(total)}` : "";
+  return [
+    h("p", {}, prose(because)),
+    h("p", { class: "mlb-none" }, `Payload ${bytes(payload)} of ${dtype}; each device sends ${bytes(wire)}${often}.`),
+    drawRemedies(board, row, "traffic"),
+    source !== "" &&
+      h("p", { class: "mlb-source" }, h("code", {}, source), code && h("code", { class: "mlb-code" }, code)),
+  ];
 }
 
 /**
@@ -62,13 +166,37 @@ function idle(view) {
 /**
  * How many there are; in a loop one is executed many times.
  * @param {View} view
+ * @param {number} shown
  * @returns {string}
  */
-function counted(view) {
+export function counted(view, shown) {
   const { rows, left_out: left, count } = view.collectives;
   const written = rows.length + left;
   const often = count > written ? `, which a step executes ${exact(count)} times` : "";
-  return `${plural(written, "collective")}${often}${written > 1 ? "; those that send most come first" : ""}.`;
+  const some = shown < rows.length ? ` ${exact(shown)} of them match.` : "";
+  return `${plural(written, "collective")}${often}.${some}`;
+}
+
+/**
+ * @param {Board} board
+ * @param {() => void} sort
+ * @returns {HTMLElement}
+ */
+function drawHead(board, sort) {
+  const heads = COLUMNS.map(({ name, label, number }) => {
+    const turn = () => {
+      const same = board.chosen.order.by === name;
+      board.chosen.order = { ...board.chosen.order, by: name, down: same ? !board.chosen.order.down : Boolean(number) };
+      sort();
+    };
+    const button = h(
+      "button",
+      { type: "button", class: "mlb-sort", "data-key": `sort:${name}`, title: TITLES[name], onclick: turn },
+      label,
+    );
+    return h("th", { scope: "col", "data-column": name, class: number ? "mlb-number" : "" }, button);
+  });
+  return h("thead", {}, h("tr", {}, heads));
 }
 
 /**
@@ -79,14 +207,64 @@ export function drawCollectives(board) {
   const { view } = board;
   const { rows, left_out: left } = view.collectives;
   if (rows.length === 0) return [h("p", { class: "mlb-none" }, idle(view))];
-  const list = h(
-    "ol",
-    { class: "mlb-list", "aria-label": "collectives" },
-    rows.map((row) => drawOne(board, row)),
+  const drawn = new Map(rows.map((row) => [row, drawOne(board, row)]));
+  const body = h("tbody");
+  const count = h("p", { class: "mlb-none mlb-counted", "aria-live": "polite" });
+  const arrange = () => {
+    const { order } = board.chosen;
+    const ordered = sorted(rows, order);
+    body.append(...ordered.flatMap((row) => drawn.get(row) ?? []));
+    for (const head of table.querySelectorAll("th"))
+      if (head.getAttribute("data-column") !== order.by) head.removeAttribute("aria-sort");
+      else head.setAttribute("aria-sort", order.down ? "descending" : "ascending");
+    let shown = 0;
+    for (const row of ordered) {
+      const [head, more] = /** @type {HTMLElement[]} */ (drawn.get(row));
+      const fits = matches(row, order.filter);
+      shown += Number(fits);
+      head.hidden = !fits || (!order.all && shown > MOST);
+      more.toggleAttribute("data-filtered", !fits);
+    }
+    all.hidden = order.all || shown <= MOST;
+    all.textContent = `Show all ${exact(shown)}`;
+    openSelected(table, board.selection.collective);
+    count.textContent = counted(view, shown);
+  };
+  const table = h(
+    "table",
+    { class: "mlb-table mlb-collectives", "aria-label": "collectives" },
+    drawHead(board, arrange),
+    body,
   );
+  const all = h("button", {
+    type: "button",
+    class: "mlb-button mlb-all",
+    "data-key": "all-collectives",
+    onclick: () => {
+      board.chosen.order = { ...board.chosen.order, all: true };
+      arrange();
+      drawn
+        .get(sorted(rows, board.chosen.order).filter((row) => matches(row, board.chosen.order.filter))[MOST])?.[0]
+        .focus({ preventScroll: true });
+    },
+  });
+  const search = h("input", {
+    type: "search",
+    class: "mlb-find",
+    placeholder: "filter: kind, axis, name, line …",
+    "aria-label": "filter the collectives",
+    "data-key": "filter",
+    value: board.chosen.order.filter,
+  });
+  search.addEventListener("input", () => {
+    board.chosen.order = { ...board.chosen.order, filter: search.value.trim() };
+    arrange();
+  });
+  arrange();
   return [
-    h("p", { class: "mlb-none mlb-counted" }, counted(view)),
-    list,
-    left ? h("p", { class: "mlb-none" }, `and ${left} smaller ones`) : null,
+    h("div", { class: "mlb-table-tools" }, rows.length > 1 ? search : null, count),
+    h("div", { class: "mlb-table-box" }, table),
+    all,
+    left ? h("p", { class: "mlb-none" }, `and ${exact(left)} smaller ones`) : null,
   ];
 }

@@ -1,28 +1,87 @@
 // @ts-check
-/** The communication chart: bytes that each device sends in a step, by mesh axis and by source line. */
-import { barRow, stack } from "./bars.js";
+/** What a device sends in a step, in totals: by mesh axis, by kind and by source line, each as payload and wire bytes. */
+import { solid, stack } from "./bars.js";
 import { drawAccuracy } from "./disclosure.js";
 import { h } from "./dom.js";
+import { bytes, exact } from "./format.js";
 import { axisLabel } from "./marks.js";
 
 /** @typedef {import("./board.js").Board} Board */
 
 /**
+ * A chart of bars, each with wire bytes and payload.
+ * @param {string} name
+ * @param {string} title
+ * @param {HTMLElement[]} rows
+ * @returns {HTMLElement}
+ */
+function chart(name, title, rows) {
+  const heads = [title, "sends", "payload"].map((text, i) => h("span", { class: i ? "mlb-bar-value" : "" }, text));
+  return h(
+    "section",
+    { class: "mlb-total-chart" },
+    h("h4", { class: "mlb-bar-heads" }, heads),
+    h("ul", { class: "mlb-bars", "data-chart": name, "aria-label": title }, rows),
+  );
+}
+
+/**
+ * @param {Node} label
+ * @param {HTMLElement} bar
+ * @param {{bytes: number, payload: number}} sums
+ * @param {Record<string, string>} attributes
+ * @returns {HTMLElement}
+ */
+function row(label, bar, { bytes: wire, payload }, attributes) {
+  return h(
+    "li",
+    { class: "mlb-bar-row", ...attributes },
+    h("span", { class: "mlb-bar-label" }, label),
+    bar,
+    h("span", { class: "mlb-bar-value", title: `wire ${exact(wire)} bytes` }, bytes(wire)),
+    h("span", { class: "mlb-bar-value mlb-payload", title: `payload ${exact(payload)} bytes` }, bytes(payload)),
+  );
+}
+
+/**
+ * Totals by mesh axis and by kind.
  * @param {Board} board
  * @returns {(HTMLElement | null)[]}
  */
 export function drawCommunication(board) {
   const { view } = board;
-  const { accuracy } = view.machine;
-  const { by_axis: byAxis, by_line: byLine, total, left_out: left } = view.communication;
+  const { by_axis: byAxis, by_kind: byKind, total, by_line: byLine } = view.communication;
   if (total === 0 && byLine.length === 0) {
     return [h("p", { class: "mlb-none" }, "Nothing is sent under this layout.")];
   }
   const mostAxis = Math.max(...byAxis.map((part) => part.bytes));
-  const mostLine = Math.max(...byLine.map((line) => line.bytes));
+  const mostKind = Math.max(1, ...byKind.map((part) => part.bytes));
   const axes = byAxis.map((part) =>
-    barRow(axisLabel(view, part.key), stack(view, [part], mostAxis), part.bytes, { "data-axis": part.key }),
+    row(axisLabel(view, part.key), stack(view, [part], mostAxis), part, { "data-axis": part.key }),
   );
+  const kinds = byKind.map((part) => {
+    const often = h("span", { class: "mlb-times" }, ` × ${exact(part.count)}`);
+    return row(h("span", {}, part.kind, often), solid("mlb-argument", part.bytes, mostKind), part, {
+      "data-sum": part.kind,
+    });
+  });
+  return [
+    h("div", { class: "mlb-total-charts" }, chart("axes", "by mesh axis", axes), chart("kinds", "by kind", kinds)),
+    h("p", { class: "mlb-foot" }, "Bytes per device and step: sends is wire bytes, payload those of the operands."),
+  ];
+}
+
+/**
+ * Totals by source line.
+ * @param {Board} board
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawLines(board) {
+  const { view } = board;
+  const { accuracy } = view.machine;
+  const { by_line: byLine, left_out: left } = view.communication;
+  if (byLine.length === 0) return [];
+  const most = Math.max(...byLine.map((line) => line.bytes));
   const lines = byLine.map((line) => {
     const label = h(
       "span",
@@ -30,23 +89,11 @@ export function drawCommunication(board) {
       h("code", {}, line.line),
       h("code", {}, line.code),
     );
-    return barRow(label, stack(view, line.parts, mostLine), line.bytes, { "data-line": line.line });
+    return row(label, stack(view, line.parts, most), line, { "data-line": line.line });
   });
   return [
-    h("h4", {}, "by mesh axis"),
-    h("ul", { class: "mlb-bars", "data-chart": "axes" }, axes),
-    h("h4", {}, "by source line"),
-    h(
-      "ul",
-      {
-        class: "mlb-bars",
-        "data-chart": "lines",
-        "aria-label": "by source line",
-      },
-      lines,
-    ),
-    left ? h("p", { class: "mlb-none" }, `and ${left} more lines`) : null,
-    h("p", { class: "mlb-foot" }, "Wire bytes that one device sends per step."),
+    chart("lines", "by source line", lines),
+    left ? h("p", { class: "mlb-none" }, `and ${exact(left)} more lines`) : null,
     accuracy ? drawAccuracy(board, "communication", accuracy) : null,
   ];
 }

@@ -2,9 +2,10 @@
 /** Memory of one device: its peak against its capacity, and the exact bytes of arguments and outputs. */
 import { barRow, solid } from "./bars.js";
 import { disclosure, drawAccuracy } from "./disclosure.js";
-import { h, prose, s } from "./dom.js";
+import { h, prose } from "./dom.js";
 import { bytes, exact } from "./format.js";
 import { mark, sourceOf } from "./machine.js";
+import { canAsk, drawMoments, momentOf } from "./moments.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -25,8 +26,10 @@ export function drawMemory(board) {
     drawVerdict(peak),
     drawParts(peak),
     peak.note ? h("p", { class: "mlb-foot" }, prose(peak.note)) : null,
-    drawTimeline(peak),
-    disclosure(board, "alive", "Values in memory at the peak", [drawAlive(peak)]),
+    drawMoments(board, peak),
+    canAsk(board)
+      ? drawAliveAt(board, peak)
+      : disclosure(board, "alive", "Values in memory at the peak", [drawAlive(peak)]),
     disclosure(board, "stored", "Arguments and outputs, exactly", stored),
     drawAccuracy(board, "memory", peak.accuracy),
   ];
@@ -102,37 +105,30 @@ function drawParts(peak) {
 }
 
 /**
- * Memory at each step of the program, below the line of the capacity if that is near.
- * @param {PeakMemory} peak
- * @returns {HTMLElement | null}
+ * One value that is in memory.
+ * @param {Alive} each
+ * @returns {HTMLElement}
  */
-function drawTimeline(peak) {
-  const { timeline, limit } = peak;
-  if (timeline.length < 2) return null;
-  const [width, height] = [300, 70];
-  const most = Math.max(...timeline.map((point) => point.bytes));
-  const top = limit < 1.5 * most ? Math.max(most, limit) : most;
-  /** @type {(count: number) => string} */
-  const up = (count) => (height - 1 - (count / (top || 1)) * (height - 4)).toFixed(1);
-  const step = width / timeline.length;
-  const outline = timeline
-    .map((point, i) => `L${(i * step).toFixed(1)} ${up(point.bytes)}h${step.toFixed(2)}`)
-    .join("");
-  const fullest = timeline.reduce((best, point) => (point.bytes > best.bytes ? point : best));
-  const when = `${fullest.step}${fullest.source ? ` at ${fullest.source}` : ""}`;
-  const label = `memory at each step of the program: peak of ${bytes(most)} in ${when}`;
+function drawValue(each) {
+  const axes = each.dims.map((dim, i) => `${dim} ${exact(each.shape[i])}`).join(" · ");
   return h(
-    "figure",
-    { class: "mlb-timeline" },
-    s(
-      "svg",
-      { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", role: "img", "aria-label": label },
-      s("path", { class: "mlb-timeline-area", d: `M0 ${height}${outline}V${height}Z` }),
-      limit <= top && s("path", { class: "mlb-timeline-ground", d: `M0 ${up(limit)}H${width}` }),
-      limit <= top && s("path", { class: "mlb-timeline-limit", d: `M0 ${up(limit)}H${width}` }),
-    ),
-    h("figcaption", { class: "mlb-none" }, "at each step of the program; peak in ", h("code", {}, when)),
+    "li",
+    {},
+    h("b", { title: `${exact(each.bytes)} bytes` }, bytes(each.bytes)),
+    ` ${each.name} `,
+    h("span", { class: "mlb-alive-axes" }, `${each.dtype}${axes ? ` [${axes}]` : ""}, ${each.role} `),
+    each.source && h("code", {}, each.source),
   );
+}
+
+/**
+ * @param {(HTMLElement | null | false)[]} rows
+ * @param {string} label
+ * @returns {HTMLElement}
+ */
+function listed(rows, label) {
+  const scrolls = { "data-scroll": "alive", tabindex: "0", role: "list", "aria-label": label };
+  return h("ul", { class: "mlb-figures mlb-alive", ...scrolls }, rows);
 }
 
 /**
@@ -141,24 +137,38 @@ function drawTimeline(peak) {
  * @returns {HTMLElement}
  */
 function drawAlive(peak) {
-  /** @type {(each: Alive) => HTMLElement} */
-  const row = (each) => {
-    const axes = each.dims.map((dim, i) => `${dim} ${exact(each.shape[i])}`).join(" · ");
-    return h(
-      "li",
-      {},
-      h("b", {}, bytes(each.bytes)),
-      ` ${each.name} `,
-      h("span", { class: "mlb-alive-axes" }, `${each.dtype}${axes ? ` [${axes}]` : ""}, ${each.role} `),
-      each.source && h("code", {}, each.source),
-    );
-  };
   const more = peak.left_out ? h("li", {}, `and ${exact(peak.left_out)} smaller ones`) : null;
-  const scrolls = {
-    "data-scroll": "alive",
-    tabindex: "0",
-    role: "list",
-    "aria-label": "values in memory, largest first",
-  };
-  return h("ul", { class: "mlb-figures mlb-alive", ...scrolls }, peak.alive.map(row), more);
+  return listed([...peak.alive.map(drawValue), more], "values in memory, largest first");
+}
+
+/**
+ * What is in memory at the moment that is chosen; it adds up to the bytes there.
+ * @param {Board} board
+ * @param {PeakMemory} peak
+ * @returns {HTMLElement | null}
+ */
+function drawAliveAt(board, peak) {
+  const point = momentOf(board, peak);
+  if (!point) return null;
+  const { data, error, fresh } = board.reads.of("alive", { step: point.at });
+  const source = point.source ? h("code", {}, point.source) : null;
+  const head = h("h4", {}, `alive in step ${exact(point.at)}, ${point.step} `, source, `: ${bytes(point.bytes)}`);
+  if (error) return h("div", {}, head, h("p", { class: "mlb-error" }, `✕ ${error}`));
+  if (!data || data.bytes === null)
+    return h("div", {}, head, h("p", { class: "mlb-none" }, "The list is being worked out …"));
+  const plain = (/** @type {number} */ count, /** @type {string} */ text) =>
+    count > 0 && h("li", {}, h("b", { title: `${exact(count)} bytes` }, bytes(count)), ` ${text}`);
+  const rows = [
+    ...data.values.map(drawValue),
+    plain(data.left_bytes, `in ${exact(data.left_out)} smaller ones`),
+    plain(data.padding, "rounding up in the heap, tables of addresses, constants"),
+    h("li", { class: "mlb-alive-sum" }, h("b", { title: `${exact(data.bytes)} bytes` }, bytes(data.bytes)), " in all"),
+  ];
+  const label = `values in memory in step ${point.at}, largest first`;
+  return h(
+    "div",
+    { class: "mlb-alive-at", "data-step": data.step, "data-fresh": String(fresh) },
+    head,
+    listed(rows, label),
+  );
 }

@@ -4,6 +4,7 @@
  * is marked on what is drawn: what is selected itself has `aria-current`, what belongs to it `data-related`. The page
  * marks at once and asks then, so that a selection works while Python is silent as well.
  */
+import { openSelected } from "./collectives.js";
 import { plural } from "./format.js";
 import { markSlices } from "./slices.js";
 
@@ -61,7 +62,7 @@ export function concerns({ dims, because }, dim) {
  * @returns {boolean} whether that selects anything
  */
 export function choose(board, target) {
-  if (target.closest("button, a, summary, select, input, .mlb-term")) return false;
+  if (target.closest("button:not(.mlb-fold), a, summary, select, input, .mlb-term")) return false;
   const device = target.closest("[data-device]")?.getAttribute("data-device");
   if (device !== null && device !== undefined) {
     const wanted = board.selection.device === Number(device) ? null : Number(device);
@@ -82,10 +83,25 @@ export function choose(board, target) {
 function chooseCollective(board, id) {
   select(board, { collective: id, moment: null });
   const row = board.view.collectives.rows.find((each) => each.id === id);
+  bringIntoPanel(board.root);
   const parts = board.root.querySelectorAll(".mlb-segment[aria-current]").length;
   const drawn = parts ? ` The step over time has it in ${plural(parts, "place")}.` : "";
   const what = row ? `${row.kind} over ${row.key} of ${row.value}` : "a collective";
   board.say(id ? `Selected: ${what}.${drawn}` : "No collective is selected.");
+}
+
+/**
+ * Scrolls a panel to the row of the collective that is selected, with what it says, and nothing around the panel.
+ * @param {Element} root
+ */
+export function bringIntoPanel(root) {
+  const row = root.querySelector(".mlb-collective[aria-current]");
+  const panel = row?.closest(".mlb-body");
+  if (!row || !panel) return;
+  const [inner, outer] = [row.getBoundingClientRect(), panel.getBoundingClientRect()];
+  const last = row.nextElementSibling?.getBoundingClientRect().bottom ?? inner.bottom;
+  if (inner.top < outer.top || Math.max(inner.bottom, last) > outer.bottom)
+    panel.scrollTop += inner.top - outer.top - 8;
 }
 
 /**
@@ -114,6 +130,7 @@ export function paintSelection(board) {
     if (label) label.textContent = words;
   }
   markSlices(root, device === null ? null : root.querySelector(`[data-device="${device}"]`));
+  openSelected(root, collective);
   paintTensors(board);
 }
 

@@ -7,12 +7,13 @@
  */
 import { drawBeside } from "./beside.js";
 import { drawCollectives } from "./collectives.js";
-import { drawCommunication } from "./communication.js";
+import { drawCommunication, drawLines } from "./communication.js";
 import { drawComparison, isSearching } from "./comparison.js";
 import { drawDevices, drawTensors } from "./devices.js";
 import { devicesRows, memoryRows, timeRows, trafficRows } from "./differences.js";
 import { h, redraw } from "./dom.js";
 import { drawPlacement } from "./machine.js";
+import { drawMatrix } from "./matrix.js";
 import { drawMemory } from "./memory.js";
 import { nextNumber } from "./numbers.js";
 import { drawProgram, markProgram } from "./program.js";
@@ -42,7 +43,7 @@ export const PANELS = [
   {
     name: "devices",
     title: "Devices",
-    reads: ["board", "picture", "devices", "beside", "zoomed"],
+    reads: ["board", "picture", "devices", "selection", "beside", "zoomed", "sends"],
     tools: drawTensors,
     draw: drawDevices,
     foot: drawPlacement,
@@ -52,14 +53,20 @@ export const PANELS = [
   {
     name: "traffic",
     title: "Traffic",
-    reads: ["board", "beside"],
-    draw: (board) => [...drawCommunication(board), h("h4", {}, "collectives, and why"), ...drawCollectives(board)],
+    reads: ["board", "beside", "matrix"],
+    draw: (board) => [
+      ...drawCommunication(board),
+      h("h4", {}, "collectives, and why"),
+      ...drawCollectives(board),
+      ...drawLines(board),
+    ],
+    foot: drawMatrix,
     rows: trafficRows,
   },
   {
     name: "memory",
     title: "Memory",
-    reads: ["board", "costs", "beside"],
+    reads: ["board", "costs", "beside", "alive"],
     draw: drawMemory,
     rows: memoryRows,
     busy: isPending,
@@ -199,6 +206,15 @@ export class Stage {
       if (panel.reads.some((part) => parts.includes(part))) this.stale.add(panel.name);
       if (panel.busy) this.body(panel.name).setAttribute("aria-busy", String(panel.busy(this.board)));
     }
+    this.draw();
+  }
+
+  /**
+   * Draws a panel again, of which something was chosen on the page.
+   * @param {string} name
+   */
+  again(name) {
+    this.stale.add(name);
     this.draw();
   }
 

@@ -8,7 +8,7 @@ import { h, prose, s } from "./dom.js";
 import { bytes, exact, seconds } from "./format.js";
 import { axisLabel, markClass } from "./marks.js";
 import { drawRemedies } from "./remedies.js";
-import { select } from "./selection.js";
+import { bringIntoPanel, select } from "./selection.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -182,19 +182,8 @@ export function momentsOf(view, lane) {
 function selectMoment(board, id, collective) {
   const again = board.selection.moment === id;
   select(board, again ? { moment: null, collective: null } : { moment: id, collective });
-  bringIntoPanel(board.root.querySelector(".mlb-collective[aria-current]"));
+  bringIntoPanel(board.root);
   board.say(again ? "No moment is selected." : (board.panels.detail.querySelector("b")?.textContent ?? ""));
-}
-
-/**
- * Scrolls a panel to a row of it, and nothing around the panel.
- * @param {Element | null} row
- */
-function bringIntoPanel(row) {
-  const panel = row?.closest(".mlb-body");
-  if (!row || !panel) return;
-  const [inner, outer] = [row.getBoundingClientRect(), panel.getBoundingClientRect()];
-  if (inner.top < outer.top || inner.bottom > outer.bottom) panel.scrollTop += inner.top - outer.top - 8;
 }
 
 /**

@@ -16,7 +16,8 @@
  *   refused?: Refusal, bytes: number, seconds: number | null, peak: number | null, fits: boolean | null, work: number
  * }} Price
  * @typedef {{key: string, bytes: number}} Part
- * @typedef {{line: string, code: string, bytes: number, parts: Part[]}} Line
+ * @typedef {{bytes: number, payload: number}} Sums wire bytes and payload of one device in a step
+ * @typedef {Sums & {line: string, code: string, parts: Part[]}} Line
  * @typedef {{text: string, effect: string, refused: string, op?: string, args?: Record<string, unknown>}} Remedy
  * @typedef {{
  *   kind: string, axes: string[], key: string, payload: number, wire: number, times: number, total: number,
@@ -96,7 +97,8 @@
  * @typedef {{
  *   bytes: number, donated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
  *   parts: {name: string, bytes: number}[], alive: Alive[], left_out: number,
- *   timeline: {step: string, source: string, bytes: number}[], accuracy: Accuracy
+ *   gaps: number, steps: number, phases: {name: string, begin: number, end: number}[],
+ *   timeline: {at: number, step: string, source: string, bytes: number}[], accuracy: Accuracy
  * }} PeakMemory
  * @typedef {{
  *   mesh: {axes: Axis[], size: number},
@@ -106,7 +108,10 @@
  *   groups: Group[],
  *   work: number,
  *   collectives: {rows: Collective[], count: number, left_out: number},
- *   communication: {total: number, by_axis: Part[], by_line: Line[], left_out: number},
+ *   communication: {
+ *     total: number, payload: number, by_axis: (Sums & {key: string})[], by_kind: (Sums & {kind: string, count: number})[],
+ *     by_line: Line[], left_out: number
+ *   },
  *   memory: {parts: {name: string, bytes: number, output: boolean}[], arguments: number, outputs: number},
  *   places: {rows: PlaceRow[], left_out: number},
  *   shards: Shards | null,

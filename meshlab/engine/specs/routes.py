@@ -1,0 +1,65 @@
+"""Says which device sends to which in a collective-permute: one account for what is run and what is drawn.
+
+    pairs(Shifted(("x",), 1, False), {"x": 3})      ("x",), [(0, 1), (1, 2)]: the last part has none behind it
+
+A permute either changes the mesh axes that split a value (`Rerouted`), moves parts on by a distance (`Shifted`), or
+reverses their order (`Mirrored`). Devices are counted over the mesh axes that are returned with the pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from .permutation import permutation
+from .spec import Axes, Spec
+
+Pairs = list[tuple[int, int]]
+
+
+class Rerouted(NamedTuple):
+    """Blocks of a value from one spec to another with as many blocks."""
+
+    start: Spec
+    result: Spec
+
+
+class Shifted(NamedTuple):
+    """Each part to the device so many parts further along `axes`, major first."""
+
+    axes: Axes
+    distance: int
+    wrap: bool
+
+
+class Mirrored(NamedTuple):
+    """Each part to the device that has as many parts behind it as this one has before it."""
+
+    axes: Axes
+
+
+Route = Rerouted | Shifted | Mirrored
+
+
+def pairs(route: Route, sizes: Mapping[str, int]) -> tuple[Axes, Pairs]:
+    """Returns the mesh axes over which devices are counted, in the order of the mesh, and who sends to whom.
+
+    Args:
+        route: of a collective-permute.
+        sizes: of all mesh axes, in the order of the mesh.
+    """
+    if isinstance(route, Rerouted):
+        blocks = permutation(*route, tuple(sizes.items()))
+        return blocks.axes, list(blocks.pairs)
+    ordered = tuple(a for a in sizes if a in route.axes and (sizes[a] > 1 or isinstance(route, Shifted)))
+    count = math.prod(sizes[a] for a in ordered)
+    if isinstance(route, Mirrored):
+        return ordered, [(i, count - 1 - i) for i in range(count)]
+    # Parts are counted along the axes as they are given, devices in the order of the mesh.
+    numbers = np.arange(count).reshape([sizes[a] for a in ordered])
+    order = numbers.transpose([ordered.index(a) for a in route.axes]).ravel().tolist()
+    targets = ((i, i + route.distance) for i in range(count))
+    return ordered, [(order[i], order[j % count]) for i, j in targets if route.wrap or 0 <= j < count]

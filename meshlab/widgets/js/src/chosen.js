@@ -1,0 +1,13 @@
+// @ts-check
+/** What was chosen on the page alone, for one view of it: how a table is sorted, which moment is looked at. */
+
+/**
+ * @typedef {{by: string, down: boolean, filter: string, all: boolean}} Order how a table is sorted, filtered and cut
+ * @typedef {{order: Order, instant: number | null, zoom: number}} Chosen
+ *   `instant` is the step whose memory is listed, null the peak; `zoom` is how much the step over time is enlarged
+ */
+
+/** @returns {Chosen} */
+export function nothingChosen() {
+  return { order: { by: "total", down: true, filter: "", all: false }, instant: null, zoom: 1 };
+}

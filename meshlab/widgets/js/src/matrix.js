@@ -1,0 +1,302 @@
+// @ts-check
+/**
+ * Who sends to whom: devices by devices, each cell the bytes that one sends another in a step. Of few devices the cells
+ * have their numbers and a bar; of more, squares that grow with the bytes, and a legend. Of very many there is one
+ * block for each set of mesh axes. What it draws comes from Python (`views/device_matrix.py`).
+ */
+import { h, s } from "./dom.js";
+import { bytes, exact } from "./format.js";
+import { axisLabel, markClass } from "./marks.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./board.js").Board} Board
+ * @typedef {[number, number, number, string[]]} Cell from, to, bytes, over which axes
+ * @typedef {{key: string, size: number, groups: number, ways: Record<string, number>, bytes: number}} Block
+ * @typedef {{
+ *   devices: number, most: number, total: number, cells: Cell[], kept: number, blocks: Block[], convention: string
+ * }} Matrix
+ */
+
+// Up to so many devices a cell has room for its number.
+const WRITTEN = 8;
+const LEVELS = 5;
+const HEAD = 40;
+
+/**
+ * The bytes that a cell may have, largest first: those that there are, or where they are many, powers between them.
+ * @param {number[]} values
+ * @returns {number[]} at most `LEVELS` lower bounds
+ */
+export function levelsOf(values) {
+  const known = [...new Set(values)].sort((one, other) => other - one);
+  const apart = known.filter((value, i) => i === 0 || value < 0.99 * known[i - 1]);
+  if (apart.length <= LEVELS) return apart;
+  const [most, least] = [known[0], known[known.length - 1]];
+  const step = (most / least) ** (1 / LEVELS);
+  return Array.from({ length: LEVELS }, (_, i) => (i === LEVELS - 1 ? least : most / step ** (i + 1)));
+}
+
+/**
+ * @param {number[]} levels
+ * @param {number} value
+ * @returns {number} which level a value has, 0 the highest
+ */
+export function levelOf(levels, value) {
+  const at = levels.findIndex((level) => value >= 0.99 * level);
+  return at < 0 ? levels.length - 1 : at;
+}
+
+/**
+ * @param {Board} board
+ * @returns {(Node | null | false)[]}
+ */
+export function drawMatrix(board) {
+  const { view } = board;
+  if (view.collectives.rows.length === 0) return [];
+  const { data, error, fresh } = board.reads.of("matrix");
+  const title = h("h4", {}, "who sends to whom");
+  if (error) return [title, h("p", { class: "mlb-error" }, `✕ ${error}`)];
+  if (!data) return board.readOnly ? [] : [title, h("p", { class: "mlb-none" }, "The matrix is being worked out …")];
+  const matrix = /** @type {Matrix} */ (data);
+  if (matrix.blocks.length === 0) return [];
+  const drawn = matrix.cells.length ? drawCells(view, matrix) : drawBlocks(view, matrix);
+  return [title, h("div", { class: "mlb-matrix", "data-fresh": String(fresh) }, drawn)];
+}
+
+/**
+ * @param {View} view
+ * @param {Matrix} matrix
+ * @returns {(Node | null)[]}
+ */
+function drawCells(view, matrix) {
+  const { devices: n, cells, total, kept, convention } = matrix;
+  const [wide, high] = n <= WRITTEN ? [50, 26] : [Math.max(7, Math.floor(480 / n)), Math.max(7, Math.floor(480 / n))];
+  const levels = levelsOf(cells.map(([, , count]) => count));
+  const [width, height] = [HEAD + n * wide + 2, HEAD - 10 + n * high + 2];
+  const [left, top] = [HEAD, HEAD - 10];
+  const every = Math.max(1, 2 ** Math.ceil(Math.log2(n / (wide < 24 ? (n * wide) / 24 : n))));
+  const label = (
+    /** @type {number} */ i,
+    /** @type {number} */ x,
+    /** @type {number} */ y,
+    /** @type {string} */ anchor,
+  ) => s("text", { x, y, "text-anchor": anchor, class: "mlb-cell-head", "data-device": i }, `${i}`);
+  const numbers = Array.from({ length: n }, (_, i) => i).filter((i) => i % every === 0);
+  const drawing = s(
+    "svg",
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      width,
+      height,
+      role: "img",
+      "aria-label": `bytes that each of ${n} devices (rows) sends to each other one (columns); a row adds up to ${bytes(total)}`,
+    },
+    s("rect", { class: "mlb-cells", x: left, y: top, width: n * wide, height: n * high }),
+    s("text", { x: left, y: 11, class: "mlb-cell-side" }, "to →"),
+    s("text", { x: 2, y: top - 6, class: "mlb-cell-side" }, "from ↓"),
+    numbers.map((i) => label(i, left + (i + 0.5) * wide, top - 6, "middle")),
+    numbers.map((i) => label(i, left - 6, top + (i + 0.5) * high + 4, "end")),
+    Array.from({ length: n - 1 }, (_, i) =>
+      s("path", {
+        class: "mlb-cell-line",
+        d: `M${left + (i + 1) * wide} ${top}v${n * high}M${left} ${top + (i + 1) * high}h${n * wide}`,
+      }),
+    ),
+    cells.map((cell) => drawCell(view, cell, { left, top, wide, high }, levels, n <= WRITTEN)),
+  );
+  const note = kept ? ` On the diagonal stand ${bytes(kept)} that are counted and stay where they are.` : "";
+  return [
+    h("div", { class: "mlb-matrix-box" }, drawing, drawLegend(view, matrix, levels)),
+    h(
+      "p",
+      { class: "mlb-foot" },
+      `${convention}${note} Each row adds up to ${bytes(total)}, what a device sends in a step.`,
+    ),
+  ];
+}
+
+/**
+ * @param {View} view
+ * @param {string[]} keys
+ * @returns {string} the mark of the axes that a cell is sent over; of several sets none is its own
+ */
+function markOf(view, keys) {
+  return keys.length === 1 ? markClass(view, keys[0]) : "mlb-several";
+}
+
+/**
+ * @param {View} view
+ * @param {Cell} cell
+ * @param {{left: number, top: number, wide: number, high: number}} grid
+ * @param {number[]} levels
+ * @param {boolean} written
+ * @returns {SVGElement}
+ */
+function drawCell(view, [from, to, count, keys], { left, top, wide, high }, levels, written) {
+  const [x, y] = [left + to * wide, top + from * high];
+  const who = from === to ? `device ${from} to itself` : `device ${from} to device ${to}`;
+  const title = s(
+    "title",
+    {},
+    `${who}: ${bytes(count)} (${exact(Math.round(count))} bytes) over ${keys.join(", and over ")}`,
+  );
+  const mark = markOf(view, keys);
+  const at = { class: `mlb-cell ${mark}`, "data-from": from, "data-to": to };
+  if (written) {
+    const share = count / levels[0];
+    return s(
+      "g",
+      at,
+      title,
+      s("rect", { class: "mlb-cell-ground", x: x + 1, y: y + 1, width: wide - 2, height: high - 2 }),
+      s("rect", {
+        class: "mlb-cell-fill",
+        x: x + 3,
+        y: y + high - 6,
+        width: Math.max(1, share * (wide - 6)).toFixed(1),
+        height: 3,
+      }),
+      s("text", { x: x + wide / 2, y: y + high / 2 + 2, "text-anchor": "middle" }, bytes(count)),
+    );
+  }
+  const side = (1 - 0.16 * levelOf(levels, count)) * (wide - 1);
+  const inset = (wide - side) / 2;
+  return s(
+    "rect",
+    {
+      ...at,
+      class: `mlb-cell mlb-cell-fill ${mark}`,
+      x: (x + inset).toFixed(2),
+      y: (y + inset).toFixed(2),
+      width: side.toFixed(2),
+      height: side.toFixed(2),
+    },
+    title,
+  );
+}
+
+/**
+ * What the colours and the sizes of squares mean.
+ * @param {View} view
+ * @param {Matrix} matrix
+ * @param {number[]} levels
+ * @returns {HTMLElement}
+ */
+function drawLegend(view, { devices, cells, blocks }, levels) {
+  const lone = new Set(cells.filter(([, , , keys]) => keys.length === 1).map(([, , , keys]) => keys[0]));
+  const several = cells.some(([, , , keys]) => keys.length > 1);
+  const axes = blocks
+    .filter((block) => lone.has(block.key))
+    .map((block) => h("li", {}, axisLabel(view, block.key), h("span", { class: "mlb-bar-value" }, bytes(block.bytes))));
+  const more = several
+    ? [
+        h(
+          "li",
+          {},
+          h(
+            "span",
+            { class: "mlb-axis-label" },
+            h("span", { class: "mlb-swatch mlb-several", "aria-hidden": "true" }),
+            "over several",
+          ),
+        ),
+      ]
+    : [];
+  const exactly = new Set(cells.map(([, , count]) => count)).size <= levels.length;
+  const sizes = levels.map((level, i) => {
+    const side = 14 * (1 - 0.16 * i);
+    const square = s(
+      "svg",
+      { width: 14, height: 14, "aria-hidden": "true" },
+      s("rect", {
+        class: "mlb-cell-fill mlb-several",
+        x: (14 - side) / 2,
+        y: (14 - side) / 2,
+        width: side,
+        height: side,
+      }),
+    );
+    return h("li", {}, square, `${exactly ? "" : "from "}${bytes(level)}`);
+  });
+  return h(
+    "ul",
+    { class: "mlb-legend", "aria-label": "legend of the matrix" },
+    axes,
+    more,
+    devices > WRITTEN ? sizes : [],
+  );
+}
+
+const WAYS = /** @type {Record<string, string>} */ ({
+  ring: "to the next of its ring",
+  each: "to all others, in equal parts",
+  pairs: "to its pair, by permutes",
+});
+
+/**
+ * One block for each set of mesh axes: its groups, and what one of its devices sends in which way.
+ * @param {View} view
+ * @param {Matrix} matrix
+ * @returns {Node[]}
+ */
+function drawBlocks(view, { devices, most, blocks, convention, total }) {
+  const drawn = blocks.map((block) => {
+    const ways = Object.entries(block.ways).map(([how, count]) =>
+      h("li", { title: `${exact(Math.round(count))} bytes` }, h("b", {}, bytes(count)), ` ${WAYS[how]}`),
+    );
+    return h(
+      "li",
+      { class: `mlb-block ${markClass(view, block.key)}`, "data-block": block.key },
+      drawRing(block),
+      h(
+        "div",
+        {},
+        h(
+          "p",
+          {},
+          axisLabel(view, block.key),
+          `: ${exact(block.groups)} ${block.groups === 1 ? "group" : "groups"} of ${exact(block.size)} devices`,
+        ),
+        h("ul", {}, ways),
+      ),
+    );
+  });
+  const why = `More than ${most} devices are grouped by mesh axis: all ${exact(devices)} send alike.`;
+  return [
+    h("ul", { class: "mlb-blocks" }, drawn),
+    h("p", { class: "mlb-foot" }, `${why} ${convention} In all, a device sends ${bytes(total)} in a step.`),
+  ];
+}
+
+/**
+ * A group as a ring of up to eight devices, with the ways in which they send.
+ * @param {Block} block
+ * @returns {SVGElement}
+ */
+function drawRing({ key, size, ways }) {
+  const n = Math.min(size, 8);
+  const points = Array.from({ length: n }, (_, i) => {
+    const turn = (2 * Math.PI * i) / n - Math.PI / 2;
+    return [36 + 26 * Math.cos(turn), 36 + 26 * Math.sin(turn)];
+  });
+  const line = (/** @type {number[]} */ [x, y], /** @type {number[]} */ [u, v]) =>
+    `M${x.toFixed(1)} ${y.toFixed(1)}L${u.toFixed(1)} ${v.toFixed(1)}`;
+  const around = points.map((point, i) => line(point, points[(i + 1) % n])).join("");
+  const across = points.flatMap((point, i) => points.slice(i + 1).map((other) => line(point, other))).join("");
+  const more = size > n ? s("text", { x: 36, y: 40, "text-anchor": "middle" }, `${exact(size)}`) : null;
+  return s(
+    "svg",
+    {
+      viewBox: "0 0 72 72",
+      width: 72,
+      height: 72,
+      role: "img",
+      "aria-label": `a group of ${size} devices over ${key}`,
+    },
+    ways.each && s("path", { class: "mlb-ring-each", d: across }),
+    (ways.ring || ways.pairs) && s("path", { class: `mlb-ring${ways.ring ? "" : " mlb-ring-pairs"}`, d: around }),
+    points.map(([x, y]) => s("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: 4.5 })),
+    more,
+  );
+}
