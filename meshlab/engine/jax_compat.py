@@ -289,6 +289,23 @@ def is_backward(equation: Any) -> bool:
     return "transpose(" in str(equation.source_info.name_stack)
 
 
+# A transformation around the scopes of an equation: `transpose(jvp(Block))`.
+_TRANSFORMED = re.compile(r"^[a-z_]+\((?P<inside>.*)\)$")
+# Scopes that `jax.checkpoint` opens itself.
+_CHECKPOINTS = ("checkpoint", "rematted_computation")
+
+
+def scopes(equation: Any) -> tuple[str, ...]:
+    """Returns the user's named scopes that an equation was made in, outermost first; Flax opens one for each module."""
+    parts = map(_without_transformations, str(equation.source_info.name_stack).split("/"))
+    return tuple(part for part in parts if part and part not in _CHECKPOINTS)
+
+
+def _without_transformations(scope: str) -> str:
+    transformed = _TRANSFORMED.match(scope)
+    return scope if transformed is None else _without_transformations(transformed["inside"])
+
+
 def defined_at(jaxpr: Any) -> tuple[str, int] | None:
     """Returns the file and the first line of the function that a jaxpr is the trace of; None where JAX knows none."""
     defined = _DEFINED.search(getattr(jaxpr, "jaxpr", jaxpr).debug_info.func_src_info or "")

@@ -67,13 +67,16 @@ def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[Path]:
         expect(board.root).to_be_visible()
         for tab in TABS:
             board.root.locator(f'[data-tab="{tab}"]').click()
+            expect(board.root.locator(".mlb-reading:visible")).to_have_count(0)
             path = FOLDER / f"{name}-{width}-{theme}-{tab}.png"
             page.view.screenshot(path=str(path), full_page=True)
             yield path
         page.close()
     for width, theme, view in itertools.product(ALONE, ("light", "dark"), VIEWS):
         page = BlankPage(browser, explorer, theme=theme, width=width, panel=view)
-        expect(BlankBoard(page).root).to_be_visible()
+        board = BlankBoard(page)
+        expect(board.root).to_be_visible()
+        expect(board.root.locator(".mlb-reading:visible")).to_have_count(0)
         path = FOLDER / f"{name}-alone-{width}-{theme}-{view}.png"
         page.view.screenshot(path=str(path), full_page=True)
         yield path

@@ -17,7 +17,7 @@ from tests.browser.board import TRAY
 from tests.browser.touch import Finger
 from tests.widgets import small
 
-TABS = ("devices", "traffic", "memory", "time", "compare", "run")
+TABS = ("devices", "program", "traffic", "memory", "time", "compare", "run")
 AXE = Path(meshlab.widgets.__file__).parent / "js" / "node_modules" / "axe-core" / "axe.min.js"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..code.operations import nbytes
@@ -78,8 +78,10 @@ class Collective:
         return sentence(self.remedies)
 
 
-def collectives_of(program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]) -> tuple[Collective, ...]:
-    """Lists the collectives of a plan.
+def collectives_by_step(
+    program: Program, rules: LegalRules, grid: Grid, steps: tuple[Step, ...]
+) -> tuple[tuple[Collective, ...], ...]:
+    """Lists the collectives of each step of a plan.
 
     Args:
         program: the planned program.
@@ -88,17 +90,10 @@ def collectives_of(program: Program, rules: LegalRules, grid: Grid, steps: tuple
         steps: of the plan, repetitions of a repeated stretch listed once.
 
     Returns:
-        The collectives, in the order of the steps.
+        For each step that `each_once` yields its collectives, which are none for most.
     """
     story = _Story(program, rules, grid, steps)
-    collectives = []
-    for step, times, repetitions in story.steps:
-        if isinstance(step, Move) and step.via.kind != "slice":
-            row = story.move(step, times)
-            collectives.append(story.for_all(row, step, repetitions) if len(repetitions) > 1 else row)
-        elif isinstance(step, Compute) and step.per_shard:
-            collectives += story.inside(step)
-    return tuple(collectives)
+    return tuple(story.of_each())
 
 
 def wire_bytes_by_axis(collectives: Iterable[Collective]) -> dict[str, float]:
@@ -157,6 +152,14 @@ class _Story:
             "route": Rerouted(spec, via.result) if via.kind == "collective-permute" else None,
         }
         return Collective(**(facts | story))
+
+    def of_each(self) -> Iterator[tuple[Collective, ...]]:
+        for step, times, repetitions in self.steps:
+            if isinstance(step, Move) and step.via.kind != "slice":
+                row = self.move(step, times)
+                yield (self.for_all(row, step, repetitions) if len(repetitions) > 1 else row,)
+            else:
+                yield tuple(self.inside(step)) if isinstance(step, Compute) and step.per_shard else ()
 
     def move(self, step: Move, times: int) -> Collective:
         if step.via.kind in ("all-reduce", "reduce-scatter"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -22,7 +23,7 @@ from ..planning.steps import Step
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 from ..specs.spec import Grid, Spec, local_shape, replicated
-from .collectives import Collective, collectives_of
+from .collectives import Collective, collectives_by_step
 
 if TYPE_CHECKING:
     from ..programs.data import Program, Value
@@ -96,10 +97,15 @@ class Plan:
         )
 
     @functools.cached_property
+    def collectives_by_step(self) -> tuple[tuple[Collective, ...], ...]:
+        """The collectives of each step, as `shared_steps.each_once` goes through them."""
+        with no_collection():
+            return collectives_by_step(self.program, self.rules, self.grid, self.planned.steps)
+
+    @functools.cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """Every collective, in the order of the steps."""
-        with no_collection():
-            return collectives_of(self.program, self.rules, self.grid, self.planned.steps)
+        return tuple(itertools.chain.from_iterable(self.collectives_by_step))
 
     @property
     def wire_bytes(self) -> float:

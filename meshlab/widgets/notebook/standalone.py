@@ -12,7 +12,7 @@ from ..state.document import ExplorerError
 from .session import Session
 
 # The panels of the stage, by the names of its tabs (js/src/stage.js), and the step over time below it.
-VIEWS = ("devices", "traffic", "memory", "time", "compare", "run", "timeline")
+VIEWS = ("devices", "program", "traffic", "memory", "time", "compare", "run", "timeline")
 
 
 class Views:

@@ -20,12 +20,14 @@ from .device_matrix import matrix_view
 from .forms import forms_view
 from .holdings import zoomed_view
 from .peak_memory import alive_view
+from .program_steps import program_view
 from .sends import sends_view
 
 READS: Mapping[str, Callable[..., dict]] = {
     "alive": alive_view,
     "forms": forms_view,
     "matrix": matrix_view,
+    "program": program_view,
     "sends": sends_view,
     "zoomed": zoomed_view,
 }

@@ -310,6 +310,7 @@ export class Board {
     redraw(this.panels.detail, drawDetail(this));
     explain(this.panels.detail);
     paintSelection(this);
+    this.stage.marked();
   }
 
   // The hand

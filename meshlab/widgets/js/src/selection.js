@@ -86,7 +86,8 @@ function chooseCollective(board, id) {
   bringIntoPanel(board.root);
   const parts = board.root.querySelectorAll(".mlb-segment[aria-current]").length;
   const drawn = parts ? ` The step over time has it in ${plural(parts, "place")}.` : "";
-  board.say(row ? `Selected: ${row.kind} over ${row.key} of ${row.value}.${drawn}` : "No collective is selected.");
+  const what = row ? `${row.kind} over ${row.key} of ${row.value}` : "a collective";
+  board.say(id ? `Selected: ${what}.${drawn}` : "No collective is selected.");
 }
 
 /**

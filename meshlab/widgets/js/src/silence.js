@@ -69,7 +69,8 @@ function sendAgain(board) {
  * @param {Board} board
  */
 export function freeze({ root, readOnly }) {
-  const asking = "button:not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *), select, input";
+  const asking =
+    ":is(button, select, input):not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *, .mlb-program-tools *)";
   for (const control of root.querySelectorAll(asking)) control.toggleAttribute("inert", readOnly);
 }
 

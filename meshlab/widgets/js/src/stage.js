@@ -3,7 +3,7 @@
  * The stage: tabs with one panel each. A panel is one entry of `PANELS`: its name, its title, the parts of the view that
  * it reads (`views/board.PARTS`, and what it asks for itself: `views/reads.READS`), and a function that draws it. What is hidden is drawn when it is shown. A panel with
  * `rows` shows two layouts side by side where another one was chosen: `draw` is called for each, `tools` above and `foot`
- * below are for both.
+ * below are for both. `marked` is called when something else is selected.
  */
 import { drawBeside } from "./beside.js";
 import { drawCollectives } from "./collectives.js";
@@ -16,6 +16,7 @@ import { drawPlacement } from "./machine.js";
 import { drawMatrix } from "./matrix.js";
 import { drawMemory } from "./memory.js";
 import { nextNumber } from "./numbers.js";
+import { drawProgram, markProgram } from "./program.js";
 import { paintSelection } from "./selection.js";
 import { freeze } from "./silence.js";
 import { explain } from "./terms.js";
@@ -29,7 +30,8 @@ import { Training } from "./training.js";
  * @typedef {(board: Board) => (Node | null | false)[]} Draw
  * @typedef {{
  *   name: string, title: string, reads: string[], draw?: Draw, tools?: Draw, foot?: Draw,
- *   rows?: (mine: View, other: View) => Row[], busy?: (board: Board) => boolean
+ *   rows?: (mine: View, other: View) => Row[], busy?: (board: Board) => boolean,
+ *   marked?: (board: Board) => void
  * }} Panel
  */
 
@@ -47,6 +49,7 @@ export const PANELS = [
     foot: drawPlacement,
     rows: devicesRows,
   },
+  { name: "program", title: "Program", reads: ["board", "program"], draw: drawProgram, marked: markProgram },
   {
     name: "traffic",
     title: "Traffic",
@@ -164,7 +167,14 @@ export class Stage {
       tab.setAttribute("tabindex", each === name ? "0" : "-1");
       this.body(each).hidden = each !== name;
     }
-    if (this.board.ready) this.draw();
+    if (!this.board.ready) return;
+    this.draw();
+    this.marked();
+  }
+
+  /** Lets what is shown follow what is selected. */
+  marked() {
+    PANELS.find((each) => each.name === this.shown)?.marked?.(this.board);
   }
 
   /** Shows the latest of the panels that show two layouts side by side, and goes there. */
@@ -218,6 +228,7 @@ export class Stage {
     redraw(this.body(panel.name), ...parts);
     explain(this.body(panel.name));
     paintSelection(board);
+    this.marked();
     if (board.readOnly) freeze(board);
   }
 }

@@ -45,7 +45,7 @@ const WRITTEN = Object.keys(TERMS)
 const ANY = new RegExp(`(?<![\\w-])(?:${WRITTEN.map(({ text }) => `(${text})`).join("|")})(?![\\w-])`, "i");
 // What is pressed, chosen or a name of the user's is no prose.
 const NO_PROSE =
-  "button, select, summary, a, code, svg, label, figcaption, .mlb-axis-label, [role=button], [role=img], [aria-hidden=true]";
+  "button, select, summary, a, code, svg, label, figcaption, .mlb-axis-label, [role=button], [role=img], [role=tree], [aria-hidden=true]";
 
 /**
  * Where the first term of a text is.

@@ -1,0 +1,374 @@
+"""The steps of a plan as a tree in the user's words: phases, scopes or functions, loops, lines, steps, collectives.
+
+    view = steps_view(plan)
+    view["nodes"]["parent"]         [-1, 0, 1, …]       a node stands behind its parent
+    view["kinds"][view["nodes"]["kind"][3]]             "line"
+    view["collectives"][0]["id"]                        as in `views/plan.collectives_view`
+
+What the user wrote comes first: a step is called by its line of code. Steps of one line stand under it, lines under the
+function that they are in, or under their scopes (`jax.named_scope`, modules of Flax), and repetitions planned alike are
+one node, with how often it runs. So a model of 126 layers has as many nodes as one of 2. Nodes are columns of numbers,
+and all text is in one table: a program that repeats nothing has as many nodes as steps, and is to be sent at once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ...engine.code.operations import Operation
+from ...engine.code.source import Source
+from ...engine.jax_compat import scopes
+from ...engine.planning.shared_steps import written_out
+from ...engine.planning.steps import Compute, Materialise, Move, Nested, Repeated, Step
+from ...engine.specs.spec import Spec, local_shape
+from ..state.selection import identities
+
+PHASE, SCOPE, FUNCTION, LOOP, BLOCK, ALIKE, LINE, STEP, COLLECTIVE, SLICE = range(10)
+KINDS = ("phase", "scope", "function", "loop", "block", "alike", "line", "step", "collective", "slice")
+# So many operations of a line are named beside it.
+_MOST_NAMES = 4
+_BLOCKS = {"while": ("each iteration", "each test")}
+_NESTED = {"scan": "scan", "while": "while", "cond": "cond"}
+
+Line = tuple[str, int]
+Path = tuple[tuple[int, str, str], ...]
+
+
+def program_view(explorer: Any) -> dict:
+    """Describes the program of the present layout."""
+    return steps_view(explorer.plan)
+
+
+def steps_view(plan: Any) -> dict:
+    """Describes the steps of a plan.
+
+    Args:
+        plan: the plan.
+
+    Returns:
+        Plain data: `nodes` as columns, which name texts by their position in `strings`, values by theirs in `types`,
+        and collectives by theirs in `collectives` (-1: none). A type is a dtype, a list of [dim, size, local size,
+        mesh axes], and the mesh axes over which it is a partial sum.
+    """
+    return _Tree(plan).view()
+
+
+def phases_of(steps: Sequence[Step]) -> list[str]:
+    """Names the phase of each of a block's steps: nothing where the block has no backward pass of its own."""
+    backward = [i for i, step in enumerate(steps) if is_backward(step)]
+    if not backward:
+        return [""] * len(steps)
+    first, last = backward[0], backward[-1]
+    return ["forward" if i < first else "backward" if i <= last else "update" for i in range(len(steps))]
+
+
+def is_backward(step: Step) -> bool:
+    """Says whether a step belongs to the backward pass."""
+    if isinstance(step, Repeated):
+        return any(is_backward(each) for each in step.steps)
+    operation = operation_of(step)
+    return operation is not None and operation.backward
+
+
+def operation_of(step: Step) -> Operation | None:
+    """Returns the operation of a step; of a move that which needs the value, where there is one."""
+    if isinstance(step, Move):
+        return step.cause.operation
+    return None if isinstance(step, Repeated) else step.operation
+
+
+class _Table(dict[Any, int]):
+    """Numbers what is put into it, in order."""
+
+    def __missing__(self, key: Any) -> int:
+        self[key] = len(self)
+        return self[key]
+
+
+class _Tree:
+    """Lays the steps of one plan out as nodes, in the order in which `each_once` goes through them."""
+
+    def __init__(self, plan: Any):
+        self.plan, self.program = plan, plan.program
+        self.strings, self.types = _Table({"": 0}), _Table()
+        self.known: dict[Any, int] = {}
+        self.names = identities(plan)
+        self.collectives: list[dict] = []
+        self.sent = iter(plan.collectives_by_step)
+        columns = (
+            "parent",
+            "kind",
+            "label",
+            "name",
+            "source",
+            "value",
+            "uses",
+            "makes",
+            "reads",
+            "collective",
+            "times",
+        )
+        self.nodes: dict[str, list] = {column: [] for column in columns}
+
+    def view(self) -> dict:
+        _Block(self, -1, phased=False).lay(self.plan.planned.steps)
+        strings = self.strings  # types put more into it
+        types = [
+            [strings[str(dtype)], [[strings[d], *sizes, strings[axes]] for d, *sizes, axes in dims], strings[partial]]
+            for dtype, dims, partial in self.types
+        ]
+        return {
+            "kinds": list(KINDS),
+            "strings": list(strings),
+            "types": types,
+            "collectives": self.collectives,
+            "nodes": self.nodes,
+        }
+
+    def add(self, parent: int, kind: int, label: str = "", **more: Any) -> int:
+        """Adds a node behind all others, and returns its number."""
+        values = {"name": "", "source": "", "value": "", "uses": "", "makes": -1, "reads": [], "collective": -1}
+        values |= {"times": 1, "parent": parent, "kind": kind, "label": label} | more
+        for column, value in values.items():
+            self.nodes[column].append(self.strings[value] if isinstance(value, str) else value)
+        return len(self.nodes["parent"]) - 1
+
+    def type_of(self, value: int, spec: Spec) -> int:
+        """Returns the position of a value's type, as it is on one device."""
+        code = self.program.code
+        shape, names, dtype = code.shapes[value], self.program.names[value], code.dtypes[value]
+        key = shape, names, dtype, spec
+        if key not in self.known:
+            self.known[key] = self.new_type(shape, names, dtype, spec)
+        return self.known[key]
+
+    def new_type(self, shape: tuple[int, ...], names: Sequence[str | None], dtype: Any, spec: Spec) -> int:
+        local = local_shape(shape, spec, self.plan.grid)
+        axes = ("+".join(split) for split in spec.splits)
+        dims = tuple(
+            (name or "1", int(size), int(part), split)
+            for name, size, part, split in zip(names, shape, local, axes, strict=True)
+        )
+        return self.types[dtype, dims, "+".join(spec.partial)]
+
+    def place(self, value: int) -> str:
+        """Returns the place of an argument or an output, or of that which a loop's value is a slice of; or ""."""
+        return self.program.stored_at.get(self.program.outermost(value)) or ""
+
+    def step(self, parent: int, step: Compute | Materialise | Move, source: Source | None, alone: bool) -> int:
+        """Adds a step that has no blocks, and its collectives.
+
+        Args:
+            parent: the node above.
+            step: the step.
+            source: its line.
+            alone: whether it is all that the line does here; then it is called by the line's code.
+        """
+        rows = next(self.sent)
+        facts: dict[str, Any] = {"source": _text(source), "label": _code(source) if alone else ""}
+        if isinstance(step, Move):
+            value = self.program.value(step.name).label
+            facts |= {"makes": self.type_of(step.name, step.via.result), "reads": [self.type_of(step.name, step.start)]}
+            facts |= {"name": step.via.kind, "value": value, "label": ""}
+            for row in rows:
+                return self.collective(parent, row, **facts)
+            return self.add(parent, SLICE, **facts, uses="+".join(step.via.axes))
+        node = self.add(parent, STEP, **facts, **self.computed(step))
+        for row in rows:
+            self.collective(node, row, source=_text(row.source), name=row.kind, value=row.value)
+        return node
+
+    def computed(self, step: Compute | Materialise) -> dict[str, Any]:
+        """Describes what a step reads and makes."""
+        operation = step.operation
+        results = step.results if isinstance(step, Compute) else (step.spec,)
+        operands = step.operands if isinstance(step, Compute) else ()
+        read = [(v, spec) for v, spec in zip(operation.inputs, operands) if isinstance(v, int) and spec is not None]  # noqa: B905
+        return {
+            "name": operation.name,
+            "value": self.value(operation),
+            "uses": ", ".join(dict.fromkeys(place for v, _ in read if (place := self.place(v)))),
+            "makes": self.type_of(operation.outputs[0], results[0]) if results else -1,
+            "reads": [self.type_of(v, spec) for v, spec in read],
+        }
+
+    def value(self, operation: Operation) -> str:
+        """Returns the name of what an operation makes: its place, or what the line assigns to, going forward."""
+        place = next((self.program.stored_at[v] for v in operation.outputs if v in self.program.stored_at), "")
+        target = operation.source.target if operation.source and not operation.backward else None
+        return place or target or ""
+
+    def collective(self, parent: int, row: Any, **facts: Any) -> int:
+        position = len(self.collectives)
+        self.collectives.append(
+            {
+                "id": self.names[position],
+                "kind": row.kind,
+                "key": "+".join(row.axes),
+                "payload": int(row.payload_bytes),
+                "wire": float(row.wire_bytes),
+                "times": int(row.times),
+                "value": row.value,
+                "dims": list(row.dims),
+                "source": _text(row.source),
+                "code": _code(row.source),
+                "because": row.because,
+            }
+        )
+        return self.add(parent, COLLECTIVE, collective=position, **facts)
+
+
+class _Block:
+    """Lays the steps of one block out under a node.
+
+    Attributes:
+        open: the scopes or functions that are open, with their nodes.
+        line: the line whose steps are being gathered.
+        gathered: those steps, each with its line.
+    """
+
+    def __init__(self, tree: _Tree, parent: int, phased: bool):
+        self.tree, self.parent, self.phased = tree, parent, phased
+        self.open: list[tuple[tuple[int, str, str], int]] = []
+        self.line: Line | None = None
+        self.gathered: list[tuple[Compute | Materialise | Move, Source | None]] = []
+
+    def lay(self, steps: Iterable[Step]):
+        steps = tuple(steps)
+        phases = [""] * len(steps) if self.phased else phases_of(steps)
+        alike = Counter(id(step.steps) for step in steps if isinstance(step, Repeated))
+        top, phase = self.parent, ""
+        for step, now in zip(steps, phases, strict=True):
+            if now != phase:
+                self.close()
+                phase, self.parent = now, self.tree.add(top, PHASE, now)
+            if isinstance(step, Repeated):
+                if count := alike.pop(id(step.steps), 0):
+                    self.repeated(step, count, self.phased or bool(phase))
+            elif isinstance(step, Nested):
+                self.nested(step, self.phased or bool(phase))
+            else:
+                self.plain(step)
+        self.close()
+
+    def repeated(self, step: Repeated, count: int, phased: bool):
+        """Lays repetitions out that are planned alike, as one; a single one as if it were none."""
+        self.flush()
+        inside = written_out(step)
+        if count == 1:
+            _Block(self.tree, self.below(()), phased).lay(inside)
+            return
+        sources = [source for source in map(_source, inside) if source]
+        functions = dict.fromkeys(source.function for source in sources if not source.function.startswith("<"))
+        label = ", ".join(functions) or next(map(_code, sources), "")
+        _Block(self.tree, self.tree.add(self.below(()), ALIKE, label, times=count), phased).lay(inside)
+
+    def nested(self, step: Nested, phased: bool):
+        """Lays an operation out that has blocks inside."""
+        self.flush()
+        operation, tree = step.operation, self.tree
+        next(tree.sent)
+        kind = _NESTED.get(operation.name, "rematerialised")
+        node = tree.add(
+            self.below(_scopes(operation)),
+            LOOP,
+            _code(operation.source),
+            name=kind,
+            source=_text(operation.source),
+            makes=tree.type_of(operation.outputs[0], step.results[0]) if step.results else -1,
+            times=step.times if kind == "scan" else 1,
+        )
+        for position, block in enumerate(step.blocks):
+            where = node
+            if len(step.blocks) > 1:
+                names = _BLOCKS.get(operation.name)
+                times = step.times + position if names else 1  # a loop is tested once more than its trip count
+                where = tree.add(node, BLOCK, names[position] if names else f"branch {position}", times=times)
+            _Block(tree, where, phased or operation.backward).lay(block.steps)
+
+    def plain(self, step: Compute | Materialise | Move):
+        """Gathers a step with those of its line; a partial sum is reduced in the line that made it."""
+        operation = operation_of(step)
+        source = operation.source if operation else None
+        line = None if source is None else (source.file, source.line)
+        if operation is None and isinstance(step, Move) and step.cause.kind != "sum":
+            self.close()
+            self.tree.step(self.parent, step, None, alone=True)
+            return
+        if operation is None and self.gathered:
+            self.gathered.append((step, self.gathered[-1][1]))
+            return
+        path = _scopes(operation) if operation else ()
+        path = path or self.function(source)
+        if line != self.line or path != tuple(key for key, _ in self.open):
+            self.below(path)
+            self.line = line
+        self.gathered.append((step, source))
+
+    def function(self, source: Source | None) -> Path:
+        """Returns the function of a line as a path; one without a name belongs to the one around, if that is open."""
+        if source is None:
+            return tuple(key for key, _ in self.open)
+        file = _text(source).rpartition(":")[0]
+        if not source.function.startswith("<"):
+            return ((FUNCTION, source.function, file),)
+        last = self.open[-1][0] if self.open else None
+        return (last,) if last and last[0] == FUNCTION and last[2] == file else ((FUNCTION, file, file),)
+
+    def below(self, path: Path) -> int:
+        """Opens scopes or functions, closes others, and returns the node to put things under."""
+        self.flush()
+        same = 0
+        while same < min(len(path), len(self.open)) and self.open[same][0] == path[same]:
+            same += 1
+        del self.open[same:]
+        for key in path[same:]:
+            kind, label, file = key
+            under = self.open[-1][1] if self.open else self.parent
+            self.open.append((key, self.tree.add(under, kind, label, source=file)))
+        return self.open[-1][1] if self.open else self.parent
+
+    def flush(self):
+        """Lays the steps of a line out: under it, if they are several."""
+        gathered, self.gathered, self.line = self.gathered, [], None
+        if not gathered:
+            return
+        under = self.open[-1][1] if self.open else self.parent
+        computed = [step for step, _ in gathered if not isinstance(step, Move)]
+        if len(gathered) > 1 and computed and gathered[0][1] is not None:
+            source, last = gathered[0][1], computed[-1]
+            names = list(dict.fromkeys(step.operation.name for step in computed))
+            more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+            facts = {**self.tree.computed(last), "uses": "", "reads": []}
+            facts["name"] = ", ".join(names[:_MOST_NAMES] + more)
+            if isinstance(end := gathered[-1][0], Move):
+                facts["makes"] = self.tree.type_of(end.name, end.via.result)
+            under = self.tree.add(under, LINE, _code(source), source=_text(source), **facts)
+            alone = False
+        else:
+            alone = True
+        for step, source in gathered:
+            self.tree.step(under, step, source, alone)
+
+    def close(self):
+        self.flush()
+        self.open = []
+
+
+def _scopes(operation: Operation) -> Path:
+    return tuple((SCOPE, name, "") for name in scopes(operation.equation))
+
+
+def _source(step: Step) -> Source | None:
+    operation = operation_of(step)
+    return operation.source if operation else None
+
+
+def _text(source: Source | None) -> str:
+    return "" if source is None else str(source)
+
+
+def _code(source: Source | None) -> str:
+    return "" if source is None else source.code
