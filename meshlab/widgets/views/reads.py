@@ -19,11 +19,13 @@ from ..state.intents import Refused
 from .device_matrix import matrix_view
 from .forms import forms_view
 from .peak_memory import alive_view
+from .roofline import roofline_view
 
 READS: Mapping[str, Callable[..., dict]] = {
     "alive": alive_view,
     "forms": forms_view,
     "matrix": matrix_view,
+    "roofline": roofline_view,
 }
 
 

@@ -16,6 +16,7 @@ import { drawMatrix } from "./matrix.js";
 import { drawMemory } from "./memory.js";
 import { drawMesh, drawTensors } from "./mesh.js";
 import { nextNumber } from "./numbers.js";
+import { drawRoofline } from "./roofline.js";
 import { paintSelection } from "./selection.js";
 import { freeze } from "./silence.js";
 import { explain } from "./terms.js";
@@ -71,9 +72,9 @@ export const PANELS = [
   {
     name: "time",
     title: "Time",
-    reads: ["board", "costs", "beside"],
+    reads: ["board", "costs", "beside", "roofline"],
     draw: drawTime,
-    foot: drawOptions,
+    foot: (board) => [...drawOptions(board), ...drawRoofline(board)],
     rows: timeRows,
     busy: isPending,
   },
