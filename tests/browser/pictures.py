@@ -1,4 +1,4 @@
-"""Pictures of the workbench in all sizes and themes, with contact sheets to look at: `make pictures`.
+"""Pictures of the workbench and of its views alone, in all sizes and themes, with contact sheets: `make pictures`.
 
 They land in `tests/browser/artifacts/pictures/`, which git ignores: one PNG for each model, width, theme and tab, and a
 sheet for each model with all of its pictures side by side.
@@ -16,10 +16,12 @@ import jax
 from playwright.sync_api import Browser, expect
 
 import meshlab as ml
+from meshlab.models import zoo
 from meshlab.models.language import llama, moe
 from meshlab.models.parts import training
 from meshlab.models.parts.initial import shapes
 from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.notebook.standalone import VIEWS
 from tests.browser.blank import BlankBoard, BlankPage
 from tests.browser.page import ARTIFACTS, open_browser
 from tests.widgets import small
@@ -27,7 +29,8 @@ from tests.widgets import small
 FOLDER = ARTIFACTS / "pictures"
 # What JupyterLab leaves a cell at 1280 x 720, 1440 x 900 and 1920 x 1080, at zoom 200 %, and in a narrow cell.
 SIZES = ((1112, 640), (1272, 820), (1752, 1000), (556, 320), (600, 900))
-TABS = ("devices", "traffic", "memory", "time", "compare", "run")
+TABS = VIEWS[:-1]
+ALONE = (556, 1112)
 
 
 def trained(model: Any, config: Any, mesh: ml.Mesh, layout: Any) -> Explorer:
@@ -38,14 +41,19 @@ def trained(model: Any, config: Any, mesh: ml.Mesh, layout: Any) -> Explorer:
 
 
 def subjects() -> dict[str, Callable[[], Explorer]]:
-    """Returns what is pictured: a small net, Llama 3 8B on two axes, and a mixture of experts on four."""
+    """Returns what is pictured: a small net, Llama 3 8B on two axes, experts on four, a U-Net with halos, and Flax."""
     v5p = ml.mesh("v5p:4x4x4", data=16, model=4)
     sharded = {"batch": "data", "heads": "model", "ffn": "model", "params/*": {"embed": "data"}}
+    named = {model.name: model for model in zoo.models()}
+    flax = next(model for model in zoo.imported_models() if "linen" in model.name)
+    halo, eight = ml.mesh("h100", data=2, space=4), ml.mesh("v5e", data=4, model=2)
     four = ml.mesh(data=2, model=2, expert=2, pod=2)
     return {
         "mlp": lambda: explore(small.program(), ml.mesh("v5e", data=2, model=4), "batch:data", run=small.training()),
         "llama": lambda: trained(llama, llama.Config.llama3_8b(batch=64), v5p, sharded),
         "moe": lambda: trained(moe, moe.Config(), four, {"batch": "data", "experts": "expert"}),
+        "unet": lambda: explore(named["unet3d_sgd"].trace(), halo, "batch:data depth:space"),
+        "flax": lambda: explore(flax.trace(), eight, "batch:data ffn:model heads:model"),
     }
 
 
@@ -62,6 +70,13 @@ def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[Path]:
             path = FOLDER / f"{name}-{width}-{theme}-{tab}.png"
             page.view.screenshot(path=str(path), full_page=True)
             yield path
+        page.close()
+    for width, theme, view in itertools.product(ALONE, ("light", "dark"), VIEWS):
+        page = BlankPage(browser, explorer, theme=theme, width=width, panel=view)
+        expect(BlankBoard(page).root).to_be_visible()
+        path = FOLDER / f"{name}-alone-{width}-{theme}-{view}.png"
+        page.view.screenshot(path=str(path), full_page=True)
+        yield path
         page.close()
 
 

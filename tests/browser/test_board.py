@@ -165,9 +165,9 @@ def test_undo_redo_reset_and_select(open_board, explorer: Explorer) -> None:
     with board.next_answer():
         board.root.get_by_label("tensor", exact=True).select_option("params/w2")
     assert explorer.selected == "params/w2"
-    tiles = board.root.locator(".mlb-tile")
-    expect(tiles).to_have_count(8)
-    expect(tiles.nth(5)).to_have_attribute("title", "device 5 (data 1, model 1) holds hidden 4\u2060–\u20607")
+    cells = board.root.locator("[data-device]")
+    expect(cells).to_have_count(8)
+    expect(cells.nth(5)).to_have_accessible_name("device 5 (data 1, model 1) holds hidden 4\u2060–\u20607")
     with board.next_revision():
         board.button("reset").click()
     assert explorer.layout.to_dict() == {}

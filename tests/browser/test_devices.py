@@ -1,40 +1,45 @@
-"""The picture of devices: on meshes of any size nothing in it overlaps, and nothing is cut."""
+"""The picture of devices: on meshes of any size nothing overlaps and nothing is cut; a block of many opens."""
 
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 import meshlab as ml
 from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.views.arrangement import MOST
+from tests.browser.blank import BlankBoard
 
-# Boxes of everything that is written or drawn in the grids, as [left, top, right, bottom].
+# Boxes of the cells, and of the letters in them, as [left, top, right, bottom].
 BOXES = """panel => {
-    const box = (element) => {
-        const range = document.createRange();
-        range.selectNodeContents(element);
-        const { left, top, right, bottom } = (element.childElementCount ? element : range).getBoundingClientRect();
+    const box = element => {
+        const { left, top, right, bottom } = element.getBoundingClientRect();
         return [left, top, right, bottom];
     };
-    const tiles = [...panel.querySelectorAll(".mlb-tile")];
-    const texts = (tile) => [...tile.querySelectorAll(".mlb-tile-head > *, .mlb-slice, .mlb-range")];
+    const cells = [...panel.querySelectorAll(".mlb-mesh .mlb-cell")];
+    const texts = cell => [...cell.querySelectorAll("text")].filter(each => each.textContent && each.checkVisibility());
     return {
         room: panel.clientWidth - panel.scrollWidth,
-        tiles: tiles.map(tile => ({ box: box(tile), texts: texts(tile).filter(e => e.checkVisibility()).map(box) })),
+        cells: cells.map(cell => ({ box: box(cell.querySelector("rect")), texts: texts(cell).map(box) })),
+        pictures: [...panel.querySelectorAll(".mlb-holdings svg")].map(box),
+        panel: box(panel),
     };
 }"""
-
-
 WIDTHS = (600, 1000, 1280, 1920)
+TALL, WIDE = ml.dims(tall=1 << 16, wide=1 << 16)
 
 
 @pytest.fixture
 def explorer(axes: dict[str, int]) -> Explorer:
     """An Explorer of one tensor of which each device has a slice of its own, so that letters are as long as can be."""
-    Batch, Hidden = ml.dims(batch=1 << 16, hidden=1 << 16)
-    program = ml.trace(ml.relu, ml.f32[Batch, Hidden])
-    names = list(axes)
+    return opened(ml.mesh(**axes))
+
+
+def opened(mesh: ml.Mesh) -> Explorer:
+    program = ml.trace(ml.relu, ml.f32[TALL, WIDE])
+    names = list(mesh.axes)
     half = (len(names) + 1) // 2
-    explorer = explore(program, ml.mesh(**axes), {"batch": tuple(names[:half]), "hidden": tuple(names[half:])})
+    explorer = explore(program, mesh, {"tall": tuple(names[:half]), "wide": tuple(names[half:])})
     explorer.select(next(iter(program.places)))
     return explorer
 
@@ -43,14 +48,15 @@ def overlap(one: list[float], other: list[float]) -> bool:
     return all(min(one[i + 2], other[i + 2]) - max(one[i], other[i]) > 0.5 for i in (0, 1))
 
 
-def inside(one: list[float], other: list[float]) -> bool:
-    return all(one[i] >= other[i] - 0.5 and one[i + 2] <= other[i + 2] + 0.5 for i in (0, 1))
+def inside(one: list[float], other: list[float], by: float = 0.5) -> bool:
+    return all(one[i] >= other[i] - by and one[i + 2] <= other[i + 2] + by for i in (0, 1))
 
 
 @pytest.mark.parametrize("pair", [False, True], ids=["alone", "beside"])
 @pytest.mark.parametrize(
     "axes",
     [
+        {"data": 2},
         {"data": 2, "model": 4},
         {"data": 2, "fsdp": 2, "expert": 2, "model": 2},
         {"data": 8, "model": 8},
@@ -70,12 +76,51 @@ def test_nothing_overlaps_and_nothing_is_cut(open_board, explorer: Explorer, axe
         board.blank.view.set_viewport_size({"width": width, "height": 800})
         drawn = panel.evaluate(BOXES)
         assert drawn["room"] >= 0
-        assert len(drawn["tiles"]) == min(64, explorer.mesh.size) * (1 + pair)
-        boxes = [tile["box"] for tile in drawn["tiles"]]
-        assert [i for i, box in enumerate(boxes) if any(overlap(box, other) for other in boxes[:i])] == []
-        for number, tile in enumerate(drawn["tiles"]):
-            texts = tile["texts"]
-            assert all(inside(text, tile["box"]) for text in texts), f"tile {number} is too small for {texts}"
-            assert not any(overlap(one, other) for i, one in enumerate(texts) for other in texts[:i]), f"tile {number}"
+        assert len(drawn["cells"]) == min(MOST, explorer.mesh.size) * (1 + pair)
+        boxes = sorted(cell["box"] for cell in drawn["cells"])
+        assert not any(overlap(one, other) for i, one in enumerate(boxes) for other in boxes[i + 1 : i + 40])
+        for number, cell in enumerate(drawn["cells"]):
+            assert all(inside(text, cell["box"], by=2) for text in cell["texts"]), f"{number}: {cell}"
+        left, _, right, _ = drawn["panel"]
+        assert all(left <= picture[0] and picture[2] <= right + 1 for picture in drawn["pictures"])
         name = "x".join(map(str, axes.values()))
         board.blank.shot(f"devices-{name}-{width}{'-beside' * pair}", full=True)
+
+
+@pytest.mark.parametrize("by", ["click", "Enter"])
+@pytest.mark.parametrize("axes", [{"data": 64, "model": 64}])
+def test_a_square_of_many_devices_opens(open_board, explorer: Explorer, by: str) -> None:
+    board: BlankBoard = open_board()
+    block = board.root.locator('[data-block="9"]')
+    if by == "click":
+        block.click()
+    else:
+        block.focus()
+        board.keyboard.press("Enter")
+    cells = board.root.locator(".mlb-mesh [data-device]")
+    expect(cells).to_have_count(4096 // MOST)
+    expect(board.root.locator(".mlb-scope")).to_contain_text("8 devices of 4,096")
+    for cell in cells.all():
+        device = int(cell.get_attribute("data-device") or -1)
+        (tall, stop), (wide, end) = explorer.plan.shard(explorer.selected, device)
+        label = (cell.locator("title").text_content() or "").replace("\u2060", "")
+        assert f"tall {tall:,}–{stop - 1:,}, wide {wide:,}–{end - 1:,}" in label
+    board.root.get_by_text("all devices").click()
+    expect(board.root.locator(".mlb-mesh [data-block]")).to_have_count(MOST)
+
+
+@pytest.mark.parametrize("axes", [{"data": 2, "model": 4}])
+def test_a_device_and_its_block_of_the_tensor_are_marked_together(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board()
+    board.root.locator('[data-device="6"]').click()
+    alike = board.root.locator("[data-alike]")
+    expect(alike).to_have_count(2)
+    slices = alike.evaluate_all("all => all.map(each => each.dataset.slice)")
+    assert slices == ["6", "6"]
+    expect(board.root.locator(".mlb-tensor [data-alike]")).to_have_count(1)
+    # The other way round, by the mouse alone.
+    board.root.locator('.mlb-tensor [data-slice="3"]').hover()
+    expect(board.root.locator('[data-device="3"]')).to_have_attribute("data-alike", "")
+    board.mouse.move(1, 1)
+    expect(board.root.locator('[data-device="3"]')).not_to_have_attribute("data-alike", "")
+    expect(board.root.locator('[data-device="6"]')).to_have_attribute("data-alike", "")

@@ -1,7 +1,7 @@
 """The picture that a saved notebook keeps: an output of its own below the widget, replaced after each change.
 
 A reopened notebook has no kernel, and JupyterLab shows nothing in place of a dead widget, not even the HTML beside
-it. So the snapshot of the present revision is displayed by itself; the live board hides it while it is there (`picture`
+it. So the snapshot of the present revision is displayed by itself; the live board hides it while it is there (`saved`
 is the id by which it finds it). After the page was reloaded JupyterLab drops what replaces an output: the picture then
 says of which revision it is.
 """
@@ -49,7 +49,7 @@ class SavedPicture:
         )
         return (
             f"<style>{NO_DEAD_WIDGET}</style>"
-            f'<div data-mlb-picture="{session_of(explorer).picture}" data-revision="{explorer.revision}">'
+            f'<div data-mlb-picture="{session_of(explorer).saved}" data-revision="{explorer.revision}">'
             f'{Snapshot(board_view(explorer)).html}<p style="color:#57606a;font:13px system-ui">{still}</p></div>'
         )
 

@@ -30,6 +30,7 @@ class Session(anywidget.AnyWidget):
     rev = traitlets.Int(0).tag(sync=True)
     board = traitlets.Dict().tag(sync=True)
     places = traitlets.Dict().tag(sync=True)
+    picture = traitlets.Dict().tag(sync=True)
     devices = traitlets.Dict().tag(sync=True)
     selection = traitlets.Dict().tag(sync=True)
     costs = traitlets.Dict().tag(sync=True)
@@ -38,13 +39,13 @@ class Session(anywidget.AnyWidget):
     comparison = traitlets.Dict().tag(sync=True)
     tracing = traitlets.Dict().tag(sync=True)
     height = traitlets.Int(600).tag(sync=True)
-    picture = traitlets.Unicode().tag(sync=True)
+    saved = traitlets.Unicode().tag(sync=True)
     panel = traitlets.Unicode().tag(sync=True)
     job = traitlets.Dict().tag(sync=True)
     notice = traitlets.Dict().tag(sync=True)
 
     def __init__(self, explorer: ExplorerState, panel: str = ""):
-        shown = {"height": explorer.height, "picture": uuid.uuid4().hex, "panel": panel}
+        shown = {"height": explorer.height, "saved": uuid.uuid4().hex, "panel": panel}
         super().__init__(**shared_state(explorer), **shown)
         self._explorer = explorer
         self._sending = threading.Lock()

@@ -16,6 +16,7 @@ import pathlib
 from ...cost.machines.units import bytes_text, share_text
 from .html import bars, escaped, heading, prose
 from .palette import EDGE, INK, NEUTRAL, QUIET, SOFT, SOLID, TINT, mark
+from .snapshot_devices import devices_html
 from .snapshot_machine import machine_html, peak_memory_html
 
 MOST_ROWS = 12
@@ -38,7 +39,7 @@ class Snapshot:
         """The snapshot as a piece of HTML."""
         view = self.view
         sent = (_communication(view), _collectives(view))
-        parts = (_head(view), _zones(view), machine_html(view), *sent, _memory(view), _shards(view))
+        parts = (_head(view), _zones(view), machine_html(view), devices_html(view), *sent, _memory(view))
         style = (
             f"font:14px/1.45 system-ui,sans-serif;color:{INK};background:#fff;border:1px solid {EDGE};padding:14px 16px"
         )
@@ -170,20 +171,3 @@ def _collectives(view: dict) -> str:
 def _memory(view: dict) -> str:
     rows = [(part["name"], [(NEUTRAL, part["bytes"])]) for part in view["memory"]["parts"][:MOST_ROWS]]
     return peak_memory_html(view) + heading("Memory per device: arguments and outputs") + bars(rows)
-
-
-def _shards(view: dict) -> str:
-    shards = view["shards"]
-    if not shards:
-        return ""
-    title = heading(f"Who holds what of {shards['place']}")
-    if shards["slices"] == 1:
-        return f"{title}<div>every device: all of it</div>"
-    rows = []
-    for tile in shards["tiles"][:MOST_ROWS]:
-        sharded = [index for index, axes in enumerate(shards["splits"]) if axes]
-        ranges = [f"{shards['dims'][i]} {tile['ranges'][i][0]:,}–{tile['ranges'][i][1] - 1:,}" for i in sharded]
-        rows.append(f"device {tile['device']}: {escaped(', '.join(ranges) or 'all of it')}")
-    more = view["mesh"]["size"] - len(rows)
-    rest = f"; and {more:,} more devices" if more else ""
-    return f"{title}<div>{'; '.join(rows)}{rest}</div>"

@@ -10,8 +10,8 @@ the page draws it with the same functions.
 from __future__ import annotations
 
 from ..state.explorer_state import ExplorerState
+from .holdings import tensor_view
 from .plan import place_view, plan_view
-from .shards import shards_view
 from .step_time import prediction_view
 
 
@@ -33,4 +33,4 @@ def devices_beside(explorer: ExplorerState) -> dict | None:
     if explorer.other is None or explorer.selected is None:
         return None
     plan, place = explorer.plan_at(explorer.other.under(explorer.document)), explorer.selected
-    return {"places": {"rows": [place_view(plan, place)], "left_out": 0}, "shards": shards_view(plan, place)}
+    return {"places": {"rows": [place_view(plan, place)], "left_out": 0}, "shards": tensor_view(plan, place)}

@@ -16,10 +16,11 @@ from ..state.totals import executed, work_share
 from .advice import advice_part
 from .beside import beside_part, devices_beside
 from .comparison import comparison_part
+from .devices_picture import devices_picture
+from .holdings import tensor_view
 from .machine import machine_view
 from .plan import place_view, places_view, plan_view, refusals_view
 from .selection import selection_view
-from .shards import shards_view
 from .step_time import costs_view, estimate_change
 
 
@@ -55,8 +56,13 @@ def devices_part(explorer: ExplorerState) -> dict:
     """Describes the tensor that is selected, device by device, also under the layout that is shown beside this one."""
     plan, selected = explorer.plan, explorer.selected
     shown = None if selected is None else place_view(plan, selected)
-    shards = shards_view(plan, selected) if selected else None
+    shards = tensor_view(plan, selected) if selected else None
     return {"tensor": shown, "shards": shards, "beside_devices": devices_beside(explorer)}
+
+
+def picture_part(explorer: ExplorerState) -> dict:
+    """Describes the picture of the mesh on its machine."""
+    return {"picture": devices_picture(explorer.mesh)}
 
 
 def places_part(explorer: ExplorerState) -> dict:
@@ -66,7 +72,7 @@ def places_part(explorer: ExplorerState) -> dict:
 
 def selection_part(explorer: ExplorerState) -> dict:
     """Describes what is selected."""
-    return {"selection": selection_view(explorer.selection, explorer.plan)}
+    return {"selection": selection_view(explorer.selection, explorer.plan, explorer.selected)}
 
 
 def costs_part(explorer: ExplorerState) -> dict:
@@ -90,6 +96,7 @@ def tracing_part(explorer: ExplorerState) -> dict:
 PARTS: Mapping[str, tuple[Callable[[ExplorerState], dict], frozenset[str]]] = {
     "board": (layout_part, frozenset(("document",))),
     "places": (places_part, frozenset(("document",))),
+    "picture": (picture_part, frozenset(("document",))),
     "devices": (devices_part, frozenset(("document", "tensor", "beside"))),
     "selection": (selection_part, frozenset(("document", "tensor", "selection"))),
     "costs": (costs_part, frozenset(("document", "costs"))),

@@ -13,7 +13,6 @@ from ...engine.specs.mesh import Mesh
 from ..state.explorer_state import ExplorerState
 from ..state.machines import Choice, CustomMachines, fit, placements_of
 from .machine_figures import figures_view
-from .mesh_drawing import picture_of
 
 _PLATFORMS = (("tpu", "TPU"), ("gpu", "GPU"), ("cpu", "CPU"))
 _DERIVED = "as derived"
@@ -62,7 +61,6 @@ def _chosen(mesh: Mesh, name: str, custom: CustomMachines) -> dict:
         "axes": axes_view(mesh),
         "figures": figures_view(placement.hardware),
         "accuracy": accuracy(COLLECTIVES, placement.hardware),
-        "picture": picture_of(mesh),
     }
 
 

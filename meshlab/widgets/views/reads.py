@@ -18,12 +18,14 @@ from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
 from .device_matrix import matrix_view
 from .forms import forms_view
+from .holdings import zoomed_view
 from .peak_memory import alive_view
 from .roofline import roofline_view
 
 READS: Mapping[str, Callable[..., dict]] = {
     "alive": alive_view,
     "forms": forms_view,
+    "zoomed": zoomed_view,
     "matrix": matrix_view,
     "roofline": roofline_view,
 }

@@ -12,12 +12,13 @@ from ..state.selection import Selection
 MOST_DEVICES = 64
 
 
-def selection_view(selection: Selection, plan: Any) -> dict:
-    """Describes a selection."""
+def selection_view(selection: Selection, plan: Any, place: str | None) -> dict:
+    """Describes a selection, and what its device holds of the tensor at a place."""
     device = selection.device
     return dataclasses.asdict(selection) | {
         "coordinates": {} if device is None else dict(plan.mesh.coordinates(device)),
         "groups": [] if device is None else groups_of(plan, device),
+        "ranges": [] if device is None or place is None else [list(each) for each in plan.shard(place, device)],
     }
 
 

@@ -134,7 +134,7 @@ def test_a_picture_of_the_present_revision_is_an_output_of_its_own(explorer: Exp
     first = displayed.outputs["picture"]
     assert "<script" not in first
     assert "no layout" in first
-    assert f'data-mlb-picture="{session_of(explorer).picture}" data-revision="0"' in first
+    assert f'data-mlb-picture="{session_of(explorer).saved}" data-revision="0"' in first
     explorer.place("hidden", "model")
     assert displayed.replaced.wait(60)
     assert 'data-revision="1"' in displayed.outputs["picture"]

@@ -8,7 +8,7 @@ import pytest
 
 from meshlab.cost.machines.meshes import mesh as make_mesh
 from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.views.shards import MOST_TILES
+from meshlab.widgets.views.arrangement import MOST
 
 LAYOUTS = ["", "batch:data", "hidden:model", "batch:data hidden:model", "hidden:data+model", "batch:data+model"]
 
@@ -47,28 +47,21 @@ def test_every_element_of_a_tensor_is_held(explorer: Explorer, layout: str) -> N
     for place in ("params/w1", "images", "labels", "out/0", "out/1/w2"):
         explorer.select(place)
         shards = explorer.view()["shards"]
-        sizes = {}
-        for tile in shards["tiles"]:
-            size = 1
-            for start, stop in tile["ranges"]:
-                size *= stop - start
-            sizes[tile["slice"]] = size
-        total = 1
-        for size in shards["shape"]:
-            total *= size
-        assert sum(sizes.values()) == total
-        assert len(sizes) == shards["slices"]
+        assert set(shards["held"]) == set(range(shards["slices"]))
+        assert [edges[-1] for edges in shards["edges"]] == shards["shape"]
         assert shards["slices"] * shards["copies"] == 8
 
 
 def test_who_holds_what(explorer: Explorer) -> None:
     explorer.load("hidden:model")
     explorer.select("params/w1")
-    shards = explorer.view()["shards"]
-    assert [tile["slice"] for tile in shards["tiles"]] == [0, 1, 2, 3, 0, 1, 2, 3]
-    assert [tile["coords"] for tile in shards["tiles"]][:5] == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0]]
-    assert shards["tiles"][5]["ranges"] == [[0, 4], [0, 4], [4, 8]]
-    assert shards["copied_over"] == ["data"]
+    view = explorer.view()
+    shards = view["shards"]
+    assert view["picture"]["cells"]["devices"] == list(range(8))
+    assert shards["held"] == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert (shards["parts"], shards["edges"][2]) == ([1, 1, 4], [0, 4, 8, 12, 16])
+    explorer.select(device=5)
+    assert explorer.view()["selection"]["ranges"] == [[0, 4], [0, 4], [4, 8]]
 
 
 def test_chips_and_groups(explorer: Explorer) -> None:
@@ -101,8 +94,8 @@ def test_a_large_mesh_costs_no_more(program) -> None:
     explorer = explore(program, make_mesh(data=8, model=16, pod=512))
     explorer.place("hidden", "model")
     view = explorer.view()
-    assert len(view["shards"]["tiles"]) == MOST_TILES
-    assert view["shards"]["left_out"] == 8 * 16 * 512 - MOST_TILES
+    assert len(view["shards"]["held"]) == MOST
+    assert view["picture"]["each"] * MOST == 8 * 16 * 512
     assert len(json.dumps(view)) < 200_000
 
 

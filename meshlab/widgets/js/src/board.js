@@ -10,7 +10,7 @@ import { nothingChosen } from "./chosen.js";
 import { followSearch } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
 import { followTracing } from "./edit.js";
-import { axesAfter, dropIntent, nextLegal, partsOf, TRAY, verdict, zoneName } from "./hand.js";
+import { nextLegal, verdict, zoneName } from "./hand.js";
 import { drawHeader, drawTotals } from "./header.js";
 import { Hint } from "./hint.js";
 import { listenToKeys } from "./keyboard.js";
@@ -23,12 +23,12 @@ import { Remedies } from "./remedies.js";
 import { hidePicture, remember, remembered } from "./remember.js";
 import { deviceText, paintSelection, select } from "./selection.js";
 import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.js";
-import { freeze, isUnderWay, showSilence } from "./silence.js";
+import { freeze, isUnderWay, rememberStop, showSilence } from "./silence.js";
 import { Stage } from "./stage.js";
 import { explain } from "./terms.js";
 import { drawDetail, drawTimeline } from "./timeline.js";
 import { findDims } from "./tray.js";
-import { drawElsewhere, drawZones, paintZones } from "./zones.js";
+import { drawZones, paintZones } from "./zones.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -38,7 +38,18 @@ import { drawElsewhere, drawZones, paintZones } from "./zones.js";
  * @typedef {import("./hand.js").Hand} Hand
  */
 
-const PARTS = ["board", "places", "devices", "selection", "costs", "tracing", "advice", "comparison", "beside"];
+const PARTS = [
+  "board",
+  "places",
+  "picture",
+  "devices",
+  "selection",
+  "costs",
+  "tracing",
+  "advice",
+  "comparison",
+  "beside",
+];
 export class Board {
   /**
    * @param {Model} model
@@ -70,12 +81,18 @@ export class Board {
     this.prices = new Prices(this.channel, () => this.paint());
     this.remedies = new Remedies(this);
     this.reads = new Reads(this);
+    /** @type {[number, number][] | null} the part of the mesh that the picture of devices shows; null for all of it */
+    this.window = null;
+    /** The stop that Python has not answered; "" for none. */
+    this.unheard = "";
+    // How many selections Python has not answered yet.
+    this.selecting = 0;
     this.panels = makePanels();
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
     root.style.setProperty("--asked", `${model.get("height") ?? 600}px`);
-    this.showPicture = hidePicture(String(model.get("picture") ?? ""));
+    this.showPicture = hidePicture(String(model.get("saved") ?? ""));
     // A view by itself has nothing around it.
     const only = String(model.get("panel") ?? "");
     const parts = only ? [banner, only === "timeline" ? this.panels.timeline : this.stage.alone(only)] : null;
@@ -254,6 +271,7 @@ export class Board {
     if (this.readOnly) return null;
     const before = this.asked;
     const answer = await this.channel.intent(op, args);
+    rememberStop(this, op, answer);
     if (answer) this.root.setAttribute("data-ack", answer.id);
     if (answer?.kind === "nack") this.say([answer.reason, answer.fix].filter(Boolean).join(" "), "refused");
     else if (answer?.note) this.say(answer.note, "done");
@@ -274,8 +292,9 @@ export class Board {
     this.say(totalsText(this.view), "done");
   }
 
-  /** Takes what is selected from Python, and says of a device what Python knows. */
+  /** Takes what is selected from Python, and says of a device what Python knows; not what was replaced meanwhile. */
   heardSelection() {
+    if (this.selecting > 1) return;
     const before = this.selection;
     this.selection = this.view.selection;
     const text = deviceText(this.view, this.selection);
@@ -346,40 +365,6 @@ export class Board {
     const zone = nextLegal(this.view, hand, step, (each) => this.prices.of(this.view, hand, each));
     if (zone === null) this.say(`No zone takes ${hand.dim}.`, "refused");
     else this.aim(zone, hand.add);
-  }
-
-  /** Drops the chip where it is aimed; a zone that refuses it, or none, leaves everything as it was. */
-  async drop() {
-    const { hand, view } = this;
-    if (!hand) return;
-    const zone = hand.target;
-    const said = zone === null ? null : verdict(view, hand, zone, this.prices.of(view, hand, zone));
-    this.letGo();
-    if (zone === null || said?.state === "here") {
-      this.say(`${hand.dim} is where it was.`);
-      return;
-    }
-    if (said?.state === "refused") {
-      this.say(
-        `Refused: ${said.note} ${said.refusal?.fix ?? ""}`,
-        "refused",
-        drawElsewhere(this, hand, zone, said.refusal),
-      );
-      return;
-    }
-    const { op, args } = dropIntent(view, hand, zone);
-    const goal = axesAfter(view, hand, zone).includes(partsOf(zone).axis) ? zone : TRAY;
-    const answer = await this.send(op, args);
-    if (answer?.kind === "ack" && hand.by === "keyboard") this.focusChip(hand.dim, goal);
-  }
-
-  /**
-   * @param {string} dim
-   * @param {string} zone
-   */
-  focusChip(dim, zone) {
-    const key = CSS.escape(`chip:${dim}:${zone}`);
-    /** @type {HTMLElement | null} */ (this.panels.zones.querySelector(`[data-key="${key}"]`))?.focus();
   }
 
   letGo() {

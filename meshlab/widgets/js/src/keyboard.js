@@ -8,6 +8,7 @@
  * Keys stop at the board: with a chip focused, JupyterLab would take "x" for "cut this cell".
  */
 import { cancelSearch, isSearching } from "./comparison.js";
+import { drop } from "./dropping.js";
 import { openDim, togglePin } from "./edit.js";
 import { TRAY } from "./hand.js";
 import { choose, clear } from "./selection.js";
@@ -87,7 +88,7 @@ function history(board, event) {
 function onChip(board, event, chip) {
   const { dim = "", zone = "" } = chip.dataset;
   if (event.key === " " || event.key === "Enter") {
-    if (board.hand) board.drop();
+    if (board.hand) drop(board);
     else board.grab(dim, zone, "keyboard");
     return true;
   }
@@ -107,7 +108,7 @@ function onChip(board, event, chip) {
   if ((event.key === "Delete" || event.key === "Backspace") && zone !== TRAY && !board.hand) {
     board.grab(dim, zone, "keyboard");
     board.aim(TRAY, false);
-    board.drop();
+    drop(board);
     return true;
   }
   return false;

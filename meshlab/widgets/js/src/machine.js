@@ -5,7 +5,6 @@ import { h, prose } from "./dom.js";
 import { exact } from "./format.js";
 import { badge } from "./hint.js";
 import { swatch } from "./marks.js";
-import { drawPicture } from "./picture.js";
 
 /**
  * @typedef {import("./types.js").Machine} Machine
@@ -27,7 +26,7 @@ export function drawPlacement(board) {
   const { view } = board;
   const { machine } = view;
   if (!machine.on) return [h("p", { class: "mlb-none" }, NO_MACHINE)];
-  return [drawPicture(view, machine), drawAxes(board), drawFigures(board)];
+  return [drawAxes(board), drawFigures(board)];
 }
 
 /**

@@ -1,48 +1,19 @@
 // @ts-check
-/** Paints the drawing of a mesh on its machine, plain shapes from meshlab/widgets/views/mesh_drawing.py. */
-import { h, prose, s } from "./dom.js";
+/** Paints plain shapes that Python has laid out (meshlab/widgets/views/sheet.py): links, frames and names. */
+import { s } from "./dom.js";
 import { markClass } from "./marks.js";
 
 /**
  * @typedef {import("./types.js").View} View
- * @typedef {import("./types.js").Machine} Machine
  * @typedef {import("./types.js").Shape} Shape
  */
-
-/**
- * @param {View} view
- * @param {Machine} machine
- * @returns {HTMLElement | null}
- */
-export function drawPicture(view, machine) {
-  const { picture, axes } = machine;
-  if (!picture) return null;
-  const placed = (axes ?? []).map((axis) => `${axis.name}: ${axis.placement}`).join("; ");
-  const drawing = s(
-    "svg",
-    {
-      viewBox: `0 0 ${picture.width} ${picture.height}`,
-      width: picture.width,
-      height: picture.height,
-      role: "img",
-      "aria-label": `the mesh on ${machine.title}, ${machine.slice}. ${placed}`,
-    },
-    picture.shapes.map((shape) => draw(view, shape)),
-  );
-  return h(
-    "figure",
-    { class: "mlb-picture" },
-    drawing,
-    picture.left_out && h("figcaption", { class: "mlb-none" }, prose(picture.left_out)),
-  );
-}
 
 /**
  * @param {View} view
  * @param {Shape} shape
  * @returns {SVGElement}
  */
-function draw(view, shape) {
+export function drawShape(view, shape) {
   const style = `mlb-draw-${shape.as}`;
   if (shape.is === "rect") {
     const box = { class: style, x: shape.x, y: shape.y, width: shape.w, height: shape.h, rx: 3 };

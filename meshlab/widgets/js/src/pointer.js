@@ -5,6 +5,7 @@
  * pixels is a click: it picks the chip up, and the next click on a zone drops it.
  */
 
+import { drop } from "./dropping.js";
 import { openDim } from "./edit.js";
 import { choose } from "./selection.js";
 
@@ -106,7 +107,7 @@ export class PointerDrag {
     this.clear();
     if (!dragged) return;
     this.board.aim(this.zoneAt(event), event.shiftKey);
-    this.board.drop();
+    drop(this.board);
   }
 
   abort() {
@@ -128,7 +129,7 @@ export class PointerDrag {
     const zone = /** @type {HTMLElement | null} */ (target.closest(".mlb-zone"));
     if (hand?.by === "click" && zone && !(chip && chip.dataset.dim === hand.dim)) {
       this.board.aim(zone.dataset.zone ?? null, event.shiftKey);
-      this.board.drop();
+      drop(this.board);
     } else if (choose(this.board, target)) {
       return;
     } else if (chip) {

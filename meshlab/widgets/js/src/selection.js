@@ -6,6 +6,7 @@
  */
 import { openSelected } from "./collectives.js";
 import { plural } from "./format.js";
+import { markSlices } from "./slices.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -22,9 +23,13 @@ const NOTHING = { dim: null, device: null, collective: null, moment: null };
  * @param {Partial<Selection>} changes
  */
 export function select(board, changes) {
-  board.selection = { ...board.selection, ...changes, groups: [], coordinates: {} };
+  board.selection = { ...board.selection, ...changes, groups: [], coordinates: {}, ranges: [] };
   board.marked();
-  if (!board.readOnly) board.channel.intent("select", changes);
+  if (board.readOnly) return;
+  board.selecting += 1;
+  board.channel.intent("select", changes).then(() => {
+    board.selecting -= 1;
+  });
 }
 
 /**
@@ -118,8 +123,12 @@ export function paintSelection(board) {
     current(tile, device === number);
     const groups = selection.groups.filter((group) => number !== device && group.devices.includes(number));
     tile.toggleAttribute("data-peer", groups.length > 0);
-    if (groups.length) tile.setAttribute("data-peer", groups.map((group) => group.key).join(", "));
+    const words = groups.map((group) => group.key).join(", ");
+    if (words) tile.setAttribute("data-peer", words);
+    const label = tile.querySelector(".mlb-peer");
+    if (label) label.textContent = words;
   }
+  markSlices(root, device === null ? null : root.querySelector(`[data-device="${device}"]`));
   openSelected(root, collective);
   paintTensors(board);
 }
@@ -157,15 +166,23 @@ function current(element, is) {
 export function deviceText(view, selection) {
   if (selection.device === null) return "";
   const place = Object.entries(selection.coordinates).map(([axis, at]) => `${axis} ${at}`);
-  const tile = view.shards?.tiles.find((each) => each.device === selection.device);
-  const split = (view.shards?.splits ?? []).flatMap((axes, i) => (axes.length ? [i] : []));
-  const ranges = tile
-    ? split.map((i) => `${view.shards?.dims[i]} ${tile.ranges[i][0]} to ${tile.ranges[i][1] - 1}`)
-    : [];
-  const holds = tile ? ` holds ${ranges.join(", ") || "all"} of ${view.shards?.place}` : "";
+  const { shards } = view;
+  const split = (shards?.splits ?? []).flatMap((axes, i) => (axes.length ? [i] : []));
+  const known = shards !== null && selection.ranges.length === shards.dims.length;
+  const ranges = known ? split.map((i) => rangeText(shards.dims[i], selection.ranges[i])) : [];
+  const holds = known ? ` holds ${ranges.join(", ") || "all"} of ${shards.place}` : "";
   const groups = selection.groups.map((group) => `over ${group.key} with ${others(group, selection.device)}`);
   const talks = groups.length ? `it talks ${groups.join(", and ")}` : "it sends nothing";
   return `Device ${selection.device} (${place.join(", ")})${holds}; ${talks}.`;
+}
+
+/**
+ * @param {string} dim
+ * @param {[number, number]} range
+ * @returns {string}
+ */
+function rangeText(dim, [start, stop]) {
+  return stop > start ? `${dim} ${start} to ${stop - 1}` : `nothing but padding of ${dim}`;
 }
 
 /**

@@ -18,6 +18,8 @@ const BUSY =
 const RESTARTED =
   "The kernel was restarted: run the cell again for a live board, which opens with this layout. This one can only be read.";
 
+/** What stops something that Python is at work on. */
+const STOPS = ["cancel", "cancel_auto"];
 /** Phases of a run in which it goes on. */
 export const ACTIVE = ["compiling", "running"];
 
@@ -38,6 +40,28 @@ export function showSilence(board, silent) {
   banner.hidden = !silent;
   board.stage.training.setSilent(silent);
   freeze(board);
+  if (!silent) sendAgain(board);
+}
+
+/**
+ * Remembers what was to stop something and was not answered: it may never have reached Python, where the connection was
+ * just being made.
+ * @param {Board} board
+ * @param {string} op
+ * @param {unknown} answer
+ */
+export function rememberStop(board, op, answer) {
+  if (STOPS.includes(op)) board.unheard = answer === null ? op : "";
+}
+
+/**
+ * Sends again what was to stop something, if that still goes on.
+ * @param {Board} board
+ */
+function sendAgain(board) {
+  const { unheard } = board;
+  board.unheard = "";
+  if (unheard && isUnderWay(board.view, board.model.get("job"))) board.send(unheard);
 }
 
 /**

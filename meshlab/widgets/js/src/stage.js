@@ -9,12 +9,12 @@ import { drawBeside } from "./beside.js";
 import { drawCollectives } from "./collectives.js";
 import { drawCommunication, drawLines } from "./communication.js";
 import { drawComparison, isSearching } from "./comparison.js";
+import { drawDevices, drawTensors } from "./devices.js";
 import { devicesRows, memoryRows, timeRows, trafficRows } from "./differences.js";
 import { h, redraw } from "./dom.js";
 import { drawPlacement } from "./machine.js";
 import { drawMatrix } from "./matrix.js";
 import { drawMemory } from "./memory.js";
-import { drawMesh, drawTensors } from "./mesh.js";
 import { nextNumber } from "./numbers.js";
 import { drawRoofline } from "./roofline.js";
 import { paintSelection } from "./selection.js";
@@ -42,9 +42,9 @@ export const PANELS = [
   {
     name: "devices",
     title: "Devices",
-    reads: ["board", "devices", "beside"],
+    reads: ["board", "picture", "devices", "beside", "zoomed"],
     tools: drawTensors,
-    draw: (board) => [h("div", { class: "mlb-shards" }, drawMesh(board.view))],
+    draw: drawDevices,
     foot: drawPlacement,
     rows: devicesRows,
   },

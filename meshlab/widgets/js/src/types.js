@@ -28,11 +28,20 @@
  *   place: string, dims: string[], shape: number[], dtype: string, local: number[], splits: string[][],
  *   partial: string[], bytes: number, local_bytes: number
  * }} PlaceRow
- * @typedef {{device: number, coords: number[], ranges: [number, number][], slice: number}} Tile
  * @typedef {{
  *   place: string, dims: string[], shape: number[], dtype: string, splits: string[][], partial: string[],
- *   copied_over: string[], slices: number, copies: number, tiles: Tile[], left_out: number
+ *   parts: number[], edges: number[][], step: number[], slices: number, copies: number, held: (number | number[])[],
+ *   kinds: number[], blocks: Blocks
  * }} Shards
+ * @typedef {{
+ *   down: number, across: number, facets: number[], whole: number[], width: number, height: number, each: number,
+ *   x: number[], y: number[], w: number[], h: number[], slices: number[]
+ * }} Blocks
+ * @typedef {{
+ *   width: number, height: number, shapes: Shape[], each: number, shown: number, devices: number,
+ *   cells: {x: number[], y: number[], w: number, h: number, devices: number[]},
+ *   levels: {name: string, size: number, low: number, high: number, step: number, count: number}[]
+ * }} Picture
  * @typedef {{
  *   bytes: number, arguments: number, work: number, collectives: number, seconds: number | null, peak: number | null,
  *   fits: boolean | null
@@ -60,8 +69,7 @@
  * @typedef {{name: string, title: string, on: string, slice: string, fits: boolean}} Offer
  * @typedef {{
  *   on: string, name: string, groups: {label: string, machines: Offer[]}[], title?: string, slice?: string,
- *   slices?: {on: string, slice: string}[], kind?: string, axes?: PlacedAxis[], figures?: Figure[], accuracy?: Accuracy,
- *   picture?: {width: number, height: number, shapes: Shape[], left_out: string}
+ *   slices?: {on: string, slice: string}[], kind?: string, axes?: PlacedAxis[], figures?: Figure[], accuracy?: Accuracy
  * }} Machine
  * @typedef {{
  *   key: string, label: string, sends: boolean, seconds: number, text: string, figures: Figure[], recalled: boolean
@@ -108,6 +116,7 @@
  *   memory: {parts: {name: string, bytes: number, output: boolean}[], arguments: number, outputs: number},
  *   places: {rows: PlaceRow[], left_out: number},
  *   shards: Shards | null,
+ *   picture: Picture,
  *   tensor: PlaceRow | null,
  *   selection: Selection,
  *   refusals: Record<string, Record<string, Refusal | null>>,
@@ -141,7 +150,8 @@
  *   | "pending">} OtherLayout
  * @typedef {{
  *   place: string | null, dim: string | null, device: number | null, collective: string | null, moment: string | null,
- *   coordinates: Record<string, number>, groups: {key: string, devices: number[], size: number}[]
+ *   coordinates: Record<string, number>, groups: {key: string, devices: number[], size: number}[],
+ *   ranges: [number, number][]
  * }} Selection
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,

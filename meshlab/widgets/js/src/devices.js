@@ -1,0 +1,282 @@
+// @ts-check
+/**
+ * The mesh as it stands on its machine, and which slice of the selected tensor each device holds; beside it the tensor in
+ * its slices, in the same colours. Of very many devices a square is a block of them, and a click goes into it.
+ */
+import { h, s } from "./dom.js";
+import { bytes, exact, plural } from "./format.js";
+import { identity } from "./identity.js";
+import { drawShape } from "./picture.js";
+import { drawLetter, drawSlice, markSlices, patterns, rangesText } from "./slices.js";
+import { drawTensor } from "./tensor.js";
+
+/**
+ * @typedef {import("./types.js").View} View
+ * @typedef {import("./types.js").Shards} Shards
+ * @typedef {import("./types.js").Picture} Picture
+ * @typedef {import("./board.js").Board} Board
+ * @typedef {{x: number, y: number, w: number, h: number}} Box
+ */
+
+// From this many pixels on a square has room for the number of its device, and for its ranges.
+const [NUMBERED, RANGED] = [30, 46];
+
+/**
+ * The tensor to choose.
+ * @param {Board} board
+ * @returns {HTMLElement[]}
+ */
+export function drawTensors(board) {
+  const { shards, places } = board.view;
+  if (!shards) return [];
+  const options = places.rows.map((row) => {
+    const dims = row.dims.map((dim, i) => `${dim} ${exact(row.shape[i])}`).join(" · ");
+    return h(
+      "option",
+      { value: row.place, selected: row.place === shards.place },
+      `${row.place}   ${dims || "scalar"}`,
+    );
+  });
+  const picker = h("select", { class: "mlb-select", "data-key": "tensor", "aria-label": "tensor" }, options);
+  picker.addEventListener("change", () => board.send("select", { place: picker.value }));
+  return [picker];
+}
+
+/**
+ * @param {Board} board
+ * @returns {(HTMLElement | null)[]}
+ */
+export function drawDevices(board) {
+  const { view } = board;
+  if (!view.shards) return [h("p", { class: "mlb-none" }, "This program has no tensor with a place.")];
+  const zoomed = board.window && board.reads.of("zoomed", { window: board.window });
+  const { picture, shards } = zoomed?.data ?? { picture: view.picture, shards: view.shards };
+  return [
+    drawSummary(view, view.shards),
+    drawScope(board, picture),
+    h(
+      "div",
+      {
+        class: "mlb-holdings",
+        onpointerover: (/** @type {PointerEvent} */ event) => point(board, /** @type {Element} */ (event.target)),
+        onpointerleave: () => point(board, null),
+      },
+      drawMesh(board, picture, shards),
+      drawTensor(view.shards),
+    ),
+  ];
+}
+
+/**
+ * @param {View} view
+ * @param {Shards} shards
+ * @returns {HTMLElement}
+ */
+function drawSummary(view, shards) {
+  const row = view.places.rows.find((each) => each.place === shards.place);
+  const slices = shards.slices === 1 ? "replicated on every device" : plural(shards.slices, "slice");
+  const copies = shards.slices > 1 && shards.copies > 1 ? `, ${exact(shards.copies)} replicas of each` : "";
+  const size = row ? ` · ${bytes(row.local_bytes)} of ${bytes(row.bytes)} on each` : "";
+  const partial = shards.partial.length ? ` · partial sums over ${shards.partial.join(", ")}` : "";
+  return h("p", { class: "mlb-summary" }, h("b", {}, slices), `${copies}${size}${partial}`);
+}
+
+/**
+ * Marks what is the same data as that under the pointer, or else as what the selected device holds.
+ * @param {Board} board
+ * @param {Element | null} target
+ */
+function point({ root, selection }, target) {
+  const place = target?.closest("[data-slice]") ?? root.querySelector(`[data-device="${selection.device}"]`);
+  markSlices(root, place);
+}
+
+/**
+ * Which part of the mesh is shown, and the way back to all of it.
+ * @param {Board} board
+ * @param {Picture} picture
+ * @returns {HTMLElement | null}
+ */
+function drawScope(board, picture) {
+  if (picture.each === 1 && !board.window) return null;
+  const back = () => zoom(board, null);
+  return h(
+    "p",
+    { class: "mlb-scope" },
+    board.window && h("button", { type: "button", class: "mlb-button", onclick: back }, "⤢ all devices"),
+    board.window && ` ${plural(picture.shown, "device")} of ${exact(picture.devices)}`,
+    picture.each > 1 && ` Each square is ${exact(picture.each)} devices: click one to see them.`,
+  );
+}
+
+/**
+ * @param {Board} board
+ * @param {[number, number][] | null} shown
+ */
+function zoom(board, shown) {
+  board.window = shown;
+  board.stage.changed(["zoomed"]);
+}
+
+/**
+ * @param {Board} board
+ * @param {Picture} picture
+ * @param {Shards} shards
+ * @returns {HTMLElement}
+ */
+function drawMesh(board, picture, shards) {
+  const { view } = board;
+  const { defs, url } = patterns();
+  const cells = picture.cells.x.map((_, cell) => drawCell(board, picture, shards, cell, url));
+  const names = view.mesh.axes.map((axis) => `${axis.name} ${exact(axis.size)}`).join(", ");
+  return h(
+    "figure",
+    { class: "mlb-mesh" },
+    s(
+      "svg",
+      {
+        viewBox: `0 0 ${picture.width} ${picture.height}`,
+        style: `--wide: ${picture.width}px`,
+        role: "group",
+        "aria-label": `${exact(picture.devices)} devices: ${names || "no mesh axis"}`,
+      },
+      defs,
+      picture.shapes.map((shape) => drawShape(view, shape)),
+      s("g", {}, cells),
+    ),
+  );
+}
+
+/**
+ * The positions along each level that a cell covers.
+ * @param {Picture} picture
+ * @param {number} cell
+ * @returns {[number, number][]}
+ */
+export function boxOf({ levels }, cell) {
+  /** @type {[number, number][]} */
+  const box = [];
+  let rest = cell;
+  for (const { count, low, high, step } of [...levels].reverse()) {
+    const start = low + (rest % count) * step;
+    box.unshift([start, Math.min(high, start + step)]);
+    rest = Math.floor(rest / count);
+  }
+  return box;
+}
+
+/**
+ * @param {Board} board
+ * @param {Picture} picture
+ * @param {Shards} shards
+ * @param {number} cell
+ * @param {(pattern: number | "partial") => string} url
+ * @returns {SVGElement}
+ */
+function drawCell(board, picture, shards, cell, url) {
+  const { cells } = picture;
+  const box = { x: cells.x[cell], y: cells.y[cell], w: cells.w, h: cells.h };
+  if (picture.each > 1) return drawBlock(board, picture, shards, cell, box, url);
+  const [device, slice] = [cells.devices[cell], Number(shards.held[cell])];
+  const text = `device ${exact(device)} (${whereIs(board.view, device)}) holds ${rangesText(shards, slice)}`;
+  const roomy = box.w >= NUMBERED && box.h >= NUMBERED;
+  const ranges = box.w >= RANGED && box.h >= RANGED ? rangesText(shards, slice).split(", ").slice(0, 2) : [];
+  const upper = ranges.length ? { ...box, h: box.h - 11 * ranges.length - 2 } : box;
+  return s(
+    "g",
+    {
+      class: "mlb-cell",
+      role: "button",
+      tabindex: cell === 0 ? "0" : "-1",
+      "data-key": `device:${device}`,
+      "data-device": device,
+      "data-slice": slice,
+    },
+    s("title", {}, text),
+    drawSlice(shards, slice, box, url),
+    drawLetter(shards, slice, upper),
+    roomy && drawSmall(shards, slice, box.x + 3, box.y + 9, String(device), "start"),
+    ranges.map((line, i) => {
+      const y = box.y + box.h - 4 - 11 * (ranges.length - 1 - i);
+      return (
+        5.1 * line.replaceAll("\u2060", "").length < box.w &&
+        drawSmall(shards, slice, box.x + box.w / 2, y, line, "middle")
+      );
+    }),
+    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 3, class: "mlb-cell-frame" }),
+    s("text", { class: "mlb-peer", "aria-hidden": "true", x: box.x + box.w / 2, y: box.y - 2 }),
+  );
+}
+
+/**
+ * @param {Shards} shards
+ * @param {number} slice
+ * @param {number} x
+ * @param {number} y
+ * @param {string} words
+ * @param {string} anchor
+ * @returns {SVGElement}
+ */
+function drawSmall(shards, slice, x, y, words, anchor) {
+  const { fill, ink } = identity(shards, slice);
+  const look = { fill: ink, stroke: fill, class: "mlb-small-print", "aria-hidden": "true" };
+  return s("text", { x, y, "text-anchor": anchor, ...look }, words);
+}
+
+/**
+ * A square that stands for many devices, with the slices that they hold side by side.
+ * @param {Board} board
+ * @param {Picture} picture
+ * @param {Shards} shards
+ * @param {number} cell
+ * @param {Box} box
+ * @param {(pattern: number | "partial") => string} url
+ * @returns {SVGElement}
+ */
+function drawBlock(board, picture, shards, cell, box, url) {
+  const held = /** @type {number[]} */ (shards.held[cell]);
+  const covers = boxOf(picture, cell);
+  const where = picture.levels.map(({ name }, i) => `${name} ${spanText(covers[i])}`).join(", ");
+  const count = covers.reduce((all, [low, high]) => all * (high - low), 1);
+  const text = `${plural(count, "device")} (${where}) with ${plural(shards.kinds[cell], "slice")}`;
+  const wide = box.w / held.length;
+  const go = () => zoom(board, covers);
+  return s(
+    "g",
+    {
+      class: "mlb-cell mlb-block",
+      role: "button",
+      tabindex: cell === 0 ? "0" : "-1",
+      "data-key": `block:${cell}`,
+      "data-block": cell,
+      onclick: go,
+      onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && go(),
+    },
+    s("title", {}, text),
+    held.flatMap((slice, i) => drawSlice(shards, slice, { ...box, x: box.x + i * wide, w: wide }, url)),
+    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 2, class: "mlb-cell-frame" }),
+  );
+}
+
+/**
+ * @param {[number, number]} span
+ * @returns {string}
+ */
+function spanText([low, high]) {
+  return high - low === 1 ? exact(low) : `${exact(low)}–${exact(high - 1)}`;
+}
+
+/**
+ * @param {View} view
+ * @param {number} device
+ * @returns {string} its index along each mesh axis
+ */
+export function whereIs(view, device) {
+  const words = [];
+  let rest = device;
+  for (const { name, size } of [...view.mesh.axes].reverse()) {
+    words.unshift(`${name} ${exact(rest % size)}`);
+    rest = Math.floor(rest / size);
+  }
+  return words.join(", ");
+}

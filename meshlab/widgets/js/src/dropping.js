@@ -1,0 +1,41 @@
+// @ts-check
+/** The end of a drag, by whatever hand: the intent of the zone, or why it is refused, and where the focus goes. */
+import { axesAfter, dropIntent, partsOf, TRAY, verdict } from "./hand.js";
+import { drawElsewhere } from "./zones.js";
+
+/** @typedef {import("./board.js").Board} Board */
+
+/**
+ * Drops the chip where it is aimed; a zone that refuses it, or none, leaves everything as it was.
+ * @param {Board} board
+ */
+export async function drop(board) {
+  const { hand, view } = board;
+  if (!hand) return;
+  const zone = hand.target;
+  const said = zone === null ? null : verdict(view, hand, zone, board.prices.of(view, hand, zone));
+  board.letGo();
+  if (zone === null || said?.state === "here") {
+    board.say(`${hand.dim} is where it was.`);
+    return;
+  }
+  if (said?.state === "refused") {
+    const text = `Refused: ${said.note} ${said.refusal?.fix ?? ""}`;
+    board.say(text, "refused", drawElsewhere(board, hand, zone, said.refusal));
+    return;
+  }
+  const { op, args } = dropIntent(view, hand, zone);
+  const goal = axesAfter(view, hand, zone).includes(partsOf(zone).axis) ? zone : TRAY;
+  const answer = await board.send(op, args);
+  if (answer?.kind === "ack" && hand.by === "keyboard") focusChip(board, hand.dim, goal);
+}
+
+/**
+ * @param {Board} board
+ * @param {string} dim
+ * @param {string} zone
+ */
+function focusChip({ panels }, dim, zone) {
+  const key = CSS.escape(`chip:${dim}:${zone}`);
+  /** @type {HTMLElement | null} */ (panels.zones.querySelector(`[data-key="${key}"]`))?.focus();
+}

@@ -1,0 +1,104 @@
+// @ts-check
+/**
+ * Colour = which data. Every slice of a tensor has a colour and a pattern: the colour follows its index along the first
+ * axis that is cut, from dark to light, the pattern its index along the second; its letter says the same without either.
+ * The colours are matplotlib's viridis (https://bids.github.io/colormap, CC0), whose lightness alone tells them apart.
+ */
+import { letter } from "./format.js";
+
+/** @typedef {import("./types.js").Shards} Shards */
+
+const STOPS = ["#46307e", "#3b528b", "#2c718e", "#21908d", "#27ad81", "#5cc863", "#aadc32", "#fde725"];
+/** Patterns are told apart by the direction and the number of their lines; 0 is none. */
+export const PATTERNS = 8;
+
+/**
+ * @param {string} hex
+ * @returns {number[]} red, green and blue, from 0 to 255
+ */
+export function channels(hex) {
+  return [1, 3, 5].map((at) => Number.parseInt(hex.slice(at, at + 2), 16));
+}
+
+/**
+ * @param {number} share from 0 to 1
+ * @returns {string} the colour there, as #rrggbb
+ */
+export function ramp(share) {
+  const at = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
+  const first = Math.min(Math.floor(at), STOPS.length - 2);
+  const [low, high] = [channels(STOPS[first]), channels(STOPS[first + 1])];
+  const mixed = low.map((each, i) => Math.round(each + (high[i] - each) * (at - first)));
+  return `#${mixed.map((each) => each.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/**
+ * @param {string} hex
+ * @returns {number} relative luminance, as WCAG has it
+ */
+export function luminance(hex) {
+  const [red, green, blue] = channels(hex).map((each) => {
+    const share = each / 255;
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
+/**
+ * The index of a slice along each axis of the tensor.
+ * @param {number[]} parts
+ * @param {number} slice
+ * @returns {number[]}
+ */
+export function indicesOf(parts, slice) {
+  const indices = [];
+  let rest = slice;
+  for (const count of [...parts].reverse()) {
+    indices.unshift(rest % count);
+    rest = Math.floor(rest / count);
+  }
+  return indices;
+}
+
+/**
+ * @param {Pick<Shards, "parts" | "slices">} shards
+ * @param {number} slice
+ * @returns {{fill: string, ink: string, pattern: number, share: number, label: string}} its colour, that of letters on it,
+ *   its pattern, its share along the axis that patterns tell, and its letter
+ */
+export function identity({ parts, slices }, slice) {
+  const indices = indicesOf(parts, slice);
+  const cut = parts.map((_, i) => i).filter((i) => parts[i] > 1);
+  const patterned = cut[1] ?? -1;
+  const index = patterned < 0 ? 0 : indices[patterned];
+  // Of more parts than there are patterns the colour tells the rest.
+  let [number, count] = [0, 1];
+  for (const axis of cut) {
+    const many = axis === patterned ? Math.ceil(parts[axis] / PATTERNS) : parts[axis];
+    const at = axis === patterned ? Math.floor(index / PATTERNS) : indices[axis];
+    number = number * many + at;
+    count *= many;
+  }
+  const fill = count === 1 ? STOPS[2] : ramp(number / (count - 1));
+  const ink = luminance(fill) > 0.25 ? "#10151c" : "#ffffff";
+  const share = patterned < 0 ? 0 : index / (parts[patterned] - 1);
+  return { fill, ink, pattern: index % PATTERNS, share, label: slices === 1 ? "" : letter(slice) };
+}
+
+/**
+ * What a slice is of the tensor: its index range along each axis that is cut.
+ * @param {Pick<Shards, "parts" | "edges" | "step" | "dims" | "shape" | "splits">} shards
+ * @param {number} slice
+ * @returns {{dim: string, axes: string[], range: [number, number], full: number}[]} `full` is how long a range without
+ *   padding is
+ */
+export function rangesOf({ parts, edges, step, dims, shape, splits }, slice) {
+  const indices = indicesOf(parts, slice);
+  return parts.flatMap((count, axis) => {
+    if (count === 1 && !splits[axis].length) return [];
+    const at = (/** @type {number} */ index) => edges[axis][index] ?? Math.min(index * step[axis], shape[axis]);
+    return [
+      { dim: dims[axis], axes: splits[axis], range: [at(indices[axis]), at(indices[axis] + 1)], full: step[axis] },
+    ];
+  });
+}

@@ -1,0 +1,85 @@
+// @ts-check
+/** The tensor that is selected, in its slices: what each axis is, and which mesh axes cut it. */
+import { h, s } from "./dom.js";
+import { exact } from "./format.js";
+import { drawLetter, drawSlice, patterns, rangesText } from "./slices.js";
+
+/** @typedef {import("./types.js").Shards} Shards */
+
+// Pixels around the blocks, for the names of the axes.
+const [TOP, LEFT] = [16, 16];
+
+/**
+ * @param {Shards} shards
+ * @param {number} axis
+ * @returns {string} an axis of the tensor: its dim, its size, and what it is cut over
+ */
+function axisText(shards, axis) {
+  const cut = shards.splits[axis].length ? ` / ${shards.splits[axis].join("·")}` : "";
+  return `${shards.dims[axis]} ${exact(shards.shape[axis])}${cut}`;
+}
+
+/**
+ * @param {Shards} shards
+ * @returns {HTMLElement}
+ */
+export function drawTensor(shards) {
+  const { blocks, copies } = shards;
+  const whole = blocks.whole.map((axis) => axisText(shards, axis)).join(" · ");
+  const facets = blocks.facets.map((axis) => axisText(shards, axis)).join(" · ");
+  const notes = [
+    facets && `one for each part of ${facets}`,
+    whole && `${whole}: whole in each`,
+    blocks.each > 1 && `each block is ${exact(blocks.each)} slices`,
+    copies > 1 && shards.slices > 1 && `each slice is held by ${exact(copies)} devices`,
+  ].filter(Boolean);
+  return h(
+    "figure",
+    { class: "mlb-tensor" },
+    drawBlocks(shards),
+    h("figcaption", {}, ...notes.map((note) => h("div", {}, String(note)))),
+  );
+}
+
+/**
+ * @param {Shards} shards
+ * @returns {SVGElement}
+ */
+function drawBlocks(shards) {
+  const { blocks } = shards;
+  const { defs, url } = patterns();
+  const left = blocks.down >= 0 ? LEFT : 1;
+  const top = blocks.across >= 0 ? TOP : 1;
+  const across = blocks.across >= 0 ? axisText(shards, blocks.across) : "";
+  const down = blocks.down >= 0 ? axisText(shards, blocks.down) : "";
+  const wide = Math.max(left + blocks.width, left + 6.4 * across.length) + 2;
+  const tall = Math.max(top + blocks.height, top + 6.4 * down.length) + 2;
+  const each = blocks.slices.map((slice, i) => {
+    const box = { x: left + blocks.x[i], y: top + blocks.y[i], w: blocks.w[i], h: blocks.h[i] };
+    return s(
+      "g",
+      { class: "mlb-cell", "data-slice": blocks.each > 1 ? null : slice },
+      s(
+        "title",
+        {},
+        `${shards.place}: ${blocks.each > 1 ? `${exact(blocks.each)} slices from ` : ""}${rangesText(shards, slice)}`,
+      ),
+      drawSlice(shards, slice, box, url),
+      blocks.each === 1 && drawLetter(shards, slice, box),
+      s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, class: "mlb-cell-frame" }),
+    );
+  });
+  return s(
+    "svg",
+    {
+      viewBox: `0 0 ${wide.toFixed(0)} ${tall.toFixed(0)}`,
+      style: `--wide: ${wide.toFixed(0)}px`,
+      role: "img",
+      "aria-label": `${shards.place} in ${exact(shards.slices)} slices: ${[down, across].filter(Boolean).join(" by ")}`,
+    },
+    defs,
+    across && s("text", { class: "mlb-draw-label", x: left, y: 11 }, `${across} →`),
+    down && s("text", { class: "mlb-draw-label", x: 4, y: top, transform: `rotate(90 4 ${top})` }, `${down} →`),
+    each,
+  );
+}
