@@ -9,6 +9,7 @@ import meshlab as ml
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.views.arrangement import MOST
 from tests.browser.blank import BlankBoard
+from tests.widgets import small
 
 # Boxes of the cells, and of the letters in them, as [left, top, right, bottom].
 BOXES = """panel => {
@@ -124,3 +125,18 @@ def test_a_device_and_its_block_of_the_tensor_are_marked_together(open_board, ex
     board.mouse.move(1, 1)
     expect(board.root.locator('[data-device="3"]')).not_to_have_attribute("data-alike", "")
     expect(board.root.locator('[data-device="6"]')).to_have_attribute("data-alike", "")
+
+
+@pytest.mark.parametrize("axes", [{"data": 2, "model": 4}])
+def test_a_collective_that_is_selected_is_drawn_as_arrows(open_board, axes: dict[str, int]) -> None:
+    explorer = small.on_v5e()
+    board: BlankBoard = open_board(explorer)
+    board.show("traffic").locator('[data-axes="model"]').first.click()
+    edges = board.show("devices").locator(".mlb-edge")
+    expect(edges).to_have_count(8)
+    pairs = edges.evaluate_all("all => all.map(each => each.dataset.edge)")
+    assert sorted(pairs) == ["0-1", "1-2", "2-3", "3-0", "4-5", "5-6", "6-7", "7-4"]
+    expect(board.root.locator(".mlb-sends")).to_contain_text("all-reduce over model of logits: each device sends 240 B")
+    board.blank.shot("devices-arrows")
+    board.keyboard.press("Escape")
+    expect(edges).to_have_count(0)

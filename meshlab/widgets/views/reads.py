@@ -21,13 +21,15 @@ from .forms import forms_view
 from .holdings import zoomed_view
 from .peak_memory import alive_view
 from .roofline import roofline_view
+from .sends import sends_view
 
 READS: Mapping[str, Callable[..., dict]] = {
     "alive": alive_view,
     "forms": forms_view,
-    "zoomed": zoomed_view,
     "matrix": matrix_view,
     "roofline": roofline_view,
+    "sends": sends_view,
+    "zoomed": zoomed_view,
 }
 
 

@@ -4,6 +4,7 @@
  * its slices, in the same colours. Of very many devices a square is a block of them, and a click goes into it.
  */
 import { h, s } from "./dom.js";
+import { drawEdges, drawSends } from "./edges.js";
 import { bytes, exact, plural } from "./format.js";
 import { identity } from "./identity.js";
 import { drawShape } from "./picture.js";
@@ -54,6 +55,7 @@ export function drawDevices(board) {
   return [
     drawSummary(view, view.shards),
     drawScope(board, picture),
+    drawSends(board),
     h(
       "div",
       {
@@ -143,6 +145,7 @@ function drawMesh(board, picture, shards) {
       defs,
       picture.shapes.map((shape) => drawShape(view, shape)),
       s("g", {}, cells),
+      drawEdges(board, picture),
     ),
   );
 }

@@ -42,7 +42,7 @@ export const PANELS = [
   {
     name: "devices",
     title: "Devices",
-    reads: ["board", "picture", "devices", "beside", "zoomed"],
+    reads: ["board", "picture", "devices", "selection", "beside", "zoomed", "sends"],
     tools: drawTensors,
     draw: drawDevices,
     foot: drawPlacement,

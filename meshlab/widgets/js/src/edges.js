@@ -1,0 +1,107 @@
+// @ts-check
+/** Who sends to whom in the collective that is selected: arrows between the squares of devices. */
+import { h, s } from "./dom.js";
+import { bytes, exact } from "./format.js";
+import { markClass } from "./marks.js";
+import { nextNumber } from "./numbers.js";
+
+/**
+ * @typedef {import("./types.js").Picture} Picture
+ * @typedef {import("./board.js").Board} Board
+ * @typedef {[number, number, number]} Edge sender, receiver, bytes in a step
+ * @typedef {{key: string, edges: Edge[], text: string}} Sends
+ */
+
+// Of more arrows those of one group are drawn.
+const MOST = 128;
+
+/**
+ * @param {Board} board
+ * @returns {Sends | null} what is known of the collective that is selected; null where none is
+ */
+export function sendsOf({ reads, selection }) {
+  if (selection.collective === null) return null;
+  const { data } = reads.of("sends", { collective: selection.collective });
+  return data?.text ? data : null;
+}
+
+/**
+ * The arrows to draw: all, or where they are too many those of the group of one device.
+ * @param {Edge[]} edges
+ * @param {number} device
+ * @returns {Edge[]}
+ */
+export function shownOf(edges, device) {
+  if (edges.length <= MOST) return edges;
+  const group = new Set([device]);
+  for (let size = 0; size !== group.size; ) {
+    size = group.size;
+    for (const [from, to] of edges) {
+      if (group.has(from)) group.add(to);
+      else if (group.has(to)) group.add(from);
+    }
+  }
+  return edges.filter(([from]) => group.has(from));
+}
+
+/**
+ * A curve from one square to another, beside the one that goes back.
+ * @param {{x: number, y: number}} from the middle of a square
+ * @param {{x: number, y: number}} to
+ * @param {number} side
+ * @returns {string}
+ */
+export function curve(from, to, side) {
+  const [dx, dy] = [to.x - from.x, to.y - from.y];
+  const long = Math.hypot(dx, dy) || 1;
+  const [ux, uy] = [dx / long, dy / long];
+  const gap = Math.min(side * 0.42, long * 0.3);
+  const bend = Math.min(14, long * 0.18);
+  const x = (/** @type {number} */ along, /** @type {number} */ across) => from.x + ux * along - uy * across;
+  const y = (/** @type {number} */ along, /** @type {number} */ across) => from.y + uy * along + ux * across;
+  const point = (/** @type {number} */ along, /** @type {number} */ across) =>
+    `${x(along, across).toFixed(1)} ${y(along, across).toFixed(1)}`;
+  return `M${point(gap, 3)}Q${point(long / 2, bend)} ${point(long - gap, 3)}`;
+}
+
+/**
+ * @param {Board} board
+ * @param {Picture} picture
+ * @returns {SVGElement | null}
+ */
+export function drawEdges(board, { cells }) {
+  const sends = sendsOf(board);
+  if (!sends?.edges.length || !cells.devices.length) return null;
+  const at = new Map(cells.devices.map((device, i) => [device, i]));
+  const middle = (/** @type {number} */ cell) => ({ x: cells.x[cell] + cells.w / 2, y: cells.y[cell] + cells.h / 2 });
+  const head = `mlb-arrow-${nextNumber("arrows")}`;
+  const arrows = shownOf(sends.edges, board.selection.device ?? cells.devices[0]).flatMap(([from, to, count]) => {
+    const [begin, end] = [at.get(from), at.get(to)];
+    if (begin === undefined || end === undefined) return [];
+    const d = curve(middle(begin), middle(end), Math.min(cells.w, cells.h));
+    const words = `device ${exact(from)} sends ${bytes(count)} to device ${exact(to)}`;
+    return [
+      s(
+        "path",
+        { class: "mlb-edge", d, "marker-end": `url(#${head})`, "data-edge": `${from}-${to}` },
+        s("title", {}, words),
+      ),
+    ];
+  });
+  const tip = { viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 4, markerHeight: 4, orient: "auto", id: head };
+  return s(
+    "g",
+    { class: `mlb-edges ${markClass(board.view, sends.key)}`, role: "img", "aria-label": sends.text },
+    s("defs", {}, s("marker", tip, s("path", { class: "mlb-edge-tip", d: "M0 0L8 4L0 8Z" }))),
+    arrows,
+  );
+}
+
+/**
+ * @param {Board} board
+ * @returns {HTMLElement | null} what the arrows are, in words
+ */
+export function drawSends(board) {
+  const sends = sendsOf(board);
+  return sends && h("p", { class: "mlb-scope mlb-sends" }, `→ ${sends.text}`);
+}
