@@ -17,7 +17,7 @@ BOXES = """panel => {
         const { left, top, right, bottom } = element.getBoundingClientRect();
         return [left, top, right, bottom];
     };
-    const cells = [...panel.querySelectorAll(".mlb-mesh .mlb-cell")];
+    const cells = [...panel.querySelectorAll(".mlb-mesh .mlb-site")];
     const texts = cell => [...cell.querySelectorAll("text")].filter(each => each.textContent && each.checkVisibility());
     return {
         room: panel.clientWidth - panel.scrollWidth,

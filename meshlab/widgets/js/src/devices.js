@@ -188,7 +188,7 @@ function drawCell(board, picture, shards, cell, url) {
   return s(
     "g",
     {
-      class: "mlb-cell",
+      class: "mlb-site",
       role: "button",
       tabindex: cell === 0 ? "0" : "-1",
       "data-key": `device:${device}`,
@@ -206,7 +206,7 @@ function drawCell(board, picture, shards, cell, url) {
         drawSmall(shards, slice, box.x + box.w / 2, y, line, "middle")
       );
     }),
-    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 3, class: "mlb-cell-frame" }),
+    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 3, class: "mlb-site-frame" }),
     s("text", { class: "mlb-peer", "aria-hidden": "true", x: box.x + box.w / 2, y: box.y - 2 }),
   );
 }
@@ -247,7 +247,7 @@ function drawBlock(board, picture, shards, cell, box, url) {
   return s(
     "g",
     {
-      class: "mlb-cell mlb-block",
+      class: "mlb-site mlb-block",
       role: "button",
       tabindex: cell === 0 ? "0" : "-1",
       "data-key": `block:${cell}`,
@@ -257,7 +257,7 @@ function drawBlock(board, picture, shards, cell, box, url) {
     },
     s("title", {}, text),
     held.flatMap((slice, i) => drawSlice(shards, slice, { ...box, x: box.x + i * wide, w: wide }, url)),
-    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 2, class: "mlb-cell-frame" }),
+    s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 2, class: "mlb-site-frame" }),
   );
 }
 

@@ -58,7 +58,7 @@ function drawBlocks(shards) {
     const box = { x: left + blocks.x[i], y: top + blocks.y[i], w: blocks.w[i], h: blocks.h[i] };
     return s(
       "g",
-      { class: "mlb-cell", "data-slice": blocks.each > 1 ? null : slice },
+      { class: "mlb-site", "data-slice": blocks.each > 1 ? null : slice },
       s(
         "title",
         {},
@@ -66,7 +66,7 @@ function drawBlocks(shards) {
       ),
       drawSlice(shards, slice, box, url),
       blocks.each === 1 && drawLetter(shards, slice, box),
-      s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, class: "mlb-cell-frame" }),
+      s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, class: "mlb-site-frame" }),
     );
   });
   return s(
