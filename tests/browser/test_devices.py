@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 import meshlab as ml
 from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.views.arrangement import MOST
+from meshlab.widgets.views.devices.arrangement import MOST
 from tests.browser.blank import BlankBoard
 from tests.widgets import small
 

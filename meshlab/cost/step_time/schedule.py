@@ -48,6 +48,9 @@ class Span:
         end: when it ends.
         iteration: seconds of one iteration of a loop; of all else its duration.
         inside: the spans of one iteration, or of the branch that takes longest.
+        times: how many iterations of a loop it stands for.
+        kind: "compute", or the kind of a collective: a step may send something itself.
+        axes: the mesh axes of a collective.
     """
 
     step: Step
@@ -55,6 +58,13 @@ class Span:
     end: float
     iteration: float = 0.0
     inside: tuple[Span, ...] = ()
+    times: float = 1
+    kind: str = "compute"
+    axes: Axes = ()
+
+    def later(self, by: float) -> Span:
+        """Returns the span so many seconds later."""
+        return dataclasses.replace(self, begin=self.begin + by, end=self.end + by)
 
 
 @dataclasses.dataclass
@@ -73,6 +83,7 @@ class Spent:
         scores: operations, and seconds, of the matmuls that make scores of attention in fused kernels: of the forward
             (False) and the backward pass.
         rows: each step with its number of executions and the seconds of one.
+        kernels: each kernel with its number of executions and its cost.
         spans: when each step runs; empty where there are many points.
     """
 
@@ -86,6 +97,7 @@ class Spent:
     busy: dict[Any, Numbers] = dataclasses.field(default_factory=lambda: defaultdict(float))
     scores: dict[bool, tuple[Numbers, Numbers]] = dataclasses.field(default_factory=lambda: {False: _NONE, True: _NONE})
     rows: list[tuple[Step, Numbers, Numbers]] = dataclasses.field(default_factory=list)
+    kernels: list[tuple[Step, Numbers, Kernel]] = dataclasses.field(default_factory=list)
     spans: list[Span] = dataclasses.field(default_factory=list)
 
     def add(self, other: Spent, times: Numbers):
@@ -98,6 +110,7 @@ class Spent:
             for key, seconds in theirs.items():
                 mine[key] = mine[key] + seconds * times
         self.rows += [(step, often * times, seconds) for step, often, seconds in other.rows]
+        self.kernels += [(step, often * times, cost) for step, often, cost in other.kernels]
 
     def count(self, cost: Kernel, step: Step):
         """Adds one kernel; `elapsed` is left to the caller."""
@@ -176,6 +189,11 @@ class _Schedule:
         if np.any(backward_flops):
             spent.flops, spent.compute = spent.flops + more, spent.compute + longer
             spent.compute_bound, spent.elapsed = spent.compute_bound + longer, spent.elapsed + longer
+            # It is drawn behind the others, as a kernel of the first that makes scores.
+            made = next(step for step, _, cost in spent.kernels if cost.scores)
+            spent.kernels.append((made, 1, Kernel(longer, longer, more, 0.0, True)))
+            if not self.scenario.many and longer:
+                spent.spans.append(Span(made, spent.elapsed - longer, spent.elapsed))
 
     def sent_by(self, operation: Operation) -> Mapping[Any, int]:
         return self.per_shard_collectives.get(operation, {})
@@ -199,8 +217,6 @@ class _Schedule:
             else:
                 clock.now = start = self.later(clock.now, start)
                 end = clock.now = self.compute(step, position, matmul_fusion, clock, spent)
-                if not isinstance(step, Nested) and not self.scenario.many and end > start:
-                    spent.spans.append(Span(step, start, end))
             clock.ready.update(dict.fromkeys(fusion.flow.makes[position], end))
         spent.elapsed = self.later(clock.now, self.latest(clock.free.values()))
         if prefetched is not None:
@@ -229,7 +245,7 @@ class _Schedule:
         spent.rows.append((step, 1, seconds))
         end = self.occupy(via.axes, start, seconds, clock)
         if not self.scenario.many:
-            spent.spans.append(Span(step, end - seconds, end))
+            spent.spans.append(Span(step, end - seconds, end, kind=via.kind, axes=via.axes))
         return end
 
     def collective(self, kind: str, axes: Axes, operand: Numbers, spent: Spent, times: Numbers = 1) -> Numbers:
@@ -260,9 +276,7 @@ class _Schedule:
             # It occupies the links that it uses until it ends.
             waits = (clock.free.get(link, 0.0) * (seconds > 0) for link, seconds in inner.busy.items())
             end = self.later(now, self.latest(waits)) + inner.elapsed
-            if inner.spans:
-                whole = max(span.end for span in inner.spans)
-                spent.spans.append(Span(step, end - inner.elapsed, end, whole, tuple(inner.spans)))
+            spent.spans += [span.later(end - inner.elapsed) for span in inner.spans]
             for link, seconds in inner.busy.items():
                 clock.free[link] = self.later(clock.free.get(link, 0.0), end * (seconds > 0))
             return end
@@ -272,13 +286,18 @@ class _Schedule:
         stores = [keys_of[n] for n in fusion.stored(position) if n not in epilogue]
         cost = kernel(step, loads, stores, self.scenario)
         spent.count(cost, step)
+        spent.kernels.append((step, 1, cost))
         end = now + cost.seconds
+        if not self.scenario.many and cost.seconds:
+            spent.spans.append(Span(step, now, end))
         if isinstance(step, Compute) and step.per_shard:
             for sent, total in self.sent_by(step.operation).items():
                 # The total is over all iterations; collectives hoisted out of a loop are averaged over them.
                 times = total / self.executions
                 seconds = self.collective(sent.kind, sent.axes, payload(step, sent, self.scenario), spent, times)
                 end = self.occupy(sent.axes, end, seconds * times, clock)
+                if not self.scenario.many:
+                    spent.spans.append(Span(step, end - seconds * times, end, kind=sent.kind, axes=sent.axes))
                 spent.rows.append((step, times, seconds))
         return end
 
@@ -288,15 +307,15 @@ class _Schedule:
         total = Spent()
         if step.operation.name in LOOPS:
             times = self.scenario.trip_count(step.operation, step.times)
-            total.spans = blocks[0].spans
             for position, block in enumerate(blocks):
                 runs = times + 1 if position else times
                 total.add(block, runs)
-                total.elapsed = total.elapsed + block.elapsed * runs
                 if self.prefetches(step):
                     # The weights of the first iteration, and the sums of the last, are exposed.
                     alone = self.inside(step, position, step.blocks[position], ahead=False)
-                    total.elapsed = total.elapsed + (alone.elapsed - block.elapsed) * (runs > 0)
+                    self.repeat(total, step, alone, 1 * (runs > 0))
+                    runs = runs - 1 * (runs > 0)
+                self.repeat(total, step, block, runs)
             return total
         total.elapsed = self.latest(block.elapsed for block in blocks)
         counted: Numbers = 0  # at each point, whether an earlier branch took as long
@@ -304,9 +323,16 @@ class _Schedule:
             runs = (block.elapsed >= total.elapsed) * (1 - counted)
             if np.any(runs):
                 total.add(block, runs)
-                total.spans = total.spans or block.spans
+                if not total.spans and not self.scenario.many:
+                    total.spans = [Span(step, 0.0, block.elapsed, block.elapsed, tuple(block.spans))]
             counted = counted + runs
         return total
+
+    def repeat(self, total: Spent, step: Nested, block: Spent, runs: Numbers):
+        """Adds the time of so many iterations behind those that a loop has already."""
+        begin, total.elapsed = total.elapsed, total.elapsed + block.elapsed * runs
+        if not self.scenario.many and runs and block.spans:
+            total.spans.append(Span(step, begin, total.elapsed, block.elapsed, tuple(block.spans), runs))
 
     def prefetches(self, step: Nested) -> bool:
         return self.scenario.options.prefetch and step.operation.name == "scan"

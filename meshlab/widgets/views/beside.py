@@ -10,7 +10,7 @@ the page draws it with the same functions.
 from __future__ import annotations
 
 from ..state.explorer_state import ExplorerState
-from .holdings import tensor_view
+from .devices.holdings import tensor_view
 from .plan import place_view, plan_view
 from .step_time import prediction_view
 

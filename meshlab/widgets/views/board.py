@@ -16,8 +16,8 @@ from ..state.totals import executed, work_share
 from .advice import advice_part
 from .beside import beside_part, devices_beside
 from .comparison import comparison_part
-from .devices_picture import devices_picture
-from .holdings import tensor_view
+from .devices.holdings import tensor_view
+from .devices.picture import devices_picture
 from .machine import machine_view
 from .plan import place_view, places_view, plan_view, refusals_view
 from .selection import selection_view

@@ -16,18 +16,20 @@ from ...engine.errors import closest, listed
 from ...engine.gc_pause import no_collection
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
-from .device_matrix import matrix_view
+from .devices.holdings import zoomed_view
+from .devices.matrix import matrix_view
+from .devices.sends import sends_view
 from .forms import forms_view
-from .holdings import zoomed_view
 from .peak_memory import alive_view
 from .program_steps import program_view
-from .sends import sends_view
+from .roofline import roofline_view
 
 READS: Mapping[str, Callable[..., dict]] = {
     "alive": alive_view,
     "forms": forms_view,
     "matrix": matrix_view,
     "program": program_view,
+    "roofline": roofline_view,
     "sends": sends_view,
     "zoomed": zoomed_view,
 }

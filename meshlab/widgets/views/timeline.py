@@ -5,13 +5,16 @@
     view["phases"]          [{"name": "forward", "begin": 0.0, "end": 0.9}, …]
     view["memory"]          [[0.0, 40e9], [0.2, 43e9], …]
 
-A loop is drawn as one iteration, stretched over the time of all. Segments that would be narrower than a pixel are
-joined with their neighbours of the same kind, so that a step of any length is a few hundred.
+Each segment has the seconds in which something runs in it: they add up to those of `plan.time`, lane by lane, and those
+in which no kernel runs to what is exposed. A loop is drawn as one iteration, stretched over the time of all. Segments
+that would be narrower than a pixel are joined with their neighbours of the same kind, so that a step of any length is a
+few hundred.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -23,7 +26,7 @@ from ...engine.planning.steps import Move, Nested, Step
 
 # Shares of the whole step: what is shorter is joined with what is beside it, and what is nearer is no gap.
 _SHORT, _GAP = 1 / 400, 1 / 1200
-COMPUTE = "compute"
+COMPUTE, EXPOSED = "compute", "exposed"
 # The most points of memory over time.
 _STRETCHES = 120
 
@@ -35,16 +38,20 @@ class Segment:
     Attributes:
         begin: seconds from the beginning of the step.
         end: seconds from the beginning of the step.
-        kind: "compute", or the kind of a collective.
+        kind: "compute", the kind of a collective, or "exposed" where no kernel runs.
         times: how often it is executed.
-        step: the longest step in it.
+        step: the longest step in it; None where nothing runs.
+        axes: the mesh axes of a collective.
+        seconds: in which something runs; between joined segments nothing does.
     """
 
     begin: float
     end: float
     kind: str
     times: int
-    step: Step
+    step: Step | None
+    axes: tuple[str, ...]
+    seconds: float
 
 
 def timeline_view(time: Time, memory: Memory) -> dict:
@@ -61,8 +68,7 @@ def timeline_view(time: Time, memory: Memory) -> dict:
     spans = list(_flat(time.spent.spans, 0.0, 1.0, 1))
     lanes: dict[str, list[Segment]] = {COMPUTE: []}
     for segment in spans:
-        axes = segment.step.via.axes if isinstance(segment.step, Move) else ()
-        lanes.setdefault("+".join(axes) or COMPUTE, []).append(segment)
+        lanes.setdefault("+".join(segment.axes) or COMPUTE, []).append(segment)
     plan = time.scenario.plan
     return {
         "seconds": whole,
@@ -70,6 +76,7 @@ def timeline_view(time: Time, memory: Memory) -> dict:
             {"key": "" if key == COMPUTE else key, "segments": [_segment_view(plan, s) for s in _joined(lane, whole)]}
             for key, lane in lanes.items()
         ],
+        "exposed": [_segment_view(plan, s) for s in _joined(list(_gaps(lanes[COMPUTE], whole)), whole)],
         "phases": list(_phases(lanes[COMPUTE], whole)),
         "loops": list(_loops(time.spent.spans)),
         "memory": _memory(memory, spans, whole),
@@ -81,13 +88,21 @@ def _flat(spans: Iterable[Span], start: float, scale: float, times: int) -> Iter
     for span in spans:
         begin, end = start + span.begin * scale, start + span.end * scale
         if span.inside:
-            assert isinstance(span.step, Nested)
-            often = span.step.times if span.step.operation.name in LOOPS else 1
             stretch = (span.end - span.begin) / span.iteration * scale if span.iteration else 0.0
-            yield from _flat(span.inside, begin, stretch, times * often)
+            yield from _flat(span.inside, begin, stretch, times * int(span.times))
         elif not isinstance(span.step, Nested):
-            kind = span.step.via.kind if isinstance(span.step, Move) else COMPUTE
-            yield Segment(begin, end, kind, times, span.step)
+            yield Segment(begin, end, span.kind, times, span.step, span.axes, end - begin)
+
+
+def _gaps(lane: Iterable[Segment], whole: float) -> Iterator[Segment]:
+    """Yields the stretches of a step in which no kernel runs: exposed communication."""
+    end = 0.0
+    for segment in sorted(lane, key=lambda each: each.begin):
+        if segment.begin > end:
+            yield Segment(end, segment.begin, EXPOSED, 1, None, (), segment.begin - end)
+        end = max(end, segment.end)
+    if whole > end:
+        yield Segment(end, whole, EXPOSED, 1, None, (), whole - end)
 
 
 def _joined(lane: list[Segment], whole: float) -> list[Segment]:
@@ -98,7 +113,8 @@ def _joined(lane: list[Segment], whole: float) -> list[Segment]:
         near = last is not None and segment.begin - last.end <= _GAP * whole and segment.kind == last.kind
         if last is not None and near and min(last.end - last.begin, segment.end - segment.begin) < _SHORT * whole:
             longer = max(last, segment, key=lambda each: each.end - each.begin)
-            joined[-1] = dataclasses.replace(longer, begin=last.begin, end=max(last.end, segment.end))
+            seconds = last.seconds + segment.seconds
+            joined[-1] = dataclasses.replace(longer, begin=last.begin, end=max(last.end, segment.end), seconds=seconds)
         else:
             joined.append(segment)
     return joined
@@ -106,7 +122,7 @@ def _joined(lane: list[Segment], whole: float) -> list[Segment]:
 
 def _segment_view(plan: Any, segment: Segment) -> dict:
     step = segment.step
-    view = {"begin": segment.begin, "end": segment.end, "kind": segment.kind, "times": segment.times}
+    view = {name: getattr(segment, name) for name in ("begin", "end", "seconds", "kind", "times")}
     if isinstance(step, Move):
         shown = plan.program.value(step.name)
         return view | {"name": shown.label, "dims": [dim or "1" for dim in shown.dims], "source": _text(shown.source)}
@@ -133,10 +149,11 @@ def _phases(lane: list[Segment], whole: float) -> Iterator[dict]:
 
 
 def _loops(spans: Iterable[Span]) -> Iterator[dict]:
-    """Yields the outermost loops with their trip counts."""
-    for span in spans:
-        if isinstance(span.step, Nested) and span.step.operation.name in LOOPS and span.step.times > 1:
-            yield {"begin": span.begin, "end": span.end, "times": span.step.times}
+    """Yields the outermost loops with their trip counts; a first iteration or a condition is no loop of its own."""
+    for step, group in itertools.groupby(spans, key=lambda span: span.step):
+        if isinstance(step, Nested) and step.operation.name in LOOPS and step.times > 1:
+            parts = list(group)
+            yield {"begin": parts[0].begin, "end": parts[-1].end, "times": step.times}
 
 
 def _memory(memory: Memory, spans: list[Segment], whole: float) -> list[list[float]]:
@@ -144,7 +161,9 @@ def _memory(memory: Memory, spans: list[Segment], whole: float) -> list[list[flo
 
     Steps that are fused into others have no time of their own; they count with the step before them.
     """
-    begins = {id(segment.step): segment.begin for segment in spans}
+    begins: dict[int, float] = {}
+    for segment in spans:
+        begins.setdefault(id(segment.step), segment.begin)
     highest: dict[int, float] = {}
     stretch = 0
     for step, point in zip(memory.liveness.points, memory.timeline, strict=True):

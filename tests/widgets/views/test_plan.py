@@ -8,7 +8,7 @@ import pytest
 
 from meshlab.cost.machines.meshes import mesh as make_mesh
 from meshlab.widgets.explorer import Explorer, explore
-from meshlab.widgets.views.arrangement import MOST
+from meshlab.widgets.views.devices.arrangement import MOST
 
 LAYOUTS = ["", "batch:data", "hidden:model", "batch:data hidden:model", "hidden:data+model", "batch:data+model"]
 

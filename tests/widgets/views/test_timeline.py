@@ -78,3 +78,39 @@ def test_there_is_none_without_a_machine() -> None:
     assert explorer.view()["timeline"] is None
     explorer.on("v5e")
     assert [lane["key"] for lane in explorer.view()["timeline"]["lanes"]] == ["", "data"]
+
+
+def layouts() -> list[tuple[str, Any, dict]]:
+    """Models with loops, with branches, with what devices exchange inside of operations, and with attention."""
+    return [
+        ("transformer_adamw", LAYOUT, {}),
+        ("transformer_adamw", LAYOUT, {"attention": "flash"}),
+        ("transformer_adamw", LAYOUT, {"attention": "causal", "prefetch": True}),
+        ("llama_adamw", LAYOUT, {}),
+        ("llama_adamw", LAYOUT, {"prefetch": True}),
+        ("moe_sgd", LAYOUT, {}),
+        ("unet3d_sgd", "batch:data depth:model", {}),
+        ("convnet", "batch:data rows:model", {}),
+        ("mlp", "batch:data hidden:model", {}),
+        ("mlp", "", {}),
+    ]
+
+
+@pytest.mark.parametrize(("name", "layout", "options"), layouts())
+def test_what_is_drawn_adds_up_to_the_times(name: str, layout: Any, options: dict) -> None:
+    plan = MODELS[name].trace().plan(ml.mesh("v5e", data=2, model=4), layout)
+    time = plan.time.given(**options)
+    view = timeline_view(time, plan.memory.given(options.get("attention", "stored")))
+    lanes = {lane["key"]: sum(segment["seconds"] for segment in lane["segments"]) for lane in view["lanes"]}
+    exposed = sum(segment["seconds"] for segment in view["exposed"])
+    assert lanes.pop("") == pytest.approx(time.compute, rel=1e-9)
+    assert lanes == pytest.approx({key: seconds for key, seconds in time.communication.items() if seconds}, rel=1e-9)
+    assert exposed == pytest.approx(time.exposed, rel=1e-9, abs=1e-9 * time.estimate)
+    assert time.compute + exposed == pytest.approx(time.estimate, rel=1e-9)
+
+
+def test_what_operations_send_themselves_is_in_the_lane_of_its_axes() -> None:
+    plan, view = timeline("unet3d_sgd", "depth:model")
+    kinds = {segment["kind"] for lane in view["lanes"] if lane["key"] == "model" for segment in lane["segments"]}
+    assert "collective-permute" in {c.kind for c in plan.collectives}
+    assert "collective-permute" in kinds

@@ -13,6 +13,15 @@ const SECONDS = [
   ["ns", 1e-9],
 ];
 
+/** @type {[string, number][]} */
+const RATES = [
+  ["PFLOP/s", 1e15],
+  ["TFLOP/s", 1e12],
+  ["GFLOP/s", 1e9],
+  ["MFLOP/s", 1e6],
+  ["kFLOP/s", 1e3],
+];
+
 /**
  * 12300.4 → "12,300": without an exponent, and without zeros at the end.
  * @param {number} value
@@ -157,6 +166,16 @@ export function seconds(count) {
   // What three digits round to 1000 of a unit is 1 of the next.
   const [unit, size] = SECONDS.find(([, each]) => magnitude >= 0.9995 * each) ?? ["ns", 1e-9];
   return `${sign}${threeDigits(magnitude / size)} ${unit}`;
+}
+
+/**
+ * 1.97e14 → "197 TFLOP/s" (three digits).
+ * @param {number} rate
+ * @returns {string}
+ */
+export function flops(rate) {
+  const [unit, size] = RATES.find(([, each]) => rate >= 0.9995 * each) ?? ["FLOP/s", 1];
+  return `${threeDigits(rate / size)} ${unit}`;
 }
 
 /**

@@ -2,7 +2,7 @@
 /**
  * Who sends to whom: devices by devices, each cell the bytes that one sends another in a step. Of few devices the cells
  * have their numbers and a bar; of more, squares that grow with the bytes, and a legend. Of very many there is one
- * block for each set of mesh axes. What it draws comes from Python (`views/device_matrix.py`).
+ * block for each set of mesh axes. What it draws comes from Python (`views/devices/matrix.py`).
  */
 import { h, s } from "./dom.js";
 import { bytes, exact } from "./format.js";

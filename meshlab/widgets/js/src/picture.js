@@ -1,5 +1,5 @@
 // @ts-check
-/** Paints plain shapes that Python has laid out (meshlab/widgets/views/sheet.py): links, frames and names. */
+/** Paints plain shapes that Python has laid out (meshlab/widgets/views/devices/sheet.py): links, frames and names. */
 import { s } from "./dom.js";
 import { markClass } from "./marks.js";
 

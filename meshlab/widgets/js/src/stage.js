@@ -17,6 +17,7 @@ import { drawMatrix } from "./matrix.js";
 import { drawMemory } from "./memory.js";
 import { nextNumber } from "./numbers.js";
 import { drawProgram, markProgram } from "./program.js";
+import { drawRoofline } from "./roofline.js";
 import { paintSelection } from "./selection.js";
 import { freeze } from "./silence.js";
 import { explain } from "./terms.js";
@@ -74,9 +75,9 @@ export const PANELS = [
   {
     name: "time",
     title: "Time",
-    reads: ["board", "costs", "beside"],
+    reads: ["board", "costs", "beside", "roofline"],
     draw: drawTime,
-    foot: drawOptions,
+    foot: (board) => [...drawOptions(board), ...drawRoofline(board)],
     rows: timeRows,
     busy: isPending,
   },

@@ -3,6 +3,7 @@
 import { labelled, portion } from "./bars.js";
 import { drawAccuracy } from "./disclosure.js";
 import { h, prose } from "./dom.js";
+import { drawEnlarged } from "./enlarged.js";
 import { badge } from "./hint.js";
 import { choice, mark, NO_MACHINE, sourceOf } from "./machine.js";
 import { axisLabel, markClass } from "./marks.js";
@@ -16,7 +17,7 @@ import { axisLabel, markClass } from "./marks.js";
 
 /**
  * @param {Board} board
- * @returns {(HTMLElement | null | false)[]}
+ * @returns {(Node | null | false)[]}
  */
 export function drawTime(board) {
   const { time, pending } = board.view;
@@ -42,6 +43,7 @@ export function drawTime(board) {
       time.parts.map((part) => drawPart(board.view, part, most)),
     ),
     sends && drawExposed(time),
+    ...(board.view.beside ? [] : drawEnlarged(board)),
     time.substituted ? h("p", { class: "mlb-hidden", "data-note": "substituted" }, prose(time.substituted)) : null,
     drawAccuracy(board, "time", time.accuracy),
   ];

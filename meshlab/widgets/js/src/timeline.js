@@ -35,7 +35,7 @@ export function titleOf(segment, key) {
   const often = segment.times > 1 ? ` × ${exact(segment.times)}` : "";
   const what = segment.kind === "compute" ? segment.name : `${segment.kind} over ${key}${often}: ${segment.name}`;
   const dims = segment.dims.length ? ` [${segment.dims.join(" ")}]` : "";
-  return `${what}${dims}, ${seconds(segment.end - segment.begin)}`;
+  return `${what}${dims}, ${seconds(segment.seconds)}`;
 }
 
 /**
@@ -57,17 +57,19 @@ export function collectiveOf(view, segment, key) {
 
 /**
  * @param {Board} board
+ * @param {boolean} [enlarged] whether there is room for the lane of what is exposed, and for the sum of each lane
  * @returns {(HTMLElement | null | false)[]}
  */
-export function drawTimeline(board) {
+export function drawTimeline(board, enlarged = false) {
   const { view } = board;
   const { timeline, peak_memory: peak } = view;
   if (!timeline) return [];
-  const lanes = timeline.lanes.map((lane) => drawLane(board, timeline, lane));
+  const lanes = timeline.lanes.map((lane) => drawLane(board, timeline, lane, enlarged));
   return [
     h("span", { class: "mlb-lane-name" }, "one step ", h("b", { class: "mlb-lane-end" }, seconds(timeline.seconds))),
     drawPhases(timeline),
     ...lanes.flat(),
+    ...(enlarged ? drawExposed(timeline) : []),
     h("span", { class: "mlb-lane-name" }, "memory"),
     drawMemory(timeline, peak),
   ];
@@ -99,9 +101,10 @@ function drawPhases(timeline) {
  * @param {Board} board
  * @param {Timeline} timeline
  * @param {Timeline["lanes"][number]} lane
+ * @param {boolean} enlarged
  * @returns {HTMLElement[]}
  */
-function drawLane(board, timeline, lane) {
+function drawLane(board, timeline, lane, enlarged) {
   const { view } = board;
   const name = lane.key ? axisLabel(view, lane.key) : "compute";
   const segments = momentsOf(view, lane).map(({ segment, id, collective }, i) => {
@@ -121,11 +124,52 @@ function drawLane(board, timeline, lane) {
       onclick: () => selectMoment(board, id, collective),
     });
   });
-  const busy = lane.segments.reduce((sum, each) => sum + each.end - each.begin, 0);
+  const busy = secondsOf(lane.segments);
   const label = `${lane.key || "compute"}: busy for ${seconds(busy)} of ${seconds(timeline.seconds)}`;
   return [
-    h("span", { class: "mlb-lane-name" }, name),
+    h("span", { class: "mlb-lane-name" }, name, enlarged && drawSum(busy)),
     h("div", { class: "mlb-lane", role: "group", "aria-label": label, "data-lane": lane.key || "compute" }, segments),
+  ];
+}
+
+/**
+ * The seconds in which something runs: of all segments of a lane together those of `plan.time`.
+ * @param {Segment[]} segments
+ * @returns {number}
+ */
+export function secondsOf(segments) {
+  return segments.reduce((sum, each) => sum + each.seconds, 0);
+}
+
+/**
+ * @param {number} count
+ * @returns {HTMLElement}
+ */
+function drawSum(count) {
+  return h("b", { class: "mlb-lane-sum" }, seconds(count));
+}
+
+/**
+ * The lane of the stretches in which no kernel runs.
+ * @param {Timeline} timeline
+ * @returns {HTMLElement[]}
+ */
+function drawExposed(timeline) {
+  const parts = timeline.exposed.map((segment) => {
+    const left = x(segment.begin, timeline);
+    const width = Math.max(0.12, x(segment.end, timeline) - left);
+    const title = `no kernel runs for ${seconds(segment.seconds)}`;
+    return h("span", {
+      class: "mlb-exposed-part mlb-exposed",
+      style: `left:${left.toFixed(3)}%;width:${width.toFixed(3)}%`,
+      title,
+    });
+  });
+  const whole = secondsOf(timeline.exposed);
+  const label = `exposed: no kernel runs for ${seconds(whole)} of ${seconds(timeline.seconds)}`;
+  return [
+    h("span", { class: "mlb-lane-name" }, "exposed", drawSum(whole)),
+    h("div", { class: "mlb-lane", role: "img", "aria-label": label, "data-lane": "exposed" }, parts),
   ];
 }
 
@@ -197,7 +241,7 @@ export function drawDetail(board) {
   const all =
     timeline?.lanes.flatMap((lane) => momentsOf(view, lane).map((each) => ({ ...each, key: lane.key }))) ?? [];
   const moment = all.find((each) => each.id === selection.moment);
-  for (const segment of panels.lanes.querySelectorAll(".mlb-segment"))
+  for (const segment of board.root.querySelectorAll(".mlb-segment"))
     segment.setAttribute("aria-pressed", String(segment.getAttribute("data-segment") === moment?.id));
   const wanted = moment ? moment.collective : selection.collective;
   const row = view.collectives.rows.find((each) => each.id === wanted);

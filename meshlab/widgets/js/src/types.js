@@ -85,10 +85,11 @@
  *   peak: number | null, fits: boolean | null, work: number
  * }} Advice
  * @typedef {{
- *   begin: number, end: number, kind: string, times: number, name: string, dims: string[], source: string
+ *   begin: number, end: number, seconds: number, kind: string, times: number, name: string, dims: string[],
+ *   source: string
  * }} Segment
  * @typedef {{
- *   seconds: number, lanes: {key: string, segments: Segment[]}[], phases: {name: string, begin: number, end: number}[],
+ *   seconds: number, lanes: {key: string, segments: Segment[]}[], exposed: Segment[], phases: {name: string, begin: number, end: number}[],
  *   loops: {begin: number, end: number, times: number}[], memory: [number, number][]
  * }} Timeline
  * @typedef {{

@@ -2,6 +2,8 @@
 /** What the timeline says of a segment, and which collective of the plan it draws. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { zoomed } from "../src/enlarged.js";
+import { decades } from "../src/roofline.js";
 import { collectiveOf, titleOf } from "../src/timeline.js";
 import { view } from "./views.js";
 
@@ -12,6 +14,7 @@ import { view } from "./views.js";
 const segment = (parts) => ({
   begin: 0.5,
   end: 0.75,
+  seconds: 0.25,
   kind: "all-reduce",
   times: 1,
   name: "loss",
@@ -49,4 +52,19 @@ test("where no name is the same, the dims are, if possible as often", () => {
   assert.equal(collectiveOf(planned(once, often), looped, "data"), often);
   assert.equal(collectiveOf(planned(row({ dims: ["hidden"] }), once), looped, "data"), once);
   assert.equal(collectiveOf(planned(row({ dims: ["hidden"] })), looped, "data"), undefined);
+});
+
+test("zoom doubles, halves, goes back to the whole, and has an end on both sides", () => {
+  assert.equal(zoomed(1, 2), 2);
+  assert.equal(zoomed(4, 0.5), 2);
+  assert.equal(zoomed(1, 0.5), 1);
+  assert.equal(zoomed(64, 2), 64);
+  assert.equal(zoomed(16, 0), 1);
+});
+
+test("an axis of powers has all values inside", () => {
+  for (const values of [[1.6, 240], [1e11, 1.97e14], [5]]) {
+    const [low, high] = decades(values);
+    assert.ok(values.every((value) => 10 ** low < value && value < 10 ** high));
+  }
 });

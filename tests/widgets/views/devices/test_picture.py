@@ -13,11 +13,11 @@ import meshlab as ml
 from meshlab.engine.api.stages import Plan, Program
 from meshlab.engine.verifying import random_layouts
 from meshlab.models import zoo
-from meshlab.widgets.views.arrangement import MOST, arrange
-from meshlab.widgets.views.devices_picture import devices_picture
-from meshlab.widgets.views.holdings import holdings_view
-from meshlab.widgets.views.sites import sites_of
-from meshlab.widgets.views.tensor_blocks import blocks_view
+from meshlab.widgets.views.devices.arrangement import MOST, arrange
+from meshlab.widgets.views.devices.holdings import holdings_view
+from meshlab.widgets.views.devices.picture import devices_picture
+from meshlab.widgets.views.devices.sites import sites_of
+from meshlab.widgets.views.devices.tensor_blocks import blocks_view
 from tests.widgets import small
 
 MODELS = ("transformer_adamw", "mlp", "unet3d", "moe", "decoding")

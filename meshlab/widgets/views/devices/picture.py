@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ...engine.specs.mesh import Mesh
+from ....engine.specs.mesh import Mesh
 from .arrangement import GAP, Arrangement, Tier, Window, arrange
 from .sheet import Sheet
 from .sites import Sites, sites_of

@@ -12,7 +12,7 @@ from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.state.selection import identities
-from meshlab.widgets.views.sends import sends_view
+from meshlab.widgets.views.devices.sends import sends_view
 from tests.widgets import small
 
 MODELS = {model.name: model for model in zoo.models()}

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...cost.machines.hardware import Switch
-from ...cost.machines.placement import CHIP, Leg, Placement, filling_order
-from ...engine.specs.mesh import Mesh
+from ....cost.machines.hardware import Switch
+from ....cost.machines.placement import CHIP, Leg, Placement, filling_order
+from ....engine.specs.mesh import Mesh
 
 
 @dataclasses.dataclass(frozen=True)

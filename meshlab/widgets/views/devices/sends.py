@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...cost.machines.units import bytes_text
-from ..state.explorer_state import ExplorerState
-from ..state.selection import identities
-from .device_matrix import EACH, MOST_DEVICES, RING, matrices, sent_by_way
+from ....cost.machines.units import bytes_text
+from ...state.explorer_state import ExplorerState
+from ...state.selection import identities
+from .matrix import EACH, MOST_DEVICES, RING, matrices, sent_by_way
 
 _HOW = {
     RING: "sends {bytes} to the next of its group of {size}, as on a ring",

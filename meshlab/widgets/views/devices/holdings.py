@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from ..state.explorer_state import ExplorerState
+from ...state.explorer_state import ExplorerState
 from .arrangement import Arrangement, Window, arrange
-from .devices_picture import devices_picture
+from .picture import devices_picture
 from .sites import Sites, indices_of, sites_of
 from .tensor_blocks import blocks_view
 

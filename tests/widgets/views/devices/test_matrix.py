@@ -15,7 +15,7 @@ from meshlab.engine.verifying.random_layouts import draw
 from meshlab.models import zoo
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.protocol import answer
-from meshlab.widgets.views.device_matrix import MOST_DEVICES, RING, Way, matrices, matrix_view, sent_by_way
+from meshlab.widgets.views.devices.matrix import MOST_DEVICES, RING, Way, matrices, matrix_view, sent_by_way
 
 MODELS = {model.name: model for model in zoo.models()}
 WIDE = ml.mesh(data=4, model=4, expert=4)

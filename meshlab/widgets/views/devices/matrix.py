@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...engine.plans.collectives import Collective
-from ...engine.specs.routes import Route, pairs
-from ..state.explorer_state import ExplorerState
+from ....engine.plans.collectives import Collective
+from ....engine.specs.routes import Route, pairs
+from ...state.explorer_state import ExplorerState
 
 MOST_DEVICES = 64
 RING, EACH, PAIRS = "ring", "each", "pairs"

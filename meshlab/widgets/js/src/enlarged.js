@@ -1,0 +1,80 @@
+// @ts-check
+/** The step over time, enlarged: the workbench's own lanes with what is exposed, to be zoomed by buttons, keys and wheel. */
+import { h } from "./dom.js";
+import { drawTimeline } from "./timeline.js";
+
+/** @typedef {import("./board.js").Board} Board */
+
+const MOST = 64;
+const KEYS = /** @type {Record<string, number>} */ ({ "+": 2, "=": 2, "-": 0.5, 0: 0 });
+
+/**
+ * How much is enlarged after a step: twice, half, or not at all.
+ * @param {number} zoom
+ * @param {number} by
+ * @returns {number}
+ */
+export function zoomed(zoom, by) {
+  return by === 0 ? 1 : Math.max(1, Math.min(MOST, zoom * by));
+}
+
+/**
+ * @param {Board} board
+ * @returns {(Node | null | false)[]}
+ */
+export function drawEnlarged(board) {
+  if (!board.view.timeline || "isOther" in board) return [];
+  const lanes = h("div", { class: "mlb-lanes mlb-lanes-big" }, drawTimeline(board, true));
+  const label = "the step over time, enlarged: + and − zoom";
+  const box = h("div", { class: "mlb-lanes-box", role: "group", tabindex: "0", "aria-label": label }, lanes);
+  const show = () => lanes.style.setProperty("--zoom", `${board.chosen.zoom}`);
+  const zoom = (/** @type {number} */ by, /** @type {number} */ at) => {
+    const before = board.chosen.zoom;
+    board.chosen.zoom = zoomed(before, by);
+    const middle = box.scrollLeft + at;
+    show();
+    box.scrollLeft = (middle * board.chosen.zoom) / before - at;
+  };
+  const half = () => box.clientWidth / 2;
+  box.addEventListener(
+    "wheel",
+    (event) => {
+      if (!event.ctrlKey) return;
+      event.preventDefault();
+      zoom(event.deltaY < 0 ? 2 : 0.5, event.clientX - box.getBoundingClientRect().left);
+    },
+    { passive: false },
+  );
+  box.addEventListener("keydown", (event) => {
+    if (!(event.key in KEYS) || event.ctrlKey || event.metaKey) return;
+    zoom(KEYS[event.key], half());
+    event.preventDefault();
+  });
+  const button = (/** @type {string} */ text, /** @type {string} */ name, /** @type {number} */ by) =>
+    h(
+      "button",
+      {
+        type: "button",
+        class: "mlb-button",
+        "data-key": `zoom:${name}`,
+        "aria-label": name,
+        onclick: () => zoom(by, half()),
+      },
+      text,
+    );
+  show();
+  // Alone, a view has nothing around it that says what is selected.
+  const alone = board.root.querySelector(".mlb-frame") === null;
+  return [
+    h(
+      "div",
+      { class: "mlb-zoom" },
+      h("h4", {}, "the step over time"),
+      button("−", "zoom out", 0.5),
+      button("+", "zoom in", 2),
+      button("whole", "the whole step", 0),
+    ),
+    box,
+    alone && board.panels.detail,
+  ];
+}

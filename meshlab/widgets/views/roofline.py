@@ -1,0 +1,118 @@
+"""The kernels of a step on a roofline: operations per byte across, operations per second up.
+
+    roofline_view(explorer)["dots"]     [{"name": "dot_general", "intensity": 85.3, "rate": 1.2e14, …}, …]
+
+Kernels of one operation on one source line are one dot. Operations are those of matmuls, so a kernel without any has
+none: it stands at the left edge, where only its time counts. Groups beyond `MOST_DOTS` are one number. The seconds of
+all add up to `plan.time.compute`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ...cost.step_time.flops import multiplied
+from ...cost.step_time.time import Time
+from ...engine.planning.steps import Step
+from ..state.explorer_state import ExplorerState
+
+MOST_DOTS = 60
+
+
+@dataclasses.dataclass
+class Group:
+    """Kernels of one operation on one line, in one pass.
+
+    Attributes:
+        name: the operation.
+        source: the line.
+        dtype: of its matmuls; "" of what multiplies nothing.
+        dims: of the first one's result.
+        count: executions in a step.
+        seconds: of all.
+        flops: of all.
+        nbytes: of all, read from and written to memory.
+        matmuls: the seconds of its matmuls alone.
+    """
+
+    name: str
+    source: str
+    dtype: str
+    dims: list[str]
+    count: int = 0
+    seconds: float = 0.0
+    flops: float = 0.0
+    nbytes: float = 0.0
+    matmuls: float = 0.0
+
+
+def roofline_view(explorer: ExplorerState) -> dict:
+    """Describes the kernels of the present step against the machine; `dots` is None where no time is known."""
+    costs = explorer.costing.soon(explorer.document) if explorer.document.machine else None
+    if costs is None or costs.time is None:
+        return {"dots": None}
+    return roofline_of(costs.time)
+
+
+def roofline_of(time: Time) -> dict:
+    """Describes the kernels of a step against its machine: peak and bandwidth as large kernels reach them."""
+    groups = sorted(_groups(time), key=lambda group: -group.seconds)
+    shown, rest = groups[:MOST_DOTS], groups[MOST_DOTS:]
+    scenario = time.scenario
+    dtypes = sorted({group.dtype for group in groups if group.dtype})
+    return {
+        "dots": [_dot(group, time) for group in shown],
+        "left_out": len(rest),
+        "left_seconds": sum(group.seconds for group in rest),
+        "roofs": [{"dtype": dtype, "peak": float(scenario.flops_per_second(dtype))} for dtype in dtypes],
+        "bandwidth": float(scenario.bytes_per_second),
+        "compute": float(time.compute),
+    }
+
+
+def _groups(time: Time) -> list[Group]:
+    groups: dict[tuple, Group] = {}
+    for step, times, cost in time.spent.kernels:
+        if not cost.seconds:
+            continue
+        fresh = _described(step, time)
+        operation = getattr(step, "operation", None)
+        key = (fresh.name, fresh.source, fresh.dtype, getattr(operation, "backward", False))
+        group = groups.setdefault(key, fresh)
+        group.count += int(times)
+        for name in ("seconds", "flops", "nbytes", "matmuls"):
+            setattr(group, name, getattr(group, name) + float(getattr(cost, name)) * float(times))
+    return list(groups.values())
+
+
+def _described(step: Step, time: Time) -> Group:
+    program = time.scenario.plan.program
+    operation: Any = getattr(step, "operation", None)
+    if operation is None:
+        return Group("", "", "", [])
+    real = multiplied(operation, program.code)
+    dims = program.names[operation.outputs[0]] if operation.outputs else ()
+    name = operation.name + (", backward" if operation.backward else "")
+    source = "" if operation.source is None else str(operation.source)
+    return Group(name, source, "" if real is None else str(real[0]), [dim or "1" for dim in dims])
+
+
+def _dot(group: Group, time: Time) -> dict:
+    """Describes a group; without operations, or without bytes, it has no intensity."""
+    launch = float(time.scenario.launch) * group.count
+    bound = "compute" if group.matmuls >= group.seconds else "memory"
+    waits = bound == "memory" and launch >= group.seconds * (1 - 1e-9) and launch > 0
+    return {
+        "name": group.name,
+        "dims": group.dims,
+        "source": group.source,
+        "dtype": group.dtype,
+        "count": group.count,
+        "seconds": group.seconds,
+        "flops": group.flops,
+        "bytes": group.nbytes,
+        "intensity": group.flops / group.nbytes if group.flops and group.nbytes else None,
+        "rate": group.flops / group.seconds,
+        "bound": "launch" if waits else bound,
+    }

@@ -1,0 +1,75 @@
+"""The Time tab: the workbench's lanes enlarged, which zoom and add up, and the roofline of its kernels."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from meshlab.cost.machines.units import seconds_text
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.views.roofline import roofline_view
+from tests.browser.blank import BlankBoard
+from tests.browser.test_board import AXE, violations
+from tests.widgets import small
+
+
+@pytest.fixture
+def explorer() -> Explorer:
+    return small.on_v5e()
+
+
+def test_each_lane_says_its_seconds_and_a_click_its_cause(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board(panel="time")
+    lanes, time = board.root.locator(".mlb-lanes-big"), explorer.time
+    keys = lanes.locator("[data-lane]").evaluate_all("all => all.map(each => each.dataset.lane)")
+    wanted = {"compute": time.compute, **time.communication, "exposed": time.exposed}
+    assert set(keys) == set(wanted)
+    sums = lanes.locator(".mlb-lane-sum").all_inner_texts()
+    assert sums == [seconds_text(float(wanted[key])) for key in keys]
+    segment = lanes.locator('[data-lane="model"] .mlb-segment').first
+    segment.click()
+    expect(segment).to_have_attribute("aria-pressed", "true")
+    expect(board.root.locator(".mlb-detail")).to_contain_text("all-reduce over model: logits")
+
+
+def test_it_zooms_by_buttons_and_keys(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board(panel="time")
+    box = board.root.locator(".mlb-lanes-box")
+    times = "box => (box.scrollWidth - 132) / (box.clientWidth - 132)"
+    assert box.evaluate(times) == 1
+    board.root.get_by_role("button", name="zoom in").click()
+    assert box.evaluate(times) == pytest.approx(2, rel=0.01)
+    box.focus()
+    board.keyboard.press("+")
+    assert box.evaluate(times) == pytest.approx(4, rel=0.01)
+    board.keyboard.press("-")
+    assert box.evaluate(times) == pytest.approx(2, rel=0.01)
+    board.root.get_by_role("button", name="the whole step").click()
+    assert box.evaluate(times) == 1
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_roofline_has_a_dot_for_each_group_of_matmuls(open_board, explorer: Explorer, theme: str) -> None:
+    board: BlankBoard = open_board(panel="time", theme=theme)
+    dots = roofline_view(explorer)["dots"]
+    timed = [dot for dot in dots if dot["intensity"] is not None]
+    drawn = board.root.locator(".mlb-roofline circle")
+    expect(drawn).to_have_count(len(timed))
+    assert timed[0]["source"] in (drawn.first.locator("title").text_content() or "")
+    board.root.locator("summary", has_text="Kernels, by their time").click()
+    table = board.root.locator(".mlb-roofline table")
+    expect(table.locator("tbody tr")).to_have_count(len(dots) + 1)
+    expect(table).to_contain_text(f"all kernels\t{seconds_text(float(explorer.time.compute))}", use_inner_text=True)
+    board.blank.shot(f"roofline-{theme}", full=True)
+    if AXE.exists():
+        board.blank.view.add_script_tag(path=str(AXE))
+        assert violations(board.blank.view) == []
+
+
+def test_on_the_stage_the_workbench_says_what_is_selected(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board()
+    panel = board.show("time")
+    panel.locator('[data-lane="data"] .mlb-segment').first.click()
+    expect(board.root.locator(".mlb-detail")).to_have_count(1)
+    expect(board.root.locator(".mlb-detail")).to_contain_text("all-reduce over data")
+    expect(board.root.locator('.mlb-segment[aria-pressed="true"]')).to_have_count(2)
