@@ -15,7 +15,7 @@ export const FILTERS = { all: "all steps", collectives: "collectives", matmuls: 
 export function makeFrame(program) {
   const input = h("input", {
     type: "search",
-    class: "mlb-find",
+    class: "mlb-program-find",
     placeholder: "find dim, value, operation, line",
     "aria-label": "find in the program",
     "data-key": "program:find",

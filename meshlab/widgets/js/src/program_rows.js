@@ -179,7 +179,7 @@ export function drawRow(board, tree, row) {
       "data-active": row.active,
       "data-row": row.index,
     },
-    h("span", { class: "mlb-fold", "aria-hidden": "true" }, folds ? (row.open ? "▾" : "▸") : ""),
+    h("span", { class: "mlb-twist", "aria-hidden": "true" }, folds ? (row.open ? "▾" : "▸") : ""),
     h(
       "div",
       { class: "mlb-row-texts" },

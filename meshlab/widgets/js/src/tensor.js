@@ -52,8 +52,8 @@ function drawBlocks(shards) {
   const top = blocks.across >= 0 ? TOP : 1;
   const across = blocks.across >= 0 ? axisText(shards, blocks.across) : "";
   const down = blocks.down >= 0 ? axisText(shards, blocks.down) : "";
-  const wide = Math.max(left + blocks.width, left + 6.4 * across.length) + 2;
-  const tall = Math.max(top + blocks.height, top + 6.4 * down.length) + 2;
+  const wide = Math.max(left + blocks.width, left + 7 * across.length) + 2;
+  const tall = Math.max(top + blocks.height, top + 7 * down.length) + 2;
   const each = blocks.slices.map((slice, i) => {
     const box = { x: left + blocks.x[i], y: top + blocks.y[i], w: blocks.w[i], h: blocks.h[i] };
     return s(
