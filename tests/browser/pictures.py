@@ -1,13 +1,15 @@
 """Pictures of the workbench and of its views alone, in all sizes and themes, with contact sheets: `make pictures`.
 
 They land in `tests/browser/artifacts/pictures/`, which git ignores: one PNG for each model, width, theme and tab, and a
-sheet for each model with all of its pictures side by side.
+sheet for each model with all of its pictures side by side. `python -m tests.browser.pictures docs` takes those few
+again that the docs show.
 """
 
 from __future__ import annotations
 
 import base64
 import itertools
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from tests.browser.page import ARTIFACTS, open_browser
 from tests.widgets import small
 
 FOLDER = ARTIFACTS / "pictures"
+DOCS = Path(__file__).parents[2] / "docs" / "images"
 # What JupyterLab leaves a cell at 1280 x 720, 1440 x 900 and 1920 x 1080, at zoom 200 %, and in a narrow cell.
 SIZES = ((1112, 640), (1272, 820), (1752, 1000), (556, 320), (600, 900))
 TABS = VIEWS[:-1]
@@ -98,12 +101,37 @@ def sheet(browser: Browser, name: str, paths: list[Path]) -> Path:
     return target
 
 
-def main() -> None:
+# The docs' pictures: the model, the view that stands alone or "" for the workbench, and the width.
+SHOWN = {
+    "explorer": ("llama", "", 1280),
+    "devices": ("llama", "devices", 820),
+    "program": ("llama", "program", 820),
+    "time": ("llama", "time", 820),
+}
+
+
+def for_docs(browser: Browser) -> None:
+    """Takes the pictures that the docs show."""
+    opened = {name: subjects()[name]() for name in {name for name, _, _ in SHOWN.values()}}
+    for file, (name, view, width) in SHOWN.items():
+        opened[name].view()
+        page = BlankPage(browser, opened[name], width=width, height=640, panel=view)
+        board = BlankBoard(page)
+        expect(board.root).to_be_visible()
+        expect(board.root.locator("[data-fresh=false], [aria-busy=true]")).to_have_count(0)
+        board.root.screenshot(path=str(DOCS / f"{file}.png"))
+        page.close()
+
+
+def main(what: str = "") -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with open_browser() as browser:
+        if what == "docs":
+            for_docs(browser)
+            return
         for name, opened in subjects().items():
             print(sheet(browser, name, list(pictures(browser, name, opened()))))
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

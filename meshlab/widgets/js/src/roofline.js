@@ -20,6 +20,8 @@ import { exact, flops, seconds } from "./format.js";
  */
 
 const [WIDTH, HEIGHT] = [576, 270];
+// The radius of the largest dot: names of roofs stand above it.
+const REACH = 16;
 const FRAME = { left: 92, right: 548, top: 16, bottom: 226 };
 
 /**
@@ -131,9 +133,11 @@ function drawDots(dots, { roofs, bandwidth }) {
     up.map((n) => label(FRAME.left - 6, y(n) + 4, "end", flops(n))),
     label(FRAME.right, FRAME.bottom + 33, "end", "operations per byte of memory traffic (FLOP/B) →"),
     lines,
-    top.map(({ dtype, peak }) => label(FRAME.right, y(peak) - 5, "end", `${flops(peak)} in ${dtype}`)),
+    top.map(({ dtype, peak }) =>
+      label(FRAME.right, Math.max(FRAME.top + 10, y(peak) - REACH - 4), "end", `${flops(peak)} in ${dtype}`),
+    ),
     dots.map((dot) => {
-      const r = 3 + 13 * Math.sqrt(dot.seconds / longest);
+      const r = 3 + (REACH - 3) * Math.sqrt(dot.seconds / longest);
       const mark = dot.bound === "compute" ? "mlb-kernel-full" : "mlb-kernel-hollow";
       const at = { cx: x(Number(dot.intensity)).toFixed(1), cy: y(dot.rate).toFixed(1), r: r.toFixed(1) };
       return s("circle", { class: mark, ...at }, s("title", {}, titleOf(dot)));
