@@ -48,7 +48,7 @@ from .presets import Preset, layout_taken, name_given
 from .programs import Programs, Tracer
 from .runs import Run, Runs
 from .searches import FOUND, Searches
-from .selection import Selection, places_of, selected_after
+from .selection import Selection, following, places_of, selected_after
 from .totals import KnownTotals
 from .training import Training, check_training
 from .tried import Tried, TriedLayout
@@ -186,7 +186,7 @@ class ExplorerState(Present):
             tried = self._tried.with_document(after.present, name, after.present)
             changes = ("document",) if after is not self._history else ("comparison",) if tried != self._tried else ()
             self._history, self._tried = after, tried
-            self._selection = self._selection.kept(self.plan)
+            self._selection = following(self._selection.kept(self.plan), intent, self.plan)
             for change in changes:
                 self._changed(change)
             return Accepted(self._revision, self.plan, note=note)

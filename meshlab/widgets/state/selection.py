@@ -5,12 +5,14 @@
     explorer.select(dim=None)                   no dim
 
 It is one selection for all views of an Explorer, in whatever cell. It is no step that could be undone, and changes no
-number. What a new layout still has stays selected; the rest is dropped.
+number. What a new layout still has stays selected; the rest is dropped. The tensor that is shown follows the chip that
+was placed last, so that its effect is in the picture.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 import zlib
 from collections import Counter
 from typing import Any
@@ -18,7 +20,7 @@ from typing import Any
 from ...engine.argument_checks import is_whole
 from ...engine.errors import closest, listed, shown
 from ...engine.programs.data import Program
-from .intents import UNCHANGED, Refused, Select
+from .intents import UNCHANGED, Place, Refused, Select
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,6 +51,23 @@ class Selection:
             collective=there,
             moment=self.moment if there else None,
         )
+
+
+def following(selection: Selection, intent: Any, plan: Any) -> Selection:
+    """Returns the selection after a chip was placed: a tensor that it shards is shown, the largest if this is none."""
+    if not isinstance(intent, Place) or not intent.axes:
+        return selection
+    program, dim, axes = plan.program, str(intent.dim), set(intent.axes)
+
+    def is_sharded(place: str) -> bool:
+        pairs = zip(program.place(place).dims, plan.spec(place).splits, strict=True)
+        return any(name == dim and axes & set(split) for name, split in pairs)
+
+    if selection.place is None or is_sharded(selection.place):
+        return selection
+    sharded = [place for place in places_of(program) if is_sharded(place)]
+    largest = max(sharded, key=lambda place: math.prod(program.place(place).shape), default=selection.place)
+    return dataclasses.replace(selection, place=largest)
 
 
 def selected_after(intent: Select, selection: Selection, plan: Any) -> Selection | Refused:

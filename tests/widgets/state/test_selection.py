@@ -126,3 +126,17 @@ def test_a_selection_sends_few_bytes_of_a_large_program(large: Explorer, monkeyp
         assert answer(large, {"v": 2, "id": 1, "op": "select", "args": args})["kind"] == "ack"
         assert 0 < sum(map(len, messages)) <= 20_000, args
     assert not isinstance(large.select(dim=None), Refused)
+
+
+def test_the_tensor_that_is_shown_follows_the_chip_that_was_placed(explorer: Explorer) -> None:
+    explorer.select("params/w1")
+    explorer.place("hidden", "model")
+    assert explorer.selected == "params/w1"  # it has the dim
+    explorer.place("batch", "data")
+    assert explorer.selected == "images"  # the largest that has
+    explorer.remove("batch")
+    assert explorer.selected == "images"
+    explorer.place("hidden", "data", at="params/w2")
+    assert explorer.selected == "params/w2"
+    explorer.place("rows", "data")
+    assert explorer.selected in ("params/w1", "images")
