@@ -86,7 +86,8 @@ class Board:
     def chart(self) -> dict[str, str]:
         """The bars of the communication chart: wire bytes and payload by mesh axis."""
         bars = self.show("traffic").locator('[data-chart="axes"] [data-axis]')
-        pairs = bars.evaluate_all("bars => bars.map(bar => [bar.dataset.axis, bar.innerText])")
+        texts = "[...bar.children].map(each => each.innerText).join(' ')"
+        pairs = bars.evaluate_all(f"bars => bars.map(bar => [bar.dataset.axis, {texts}])")
         return {axis: re.sub(r"\s+", " ", text).strip() for axis, text in pairs}
 
     @contextmanager

@@ -96,7 +96,8 @@ def test_a_click_selects_a_collective_in_all_views(board: BlankBoard, explorer: 
     expect(board.root.locator('.mlb-lane[data-lane="model"] [aria-current]')).to_have_count(1)
     expect(board.root.locator(".mlb-detail")).to_contain_text("all-reduce over model: logits")
     expect(detail(board)).to_contain_text("a device sends 240 B a step.")
-    expect(board.show("traffic").locator("li[aria-current]")).to_have_attribute("data-collective", str(chosen))
+    listed = board.show("traffic").locator("tr[data-collective][aria-current]")
+    expect(listed).to_have_attribute("data-collective", str(chosen))
     assert explorer.selection.collective == chosen
     board.show("program")
     row.click()
@@ -116,7 +117,7 @@ def test_a_selection_made_elsewhere_is_opened_and_brought_into_sight(board: Blan
     # On another tab as well, and when a filter hides it.
     board.root.get_by_label("steps to show").select_option("matmuls")
     expect(rows(board, "collective")).to_have_count(0)
-    board.show("traffic").locator('li[data-axes="data"]').last.locator("b").click()
+    board.show("traffic").locator('tr[data-axes="data"]').last.click()
     board.show("program")
     current = rows(board, "collective").and_(board.root.locator("[aria-current]"))
     expect(current).to_have_count(1)
@@ -128,7 +129,7 @@ def test_a_selection_made_elsewhere_is_opened_and_brought_into_sight(board: Blan
 
 def test_what_is_selected_is_in_sight_when_the_tab_is_opened_first(open_board, explorer: Explorer) -> None:
     board: BlankBoard = open_board()
-    board.show("traffic").locator('li[data-axes="data"]').last.locator("b").click()
+    board.show("traffic").locator('tr[data-axes="data"]').last.click()
     opened(board)
     row = rows(board, "collective").and_(board.root.locator("[aria-current]"))
     expect(row).to_have_count(1)

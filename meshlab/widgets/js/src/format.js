@@ -27,7 +27,7 @@ const RATES = [
  * @param {number} value
  * @returns {string}
  */
-function threeDigits(value) {
+export function threeDigits(value) {
   return Number(value.toPrecision(3)).toLocaleString("en-US", { maximumSignificantDigits: 3 });
 }
 

@@ -87,13 +87,14 @@ export class Program {
 
   /** @returns {HTMLElement[]} */
   draw() {
-    const { data, error } = this.board.reads.of("program");
+    const { data, error, fresh } = this.board.reads.of("program");
     if (error) return [h("p", { class: "mlb-error" }, error)];
     if (!data) return [h("p", { class: "mlb-none mlb-reading", role: "status" }, "Reading the steps of the plan…")];
     this.busy = true;
     if (this.tree?.data !== data) this.take(new Tree(data));
     this.busy = false;
     this.paint();
+    this.frame.list.setAttribute("data-fresh", String(fresh));
     return [this.frame.tools, this.frame.list, this.frame.detail];
   }
 

@@ -5,7 +5,7 @@
  */
 import { disclosure } from "./disclosure.js";
 import { h, s } from "./dom.js";
-import { exact, flops, seconds } from "./format.js";
+import { exact, flops, seconds, threeDigits } from "./format.js";
 
 /**
  * @typedef {import("./board.js").Board} Board
@@ -41,7 +41,7 @@ export function decades(values) {
 function titleOf({ name, dims, source, count, seconds: time, intensity, rate, bound }) {
   const of = dims.length ? ` [${dims.join(" ")}]` : "";
   const where = source ? `, ${source}` : "";
-  const at = intensity === null ? "no matmul" : `${intensity.toPrecision(3)} FLOP/B, ${flops(rate)}`;
+  const at = intensity === null ? "no matmul" : `${threeDigits(intensity)} FLOP/B, ${flops(rate)}`;
   return `${name}${of}${where}: ${seconds(time)} in ${exact(count)}, ${at}, ${bound}-bound`;
 }
 
@@ -159,7 +159,7 @@ function drawTable(dots, { left_out: left, left_seconds: leftSeconds, compute })
       h("td", { class: "mlb-kernel-name" }, h("div", {}, `${dot.name} `, h("code", {}, dot.source))),
       h("td", {}, seconds(dot.seconds)),
       h("td", {}, exact(dot.count)),
-      h("td", {}, dot.intensity === null ? "–" : dot.intensity.toPrecision(3)),
+      h("td", {}, dot.intensity === null ? "–" : threeDigits(dot.intensity)),
       h("td", {}, dot.bound),
     ),
   );

@@ -29,7 +29,7 @@ export function drawTensor(shards) {
   const facets = blocks.facets.map((axis) => axisText(shards, axis)).join(" · ");
   const notes = [
     facets && `one for each part of ${facets}`,
-    whole && `${whole}: whole in each`,
+    whole && `in full in each: ${whole}`,
     blocks.each > 1 && `each block is ${exact(blocks.each)} slices`,
     copies > 1 && shards.slices > 1 && `each slice is held by ${exact(copies)} devices`,
   ].filter(Boolean);

@@ -1,0 +1,68 @@
+"""From the choice of a tab to its view on the screen, in a real browser, after a change of the layout.
+
+The clock starts at the press on the tab, and stops after the frame in which the view has what it shows: what it asks
+Python for by itself included. Between two measurements the layout changes, so that nothing is known beforehand.
+"""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from benchmarks.boards import NAMES, moves
+from benchmarks.timing import Sample
+from meshlab.widgets.notebook.standalone import VIEWS
+from tests.browser.board import Board
+
+TIMES = 12
+# Seconds to the first paint, for the boards that have promised it.
+PROMISES = {"small": 0.100, "large": 0.100, "unrolled": 0.300}
+
+# A view is there when something stands in its panel and nothing in it is on its way.
+WATCH = """([root, name]) => {
+    const tab = root.querySelector(`[data-tab="${name}"]`), panel = root.querySelector(`[data-panel="${name}"]`);
+    window.__shown = null;
+    tab.addEventListener("click", () => {
+        const since = performance.now();
+        const look = () => {
+            const waits = panel.querySelector('[data-fresh="false"]') || !panel.innerText.trim();
+            if (waits) return requestAnimationFrame(look);
+            requestAnimationFrame(() => setTimeout(() => { window.__shown = performance.now() - since; }));
+        };
+        look();
+    }, {once: true, capture: true});
+}"""
+
+
+def measure(shown: dict[str, Board], times: int = TIMES) -> list[Sample]:
+    """Returns a sample for each view of each board.
+
+    Args:
+        shown: the boards, by their Python names.
+        times: how often each view is shown.
+    """
+    return [
+        Sample(f"{NAMES[variable]}: {view} shown", tuple(_shown(shown[variable], variable, view, times)), promise)
+        for variable, promise in PROMISES.items()
+        for view in VIEWS[:-1]
+        if variable != "unrolled" or view == "program"
+    ]
+
+
+def _shown(board: Board, variable: str, view: str, times: int) -> list[float]:
+    """Shows a view again and again, and returns the seconds that each took."""
+    seconds, page = [], board.page.view
+    away = "run" if view != "run" else "devices"
+    for number in range(times):
+        board.show(away)
+        choices = moves(board.page, variable)
+        dim, axis = choices[number % len(choices)]
+        with board.next_revision():
+            change = f"place({dim!r}, {axis!r})" if axis else f"remove({dim!r})"
+            board.page.python(f"bool({variable}.{change})")
+        expect(board.root).not_to_have_attribute("data-pending", "", timeout=60_000)
+        root = board.root.element_handle()
+        page.evaluate(WATCH, [root, view])
+        board.root.locator(f'[data-tab="{view}"]').click()
+        page.wait_for_function("() => window.__shown !== null")
+        seconds.append(page.evaluate("() => window.__shown") / 1000)
+    return seconds
