@@ -12,8 +12,8 @@ import { nextNumber } from "./numbers.js";
  * @typedef {{key: string, edges: Edge[], text: string}} Sends
  */
 
-// Of more arrows those of one group are drawn.
-const MOST = 128;
+// More arrows than these cannot be told apart: those of one group are drawn then.
+const MOST = 24;
 
 /**
  * @param {Board} board
@@ -103,5 +103,7 @@ export function drawEdges(board, { cells }) {
  */
 export function drawSends(board) {
   const sends = sendsOf(board);
-  return sends && h("p", { class: "mlb-scope mlb-sends" }, `→ ${sends.text}`);
+  const part = sends && sends.edges.length > MOST;
+  const more = part && board.selection.device === null ? " Drawn is one group; click a device for its own." : "";
+  return sends && h("p", { class: "mlb-scope mlb-sends" }, `→ ${sends.text}${more}`);
 }
