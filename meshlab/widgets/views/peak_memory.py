@@ -97,12 +97,22 @@ def alive_view(explorer: ExplorerState, step: int) -> dict:
 
 
 def phases_view(memory: Memory) -> list[dict]:
-    """Describes which steps are the forward pass, the backward pass, and the update; none without a backward pass."""
+    """Describes which steps are the forward pass, the backward pass, and the update; none without a backward pass.
+
+    A compiler makes what starts empty in the backward pass ahead of all, so the border is where the fewest operations
+    are on the wrong side of it.
+    """
     points = memory.liveness.points
-    backward = [i for i, step in enumerate(points) if getattr(getattr(step, "operation", None), "backward", False)]
-    if not backward:
+    backward = [getattr(getattr(step, "operation", None), "backward", None) for step in points]
+    if True not in backward:
         return []
-    edges = (0, backward[0], backward[-1] + 1, len(points))
+    last = len(backward) - backward[::-1].index(True)
+    ahead, behind = 0, backward[:last].count(False)
+    wrong = [behind]
+    for each in backward[:last]:
+        ahead, behind = ahead + (each is True), behind - (each is False)
+        wrong.append(ahead + behind)
+    edges = (0, wrong.index(min(wrong)), last, len(points))
     names = ("forward", "backward", "update")
     return [
         {"name": name, "begin": begin, "end": end}

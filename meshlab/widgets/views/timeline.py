@@ -15,14 +15,16 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.schedule import Span
 from ...cost.step_time.time import Time
 from ...engine.code.loops import LOOPS
+from ...engine.planning.shared_steps import counted
 from ...engine.planning.steps import Move, Nested, Step
+from ..state.selection import identities
 
 # Shares of the whole step: what is shorter is joined with what is beside it, and what is nearer is no gap.
 _SHORT, _GAP = 1 / 400, 1 / 1200
@@ -70,13 +72,17 @@ def timeline_view(time: Time, memory: Memory) -> dict:
     for segment in spans:
         lanes.setdefault("+".join(segment.axes) or COMPUTE, []).append(segment)
     plan = time.scenario.plan
+    named = collectives_of(plan)
     return {
         "seconds": whole,
         "lanes": [
-            {"key": "" if key == COMPUTE else key, "segments": [_segment_view(plan, s) for s in _joined(lane, whole)]}
+            {
+                "key": "" if key == COMPUTE else key,
+                "segments": [_segment_view(plan, s, named) for s in _joined(lane, whole)],
+            }
             for key, lane in lanes.items()
         ],
-        "exposed": [_segment_view(plan, s) for s in _joined(list(_gaps(lanes[COMPUTE], whole)), whole)],
+        "exposed": [_segment_view(plan, s, named) for s in _joined(list(_gaps(lanes[COMPUTE], whole)), whole)],
         "phases": list(_phases(lanes[COMPUTE], whole)),
         "loops": list(_loops(time.spent.spans)),
         "memory": _memory(memory, spans, whole),
@@ -120,9 +126,20 @@ def _joined(lane: list[Segment], whole: float) -> list[Segment]:
     return joined
 
 
-def _segment_view(plan: Any, segment: Segment) -> dict:
+def collectives_of(plan: Any) -> dict[int, dict[tuple[str, str], str]]:
+    """Names the collectives of each step, by its identity and by their kind and mesh axes, as the view lists them."""
+    names = dict(zip(map(id, plan.collectives), identities(plan), strict=True))
+    return {
+        id(step): {(c.kind, "+".join(c.axes)): names[id(c)] for c in sent}
+        for (step, _), sent in zip(counted(plan.planned.steps), plan.collectives_by_step, strict=True)
+        if sent
+    }
+
+
+def _segment_view(plan: Any, segment: Segment, named: Mapping[int, Mapping[tuple[str, str], str]]) -> dict:
     step = segment.step
-    view = {name: getattr(segment, name) for name in ("begin", "end", "seconds", "kind", "times")}
+    view: dict[str, Any] = {n: getattr(segment, n) for n in ("begin", "end", "seconds", "kind", "times")}
+    view["collective"] = named.get(id(step), {}).get((segment.kind, "+".join(segment.axes)))
     if isinstance(step, Move):
         shown = plan.program.value(step.name)
         return view | {"name": shown.label, "dims": [dim or "1" for dim in shown.dims], "source": _text(shown.source)}

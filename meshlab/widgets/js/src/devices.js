@@ -8,7 +8,7 @@ import { drawEdges, drawSends } from "./edges.js";
 import { bytes, exact, plural } from "./format.js";
 import { identity } from "./identity.js";
 import { drawShape } from "./picture.js";
-import { drawLetter, drawSlice, markSlices, patterns, rangesText } from "./slices.js";
+import { drawLetter, drawSlice, isSmall, markSlices, patterns, rangesText } from "./slices.js";
 import { drawTensor } from "./tensor.js";
 
 /**
@@ -64,7 +64,7 @@ export function drawDevices(board) {
         onpointerleave: () => point(board, null),
       },
       drawMesh(board, picture, shards),
-      drawTensor(view.shards),
+      drawTensor(view.shards, isSmall(picture, view.shards)),
     ),
   ];
 }
@@ -128,8 +128,8 @@ function zoom(board, shown) {
  */
 function drawMesh(board, picture, shards) {
   const { view } = board;
-  const { defs, url } = patterns();
-  const cells = picture.cells.x.map((_, cell) => drawCell(board, picture, shards, cell, url));
+  const { defs, look } = patterns(isSmall(picture, view.shards ?? shards));
+  const cells = picture.cells.x.map((_, cell) => drawCell(board, picture, shards, cell, look));
   const names = view.mesh.axes.map((axis) => `${axis.name} ${exact(axis.size)}`).join(", ");
   return h(
     "figure",
@@ -173,13 +173,13 @@ export function boxOf({ levels }, cell) {
  * @param {Picture} picture
  * @param {Shards} shards
  * @param {number} cell
- * @param {(pattern: number | "partial") => string} url
+ * @param {import("./slices.js").Look} look
  * @returns {SVGElement}
  */
-function drawCell(board, picture, shards, cell, url) {
+function drawCell(board, picture, shards, cell, look) {
   const { cells } = picture;
   const box = { x: cells.x[cell], y: cells.y[cell], w: cells.w, h: cells.h };
-  if (picture.each > 1) return drawBlock(board, picture, shards, cell, box, url);
+  if (picture.each > 1) return drawBlock(board, picture, shards, cell, box, look);
   const [device, slice] = [cells.devices[cell], Number(shards.held[cell])];
   const text = `device ${exact(device)} (${whereIs(board.view, device)}) holds ${rangesText(shards, slice)}`;
   const roomy = box.w >= NUMBERED && box.h >= NUMBERED;
@@ -196,7 +196,7 @@ function drawCell(board, picture, shards, cell, url) {
       "data-slice": slice,
     },
     s("title", {}, text),
-    drawSlice(shards, slice, box, url),
+    drawSlice(shards, slice, box, look),
     drawLetter(shards, slice, upper),
     roomy && drawSmall(shards, slice, box.x + 3, box.y + 9, String(device), "start"),
     ranges.map((line, i) => {
@@ -233,10 +233,10 @@ function drawSmall(shards, slice, x, y, words, anchor) {
  * @param {Shards} shards
  * @param {number} cell
  * @param {Box} box
- * @param {(pattern: number | "partial") => string} url
+ * @param {import("./slices.js").Look} look
  * @returns {SVGElement}
  */
-function drawBlock(board, picture, shards, cell, box, url) {
+function drawBlock(board, picture, shards, cell, box, look) {
   const held = /** @type {number[]} */ (shards.held[cell]);
   const covers = boxOf(picture, cell);
   const where = picture.levels.map(({ name }, i) => `${name} ${spanText(covers[i])}`).join(", ");
@@ -256,7 +256,7 @@ function drawBlock(board, picture, shards, cell, box, url) {
       onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Enter" && go(),
     },
     s("title", {}, text),
-    held.flatMap((slice, i) => drawSlice(shards, slice, { ...box, x: box.x + i * wide, w: wide }, url)),
+    held.flatMap((slice, i) => drawSlice(shards, slice, { ...box, x: box.x + i * wide, w: wide }, look)),
     s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 2, class: "mlb-site-frame" }),
   );
 }

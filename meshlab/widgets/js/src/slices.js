@@ -5,7 +5,11 @@ import { exact } from "./format.js";
 import { identity, PATTERNS, rangesOf } from "./identity.js";
 import { nextNumber } from "./numbers.js";
 
-/** @typedef {import("./types.js").Shards} Shards */
+/**
+ * @typedef {import("./types.js").Shards} Shards
+ * @typedef {{url: (pattern: number | "partial") => string, small: boolean}} Look `small` says that a lighter colour stands
+ *   for the pattern
+ */
 
 // A dash at which a line does not break.
 const DASH = "\u2060–\u2060";
@@ -25,10 +29,21 @@ const LINES = [
 const LEAST = 9;
 
 /**
- * The patterns, to be defined once in each drawing.
- * @returns {{defs: SVGElement, url: (pattern: number | "partial") => string}}
+ * Whether patterns could not be seen in the devices or in the tensor: both then have lighter colours in their place.
+ * @param {import("./types.js").Picture} picture
+ * @param {Shards} shards
+ * @returns {boolean}
  */
-export function patterns() {
+export function isSmall({ cells }, { blocks }) {
+  return Math.min(cells.w, cells.h, ...[...blocks.w, ...blocks.h].filter((each) => each > 0)) < LEAST;
+}
+
+/**
+ * The patterns, to be defined once in each drawing.
+ * @param {boolean} small
+ * @returns {{defs: SVGElement, look: Look}}
+ */
+export function patterns(small) {
   const number = nextNumber("patterns");
   const id = (/** @type {number | string} */ pattern) => `mlb-pattern-${number}-${pattern}`;
   const tile = (/** @type {number | string} */ name, /** @type {string} */ d, /** @type {string} */ look) =>
@@ -40,7 +55,7 @@ export function patterns() {
   const all = Array.from({ length: PATTERNS - 1 }, (_, i) => tile(i + 1, LINES[i + 1], "lines"));
   return {
     defs: s("defs", {}, ...all, tile("partial", LINES[1], "partial")),
-    url: (pattern) => `url(#${id(pattern)})`,
+    look: { url: (pattern) => `url(#${id(pattern)})`, small },
   };
 }
 
@@ -79,12 +94,11 @@ export function rangesText(shards, slice) {
  * @param {Shards} shards
  * @param {number} slice
  * @param {{x: number, y: number, w: number, h: number}} box
- * @param {(pattern: number | "partial") => string} url
+ * @param {Look} look
  * @returns {SVGElement[]}
  */
-export function drawSlice(shards, slice, { x, y, w, h }, url) {
+export function drawSlice(shards, slice, { x, y, w, h }, { url, small }) {
   const { fill, pattern, share } = identity(shards, slice);
-  const small = Math.min(w, h) < LEAST;
   const filled = rangesOf(shards, slice).reduce((part, { range, full }) => (part * (range[1] - range[0])) / full, 1);
   const box = { x, y: y + h * (1 - filled), width: w, height: h * filled, rx: Math.min(3, w / 6) };
   return [

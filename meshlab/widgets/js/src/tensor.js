@@ -21,9 +21,10 @@ function axisText(shards, axis) {
 
 /**
  * @param {Shards} shards
+ * @param {boolean} small whether lighter colours stand for patterns, as in the picture of devices
  * @returns {HTMLElement}
  */
-export function drawTensor(shards) {
+export function drawTensor(shards, small) {
   const { blocks, copies } = shards;
   const whole = blocks.whole.map((axis) => axisText(shards, axis)).join(" · ");
   const facets = blocks.facets.map((axis) => axisText(shards, axis)).join(" · ");
@@ -36,18 +37,19 @@ export function drawTensor(shards) {
   return h(
     "figure",
     { class: "mlb-tensor" },
-    drawBlocks(shards),
+    drawBlocks(shards, small),
     h("figcaption", {}, ...notes.map((note) => h("div", {}, String(note)))),
   );
 }
 
 /**
  * @param {Shards} shards
+ * @param {boolean} small
  * @returns {SVGElement}
  */
-function drawBlocks(shards) {
+function drawBlocks(shards, small) {
   const { blocks } = shards;
-  const { defs, url } = patterns();
+  const { defs, look } = patterns(small);
   const left = blocks.down >= 0 ? LEFT : 1;
   const top = blocks.across >= 0 ? TOP : 1;
   const across = blocks.across >= 0 ? axisText(shards, blocks.across) : "";
@@ -64,7 +66,7 @@ function drawBlocks(shards) {
         {},
         `${shards.place}: ${blocks.each > 1 ? `${exact(blocks.each)} slices from ` : ""}${rangesText(shards, slice)}`,
       ),
-      drawSlice(shards, slice, box, url),
+      drawSlice(shards, slice, box, look),
       blocks.each === 1 && drawLetter(shards, slice, box),
       s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, class: "mlb-site-frame" }),
     );

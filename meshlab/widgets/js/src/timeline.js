@@ -39,23 +39,6 @@ export function titleOf(segment, key) {
 }
 
 /**
- * The collective of the plan that a segment draws.
- * @param {View} view
- * @param {Segment} segment
- * @param {string} key
- * @returns {import("./types.js").Collective | undefined}
- */
-export function collectiveOf(view, segment, key) {
-  const alike = view.collectives.rows.filter((row) => row.kind === segment.kind && row.key === key);
-  const dims = segment.dims.join();
-  return (
-    alike.find((row) => row.value === segment.name) ??
-    alike.find((row) => row.dims.join() === dims && row.times === segment.times) ??
-    alike.find((row) => row.dims.join() === dims)
-  );
-}
-
-/**
  * @param {Board} board
  * @param {boolean} [enlarged] whether there is room for the lane of what is exposed, and for the sum of each lane
  * @returns {(HTMLElement | null | false)[]}
@@ -107,7 +90,7 @@ function drawPhases(timeline) {
 function drawLane(board, timeline, lane, enlarged) {
   const { view } = board;
   const name = lane.key ? axisLabel(view, lane.key) : "compute";
-  const segments = momentsOf(view, lane).map(({ segment, id, collective }, i) => {
+  const segments = momentsOf(lane).map(({ segment, id, collective }, i) => {
     const left = x(segment.begin, timeline);
     const title = `${titleOf(segment, lane.key)}${segment.source && `, ${segment.source}`}`;
     return h("button", {
@@ -202,15 +185,14 @@ function drawMemory(timeline, peak) {
 /**
  * The segments of a lane, each with its name and the collective that it draws. A name is that of the collective, so
  * that a segment is known again when the step has changed and its collective has not.
- * @param {View} view
  * @param {Timeline["lanes"][number]} lane
  * @returns {{segment: Segment, id: string, collective: string | null}[]}
  */
-export function momentsOf(view, lane) {
+export function momentsOf(lane) {
   /** @type {Map<string, number>} */
   const seen = new Map();
   return lane.segments.map((segment) => {
-    const collective = lane.key ? (collectiveOf(view, segment, lane.key)?.id ?? null) : null;
+    const { collective } = segment;
     const of = collective ?? (lane.key || "compute");
     seen.set(of, (seen.get(of) ?? 0) + 1);
     return { segment, id: `${of}#${seen.get(of)}`, collective };
@@ -238,8 +220,7 @@ function selectMoment(board, id, collective) {
 export function drawDetail(board) {
   const { view, selection, panels } = board;
   const { timeline, time } = view;
-  const all =
-    timeline?.lanes.flatMap((lane) => momentsOf(view, lane).map((each) => ({ ...each, key: lane.key }))) ?? [];
+  const all = timeline?.lanes.flatMap((lane) => momentsOf(lane).map((each) => ({ ...each, key: lane.key }))) ?? [];
   const moment = all.find((each) => each.id === selection.moment);
   for (const segment of board.root.querySelectorAll(".mlb-segment"))
     segment.setAttribute("aria-pressed", String(segment.getAttribute("data-segment") === moment?.id));

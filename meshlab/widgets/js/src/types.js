@@ -86,7 +86,7 @@
  * }} Advice
  * @typedef {{
  *   begin: number, end: number, seconds: number, kind: string, times: number, name: string, dims: string[],
- *   source: string
+ *   source: string, collective: string | null
  * }} Segment
  * @typedef {{
  *   seconds: number, lanes: {key: string, segments: Segment[]}[], exposed: Segment[], phases: {name: string, begin: number, end: number}[],

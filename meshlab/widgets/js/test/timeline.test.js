@@ -4,11 +4,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { zoomed } from "../src/enlarged.js";
 import { decades } from "../src/roofline.js";
-import { collectiveOf, titleOf } from "../src/timeline.js";
-import { view } from "./views.js";
+import { momentsOf, titleOf } from "../src/timeline.js";
 
 /** @typedef {import("../src/types.js").Segment} Segment */
-/** @typedef {import("../src/types.js").Collective} Collective */
 
 /** @type {(parts: Partial<Segment>) => Segment} */
 const segment = (parts) => ({
@@ -18,6 +16,7 @@ const segment = (parts) => ({
   kind: "all-reduce",
   times: 1,
   name: "loss",
+  collective: null,
   dims: [],
   source: "",
   ...parts,
@@ -30,28 +29,16 @@ test("a segment is named by what runs, over what, how often, and for how long", 
   assert.equal(titleOf(often, "data+model"), "all-reduce over data+model × 1,200: loss [batch hidden], 250 ms");
 });
 
-/** @type {(parts: Partial<Collective>) => Collective} */
-const row = (parts) =>
-  /** @type {Collective} */ ({ kind: "all-reduce", key: "data", value: "x", dims: ["batch"], times: 1, ...parts });
-
-/** @param {Collective[]} rows */
-const planned = (...rows) => ({ ...view, collectives: { rows, count: rows.length, left_out: 0 } });
-
-test("a segment's collective has its kind, its axes and its name", () => {
-  const other = row({ value: "loss", kind: "all-gather" });
-  const elsewhere = row({ value: "loss", key: "model" });
-  const mine = row({ value: "loss" });
-  assert.equal(collectiveOf(planned(other, elsewhere, row({}), mine), segment({}), "data"), mine);
-  assert.equal(collectiveOf(planned(other, elsewhere), segment({}), "data"), undefined);
-});
-
-test("where no name is the same, the dims are, if possible as often", () => {
-  const looped = segment({ name: "?", dims: ["batch"], times: 3 });
-  const once = row({});
-  const often = row({ times: 3 });
-  assert.equal(collectiveOf(planned(once, often), looped, "data"), often);
-  assert.equal(collectiveOf(planned(row({ dims: ["hidden"] }), once), looped, "data"), once);
-  assert.equal(collectiveOf(planned(row({ dims: ["hidden"] })), looped, "data"), undefined);
+test("a moment is its collective and how many it has had before; of kernels that of the lane", () => {
+  const sends = segment({ collective: "5f" });
+  assert.deepEqual(
+    momentsOf({ key: "data", segments: [sends, segment({ collective: null }), sends] }).map(({ id }) => id),
+    ["5f#1", "data#1", "5f#2"],
+  );
+  assert.deepEqual(
+    momentsOf({ key: "", segments: [segment({ collective: null })] }).map(({ id }) => id),
+    ["compute#1"],
+  );
 });
 
 test("zoom doubles, halves, goes back to the whole, and has an end on both sides", () => {

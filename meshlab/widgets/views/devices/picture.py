@@ -207,6 +207,10 @@ def _along(arranged: Arrangement, right: bool) -> Iterator[tuple[str, str]]:
             yield from (
                 (name, f"{name} {size:,} →{' ring' * (name == ring)}") for name, size, _ in tier.level.axes[::-1]
             )
+    blocks = [tier for tier in arranged.tiers if tier.gap and tier.level.place == "torus"]
+    for tier in blocks if right else ():
+        ring = ", ring" * bool(tier.level.ring)
+        yield from ((name, f"{name} {size:,} from block to block{ring}") for name, size, _ in reversed(tier.level.axes))
     lines = [tier for tier in arranged.tiers if not tier.straight and not tier.gap]
     yield from ((tier.level.name, f"{tier.level.name} {tier.level.size:,} → in lines") for tier in lines if right)
 
@@ -214,5 +218,7 @@ def _along(arranged: Arrangement, right: bool) -> Iterator[tuple[str, str]]:
 def _caption(tier: Tier, number: int) -> str:
     low = tier.low + number * tier.step
     high = min(tier.high, low + tier.step) - 1
-    name = {"axis 0": "layer"}.get(tier.level.name, tier.level.name)
+    level = tier.level
+    alone = level.place == "torus" and len(level.axes) == 1 and level.axes[0][1:] == (level.size, 1)
+    name = level.axes[0][0] if alone else "plane" if level.place == "torus" else level.name
     return f"{name} {low:,}" + (f"–{high:,}" if high > low else "")
