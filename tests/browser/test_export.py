@@ -8,18 +8,18 @@ import io
 import json
 import re
 import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Locator, expect
 
 import meshlab as ml
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.standalone import VIEWS
 from tests.browser.blank import BlankBoard
-from tests.browser.page import ARTIFACTS
 from tests.browser.test_accessible import AXE, violations
 from tests.widgets import small
 
@@ -38,19 +38,23 @@ WORDS = r"""panel => {
         if (select.getClientRects().length) words.push(select.selectedOptions[0].text.trim().split(/\s+/)[0]);
     return words;
 }"""
-# The share of pixels that differ by more than a little, of two pictures, each a tenth as large: text is drawn a little
-# differently, but not elsewhere.
+# The share of pixels that differ by more than a little, of two pictures, each drawn whole and then a quarter as large
+# each way: text is drawn a little differently, but not elsewhere.
 DIFFERENT = """async ([one, other, width, height]) => {
+    const sized = (image, shrink) => {
+        const canvas = document.createElement("canvas");
+        [canvas.width, canvas.height] = [Math.ceil(width / shrink), Math.ceil(height / shrink)];
+        const context = canvas.getContext("2d");
+        context.imageSmoothingQuality = "high";
+        context.drawImage(image, 0, 0, canvas.width, canvas.height);
+        return canvas;
+    };
     const pixels = await Promise.all([one, other].map(async source => {
         const image = new Image();
         image.src = source;
         await image.decode();
-        const canvas = document.createElement("canvas");
-        [canvas.width, canvas.height] = [Math.ceil(width / 4), Math.ceil(height / 4)];
-        const context = canvas.getContext("2d");
-        context.imageSmoothingQuality = "high";
-        context.drawImage(image, 0, 0, canvas.width, canvas.height);
-        return context.getImageData(0, 0, canvas.width, canvas.height).data;
+        const small = sized(sized(image, 1), 4);
+        return small.getContext("2d").getImageData(0, 0, small.width, small.height).data;
     }));
     let different = 0;
     for (let i = 0; i < pixels[0].length; i += 4)
@@ -69,14 +73,22 @@ def explorer() -> Explorer:
     return shown
 
 
-def saved(board: BlankBoard, button: Locator) -> Path:
-    """Clicks on a button that saves a file, and returns where it is."""
-    with board.blank.view.expect_download() as download:
-        button.click()
-    path = ARTIFACTS / download.value.suggested_filename
-    ARTIFACTS.mkdir(exist_ok=True)
-    download.value.save_as(path)
-    return path
+Save = Callable[[BlankBoard, Locator], Path]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Save:
+    """Clicks on a button that saves a file, and returns where it is: a folder of this test's own, as other tests at the
+    same time save files of the same names."""
+
+    def save(board: BlankBoard, button: Locator) -> Path:
+        with board.blank.view.expect_download() as download:
+            button.click()
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        return path
+
+    return save
 
 
 def save_button(board: BlankBoard, name: str, kind: str) -> Locator:
@@ -97,7 +109,7 @@ def panel_of(board: BlankBoard, name: str) -> Locator:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_saved_picture_is_what_is_on_the_page(open_board, chromium: Browser, explorer, name: str, theme: str) -> None:
+def test_a_saved_picture_is_what_is_on_the_page(open_board, saved: Save, explorer, name: str, theme: str) -> None:
     board: BlankBoard = open_board(panel=name, theme=theme, width=900, height=1400)
     panel = panel_of(board, name)
     expect(panel).to_be_visible()
@@ -114,13 +126,10 @@ def test_a_saved_picture_is_what_is_on_the_page(open_board, chromium: Browser, e
     assert [float(root.attrib["width"]), float(root.attrib["height"])] == size
     # Drawn by itself, from the file alone, it looks like the panel.
     shot = panel.screenshot()
-    alone = chromium.new_page(viewport={"width": size[0] + 20, "height": size[1] + 20})
+    drawing = uri("svg+xml", path.read_bytes())
+    alone = board.blank.view.context.new_page()
     try:
-        alone.set_content(f'<body style="margin:0"><img src="{uri("svg+xml", path.read_bytes())}">')
-        drawn = alone.locator("img").screenshot()
-        (ARTIFACTS / f"export-{name}-{theme}-page.png").write_bytes(shot)
-        (ARTIFACTS / f"export-{name}-{theme}-file.png").write_bytes(drawn)
-        off = alone.evaluate(DIFFERENT, [uri("png", shot), uri("png", drawn), *size])
+        off = alone.evaluate(DIFFERENT, [uri("png", shot), drawing, *size])
     finally:
         alone.close()
     assert off < 0.02, f"{off:.1%} of the pixels differ"
@@ -129,7 +138,7 @@ def test_a_saved_picture_is_what_is_on_the_page(open_board, chromium: Browser, e
     assert struct.unpack(">II", png[16:24]) == (2 * size[0], 2 * size[1])
 
 
-def test_what_scrolls_is_saved_whole(open_board) -> None:
+def test_what_scrolls_is_saved_whole(open_board, saved: Save) -> None:
     board: BlankBoard = open_board(width=1000, height=640)
     panel = board.show("devices")
     last = panel.locator("summary").last
@@ -150,14 +159,15 @@ def test_what_scrolls_is_saved_whole(open_board) -> None:
 
 
 @pytest.mark.parametrize("name", ["layout", "timeline", "workbench"])
-def test_the_parts_of_the_workbench_are_saved_too(open_board, name: str) -> None:
+def test_the_parts_of_the_workbench_are_saved_too(open_board, saved: Save, name: str) -> None:
     board: BlankBoard = open_board()
     board.button("export").click()
-    root = ElementTree.fromstring(saved(board, save_button(board, name, "svg")).read_bytes())
+    path = saved(board, save_button(board, name, "svg"))
+    root = ElementTree.fromstring(path.read_bytes())
+    assert path.name == f"meshlab-{name}.svg"
     assert "model" in texts_of(root)
     # The menu itself is no part of it.
     assert "Copy the layout as" not in texts_of(root)
-    path = ARTIFACTS / f"meshlab-{name}.svg"
     board.blank.view.set_content(f'<img src="{uri("svg+xml", path.read_bytes())}">')
     board.blank.shot(f"export-{name}", full=True)
 
@@ -166,7 +176,7 @@ def rows_of(path: Path) -> list[list[str]]:
     return list(csv.reader(io.StringIO(path.read_bytes().decode("utf-8-sig"))))
 
 
-def test_tables_are_saved_as_their_rows(open_board, explorer: Explorer) -> None:
+def test_tables_are_saved_as_their_rows(open_board, saved: Save, explorer: Explorer) -> None:
     explorer.run(2).wait(60)
     board: BlankBoard = open_board(panel="run", width=900)
     cells = (
@@ -177,7 +187,7 @@ def test_tables_are_saved_as_their_rows(open_board, explorer: Explorer) -> None:
     assert rows_of(saved(board, save_button(board, "run", "csv"))) == seen
 
 
-def test_lists_are_saved_item_by_item_under_their_names(open_board, explorer: Explorer) -> None:
+def test_lists_are_saved_item_by_item_under_their_names(open_board, saved: Save, explorer: Explorer) -> None:
     board: BlankBoard = open_board(panel="traffic", width=900)
     rows = rows_of(saved(board, save_button(board, "traffic", "csv")))
     begin = rows.index(["collectives"]) + 2
