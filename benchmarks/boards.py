@@ -21,6 +21,7 @@ NAMES = {
     "large": "Llama 3 8B",
     "fine": "Llama 3 8B, 6 axes",
     "unrolled": "Llama 3 8B, a loop",
+    "long": "10,000 steps",
 }
 
 # Whether advice is still being worked out for a board that was just opened.

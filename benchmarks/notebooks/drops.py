@@ -2,11 +2,13 @@
 # # Boards to drop chips on
 #
 # The two-layer net of the benchmarks and Llama 3 8B, scanned and as a Python loop, on machines, so that every drop is
-# costed too; opened by `benchmarks/dropping.py` and `benchmarks/holding.py` in a browser.
+# costed too, and a program of 10,000 steps; opened in a browser by `benchmarks/dropping.py`, `holding.py` and
+# `showing.py`.
 
 # %%
 import meshlab as ml
 from benchmarks.planning import subjects
+from tests.widgets.views.test_program_steps import long_program
 
 net, _, scanned, loop = subjects()[:4]
 small = ml.explore(net.trace(), ml.lay(net.mesh, "v5e"))
@@ -28,3 +30,8 @@ fine
 unrolled = ml.explore(loop.trace(), ml.mesh("v5p:4x4x4", data=8, model=8), "batch:data")
 
 unrolled
+
+# %%
+long = ml.explore(long_program(), ml.mesh(x=2), "n:x")
+
+long

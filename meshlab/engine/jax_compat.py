@@ -13,6 +13,7 @@ No function here changes a jaxpr: equations keep the parameters that JAX gave th
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
@@ -297,7 +298,12 @@ _CHECKPOINTS = ("checkpoint", "rematted_computation")
 
 def scopes(equation: Any) -> tuple[str, ...]:
     """Returns the user's named scopes that an equation was made in, outermost first; Flax opens one for each module."""
-    parts = map(_without_transformations, str(equation.source_info.name_stack).split("/"))
+    return _scopes_in(str(equation.source_info.name_stack))
+
+
+@functools.lru_cache(maxsize=4096)
+def _scopes_in(stack: str) -> tuple[str, ...]:
+    parts = map(_without_transformations, stack.split("/"))
     return tuple(part for part in parts if part and part not in _CHECKPOINTS)
 
 

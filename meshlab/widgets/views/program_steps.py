@@ -14,7 +14,7 @@ and all text is in one table: a program that repeats nothing has as many nodes a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ...engine.code.operations import Operation
@@ -31,6 +31,8 @@ KINDS = ("phase", "scope", "function", "loop", "block", "alike", "line", "step",
 _MOST_NAMES = 4
 _BLOCKS = {"while": ("each iteration", "each test")}
 _NESTED = {"scan": "scan", "while": "while", "cond": "cond"}
+
+_COLUMNS = ("parent", "kind", "label", "name", "source", "value", "uses", "makes", "reads", "collective", "times")
 
 Line = tuple[str, int]
 Path = tuple[tuple[int, str, str], ...]
@@ -87,30 +89,34 @@ class _Table(dict[Any, int]):
         return self[key]
 
 
+class _Memo(dict[Any, Any]):
+    """Remembers what a function returned: most of a program's thousands of steps ask for the same."""
+
+    def __init__(self, function: Callable[[Any], Any]):
+        super().__init__()
+        self.function = function
+
+    def __missing__(self, key: Any) -> Any:
+        self[key] = found = self.function(key)
+        return found
+
+
 class _Tree:
     """Lays the steps of one plan out as nodes, in the order in which `each_once` goes through them."""
 
     def __init__(self, plan: Any):
         self.plan, self.program = plan, plan.program
         self.strings, self.types = _Table({"": 0}), _Table()
-        self.known: dict[Any, int] = {}
+        code, named = self.program.code, self.program.names
+        # What is alike of values, and what a device has of it under a spec.
+        self.alike = _Memo(lambda value: (code.shapes[value], named[value], code.dtypes[value]))
+        self.known = _Memo(self.new_type)
+        self.place = _Memo(self.new_place)
+        self.code, self.text = _Memo(_code), _Memo(_text)
         self.names = identities(plan)
         self.collectives: list[dict] = []
         self.sent = iter(plan.collectives_by_step)
-        columns = (
-            "parent",
-            "kind",
-            "label",
-            "name",
-            "source",
-            "value",
-            "uses",
-            "makes",
-            "reads",
-            "collective",
-            "times",
-        )
-        self.nodes: dict[str, list] = {column: [] for column in columns}
+        self.rows: list[tuple] = []
 
     def view(self) -> dict:
         _Block(self, -1, phased=False).lay(self.plan.planned.steps)
@@ -124,27 +130,36 @@ class _Tree:
             "strings": list(strings),
             "types": types,
             "collectives": self.collectives,
-            "nodes": self.nodes,
+            "nodes": {column: [row[i] for row in self.rows] for i, column in enumerate(_COLUMNS)},
         }
 
-    def add(self, parent: int, kind: int, label: str = "", **more: Any) -> int:
+    def add(
+        self,
+        parent: int,
+        kind: int,
+        label: str = "",
+        *,
+        name: str = "",
+        source: str = "",
+        value: str = "",
+        uses: str = "",
+        makes: int = -1,
+        reads: Sequence[int] = (),
+        collective: int = -1,
+        times: int = 1,
+    ) -> int:
         """Adds a node behind all others, and returns its number."""
-        values = {"name": "", "source": "", "value": "", "uses": "", "makes": -1, "reads": [], "collective": -1}
-        values |= {"times": 1, "parent": parent, "kind": kind, "label": label} | more
-        for column, value in values.items():
-            self.nodes[column].append(self.strings[value] if isinstance(value, str) else value)
-        return len(self.nodes["parent"]) - 1
+        text = self.strings
+        told = text[label], text[name], text[source], text[value], text[uses]
+        self.rows.append((parent, kind, *told, makes, list(reads), collective, times))
+        return len(self.rows) - 1
 
     def type_of(self, value: int, spec: Spec) -> int:
         """Returns the position of a value's type, as it is on one device."""
-        code = self.program.code
-        shape, names, dtype = code.shapes[value], self.program.names[value], code.dtypes[value]
-        key = shape, names, dtype, spec
-        if key not in self.known:
-            self.known[key] = self.new_type(shape, names, dtype, spec)
-        return self.known[key]
+        return self.known[self.alike[value], spec]
 
-    def new_type(self, shape: tuple[int, ...], names: Sequence[str | None], dtype: Any, spec: Spec) -> int:
+    def new_type(self, key: tuple[tuple[tuple[int, ...], Sequence[str | None], Any], Spec]) -> int:
+        (shape, names, dtype), spec = key
         local = local_shape(shape, spec, self.plan.grid)
         axes = ("+".join(split) for split in spec.splits)
         dims = tuple(
@@ -153,7 +168,7 @@ class _Tree:
         )
         return self.types[dtype, dims, "+".join(spec.partial)]
 
-    def place(self, value: int) -> str:
+    def new_place(self, value: int) -> str:
         """Returns the place of an argument or an output, or of that which a loop's value is a slice of; or ""."""
         return self.program.stored_at.get(self.program.outermost(value)) or ""
 
@@ -167,7 +182,7 @@ class _Tree:
             alone: whether it is all that the line does here; then it is called by the line's code.
         """
         rows = next(self.sent)
-        facts: dict[str, Any] = {"source": _text(source), "label": _code(source) if alone else ""}
+        facts: dict[str, Any] = {"source": self.text[source], "label": self.code[source] if alone else ""}
         if isinstance(step, Move):
             value = self.program.value(step.name).label
             facts |= {"makes": self.type_of(step.name, step.via.result), "reads": [self.type_of(step.name, step.start)]}
@@ -177,22 +192,28 @@ class _Tree:
             return self.add(parent, SLICE, **facts, uses="+".join(step.via.axes))
         node = self.add(parent, STEP, **facts, **self.computed(step))
         for row in rows:
-            self.collective(node, row, source=_text(row.source), name=row.kind, value=row.value)
+            self.collective(node, row, source=self.text[row.source], name=row.kind, value=row.value)
         return node
 
     def computed(self, step: Compute | Materialise) -> dict[str, Any]:
         """Describes what a step reads and makes."""
+        operands = step.operands if isinstance(step, Compute) else ()
+        # `Materialise` has no operands, whatever its operation reads.
+        read = [
+            (v, spec)
+            for v, spec in zip(step.operation.inputs, operands)  # noqa: B905
+            if isinstance(v, int) and spec is not None
+        ]
+        places = [place for v, _ in read if (place := self.place[v])]
+        reads = [self.type_of(v, spec) for v, spec in read]
+        return self.made(step) | {"uses": ", ".join(dict.fromkeys(places)) if places else "", "reads": reads}
+
+    def made(self, step: Compute | Materialise) -> dict[str, Any]:
+        """Describes what a step makes."""
         operation = step.operation
         results = step.results if isinstance(step, Compute) else (step.spec,)
-        operands = step.operands if isinstance(step, Compute) else ()
-        read = [(v, spec) for v, spec in zip(operation.inputs, operands) if isinstance(v, int) and spec is not None]  # noqa: B905
-        return {
-            "name": operation.name,
-            "value": self.value(operation),
-            "uses": ", ".join(dict.fromkeys(place for v, _ in read if (place := self.place(v)))),
-            "makes": self.type_of(operation.outputs[0], results[0]) if results else -1,
-            "reads": [self.type_of(v, spec) for v, spec in read],
-        }
+        makes = self.type_of(operation.outputs[0], results[0]) if results else -1
+        return {"name": operation.name, "value": self.value(operation), "makes": makes}
 
     def value(self, operation: Operation) -> str:
         """Returns the name of what an operation makes: its place, or what the line assigns to, going forward."""
@@ -212,8 +233,8 @@ class _Tree:
                 "times": int(row.times),
                 "value": row.value,
                 "dims": list(row.dims),
-                "source": _text(row.source),
-                "code": _code(row.source),
+                "source": self.text[row.source],
+                "code": self.code[row.source],
                 "because": row.because,
             }
         )
@@ -274,9 +295,9 @@ class _Block:
         node = tree.add(
             self.below(_scopes(operation)),
             LOOP,
-            _code(operation.source),
+            self.tree.code[operation.source],
             name=kind,
-            source=_text(operation.source),
+            source=self.tree.text[operation.source],
             makes=tree.type_of(operation.outputs[0], step.results[0]) if step.results else -1,
             times=step.times if kind == "scan" else 1,
         )
@@ -311,7 +332,7 @@ class _Block:
         """Returns the function of a line as a path; one without a name belongs to the one around, if that is open."""
         if source is None:
             return tuple(key for key, _ in self.open)
-        file = _text(source).rpartition(":")[0]
+        file = self.tree.text[source].rpartition(":")[0]
         if not source.function.startswith("<"):
             return ((FUNCTION, source.function, file),)
         last = self.open[-1][0] if self.open else None
@@ -341,11 +362,11 @@ class _Block:
             source, last = gathered[0][1], computed[-1]
             names = list(dict.fromkeys(step.operation.name for step in computed))
             more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-            facts = {**self.tree.computed(last), "uses": "", "reads": []}
+            facts = self.tree.made(last)
             facts["name"] = ", ".join(names[:_MOST_NAMES] + more)
             if isinstance(end := gathered[-1][0], Move):
                 facts["makes"] = self.tree.type_of(end.name, end.via.result)
-            under = self.tree.add(under, LINE, _code(source), source=_text(source), **facts)
+            under = self.tree.add(under, LINE, self.tree.code[source], source=self.tree.text[source], **facts)
             alone = False
         else:
             alone = True

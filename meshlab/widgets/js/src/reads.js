@@ -53,6 +53,16 @@ export class Reads {
     if (answer) this.put(key, { data: error ? null : answer.data, fresh: true, asked: false, error });
     else this.put(key, { asked: false });
     if (answer) this.board.stage.changed([what]);
+    else this.board.stage.tellBusy();
+  }
+
+  /**
+   * Whether an answer is on its way.
+   * @param {string[]} parts of these, by their names
+   * @returns {boolean}
+   */
+  waits(parts) {
+    return [...this.known].some(([key, { asked }]) => asked && parts.includes(JSON.parse(key)[0]));
   }
 
   /**

@@ -171,6 +171,7 @@ export class Stage {
     if (!this.board.ready) return;
     this.draw();
     this.marked();
+    this.tellBusy();
   }
 
   /** Lets what is shown follow what is selected. */
@@ -203,11 +204,16 @@ export class Stage {
    * @param {string[]} parts
    */
   changed(parts) {
-    for (const panel of PANELS) {
-      if (panel.reads.some((part) => parts.includes(part))) this.stale.add(panel.name);
-      if (panel.busy) this.body(panel.name).setAttribute("aria-busy", String(panel.busy(this.board)));
-    }
+    for (const panel of PANELS) if (panel.reads.some((part) => parts.includes(part))) this.stale.add(panel.name);
     this.draw();
+    this.tellBusy();
+  }
+
+  /** Says of which panels more is on its way: worked out in Python, or asked for. */
+  tellBusy() {
+    const { board } = this;
+    for (const { name, busy, reads } of PANELS)
+      this.body(name).setAttribute("aria-busy", String(busy?.(board) || board.reads.waits(reads)));
   }
 
   /**

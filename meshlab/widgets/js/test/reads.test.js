@@ -24,7 +24,10 @@ beforeEach(() => {
       send: (/** @type {string} */ _kind, /** @type {{what: string, args: any}} */ content) =>
         new Promise((answer) => asked.push({ ...content, answer })),
     },
-    stage: { changed: (/** @type {string[]} */ parts) => drawn.push(...parts) },
+    stage: {
+      changed: (/** @type {string[]} */ parts) => drawn.push(...parts),
+      tellBusy: () => drawn.push("busy told"),
+    },
   };
   reads = new Reads(board);
 });
@@ -94,4 +97,16 @@ test("the latest are remembered", async () => {
   }
   assert.ok(reads.known.size <= 24);
   assert.equal(reads.of("program", { number: 39 }).data, 39);
+});
+
+test("a panel waits until what it reads has come, or is known not to come", async () => {
+  reads.of("program", { scope: "a" });
+  assert.equal(reads.waits(["board", "program"]), true);
+  assert.equal(reads.waits(["matrix"]), false);
+  await answer({ kind: "read", data: 7 });
+  assert.equal(reads.waits(["program"]), false);
+  reads.of("matrix");
+  await answer(null);
+  assert.equal(reads.waits(["matrix"]), false);
+  assert.deepEqual(drawn, ["program", "busy told"]);
 });
