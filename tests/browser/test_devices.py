@@ -140,3 +140,34 @@ def test_a_collective_that_is_selected_is_drawn_as_arrows(open_board, axes: dict
     board.blank.shot("devices-arrows")
     board.keyboard.press("Escape")
     expect(edges).to_have_count(0)
+
+
+# Where the first picture ends, and where the stage does.
+ENDS = """panel => [...panel.querySelectorAll(".mlb-holdings svg")].map(svg => {
+    const [drawn, stage] = [svg.getBoundingClientRect(), panel.getBoundingClientRect()];
+    return [drawn.bottom, stage.bottom, drawn.height];
+})"""
+
+
+@pytest.mark.parametrize("axes", [{"data": 8, "fsdp": 8, "model": 4}, {"data": 2, "model": 4}])
+def test_pictures_are_seen_whole_on_a_low_stage(open_board, explorer: Explorer) -> None:
+    board = open_board(width=1112, height=600)
+    for bottom, edge, height in board.show("devices").evaluate(ENDS):
+        assert bottom <= edge + 1
+        assert height >= 100
+
+
+@pytest.mark.parametrize("axes", [{"data": 16, "model": 4}])
+def test_blocks_of_the_tensor_say_their_letter_who_holds_them_and_where_they_begin(open_board) -> None:
+    # 16 slices of 4 devices each: 64 devices on a torus, too small for numbers inside.
+    program = ml.trace(ml.relu, ml.f32[TALL, WIDE])
+    shown = explore(program, ml.mesh("v5p:4x4x4", data=16, model=4), "wide:data")
+    shown.select(next(iter(program.places)))
+    panel = open_board(shown).show("devices")
+    tensor = panel.locator(".mlb-tensor")
+    assert tensor.locator(".mlb-letter").all_text_contents() == list("ABCDEFGHIJKLMNOP")
+    held = tensor.locator(".mlb-holders").all_text_contents()
+    assert held == [f"{4 * i}–{4 * i + 3}" for i in range(16)]
+    ticks = tensor.locator(".mlb-block-tick").all_text_contents()
+    assert (ticks[0], ticks[-1]) == ("0", f"{1 << 16:,}")
+    expect(panel.locator(".mlb-mesh .mlb-draw-number").first).to_have_text("0")

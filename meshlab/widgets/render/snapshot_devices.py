@@ -75,4 +75,5 @@ def _shape(view: dict, shape: dict) -> str:
     rotation = f' transform="rotate({shape["turn"]} {shape["x"]} {shape["y"]})"' if "turn" in shape else ""
     place = f'x="{shape["x"]}" y="{shape["y"]}"'
     colour = INK if shape["as"] == "label" else SOFT
-    return f'<text {place} fill="{colour}"{rotation}>{escaped(shape["text"])}</text>'
+    size = ' font-size="7.5"' if shape["as"] == "number" else ""
+    return f'<text {place} fill="{colour}"{size}{rotation}>{escaped(shape["text"])}</text>'

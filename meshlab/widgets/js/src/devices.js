@@ -3,6 +3,7 @@
  * The mesh as it stands on its machine, and which slice of the selected tensor each device holds; beside it the tensor in
  * its slices, in the same colours. Of very many devices a square is a block of them, and a click goes into it.
  */
+import { holdersOf } from "./block_labels.js";
 import { h, s } from "./dom.js";
 import { drawEdges, drawSends } from "./edges.js";
 import { bytes, exact, plural } from "./format.js";
@@ -64,7 +65,7 @@ export function drawDevices(board) {
         onpointerleave: () => point(board, null),
       },
       drawMesh(board, picture, shards),
-      drawTensor(view.shards, isSmall(picture, view.shards)),
+      drawTensor(view.shards, isSmall(picture, view.shards), zoomed ? undefined : holdersOf(picture, shards)),
     ),
   ];
 }

@@ -124,7 +124,8 @@ export function drawSlice(shards, slice, { x, y, w, h }, { url, small }) {
 export function drawLetter(shards, slice, { x, y, w, h }, text) {
   const { fill, ink, label } = identity(shards, slice);
   const words = text ?? `${shards.partial.length ? "Σ" : ""}${label}`;
-  const size = Math.min(17, 0.62 * h, (1.22 * w) / Math.max(1, words.length));
+  // Two of the widest letters, which are bold, have room beside each other.
+  const size = Math.min(17, 0.62 * h, (1.04 * w) / Math.max(1, words.length));
   if (!words || size < 5) return null;
   return s(
     "text",

@@ -1,8 +1,9 @@
 // @ts-check
 /** The tensor that is selected, in its slices: what each axis is, and which mesh axes cut it. */
+import { drawHolders, drawMargins, marginsOf } from "./block_labels.js";
 import { h, s } from "./dom.js";
 import { exact } from "./format.js";
-import { drawLetter, drawSlice, patterns, rangesText } from "./slices.js";
+import { drawSlice, patterns, rangesText } from "./slices.js";
 
 /** @typedef {import("./types.js").Shards} Shards */
 
@@ -22,9 +23,10 @@ function axisText(shards, axis) {
 /**
  * @param {Shards} shards
  * @param {boolean} small whether lighter colours stand for patterns, as in the picture of devices
+ * @param {Map<number, number[]>} [holders] the devices that hold each slice, where the picture shows every device
  * @returns {HTMLElement}
  */
-export function drawTensor(shards, small) {
+export function drawTensor(shards, small, holders = new Map()) {
   const { blocks, copies } = shards;
   const whole = blocks.whole.map((axis) => axisText(shards, axis)).join(" · ");
   const facets = blocks.facets.map((axis) => axisText(shards, axis)).join(" · ");
@@ -32,12 +34,14 @@ export function drawTensor(shards, small) {
     facets && `one for each part of ${facets}`,
     whole && `in full in each: ${whole}`,
     blocks.each > 1 && `each block is ${exact(blocks.each)} slices`,
-    copies > 1 && shards.slices > 1 && `each slice is held by ${exact(copies)} devices`,
+    copies > 1 &&
+      shards.slices > 1 &&
+      `each slice is held by ${exact(copies)} devices${holders.size ? ": the small numbers" : ""}`,
   ].filter(Boolean);
   return h(
     "figure",
     { class: "mlb-tensor" },
-    drawBlocks(shards, small),
+    drawBlocks(shards, small, holders),
     h("figcaption", {}, ...notes.map((note) => h("div", {}, String(note)))),
   );
 }
@@ -45,17 +49,19 @@ export function drawTensor(shards, small) {
 /**
  * @param {Shards} shards
  * @param {boolean} small
+ * @param {Map<number, number[]>} holders
  * @returns {SVGElement}
  */
-function drawBlocks(shards, small) {
+function drawBlocks(shards, small, holders) {
   const { blocks } = shards;
   const { defs, look } = patterns(small);
-  const left = blocks.down >= 0 ? LEFT : 1;
-  const top = blocks.across >= 0 ? TOP : 1;
+  const margins = marginsOf(shards);
+  const left = (blocks.down >= 0 ? LEFT : 1) + margins.left;
+  const top = (blocks.across >= 0 ? TOP : 1) + margins.top;
   const across = blocks.across >= 0 ? axisText(shards, blocks.across) : "";
   const down = blocks.down >= 0 ? axisText(shards, blocks.down) : "";
-  const wide = Math.max(left + blocks.width, left + 7 * across.length) + 2;
-  const tall = Math.max(top + blocks.height, top + 7 * down.length) + 2;
+  const wide = Math.max(left + blocks.width + margins.right, left + 7 * across.length) + 2;
+  const tall = Math.max(top + blocks.height + margins.bottom, top + 7 * down.length) + 2;
   const each = blocks.slices.map((slice, i) => {
     const box = { x: left + blocks.x[i], y: top + blocks.y[i], w: blocks.w[i], h: blocks.h[i] };
     return s(
@@ -67,7 +73,7 @@ function drawBlocks(shards, small) {
         `${shards.place}: ${blocks.each > 1 ? `${exact(blocks.each)} slices from ` : ""}${rangesText(shards, slice)}`,
       ),
       drawSlice(shards, slice, box, look),
-      blocks.each === 1 && drawLetter(shards, slice, box),
+      blocks.each === 1 && drawHolders(shards, slice, box, holders.get(slice) ?? []),
       s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, class: "mlb-site-frame" }),
     );
   });
@@ -83,5 +89,6 @@ function drawBlocks(shards, small) {
     across && s("text", { class: "mlb-draw-label", x: left, y: 11 }, `${across} →`),
     down && s("text", { class: "mlb-draw-label", x: 4, y: top, transform: `rotate(90 4 ${top})` }, `${down} →`),
     each,
+    drawMargins(shards, margins, left, top),
   );
 }

@@ -30,6 +30,9 @@ CELL, LINKED = 0.9, 0.68
 HOOKED = 30.0
 # Frames and captions are drawn of at most so many blocks.
 MOST_FRAMES = 64
+# From this side on a cell has room for the number of its device (devices.js); below it lines say where they begin and
+# end. Pixels of a digit, and of a line of digits.
+NUMBERED, DIGIT, DIGITS = 30.0, 4.6, 8.0
 
 
 def devices_picture(mesh: Mesh, window: Window | None = None) -> dict:
@@ -71,9 +74,19 @@ class _Drawing:
         wide, tall = arranged.size
         self.hooked = rings and min((WIDE - self.left) / wide, (TALL - self.top) / tall) >= HOOKED
         self.top, self.left = self.top + 12 * self.hooked, self.left + 12 * self.hooked
-        room = min((WIDE - self.left) / wide, (TALL - self.top) / tall, MOST_PITCH)
-        self.pitch = max(LEAST_PITCH, room)
         self.side = self.pitch * (LINKED if self.linked else CELL)
+        # Beside small cells there is room for the numbers of the devices with which a line begins and ends.
+        self.digits = DIGIT * len(str(len(sites.positions) - 1)) + 3
+        self.numbered = self.side < NUMBERED and all(tier.step == 1 for tier in arranged.tiers)
+        if self.numbered:
+            self.left += self.digits
+            self.side = self.pitch * (LINKED if self.linked else CELL)
+
+    @property
+    def pitch(self) -> float:
+        """From one cell to the next, in pixels."""
+        wide, tall = self.arranged.size
+        return max(LEAST_PITCH, min((WIDE - self.left) / wide, (TALL - self.top) / tall, MOST_PITCH))
 
     @property
     def blocks(self) -> tuple[Tier, ...]:
@@ -96,6 +109,8 @@ class _Drawing:
         self._frames()
         if self.linked:
             self._links()
+        if self.numbered:
+            self._numbers()
         wide, tall = self.arranged.size
         self.sheet.reach(self.left + wide * self.pitch, self.top + tall * self.pitch)
 
@@ -148,6 +163,19 @@ class _Drawing:
             if fits:
                 self.sheet.text("note", (x, y - 5), fits[0])
 
+    def _numbers(self) -> None:
+        """Says with which device a line of small cells begins, and where there is room with which it ends."""
+        cells = self.cells()
+        wide, high = cells["w"], cells["h"]
+        for y, row in _rows(cells, 1.2 * self.pitch):
+            for (first, last), following in itertools.zip_longest(row, row[1:]):
+                base = y + high / 2 + 3
+                begins, ends = (str(cells["devices"][cell]) for cell in (first, last))
+                self.sheet.text("number", (cells["x"][first] - 2 - DIGIT * len(begins), base), begins)
+                gap = cells["x"][following[0]] - cells["x"][last] - wide if following else math.inf
+                if first != last and gap > 2 * self.digits:
+                    self.sheet.text("number", (cells["x"][last] + wide + 2, base), ends)
+
     def _links(self) -> None:
         """Joins neighbours in the rows and columns of a torus, and hooks the ends of those that wrap around."""
         tiers = self.arranged.tiers
@@ -187,6 +215,24 @@ def devices_at(sites: Sites, arranged: Arrangement) -> np.ndarray:
     device = np.empty(shape, int)
     device[tuple(sites.positions.T)] = np.arange(len(sites.positions))
     return device[tuple(slice(tier.low, tier.high) for tier in arranged.tiers)].ravel()
+
+
+def _rows(cells: dict, apart: float) -> Iterator[tuple[float, list[tuple[int, int]]]]:
+    """Returns the first and the last cell of each line, by height, as far as lines of digits are not on one another."""
+    lines: dict[float, list[int]] = {}
+    for cell in sorted(range(len(cells["x"])), key=lambda cell: cells["x"][cell]):
+        lines.setdefault(cells["y"][cell], []).append(cell)
+    below = -math.inf
+    for y, line in sorted(lines.items()):
+        if y < below:
+            continue
+        below = y + DIGITS
+        breaks = [i + 1 for i, (one, other) in enumerate(itertools.pairwise(line)) if _gap(cells, one, other) > apart]
+        yield y, [(line[i], line[j - 1]) for i, j in itertools.pairwise([0, *breaks, len(line)])]
+
+
+def _gap(cells: dict, one: int, other: int) -> float:
+    return cells["x"][other] - cells["x"][one]
 
 
 def _across(arranged: Arrangement) -> list[tuple[str, str]]:

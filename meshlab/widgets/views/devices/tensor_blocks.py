@@ -16,6 +16,8 @@ from .arrangement import steps_of
 
 # Pixels: what the drawing may take, the gap between rectangles, and the least side of one.
 WIDE, TALL, GAP, LEAST = 120.0, 150.0, 6.0, 26.0
+# A block that is so long and wide has room for its letter.
+LETTER = 7.5
 # Sides are at most so different, however long the axes are.
 STRETCH = 3.0
 MOST_BLOCKS = 1024
@@ -36,6 +38,8 @@ def blocks_view(holdings: dict) -> dict:
     columns, rows = _grid(math.prod(counts[axis] for axis in facets))
     room = (WIDE - (columns - 1) * GAP) / columns, (TALL - (rows - 1) * GAP) / rows
     wide, tall = _sides(shape, down, across, room)
+    wide = max(wide, min(room[0], LETTER * _count(counts, across)))
+    tall = max(tall, min(room[1], LETTER * _count(counts, down)))
     boxes: list[tuple[float, ...]] = []
     for number, outer in enumerate(itertools.product(*(range(counts[axis]) for axis in facets))):
         row, column = divmod(number, columns)

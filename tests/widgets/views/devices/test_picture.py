@@ -147,6 +147,30 @@ def test_cells_are_apart_and_on_the_sheet(name: str) -> None:
     assert max(y for _, y in boxes) + cells["h"] <= picture["height"]
 
 
+@pytest.mark.parametrize("name", ["torus 2-D", "torus 3-D", "64 in lines", "nodes", "512 on two slices"])
+def test_lines_of_small_cells_say_with_which_device_they_begin_and_end(name: str) -> None:
+    picture = devices_picture(MESHES[name])
+    cells = picture["cells"]
+    numbers = [shape for shape in picture["shapes"] if shape["as"] == "number"]
+    at = dict(zip(zip(cells["x"], cells["y"], strict=True), cells["devices"], strict=True))
+    assert numbers
+    for shape in numbers:
+        # The cell that is nearest in the same line, to the right of what begins and to the left of what ends.
+        line = [(x, device) for (x, y), device in at.items() if y < shape["y"] < y + cells["h"] + 3]
+        end = shape["x"] + 4.6 * len(shape["text"])
+        before = [(shape["x"] - x - cells["w"], device) for x, device in line if x + cells["w"] <= shape["x"]]
+        after = [(x - end, device) for x, device in line if x >= end - 0.2]
+        assert str(min(before + after)[1]) == shape["text"]
+    boxes = sorted((shape["y"], shape["x"], 4.6 * len(shape["text"])) for shape in numbers)
+    for (y0, x0, wide), (y1, x1, _) in itertools.pairwise(boxes):
+        assert y1 - y0 >= 7.9 or x1 >= x0 + wide
+
+
+def test_large_cells_have_their_numbers_inside() -> None:
+    for name in ("2", "2x4"):
+        assert not [shape for shape in devices_picture(MESHES[name])["shapes"] if shape["as"] == "number"]
+
+
 def test_links_join_neighbours_of_a_mesh_axis() -> None:
     picture = devices_picture(ml.mesh("v5e:2x4", data=2, model=4))
     links = {shape["key"]: shape["d"].count("M") for shape in picture["shapes"] if shape.get("as") == "link"}
@@ -162,6 +186,15 @@ def test_the_tensor_is_drawn_in_its_slices() -> None:
     assert (blocks["down"], blocks["across"], blocks["facets"], blocks["whole"]) == (0, 1, [], [2])
     area = sum(w * h for w, h in zip(blocks["w"], blocks["h"], strict=True))
     assert area == pytest.approx(blocks["width"] * blocks["height"], rel=0.01)
+
+
+def test_blocks_of_the_tensor_have_room_for_letters_where_the_drawing_has() -> None:
+    plan = program().plan(ml.mesh(data=16), {"c": "data"})
+    blocks = blocks_view(holdings_view(plan, "x"))
+    assert min(blocks["w"]) >= 7.4
+    plan = program().plan(ml.mesh(data=64), {"c": "data"})
+    blocks = blocks_view(holdings_view(plan, "x"))
+    assert blocks["width"] == pytest.approx(120)
 
 
 @pytest.mark.parametrize("model", [m for m in zoo.models() if m.name in MODELS], ids=lambda model: model.name)

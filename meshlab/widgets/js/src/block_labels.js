@@ -1,0 +1,195 @@
+// @ts-check
+/**
+ * What is written in and beside the blocks of a tensor: the letter of each with the devices that hold it, the index at
+ * which blocks begin along the edges, and letters in the margin where blocks are too small for their own.
+ */
+import { s } from "./dom.js";
+import { exact } from "./format.js";
+import { identity, indicesOf } from "./identity.js";
+import { drawLetter } from "./slices.js";
+
+/**
+ * @typedef {import("./types.js").Shards} Shards
+ * @typedef {import("./types.js").Picture} Picture
+ * @typedef {{at: number, text: string}} Tick in pixels from the first block
+ * @typedef {{left: number, top: number, right: number, bottom: number, across: Tick[], down: Tick[], letters: Tick[],
+ *   sideways: Tick[]}} Margins
+ */
+
+// Pixels: of a character of a tick, of a line of them, and the least side of a block with a letter.
+const [CHARACTER, LINE, LETTER] = [4.7, 10, 7];
+// More devices than these are not written one by one.
+const LISTED = 4;
+
+/**
+ * @param {Picture} picture
+ * @param {Pick<Shards, "held">} shards
+ * @returns {Map<number, number[]>} the devices that hold each slice; none where a square stands for several
+ */
+export function holdersOf({ each, cells }, { held }) {
+  /** @type {Map<number, number[]>} */
+  const holders = new Map();
+  if (each > 1) return holders;
+  cells.devices.forEach((device, cell) => {
+    const slice = Number(held[cell]);
+    holders.set(slice, [...(holders.get(slice) ?? []), device]);
+  });
+  for (const devices of holders.values()) devices.sort((one, other) => one - other);
+  return holders;
+}
+
+/**
+ * @param {number[]} devices in order
+ * @returns {string} their numbers, short
+ */
+export function devicesText(devices) {
+  const [first, last] = [devices[0], devices[devices.length - 1]];
+  if (devices.length > 2 && last - first === devices.length - 1) return `${first}–${last}`;
+  if (devices.length <= LISTED) return devices.join(", ");
+  return `${first}, ${devices[1]} … ${last}`;
+}
+
+/**
+ * Every so many of the ticks that none is on another; the last one always, for it says where all ends.
+ * @param {Tick[]} ticks from the first on
+ * @param {(tick: Tick) => number} size of one along the edge, in pixels
+ * @returns {Tick[]}
+ */
+export function thinned(ticks, size) {
+  const clear = (/** @type {Tick} */ one, /** @type {Tick} */ other) =>
+    Math.abs(other.at - one.at) >= (size(one) + size(other)) / 2 + 3;
+  const last = ticks[ticks.length - 1];
+  for (let every = 1; every < ticks.length; every *= 2) {
+    const some = ticks.filter((tick, i) => i === 0 || (i % every === 0 && (tick === last || clear(tick, last))));
+    const kept = some.includes(last) ? some : [...some, last];
+    if (kept.every((tick, i) => i === 0 || clear(kept[i - 1], tick))) return kept;
+  }
+  return ticks.slice(0, 1);
+}
+
+/**
+ * The index at which each block begins along one axis, and at which the last one ends; none where nothing is cut.
+ * @param {Shards} shards
+ * @param {number} axis of the tensor
+ * @param {"x" | "y"} along
+ * @returns {Tick[]}
+ */
+function ticksOf(shards, axis, along) {
+  const { blocks, parts, edges, step, shape } = shards;
+  if (axis < 0 || parts[axis] < 2) return [];
+  const [place, size, other] = along === "x" ? [blocks.x, blocks.w, blocks.y] : [blocks.y, blocks.h, blocks.x];
+  const edge = Math.min(...other);
+  /** @type {Map<number, Tick>} */
+  const ticks = new Map();
+  let end = { at: 0, text: "" };
+  blocks.slices.forEach((slice, i) => {
+    if (other[i] > edge || size[i] <= 0) return;
+    const index = indicesOf(parts, slice)[axis];
+    const begin = edges[axis][index] ?? Math.min(index * step[axis], shape[axis]);
+    if (!ticks.has(place[i])) ticks.set(place[i], { at: place[i], text: exact(begin) });
+    if (place[i] + size[i] > end.at) end = { at: place[i] + size[i], text: exact(shape[axis]) };
+  });
+  return [...[...ticks.values()].sort((one, next) => one.at - next.at), end];
+}
+
+/**
+ * The letters of the first row or column of blocks, where blocks are too small for them.
+ * @param {Shards} shards
+ * @param {"x" | "y"} along
+ * @returns {Tick[]}
+ */
+function lettersOf(shards, along) {
+  const { blocks } = shards;
+  const [place, size, other] = along === "x" ? [blocks.x, blocks.w, blocks.y] : [blocks.y, blocks.h, blocks.x];
+  if (blocks.each > 1 || shards.slices === 1 || Math.min(...size) >= LETTER) return [];
+  const edge = along === "x" ? Math.max(...other) : Math.min(...other);
+  return blocks.slices
+    .flatMap((slice, i) =>
+      other[i] === edge ? [{ at: place[i] + size[i] / 2, text: identity(shards, slice).label }] : [],
+    )
+    .sort((one, next) => one.at - next.at);
+}
+
+/** @type {(tick: Tick) => number} */
+const wide = ({ text }) => CHARACTER * text.length;
+/** @type {(tick: Tick) => number} */
+const high = () => LINE - 3;
+
+/**
+ * @param {Shards} shards
+ * @returns {Margins} what is written beside the blocks, and the room that it takes
+ */
+export function marginsOf(shards) {
+  const { blocks } = shards;
+  const across = thinned(ticksOf(shards, blocks.across, "x"), wide);
+  const down = thinned(ticksOf(shards, blocks.down, "y"), high);
+  const letters = thinned(lettersOf(shards, "x"), wide);
+  const sideways = thinned(lettersOf(shards, "y"), high);
+  const longest = (/** @type {Tick[]} */ ticks) => Math.max(0, ...ticks.map(wide));
+  return {
+    across,
+    down,
+    letters,
+    sideways,
+    left: down.length ? longest(down) + 4 : across.length ? wide(across[0]) / 2 : 0,
+    top: across.length ? LINE : 0,
+    right: Math.max(sideways.length ? longest(sideways) + 4 : 0, across.length ? longest(across.slice(-1)) / 2 : 0),
+    bottom: letters.length ? LINE : 0,
+  };
+}
+
+/**
+ * @param {Shards} shards
+ * @param {Margins} margins
+ * @param {number} left where the blocks begin
+ * @param {number} top
+ * @returns {SVGElement[]}
+ */
+export function drawMargins({ blocks }, margins, left, top) {
+  const write =
+    (/** @type {number} */ x, /** @type {number} */ y, /** @type {string} */ anchor, /** @type {string} */ as) =>
+    (/** @type {string} */ text) =>
+      s("text", { class: `mlb-draw-number ${as}`, x: x.toFixed(1), y: y.toFixed(1), "text-anchor": anchor }, text);
+  const [right, bottom] = [left + blocks.width, top + blocks.height];
+  return [
+    ...margins.across.map(({ at, text }) => write(left + at, top - 3, "middle", "mlb-block-tick")(text)),
+    ...margins.down.map(({ at, text }) => write(left - 3, top + at + 2.5, "end", "mlb-block-tick")(text)),
+    ...margins.letters.map(({ at, text }) => write(left + at, bottom + 8, "middle", "mlb-block-outside")(text)),
+    ...margins.sideways.map(({ at, text }) => write(right + 3, top + at + 2.5, "start", "mlb-block-outside")(text)),
+  ];
+}
+
+/**
+ * The letter of a block, and under it or along it the devices that hold it, where there is room.
+ * @param {Shards} shards
+ * @param {number} slice
+ * @param {{x: number, y: number, w: number, h: number}} box
+ * @param {number[]} devices
+ * @returns {(SVGElement | null)[]}
+ */
+export function drawHolders(shards, slice, box, devices) {
+  const lettered = identity(shards, slice).label !== "";
+  const short = devices.length ? devicesText(devices) : "";
+  const said = lettered || !short ? short : `devices ${short}`;
+  const text = CHARACTER * said.length <= box.w - 2 ? said : short;
+  const long = CHARACTER * text.length;
+  const under = text && long <= box.w - 2 && box.h >= (lettered ? 20 : 9);
+  const along = text && !under && lettered && box.w >= LETTER && box.h >= long + 16;
+  if (!under && !along) return [drawLetter(shards, slice, box)];
+  const { fill, ink } = identity(shards, slice);
+  const look = { fill: ink, stroke: fill, class: "mlb-small-print mlb-holders", "aria-hidden": "true" };
+  const middle = box.x + box.w / 2;
+  if (under) {
+    const upper = lettered ? box.h - LINE : box.h;
+    const y = box.y + upper / 2 + (lettered ? Math.min(17, 0.62 * upper) / 2 + 7 : 3);
+    return [
+      drawLetter(shards, slice, { ...box, h: upper }),
+      s("text", { ...look, x: middle, y, "text-anchor": "middle" }, text),
+    ];
+  }
+  const [x, y] = [(middle - 2.5).toFixed(1), (box.y + 14).toFixed(1)];
+  return [
+    drawLetter(shards, slice, { ...box, h: 13 }),
+    s("text", { ...look, x, y, transform: `rotate(90 ${x} ${y})` }, text),
+  ];
+}
