@@ -97,6 +97,27 @@ def test_collectives_scroll_by_keyboard_in_their_panel(open_board, layers: int) 
     assert board.blank.view.evaluate("scrollY") == 0
 
 
+def test_the_stage_says_what_is_below_its_edge(open_board) -> None:
+    board = open_board(deep(30), width=1112, height=600)
+    panel = board.show("traffic")
+    sign = board.root.locator(".mlb-below")
+    expect(sign).to_contain_text("more rows")
+    # The rows that it counts are those of the table that are not seen yet.
+    below = panel.evaluate("""panel => [...panel.querySelectorAll("tr[data-kind]")].filter(row => row.checkVisibility()
+        && row.getBoundingClientRect().top > panel.getBoundingClientRect().bottom - 6).length""")
+    assert 0 < below
+    expect(sign).to_contain_text(f"{below}")
+    panel.focus()
+    board.keyboard.press("End")
+    expect(sign).to_be_hidden()
+    board.keyboard.press("Home")
+    sign.click()
+    assert panel.evaluate("panel => panel.scrollTop") > 0
+    # What fits needs none.
+    board.show("program")
+    expect(sign).to_be_hidden()
+
+
 def test_one_in_a_loop_is_counted_as_often_as_it_runs(open_board) -> None:
     def forward(weights, x):
         def layer(x, pair):

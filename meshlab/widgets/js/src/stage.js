@@ -5,6 +5,7 @@
  * `rows` shows two layouts side by side where another one was chosen: `draw` is called for each, `tools` above and `foot`
  * below are for both. `marked` is called when something else is selected.
  */
+import { Below } from "./below.js";
 import { drawBeside } from "./beside.js";
 import { drawCollectives } from "./collectives.js";
 import { drawCommunication, drawLines } from "./communication.js";
@@ -133,6 +134,7 @@ export class Stage {
     const tabs = h("div", { class: "mlb-tabs", role: "tablist", "aria-label": "views" }, [...this.tabs.values()]);
     tabs.addEventListener("keydown", (event) => this.turn(event));
     this.element = h("div", { class: "mlb-stage" }, tabs, [...this.bodies.values()]);
+    this.below = new Below(this.element, () => this.body(this.shown));
     this.training = new Training(board, this.body("run"));
     this.show(this.shown);
   }
