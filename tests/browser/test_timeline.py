@@ -55,6 +55,29 @@ def test_the_end_of_the_step_covers_no_phase(open_board, explorer: Explorer) -> 
             expect(phase).to_have_attribute("title", re.compile(r"^(forward|backward|update).*: \d"))
 
 
+def test_a_scale_of_round_times_stands_above_the_lanes(open_board, explorer: Explorer) -> None:
+    board = open_board()
+    ticks = board.root.locator(".mlb-step-time .mlb-scale-tick")
+    expect(ticks.first).to_have_text("0")
+    scale = board.root.locator(".mlb-scale").bounding_box()
+    assert scale is not None
+    for tick in ticks.all()[1:]:
+        number, unit = tick.inner_text().split()
+        assert number.isdigit()
+        time = float(number) * {"s": 1, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9}[unit]
+        box = tick.bounding_box()
+        assert box is not None
+        assert (box["x"] - scale["x"]) / scale["width"] == pytest.approx(time / explorer.time.estimate, abs=0.005)
+        assert box["x"] + box["width"] <= scale["x"] + scale["width"]
+    assert ticks.count() >= 3
+    # Enlarged there are more of them.
+    board.show("time")
+    big = board.root.locator(".mlb-lanes-big .mlb-scale-tick")
+    before = big.count()
+    board.root.get_by_role("button", name="zoom in").click()
+    assert big.count() > before
+
+
 def test_a_kernel_says_its_dims_and_its_line(open_board, explorer: Explorer) -> None:
     board = open_board()
     segment = lane(board, "compute").locator(".mlb-segment").first

@@ -1,6 +1,7 @@
 // @ts-check
 /** The step over time, enlarged: the workbench's own lanes with what is exposed, to be zoomed by buttons, keys and wheel. */
 import { h } from "./dom.js";
+import { drawTicks } from "./ticks.js";
 import { drawTimeline } from "./timeline.js";
 
 /** @typedef {import("./board.js").Board} Board */
@@ -27,7 +28,11 @@ export function drawEnlarged(board) {
   const lanes = h("div", { class: "mlb-lanes mlb-lanes-big" }, drawTimeline(board, true));
   const label = "the step over time, enlarged: + and − zoom";
   const box = h("div", { class: "mlb-lanes-box", role: "group", tabindex: "0", "aria-label": label }, lanes);
-  const show = () => lanes.style.setProperty("--zoom", `${board.chosen.zoom}`);
+  const { seconds } = board.view.timeline;
+  const show = () => {
+    lanes.style.setProperty("--zoom", `${board.chosen.zoom}`);
+    lanes.querySelector(".mlb-scale")?.replaceChildren(...drawTicks(seconds, board.chosen.zoom));
+  };
   const zoom = (/** @type {number} */ by, /** @type {number} */ at) => {
     const before = board.chosen.zoom;
     board.chosen.zoom = zoomed(before, by);

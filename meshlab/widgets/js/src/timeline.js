@@ -9,6 +9,7 @@ import { bytes, exact, seconds } from "./format.js";
 import { axisLabel, markClass } from "./marks.js";
 import { drawRemedies } from "./remedies.js";
 import { bringIntoPanel, select } from "./selection.js";
+import { drawTicks } from "./ticks.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -49,6 +50,8 @@ export function drawTimeline(board, enlarged = false) {
   if (!timeline) return [];
   const lanes = timeline.lanes.map((lane) => drawLane(board, timeline, lane, enlarged));
   return [
+    h("span", { class: "mlb-lane-name" }),
+    h("div", { class: "mlb-scale", "aria-hidden": "true" }, drawTicks(timeline.seconds)),
     h("span", { class: "mlb-lane-name" }, "one step ", h("b", { class: "mlb-lane-end" }, seconds(timeline.seconds))),
     drawPhases(timeline),
     ...lanes.flat(),
