@@ -57,10 +57,12 @@ def test_a_remedy_is_a_button_with_its_price_and_its_sign(open_board, explorer: 
     expect(button).to_contain_text("take hidden off model")
     prices = button.locator(".mlb-remedy-price span")
     expect(prices).to_have_text(expected(explorer))
-    # What gets worse says so, with its sign.
+    # What gets worse says so, with its sign, and ahead of all of it stands whether the step gets better.
     assert any("+" in line for line in expected(explorer))
     for line, text in zip(prices.all(), expected(explorer), strict=True):
         expect(line).to_have_class("mlb-less" if "−" in text else "mlb-more")
+    expect(button.locator("b")).to_have_text("▼ better:")
+    expect(button).to_contain_text("estimated")
     board.blank.shot("remedies", full=True)
 
 
@@ -130,6 +132,11 @@ def test_without_a_machine_it_says_what_each_device_computes(open_board) -> None
     line = of_model(board).locator(".mlb-remedy-price span")
     expect(line.first).to_have_text("computes +37.5 pts")
     expect(line).to_have_count(2)
+    # What makes it worse does not look like a gain, nor do the words ahead of it.
+    expect(line.first).to_have_class("mlb-more")
+    expect(board.panel("traffic").locator(".mlb-remedy-button b").first).to_have_text("▲ worse:")
+    plain = "tag => getComputedStyle(tag).color === getComputedStyle(tag.closest('.mlb')).color"
+    assert board.panel("traffic").locator(".mlb-tag").filter(visible=True).first.evaluate(plain)
 
 
 def test_what_is_refused_here_is_said_and_no_button(open_board) -> None:

@@ -32,6 +32,24 @@ export function effects(price, { time, peak_memory: peak, communication, work })
   return lines;
 }
 
+// What changes by less than this share of it is neither better nor worse.
+const SAME = 1e-3;
+
+/**
+ * Whether a change is for the better or the worse: by the step, without one by work, and of equal work by bytes.
+ * @param {Price} price
+ * @param {Pick<View, "time" | "communication" | "work">} view
+ * @returns {"better" | "worse" | "same"} nothing that does not fit is better
+ */
+export function verdictOf(price, { time, communication, work }) {
+  if (price.fits === false) return "worse";
+  /** @type {(now: number, then: number) => "better" | "worse" | "same"} */
+  const by = (now, then) => (Math.abs(then - now) <= SAME * now ? "same" : then < now ? "better" : "worse");
+  if (time && !time.missing && price.seconds !== null) return by(time.estimate, price.seconds);
+  const less = by(work, price.work);
+  return less === "same" ? by(communication.total, price.bytes) : less;
+}
+
 /**
  * The remedies of a collective; "" before each that is a change of the function, which no button can make.
  * @param {Board} board
@@ -120,10 +138,8 @@ export class Remedies {
     const { prices, view } = this.board;
     const intent = /** @type {Intent} */ (this.intents.get(button));
     const price = prices.ofIntent(intent);
-    const refused = price?.refused ? [`not here: ${price.refused.text}`] : null;
-    const lines = refused ?? (price ? effects(price, view) : []);
     const place = /** @type {HTMLElement} */ (button.lastElementChild);
-    place.replaceChildren(...lines.map((line) => h("span", { class: signOf(line) }, line)));
+    place.replaceChildren(...(price ? drawPrice(price, view) : []));
     button.setAttribute("data-priced", String(Boolean(price)));
   }
 
@@ -158,11 +174,25 @@ export class Remedies {
   }
 }
 
+const VERDICTS = { better: "▼ better:", worse: "▲ worse:", same: "no gain:" };
+
 /**
- * @param {string} line
- * @returns {string} the class of a change for the better or the worse
+ * What a remedy would change, ahead of it whether that is for the better. What falls where all gets worse is no gain.
+ * @param {Price} price
+ * @param {View} view
+ * @returns {HTMLElement[]}
  */
-function signOf(line) {
-  if (line.includes("✕") || line.startsWith("not here")) return "mlb-more";
-  return line.includes("−") ? "mlb-less" : line.includes("+") ? "mlb-more" : "";
+function drawPrice(price, view) {
+  if (price.refused) return [h("span", { class: "mlb-more" }, `not here: ${price.refused.text}`)];
+  const verdict = verdictOf(price, view);
+  const style = (/** @type {string} */ line) => {
+    if (line.includes("✕") || line.includes("+")) return "mlb-more";
+    return line.includes("−") && verdict === "better" ? "mlb-less" : "mlb-same";
+  };
+  const sign = verdict === "better" ? "mlb-less" : verdict === "worse" ? "mlb-more" : "mlb-same";
+  return [
+    h("b", { class: `mlb-verdict-word ${sign}` }, VERDICTS[verdict]),
+    ...effects(price, view).map((line) => h("span", { class: style(line) }, line)),
+    h("i", { class: "mlb-estimated" }, "estimated"),
+  ];
 }
