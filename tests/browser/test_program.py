@@ -158,28 +158,35 @@ def test_a_selected_dim_marks_the_values_that_have_it(board: BlankBoard) -> None
 def test_it_is_searched(board: BlankBoard) -> None:
     field = board.root.get_by_role("searchbox", name="find in the program")
     found = board.root.locator(".mlb-found")
+    rows(board).last.click()
+    assert board.root.locator(".mlb-row[data-hit]").count() == 0
     field.fill("batch/data")
-    expect(found).to_have_text(re.compile(r"^\d+$"))
-    count = int(found.inner_text())
+    expect(found).to_have_text(re.compile(r"^\d+ hits$"))
+    count = int(found.inner_text().split()[0])
+    # No row that is none of them stands out as the active one; those in sight are marked.
+    expect(board.root.locator(".mlb-row[data-active]")).to_have_count(0)
+    marked = board.root.locator(".mlb-row[data-hit]")
+    assert 0 < marked.count() <= count
+    assert all("batch/data" in text for text in marked.all_inner_texts())
     assert count > 2
     board.keyboard.press("Enter")
-    expect(found).to_have_text(f"1 of {count}")
+    expect(found).to_have_text(f"1 of {count} hits")
     first = active(board)
     expect(field).to_be_focused()
     board.keyboard.press("Enter")
-    expect(found).to_have_text(f"2 of {count}")
+    expect(found).to_have_text(f"2 of {count} hits")
     assert active(board) != first
     board.keyboard.press("Shift+Enter")
     assert active(board) == first
     board.keyboard.press("Shift+Enter")
-    expect(found).to_have_text(f"{count} of {count}")
+    expect(found).to_have_text(f"{count} of {count} hits")
     field.fill("nowhere")
-    expect(found).to_have_text("none")
+    expect(found).to_have_text("no hits")
     field.fill("all-reduce data")
     board.root.get_by_role("button", name="next hit").click()
     assert "all-reduce data" in active(board)
     board.root.get_by_label("steps to show").select_option("matmuls")
-    expect(found).to_have_text("none")
+    expect(found).to_have_text("no hits")
     names = rows(board, "step").locator(".mlb-said code").evaluate_all("all => all.map(each => each.textContent)")
     assert set(names) == {"dot_general"}
 
@@ -252,9 +259,9 @@ def test_ten_thousand_steps_are_never_in_the_page_at_once(open_board) -> None:
     field = board.root.get_by_role("searchbox", name="find in the program")
     field.fill("dot_general")
     found = board.root.locator(".mlb-found")
-    expect(found).to_have_text(re.compile(r"^\d,\d{3}$"))
+    expect(found).to_have_text(re.compile(r"^\d,\d{3} hits$"))
     board.keyboard.press("Shift+Enter")
-    expect(found).to_have_text(re.compile(r"^(\d,\d{3}) of \1$"))
+    expect(found).to_have_text(re.compile(r"^(\d,\d{3}) of \1 hits$"))
     board.root.get_by_label("steps to show").select_option("matmuls")
     tree(board).focus()
     board.keyboard.press("End")

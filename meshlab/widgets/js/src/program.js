@@ -5,7 +5,7 @@
  * row below. What is selected in another view is opened and brought into sight.
  */
 import { h, redraw } from "./dom.js";
-import { exact } from "./format.js";
+import { exact, plural } from "./format.js";
 import { nextNumber } from "./numbers.js";
 import { FILTERS, makeFrame } from "./program_frame.js";
 import { drawDetails, drawRow, heightOf } from "./program_rows.js";
@@ -75,6 +75,8 @@ export class Program {
     this.active = -1;
     /** @type {number[]} */
     this.hits = [];
+    /** @type {Set<number>} the same */
+    this.found = new Set();
     /** @type {string | null} the collective that was brought into sight last */
     this.followed = null;
     /** @type {string | null} the dim that was marked last */
@@ -157,7 +159,8 @@ export class Program {
     const drawn = rows.slice(from, to + 1).map((index, i) => {
       const top = from + i ? ends[from + i - 1] : 0;
       const at = this.siblings.get(index) ?? { level: 0, place: 1, of: 1 };
-      const row = { index, open: this.open[index] > 0, active: index === this.active, id: this.id(index), top, ...at };
+      const state = { open: this.open[index] > 0, active: index === this.active, hit: this.found.has(index) };
+      const row = { index, ...state, id: this.id(index), top, ...at };
       return drawRow(this.board, tree, row);
     });
     this.frame.space.replaceChildren(...drawn);
@@ -294,14 +297,18 @@ export class Program {
   /** Looks for what is written. */
   find() {
     this.hits = this.tree?.search(this.frame.input.value, this.kept) ?? [];
+    this.found = new Set(this.hits);
+    // A row that was chosen before and is no hit would look like one.
+    if (this.found.size && !this.found.has(this.active)) this.active = -1;
     this.sayHits();
+    this.paint();
   }
 
   sayHits() {
     const at = this.hits.indexOf(this.active);
     const { length } = this.hits;
-    const count = length ? `${at < 0 ? "" : `${exact(at + 1)} of `}${exact(length)}` : "none";
-    this.frame.found.textContent = this.frame.input.value.trim() ? count : "";
+    const count = `${at < 0 ? "" : `${exact(at + 1)} of `}${plural(length, "hit")}`;
+    this.frame.found.textContent = this.frame.input.value.trim() ? (length ? count : "no hits") : "";
   }
 
   /**

@@ -12,7 +12,7 @@ import { concerns } from "./selection.js";
  * @typedef {import("./program_tree.js").Sent} Sent
  * @typedef {import("./dom.js").Child} Child
  * @typedef {{
- *   index: number, open: boolean, active: boolean, id: string, top: number, level: number, place: number, of: number
+ *   index: number, open: boolean, active: boolean, hit: boolean, id: string, top: number, level: number, place: number, of: number
  * }} Row `place` and `of`: which of its siblings it is
  */
 
@@ -177,6 +177,7 @@ export function drawRow(board, tree, row) {
       "data-collective": collective?.id,
       "data-related": collective !== null && concerns(collective, selection.dim),
       "data-active": row.active,
+      "data-hit": row.hit,
       "data-row": row.index,
     },
     h("span", { class: "mlb-twist", "aria-hidden": "true" }, folds ? (row.open ? "▾" : "▸") : ""),
