@@ -42,6 +42,27 @@ def test_fsdp_from_nothing_sharded(open_board, explorer: Explorer, gesture: str)
     board.blank.shot(f"fsdp-{gesture}", full=True)
 
 
+def test_columns_show_what_is_stored_there_as_it_is_computed(open_board, explorer: Explorer) -> None:
+    explorer.load({"ffn": "model", "batch": "data", "params/*": {"embed": "data"}})
+    board = open_board()
+    params, state = (board.zone("model", at).locator("[data-inherited]") for at in ("params/*", "opt_state/*"))
+    expect(params).to_have_text("ffn")
+    expect(state).to_have_text("ffn")
+    expect(params).to_have_attribute("title", "ffn on model: as compute. No rule here says otherwise.")
+    # No parameter has the batch; the dim that has a rule here says what a device has of it.
+    assert board.zone("data", "params/*").locator("[data-inherited]").count() == 0
+    sizes = explorer.program.dims["embed"]
+    expect(board.chip("embed", name("data", "params/*")).locator(".mlb-chip-size")).to_have_text(f"→ {sizes // 4}")
+    expect(board.root.locator(".mlb-corner")).to_have_text("as compute")
+    board.blank.shot("inherited", full=True)
+    # A rule of its own takes its place.
+    with board.next_revision():
+        explorer.load({"ffn": "model", "params/*": {"ffn": "data"}})
+        board.blank.poll()
+    expect(params).to_have_count(0)
+    expect(state).to_have_text("ffn")
+
+
 @pytest.mark.parametrize("gesture", ["drag", "carry"])
 def test_a_rule_at_a_place_moves_to_another_column(open_board, explorer: Explorer, gesture: str) -> None:
     explorer.load(STORED)
@@ -100,7 +121,8 @@ def test_an_axis_is_added_at_a_place_with_shift(open_board, explorer: Explorer) 
         board.mouse.up()
     board.keyboard.up("Shift")
     assert explorer.layout.to_dict() == {"params/*": {"embed": ["data", "model"]}}
-    assert board.chip("embed", "model@params/*").inner_text().split() == ["embed", "2", "of", "2"]
+    local = explorer.program.dims["embed"] // 8
+    assert board.chip("embed", "model@params/*").inner_text().split() == ["embed", "→", str(local), "2", "of", "2"]
 
 
 def test_a_refusal_offers_the_columns_that_take_the_dim(open_board, explorer: Explorer) -> None:

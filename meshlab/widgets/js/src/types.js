@@ -10,6 +10,7 @@
  * @typedef {{code: string, text: string, fix: string, source?: string, columns?: {at: string, label: string}[]}} Refusal
  * @typedef {{
  *   at: string, label: string, kind: string, missing: string, rules: Record<string, string[]>,
+ *   inherited: Record<string, string[]>,
  *   within: {at: string, rules: Record<string, string[]>}[]
  * }} Column
  * @typedef {{

@@ -55,7 +55,7 @@ function drawChip(view, chip, axis, column, help) {
     },
     h("span", { class: "mlb-chip-name" }, chip.name),
     " ",
-    !column?.at && h("span", { class: "mlb-chip-size" }, size),
+    h("span", { class: "mlb-chip-size" }, column?.at ? size.slice(size.indexOf("→")) : size),
     " ",
     order && h("span", { class: "mlb-chip-order" }, order),
     !column?.at && drawPin(view, chip.name),
@@ -125,7 +125,7 @@ export function drawZones(board) {
       "div",
       // A few rows are as high as a finger is wide; many have to be lower.
       { class: "mlb-grid-of-zones", style: `--widths: ${widths}; --row: ${mesh.axes.length > 3 ? 31 : 44}px` },
-      h("div"),
+      drawCorner(view),
       heads,
       rows,
     ),
@@ -186,13 +186,39 @@ function drawCell(view, column, axis, help) {
   const zone = zoneOf(axis.name, column.at);
   const chips = view.chips.filter((chip) => column.rules[chip.name]?.includes(axis.name));
   const label = `mesh axis ${axis.name}, ${axis.size} devices${column.at ? `, for ${column.label}` : ""}`;
+  const inherited = view.chips.filter((chip) => column.inherited[chip.name]?.includes(axis.name));
   return drawZone(zone, label, markClass(view, axis.name), [
     h(
       "div",
       { class: "mlb-chips" },
       chips.map((chip) => drawChip(view, chip, axis.name, column, help)),
+      inherited.map((chip) => drawInherited(view, chip, axis.name)),
     ),
   ]);
+}
+
+/**
+ * A dim that is stored at a place as it is computed, for there is no other rule: no chip, for nothing is there to take.
+ * @param {View} view
+ * @param {Chip} chip
+ * @param {string} axis
+ * @returns {HTMLElement}
+ */
+function drawInherited(view, chip, axis) {
+  const title = `${chip.name} on ${axis}: as compute. No rule here says otherwise.`;
+  const attributes = { role: "img", "aria-label": `${chip.name}, as compute`, title, "data-inherited": chip.name };
+  return h("span", { class: `mlb-inherited ${markClass(view, axis)}`, ...attributes }, chip.name);
+}
+
+/**
+ * What dashed names in columns are, where there are some.
+ * @param {View} view
+ * @returns {HTMLElement}
+ */
+function drawCorner({ columns }) {
+  const some = columns.some(({ inherited }) => Object.values(inherited).some((axes) => axes.length > 0));
+  const title = "dashed names: stored as the compute rules say, for no rule of the column says otherwise";
+  return h("div", { class: "mlb-corner", title }, some && h("span", { class: "mlb-inherited" }, "as compute"));
 }
 
 const TITLES = /** @type {Record<string, string>} */ ({

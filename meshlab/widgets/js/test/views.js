@@ -9,7 +9,7 @@ export const refusal = { code: "size", text: "10 is not divided by 4.", fix: "us
 export const classes = { ...refusal, columns: [{ at: "params/*", label: "params" }] };
 
 /** @type {(at: string, label: string, rules: Record<string, string[]>, missing?: string) => object} */
-const column = (at, label, rules, missing = "") => ({ at, label, kind: "glob", missing, rules });
+const column = (at, label, rules, missing = "") => ({ at, label, kind: "glob", missing, rules, inherited: {} });
 
 export const view = /** @type {View} */ (
   /** @type {unknown} */ ({
