@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -118,6 +119,13 @@ def test_what_does_not_fit_is_said(open_board, explorer: Explorer) -> None:
     expect(memory).to_contain_text(f"✕ Does not fit: peak memory is {bytes_text(explorer.plan.memory.peak_bytes)}, ")
     expect(board.total("peak")).to_contain_text("✕ does not fit")
     expect(memory.locator("[data-role='parameters']")).to_be_visible()
+    # The parts stand on the scale of the whole, which is said to be estimated.
+    expect(memory.locator(".mlb-verdict .mlb-badge").first).to_have_text("estimated")
+    expect(board.total("peak")).to_contain_text("peak, estimated")
+    expect(memory.locator(".mlb-bar-scale")).to_have_text(re.compile(r"^A bar of full width is the peak, .* holds\.$"))
+    bars = memory.locator('[data-chart="peak"] :is(.mlb-part, .mlb-meter-used)')
+    whole, *parts = bars.evaluate_all("bars => bars.map(bar => bar.getBoundingClientRect().width)")
+    assert sum(parts) == pytest.approx(whole, abs=2)
     board.blank.shot("does-not-fit", full=True)
     with board.next_revision():
         board.drag("hidden", "model")
@@ -212,8 +220,8 @@ def test_a_recalled_figure_is_not_said_to_come_from_its_source(open_board, explo
         f"memory 17.2 GB recalled, not looked up in its source:{source}"
     )
     verdict = board.show("memory").locator(".mlb-verdict p")
-    expect(verdict.locator(".mlb-badge")).to_have_text("recalled")
-    verdict.locator(".mlb-badge").focus()
+    expect(verdict.locator(".mlb-badge")).to_have_text(["estimated", "recalled"])
+    verdict.locator(".mlb-badge").last.focus()
     expect(board.root.get_by_role("tooltip")).to_contain_text(f"recalled, not looked up in its source: {source}")
     assert f"bytes: recalled, not looked up in its source: {source}" in (verdict.get_attribute("title") or "")
     part = board.show("time").locator("[data-part='model'] .mlb-bar-value")

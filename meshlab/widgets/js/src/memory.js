@@ -4,6 +4,7 @@ import { barRow, solid } from "./bars.js";
 import { disclosure, drawAccuracy } from "./disclosure.js";
 import { h, prose } from "./dom.js";
 import { bytes, exact } from "./format.js";
+import { badge } from "./hint.js";
 import { mark, sourceOf } from "./machine.js";
 import { canAsk, drawMoments, momentOf } from "./moments.js";
 
@@ -23,7 +24,7 @@ export function drawMemory(board) {
   const stored = drawStored(board.view);
   if (!peak) return [pending ? h("p", { class: "mlb-none" }, "The peak is being worked out …") : null, ...stored];
   return [
-    drawVerdict(peak),
+    drawVerdict(board.view, peak),
     drawParts(peak),
     peak.note ? h("p", { class: "mlb-foot" }, prose(peak.note)) : null,
     drawMoments(board, peak),
@@ -64,30 +65,61 @@ function drawStored(view) {
   ];
 }
 
+// A peak of less than this share of the capacity would leave its parts no bars on the same scale.
+const SEEN = 0.1;
+
 /**
- * Whether the peak fits, in words and as a bar up to the capacity.
+ * The bytes of a bar of full width: all that a device holds, or the peak where that is much less.
+ * @param {PeakMemory} peak
+ * @returns {number}
+ */
+function scaleOf(peak) {
+  return peak.bytes < SEEN * peak.limit ? Math.max(1, peak.bytes) : Math.max(peak.bytes, peak.limit);
+}
+
+/**
+ * Whether the peak fits, in words.
+ * @param {View} view
  * @param {PeakMemory} peak
  * @returns {HTMLElement}
  */
-function drawVerdict(peak) {
-  const longest = Math.max(peak.bytes, peak.limit);
-  const limit = `capacity of a device: ${exact(peak.limit)} bytes: ${sourceOf(peak)}`;
+function drawVerdict(view, peak) {
+  const predicted = `Predicted for ${view.machine.title}; nothing was run.`;
   return h(
     "div",
     { class: "mlb-verdict", "data-fits": String(peak.fits) },
     h(
       "p",
-      { title: limit },
+      { title: limitOf(peak) },
       peak.fits ? "✓ " : "✕ ",
       prose(`${peak.text} `),
+      badge("estimated", predicted, "badge:peak"),
+      " ",
       mark([{ ...peak, text: "capacity of a device" }], "memory"),
     ),
-    h(
-      "div",
-      { class: "mlb-meter", "aria-hidden": "true", title: limit },
-      h("span", { class: "mlb-meter-used", style: `width:${(100 * peak.bytes) / longest}%` }),
-      h("span", { class: "mlb-meter-limit", style: `left:${(100 * peak.limit) / longest}%` }),
-    ),
+  );
+}
+
+/**
+ * @param {PeakMemory} peak
+ * @returns {string}
+ */
+function limitOf(peak) {
+  return `capacity of a device: ${exact(peak.limit)} bytes: ${sourceOf(peak)}`;
+}
+
+/**
+ * The peak as a bar on the scale of its parts, and on it what a device holds, if that is on the scale.
+ * @param {PeakMemory} peak
+ * @returns {HTMLElement}
+ */
+function drawMeter(peak) {
+  const scale = scaleOf(peak);
+  return h(
+    "div",
+    { class: "mlb-meter", "aria-hidden": "true", title: limitOf(peak), "data-fits": String(peak.fits) },
+    h("span", { class: "mlb-meter-used", style: `width:${(100 * peak.bytes) / scale}%` }),
+    peak.limit <= scale && h("span", { class: "mlb-meter-limit", style: `left:${(100 * peak.limit) / scale}%` }),
   );
 }
 
@@ -97,11 +129,20 @@ function drawVerdict(peak) {
  * @returns {HTMLElement}
  */
 function drawParts(peak) {
-  const most = Math.max(1, ...peak.parts.map((part) => part.bytes));
+  const scale = scaleOf(peak);
   const rows = peak.parts.map((part) =>
-    barRow(part.name, solid("mlb-argument", part.bytes, most), part.bytes, { "data-role": part.name }),
+    barRow(part.name, solid("mlb-argument", part.bytes, scale), part.bytes, { "data-role": part.name }),
   );
-  return h("ul", { class: "mlb-bars", "data-chart": "peak" }, rows);
+  const whole = barRow(h("b", {}, "peak"), drawMeter(peak), peak.bytes, { "data-role": "peak" });
+  const holds = `the ${bytes(peak.limit)} that a device holds`;
+  const beyond = peak.limit < scale ? `; the mark is ${holds}` : `, of ${holds}`;
+  const what = scale === peak.limit ? holds : `the peak, ${bytes(scale)}${beyond}`;
+  return h(
+    "div",
+    {},
+    h("ul", { class: "mlb-bars", "data-chart": "peak" }, whole, rows),
+    h("p", { class: "mlb-foot mlb-bar-scale" }, `A bar of full width is ${what}.`),
+  );
 }
 
 /**
