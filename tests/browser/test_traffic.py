@@ -43,6 +43,12 @@ def test_columns_sort_both_ways_by_mouse_and_keyboard(open_board, explorer: Expl
     head.get_by_role("button").click()
     expect(head).to_have_attribute("aria-sort", "ascending")
     assert column(panel, 6) == [bytes_text(n) for n in sorted(row["total"] for row in rows)]
+    # What is of one execution, and what of all of a step, stands in the heads.
+    heads = [
+        panel.locator(f'th[data-column="{key}"]').inner_text().split("\n") for key in ("payload", "times", "total")
+    ]
+    assert heads == [["payload", "each time"], ["×", "a step"], ["sends", "in all"]]
+    assert column(panel, 5) == [f"× {row['times']:,}" for row in sorted(rows, key=lambda row: row["total"])]
     other = panel.locator('th[data-column="value"]')
     other.get_by_role("button").focus()
     board.keyboard.press("Enter")

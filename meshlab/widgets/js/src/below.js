@@ -37,7 +37,7 @@ function beyond(panel) {
   const count = first ? rows.filter((row) => row.parentElement === list).length : 0;
   // Of a heading over columns the first; of one that says something, what stands before it does.
   const said = head?.matches(".mlb-bar-heads") ? head.firstElementChild : head;
-  return { rows: count, heading: said?.textContent?.split(":")[0].trim() ?? "" };
+  return { rows: count, heading: said?.textContent?.split(": ")[0].trim() ?? "" };
 }
 
 export class Below {

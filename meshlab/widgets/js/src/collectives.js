@@ -13,7 +13,7 @@ import { drawRemedies } from "./remedies.js";
  * @typedef {import("./types.js").Collective} Collective
  * @typedef {import("./board.js").Board} Board
  * @typedef {import("./chosen.js").Order} Order
- * @typedef {{name: string, label: string, value: (row: Collective) => string | number, number?: boolean}} Column
+ * @typedef {{name: string, label: string, of?: string, value: (row: Collective) => string | number, number?: boolean}} Column
  */
 
 /** @type {Column[]} */
@@ -21,9 +21,9 @@ export const COLUMNS = [
   { name: "kind", label: "kind", value: (row) => row.kind },
   { name: "key", label: "over", value: (row) => row.key },
   { name: "value", label: "value, and why", value: (row) => row.value },
-  { name: "payload", label: "payload", value: (row) => row.payload, number: true },
-  { name: "times", label: "×", value: (row) => row.times, number: true },
-  { name: "total", label: "sends", value: (row) => row.total, number: true },
+  { name: "payload", label: "payload", of: "each time", value: (row) => row.payload, number: true },
+  { name: "times", label: "×", of: "a step", value: (row) => row.times, number: true },
+  { name: "total", label: "sends", of: "in all", value: (row) => row.total, number: true },
 ];
 const TITLES = /** @type {Record<string, string>} */ ({
   payload: "bytes of the operand on one device, one execution",
@@ -123,7 +123,7 @@ function drawOne(board, row) {
       h("div", { class: "mlb-because" }, prose(because)),
     ),
     number(bytes(payload), `payload ${exact(payload)} bytes`),
-    number(times > 1 ? exact(times) : "1", `${plural(times, "execution")} in a step`),
+    number(`× ${exact(times)}`, `${plural(times, "execution")} in a step`),
     number(bytes(total), `wire ${exact(wire)} bytes${often}`),
   );
   const more = h(
@@ -183,7 +183,7 @@ export function counted(view, shown) {
  * @returns {HTMLElement}
  */
 function drawHead(board, sort) {
-  const heads = COLUMNS.map(({ name, label, number }) => {
+  const heads = COLUMNS.map(({ name, label, of, number }) => {
     const turn = () => {
       const same = board.chosen.order.by === name;
       board.chosen.order = { ...board.chosen.order, by: name, down: same ? !board.chosen.order.down : Boolean(number) };
@@ -194,7 +194,12 @@ function drawHead(board, sort) {
       { type: "button", class: "mlb-sort", "data-key": `sort:${name}`, title: TITLES[name], onclick: turn },
       label,
     );
-    return h("th", { scope: "col", "data-column": name, class: number ? "mlb-number" : "" }, button);
+    return h(
+      "th",
+      { scope: "col", "data-column": name, class: number ? "mlb-number" : "" },
+      button,
+      of && h("small", {}, of),
+    );
   });
   return h("thead", {}, h("tr", {}, heads));
 }

@@ -16,7 +16,9 @@ import { axisLabel } from "./marks.js";
  * @returns {HTMLElement}
  */
 function chart(name, title, rows) {
-  const heads = [title, "sends", "payload"].map((text, i) => h("span", { class: i ? "mlb-bar-value" : "" }, text));
+  const heads = [`${title}, in all`, "sends", "payload"].map((text, i) =>
+    h("span", { class: i ? "mlb-bar-value" : "" }, text),
+  );
   return h(
     "section",
     { class: "mlb-total-chart" },
@@ -60,14 +62,18 @@ export function drawCommunication(board) {
     row(axisLabel(view, part.key), stack(view, [part], mostAxis), part, { "data-axis": part.key }),
   );
   const kinds = byKind.map((part) => {
-    const often = h("span", { class: "mlb-times" }, ` × ${exact(part.count)}`);
-    return row(h("span", {}, part.kind, often), solid("mlb-argument", part.bytes, mostKind), part, {
+    const often = h("span", { class: "mlb-times" }, `×\u00a0${exact(part.count)}`);
+    return row(h("span", {}, part.kind, " ", often), solid("mlb-argument", part.bytes, mostKind), part, {
       "data-sum": part.kind,
     });
   });
   return [
     h("div", { class: "mlb-total-charts" }, chart("axes", "by mesh axis", axes), chart("kinds", "by kind", kinds)),
-    h("p", { class: "mlb-foot" }, "Bytes per device and step: sends is wire bytes, payload those of the operands."),
+    h(
+      "p",
+      { class: "mlb-foot" },
+      "In all: per device and step, all executions together. What it sends is wire bytes; payload, those of the operands.",
+    ),
   ];
 }
 

@@ -82,7 +82,7 @@ export function drawHeader(board) {
  * One figure of the score: what it is now, what a drop would make of it, and how it changed by the last one.
  * @param {{
  *   key: string, label: string, value: string, title?: string, change?: string, sign?: number, after?: string,
- *   against?: Node | null, more?: Node | null, over?: boolean
+ *   against?: Node | null, more?: Node | null, over?: boolean, hint?: string
  * }} figure
  * @returns {HTMLElement}
  */
@@ -91,10 +91,16 @@ function total(figure) {
   const direction = sign > 0 ? "mlb-more" : sign < 0 ? "mlb-less" : "mlb-same";
   const arrow = sign > 0 ? "▲ " : sign < 0 ? "▼ " : "";
   const last = against && change ? ` The last change: ${change}.` : "";
+  // What a label says in few words is said in full by its hint.
+  const term = { type: "button", class: "mlb-term", "data-key": `total:${key}`, "data-hint": figure.hint };
   return h(
     "div",
-    { class: `mlb-total ${figure.over ? "mlb-over" : ""}`, title: `${title}${last}`, "data-total": key },
-    h("div", {}, h("span", { class: "mlb-total-label" }, label), more),
+    {
+      class: `mlb-total ${figure.over ? "mlb-over" : ""}`,
+      title: figure.hint ? null : `${title}${last}`,
+      "data-total": key,
+    },
+    h("div", {}, h("span", { class: "mlb-total-label" }, figure.hint ? h("button", term, label) : label), more),
     h(
       "div",
       {},
@@ -118,9 +124,9 @@ export function drawTotals(view, price) {
     drawPeak(view, price),
     total({
       key: "sends",
-      label: "sends",
+      label: "each device sends",
       value: bytes(communication.total),
-      title: `Each device sends ${exact(communication.total)} bytes in a step.`,
+      hint: `Each device sends ${exact(communication.total)} wire bytes in a step: what the plan says, not measured.`,
       change: change?.bytes ? signedBytes(change.bytes) : "",
       sign: change?.bytes,
       after: price && !price.refused ? bytes(price.bytes) : "",
@@ -128,9 +134,10 @@ export function drawTotals(view, price) {
     }),
     total({
       key: "work",
-      label: "computes",
+      label: "each device computes",
       value: percent(work),
-      title:
+      more: h("span", { class: "mlb-total-limit" }, "of the FLOPs"),
+      hint:
         "The share of a step's matmul FLOPs that one device computes: 100% where nothing is sharded, " +
         `${percent(1 / view.mesh.size)} at best.`,
       change: change?.work ? signedPoints(change.work) : "",
@@ -156,7 +163,7 @@ function drawStep(view, price) {
   return [
     total({
       key: "step",
-      label: "step",
+      label: "step, estimated",
       value: texts.estimate,
       title: `Predicted: between ${texts.lower} and ${texts.upper}. ${time.limit.text}`,
       change: moved ? signedSeconds(by) : "",
@@ -211,7 +218,7 @@ function drawPeak(view, price) {
   const verdict = peak.fits ? "fits" : "✕ does not fit";
   return total({
     key: "peak",
-    label: "peak",
+    label: "peak, estimated",
     value: bytes(peak.bytes),
     title: peak.text,
     change: by ? signedBytes(by) : "",
