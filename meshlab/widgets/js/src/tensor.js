@@ -4,7 +4,10 @@ import { h, s } from "./dom.js";
 import { exact } from "./format.js";
 import { drawLetter, drawSlice, patterns, rangesText } from "./slices.js";
 
-/** @typedef {import("./types.js").Shards} Shards */
+/**
+ * @typedef {import("./types.js").Shards} Shards
+ * @typedef {import("./heat.js").Drawn} Heat
+ */
 
 // Pixels around the blocks, for the names of the axes.
 const [TOP, LEFT] = [16, 16];
@@ -22,9 +25,10 @@ function axisText(shards, axis) {
 /**
  * @param {Shards} shards
  * @param {boolean} small whether lighter colours stand for patterns, as in the picture of devices
+ * @param {Heat} heat the numbers that a run has of it
  * @returns {HTMLElement}
  */
-export function drawTensor(shards, small) {
+export function drawTensor(shards, small, heat) {
   const { blocks, copies } = shards;
   const whole = blocks.whole.map((axis) => axisText(shards, axis)).join(" · ");
   const facets = blocks.facets.map((axis) => axisText(shards, axis)).join(" · ");
@@ -37,17 +41,19 @@ export function drawTensor(shards, small) {
   return h(
     "figure",
     { class: "mlb-tensor" },
-    drawBlocks(shards, small),
-    h("figcaption", {}, ...notes.map((note) => h("div", {}, String(note)))),
+    heat.before,
+    drawBlocks(shards, small, heat),
+    h("figcaption", {}, ...heat.notes, ...notes.map((note) => h("div", {}, String(note)))),
   );
 }
 
 /**
  * @param {Shards} shards
  * @param {boolean} small
+ * @param {Heat} heat
  * @returns {SVGElement}
  */
-function drawBlocks(shards, small) {
+function drawBlocks(shards, small, heat) {
   const { blocks } = shards;
   const { defs, look } = patterns(small);
   const left = blocks.down >= 0 ? LEFT : 1;
@@ -66,8 +72,10 @@ function drawBlocks(shards, small) {
         {},
         `${shards.place}: ${blocks.each > 1 ? `${exact(blocks.each)} slices from ` : ""}${rangesText(shards, slice)}`,
       ),
-      drawSlice(shards, slice, box, look),
-      blocks.each === 1 && drawLetter(shards, slice, box),
+      heat.block?.(i, box, look) ?? [
+        ...drawSlice(shards, slice, box, look),
+        blocks.each === 1 && drawLetter(shards, slice, box),
+      ],
       s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, class: "mlb-site-frame" }),
     );
   });
