@@ -86,6 +86,20 @@ def test_the_tensor_is_filled_with_the_numbers_of_the_run(
     expect(board.root.locator(".mlb-heat")).to_have_count(0)
 
 
+@pytest.mark.parametrize("pair", [False, True], ids=["alone", "beside"])
+def test_nothing_is_cut_in_any_width(open_board, explorer: Explorer, pair: bool) -> None:
+    if pair:
+        explorer.beside("hidden:data")
+    board: BlankBoard = open_board(panel="devices", height=1000)
+    board.root.locator(".mlb-numbers").first.click()
+    expect(board.root.locator(".mlb-tensor .mlb-heat")).to_have_count(4 + 2 * pair)
+    panel = board.panel("devices")
+    for width in (500, 600, 1112, 1920):
+        board.blank.view.set_viewport_size({"width": width, "height": 1000})
+        assert panel.evaluate("panel => panel.scrollWidth - panel.clientWidth") <= 0
+        board.blank.shot(f"heat-alone-{width}{'-beside' * pair}", full=True)
+
+
 def test_keys_turn_it_on_and_off_and_the_focus_stays(open_board, explorer: Explorer) -> None:
     board: BlankBoard = open_board()
     button = board.root.locator(".mlb-numbers")

@@ -6,7 +6,7 @@
 
 A cell never crosses a block, so that what it shows is of one slice. Pieces of any other layout may be read: a cell adds
 up what it gets of each. Where a cell is one number it shows that. Where it is several it shows their mean; but where
-that would take away more than a quarter of the numbers' magnitudes, since in one cell there are both signs, it shows the
+that would lose more than a quarter of the numbers' magnitudes, since in one cell there are both signs, it shows the
 mean of the magnitudes: large numbers that cancel would look like zeros.
 """
 
@@ -25,7 +25,7 @@ from .tensor_blocks import MOST_BLOCKS
 
 # The most cells of a tensor, and the least side of one, in pixels of the drawing.
 MOST_CELLS, LEAST_CELL = 2048, 2.4
-# Means must keep this share of the magnitudes, over all cells. Of random signs two numbers keep 0.7, and n keep n ** -0.5.
+# Means must keep this share of the magnitudes, over all cells. Of n numbers of random signs they keep n ** -0.5.
 KEPT = 0.75
 VALUE, MEAN, MAGNITUDE = "value", "mean", "mean magnitude"
 
