@@ -22,6 +22,7 @@ from ..devices import compiler_options, devices
 from ..errors import RunError, closest, shown, some
 from ..plans.data import Plan
 from ..programs.data import Argument, Program
+from ..specs.spec import Spec
 from ..tensors.dtypes import beyond
 from ..tensors.named_arrays import NamedArray
 from ..tensors.tensor import Tensor
@@ -93,15 +94,28 @@ def run(plan: Plan, args: Sequence[Any], donate: bool) -> Any:
     executable = compiled(plan, donate)
     mesh = jax_mesh(plan, devices(plan.mesh.size))
     placed = [
-        jax.device_put(
-            grown(array, stored_shape(plan, a.value, plan.argument_specs[a.value])),
-            NamedSharding(mesh, partition_spec(plan.argument_specs[a.value])),
-        )
+        _stored(plan, a.value, plan.argument_specs[a.value], array, mesh)
         for array, a in zip(arrays, plan.program.arguments, strict=True)
     ]
     if donate:
         _refuse_shared(plan, arrays, placed)
     return output_tree(plan, executable(*placed))
+
+
+def stored(plan: Plan, place: str, array: Any) -> jax.Array:
+    """Returns an array as the plan's devices store it at a place, padding included; one that is stored so is not moved.
+
+    Args:
+        plan: the plan.
+        place: an argument or an output.
+        array: an array of the shape of the value there.
+    """
+    mesh = jax_mesh(plan, devices(plan.mesh.size))
+    return _stored(plan, plan.program.place(place).number, plan.spec(place), array, mesh)
+
+
+def _stored(plan: Plan, value: int, spec: Spec, array: Any, mesh: Mesh) -> jax.Array:
+    return jax.device_put(grown(array, stored_shape(plan, value, spec)), NamedSharding(mesh, partition_spec(spec)))
 
 
 def _refuse_shared(plan: Plan, arrays: Sequence[Any], placed: Sequence[Any]):

@@ -24,6 +24,7 @@ from ...engine.argument_checks import is_whole
 from ...engine.errors import shown
 from .document import Document, ExplorerError
 from .intents import Refused
+from .run_values import RunValues
 from .training import Training, check_batch
 
 REPORT_SECONDS = 0.1  # Jupyter drops messages beyond 1000 a second; the eye needs ten
@@ -67,6 +68,7 @@ class Run:
         self.taken = 0
         self.error = ""
         self._result: dict[str, Any] | None = {}
+        self._values: RunValues | None = None
         self._stop = threading.Event()
         self._ended = threading.Event()
 
@@ -90,10 +92,15 @@ class Run:
             )
         return self._result
 
+    @property
+    def values(self) -> RunValues | None:
+        """The arguments and outputs of the last step; None before the first, and of a record without arrays."""
+        return self._values
+
     def record(self) -> Run:
         """Returns a copy without arrays."""
         record = copy.copy(self)
-        record._result = None
+        record._result = record._values = None
         return record
 
     @property
@@ -144,6 +151,7 @@ class Run:
             outputs = tuple(outputs) if isinstance(outputs, (tuple, list)) else (outputs,)
             values.update({name: outputs[index] for name, index in carry.items()})
             self._result = {name: values[name] for name in carry}
+            self._values = RunValues(plan, self.taken + 1, dict(values), outputs, frozenset(batch))
             self.platform = self.platform or platform_of(outputs)
             loss = _loss(outputs)
             if loss is not None:

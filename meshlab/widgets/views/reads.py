@@ -16,6 +16,7 @@ from ...engine.errors import closest, listed
 from ...engine.gc_pause import no_collection
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Refused
+from .devices.heat import heat_view, numbers_view
 from .devices.holdings import zoomed_view
 from .devices.matrix import matrix_view
 from .devices.sends import sends_view
@@ -27,7 +28,9 @@ from .roofline import roofline_view
 READS: Mapping[str, Callable[..., dict]] = {
     "alive": alive_view,
     "forms": forms_view,
+    "heat": heat_view,
     "matrix": matrix_view,
+    "numbers": numbers_view,
     "program": program_view,
     "roofline": roofline_view,
     "sends": sends_view,

@@ -10,6 +10,7 @@ import pytest
 
 import meshlab as ml
 from meshlab.engine.errors import RunError
+from meshlab.engine.running.run import stored
 from tests.engine.small_programs import X4, A, B
 
 
@@ -206,3 +207,19 @@ def test_a_key_of_the_old_style_is_told_from_a_typed_one():
         plan = ml.trace(lambda key: jax.random.bits(key.ravel()[0], (8,)), key).plan(X4)
         with pytest.raises(RunError, match=f"of shape .2,. and dtype uint32, and no typed key: give {write}\\."):
             plan.run(jax.random.PRNGKey(0))
+
+
+def test_an_array_is_stored_as_the_plan_has_it_and_one_that_is_stays_where_it_is():
+    x = np.arange(10 * 12, dtype=np.float32).reshape(10, 12)
+    plan = ml.trace(jnp.square, ml.named(x, "rows cols")).plan(ml.mesh(y=4), "rows:y", pad=True)
+    for place in plan.program.places:
+        array = stored(plan, place, x)
+        assert array.shape == (12, 12), "padding included"
+        for shard, device in zip(array.addressable_shards, range(4), strict=True):
+            (start, stop), _ = plan.shard(place, device)
+            np.testing.assert_array_equal(shard.data[: stop - start], x[start:stop])
+    even = ml.trace(jnp.square, ml.named(x, "rows cols")).plan(ml.mesh(y=4), "cols:y")
+    there = stored(even, "out", even.run(x))
+    again = stored(even, "out", there)
+    pointers = [[shard.data.unsafe_buffer_pointer() for shard in each.addressable_shards] for each in (there, again)]
+    assert pointers[0] == pointers[1]

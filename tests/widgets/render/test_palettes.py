@@ -82,6 +82,26 @@ def test_a_palette_that_is_not_is_noticed() -> None:
     assert nearest(["#2563c9", "#7a45c4"], SIGHTS[0]) > 15
 
 
+def arm(name: str) -> list[str]:
+    """Returns the colours of a heat map on one side of 0, from 0 on."""
+    found = re.search(rf"const {name} = \[(.*?)\]", (CSS / "heat_scale.js").read_text())
+    assert found
+    return re.findall(r"#[0-9a-f]{6}", found[1])
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+def test_colours_of_numbers_tell_how_much_and_of_which_sign(sight: str) -> None:
+    above, below = arm("ABOVE"), arm("BELOW")
+    assert above[0] == below[0]
+    assert len(above) == len(below) == 6
+    for side in (above, below):
+        lightness = [cspace_convert(seen(colour, sight), "sRGB1", "CAM02-UCS")[0] for colour in side]
+        steps = [one - other for one, other in itertools.pairwise(lightness)]
+        assert min(steps) >= 4, "the further from 0 the darker"
+        assert min(nearest(list(pair), sight) for pair in itertools.pairwise(side)) >= 9
+    assert min(nearest([one, other], sight) for one, other in zip(above[1:], below[1:], strict=True)) >= LEAST
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_what_is_drawn_stands_out(theme: str) -> None:
     known = colours(theme)

@@ -7,6 +7,7 @@ import { holdersOf } from "./block_labels.js";
 import { h, s } from "./dom.js";
 import { drawEdges, drawSends } from "./edges.js";
 import { bytes, exact, plural } from "./format.js";
+import { heatOf } from "./heat.js";
 import { identity } from "./identity.js";
 import { drawShape } from "./picture.js";
 import { drawLetter, drawSlice, isSmall, markSlices, patterns, rangesText } from "./slices.js";
@@ -65,7 +66,12 @@ export function drawDevices(board) {
         onpointerleave: () => point(board, null),
       },
       drawMesh(board, picture, shards),
-      drawTensor(view.shards, isSmall(picture, view.shards), zoomed ? undefined : holdersOf(picture, shards)),
+      drawTensor(
+        view.shards,
+        isSmall(picture, view.shards),
+        heatOf(board, view.shards),
+        zoomed ? undefined : holdersOf(picture, shards),
+      ),
     ),
   ];
 }

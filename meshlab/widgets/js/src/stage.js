@@ -45,7 +45,7 @@ export const PANELS = [
   {
     name: "devices",
     title: "Devices",
-    reads: ["board", "picture", "devices", "selection", "beside", "zoomed", "sends"],
+    reads: ["board", "picture", "devices", "selection", "beside", "zoomed", "sends", "job", "numbers", "heat"],
     tools: drawTensors,
     draw: drawDevices,
     foot: drawPlacement,
@@ -98,6 +98,8 @@ export class Stage {
     this.board = board;
     this.shown = PANELS[0].name;
     this.latest = this.shown;
+    /** Whether Devices fills the tensor with the numbers of the latest run. */
+    this.numbers = false;
     const number = nextNumber("stages");
     const id = (/** @type {string} */ name) => `mlb-${number}-${name}`;
     /** @type {Map<string, HTMLElement>} */

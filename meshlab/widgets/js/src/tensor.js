@@ -5,7 +5,10 @@ import { h, s } from "./dom.js";
 import { exact } from "./format.js";
 import { drawSlice, patterns, rangesText } from "./slices.js";
 
-/** @typedef {import("./types.js").Shards} Shards */
+/**
+ * @typedef {import("./types.js").Shards} Shards
+ * @typedef {import("./heat.js").Drawn} Heat
+ */
 
 // Pixels around the blocks, for the names of the axes.
 const [TOP, LEFT] = [16, 16];
@@ -23,10 +26,11 @@ function axisText(shards, axis) {
 /**
  * @param {Shards} shards
  * @param {boolean} small whether lighter colours stand for patterns, as in the picture of devices
+ * @param {Heat} heat the numbers that a run has of it
  * @param {Map<number, number[]>} [holders] the devices that hold each slice, where the picture shows every device
  * @returns {HTMLElement}
  */
-export function drawTensor(shards, small, holders = new Map()) {
+export function drawTensor(shards, small, heat, holders = new Map()) {
   const { blocks, copies } = shards;
   const whole = blocks.whole.map((axis) => axisText(shards, axis)).join(" · ");
   const facets = blocks.facets.map((axis) => axisText(shards, axis)).join(" · ");
@@ -41,18 +45,20 @@ export function drawTensor(shards, small, holders = new Map()) {
   return h(
     "figure",
     { class: "mlb-tensor" },
-    drawBlocks(shards, small, holders),
-    h("figcaption", {}, ...notes.map((note) => h("div", {}, String(note)))),
+    heat.before,
+    drawBlocks(shards, small, heat, holders),
+    h("figcaption", {}, ...heat.notes, ...notes.map((note) => h("div", {}, String(note)))),
   );
 }
 
 /**
  * @param {Shards} shards
  * @param {boolean} small
+ * @param {Heat} heat
  * @param {Map<number, number[]>} holders
  * @returns {SVGElement}
  */
-function drawBlocks(shards, small, holders) {
+function drawBlocks(shards, small, heat, holders) {
   const { blocks } = shards;
   const { defs, look } = patterns(small);
   const margins = marginsOf(shards);
@@ -72,8 +78,10 @@ function drawBlocks(shards, small, holders) {
         {},
         `${shards.place}: ${blocks.each > 1 ? `${exact(blocks.each)} slices from ` : ""}${rangesText(shards, slice)}`,
       ),
-      drawSlice(shards, slice, box, look),
-      blocks.each === 1 && drawHolders(shards, slice, box, holders.get(slice) ?? []),
+      heat.block?.(i, box, look) ?? [
+        ...drawSlice(shards, slice, box, look),
+        ...(blocks.each === 1 ? drawHolders(shards, slice, box, holders.get(slice) ?? []) : []),
+      ],
       s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, class: "mlb-site-frame" }),
     );
   });

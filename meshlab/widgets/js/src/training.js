@@ -26,6 +26,8 @@ export class Training {
     this.board = board;
     this.silent = false;
     this.active = false;
+    /** The latest run, and whether it goes on: what other panels show of it. */
+    this.known = "";
     this.run = h("button", { type: "button", class: "mlb-button mlb-primary", "data-op": "run" }, "▶ Run");
     this.cancel = h("button", { type: "button", class: "mlb-button", "data-op": "cancel", disabled: true }, "◼ Cancel");
     this.steps = h("input", {
@@ -72,6 +74,9 @@ export class Training {
       this.board.say(said.filter(Boolean).join(" "), differs ? "refused" : "done");
     }
     this.active = active;
+    const known = `${current?.number} ${active}`;
+    if (this.known && this.known !== known) this.board.stage.changed(["job"]);
+    this.known = known;
     const { trains } = this.board.view;
     this.run.disabled = active || !trains || this.silent;
     this.steps.disabled = !trains;

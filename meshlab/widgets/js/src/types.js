@@ -34,6 +34,16 @@
  *   parts: number[], edges: number[][], step: number[], slices: number, copies: number, held: (number | number[])[],
  *   kinds: number[], blocks: Blocks
  * }} Shards
+ * @typedef {{down: number[], across: number[], values: (number | null)[], least?: (number | null)[], most?: (number | null)[]}} HeatBlock
+ * @typedef {{
+ *   statistic: "value" | "mean" | "mean magnitude", diverging: boolean, high: number | null, least: number | null,
+ *   most: number | null, each: [number, number], nan: number, infinite: number, odd: [number, number, number, number][],
+ *   blocks: HeatBlock[]
+ * }} HeatCells
+ * @typedef {{
+ *   run: number, there: boolean, when: string, why: string, stale: boolean, parts: number[], cells: HeatCells, read: string,
+ *   sampled: string
+ * }} Heat
  * @typedef {{
  *   down: number, across: number, facets: number[], whole: number[], width: number, height: number, each: number,
  *   x: number[], y: number[], w: number[], h: number[], slices: number[]
