@@ -67,7 +67,7 @@ export const PANELS = [
   {
     name: "memory",
     title: "Memory",
-    reads: ["board", "costs", "beside", "alive"],
+    reads: ["board", "costs", "beside", "alive", "moments"],
     draw: drawMemory,
     rows: memoryRows,
     busy: isPending,
