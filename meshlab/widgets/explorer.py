@@ -33,7 +33,6 @@ from .state.explorer_state import ExplorerState
 from .state.machines import machine_on, mesh_on
 from .state.training import Training
 from .views.board import board_view
-from .views.runs import job_view
 
 
 class Explorer(ExplorerState):
@@ -93,11 +92,11 @@ class Explorer(ExplorerState):
         """Returns one of the board's charts as a `plotly.graph_objects.Figure`.
 
         Args:
-            name: "communication", "lines", "memory", "time", "comparison" or "loss".
+            name: "communication", "lines", "memory", "moments", "time", "roofline", "comparison" or "loss".
         """
         view = self.view()
         with self.lock:
-            return figure(name, view, job_view(self))
+            return figure(name, self, view)
 
     def snapshot(self) -> Snapshot:
         """Returns the board as plain HTML without scripts, which a saved notebook keeps."""

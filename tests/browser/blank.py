@@ -7,6 +7,7 @@ touch.
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, Page
 
 import meshlab.widgets.notebook.session as session_module
 from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.notebook.library import library_answer
 from meshlab.widgets.notebook.protocol import answer, shared_state
 from tests.browser.board import Board
 from tests.browser.page import ARTIFACTS, DEADLINE
@@ -38,9 +40,12 @@ window.model = {
         window.hear(await window.toPython(content));
     },
 };
-window.hear = ({ state, reply }) => {
+window.hear = ({ state, reply, buffers }) => {
     if (state) share(state);
-    if (reply) fire("msg:custom", reply);
+    if (reply) fire("msg:custom", reply, (buffers ?? []).map(each => {
+        const bytes = Uint8Array.from(atob(each), letter => letter.charCodeAt(0));
+        return new DataView(bytes.buffer);
+    }));
 };
 window.poll = async () => share((await window.toPython(null)).state);
 """
@@ -66,6 +71,7 @@ class BlankPage:
         height: of the window, in pixels.
         boards: how many views of the Explorer are on the page.
         panel: the panel that stands there by itself; the whole board where it is empty.
+        idle: whether the page ever has nothing else to do, so that it fetches ahead what it may need.
     """
 
     def __init__(
@@ -79,6 +85,7 @@ class BlankPage:
         height: int = 800,
         boards: int = 1,
         panel: str = "",
+        idle: bool = False,
     ):
         self.explorer = explorer
         self.silent = False
@@ -96,6 +103,8 @@ class BlankPage:
         head = '<!doctype html><html lang="en"><title>Board</title>'
         self.view.set_content(f'{head}<body style="margin:8px;background:{ground}"></body></html>')
         self.view.add_style_tag(content=_bundle("session.css"))
+        if not idle:
+            self.view.evaluate("() => { window.requestIdleCallback = () => 0; }")
         state = shared_state(explorer) | {"notice": {}, "panel": panel}
         self.view.add_script_tag(content=MODEL.replace("INITIAL", json.dumps(state)))
         self.view.evaluate(RENDER, [_bundle("session.js"), boards])
@@ -106,6 +115,9 @@ class BlankPage:
             return {}
         if content is None:
             return {"state": shared_state(self.explorer)}
+        if content.get("kind") == "library":
+            reply, buffers = library_answer(content)
+            return {"state": None, "reply": reply, "buffers": [base64.b64encode(each).decode() for each in buffers]}
         changes: list[str] = []
         stop = self.explorer.subscribe(changes.append)
         reply = answer(self.explorer, content)

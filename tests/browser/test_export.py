@@ -21,15 +21,18 @@ from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.standalone import VIEWS
 from tests.browser.blank import BlankBoard
 from tests.browser.test_accessible import AXE, violations
+from tests.browser.test_moments import chart_of
 from tests.widgets import small
 
+# Views with a chart that Plotly draws.
+CHARTS = {"memory": "moments", "time": "roofline", "run": "losses"}
 SVG = "{http://www.w3.org/2000/svg}"
 # Texts that are seen, word by word; of a choice what is chosen. Nothing of what a disclosure hides.
 WORDS = r"""panel => {
     const walk = document.createTreeWalker(panel, NodeFilter.SHOW_TEXT), words = [];
     const range = document.createRange();
     for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-        if (node.parentElement.closest("title, option, style")) continue;
+        if (node.parentElement.closest("title, option, style, .mlb-plot-tools")) continue;
         range.selectNodeContents(node);
         if (range.getClientRects().length && node.data.trim() && node.parentElement.checkVisibility())
             words.push(...node.data.trim().split(/\s+/));
@@ -113,6 +116,8 @@ def test_a_saved_picture_is_what_is_on_the_page(open_board, saved: Save, explore
     board: BlankBoard = open_board(panel=name, theme=theme, width=900, height=1400)
     panel = panel_of(board, name)
     expect(panel).to_be_visible()
+    if name in CHARTS:
+        chart_of(board, CHARTS[name])
     path = saved(board, save_button(board, name, "svg"))
     root = ElementTree.fromstring(path.read_bytes())
     assert root.tag == f"{SVG}svg"

@@ -1,9 +1,9 @@
-"""Memory over the steps: an axis with its limit and phases, and what is alive at the moment that is chosen."""
+"""Memory over the steps, drawn by Plotly: phases, the limit, a zoom that stays, and what is alive at a moment."""
 
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from meshlab.cost.machines.units import bytes_text
 from meshlab.widgets.explorer import Explorer
@@ -11,54 +11,144 @@ from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, violations
 from tests.widgets import small
 
+# Where a point of the first trace is on the screen.
+PLACE = """(plot, point) => {
+    const { xaxis, yaxis } = plot._fullLayout, box = plot.getBoundingClientRect(), [trace] = plot.data;
+    return [box.left + xaxis._offset + xaxis.d2p(trace.x[point]), box.top + yaxis._offset + yaxis._length / 2];
+}"""
+RANGE = "plot => plot.layout.xaxis.range.map(Number)"
+
 
 @pytest.fixture
 def explorer() -> Explorer:
     return small.on_v5e()
 
 
+def chart_of(board: BlankBoard, name: str = "moments") -> Locator:
+    """The chart's plot, when Plotly has drawn it."""
+    chart = board.root.locator(f'[data-chart-of="{name}"]')
+    expect(chart.locator(".main-svg").first).to_be_attached()
+    return chart.locator(".mlb-plot")
+
+
+def drag(board: BlankBoard, plot: Locator, begin: int, end: int) -> None:
+    """Drags from one step to another, which enlarges what is between them."""
+    plot.scroll_into_view_if_needed()
+    mouse = board.blank.view.mouse
+    (left, height), (right, _) = (plot.evaluate(PLACE, step) for step in (begin, end))
+    mouse.move(left, height)
+    mouse.down()
+    mouse.move((left + right) / 2, height, steps=4)
+    mouse.move(right, height, steps=4)
+    mouse.up()
+
+
 @pytest.mark.parametrize("by", ["click", "keys"])
 def test_a_moment_says_what_is_alive_and_it_adds_up(open_board, explorer: Explorer, by: str) -> None:
     board: BlankBoard = open_board(panel="memory")
-    plot, alive = board.root.get_by_role("slider"), board.root.locator(".mlb-alive-at")
-    points, memory = explorer.view()["peak_memory"]["timeline"], explorer.plan.memory
-    peak = max(points, key=lambda point: point["bytes"])
-    expect(plot).to_have_attribute("aria-valuenow", str(peak["at"]))
-    expect(alive).to_have_attribute("data-step", str(peak["at"]))
+    plot, slider, alive = chart_of(board), board.root.get_by_role("slider"), board.root.locator(".mlb-alive-at")
+    memory = explorer.plan.memory
+    peak = max(range(len(memory.timeline)), key=lambda step: memory.timeline[step].bytes)
+    expect(slider).to_have_attribute("aria-valuenow", str(peak))
+    expect(alive).to_have_attribute("data-step", str(peak))
     if by == "click":
-        box = plot.bounding_box()
-        assert box is not None
-        plot.click(position={"x": box["width"] * 1.5 / len(points), "y": 20})
+        plot.scroll_into_view_if_needed()
+        board.blank.view.mouse.move(*plot.evaluate(PLACE, 3))
+        board.blank.view.mouse.move(*plot.evaluate(PLACE, 1), steps=3)
+        expect(plot.locator(".hoverlayer")).to_contain_text(bytes_text(memory.timeline[1].bytes))
+        board.blank.view.mouse.click(*plot.evaluate(PLACE, 1))
     else:
-        plot.focus()
+        slider.focus()
         board.keyboard.press("Home")
-        expect(plot).to_have_attribute("aria-valuenow", str(points[0]["at"]))
+        expect(slider).to_have_attribute("aria-valuenow", "0")
         board.keyboard.press("ArrowRight")
-    at = points[1]["at"]
-    expect(plot).to_have_attribute("aria-valuenow", str(at))
-    expect(alive).to_have_attribute("data-step", str(at))
-    expect(alive.locator("h4")).to_contain_text(f"alive in step {at}, {memory.timeline[at].step}")
+    expect(slider).to_have_attribute("aria-valuenow", "1")
+    expect(alive).to_have_attribute("data-step", "1")
+    expect(alive.locator("h4")).to_contain_text(f"alive in step 1, {memory.timeline[1].step}")
+    assert plot.evaluate("plot => plot.data[1].x") == [1, 1]
     if by == "keys":
-        expect(plot).to_be_focused()
+        expect(slider).to_be_focused()
     titles = alive.locator("li b").evaluate_all("all => all.map(each => each.title)")
     *values, whole = (int(title.removesuffix(" bytes").replace(",", "")) for title in titles)
-    assert sum(values) == whole == memory.timeline[at].bytes
+    assert sum(values) == whole == memory.timeline[1].bytes
     names = alive.locator("li").all_inner_texts()
     assert any("params/w1" in name and "[rows 4 · cols 4 · hidden 4], parameters" in name for name in names)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_axis_has_ticks_phases_and_the_limit(open_board, explorer: Explorer, theme: str) -> None:
+def test_the_chart_has_axes_phases_and_the_limit(open_board, explorer: Explorer, theme: str) -> None:
     board: BlankBoard = open_board(panel="memory", theme=theme)
-    moments = board.root.locator(".mlb-moments")
-    assert moments.locator(".mlb-tick").first.text_content() == "0 B"
-    assert moments.locator(".mlb-tick").count() > 1
-    phases = [phase["name"] for phase in explorer.view()["peak_memory"]["phases"]]
-    assert moments.locator(".mlb-phase").all_text_contents() == phases
+    plot = chart_of(board)
+    assert plot.evaluate("plot => plot.data[0].y") == [int(point.bytes) for point in explorer.plan.memory.timeline]
+    expect(plot.locator(".ytick text").first).to_have_text("0B")
+    assert plot.locator(".ytick text").count() > 1
+    assert plot.locator(".annotation-text").all_text_contents() == ["forward", "backward", "update"]
     limit = bytes_text(explorer.plan.memory.limit_bytes)
-    expect(moments).to_contain_text(f"The limit, {limit}, is far above.")
+    expect(board.root.locator(".mlb-moments")).to_contain_text(f"The limit, {limit}, is far above.")
     expect(board.root.locator(".mlb-alive-sum")).to_be_visible()
+    assert (plot.get_attribute("aria-label") or "").startswith("memory of a device over ")
     board.blank.shot(f"moments-{theme}", full=True)
     if AXE.exists():
         board.blank.view.add_script_tag(path=str(AXE))
         assert violations(board.blank.view) == []
+
+
+def test_a_chart_has_the_colours_of_the_theme_and_follows_it(open_board) -> None:
+    board: BlankBoard = open_board(panel="memory", theme="dark")
+    plot = chart_of(board)
+    fill, variable = (
+        "plot => plot.data[0].fillcolor",
+        "root => getComputedStyle(root).getPropertyValue('--used').trim()",
+    )
+    dark = board.root.evaluate(variable)
+    assert plot.evaluate(fill) == dark
+    board.blank.view.emulate_media(color_scheme="light")
+    expect(board.root).to_have_attribute("data-theme", "light")
+    light = board.root.evaluate(variable)
+    assert light != dark
+    board.blank.view.wait_for_function(
+        "colour => document.querySelector('.mlb-plot').data[0].fillcolor === colour", arg=light
+    )
+
+
+def test_a_zoom_stays_while_the_data_do(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board(height=1100)
+    board.show("memory")
+    plot = chart_of(board)
+    whole = plot.evaluate(RANGE)
+    drag(board, plot, 4, 10)
+    zoomed = plot.evaluate(RANGE)
+    assert zoomed == pytest.approx([4, 10], abs=0.3)
+    slider = board.root.get_by_role("slider")
+    slider.focus()
+    board.keyboard.press("ArrowLeft")
+    expect(board.root.locator(".mlb-alive-at")).to_have_attribute(
+        "data-step", slider.get_attribute("aria-valuenow") or ""
+    )
+    board.show("time")
+    board.show("memory")
+    assert plot.evaluate(RANGE) == zoomed
+    board.root.get_by_role("button", name="the whole chart").click()
+    assert plot.evaluate(RANGE) == whole
+    board.root.get_by_role("button", name="enlarge the chart").click()
+    low, high = plot.evaluate(RANGE)
+    assert high - low == pytest.approx((whole[1] - whole[0]) / 2)
+    # Other data are shown whole.
+    explorer.load("hidden:model")
+    board.blank.poll()
+    first = [int(explorer.plan.memory.timeline[0].bytes)]
+    board.blank.view.wait_for_function(
+        "first => document.querySelector('[data-chart-of=moments] .mlb-plot').data[0].y[0] === first[0]", arg=first
+    )
+    assert plot.evaluate(RANGE) == [0, len(explorer.plan.memory.timeline) - 1]
+
+
+def test_the_page_scrolls_over_a_chart(open_board) -> None:
+    board: BlankBoard = open_board(panel="memory", height=500)
+    plot = chart_of(board)
+    plot.scroll_into_view_if_needed()
+    before, top = plot.evaluate(RANGE), board.blank.view.evaluate("scrollY")
+    plot.hover()
+    board.blank.view.mouse.wheel(0, -120 if top else 120)
+    board.blank.view.wait_for_function("top => scrollY !== top", arg=top)
+    assert plot.evaluate(RANGE) == before

@@ -10,6 +10,7 @@ from playwright.sync_api import expect
 import meshlab as ml
 from meshlab.widgets.explorer import Explorer, explore
 from tests.browser.blank import BlankBoard
+from tests.browser.test_moments import chart_of
 from tests.browser.test_room import CUT
 from tests.widgets import small
 from tests.widgets.state.test_sameness import without_all_reduce
@@ -60,15 +61,17 @@ def test_measured_and_predicted_stand_apart(open_board) -> None:
     assert "faster" not in panel.inner_text()
 
 
-def test_the_curve_has_axes_and_a_mark_for_each_run(open_board) -> None:
-    curve = open_board().show("run").locator(".mlb-curve svg")
-    expect(curve.locator('[data-tick="step"]')).to_have_text(["1", "10", "20", "30", "40"])
-    assert len(curve.locator('[data-tick="loss"]').all_inner_texts()) >= 2
-    expect(curve.locator("[data-curve]")).to_have_count(3)
-    shapes = curve.locator("[data-curve]").evaluate_all(
-        "lines => lines.map(line => line.querySelector('.mlb-run-mark').getAttribute('d').replace(/^[^a-z]*/, ''))"
-    )
-    assert len(set(shapes)) == 3
-    expect(curve).to_contain_text("run 1")
-    label = curve.get_attribute("aria-label") or ""
+def test_the_curve_has_axes_and_a_mark_for_each_run(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board()
+    panel = board.show("run")
+    plot = chart_of(board, "losses")
+    ticks = plot.locator(".xtick text").all_text_contents()
+    assert ticks == sorted(ticks, key=int)
+    assert plot.locator(".ytick text").count() >= 2
+    drawn = plot.evaluate("plot => plot.data.map(line => [line.marker.symbol, line.line.dash, line.y])")
+    assert [losses for *_, losses in drawn] == [pytest.approx(run.losses) for run in explorer.runs]
+    assert len({symbol for symbol, *_ in drawn}) == len({dash for _, dash, _ in drawn}) == 3
+    assert "run 1: no layout" in plot.locator(".legendtext").all_text_contents()
+    expect(panel.locator(".mlb-run-key")).to_have_count(3)
+    label = plot.get_attribute("aria-label") or ""
     assert label.startswith("loss by step. run 1: from 2.45 to ")

@@ -10,6 +10,7 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.views.roofline import roofline_view
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, violations
+from tests.browser.test_moments import chart_of
 from tests.widgets import small
 
 
@@ -53,9 +54,12 @@ def test_the_roofline_has_a_dot_for_each_group_of_matmuls(open_board, explorer: 
     board: BlankBoard = open_board(panel="time", theme=theme)
     dots = roofline_view(explorer)["dots"]
     timed = [dot for dot in dots if dot["intensity"] is not None]
-    drawn = board.root.locator(".mlb-roofline circle")
-    expect(drawn).to_have_count(len(timed))
-    assert timed[0]["source"] in (drawn.first.locator("title").text_content() or "")
+    plot = chart_of(board, "roofline")
+    expect(plot.locator(".scatterlayer .points path")).to_have_count(len(timed))
+    said = board.root.locator(".mlb-roofline-said")
+    undrawn = float(explorer.time.compute) - sum(dot["seconds"] for dot in timed)
+    expect(said).to_contain_text(f"{seconds_text(undrawn)} of the {seconds_text(float(explorer.time.compute))}")
+    assert timed[0]["source"] in plot.locator(".textpoint").all_text_contents()[-1]
     board.root.locator("summary", has_text="Kernels, by their time").click()
     table = board.root.locator(".mlb-roofline table")
     expect(table.locator("tbody tr")).to_have_count(len(dots) + 1)

@@ -8,8 +8,9 @@ Python is the only writer of shared state. It shares the parts of the view (`vie
 and for each gets the new state, if it changed, and then an answer with the same id: `ack`, or `nack` with a reason and
 a fix. A page that saw an older revision is answered for the present one. `prices` asks what several intents would
 cost; `advise` asks for the change that helps most, which follows as a part of the view; `read` asks for what a panel
-shows and no drop sends (`views/reads.READS`). Every answer has Python's clock, `now`; an intent may say until when, by
-that clock, it is `good`: the page waits no longer, and has put the chip back, so what comes later is not carried out.
+shows and no drop sends (`views/reads.READS`); `library` for plotly.js, which comes as bytes (`library.py`). Every
+answer has Python's clock, `now`; an intent may say until when, by that clock, it is `good`: the page waits no longer,
+and has put the chip back, so what comes later is not carried out.
 Nothing raises here: a page would not see it.
 """
 

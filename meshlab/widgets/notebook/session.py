@@ -16,6 +16,7 @@ import traitlets
 
 from ..state.explorer_state import ExplorerState
 from ..state.quiet import QUIET
+from .library import library_answer
 from .protocol import answer, shared_state
 
 STATIC = pathlib.Path(__file__).parents[1] / "static"
@@ -63,7 +64,15 @@ class Session(anywidget.AnyWidget):
 
     def _receive(self, widget: Any, content: dict, buffers: list) -> None:
         QUIET.disturb()
-        self.send(answer(self._explorer, content))
+        if content.get("kind") == "library":
+            fetch = threading.Thread(target=self._send_library, args=(content,), name="meshlab-library", daemon=True)
+            fetch.start()
+        else:
+            self.send(answer(self._explorer, content))
+
+    def _send_library(self, content: dict) -> None:
+        reply, buffers = library_answer(content)
+        self.send(reply, buffers)
 
 
 def session_of(explorer: ExplorerState) -> Session:

@@ -5,6 +5,8 @@ An axis has the same colour wherever it is drawn, and a pattern as well, for tho
 
 from __future__ import annotations
 
+from typing import Any
+
 SOLID = ("#1652a3", "#cb6f3d", "#1f8a8d", "#9151f9", "#b52963", "#525c05")
 TINT = ("#e7effc", "#fdeee0", "#dff4ef", "#f0e9fb", "#fce7f0", "#f1f4da")
 PATTERN = ("", "/", "-", "\\", "|", "x")
@@ -12,9 +14,22 @@ PATTERN = ("", "/", "-", "\\", "|", "x")
 DASH = ("", "5 3", "2 2", "8 3 2 3", "3 4", "10 2 2 2")
 NEUTRAL = "#3d4a5f"
 INK, SOFT, EDGE, QUIET = "#171b22", "#4d5664", "#dfe3e9", "#eef0f3"
+# The board's variables of which charts are made (views/charts/look.py).
+VARIABLES = {"used": NEUTRAL, "ink": INK, "soft": SOFT, "edge": EDGE, "quiet": QUIET, "card": "#ffffff"}
+VARIABLES |= {"action": "#1f5fbf", "bad": "#a4262c"}
 
 
 def mark(view: dict, key: str) -> int:
     """Returns the number of the mark of a mesh axis, or of a set of axes, as on the board."""
     keys = [group["key"] for group in view["groups"]]
     return (keys.index(key) if key in keys else 0) % len(SOLID)
+
+
+def coloured(drawn: Any) -> Any:
+    """Returns plain data with colours in place of the board's variables, `var(--ink)`."""
+    if isinstance(drawn, dict):
+        return {key: coloured(value) for key, value in drawn.items()}
+    if isinstance(drawn, list):
+        return [coloured(value) for value in drawn]
+    is_variable = isinstance(drawn, str) and drawn.startswith("var(--")
+    return VARIABLES[drawn.removeprefix("var(--").removesuffix(")")] if is_variable else drawn

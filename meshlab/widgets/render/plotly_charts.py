@@ -2,8 +2,8 @@
 
     >>> explorer.figure("communication").write_html("communication.html")
 
-They are drawn from the very data that the board draws, in the same colours. Plotly is imported when the first one is
-asked for.
+They are drawn from the very data that the board draws, in the same colours; those that people zoom, "moments",
+"roofline" and "loss", are the page's own charts (`views/charts`). Plotly is imported when the first one is asked for.
 """
 
 from __future__ import annotations
@@ -14,27 +14,32 @@ from typing import Any
 from ...cost.machines.units import bytes_text
 from ...engine.errors import closest, listed
 from ..state.document import ExplorerError
+from ..state.explorer_state import ExplorerState
 from ..views.machine_figures import RECALLED
-from .palette import NEUTRAL, PATTERN, SOFT, SOLID, mark
+from ..views.peak_memory import moments_view
+from ..views.roofline import roofline_view
+from ..views.runs import job_view
+from .palette import NEUTRAL, PATTERN, SOFT, SOLID, coloured, mark
 
-_DRAWERS: dict[str, Callable[[dict, dict], Any]] = {}
+_Drawer = Callable[[ExplorerState, dict], Any]
+_DRAWERS: dict[str, _Drawer] = {}
 
 
-def _drawer(name: str) -> Callable:
-    def register(draw: Callable[[dict, dict], Any]) -> Callable[[dict, dict], Any]:
+def _drawer(name: str) -> Callable[[_Drawer], _Drawer]:
+    def register(draw: _Drawer) -> _Drawer:
         _DRAWERS[name] = draw
         return draw
 
     return register
 
 
-def figure(name: str, view: dict, job: dict) -> Any:
+def figure(name: str, explorer: ExplorerState, view: dict) -> Any:
     """Draws one chart of the board.
 
     Args:
-        name: "communication", "lines", "memory", "time", "comparison" or "loss".
+        name: "communication", "lines", "memory", "moments", "time", "roofline", "comparison" or "loss".
+        explorer: the Explorer.
         view: the board's data, from `board_view`.
-        job: the runs' data, from `job_view`.
 
     Returns:
         A `plotly.graph_objects.Figure`.
@@ -44,7 +49,7 @@ def figure(name: str, view: dict, job: dict) -> Any:
     """
     if name not in _DRAWERS:
         raise ExplorerError(f"There is no chart {name!r}; there are {listed(_DRAWERS)}.{closest(name, _DRAWERS)}")
-    drawn = _DRAWERS[name](view, job)
+    drawn = _DRAWERS[name](explorer, view)
     top = 50 + 24 * (drawn.layout.title.text or "").count("<br>")
     drawn.update_layout(template="plotly_white", font_size=14, margin={"l": 10, "r": 10, "t": top, "b": 10})
     return drawn
@@ -71,19 +76,19 @@ def _stacked(view: dict, title: str, rows: list[tuple[str, list[dict]]]) -> Any:
 
 
 @_drawer("communication")
-def _communication(view: dict, job: dict) -> Any:
+def _communication(explorer: ExplorerState, view: dict) -> Any:
     rows = [(part["key"], [part]) for part in view["communication"]["by_axis"]]
     return _stacked(view, "Bytes that each device sends per step, by mesh axis", rows)
 
 
 @_drawer("lines")
-def _lines(view: dict, job: dict) -> Any:
+def _lines(explorer: ExplorerState, view: dict) -> Any:
     rows = [(line["line"], line["parts"]) for line in view["communication"]["by_line"]]
     return _stacked(view, "Bytes that each device sends per step, by source line", rows)
 
 
 @_drawer("memory")
-def _memory(view: dict, job: dict) -> Any:
+def _memory(explorer: ExplorerState, view: dict) -> Any:
     if view["peak_memory"]:
         return _peak(view["peak_memory"])
     parts = view["memory"]["parts"]
@@ -114,13 +119,10 @@ def _bytes(parts: list[dict], title: str, shapes: list[str] | None = None) -> An
 
 
 @_drawer("time")
-def _time(view: dict, job: dict) -> Any:
+def _time(explorer: ExplorerState, view: dict) -> Any:
     import plotly.graph_objects as go  # noqa: PLC0415
 
-    time = view["time"]
-    if not time or "missing" in time:
-        reason = time["missing"] if time else 'No machine is chosen, so there are no times; call explorer.on("v5e").'
-        raise ExplorerError(reason)
+    time = _timed(view)
     drawn = go.Figure()
     for part in time["parts"]:
         number = mark(view, part["key"])
@@ -145,7 +147,7 @@ def _time(view: dict, job: dict) -> Any:
 
 
 @_drawer("comparison")
-def _comparison(view: dict, job: dict) -> Any:
+def _comparison(explorer: ExplorerState, view: dict) -> Any:
     """Draws each layout that was tried as a dot: step and peak, or without a machine bytes sent and held."""
     import plotly.graph_objects as go  # noqa: PLC0415
 
@@ -170,15 +172,42 @@ def _comparison(view: dict, job: dict) -> Any:
     return drawn.update_layout(title="Layouts tried", xaxis_title=titles[across], yaxis_title=titles[up])
 
 
-@_drawer("loss")
-def _loss(view: dict, job: dict) -> Any:
+def _timed(view: dict) -> dict:
+    """Returns the predicted time; without one it says why there is none."""
+    time = view["time"]
+    if not time or "missing" in time:
+        reason = time["missing"] if time else 'No machine is chosen, so there are no times; call explorer.on("v5e").'
+        raise ExplorerError(reason)
+    return time
+
+
+def _charted(chart: dict | None, title: str, missing: str) -> Any:
+    """Makes a figure of a chart of the page."""
     import plotly.graph_objects as go  # noqa: PLC0415
 
-    runs = [run for run in reversed(job["runs"]) if run["losses"]]
-    if not runs:
-        raise ExplorerError("There is no run with a loss yet; call explorer.run() first.")
-    drawn = go.Figure()
-    for run in runs:
-        steps = [index * run["stride"] + 1 for index in range(len(run["losses"]))]
-        drawn.add_scatter(x=steps, y=run["losses"], name=f"run {run['number']}: {run['layout'] or 'no layout'}")
-    return drawn.update_layout(title="Loss", xaxis_title="step", yaxis_title="loss")
+    if chart is None:
+        raise ExplorerError(missing)
+    drawn = go.Figure(coloured({"data": chart["data"], "layout": chart["layout"]}))
+    return drawn.update_layout(title=title, margin_autoexpand=True, height=None)
+
+
+@_drawer("moments")
+def _moments(explorer: ExplorerState, view: dict) -> Any:
+    if not view["peak_memory"]:
+        raise ExplorerError('No machine is chosen, so no peak is predicted; call explorer.on("v5e").')
+    title = f"Memory of each device over the step<br><sub>{view['peak_memory']['text']}</sub>"
+    return _charted(moments_view(explorer)["chart"], title, "The program has one step alone, so there is no curve.")
+
+
+@_drawer("roofline")
+def _roofline(explorer: ExplorerState, view: dict) -> Any:
+    _timed(view)
+    described = roofline_view(explorer)
+    title = f"Kernels of a step on {view['machine']['title']}<br><sub>{described['said']}</sub>"
+    return _charted(described["chart"], title, described["said"])
+
+
+@_drawer("loss")
+def _loss(explorer: ExplorerState, view: dict) -> Any:
+    missing = "There is no run with a loss yet; call explorer.run() first."
+    return _charted(job_view(explorer)["chart"], "Loss", missing)

@@ -2,8 +2,10 @@
 
     peak_memory_view(plan, memory)      {"bytes": 70e9, "limit": 16e9, "fits": False, "text": "Does not fit: …", …}
 
-Beside the verdict it has the bytes at the peak by role, the largest values then, and the memory at each step.
+Beside the verdict it has the bytes at the peak by role, and the largest values then. What only the Memory panel shows
+it asks for itself (`views/reads.py`):
 
+    moments_view(explorer)              the memory over all steps, as a chart
     alive_view(explorer, step=12)       what is in memory at any of these steps: the list adds up to the bytes there
 """
 
@@ -13,13 +15,14 @@ from typing import Any
 
 from ...cost.machines.accuracy import MEMORY, accuracy
 from ...cost.machines.units import bytes_text, share_text
-from ...cost.peak_memory.memory import Memory, Point
+from ...cost.peak_memory.memory import Memory
 from ...cost.workload.scenario import STORED
+from ..state.costing import Costs
 from ..state.explorer_state import ExplorerState
+from .charts.moments import moments_chart
 
 MOST_ALIVE = 24
 MOST_LISTED = 40
-MOST_POINTS = 120
 _NO_SCORES = "Without attention scores, which are computed block by block."
 
 
@@ -48,8 +51,7 @@ def peak_memory_view(plan: Any, memory: Memory) -> dict:
         "left_out": max(0, len(alive) - MOST_ALIVE),
         "gaps": memory.gap_bytes,
         "steps": len(memory.timeline),
-        "phases": phases_view(memory),
-        "timeline": timeline_view(memory.timeline),
+        "at": max(range(len(memory.timeline)), key=lambda i: memory.timeline[i].bytes),
         "source": machine.memory.source,
         "recalled": not machine.memory.verified,
         "accuracy": accuracy(MEMORY, machine),
@@ -68,6 +70,27 @@ def _alive(each: Any) -> dict:
     }
 
 
+def moments_view(explorer: ExplorerState, beside: bool = False) -> dict:
+    """Draws the memory over the steps of the layout on the board, or of the one beside it.
+
+    Returns:
+        The `chart`; None where no costs are known for the layout, or it has one step alone.
+    """
+    costs = _costs(explorer, beside)
+    if costs is None or len(costs.memory.timeline) < 2:
+        return {"chart": None}
+    return {"chart": moments_chart(costs.memory, phases_view(costs.memory))}
+
+
+def _costs(explorer: ExplorerState, beside: bool = False) -> Costs | None:
+    """Returns the costs of the layout on the board, or of the one beside it, where they are known."""
+    present, other = explorer.document, explorer.other
+    if not present.machine or (beside and other is None):
+        return None
+    document = other.under(present) if beside and other is not None else present
+    return explorer.costing.soon(document, aside=beside)
+
+
 def alive_view(explorer: ExplorerState, step: int) -> dict:
     """Describes what is in memory while a step of the timeline runs.
 
@@ -78,7 +101,7 @@ def alive_view(explorer: ExplorerState, step: int) -> dict:
     Raises:
         HardwareError: there is no such step.
     """
-    costs = explorer.costing.soon(explorer.document) if explorer.document.machine else None
+    costs = _costs(explorer)
     if costs is None:
         return {"step": step, "bytes": None}
     memory = costs.memory
@@ -118,17 +141,6 @@ def phases_view(memory: Memory) -> list[dict]:
         {"name": name, "begin": begin, "end": end}
         for name, begin, end in zip(names, edges, edges[1:], strict=False)
         if end > begin
-    ]
-
-
-def timeline_view(points: tuple[Point, ...], most: int = MOST_POINTS) -> list[dict]:
-    """Describes the memory at each step; of many steps the highest of each stretch, so that no peak is lost."""
-    stride = max(1, -(-len(points) // most))
-    stretches = (range(i, min(i + stride, len(points))) for i in range(0, len(points), stride))
-    highest = (max(stretch, key=lambda i: points[i].bytes) for stretch in stretches)
-    return [
-        {"at": i, "step": p.step, "source": "" if p.source is None else str(p.source), "bytes": int(p.bytes)}
-        for i, p in ((i, points[i]) for i in highest)
     ]
 
 

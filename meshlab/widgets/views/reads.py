@@ -21,7 +21,7 @@ from .devices.holdings import zoomed_view
 from .devices.matrix import matrix_view
 from .devices.sends import sends_view
 from .forms import forms_view
-from .peak_memory import alive_view
+from .peak_memory import alive_view, moments_view
 from .program_steps import program_view
 from .roofline import roofline_view
 
@@ -30,6 +30,7 @@ READS: Mapping[str, Callable[..., dict]] = {
     "forms": forms_view,
     "heat": heat_view,
     "matrix": matrix_view,
+    "moments": moments_view,
     "numbers": numbers_view,
     "program": program_view,
     "roofline": roofline_view,

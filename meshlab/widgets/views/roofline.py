@@ -12,10 +12,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ...cost.machines.units import seconds_text
 from ...cost.step_time.flops import multiplied
 from ...cost.step_time.time import Time
 from ...engine.planning.steps import Step
 from ..state.explorer_state import ExplorerState
+from .charts.kernels import kernels_chart
 
 MOST_DOTS = 60
 
@@ -61,14 +63,35 @@ def roofline_of(time: Time) -> dict:
     shown, rest = groups[:MOST_DOTS], groups[MOST_DOTS:]
     scenario = time.scenario
     dtypes = sorted({group.dtype for group in groups if group.dtype})
+    dots = [_dot(group, time) for group in shown]
+    roofs = [{"dtype": dtype, "peak": float(scenario.flops_per_second(dtype))} for dtype in dtypes]
+    bandwidth = float(scenario.bytes_per_second)
+    chart = kernels_chart(dots, roofs, bandwidth)
+    left = sum(group.seconds for group in rest)
+    undrawn = left + sum(dot["seconds"] for dot in dots if chart is None or dot["intensity"] is None)
     return {
-        "dots": [_dot(group, time) for group in shown],
+        "dots": dots,
+        "chart": chart,
         "left_out": len(rest),
-        "left_seconds": sum(group.seconds for group in rest),
-        "roofs": [{"dtype": dtype, "peak": float(scenario.flops_per_second(dtype))} for dtype in dtypes],
-        "bandwidth": float(scenario.bytes_per_second),
+        "left_seconds": left,
+        "undrawn": undrawn,
+        "said": _said(undrawn, float(time.compute), chart is not None, bool(rest)),
+        "roofs": roofs,
+        "bandwidth": bandwidth,
         "compute": float(time.compute),
     }
+
+
+def _said(undrawn: float, compute: float, is_drawn: bool, is_cut: bool) -> str:
+    """Says which part of the kernels' time the chart does not show."""
+    if not is_drawn:
+        return f"No kernel multiplies: all {seconds_text(undrawn)} wait for memory or launches."
+    if not undrawn:
+        return f"All {seconds_text(compute)} of kernels are drawn."
+    part = f"{seconds_text(undrawn)} of the {seconds_text(compute)} that kernels take"
+    if is_cut:
+        return f"Not drawn: kernels without matmuls and the smallest groups, {part}."
+    return f"Not drawn: kernels without matmuls, {part}. They do no FLOP, so no roof limits them."
 
 
 def _groups(time: Time) -> list[Group]:

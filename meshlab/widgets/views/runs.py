@@ -13,9 +13,9 @@ from ..state.document import Document
 from ..state.explorer_state import ExplorerState
 from ..state.runs import Run
 from ..state.sameness import reference_of, same, tolerance_of
+from .charts.losses import Losses, drawn_runs, losses_chart
 
 MOST_RUNS = 8
-MOST_LOSSES = 120
 CPU = "cpu"
 SIMULATED = "simulated on this CPU: not a measure of the machine"
 
@@ -29,7 +29,14 @@ def job_view(explorer: ExplorerState) -> dict:
     runs = [
         run_view(run, explorer.document) | compared(run, reference, explorer) | timed(run, explorer) for run in latest
     ]
-    return {"current": runs[0] if runs else None, "runs": runs, "note": _note(reference, explorer)}
+    losses = [Losses(run.number, str(run.document.layout), list(run.losses), run is reference) for run in explorer.runs]
+    marks = {run.number: mark for mark, run in enumerate(drawn_runs(losses))}
+    return {
+        "current": runs[0] if runs else None,
+        "runs": [run | {"mark": marks.get(run["number"])} for run in runs],
+        "note": _note(reference, explorer),
+        "chart": losses_chart(losses),
+    }
 
 
 def _note(reference: Run | None, explorer: ExplorerState) -> str:
@@ -80,10 +87,9 @@ def run_view(run: Run, current: Document) -> dict:
         current: the present document; a run of another layout is stale.
 
     Returns:
-        Plain data; at most 120 points of the loss curve.
+        Plain data.
     """
     losses = list(run.losses)
-    stride = max(1, -(-len(losses) // MOST_LOSSES))
     return {
         "number": run.number,
         "revision": run.revision,
@@ -94,7 +100,5 @@ def run_view(run: Run, current: Document) -> dict:
         "steps": run.steps,
         "first_loss": losses[0] if losses else None,
         "loss": losses[-1] if losses else None,
-        "losses": losses[::stride],
-        "stride": stride,
         "error": run.error,
     }

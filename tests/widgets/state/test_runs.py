@@ -109,7 +109,7 @@ def test_progress_is_told_ten_times_a_second_at_most(program, mesh, monkeypatch:
     explorer.subscribe(lambda what: taken.append(explorer.runs[-1].taken))
     explorer.run().wait(60)
     assert taken == [0, *range(7, 204, 7), 205]
-    assert len(job_view(explorer)["current"]["losses"]) <= 120
+    assert len(job_view(explorer)["chart"]["data"][0]["y"]) <= 120
 
 
 def test_only_the_last_run_keeps_its_arrays(explorer: Explorer) -> None:

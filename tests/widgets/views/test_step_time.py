@@ -15,7 +15,6 @@ from benchmarks.accuracy import FILE, PAGE, packed, written
 from meshlab.cost.machines import accuracy as accuracy_module
 from meshlab.cost.machines.accuracy import NOT_YET, accuracy
 from meshlab.cost.machines.hardware import known
-from meshlab.cost.peak_memory.memory import Point
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state.costing import Costs
@@ -23,7 +22,7 @@ from meshlab.widgets.state.intents import Place, Remove
 from meshlab.widgets.state.prices import Price, prices_of
 from meshlab.widgets.views import peak_memory as peak_memory_module
 from meshlab.widgets.views.machine_figures import figure_view, figures_behind, figures_view
-from meshlab.widgets.views.peak_memory import alive_view, timeline_view, verdict
+from meshlab.widgets.views.peak_memory import alive_view, moments_view, phases_view, verdict
 from tests.widgets.gates import Gate
 from tests.widgets.state.test_machines import own
 
@@ -143,7 +142,7 @@ def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
     assert {part["name"]: part["bytes"] for part in peak["parts"]} == memory.parts
     assert sum(part["bytes"] for part in peak["parts"]) == peak["bytes"]
     assert [each["name"] for each in peak["alive"]] == [alive.name for alive in memory.at_peak]
-    assert max(point["bytes"] for point in peak["timeline"]) == max(point.bytes for point in memory.timeline)
+    assert memory.timeline[peak["at"]].bytes == max(point.bytes for point in memory.timeline)
     assert explorer.view()["change"]["peak"] is None
     explorer.load("")
     assert explorer.view()["change"]["peak"] == explorer.plan.memory.peak_bytes - memory.peak_bytes
@@ -182,13 +181,6 @@ def test_what_does_not_fit(explorer: Explorer) -> None:
     explorer.place("hidden", "model")
     after = explorer.view()["peak_memory"]
     assert (price.fits, price.peak_bytes) == (after["fits"], after["bytes"]) == (True, after["bytes"])
-
-
-def test_a_long_timeline_keeps_its_peak() -> None:
-    points = tuple(Point("add", None, size) for size in range(1000))
-    shown = timeline_view(points, 100)
-    assert len(shown) == 100
-    assert shown[-1]["bytes"] == 999
 
 
 def test_what_takes_long_is_costed_in_the_background(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,13 +381,15 @@ def test_what_is_alive_at_a_moment_adds_up(explorer: Explorer) -> None:
     view, memory = explorer.view()["peak_memory"], explorer.plan.memory
     assert view["steps"] == len(memory.timeline)
     assert view["gaps"] == memory.gap_bytes
-    for point in view["timeline"]:
-        alive = alive_view(explorer, point["at"])
+    curve = moments_view(explorer)["chart"]["data"][0]
+    assert curve["x"] == list(range(len(memory.timeline)))
+    for step, count in zip(curve["x"], curve["y"], strict=True):
+        alive = alive_view(explorer, step)
         assert json.loads(json.dumps(alive)) == alive
-        assert alive["bytes"] == point["bytes"] == memory.timeline[point["at"]].bytes
+        assert alive["bytes"] == count == memory.timeline[step].bytes
         sums = sum(each["bytes"] for each in alive["values"]) + alive["left_bytes"] + alive["padding"]
         assert sums == alive["bytes"]
-        assert len(alive["values"]) + alive["left_out"] == len(memory.alive_at(point["at"]))
+        assert len(alive["values"]) + alive["left_out"] == len(memory.alive_at(step))
     explorer.on(None)
     assert alive_view(explorer, 0) == {"step": 0, "bytes": None}
 
@@ -412,7 +406,7 @@ def test_long_lists_of_what_is_alive_are_cut_and_add_up(explorer: Explorer, monk
 
 def test_the_phases_cover_the_steps_of_the_timeline(explorer: Explorer) -> None:
     explorer.on("v5e")
-    phases = explorer.view()["peak_memory"]["phases"]
+    phases = phases_view(explorer.plan.memory)
     assert [phase["name"] for phase in phases] == ["forward", "backward", "update"]
     edges = [edge for phase in phases for edge in (phase["begin"], phase["end"])]
     assert edges == sorted(edges)

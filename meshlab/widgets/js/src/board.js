@@ -6,6 +6,7 @@
 import { drawAdvice } from "./advice.js";
 import { Asking } from "./asking.js";
 import { Channel } from "./channel.js";
+import { Charts } from "./charts.js";
 import { nothingChosen } from "./chosen.js";
 import { followSearch } from "./comparison.js";
 import { h, prose, redraw } from "./dom.js";
@@ -89,6 +90,7 @@ export class Board {
     // How many selections Python has not answered yet.
     this.selecting = 0;
     this.panels = makePanels();
+    this.charts = new Charts(this);
     this.stage = new Stage(this);
     const { banner, header, totals, layout } = this.panels;
     const main = h("div", { class: "mlb-main" }, layout, this.stage.element);
@@ -130,6 +132,7 @@ export class Board {
     this.remedies.close();
     this.prices.stop();
     this.showPicture();
+    this.charts.close();
     this.channel.close();
     for (const [event, listener] of this.listeners) this.model.off(event, listener);
   }
@@ -202,6 +205,7 @@ export class Board {
     const other = this.ready && this.said !== this.asked;
     if ((other || (this.awaited && !view.pending)) && !this.hand) this.sayTotals();
     if (this.readOnly) freeze(this);
+    this.charts.fetchAhead();
     this.watch();
   }
 

@@ -9,6 +9,8 @@ const PATIENCE = 2000;
 // Prices are worked out when they are asked for: on a busy machine that takes longer than silence does.
 const PRICING = 15_000;
 const SLOW = ["prices", "advise", "read"];
+// A library is a megabyte and a half: on its way for long, it says nothing of Python.
+const FETCHING = 60_000;
 // How often Python is asked whether it is there, while something is under way.
 const WATCH = 5000;
 
@@ -98,7 +100,7 @@ export class Channel {
   }
 
   /**
-   * @param {"hello" | "intent" | "prices" | "advise" | "read"} kind
+   * @param {"hello" | "intent" | "prices" | "advise" | "read" | "library"} kind
    * @param {Record<string, unknown>} content
    * @returns {Promise<Answer | null>}
    */
@@ -108,7 +110,8 @@ export class Channel {
     const sent = Date.now();
     return new Promise((resolve) => {
       // A selection waits behind prices that are being worked out; late, it is as good.
-      const patience = SLOW.includes(kind) || content.op === "select" ? PRICING : PATIENCE;
+      const slow = SLOW.includes(kind) || content.op === "select" ? PRICING : PATIENCE;
+      const patience = kind === "library" ? FETCHING : slow;
       const timer = setTimeout(() => this.silence(), patience);
       this.waiting.set(id, { resolve, timer, sent });
       // Until when, by Python's clock, the page waits: what Python reads later it must not carry out.
@@ -124,15 +127,16 @@ export class Channel {
   /**
    * Whatever Python says shows that it answers: also what comes too late for whoever asked, who has been told so.
    * @param {Answer} answer
+   * @param {ArrayBufferView[]} [buffers] what came with it as bytes
    */
-  receive(answer) {
+  receive(answer, buffers = []) {
     this.heard();
     const asked = this.waiting.get(answer?.id);
     if (!asked) return;
     clearTimeout(asked.timer);
     this.waiting.delete(answer.id);
     this.setClock(asked.sent, answer.now);
-    asked.resolve(answer);
+    asked.resolve({ ...answer, buffers });
   }
 
   /**

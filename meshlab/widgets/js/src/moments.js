@@ -1,19 +1,17 @@
 // @ts-check
 /**
- * The memory of a device over the steps of the program, on an axis of bytes, with the phases and the limit. It is a
- * slider: a click, or arrow keys, choose a moment, and the panel lists what is alive then.
+ * The memory of a device over the steps of the program, as Python draws it (meshlab/widgets/views/charts/moments.py). It
+ * is a slider: a click, or arrow keys, choose a moment, and the panel lists what is alive then.
  */
-import { h, prose, s } from "./dom.js";
+import { h, prose } from "./dom.js";
 import { bytes, exact } from "./format.js";
 
 /**
  * @typedef {import("./types.js").PeakMemory} PeakMemory
  * @typedef {import("./board.js").Board} Board
- * @typedef {PeakMemory["timeline"][number]} Point
+ * @typedef {import("./charts.js").Chart} Chart
  */
 
-// A limit that is further above than this would leave the curve flat: it is named, and not drawn.
-const NEAR = 1.6;
 const KEYS = /** @type {Record<string, number>} */ ({
   ArrowRight: 1,
   ArrowUp: 1,
@@ -24,18 +22,9 @@ const KEYS = /** @type {Record<string, number>} */ ({
   Home: -Infinity,
   End: Infinity,
 });
-
-/**
- * Round values from 0 to the most, at most five.
- * @param {number} most
- * @returns {number[]}
- */
-export function ticksTo(most) {
-  if (!(most > 0)) return [0];
-  const unit = 10 ** Math.floor(Math.log10(most / 4));
-  const step = unit * ([1, 2, 2.5, 5, 10].find((each) => most / (unit * each) <= 4) ?? 10);
-  return Array.from({ length: Math.floor(most / step + 1e-9) + 1 }, (_, i) => i * step);
-}
+// A chart with one moment marked; the same where it is asked for again, so that nothing is drawn anew.
+/** @type {WeakMap<Chart, {position: number, chart: Chart}>} */
+const MARKED = new WeakMap();
 
 /**
  * Whether what is alive can be asked for: of the layout on the board, while Python is there.
@@ -47,28 +36,40 @@ export function canAsk(board) {
 }
 
 /**
- * The moment that is chosen; of none the peak.
+ * The step that is looked at; of none that there is, the peak's.
  * @param {Pick<Board, "chosen">} board
- * @param {Pick<PeakMemory, "timeline">} peak
- * @returns {Point | undefined}
+ * @param {Pick<PeakMemory, "at" | "steps">} peak
+ * @returns {number}
  */
-export function momentOf(board, { timeline }) {
-  const chosen = timeline.find((point) => point.at === board.chosen.instant);
-  if (chosen || timeline.length === 0) return chosen;
-  return timeline.reduce((best, point) => (point.bytes > best.bytes ? point : best));
+export function momentOf({ chosen: { instant } }, { at, steps }) {
+  return instant !== null && instant < steps ? instant : at;
 }
 
 /**
- * Chooses the drawn moment at a position.
- * @param {Board} board
- * @param {Point[]} timeline
- * @param {number} position
+ * The number of the drawn point that shows a step: of many steps the highest of a stretch is drawn.
+ * @param {number[]} steps of the points
+ * @param {number} step
+ * @returns {number}
  */
-function choose(board, timeline, position) {
-  const point = timeline[Math.max(0, Math.min(timeline.length - 1, position))];
-  if (board.chosen.instant === point.at) return;
-  board.chosen.instant = point.at;
-  board.stage.again("memory");
+export function positionOf(steps, step) {
+  return steps.reduce((best, each, i) => (Math.abs(each - step) < Math.abs(steps[best] - step) ? i : best), 0);
+}
+
+/**
+ * The chart with one of its points as the moment that is looked at.
+ * @param {Chart} chart
+ * @param {number} position
+ * @returns {Chart}
+ */
+export function withMoment(chart, position) {
+  const known = MARKED.get(chart);
+  if (known?.position === position) return known.chart;
+  const [curve, moment, ...rest] = chart.data;
+  const [x, y] = [curve.x[position], curve.y[position]];
+  const marked = { ...moment, x: [x, x], y: [0, y], text: ["", curve.customdata[position][1]] };
+  const made = { ...chart, data: [curve, marked, ...rest] };
+  MARKED.set(chart, { position, chart: made });
+  return made;
 }
 
 /**
@@ -77,96 +78,62 @@ function choose(board, timeline, position) {
  * @returns {HTMLElement | null}
  */
 export function drawMoments(board, peak) {
-  const { timeline, limit, steps, phases, gaps } = peak;
-  if (timeline.length < 2) return null;
-  const most = Math.max(...timeline.map((point) => point.bytes));
-  const near = limit < NEAR * most;
-  const top = 1.06 * Math.max(most, near ? limit : 0);
-  const position = timeline.indexOf(/** @type {Point} */ (momentOf(board, peak)));
-  const ticks = ticksTo(top).map((tick) =>
-    h("span", { class: "mlb-tick", style: `bottom:${((100 * tick) / top).toFixed(2)}%` }, bytes(tick)),
-  );
-  const names = phases.map(({ name, begin, end }) => {
-    const style = `left:${(100 * begin) / steps}%;width:${(100 * (end - begin)) / steps}%`;
-    const title = `${name}: steps ${exact(begin)} to ${exact(end - 1)}`;
-    return h("span", { class: "mlb-phase", style, title }, h("span", {}, name));
-  });
+  const other = "isOther" in board;
+  const { data, error, fresh } = board.reads.of("moments", other ? { beside: true } : {});
+  if (error) return h("p", { class: "mlb-error" }, `✕ ${error}`);
+  if (!data) return board.readOnly ? null : h("p", { class: "mlb-none" }, "The curve is being worked out …");
+  if (!data.chart) return null;
+  const { steps, limit, gaps } = peak;
+  const chart = /** @type {Chart} */ (data.chart);
+  const position = positionOf(chart.data[0].x, momentOf(board, peak));
+  const marked = withMoment(chart, position);
+  const choose = (/** @type {number} */ at) => {
+    const points = chart.data[0].x;
+    const step = points[Math.max(0, Math.min(points.length - 1, at))];
+    if (board.chosen.instant === step) return;
+    board.chosen.instant = step;
+    board.stage.again("memory");
+  };
+  const drawing = board.charts.of(other ? "moments-beside" : "moments", marked, canAsk(board) ? choose : null);
+  const far = limit > chart.layout.yaxis.range[1] ? ` The limit, ${bytes(limit)}, is far above.` : "";
   const note = gaps ? ` Gaps in the heap, ${bytes(gaps)}, count at the peak above and are not drawn.` : "";
-  const far = near ? "" : ` The limit, ${bytes(limit)}, is far above.`;
   const hint = canAsk(board) ? " Click, or use arrow keys: what is alive then." : "";
-  const text = `Memory of a device while each of ${exact(steps)} steps runs.${far}${note}${hint}`;
+  const text = `Memory of a device while each of ${exact(steps)} steps runs.${far}${note}${hint} Drag to zoom.`;
   return h(
     "figure",
-    { class: "mlb-moments" },
-    h("div", { class: "mlb-moment-ticks", "aria-hidden": "true" }, ticks),
-    drawPlot(board, peak, top, position),
-    h("div", { class: "mlb-phases" }, names),
+    { class: "mlb-moments", "data-fresh": String(fresh) },
+    canAsk(board) ? drawSlider(drawing, marked, position, steps, choose) : drawing,
     h("figcaption", { class: "mlb-foot" }, prose(text)),
   );
 }
 
 /**
- * The curve, with the limit and the moment that is chosen.
- * @param {Board} board
- * @param {PeakMemory} peak
- * @param {number} top the bytes at the upper edge
+ * The chart as a slider over the steps.
+ * @param {HTMLElement} drawing
+ * @param {Chart} chart
  * @param {number} position
+ * @param {number} steps
+ * @param {(position: number) => void} choose
  * @returns {HTMLElement}
  */
-function drawPlot(board, { timeline, limit, steps }, top, position) {
-  const up = (/** @type {number} */ count) => (100 - (100 * count) / top).toFixed(2);
-  const x = (/** @type {number} */ i) => ((100 * i) / timeline.length).toFixed(3);
-  const outline = timeline.map((point, i) => `L${x(i)} ${up(point.bytes)}H${x(i + 1)}`).join("");
-  const near = limit <= top;
-  const point = timeline[position];
-  const where = point.source ? ` at ${point.source}` : "";
-  const text = `step ${exact(point.at)}, ${point.step}${where}: ${bytes(point.bytes)}`;
-  const lines = ticksTo(top).map((tick) => `M0 ${up(tick)}H100`);
-  const drawing = s(
-    "svg",
-    { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" },
-    s("path", { class: "mlb-moment-lines", d: lines.join("") }),
-    s("path", { class: "mlb-moment-area", d: `M0 100${outline}V100Z` }),
-    near && s("path", { class: "mlb-timeline-ground", d: `M0 ${up(limit)}H100` }),
-    near && s("path", { class: "mlb-timeline-limit", d: `M0 ${up(limit)}H100` }),
-  );
-  const marks = [
-    near && h("span", { class: "mlb-moment-limit", style: `top:${up(limit)}%` }, `a device holds ${bytes(limit)}`),
-    h("span", {
-      class: "mlb-moment-at",
-      style: `left:${x(position)}%;width:${(100 / timeline.length).toFixed(3)}%`,
-    }),
-  ];
-  const shown = [drawing, ...marks];
-  if (!canAsk(board)) {
-    const label = `memory over the step; peak in ${text}`;
-    return h("div", { class: "mlb-moment-plot", role: "img", "aria-label": label }, shown);
-  }
-  const plot = h(
-    "div",
-    {
-      class: "mlb-moment-plot",
-      role: "slider",
-      tabindex: "0",
-      "data-key": "moments",
-      "aria-label": "moment of the step",
-      "aria-valuemin": 0,
-      "aria-valuemax": steps - 1,
-      "aria-valuenow": point.at,
-      "aria-valuetext": text,
-      title: text,
-    },
-    shown,
-  );
-  plot.addEventListener("click", (event) => {
-    const box = plot.getBoundingClientRect();
-    choose(board, timeline, Math.floor(((event.clientX - box.left) / box.width) * timeline.length));
+function drawSlider(drawing, { data: [curve] }, position, steps, choose) {
+  const [name, held, phase] = curve.customdata[position];
+  const slider = h("div", {
+    class: "mlb-moment-slider",
+    role: "slider",
+    tabindex: "0",
+    "data-key": "moments",
+    "aria-label": "moment of the step",
+    "aria-valuemin": 0,
+    "aria-valuemax": steps - 1,
+    "aria-valuenow": curve.x[position],
+    "aria-valuetext": `step ${exact(curve.x[position])}, ${name}: ${held}${phase ? `, ${phase}` : ""}`,
   });
-  plot.addEventListener("keydown", (event) => {
+  slider.addEventListener("keydown", (event) => {
     if (!(event.key in KEYS)) return;
-    choose(board, timeline, position + KEYS[event.key]);
+    choose(position + KEYS[event.key]);
     event.preventDefault();
     event.stopPropagation();
   });
-  return plot;
+  return h("div", { class: "mlb-moment-chart" }, slider, drawing);
 }

@@ -1,10 +1,10 @@
 // @ts-check
 /**
- * The roofline: groups of kernels as dots, operations per byte across, operations per second up, both logarithmic, under
- * what the machine's matrix units and memory let them reach. A dot's area is its time. The table has the same numbers.
+ * The roofline, as Python draws it (meshlab/widgets/views/charts/kernels.py): groups of kernels as dots under what the
+ * machine's matrix units and memory let them reach. The table has the same numbers, and kernels without matmuls as well.
  */
 import { disclosure } from "./disclosure.js";
-import { h, s } from "./dom.js";
+import { h } from "./dom.js";
 import { exact, flops, seconds, threeDigits } from "./format.js";
 
 /**
@@ -14,25 +14,10 @@ import { exact, flops, seconds, threeDigits } from "./format.js";
  *   bytes: number, intensity: number | null, rate: number, bound: string
  * }} Dot
  * @typedef {{
- *   dots: Dot[] | null, left_out: number, left_seconds: number, roofs: {dtype: string, peak: number}[],
- *   bandwidth: number, compute: number
+ *   dots: Dot[] | null, chart: import("./charts.js").Chart | null, said: string, left_out: number, left_seconds: number,
+ *   compute: number
  * }} Roofline
  */
-
-const [WIDTH, HEIGHT] = [576, 270];
-// The radius of the largest dot: names of roofs stand above it.
-const REACH = 16;
-const FRAME = { left: 92, right: 548, top: 16, bottom: 226 };
-
-/**
- * Powers of ten around values.
- * @param {number[]} values
- * @returns {[number, number]} exponents
- */
-export function decades(values) {
-  const logs = values.map(Math.log10);
-  return [Math.floor(Math.min(...logs) - 0.2), Math.ceil(Math.max(...logs) + 0.15)];
-}
 
 /**
  * @param {Dot} dot
@@ -58,7 +43,7 @@ export function drawRoofline(board) {
   if (!data) return board.readOnly ? [] : [title, h("p", { class: "mlb-none" }, "The roofline is being worked out …")];
   const { dots } = /** @type {Roofline} */ (data);
   if (!dots?.length) return [];
-  return [title, h("div", { class: "mlb-roofline", "data-fresh": String(fresh) }, drawChart(board, data))];
+  return [title, h("div", { class: "mlb-roofline", "data-fresh": String(fresh) }, drawKernels(board, data))];
 }
 
 /**
@@ -66,83 +51,14 @@ export function drawRoofline(board) {
  * @param {Roofline} data
  * @returns {(Node | null)[]}
  */
-function drawChart(board, data) {
-  const dots = data.dots ?? [];
-  const timed = dots.filter((dot) => dot.intensity !== null);
-  const rest = dots.filter((dot) => dot.intensity === null).reduce((sum, dot) => sum + dot.seconds, data.left_seconds);
-  const note = rest ? ` Kernels without matmuls have no place here; they take ${seconds(rest)}.` : "";
-  const text = `Area is time; filled dots are compute-bound, hollow ones wait for memory or their launch.${note}`;
+function drawKernels(board, data) {
+  const text = "Area is time. Filled: compute-bound. Hollow: waits for memory or its launch. Drag to zoom.";
   return [
-    timed.length > 0 && data.roofs.length > 0 ? drawDots(timed, data) : null,
-    h("p", { class: "mlb-foot" }, timed.length ? text : `No kernel multiplies: all ${seconds(rest)} wait for memory.`),
-    disclosure(board, "kernels", "Kernels, by their time", [drawTable(dots, data)]),
+    h("p", { class: "mlb-roofline-said" }, data.said),
+    data.chart && board.charts.of("roofline", data.chart),
+    data.chart && h("p", { class: "mlb-foot" }, text),
+    disclosure(board, "kernels", "Kernels, by their time", [drawTable(data.dots ?? [], data)]),
   ];
-}
-
-/**
- * @param {Dot[]} dots
- * @param {Roofline} data
- * @returns {SVGElement}
- */
-function drawDots(dots, { roofs, bandwidth }) {
-  const peaks = roofs.map((roof) => roof.peak);
-  const [low, high] = decades([...dots.map((dot) => Number(dot.intensity)), ...peaks.map((peak) => peak / bandwidth)]);
-  const [least, most] = decades([...dots.map((dot) => dot.rate), ...peaks]);
-  const x = (/** @type {number} */ value) =>
-    FRAME.left + ((Math.log10(value) - low) / (high - low)) * (FRAME.right - FRAME.left);
-  const y = (/** @type {number} */ value) =>
-    FRAME.bottom - ((Math.log10(value) - least) / (most - least)) * (FRAME.bottom - FRAME.top);
-  const longest = Math.max(...dots.map((dot) => dot.seconds));
-  const every = (/** @type {number} */ from, /** @type {number} */ to, /** @type {number} */ few) =>
-    Array.from({ length: to - from + 1 }, (_, i) => from + i).filter(
-      (n) => (n - from) % Math.ceil((to - from) / few) === 0,
-    );
-  const across = every(low, high, 6).map((n) => 10 ** n);
-  const up = every(least, most, 5).map((n) => 10 ** n);
-  const start = Math.max(10 ** low, 10 ** least / bandwidth);
-  const label = (
-    /** @type {number} */ at,
-    /** @type {number} */ top,
-    /** @type {string} */ anchor,
-    /** @type {string} */ words,
-  ) => s("text", { x: at.toFixed(1), y: top.toFixed(1), "text-anchor": anchor }, words);
-  const lines = roofs.map(({ peak }) => {
-    const ridge = peak / bandwidth;
-    return s("path", {
-      class: "mlb-roof",
-      d: `M${x(start)} ${y(start * bandwidth)}L${x(ridge)} ${y(peak)}H${FRAME.right}`,
-    });
-  });
-  const top = [...roofs].sort((one, other) => other.peak - one.peak);
-  return s(
-    "svg",
-    {
-      viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
-      role: "img",
-      "aria-label": `roofline of ${dots.length} groups of kernels under ${roofs.map((roof) => `${flops(roof.peak)} in ${roof.dtype}`).join(", ")}`,
-    },
-    s("path", {
-      class: "mlb-moment-lines",
-      d: [
-        ...across.map((n) => `M${x(n)} ${FRAME.top}V${FRAME.bottom}`),
-        ...up.map((n) => `M${FRAME.left} ${y(n)}H${FRAME.right}`),
-      ].join(""),
-    }),
-    s("path", { class: "mlb-roof-frame", d: `M${FRAME.left} ${FRAME.top}V${FRAME.bottom}H${FRAME.right}` }),
-    across.map((n) => label(x(n), FRAME.bottom + 15, "middle", n >= 1 ? exact(n) : `${n}`)),
-    up.map((n) => label(FRAME.left - 6, y(n) + 4, "end", flops(n))),
-    label(FRAME.right, FRAME.bottom + 33, "end", "operations per byte of memory traffic (FLOP/B) →"),
-    lines,
-    top.map(({ dtype, peak }) =>
-      label(FRAME.right, Math.max(FRAME.top + 10, y(peak) - REACH - 4), "end", `${flops(peak)} in ${dtype}`),
-    ),
-    dots.map((dot) => {
-      const r = 3 + (REACH - 3) * Math.sqrt(dot.seconds / longest);
-      const mark = dot.bound === "compute" ? "mlb-kernel-full" : "mlb-kernel-hollow";
-      const at = { cx: x(Number(dot.intensity)).toFixed(1), cy: y(dot.rate).toFixed(1), r: r.toFixed(1) };
-      return s("circle", { class: mark, ...at }, s("title", {}, titleOf(dot)));
-    }),
-  );
 }
 
 /**

@@ -40,7 +40,9 @@ export function showSilence(board, silent) {
   banner.hidden = !silent;
   board.stage.training.setSilent(silent);
   freeze(board);
-  if (!silent) sendAgain(board);
+  if (silent) return;
+  sendAgain(board);
+  board.charts.heard();
 }
 
 /**
@@ -70,7 +72,7 @@ function sendAgain(board) {
  */
 export function freeze({ root, readOnly }) {
   const asking =
-    ":is(button, select, input):not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *, .mlb-program-tools *)";
+    ":is(button, select, input):not([role=tab], .mlb-segment, .mlb-term, .mlb-badge, .mlb-banner *, .mlb-program-tools *, .mlb-plot-tools *)";
   for (const control of root.querySelectorAll(asking)) control.toggleAttribute("inert", readOnly);
 }
 

@@ -68,7 +68,7 @@ export const PANELS = [
   {
     name: "memory",
     title: "Memory",
-    reads: ["board", "costs", "beside", "alive"],
+    reads: ["board", "costs", "beside", "alive", "moments"],
     draw: drawMemory,
     rows: memoryRows,
     busy: isPending,

@@ -11,6 +11,9 @@ import { drawTextNode } from "./svg_text.js";
 
 /** @typedef {import("./svg_paint.js").Box} Box */
 
+// Buttons that zoom a chart are no part of its picture.
+const UNDRAWN = "script, style, option, .mlb-plot-tools, [popover]:not(:popover-open)";
+
 /** What is drawn so far, and where its upper left corner is on the screen. */
 export class Sheet {
   /**
@@ -98,7 +101,7 @@ function groundOf(element) {
  */
 function draw(sheet, node) {
   if (node instanceof Text) drawTextNode(sheet, node);
-  if (!(node instanceof Element) || node.matches("script, style, option, [popover]:not(:popover-open)")) return;
+  if (!(node instanceof Element) || node.matches(UNDRAWN)) return;
   const style = getComputedStyle(node);
   if (style.display === "none" || Number(style.opacity) === 0 || isUnseen(node, style)) return;
   const opacity = Number(style.opacity);

@@ -4,9 +4,9 @@
  * that layouts change performance only, and where they are not the same it says so. This panel changes ten times a second,
  * so its buttons are made once and only texts change.
  */
-import { h, prose, redraw, s } from "./dom.js";
+import { h, prose, redraw } from "./dom.js";
 import { exact, loss } from "./format.js";
-import { drawCurves, drawnRuns, shape } from "./loss_curve.js";
+import { drawMark } from "./run_marks.js";
 import { ACTIVE } from "./silence.js";
 
 /**
@@ -89,7 +89,7 @@ export class Training {
     redraw(this.verdict, current?.sameness ?? "");
     this.verdict.classList.toggle("mlb-differs", current?.same === false);
     this.verdict.classList.toggle("mlb-is-same", current?.same === true);
-    redraw(this.curve, drawCurves(runs));
+    redraw(this.curve, job.chart && this.board.charts.of("losses", job.chart));
     redraw(this.table, ...(runs.length ? [drawRuns(runs), ...drawNotes(job)] : []));
   }
 }
@@ -129,7 +129,7 @@ function drawNotes({ runs, note }) {
  */
 function drawRuns(runs) {
   const heads = ["run", "layout", "steps", "last loss", "a step"];
-  const marks = new Map(drawnRuns(runs).map(({ run, mark }) => [run.number, mark]));
+  const last = Math.max(...runs.map((run) => run.mark ?? 0));
   return h(
     "table",
     { class: "mlb-table" },
@@ -145,21 +145,18 @@ function drawRuns(runs) {
     h(
       "tbody",
       {},
-      runs.map((run) => drawRow(run, marks.get(run.number))),
+      runs.map((run) => drawRow(run, run.mark === last)),
     ),
   );
 }
 
 /**
  * @param {RunRow} run
- * @param {number | undefined} mark of its line, where it is drawn
+ * @param {boolean} latest whether its line is the latest of those that are drawn
  * @returns {HTMLElement}
  */
-function drawRow(run, mark) {
-  const picture =
-    mark === undefined
-      ? null
-      : s("svg", { class: "mlb-run-key", "aria-hidden": "true", viewBox: "-7 -7 14 14" }, shape(mark, 0, 0));
+function drawRow(run, latest) {
+  const picture = run.mark === null ? null : drawMark(run.mark, latest);
   const allowed = run.tolerance === null ? null : `${run.tolerance} of the losses' root mean square is rounding`;
   const verdict = run.reference
     ? h("div", { class: "mlb-same" }, "the others are compared with it")

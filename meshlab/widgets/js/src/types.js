@@ -109,8 +109,7 @@
  * @typedef {{
  *   bytes: number, donated: number, limit: number, fits: boolean, note: string, text: string, source: string, recalled: boolean,
  *   parts: {name: string, bytes: number}[], alive: Alive[], left_out: number,
- *   gaps: number, steps: number, phases: {name: string, begin: number, end: number}[],
- *   timeline: {at: number, step: string, source: string, bytes: number}[], accuracy: Accuracy
+ *   gaps: number, steps: number, at: number, accuracy: Accuracy
  * }} PeakMemory
  * @typedef {{
  *   mesh: {axes: Axis[], size: number},
@@ -166,14 +165,14 @@
  * }} Selection
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
- *   first_loss: number | null, loss: number | null, losses: number[], stride: number, error: string,
+ *   first_loss: number | null, loss: number | null, mark: number | null, error: string,
  *   reference: boolean, same: boolean | null, sameness: string, tolerance: number | null,
  *   measured: string, measured_on: string, predicted: string, predicted_on: string
  * }} RunRow
- * @typedef {{current: RunRow | null, runs: RunRow[], note: string}} Job
+ * @typedef {{current: RunRow | null, runs: RunRow[], note: string, chart: import("./charts.js").Chart | null}} Job
  * @typedef {{
- *   kind: "ack" | "nack" | "prices" | "read", id: string, rev: number, now?: number, note?: string, reason?: string, fix?: string,
- *   trace?: string, prices?: Price[], data?: any
+ *   kind: "ack" | "nack" | "prices" | "read" | "library", id: string, rev: number, now?: number, note?: string, reason?: string, fix?: string,
+ *   trace?: string, prices?: Price[], data?: any, buffers?: ArrayBufferView[]
  * }} Answer
  * @typedef {{
  *   get(name: string): any,

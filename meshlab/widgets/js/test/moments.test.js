@@ -1,25 +1,42 @@
 // @ts-check
-/** The axis of bytes, and which moment of the step is looked at. */
+/** Which step is looked at, which drawn point shows it, and how it is marked. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { nothingChosen } from "../src/chosen.js";
-import { momentOf, ticksTo } from "../src/moments.js";
+import { momentOf, positionOf, withMoment } from "../src/moments.js";
 
-test("ticks are round, begin at 0, stay below the top and are at most five", () => {
-  assert.deepEqual(ticksTo(10), [0, 2.5, 5, 7.5, 10]);
-  assert.deepEqual(ticksTo(484e3), [0, 200e3, 400e3]);
-  assert.deepEqual(ticksTo(0), [0]);
-  for (const top of [1, 7, 34304, 16e9, 1.7e12]) {
-    const ticks = ticksTo(top);
-    assert.ok(ticks.length >= 2 && ticks.length <= 5 && ticks[ticks.length - 1] <= top, `${top}: ${ticks}`);
-  }
+test("of no step that there still is, the peak is looked at", () => {
+  const chosen = nothingChosen();
+  const peak = { at: 3, steps: 10 };
+  assert.equal(momentOf({ chosen }, peak), 3);
+  assert.equal(momentOf({ chosen: { ...chosen, instant: 0 } }, peak), 0);
+  assert.equal(momentOf({ chosen: { ...chosen, instant: 9 } }, peak), 9);
+  assert.equal(momentOf({ chosen: { ...chosen, instant: 10 } }, peak), 3);
 });
 
-test("of no moment that the step still has, the peak is looked at", () => {
-  const timeline = [1, 5, 5, 2].map((bytes, i) => ({ at: 3 * i, step: "dot", source: "", bytes }));
-  const chosen = nothingChosen();
-  assert.equal(momentOf({ chosen }, { timeline }), timeline[1]);
-  assert.equal(momentOf({ chosen: { ...chosen, instant: 9 } }, { timeline }), timeline[3]);
-  assert.equal(momentOf({ chosen: { ...chosen, instant: 10 } }, { timeline }), timeline[1]);
-  assert.equal(momentOf({ chosen }, { timeline: [] }), undefined);
+test("a step that is not drawn is shown by the nearest that is", () => {
+  assert.equal(positionOf([2, 5, 11], 5), 1);
+  assert.equal(positionOf([2, 5, 11], 0), 0);
+  assert.equal(positionOf([2, 5, 11], 9), 2);
+  assert.equal(positionOf([2, 5, 11], 99), 2);
+});
+
+test("a moment is marked in a copy, which stays the same while it does", () => {
+  const curve = {
+    x: [0, 1, 2],
+    y: [5, 9, 4],
+    customdata: [
+      ["dot", "5 B", ""],
+      ["add", "9 B", ""],
+      ["exp", "4 B", ""],
+    ],
+  };
+  const chart = { data: [curve, { name: "moment", x: [1, 1], y: [0, 9] }], layout: { uirevision: 7 }, label: "" };
+  const marked = withMoment(chart, 2);
+  assert.deepEqual(marked.data[1], { name: "moment", x: [2, 2], y: [0, 4], text: ["", "4 B"] });
+  assert.equal(marked.data[0], curve);
+  assert.equal(marked.layout, chart.layout);
+  assert.deepEqual(chart.data[1].x, [1, 1]);
+  assert.equal(withMoment(chart, 2), marked);
+  assert.notEqual(withMoment(chart, 0), marked);
 });

@@ -10,6 +10,7 @@ const underWay = (view, current) =>
     current: /** @type {any} */ (current),
     runs: [],
     note: "",
+    chart: null,
   });
 
 test("a run, a search, a tracing and pending costs are under way while they go on", () => {

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { zoomed } from "../src/enlarged.js";
-import { decades } from "../src/roofline.js";
 import { momentsOf, titleOf } from "../src/timeline.js";
 
 /** @typedef {import("../src/types.js").Segment} Segment */
@@ -47,11 +46,4 @@ test("zoom doubles, halves, goes back to the whole, and has an end on both sides
   assert.equal(zoomed(1, 0.5), 1);
   assert.equal(zoomed(64, 2), 64);
   assert.equal(zoomed(16, 0), 1);
-});
-
-test("an axis of powers has all values inside", () => {
-  for (const values of [[1.6, 240], [1e11, 1.97e14], [5]]) {
-    const [low, high] = decades(values);
-    assert.ok(values.every((value) => 10 ** low < value && value < 10 ** high));
-  }
 });

@@ -1,0 +1,45 @@
+"""plotly.js for the page, from the wheel that is installed: never from a network, and so of the version that is tested.
+
+    library_answer({"id": "a"})         ({"id": "a", "kind": "library", ...}, [<1.5 MB, compressed by gzip>])
+
+A page asks for it once, in idle time, however many boards it shows (`js/src/plotly.js`). Compressed it is a third as
+long, which also keeps it below what a Jupyter server lets pass in a second. Importing Plotly's module and compressing
+take 0.3 s the first time, so the session does that in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import time
+from collections.abc import Mapping
+from typing import Any
+
+MISSING = (
+    "The charts are drawn by plotly.js, which comes with the package plotly: it is not installed where the kernel runs."
+)
+FIX = "Run `pip install 'plotly>=6.1'` there, and show the Explorer again."
+
+
+@functools.cache
+def compressed() -> bytes:
+    """Returns the source of plotly.js, compressed.
+
+    Raises:
+        ImportError: plotly is not installed.
+    """
+    from plotly.offline import get_plotlyjs  # noqa: PLC0415
+
+    return gzip.compress(get_plotlyjs().encode(), compresslevel=6, mtime=0)
+
+
+def library_answer(message: Mapping[str, Any]) -> tuple[dict, list[bytes]]:
+    """Returns the answer to a page that asks for plotly.js, and its buffers."""
+    head = {"id": message.get("id"), "now": time.time()}
+    try:
+        return head | {"kind": "library"}, [compressed()]
+    except ImportError:
+        return head | {"kind": "nack", "reason": MISSING, "fix": FIX, "code": "plotly"}, []
+    except Exception as error:  # shown on the board, where an exception would be swallowed
+        reason = f"plotly.js could not be read: {type(error).__name__}: {error}"
+        return head | {"kind": "nack", "reason": reason, "fix": FIX, "code": "error"}, []

@@ -1,0 +1,151 @@
+"""The roofline: groups of kernels as dots, FLOP per byte across, FLOP/s up, under what the machine lets them reach.
+
+    kernels_chart(dots, roofs, bandwidth)["data"]        the roofs, then one trace of dots for each thing they wait for
+
+A dot's area is its time; what it waits for is its shape as well as its colour, and no colour is a mesh axis's. Kernels
+without matmuls do no FLOP, so they have no place in it: whoever shows the chart says how long they take.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ....cost.machines.units import scaled_text, seconds_text
+from .look import ACTION, INK, NOTHING, SOFT, USED, axis, chart, legend
+
+# Diameters of the largest dot, and of one that takes next to no time, in CSS pixels.
+LARGEST, SMALLEST = 36, 7
+# So many of the dots have their names beside them, if they are so far apart: shares of the width and of the height.
+NAMED, APART = 5, (0.24, 0.09)
+BOUNDS = {
+    "compute": ("compute-bound", "circle", USED, ACTION),
+    "memory": ("waits for memory", "circle", NOTHING, INK),
+    "launch": ("waits for its launch", "diamond", NOTHING, SOFT),
+}
+
+
+def kernels_chart(dots: Sequence[dict], roofs: Sequence[dict], bandwidth: float) -> dict | None:
+    """Draws kernels under the roofs of their machine.
+
+    Args:
+        dots: groups of kernels, the longest first, as `roofline_of` describes them.
+        roofs: FLOP/s that matmuls reach, by dtype.
+        bandwidth: of the memory, in bytes per second.
+
+    Returns:
+        A chart, whose dots have their seconds in `customdata`; None where no kernel multiplies.
+    """
+    timed = [dot for dot in dots if dot["intensity"] is not None]
+    if not timed or not roofs:
+        return None
+    # Below the dots there is room for their names.
+    across = decades([*(dot["intensity"] for dot in timed), *(roof["peak"] / bandwidth for roof in roofs)])
+    up = decades([*(dot["rate"] / 2 for dot in timed), *(roof["peak"] for roof in roofs)])
+    labels = names(timed, across, up)
+    bounds = {dot["bound"] for dot in timed}
+    traces = [
+        *(_roof(roof, bandwidth, across, up) for roof in roofs),
+        *(_dots(timed, labels, bound) for bound in BOUNDS if bound in bounds),
+    ]
+    layout = {
+        "xaxis": axis("FLOP per byte of memory traffic →", type="log", range=across, tickformat=",~r", nticks=8),
+        "yaxis": axis("FLOP/s ↑", type="log", range=up, tickformat="~s", nticks=7),
+        "hovermode": "closest",
+        "showlegend": True,
+        "legend": legend() | {"itemsizing": "constant"},
+        "margin": {"l": 10, "r": 16, "t": 34, "b": 10},
+    }
+    peaks = ", ".join(f"{scaled_text(roof['peak'], 'FLOP/s')} in {roof['dtype']}" for roof in roofs)
+    return chart(traces, layout, f"roofline of {len(timed)} groups of kernels under {peaks}", 340)
+
+
+def decades(values: Sequence[float]) -> list[float]:
+    """Returns the ends of a logarithmic axis around values, as exponents of ten, in quarters."""
+    logs = [math.log10(value) for value in values]
+    return [math.floor(4 * (min(logs) - 0.3)) / 4, math.ceil(4 * (max(logs) + 0.2)) / 4]
+
+
+def names(dots: Sequence[dict], across: Sequence[float], up: Sequence[float]) -> list[str]:
+    """Returns the names that stand below dots: their lines; "" where none fits or the dot is not of the largest."""
+
+    def place(dot: dict) -> tuple[float, float]:
+        x = (math.log10(dot["intensity"]) - across[0]) / (across[1] - across[0])
+        return x, (math.log10(dot["rate"]) - up[0]) / (up[1] - up[0])
+
+    taken: list[tuple[float, float]] = []
+    given = []
+    for dot in dots:
+        x, y = place(dot)
+        free = all(abs(x - a) > APART[0] or abs(y - b) > APART[1] for a, b in taken)
+        fits = len(taken) < NAMED and free
+        given.append(_name(dot) if fits else "")
+        taken += [(x, y)] * fits
+    return given
+
+
+def _name(dot: dict) -> str:
+    backward = ", backward" * dot["name"].endswith(", backward")
+    return f"{dot['source'] or dot['name']}{backward * bool(dot['source'])}"
+
+
+def _roof(roof: dict, bandwidth: float, across: Sequence[float], up: Sequence[float]) -> dict:
+    peak, text = roof["peak"], f"{scaled_text(roof['peak'], 'FLOP/s')} in {roof['dtype']}"
+    begin = max(10 ** across[0], 10 ** up[0] / bandwidth)
+    # The middle is there for the name of the slope.
+    x = [begin, math.sqrt(begin * peak / bandwidth), peak / bandwidth, 10 ** across[1]]
+    return {
+        "type": "scatter",
+        "mode": "lines+text",
+        "name": text,
+        "x": x,
+        "y": [min(peak, each * bandwidth) for each in x],
+        "text": ["", f"{scaled_text(bandwidth, 'B/s')} of memory ", "", text],
+        "textposition": ["top left", "top left", "top left", "top left"],
+        "textfont": {"color": SOFT},
+        "hoverinfo": "skip",
+        "showlegend": False,
+        "line": {"color": INK, "width": 2},
+    }
+
+
+def _dots(dots: Sequence[dict], labels: Sequence[str], bound: str) -> dict:
+    name, symbol, fill, line = BOUNDS[bound]
+    longest = max(dot["seconds"] for dot in dots)
+    mine = [(dot, label) for dot, label in zip(dots, labels, strict=True) if dot["bound"] == bound]
+    return {
+        "type": "scatter",
+        "mode": "markers+text",
+        "name": name,
+        "x": [dot["intensity"] for dot, _ in mine],
+        "y": [dot["rate"] for dot, _ in mine],
+        "text": [label for _, label in mine],
+        "textposition": "bottom center",
+        "cliponaxis": False,
+        "textfont": {"color": INK},
+        "customdata": [[words(dot), dot["seconds"]] for dot, _ in mine],
+        "hovertemplate": "%{customdata[0]}<extra></extra>",
+        "marker": {
+            "symbol": symbol,
+            "color": fill,
+            "opacity": 0.75,
+            "line": {"color": line, "width": 2},
+            "size": [dot["seconds"] for dot, _ in mine],
+            "sizemode": "area",
+            "sizeref": 2 * longest / LARGEST**2,
+            "sizemin": SMALLEST / 2,
+        },
+    }
+
+
+def words(dot: dict) -> str:
+    """Returns what is said of a group of kernels: what and where it is, how long it takes, and what it waits for."""
+    of = f" [{' '.join(dot['dims'])}]" if dot["dims"] else ""
+    where = f"<br>{dot['source']}" if dot["source"] else ""
+    rate = f"{_three(dot['intensity'])} FLOP/B, {scaled_text(dot['rate'], 'FLOP/s')}"
+    taken = f"{seconds_text(dot['seconds'])} in {dot['count']:,}, {rate}, {dot['bound']}-bound"
+    return f"{dot['name']}{of}{where}<br>{taken}"
+
+
+def _three(value: float) -> str:
+    return f"{float(f'{value:.3g}'):,.10g}"

@@ -1,0 +1,97 @@
+"""The losses of several runs: steps across, the loss up.
+
+    losses_chart(runs)["data"]          a line for each run that is drawn, the oldest first
+
+Runs of one training lie on each other, so the first is drawn widest and each later one narrower above it; every run has
+its own dashes and its own symbol, at steps of its own. Colours are no mesh axis's: the latest run stands out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from .look import ACTION, CARD, SOFT, USED, axis, chart, legend
+
+# So many runs are drawn, and so many of their losses; what comes before them is in the table.
+MOST_RUNS, MOST_LOSSES = 5, 120
+# Symbols on one line.
+MARKED = 5
+# From this ratio of the largest to the smallest on, the axis is logarithmic.
+WIDE = 8
+SYMBOLS = ("circle", "square", "triangle-up", "diamond", "x")
+DASHES = ("solid", "7px,3px", "2px,3px", "9px,3px,2px,3px", "4px,4px")
+
+
+class Losses(NamedTuple):
+    """One run.
+
+    Attributes:
+        number: the run's.
+        layout: as text; "" where it had none.
+        losses: of all steps that it took.
+        is_reference: whether the others are compared with it.
+    """
+
+    number: int
+    layout: str
+    losses: Sequence[float]
+    is_reference: bool
+
+
+def drawn_runs(runs: Sequence[Losses]) -> list[Losses]:
+    """Returns the runs that are drawn, the oldest first: the one that all are compared with, and the latest."""
+    seen = [run for run in runs if any(map(math.isfinite, run.losses))]
+    others = sorted((run for run in seen if not run.is_reference), key=lambda run: -run.number)
+    reference = [run for run in seen if run.is_reference]
+    return sorted([*reference, *others[: MOST_RUNS - len(reference)]], key=lambda run: run.number)
+
+
+def losses_chart(runs: Sequence[Losses]) -> dict | None:
+    """Draws the losses of the runs by step; None where no run has a loss that is a number."""
+    drawn = drawn_runs(runs)
+    if not drawn:
+        return None
+    traces = [_line(run, mark, len(drawn)) for mark, run in enumerate(drawn)]
+    seen = [loss for trace in traces for loss in trace["y"] if loss is not None]
+    wide = min(seen) > 0 and max(seen) > WIDE * min(seen)
+    layout = {
+        "xaxis": axis("step →", tickformat=",d", nticks=8, minallowed=0),
+        "yaxis": axis("loss ↑", type="log" if wide else "linear", nticks=6, tickformat="~r"),
+        "hovermode": "closest",
+        "showlegend": True,
+        "legend": legend(),
+        "margin": {"l": 10, "r": 16, "t": 34, "b": 10},
+    }
+    label = "; ".join(f"run {run.number}: from {_three(run.losses[0])} to {_three(run.losses[-1])}" for run in drawn)
+    return chart(traces, layout, f"loss by step. {label}", 260, [run.number for run in drawn])
+
+
+def _line(run: Losses, mark: int, count: int) -> dict:
+    stride = max(1, -(-len(run.losses) // MOST_LOSSES))
+    values = run.losses[::stride]
+    # Symbols of runs that lie on each other stand at steps of their own.
+    marked = {int(len(values) * (i + mark / count) / MARKED) for i in range(MARKED)}
+    colour = ACTION if mark == count - 1 else USED
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": f"run {run.number}: {run.layout or 'no layout'}",
+        "x": [1 + i * stride for i in range(len(values))],
+        "y": [float(value) if math.isfinite(value) else None for value in values],
+        "hovertemplate": f"run {run.number}, step %{{x}}: %{{y:.6r}}<extra></extra>",
+        "line": {"color": colour, "width": 0.7 + 1.1 * (count - mark), "dash": DASHES[mark]},
+        "marker": {
+            "symbol": SYMBOLS[mark],
+            "color": CARD,
+            "size": [9 if i in marked else 0 for i in range(len(values))],
+            "line": {"color": colour, "width": 1.6},
+            "opacity": 1,
+        },
+        "textfont": {"color": SOFT},
+    }
+
+
+def _three(value: float) -> str:
+    return f"{float(f'{value:.3g}'):g}"

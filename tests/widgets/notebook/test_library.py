@@ -1,0 +1,42 @@
+"""plotly.js for the page: the installed wheel's, whole, or the reason why not."""
+
+from __future__ import annotations
+
+import gzip
+import queue
+
+import pytest
+from plotly.offline import get_plotlyjs
+
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.notebook import library
+from meshlab.widgets.notebook.session import session_of
+
+
+def test_the_page_gets_the_source_of_the_installed_wheel() -> None:
+    reply, (buffer,) = library.library_answer({"id": "a", "kind": "library"})
+    assert (reply["id"], reply["kind"]) == ("a", "library")
+    assert gzip.decompress(buffer).decode() == get_plotlyjs()
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(ImportError("plotly"), library.MISSING), (OSError("gone"), "plotly.js could not be read: OSError: gone")],
+)
+def test_what_fails_is_said(monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str) -> None:
+    def broken() -> bytes:
+        raise error
+
+    monkeypatch.setattr(library, "compressed", broken)
+    reply, buffers = library.library_answer({"id": "b"})
+    assert (reply["kind"], reply["reason"], reply["fix"], buffers) == ("nack", reason, library.FIX, [])
+
+
+def test_the_session_sends_it_as_bytes(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_of(explorer)
+    sent: queue.Queue = queue.Queue()
+    monkeypatch.setattr(type(session), "send", lambda self, content, buffers=None: sent.put((content, buffers)))
+    session._receive(session, {"v": 2, "kind": "library", "id": "c"}, [])
+    reply, buffers = sent.get(timeout=60)
+    assert reply["id"] == "c"
+    assert gzip.decompress(buffers[0]).startswith(b"/**")

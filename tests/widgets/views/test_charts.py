@@ -1,0 +1,167 @@
+"""The charts as data: what is drawn adds up to what the plan and the runs say, and Plotly takes all of it."""
+
+from __future__ import annotations
+
+import json
+import types
+from typing import cast
+
+import pytest
+
+import meshlab as ml
+from meshlab.cost.peak_memory.memory import Memory, Point
+from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.render.palette import SOLID, TINT, VARIABLES
+from meshlab.widgets.state.document import ExplorerError
+from meshlab.widgets.views.charts.kernels import decades, kernels_chart
+from meshlab.widgets.views.charts.losses import Losses, drawn_runs, losses_chart
+from meshlab.widgets.views.charts.moments import highest, moments_chart
+from meshlab.widgets.views.peak_memory import moments_view, phases_view
+from meshlab.widgets.views.roofline import roofline_view
+from meshlab.widgets.views.runs import job_view
+
+
+def run(number: int, losses: list[float], is_reference: bool = False) -> Losses:
+    return Losses(number, "", losses, is_reference)
+
+
+def test_the_curve_is_the_memory_of_the_plan_and_names_its_phases(explorer: Explorer) -> None:
+    assert moments_view(explorer) == {"chart": None}
+    explorer.load("batch:data hidden:model")
+    explorer.on("v5e")
+    memory = explorer.plan.memory
+    chart = moments_view(explorer)["chart"]
+    curve, moment = chart["data"]
+    assert curve["x"] == list(range(len(memory.timeline)))
+    assert curve["y"] == [int(point.bytes) for point in memory.timeline]
+    assert moment["y"][1] == max(curve["y"]) == curve["y"][moment["x"][0]]
+    named = [each["text"] for each in chart["layout"]["annotations"]]
+    assert named == [phase["name"] for phase in phases_view(memory)]
+    assert {words[2] for words in curve["customdata"]} == set(named)
+    drawn = explorer.figure("moments")
+    assert list(drawn.data[0].y) == curve["y"]
+    assert explorer.view()["peak_memory"]["text"] in drawn.layout.title.text
+
+
+def test_a_limit_that_is_near_is_a_line_with_its_name(explorer: Explorer) -> None:
+    explorer.on("v5e")
+    memory = explorer.plan.memory
+    far = moments_chart(memory, phases_view(memory))["layout"]
+    assert memory.limit_bytes > far["yaxis"]["range"][1]
+    assert not [each for each in far["annotations"] if "a device holds" in each["text"]]
+    limit = int(1.2 * max(point.bytes for point in memory.timeline))
+    smaller = types.SimpleNamespace(timeline=memory.timeline, limit_bytes=limit)
+    near = moments_chart(cast(Memory, smaller), [])["layout"]
+    assert near["shapes"][-1]["y0"] < near["yaxis"]["range"][1]
+    assert near["annotations"][-1]["text"].startswith("a device holds ")
+
+
+def test_of_many_steps_the_peak_is_drawn() -> None:
+    points = [Point("add", None, size) for size in range(1000)]
+    shown = highest(points, 100)
+    assert len(shown) == 100
+    assert shown[-1] == 999
+
+
+def test_seconds_of_dots_and_of_what_is_not_drawn_add_up(explorer: Explorer) -> None:
+    explorer.load("batch:data")
+    explorer.on("v5e")
+    view = roofline_view(explorer)
+    dots = [trace for trace in view["chart"]["data"] if "marker" in trace]
+    drawn = sum(seconds for trace in dots for _, seconds in trace["customdata"])
+    assert drawn > 0
+    assert drawn + view["undrawn"] == pytest.approx(float(explorer.time.compute), rel=1e-9)
+    sizes = [size for trace in dots for size in trace["marker"]["size"]]
+    assert sum(sizes) == pytest.approx(drawn)
+    for trace in dots:
+        assert (trace["marker"]["color"] == "rgba(0,0,0,0)") == (trace["name"] != "compute-bound")
+    assert len(explorer.figure("roofline").data) == len(view["chart"]["data"])
+    assert view["said"] in explorer.figure("roofline").layout.title.text
+
+
+def test_what_a_kernel_waits_for_is_its_shape_and_the_longest_are_named() -> None:
+    def dot(bound: str, intensity: float, seconds: float) -> dict:
+        name = {"name": f"dot of {bound}", "dims": ["batch"], "source": f"{bound}.py:1", "count": 2}
+        return name | {"seconds": seconds, "intensity": intensity, "rate": intensity * 1e9, "bound": bound}
+
+    dots = [dot("memory", 1.0, 4e-3), dot("compute", 900.0, 2e-3), dot("launch", 1.01, 1e-3)]
+    chart = kernels_chart(dots, [{"dtype": "float32", "peak": 1e12}], 2e9)
+    assert chart is not None
+    traces = {trace["name"]: trace for trace in chart["data"]}
+    looks = {(trace["marker"]["symbol"], trace["marker"]["color"]) for trace in chart["data"] if "marker" in trace}
+    assert len(looks) == 3
+    assert traces["waits for memory"]["text"] == ["memory.py:1"]
+    assert traces["compute-bound"]["text"] == ["compute.py:1"]
+    # It would lie on the name of a longer one.
+    assert traces["waits for its launch"]["text"] == [""]
+    roof = traces["1 TFLOP/s in float32"]
+    assert all(y <= 1e12 and y <= x * 2e9 * (1 + 1e-9) for x, y in zip(roof["x"], roof["y"], strict=True))
+    assert kernels_chart([dot("memory", 1.0, 1.0) | {"intensity": None}], [], 2e9) is None
+
+
+@pytest.mark.parametrize("values", [[1.6, 240], [1e11, 1.97e14], [5]])
+def test_an_axis_of_powers_has_all_values_inside(values: list[float]) -> None:
+    low, high = decades(values)
+    assert all(10**low < value < 10**high for value in values)
+
+
+def test_the_reference_is_drawn_however_many_runs_there_are() -> None:
+    runs = [run(number, [2, 1]) for number in (9, 8, 7, 6, 5, 4)]
+    drawn = drawn_runs([*runs, run(1, [2, 1], is_reference=True), run(0, []), run(3, [float("nan")])])
+    assert [each.number for each in drawn] == [1, 6, 7, 8, 9]
+    assert losses_chart([run(0, [])]) is None
+
+
+def test_losses_stand_at_their_steps_and_runs_that_lie_on_each_other_are_told_apart() -> None:
+    long = [3 - step / 500 for step in range(1000)]
+    chart = losses_chart([run(1, long), run(2, long), run(3, [2.0, float("nan"), float("inf"), 1.0])])
+    assert chart is not None
+    first, second, third = chart["data"]
+    assert len(first["x"]) <= 120
+    assert first["y"] == [long[step - 1] for step in first["x"]]
+    assert third["y"] == [2.0, None, None, 1.0]
+    for what in (lambda line: line["marker"]["symbol"], lambda line: line["line"]["dash"]):
+        assert len({what(line) for line in chart["data"]}) == 3
+    marked = [{i for i, size in enumerate(line["marker"]["size"]) if size} for line in (first, second)]
+    assert not marked[0] & marked[1]
+    assert first["line"]["width"] > second["line"]["width"]
+
+
+def test_a_chart_is_json_in_the_board_s_variables_and_stays_zoomed_while_its_data_are_the_same(
+    explorer: Explorer,
+) -> None:
+    explorer.load("batch:data")
+    explorer.on("v5e")
+    explorer.run(3).wait(60)
+    charts = [moments_view(explorer)["chart"], roofline_view(explorer)["chart"], job_view(explorer)["chart"]]
+    for chart in charts:
+        text = json.dumps(chart, allow_nan=False)
+        assert not [colour for colour in (*SOLID, *TINT) if colour in text]
+        names = {part.split(")")[0] for part in text.split("var(--")[1:]}
+        assert names <= set(VARIABLES)
+        assert not chart["layout"]["paper_bgcolor"].startswith("#")
+    assert [chart["layout"]["uirevision"] for chart in charts[:2]] == [
+        moments_view(explorer)["chart"]["layout"]["uirevision"],
+        roofline_view(explorer)["chart"]["layout"]["uirevision"],
+    ]
+    explorer.load("batch:data hidden:model")
+    assert moments_view(explorer)["chart"]["layout"]["uirevision"] != charts[0]["layout"]["uirevision"]
+
+
+def test_without_a_machine_there_is_no_such_figure(explorer: Explorer) -> None:
+    with pytest.raises(ExplorerError, match=r"No machine is chosen, so no peak is predicted; call explorer.on"):
+        explorer.figure("moments")
+    with pytest.raises(ExplorerError, match=r"No machine is chosen, so there are no times; call explorer.on"):
+        explorer.figure("roofline")
+
+
+def test_a_program_without_matmuls_has_no_dots_and_says_so() -> None:
+    width = ml.Dim("width", 64)
+    program = ml.trace(lambda x: ml.tanh(x) + 1, ml.f32[width])
+    shown = ml.explore(program, ml.mesh("v5e", data=8))
+    shown.view()
+    view = roofline_view(shown)
+    assert view["chart"] is None
+    assert view["said"].startswith("No kernel multiplies: all ")
+    with pytest.raises(ExplorerError, match="No kernel multiplies: all "):
+        shown.figure("roofline")
