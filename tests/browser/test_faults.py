@@ -67,7 +67,8 @@ def assert_read_only(board: Board, word: str) -> None:
     for button in ("run", "cancel"):
         expect(board.button(button)).to_be_disabled()
     dead = board.root.locator(
-        ":is(button:not([role=tab], .mlb-segment, .mlb-term, .mlb-badge), select, input):not(.mlb-banner *)"
+        ":is(button:not([role=tab], .mlb-segment, .mlb-term, .mlb-badge), select, input)"
+        ":not(.mlb-banner *, .mlb-plot-tools *)"
     )
     assert dead.evaluate_all("all => all.filter(each => !each.inert).map(each => each.outerHTML)") == []
 

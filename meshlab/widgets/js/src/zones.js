@@ -36,8 +36,10 @@ function drawChip(view, chip, axis, column, help) {
   const where = column?.at ? `, for ${column.label}` : "";
   const order = axes.length > 1 ? `${axes.indexOf(axis) + 1} of ${axes.length}` : "";
   const size = exact(chip.size) + (column ? ` → ${exact(Math.ceil(chip.size / parts(view, axes)))}` : "");
+  // At a place, where compute rules stand beside it, what a device has of it is enough.
+  const short = column?.at ? size.slice(size.indexOf("→")) : size;
   // The label begins with what is seen, for those who speak to their screen.
-  const seen = [chip.name, column?.at ? "" : size, order].filter(Boolean).join(" ");
+  const seen = [chip.name, short, order].filter(Boolean).join(" ");
   return h(
     "button",
     {
@@ -55,7 +57,7 @@ function drawChip(view, chip, axis, column, help) {
     },
     h("span", { class: "mlb-chip-name" }, chip.name),
     " ",
-    h("span", { class: "mlb-chip-size" }, column?.at ? size.slice(size.indexOf("→")) : size),
+    h("span", { class: "mlb-chip-size" }, short),
     " ",
     order && h("span", { class: "mlb-chip-order" }, order),
     !column?.at && drawPin(view, chip.name),
