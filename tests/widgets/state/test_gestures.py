@@ -61,7 +61,7 @@ OWN = {"auto", "run"}
 SOURCES = pathlib.Path(meshlab.widgets.__file__).parent / "js" / "src"
 SENT = re.compile(r"""\b(?:send|intent|line)\(\s*"([a-z_]+)"|\bop: "([a-z_]+)\"""")
 # Messages that ask, and change nothing.
-QUESTIONS = {"hello", "intent", "prices", "advise", "read"}
+QUESTIONS = {"hello", "intent", "library", "prices", "advise", "read"}
 
 
 def kinds() -> set[type]:
