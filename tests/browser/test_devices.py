@@ -171,3 +171,28 @@ def test_blocks_of_the_tensor_say_their_letter_who_holds_them_and_where_they_beg
     ticks = tensor.locator(".mlb-block-tick").all_text_contents()
     assert (ticks[0], ticks[-1]) == ("0", f"{1 << 16:,}")
     expect(panel.locator(".mlb-mesh .mlb-draw-number").first).to_have_text("0")
+
+
+@pytest.mark.parametrize("axes", [{"model": 4}], ids=["4"])
+def test_blocks_of_a_padded_tensor_end_where_it_does(open_board, axes: dict[str, int]) -> None:
+    """Ten classes over four devices, three each: the last has one, and two of padding."""
+    shown = explore(small.program(), ml.mesh(**axes))
+    shown.pad(True)
+    shown.place("classes", "model")
+    shown.select("params/w2")
+    board: BlankBoard = open_board(shown, panel="devices", width=900)
+    panel = board.panel("devices")
+    heights = "sites => sites.map(site => [...site.querySelectorAll('rect.mlb-slice, rect.mlb-padding')]"
+    heights += ".map(rect => [rect.getAttribute('class'), Number(rect.getAttribute('height')) > 0]))"
+    blocks = panel.locator(".mlb-tensor .mlb-site").evaluate_all(heights)
+    assert blocks == [[["mlb-slice", True]]] * 4
+    frames = panel.locator(".mlb-tensor .mlb-site").evaluate_all(
+        "sites => sites.map(site => ['.mlb-slice', '.mlb-site-frame'].map(each => site.querySelector(each)"
+        ".getBoundingClientRect()).map(({ width, height }) => [Math.round(width), Math.round(height)]))"
+    )
+    assert all(slice_ == frame for slice_, frame in frames)
+    widths = [frame[0] for _, frame in frames]
+    assert widths[:3] == [widths[0]] * 3
+    assert widths[3] == pytest.approx(widths[0] / 3, abs=1.5)
+    # Of a device the padding is drawn.
+    expect(panel.locator(".mlb-mesh .mlb-padding")).to_have_count(1)

@@ -90,16 +90,25 @@ export function rangesText(shards, slice) {
 }
 
 /**
+ * @param {Shards} shards
+ * @param {number} slice
+ * @returns {number} the share of a device's shard that is data; what is left is padding
+ */
+function filledOf(shards, slice) {
+  return rangesOf(shards, slice).reduce((part, { range, full }) => (part * (range[1] - range[0])) / full, 1);
+}
+
+/**
  * The rectangles of a slice: colour, pattern, and stripes where it is a partial sum; what is padding is empty.
  * @param {Shards} shards
  * @param {number} slice
  * @param {{x: number, y: number, w: number, h: number}} box
  * @param {Look} look
+ * @param {number} [filled] the share of the box that is data
  * @returns {SVGElement[]}
  */
-export function drawSlice(shards, slice, { x, y, w, h }, { url, small }) {
+export function drawSlice(shards, slice, { x, y, w, h }, { url, small }, filled = filledOf(shards, slice)) {
   const { fill, pattern, share } = identity(shards, slice);
-  const filled = rangesOf(shards, slice).reduce((part, { range, full }) => (part * (range[1] - range[0])) / full, 1);
   const box = { x, y: y + h * (1 - filled), width: w, height: h * filled, rx: Math.min(3, w / 6) };
   return [
     filled < 1 && s("rect", { x, y, width: w, height: h, rx: box.rx, class: "mlb-padding" }),

@@ -79,7 +79,8 @@ function drawBlocks(shards, small, heat, holders) {
         `${shards.place}: ${blocks.each > 1 ? `${exact(blocks.each)} slices from ` : ""}${rangesText(shards, slice)}`,
       ),
       heat.block?.(i, box, look) ?? [
-        ...drawSlice(shards, slice, box, look),
+        // Without padding: a block ends where the tensor does.
+        ...drawSlice(shards, slice, box, look, 1),
         ...(blocks.each === 1 ? drawHolders(shards, slice, box, holders.get(slice) ?? []) : []),
       ],
       s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, class: "mlb-site-frame" }),
