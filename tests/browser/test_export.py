@@ -19,6 +19,7 @@ from playwright.sync_api import Locator, expect
 import meshlab as ml
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.standalone import VIEWS
+from meshlab.widgets.views.program_steps import steps_view
 from tests.browser.blank import BlankBoard
 from tests.browser.test_accessible import AXE, violations
 from tests.browser.test_moments import chart_of
@@ -202,6 +203,19 @@ def test_lists_are_saved_item_by_item_under_their_names(open_board, saved: Save,
     assert rows[rows.index(["by mesh axis"]) + 1][:2] == ["data", "420 B"]
     assert rows[rows.index(["by kind"]) + 1][:2] == ["all-reduce × 4", "660 B"]
     assert rows[rows.index(["by source line"]) + 1][0].startswith("small.py:26 logits = ml.dot(")
+
+
+def test_of_the_program_every_row_is_saved_that_the_filter_leaves(open_board, saved: Save, explorer: Explorer) -> None:
+    board: BlankBoard = open_board(panel="program", width=900, height=300)
+    expect(board.root.get_by_role("tree")).to_be_visible()
+    head, *rows = rows_of(saved(board, save_button(board, "program", "csv")))
+    assert len(rows) == len(steps_view(explorer.plan)["nodes"]["parent"])
+    kind, axes, payload = (head.index(name) for name in ("kind", "mesh axes", "payload, bytes each time"))
+    sent = [(row[axes], int(row[payload])) for row in rows if row[kind] == "collective"]
+    assert sorted(sent) == sorted(("+".join(c.axes), c.payload_bytes) for c in explorer.plan.collectives)
+    board.root.get_by_label("steps to show").select_option("collectives")
+    fewer = rows_of(saved(board, save_button(board, "program", "csv")))
+    assert len(sent) < len(fewer) < len(rows)
 
 
 def test_a_view_without_tables_says_so(open_board) -> None:

@@ -163,14 +163,15 @@ def test_it_is_searched(board: BlankBoard) -> None:
     field.fill("batch/data")
     expect(found).to_have_text(re.compile(r"^\d+ hits$"))
     count = int(found.inner_text().split()[0])
-    # No row that is none of them stands out as the active one; those in sight are marked.
+    # No row that is none of them stands out as the active one.
     expect(board.root.locator(".mlb-row[data-active]")).to_have_count(0)
-    marked = board.root.locator(".mlb-row[data-hit]")
-    assert 0 < marked.count() <= count
-    assert all("batch/data" in text for text in marked.all_inner_texts())
     assert count > 2
     board.keyboard.press("Enter")
     expect(found).to_have_text(f"1 of {count} hits")
+    # Those in sight are marked.
+    marked = board.root.locator(".mlb-row[data-hit]")
+    assert 0 < marked.count() <= count
+    assert all("batch/data" in text for text in marked.all_inner_texts())
     first = active(board)
     expect(field).to_be_focused()
     board.keyboard.press("Enter")

@@ -109,7 +109,7 @@ function saveButtons(board, drawn) {
         "data-save": kind.toLowerCase(),
         "data-key": `save:${drawn.name}:${kind}`,
         "aria-label": `${kind} of ${drawn.title}`,
-        onclick: async () => board.say(await save(drawn), "done"),
+        onclick: async () => board.say(await save(drawn, board), "done"),
       },
       kind,
     ),
@@ -153,10 +153,13 @@ async function savePng({ name, title, element }) {
 
 /**
  * @param {Drawn} drawn
+ * @param {Board} board
  * @returns {Promise<string>}
  */
-async function saveCsv({ name, title, element }) {
-  const blocks = blocksOf(element);
+async function saveCsv({ name, title, element }, board) {
+  // Of very many rows only those in sight are in the page.
+  const table = PANELS.find((panel) => panel.name === name)?.table?.(board);
+  const blocks = table?.length ? [{ name, rows: table }] : blocksOf(element);
   if (!blocks.length) return `There is no table and no list in this: ${title}.`;
   // Spreadsheets read UTF-8 as such where it begins with this mark.
   download(`meshlab-${name}.csv`, new Blob(["\ufeff", csvText(blocks)], { type: "text/csv" }));

@@ -93,8 +93,8 @@ function drawCells(view, matrix) {
       "aria-label": `bytes that each of ${n} devices (rows) sends to each other one (columns); a row adds up to ${bytes(total)}`,
     },
     s("rect", { class: "mlb-cells", x: left, y: top, width: n * wide, height: n * high }),
-    s("text", { x: left, y: 11, class: "mlb-cell-side" }, "to →"),
-    s("text", { x: 2, y: top - 6, class: "mlb-cell-side" }, "from ↓"),
+    s("text", { x: left + 12, y: 11, class: "mlb-cell-side" }, "to →"),
+    s("text", { x: 2, y: 11, class: "mlb-cell-side" }, "from ↓"),
     numbers.map((i) => label(i, left + (i + 0.5) * wide, top - 6, "middle")),
     numbers.map((i) => label(i, left - 6, top + (i + 0.5) * high + 4, "end")),
     Array.from({ length: n - 1 }, (_, i) =>

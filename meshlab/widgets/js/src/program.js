@@ -9,6 +9,7 @@ import { exact, plural } from "./format.js";
 import { nextNumber } from "./numbers.js";
 import { FILTERS, makeFrame } from "./program_frame.js";
 import { drawDetails, drawRow, heightOf } from "./program_rows.js";
+import { tableOf } from "./program_table.js";
 import { firstBeyond, nextHit, Tree } from "./program_tree.js";
 import { choose } from "./selection.js";
 import { explain } from "./terms.js";
@@ -49,6 +50,16 @@ export function drawProgram(board) {
  */
 export function markProgram(board) {
   programOf(board).follow();
+}
+
+/**
+ * The rows that the filter leaves, for a file.
+ * @param {Board} board
+ * @returns {string[][]} none before they have come
+ */
+export function programTable(board) {
+  const { tree, kept } = programOf(board);
+  return tree ? tableOf(tree, kept) : [];
 }
 
 export class Program {

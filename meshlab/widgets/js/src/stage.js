@@ -17,7 +17,7 @@ import { drawPlacement } from "./machine.js";
 import { drawMatrix } from "./matrix.js";
 import { drawMemory } from "./memory.js";
 import { nextNumber } from "./numbers.js";
-import { drawProgram, markProgram } from "./program.js";
+import { drawProgram, markProgram, programTable } from "./program.js";
 import { drawRoofline } from "./roofline.js";
 import { paintSelection } from "./selection.js";
 import { freeze } from "./silence.js";
@@ -33,7 +33,7 @@ import { Training } from "./training.js";
  * @typedef {{
  *   name: string, title: string, reads: string[], draw?: Draw, tools?: Draw, foot?: Draw,
  *   rows?: (mine: View, other: View) => Row[], busy?: (board: Board) => boolean,
- *   marked?: (board: Board) => void
+ *   marked?: (board: Board) => void, table?: (board: Board) => string[][]
  * }} Panel
  */
 
@@ -51,7 +51,14 @@ export const PANELS = [
     foot: drawPlacement,
     rows: devicesRows,
   },
-  { name: "program", title: "Program", reads: ["board", "program"], draw: drawProgram, marked: markProgram },
+  {
+    name: "program",
+    title: "Program",
+    reads: ["board", "program"],
+    draw: drawProgram,
+    marked: markProgram,
+    table: programTable,
+  },
   {
     name: "traffic",
     title: "Traffic",
