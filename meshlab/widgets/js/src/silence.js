@@ -53,7 +53,10 @@ export function showSilence(board, silent) {
  * @param {unknown} answer
  */
 export function rememberStop(board, op, answer) {
-  if (STOPS.includes(op)) board.unheard = answer === null ? op : "";
+  if (!STOPS.includes(op)) return;
+  board.unheard = answer === null ? op : "";
+  // Where Python is heard by now, nothing else will bring it there.
+  if (!board.readOnly) sendAgain(board);
 }
 
 /**
