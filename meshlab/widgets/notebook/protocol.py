@@ -7,10 +7,10 @@ Python is the only writer of shared state. It shares the parts of the view (`vie
 
 and for each gets the new state, if it changed, and then an answer with the same id: `ack`, or `nack` with a reason and
 a fix. A page that saw an older revision is answered for the present one. `prices` asks what several intents would
-cost; `advise` asks for the change that helps most, which follows as a part of the view; `read` asks for what a panel
-shows and no drop sends (`views/reads.READS`); `library` for plotly.js, which comes as bytes (`library.py`). Every
-answer has Python's clock, `now`; an intent may say until when, by that clock, it is `good`: the page waits no longer,
-and has put the chip back, so what comes later is not carried out.
+cost, and as many are answered as are ready soon; `advise` asks for the change that helps most, which follows as a part
+of the view; `read` asks for what a panel shows and no drop sends (`views/reads.READS`); `library` for plotly.js, which
+comes as bytes (`library.py`). Every answer has Python's clock, `now`; an intent may say until when, by that clock, it
+is `good`: the page waits no longer, and has put the chip back, so what comes later is not carried out.
 Nothing raises here: a page would not see it.
 """
 
@@ -32,6 +32,8 @@ from ..views.reads import read
 from ..views.runs import job_view
 
 VERSION = 2
+# Seconds after which no further price is worked out for one question: a drop stands behind it.
+LONG = 0.25
 # Whoever stops something wants that however late it is read: a run is what Python was busy with.
 STOPS = ("cancel", "cancel_auto")
 LATE = (
@@ -101,7 +103,12 @@ def _nack(explorer: ExplorerState, refusal: Refused) -> dict:
 
 
 def _prices(explorer: ExplorerState, asked: list, peak: bool) -> dict:
-    intents = [read_intent(str(one.get("op")), one.get("args") or {}) for one in asked]
-    prices = [one if isinstance(one, Refused) else prices_of(explorer, [one], peak)[0] for one in intents]
-    views = [price_view(explorer, intent, price) for intent, price in zip(intents, prices, strict=True)]
+    """Answers the first of several prices: those that are ready when `LONG` is over, and always one."""
+    views, start = [], time.perf_counter()
+    for one in asked:
+        intent = read_intent(str(one.get("op")), one.get("args") or {})
+        price = intent if isinstance(intent, Refused) else prices_of(explorer, [intent], peak)[0]
+        views.append(price_view(explorer, intent, price))
+        if time.perf_counter() - start > LONG:
+            break
     return {"kind": "prices", "rev": explorer.revision, "prices": views}

@@ -9,6 +9,7 @@ import time
 import pytest
 
 from meshlab.widgets.explorer import Explorer
+from meshlab.widgets.notebook import protocol
 from meshlab.widgets.notebook.protocol import answer, shared_state
 from meshlab.widgets.views.board import PARTS
 
@@ -54,6 +55,15 @@ def test_prices_change_nothing(explorer: Explorer) -> None:
     selects = {"op": "select", "args": {"place": "images"}}
     reply = answer(explorer, {"v": 2, "kind": "prices", "id": 1, "intents": [selects]})
     assert "does not change the document" in reply["reason"]
+
+
+def test_no_question_of_prices_takes_long(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A drop stands behind it: on a busy machine the first of them are answered, and the page asks for the rest."""
+    asked = [("place", {"dim": dim, "axes": ["model"]}) for dim in ("hidden", "rows", "classes")]
+    monkeypatch.setattr(protocol, "LONG", 3600.0)
+    assert len(prices(explorer, *asked)) == 3
+    monkeypatch.setattr(protocol, "LONG", 0.0)
+    assert len(prices(explorer, *asked)) == 1
 
 
 def test_a_refusal_among_the_compute_rules_names_the_columns_that_take_the_dim(explorer: Explorer) -> None:

@@ -106,8 +106,8 @@ function onChip(board, event, chip) {
     return true;
   }
   if ((event.key === "Delete" || event.key === "Backspace") && zone !== TRAY && !board.hand) {
-    board.grab(dim, zone, "keyboard");
-    board.aim(TRAY, false);
+    // Held for no time: no prices are asked for, behind which it would have to wait.
+    if (!board.readOnly) board.hand = { dim, from: zone, by: "keyboard", target: TRAY, add: false };
     drop(board);
     return true;
   }

@@ -13,9 +13,8 @@ import { dropIntent, TRAY, verdict, zonesOf } from "./hand.js";
  * @typedef {import("./channel.js").Channel} Channel
  */
 
-// Zones in one question: short enough that a drop waits for no more than one of them.
+// Zones in one question: a drop waits for no more than one, of which Python answers as much as is not long.
 const TIMES = 5;
-const SLOW = 1;
 const PEAKS = 2;
 
 /**
@@ -126,7 +125,7 @@ export class Prices {
     this.round += 1;
     const mine = this.round;
     const zones = order.filter((zone) => !this.settled(view, hand, zone));
-    const answered = await this.batches(view, hand, zones, view.slow ? SLOW : TIMES, false, mine);
+    const answered = await this.batches(view, hand, zones, TIMES, false, mine);
     const legal = zones.filter((zone) => zone !== TRAY && !this.of(view, hand, zone)?.refused);
     if (answered && peaks) await this.batches(view, hand, legal, PEAKS, true, mine);
   }
@@ -153,10 +152,12 @@ export class Prices {
    * @returns {Promise<boolean>} whether all were answered, for the revision that they were asked for
    */
   async batches(view, hand, zones, size, peak, mine) {
-    for (let start = 0; start < zones.length && mine === this.round; start += size) {
+    for (let start = 0; start < zones.length && mine === this.round; ) {
       const intents = zones.slice(start, start + size).map((zone) => dropIntent(view, hand, zone));
       const answer = await this.channel.prices(intents, peak);
-      if (!answer?.prices || answer.rev !== this.revision) return false;
+      if (!answer?.prices?.length || answer.rev !== this.revision) return false;
+      // Where they take long, fewer are answered than were asked for.
+      start += answer.prices.length;
       answer.prices.forEach((price, i) => {
         this.known.set(JSON.stringify(intents[i]), price);
       });
