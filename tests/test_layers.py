@@ -27,8 +27,6 @@ models.parts models.basic models.language models.vision models.imported models
 workbooks verify cli
 """
 PACKAGES: list[str] = [*_PACKAGES.split()]
-# Blocks hold blocks, and repetitions stand for stretches of them: planning is recursive because programs are.
-RECURSION = {f"meshlab.engine.planning.{name}" for name in ("planner", "blocks", "repetitions")}
 MOST_FILES, MOST_LINES, MOST_FLOORS = 25, 400, 12
 
 
@@ -99,10 +97,8 @@ def test_an_import_that_goes_up_is_seen(text):
 
 
 def circle(modules: Mapping[str, str]) -> list[str]:
-    """The modules of one circle of imports, but for the planner's recursion; none where there is none."""
+    """The modules of one circle of imports; none where there is none."""
     graph = {module: {o for o in imported(module, modules) if o != module} for module in modules}
-    for module in RECURSION:
-        graph[module] -= RECURSION
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -110,15 +106,12 @@ def circle(modules: Mapping[str, str]) -> list[str]:
     return []
 
 
-def test_no_imports_go_round_but_those_of_the_planners_recursion():
+def test_no_imports_go_round():
     assert not circle(sources())
     back = "from .outline import Repetition"
     assert circle(
         {**sources(), "meshlab.engine.programs.naming": f"{sources()['meshlab.engine.programs.naming']}\n{back}"}
     )
-    among = {m: set(imported(m, sources())) & RECURSION for m in RECURSION}
-    with pytest.raises(CycleError):
-        TopologicalSorter(among).prepare()
 
 
 def test_packages_and_modules_are_small():

@@ -18,7 +18,7 @@ from typing import Any
 from ..argument_checks import flag
 from ..gc_pause import no_collection
 from ..planning import legality
-from ..planning.planner import plan_steps
+from ..planning.planned import plan_steps
 from ..plans import data as plans
 from ..plans import explain
 from ..programs import data as programs

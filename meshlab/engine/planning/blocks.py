@@ -1,4 +1,4 @@
-"""Plans operations with blocks: loops, branches, and regions rematerialised behind a barrier.
+"""Plans blocks, and the operations that have some: loops, branches, and regions rematerialised behind a barrier.
 
 A loop's carry must have one spec, going in and coming out. It starts from the spec of what comes in (zeros from the one
 that is the target of the result), is joined with the spec in which the body returns it (an axis stays split only as far
@@ -13,18 +13,35 @@ rather than gathered in another. Values that they read from outside are moved in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..code.loops import LOOPS, carried, trip_count
 from ..code.operations import Block, Input, Operation
+from ..programs.outline import Repetition
 from ..specs.reshard import price, reduced_spec, reshard
 from ..specs.spec import Axes, Spec, replicated, split_count
+from .planner import Planner
 from .propagation import carry_may_be_partial, entering, may_stay_partial
+from .repetitions import plan_repetition
 from .scope import Scope
 from .steps import Cause, Inside, Nested
 
-if TYPE_CHECKING:
-    from .planner import Planner
+
+def run(planner: Planner, scope: Scope, block: Block):
+    """Plans the operations of a block into a scope."""
+    planner.chain.append(scope)
+    for item in planner.outline.get(block, block.operations):
+        if isinstance(item, Repetition):
+            plan_repetition(planner, item, plan)
+        else:
+            plan(planner, scope, item)
+    planner.chain.pop()
+
+
+def plan(planner: Planner, scope: Scope, operation: Operation):
+    """Plans one operation."""
+    if operation.blocks:
+        plan_nested(planner, scope, operation)
+    else:
+        planner.operation(scope, operation)
 
 
 def _before(planner: Planner, value: Input, keep_partial: bool = False) -> Spec:
@@ -69,7 +86,7 @@ def _enter(planner: Planner, block: Block, specs: list[Spec]) -> Scope:
     inside = Scope(len(planner.chain))
     for value, spec in zip(block.inputs, specs, strict=True):
         planner.arrive(inside, value, spec)
-    planner.run(inside, block)
+    run(planner, inside, block)
     return inside
 
 

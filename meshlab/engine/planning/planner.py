@@ -1,6 +1,6 @@
-"""The planner: from a program and legal rules to the steps that each device runs.
+"""The planner: the state of one planning, and how an operation without blocks is planned in it.
 
-It walks the operations in order and keeps, for every value, its **producer's spec** (the one that it was made in, or in
+It takes the operations in order and keeps, for every value, its **producer's spec** (the one that it was made in, or in
 which its partial sum was reduced) and all specs in which it is on the devices by now. The specs of an operation are
 looked up or worked out (`operation_specs.py`), its operands are resharded (`specs/reshard.py`), and its results have a
 producer's spec.
@@ -14,75 +14,22 @@ uses, it is reduced, once, to its target spec.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..code.operations import Block, Input, Operation
+from ..code.operations import Input, Operation
 from ..programs.data import Program, analysis
 from ..programs.outline import Outline, Repetition
 from ..rules import PER_SHARD
 from ..specs.reshard import price, reduced_spec, reshard
 from ..specs.spec import Axes, Grid, Spec, replicated
-from . import blocks, repetitions
-from .dead_moves import prune
 from .legality import LegalRules
 from .operation_specs import OperationSpecs, specs_of_operation
 from .propagation import lets_through, may_stay_partial
-from .scope import Scope
-from .steps import Cause, Compute, Materialise, Move, Step
+from .scope import CachedPlan, Scope
+from .steps import Cause, Compute, Materialise, Move
 from .target_specs import target_specs
-
-
-@dataclasses.dataclass(frozen=True)
-class Planned:
-    """The steps of a program, and the specs in which they produce its values.
-
-    Attributes:
-        steps: what each device runs, repetitions as `Repeated`.
-        outside: the producers' specs of values, of repetitions those of their interfaces.
-        inside: for each repetition the producers' specs inside, in the numbers of the representative.
-    """
-
-    steps: tuple[Step, ...]
-    outside: Mapping[int, Spec]
-    inside: Mapping[Repetition, Mapping[int, Spec]]
-
-    def producer_specs(self) -> dict[int, Spec]:
-        """Returns the spec in which each value is made."""
-        inside = {
-            repetition.from_representative[v]: spec
-            for repetition, specs in self.inside.items()
-            for v, spec in specs.items()
-        }
-        return inside | dict(self.outside)
-
-
-def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outline) -> Planned:
-    """Plans a program under legal rules: its steps, and the spec in which each value is made.
-
-    Args:
-        program: the program.
-        rules: made by `legality.resolve`.
-        sizes: the mesh axes' sizes.
-        outline: the program's, or an empty one, to plan every operation for itself; the plan is the same.
-    """
-    planner = Planner(program, rules, sizes, outline)
-    block = program.code.block
-    scope = Scope()
-    place_of = {a.value: a.place for a in program.arguments}
-    for value in block.inputs:
-        names = program.names[value]
-        spec = rules.spec(names, place_of[value]) if value in place_of else replicated(len(names))
-        planner.arrive(scope, value, spec)
-    planner.run(scope, block)
-    outputs: list[tuple[Input, Spec | None]] = []
-    for value, place in zip(block.outputs, program.outputs, strict=True):
-        stored = rules.spec(program.names[value], place) if isinstance(value, int) else replicated(0)
-        planner.obtain(value, stored, Cause("stored", place=place))
-        outputs.append((value, stored))
-    return Planned(prune(scope.steps, outputs, program.original_of), planner.specs, planner.inside)
 
 
 @analysis
@@ -109,27 +56,10 @@ class Planner:
         self.hoped: frozenset[int] = frozenset()
         self.chain: list[Scope] = []
         # The cached plans of repetitions, by the state of their interface; and the producers' specs inside each.
-        self.cached_plans: dict[tuple, repetitions.CachedPlan] = {}
+        self.cached_plans: dict[tuple, CachedPlan] = {}
         self.inside: dict[Repetition, dict[int, Spec]] = {}
 
-    # Blocks
-
-    def run(self, scope: Scope, block: Block):
-        """Plans the operations of a block into a scope."""
-        self.chain.append(scope)
-        for item in self.outline.get(block, block.operations):
-            if isinstance(item, Repetition):
-                repetitions.plan_repetition(self, item)
-            else:
-                self.plan(scope, item)
-        self.chain.pop()
-
-    def plan(self, scope: Scope, operation: Operation):
-        """Plans one operation."""
-        if operation.blocks:
-            blocks.plan_nested(self, scope, operation)
-        else:
-            self.operation(scope, operation)
+    # Values
 
     def arrive(self, scope: Scope, value: int, spec: Spec):
         """Takes note of a value that was made in a spec; reduces a partial sum that has several uses."""
@@ -139,8 +69,6 @@ class Planner:
             scope.available[value] = (spec,)
         if spec.partial and not may_stay_partial(self.uses, value):
             self.reduce(value)
-
-    # Values
 
     def spec_of(self, value: Input) -> Spec | None:
         """Returns an input's producer's spec; None for literals and for deferred values."""

@@ -9,41 +9,27 @@ from the same state. Of 32 layers the first two or three are planned, and the ot
 from __future__ import annotations
 
 import copy
-import dataclasses
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
+from ..code.operations import Operation
 from ..programs.outline import Repetition
 from ..specs.spec import Spec
-from .scope import Scope
-from .steps import Repeated, Step
+from .planner import Planner
+from .scope import CachedPlan, InterfaceState, Scope
+from .steps import Repeated
 
-if TYPE_CHECKING:
-    from .planner import Planner
-
-
-# The state of one value of an interface: its producer's spec, in how many blocks it stands, the specs in which it is at
-# hand there, and its target spec; -1 blocks for a value without an array of its own. A tuple, for there are very many.
-_State = tuple[Spec | None, int, tuple[Spec, ...], Spec | None]
+# Plans one operation into a scope.
+Plan = Callable[[Planner, Scope, Operation], None]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class CachedPlan:
-    """The plan of a repetition, in the numbers of its representative.
+def plan_repetition(planner: Planner, repetition: Repetition, plan: Plan):
+    """Plans a repetition: takes the cached plan of one in the same state, or plans it in the numbers of the first.
 
-    Attributes:
-        steps: those that it adds to each block, from the outermost to the one that it stands in.
-        specs: the producers' specs of the values inside.
-        interface: by position in the interface, the states that change.
+    Args:
+        planner: the planner.
+        repetition: the repetition.
+        plan: plans each of its operations, which may have blocks.
     """
-
-    steps: tuple[tuple[Step, ...], ...]
-    specs: dict[int, Spec]
-    interface: tuple[tuple[int, _State], ...]
-
-
-def plan_repetition(planner: Planner, repetition: Repetition):
-    """Plans a repetition: takes the cached plan of one in the same state, or plans it in the numbers of the first."""
     targets, inside, first = planner.targets, planner.target_specs.inside[repetition], repetition.representative
     states = _states(planner, repetition.live_ins)
     after = tuple(map(targets.get, repetition.live_outs))
@@ -53,11 +39,11 @@ def plan_repetition(planner: Planner, repetition: Repetition):
     if cached is None:
         inner = _inner(planner, repetition, states, after)
         inner.hoped = frozenset(first.live_ins[i] for i in hoped)
-        cached = planner.cached_plans[key] = _planned(inner, first, states)
+        cached = planner.cached_plans[key] = _planned(inner, first, states, plan)
     _apply(planner, repetition, cached)
 
 
-def _states(planner: Planner, values: Iterable[int]) -> tuple[_State, ...]:
+def _states(planner: Planner, values: Iterable[int]) -> tuple[InterfaceState, ...]:
     """Returns the states of values; the target specs of partial sums alone, for only those are reduced."""
     spec_of, scope_of, targets = planner.specs.get, planner.scope_of.get, planner.targets.get
     states = []
@@ -70,7 +56,7 @@ def _states(planner: Planner, values: Iterable[int]) -> tuple[_State, ...]:
 
 
 def _inner(
-    planner: Planner, repetition: Repetition, states: tuple[_State, ...], live_outs: tuple[Spec | None, ...]
+    planner: Planner, repetition: Repetition, states: tuple[InterfaceState, ...], live_outs: tuple[Spec | None, ...]
 ) -> Planner:
     """Returns a planner of the representative alone, for an interface in given states."""
     inner, first = copy.copy(planner), repetition.representative
@@ -83,7 +69,7 @@ def _inner(
     return inner
 
 
-def _set(planner: Planner, value: int, state: _State):
+def _set(planner: Planner, value: int, state: InterfaceState):
     """Puts a value of an interface into a state."""
     spec, depth, available, _ = state
     if spec is not None:
@@ -95,10 +81,10 @@ def _set(planner: Planner, value: int, state: _State):
             planner.deferred[value] = planner.program.makers[value]
 
 
-def _planned(inner: Planner, representative: Repetition, states: tuple[_State, ...]) -> CachedPlan:
+def _planned(inner: Planner, representative: Repetition, states: tuple[InterfaceState, ...], plan: Plan) -> CachedPlan:
     """Plans the representative, and returns its plan."""
     for operation in representative.operations:
-        inner.plan(inner.chain[-1], operation)
+        plan(inner, inner.chain[-1], operation)
     after = _states(inner, representative.interface)
     changed = [(i, state) for i, state in enumerate(after) if i >= len(states) or state != states[i]]
     return CachedPlan(tuple(tuple(scope.steps) for scope in inner.chain), inner.specs, tuple(changed))

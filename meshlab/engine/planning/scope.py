@@ -1,6 +1,8 @@
-"""The scope of a block: its steps so far, and where its values are available."""
+"""What planning keeps of a block and of a repeated layer: its steps so far, and where its values are available."""
 
 from __future__ import annotations
+
+import dataclasses
 
 from ..specs.spec import Spec
 from .steps import Step
@@ -17,3 +19,23 @@ class Scope:
         self.depth = depth
         self.steps: list[Step] = []
         self.available: dict[int, tuple[Spec, ...]] = {}
+
+
+# The state of one value of an interface: its producer's spec, in how many blocks it stands, the specs in which it is at
+# hand there, and its target spec; -1 blocks for a value without an array of its own. A tuple, for there are very many.
+InterfaceState = tuple[Spec | None, int, tuple[Spec, ...], Spec | None]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class CachedPlan:
+    """The plan of a repetition, in the numbers of its representative.
+
+    Attributes:
+        steps: those that it adds to each block, from the outermost to the one that it stands in.
+        specs: the producers' specs of the values inside.
+        interface: by position in the interface, the states that change.
+    """
+
+    steps: tuple[tuple[Step, ...], ...]
+    specs: dict[int, Spec]
+    interface: tuple[tuple[int, InterfaceState], ...]

@@ -17,7 +17,7 @@ import jax
 from ..code.operations import Literal, nbytes
 from ..gc_pause import no_collection
 from ..planning.legality import LegalRules
-from ..planning.planner import Planned
+from ..planning.planned import Planned
 from ..planning.shared_steps import unfolded
 from ..planning.steps import Step
 from ..specs.layout import Layout

@@ -1,0 +1,67 @@
+"""The plan of a whole program: from its arguments, in the specs in which they are stored, to its outputs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from ..code.operations import Input
+from ..programs.data import Program
+from ..programs.outline import Outline, Repetition
+from ..specs.spec import Grid, Spec, replicated
+from .blocks import run
+from .dead_moves import prune
+from .legality import LegalRules
+from .planner import Planner
+from .scope import Scope
+from .steps import Cause, Step
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """The steps of a program, and the specs in which they produce its values.
+
+    Attributes:
+        steps: what each device runs, repetitions as `Repeated`.
+        outside: the producers' specs of values, of repetitions those of their interfaces.
+        inside: for each repetition the producers' specs inside, in the numbers of the representative.
+    """
+
+    steps: tuple[Step, ...]
+    outside: Mapping[int, Spec]
+    inside: Mapping[Repetition, Mapping[int, Spec]]
+
+    def producer_specs(self) -> dict[int, Spec]:
+        """Returns the spec in which each value is made."""
+        inside = {
+            repetition.from_representative[v]: spec
+            for repetition, specs in self.inside.items()
+            for v, spec in specs.items()
+        }
+        return inside | dict(self.outside)
+
+
+def plan_steps(program: Program, rules: LegalRules, sizes: Grid, outline: Outline) -> Planned:
+    """Plans a program under legal rules: its steps, and the spec in which each value is made.
+
+    Args:
+        program: the program.
+        rules: made by `legality.resolve`.
+        sizes: the mesh axes' sizes.
+        outline: the program's, or an empty one, to plan every operation for itself; the plan is the same.
+    """
+    planner = Planner(program, rules, sizes, outline)
+    block = program.code.block
+    scope = Scope()
+    place_of = {a.value: a.place for a in program.arguments}
+    for value in block.inputs:
+        names = program.names[value]
+        spec = rules.spec(names, place_of[value]) if value in place_of else replicated(len(names))
+        planner.arrive(scope, value, spec)
+    run(planner, scope, block)
+    outputs: list[tuple[Input, Spec | None]] = []
+    for value, place in zip(block.outputs, program.outputs, strict=True):
+        stored = rules.spec(program.names[value], place) if isinstance(value, int) else replicated(0)
+        planner.obtain(value, stored, Cause("stored", place=place))
+        outputs.append((value, stored))
+    return Planned(prune(scope.steps, outputs, program.original_of), planner.specs, planner.inside)
