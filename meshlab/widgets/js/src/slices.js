@@ -99,6 +99,14 @@ function filledOf(shards, slice) {
 }
 
 /**
+ * @param {number} width of a slice
+ * @returns {number} the radius of its corners
+ */
+export function roundness(width) {
+  return Math.min(3, width / 6);
+}
+
+/**
  * The rectangles of a slice: colour, pattern, and stripes where it is a partial sum; what is padding is empty.
  * @param {Shards} shards
  * @param {number} slice
@@ -109,7 +117,7 @@ function filledOf(shards, slice) {
  */
 export function drawSlice(shards, slice, { x, y, w, h }, { url, small }, filled = filledOf(shards, slice)) {
   const { fill, pattern, share } = identity(shards, slice);
-  const box = { x, y: y + h * (1 - filled), width: w, height: h * filled, rx: Math.min(3, w / 6) };
+  const box = { x, y: y + h * (1 - filled), width: w, height: h * filled, rx: roundness(w) };
   return [
     filled < 1 && s("rect", { x, y, width: w, height: h, rx: box.rx, class: "mlb-padding" }),
     filled > 0 && s("rect", { ...box, fill, class: "mlb-slice" }),
