@@ -97,7 +97,7 @@ export function drawHeat(shards, heat) {
       ...(number === 0 && odd.size ? [drawHatch(hatch)] : []),
       ...drawFrame(shards, number, box, look),
       drawCells(shards, cells, number, insetOf(box), odd.get(number) ?? new Map(), hatch),
-      ...drawCorner(shards, number, box),
+      ...drawCorner(shards, number, box, look),
     ],
     notes: drawNotes(heat, hatch),
   };
@@ -121,22 +121,23 @@ function insetOf({ x, y, w, h: tall }) {
  * @returns {SVGElement[]}
  */
 function drawFrame(shards, number, { x, y, w, h: tall }, { url, small }) {
-  const { fill, pattern } = identity(shards, shards.blocks.slices[number]);
+  const { fill, pattern } = identity(shards, shards.blocks.slices[number], small);
   const box = { x, y, width: w, height: tall };
   if (w <= 0 || tall <= 0) return [];
   const frame = s("rect", { ...box, fill, class: "mlb-slice" });
-  return small || !pattern ? [frame] : [frame, s("rect", { ...box, fill: url(pattern) })];
+  return pattern ? [frame, s("rect", { ...box, fill: url(pattern) })] : [frame];
 }
 
 /**
  * @param {Shards} shards
  * @param {number} number
  * @param {Box} box
+ * @param {import("./slices.js").Look} look
  * @returns {SVGElement[]} the letter of a slice in its corner
  */
-function drawCorner(shards, number, { x, y, w, h: tall }) {
+function drawCorner(shards, number, { x, y, w, h: tall }, look) {
   if (shards.blocks.each > 1 || w < 2 * LETTER || tall < 1.3 * LETTER) return [];
-  const letter = drawLetter(shards, shards.blocks.slices[number], { x: x + 2, y: y + 2, w: LETTER, h: LETTER });
+  const letter = drawLetter(shards, shards.blocks.slices[number], { x: x + 2, y: y + 2, w: LETTER, h: LETTER }, look);
   return letter ? [letter] : [];
 }
 

@@ -81,7 +81,7 @@ function drawBlocks(shards, small, heat, holders) {
       heat.block?.(i, box, look) ?? [
         // Without padding: a block ends where the tensor does.
         ...drawSlice(shards, slice, box, look, 1),
-        ...(blocks.each === 1 ? drawHolders(shards, slice, box, holders.get(slice) ?? []) : []),
+        ...(blocks.each === 1 ? drawHolders(shards, slice, box, holders.get(slice) ?? [], look) : []),
       ],
       s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: roundness(box.w), class: "mlb-site-frame" }),
     );
