@@ -113,7 +113,7 @@ function drawLane(board, timeline, lane, enlarged) {
   const busy = secondsOf(lane.segments);
   const label = `${lane.key || "compute"}: busy for ${seconds(busy)} of ${seconds(timeline.seconds)}`;
   return [
-    h("span", { class: "mlb-lane-name" }, name, enlarged && drawSum(busy)),
+    h("span", { class: "mlb-lane-name", title: label }, name, enlarged && drawSum(busy)),
     h("div", { class: "mlb-lane", role: "group", "aria-label": label, "data-lane": lane.key || "compute" }, segments),
   ];
 }

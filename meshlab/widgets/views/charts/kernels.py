@@ -63,7 +63,9 @@ def kernels_chart(dots: Sequence[dict], roofs: Sequence[dict], bandwidth: float)
 def decades(values: Sequence[float]) -> list[float]:
     """Returns the ends of a logarithmic axis around values, as exponents of ten, in quarters."""
     logs = [math.log10(value) for value in values]
-    return [math.floor(4 * (min(logs) - 0.3)) / 4, math.ceil(4 * (max(logs) + 0.2)) / 4]
+    # Above the highest there is room for a line of text.
+    above = max(0.2, 0.1 * (max(logs) - min(logs)))
+    return [math.floor(4 * (min(logs) - 0.3)) / 4, math.ceil(4 * (max(logs) + above)) / 4]
 
 
 def names(dots: Sequence[dict], across: Sequence[float], up: Sequence[float]) -> list[str]:
