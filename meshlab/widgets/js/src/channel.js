@@ -75,7 +75,15 @@ export class Channel {
     this.model.off("change:rev", this.heard);
     this.model.off("comm_live_update", this.checkComm);
     this.watch(false);
-    for (const { timer } of this.waiting.values()) clearTimeout(timer);
+    this.giveUp();
+  }
+
+  /** Tells whoever waits that no answer comes: another board of this page may wait for what this one asked for. */
+  giveUp() {
+    for (const { resolve, timer } of this.waiting.values()) {
+      clearTimeout(timer);
+      resolve(null);
+    }
     this.waiting.clear();
   }
 
@@ -160,11 +168,7 @@ export class Channel {
   }
 
   silence() {
-    for (const { resolve, timer } of this.waiting.values()) {
-      clearTimeout(timer);
-      resolve(null);
-    }
-    this.waiting.clear();
+    this.giveUp();
     this.silent = true;
     this.onSilence(true);
   }
