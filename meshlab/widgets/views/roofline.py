@@ -50,11 +50,17 @@ class Group:
 
 
 def roofline_view(explorer: ExplorerState) -> dict:
-    """Describes the kernels of the present step against the machine; `dots` is None where no time is known."""
-    costs = explorer.costing.soon(explorer.document) if explorer.document.machine else None
-    if costs is None or costs.time is None:
+    """Describes the kernels of the present step against the machine.
+
+    Returns:
+        What `roofline_of` says; None of `dots` where no time is known; `pending` while costs are worked out.
+    """
+    if not explorer.document.machine:
         return {"dots": None}
-    return roofline_of(costs.time)
+    costs = explorer.costing.soon(explorer.document)
+    if costs is None:
+        return {"pending": True}
+    return {"dots": None} if costs.time is None else roofline_of(costs.time)
 
 
 def roofline_of(time: Time) -> dict:
