@@ -140,6 +140,22 @@ def test_there_are_no_numbers_without_a_run_nor_while_one_goes_on(program, mesh)
     assert read(explorer, "params/w1", run=2)["when"] == "after step 1 of run 2"
 
 
+def test_of_what_a_later_call_took_the_memory_there_are_no_numbers_and_of_all_else_there_are(
+    explorer: Explorer,
+) -> None:
+    explorer.load("batch:data hidden:model")
+    run, batch = explorer.run().wait(60), next(small.batches())
+    explorer.plan.run(run.result["params"], batch["images"], batch["labels"], donate=True)
+    for place in ("params/w1", "out/1/w1"):
+        view = read(explorer, place)
+        assert (view["there"], view["cells"]) == (False, None)
+        assert view["why"] == (
+            f"No numbers: a later call took the memory of `{place}` (donate=True). Run again to see them."
+        )
+        assert read(explorer, place, what="numbers")["why"] == view["why"]
+    assert read(explorer, "images")["read"].startswith("✓ ")
+
+
 def test_a_run_that_failed_has_what_its_last_step_left(program, mesh) -> None:
     wrong = {"images": np.zeros((8, 4, 5), np.float32), "labels": np.zeros(8, np.int32)}
     good = next(small.batches())
