@@ -34,9 +34,12 @@
  *   parts: number[], edges: number[][], step: number[], slices: number, copies: number, held: (number | number[])[],
  *   kinds: number[], blocks: Blocks
  * }} Shards
- * @typedef {{down: number[], across: number[], values: (number | null)[], least?: (number | null)[], most?: (number | null)[]}} HeatBlock
  * @typedef {{
- *   statistic: "value" | "mean" | "mean magnitude", diverging: boolean, high: number | null, least: number | null,
+ *   facets: [number, number][], down: number[], across: number[], values: (number | null)[], least?: (number | null)[],
+ *   most?: (number | null)[]
+ * }} HeatBlock
+ * @typedef {{
+ *   statistic: "value" | "magnitude" | "mean" | "mean magnitude", complex: boolean, diverging: boolean, high: number | null, least: number | null,
  *   most: number | null, each: [number, number], nan: number, infinite: number, odd: [number, number, number, number][],
  *   blocks: HeatBlock[]
  * }} HeatCells

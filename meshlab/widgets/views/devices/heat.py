@@ -71,7 +71,9 @@ def heat_view(explorer: ExplorerState, place: str, run: int, beside: bool = Fals
     return view | {
         "parts": holdings["parts"],
         "dtype": holdings["dtype"],
-        "cells": cells_view(grid, stats_of(grid, read.pieces, strides), sampled),
+        "cells": cells_view(
+            grid, stats_of(grid, read.pieces, strides), sampled, holdings["dtype"].startswith("complex")
+        ),
         "devices": read.devices,
         "as_planned": read.as_planned,
         "differences": [[each.device, each.other, _finite(each.most)] for each in read.differences],
