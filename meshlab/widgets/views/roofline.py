@@ -3,19 +3,18 @@
     roofline_view(explorer)["dots"]     [{"name": "dot_general", "intensity": 85.3, "rate": 1.2e14, …}, …]
 
 Kernels of one operation on one source line are one dot. Operations are those of matmuls, so a kernel without any has
-none: it stands at the left edge, where only its time counts. Groups beyond `MOST_DOTS` are one number. The seconds of
+none: it has no place in the chart, which says how long such kernels take. Groups beyond `MOST_DOTS` are one number. The seconds of
 all add up to `plan.time.compute`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.flops import multiplied
 from ...cost.step_time.time import Time
-from ...engine.planning.steps import Step
+from ...engine.planning.steps import Move, Step
 from ..state.explorer_state import ExplorerState
 from .charts.kernels import kernels_chart
 
@@ -90,6 +89,8 @@ def roofline_of(time: Time) -> dict:
 
 def _said(undrawn: float, compute: float, is_drawn: bool, is_cut: bool) -> str:
     """Says which part of the kernels' time the chart does not show."""
+    if not compute:
+        return "No kernel takes any time."
     if not is_drawn:
         return f"No kernel multiplies: all {seconds_text(undrawn)} wait for memory or launches."
     if not undrawn:
@@ -106,9 +107,7 @@ def _groups(time: Time) -> list[Group]:
         if not cost.seconds:
             continue
         fresh = _described(step, time)
-        operation = getattr(step, "operation", None)
-        key = (fresh.name, fresh.source, fresh.dtype, getattr(operation, "backward", False))
-        group = groups.setdefault(key, fresh)
+        group = groups.setdefault((fresh.name, fresh.source, fresh.dtype), fresh)
         group.count += int(times)
         for name in ("seconds", "flops", "nbytes", "matmuls"):
             setattr(group, name, getattr(group, name) + float(getattr(cost, name)) * float(times))
@@ -117,9 +116,8 @@ def _groups(time: Time) -> list[Group]:
 
 def _described(step: Step, time: Time) -> Group:
     program = time.scenario.plan.program
-    operation: Any = getattr(step, "operation", None)
-    if operation is None:
-        return Group("", "", "", [])
+    assert not isinstance(step, Move)  # what moves data is no kernel
+    operation = step.operation
     real = multiplied(operation, program.code)
     dims = program.names[operation.outputs[0]] if operation.outputs else ()
     name = operation.name + (", backward" if operation.backward else "")

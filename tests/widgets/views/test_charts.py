@@ -177,3 +177,10 @@ def test_a_program_without_matmuls_has_no_dots_and_says_so() -> None:
     assert view["said"].startswith("No kernel multiplies: all ")
     with pytest.raises(ExplorerError, match="No kernel multiplies: all "):
         shown.figure("roofline")
+
+
+def test_a_program_without_kernels_says_that_none_takes_time() -> None:
+    shown = ml.explore(ml.trace(lambda x: x, ml.f32[ml.Dim("width", 64)]), ml.mesh("v5e", data=8))
+    with pytest.raises(ExplorerError, match=r"No kernel takes any time\."):
+        shown.figure("roofline")
+    assert roofline_view(shown)["dots"] == []
