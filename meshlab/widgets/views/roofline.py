@@ -3,8 +3,8 @@
     roofline_view(explorer)["dots"]     [{"name": "dot_general", "intensity": 85.3, "rate": 1.2e14, …}, …]
 
 Kernels of one operation on one source line are one dot. Operations are those of matmuls, so a kernel without any has
-none: it has no place in the chart, which says how long such kernels take. Groups beyond `MOST_DOTS` are one number. The seconds of
-all add up to `plan.time.compute`.
+none: it has no place in the chart, which says how long such kernels take. Groups beyond `MOST_DOTS` are one number. The
+seconds of all add up to `plan.time.compute`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import dataclasses
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.flops import multiplied
 from ...cost.step_time.time import Time
-from ...engine.planning.steps import Move, Step
+from ...engine.planning.steps import Compute, Materialise, Step
 from ..state.explorer_state import ExplorerState
 from .charts.kernels import kernels_chart
 
@@ -116,7 +116,7 @@ def _groups(time: Time) -> list[Group]:
 
 def _described(step: Step, time: Time) -> Group:
     program = time.scenario.plan.program
-    assert not isinstance(step, Move)  # what moves data is no kernel
+    assert isinstance(step, Compute | Materialise)  # nothing else is a kernel
     operation = step.operation
     real = multiplied(operation, program.code)
     dims = program.names[operation.outputs[0]] if operation.outputs else ()
