@@ -168,7 +168,7 @@
  * }} Selection
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
- *   first_loss: number | null, loss: number | null, mark: number | null, error: string,
+ *   loss: number | string | null, mark: number | null, error: string,
  *   reference: boolean, same: boolean | null, sameness: string, tolerance: number | null,
  *   measured: string, measured_on: string, predicted: string, predicted_on: string
  * }} RunRow
