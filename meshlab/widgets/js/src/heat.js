@@ -49,16 +49,25 @@ export function heatOf(board, shards) {
   const run = runOf(board.model.get("job"));
   if (!run) return NOTHING;
   const { place } = shards;
-  const { data: known } = reads.of("numbers", { place, run });
+  const { data: known, error: unknown } = reads.of("numbers", { place, run });
+  if (unknown) return { ...NOTHING, notes: [drawError(unknown)] };
   if (!known) return NOTHING;
   if (!known.there) return { ...NOTHING, notes: known.why ? [h("div", {}, prose(known.why))] : [] };
   const before = drawToggle(board, known.run, known.when, stage.numbers);
   if (!stage.numbers) return { ...NOTHING, before };
   const { data, error } = reads.of("heat", { place, run, ...("isOther" in board ? { beside: true } : {}) });
-  if (error) return { ...NOTHING, before, notes: [h("div", { class: "mlb-error" }, `✕ ${error}`)] };
+  if (error) return { ...NOTHING, before, notes: [drawError(error)] };
   // The answer for the layout before does not fit the slices of this one: plain slices stand until the next has come.
   if (!data?.cells || String(data.parts) !== String(shards.parts)) return { ...NOTHING, before };
   return { before, ...drawHeat(shards, data) };
+}
+
+/**
+ * @param {string} why
+ * @returns {HTMLElement}
+ */
+function drawError(why) {
+  return h("div", { class: "mlb-error" }, `✕ ${why}`);
 }
 
 /**
