@@ -60,6 +60,12 @@ def subjects() -> dict[str, Callable[[], Explorer]]:
     }
 
 
+def wait_for(board: BlankBoard) -> None:
+    """Waits until all that is in sight has been worked out, fetched and drawn."""
+    waiting = ".mlb-reading:visible, [aria-busy=true]:visible, [data-fresh=false]:visible"
+    expect(board.root.locator(waiting)).to_have_count(0)
+
+
 def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[Path]:
     """Takes the pictures of one board, once its costs are known."""
     explorer.view()
@@ -70,7 +76,7 @@ def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[Path]:
         expect(board.root).to_be_visible()
         for tab in TABS:
             board.root.locator(f'[data-tab="{tab}"]').click()
-            expect(board.root.locator(".mlb-reading:visible")).to_have_count(0)
+            wait_for(board)
             path = FOLDER / f"{name}-{width}-{theme}-{tab}.png"
             page.view.screenshot(path=str(path), full_page=True)
             yield path
@@ -79,7 +85,7 @@ def pictures(browser: Browser, name: str, explorer: Explorer) -> Iterator[Path]:
         page = BlankPage(browser, explorer, theme=theme, width=width, panel=view)
         board = BlankBoard(page)
         expect(board.root).to_be_visible()
-        expect(board.root.locator(".mlb-reading:visible")).to_have_count(0)
+        wait_for(board)
         path = FOLDER / f"{name}-alone-{width}-{theme}-{view}.png"
         page.view.screenshot(path=str(path), full_page=True)
         yield path
@@ -118,7 +124,7 @@ def for_docs(browser: Browser) -> None:
         page = BlankPage(browser, opened[name], width=width, height=640, panel=view)
         board = BlankBoard(page)
         expect(board.root).to_be_visible()
-        expect(board.root.locator("[data-fresh=false], [aria-busy=true]")).to_have_count(0)
+        wait_for(board)
         board.root.screenshot(path=str(DOCS / f"{file}.png"))
         page.close()
 

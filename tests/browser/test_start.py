@@ -48,6 +48,8 @@ def test_dragging_replans_and_running_trains(board):
     shown = float(loss.inner_text())
     assert shown == pytest.approx(page.python("losses['both'][-1]"), rel=1e-3)
     assert page.python("losses['no layout'][-1]") == pytest.approx(page.python("losses['both'][-1]"), rel=1e-4)
+    # plotly.js has come through the real kernel, out of the installed wheel.
+    expect(board.panel("run").locator(".js-plotly-plot .scatterlayer")).to_be_visible()
     page.shot("4-trained", board.root)
 
     board.show("compare").locator('[data-auto="traffic"]').click()

@@ -17,7 +17,7 @@ import { drawLetter } from "./slices.js";
  */
 
 // Pixels: of a character of a tick, of a line of them, and the least side of a block with a letter.
-const [CHARACTER, LINE, LETTER] = [4.7, 10, 7];
+const [CHARACTER, LINE, LETTER] = [4.7, 10, 8.1];
 // More devices than these are not written one by one.
 const LISTED = 4;
 
@@ -102,7 +102,7 @@ function lettersOf(shards, along) {
   const { blocks } = shards;
   const [place, size, other] = along === "x" ? [blocks.x, blocks.w, blocks.y] : [blocks.y, blocks.h, blocks.x];
   if (blocks.each > 1 || shards.slices === 1 || Math.min(...size) >= LETTER) return [];
-  const edge = along === "x" ? Math.max(...other) : Math.min(...other);
+  const edge = Math.max(...other);
   return blocks.slices
     .flatMap((slice, i) =>
       other[i] === edge ? [{ at: place[i] + size[i] / 2, text: identity(shards, slice).label }] : [],
@@ -165,9 +165,10 @@ export function drawMargins({ blocks }, margins, left, top) {
  * @param {number} slice
  * @param {{x: number, y: number, w: number, h: number}} box
  * @param {number[]} devices
+ * @param {import("./slices.js").Look} look
  * @returns {(SVGElement | null)[]}
  */
-export function drawHolders(shards, slice, box, devices) {
+export function drawHolders(shards, slice, box, devices, look) {
   const lettered = identity(shards, slice).label !== "";
   const short = devices.length ? devicesText(devices) : "";
   const said = lettered || !short ? short : `devices ${short}`;
@@ -175,21 +176,21 @@ export function drawHolders(shards, slice, box, devices) {
   const long = CHARACTER * text.length;
   const under = text && long <= box.w - 2 && box.h >= (lettered ? 20 : 9);
   const along = text && !under && lettered && box.w >= LETTER && box.h >= long + 16;
-  if (!under && !along) return [drawLetter(shards, slice, box)];
-  const { fill, ink } = identity(shards, slice);
-  const look = { fill: ink, stroke: fill, class: "mlb-small-print mlb-holders", "aria-hidden": "true" };
+  if (!under && !along) return [drawLetter(shards, slice, box, look)];
+  const { fill, ink } = identity(shards, slice, look.small);
+  const print = { fill: ink, stroke: fill, class: "mlb-small-print mlb-holders", "aria-hidden": "true" };
   const middle = box.x + box.w / 2;
   if (under) {
     const upper = lettered ? box.h - LINE : box.h;
     const y = box.y + upper / 2 + (lettered ? Math.min(17, 0.62 * upper) / 2 + 7 : 3);
     return [
-      drawLetter(shards, slice, { ...box, h: upper }),
-      s("text", { ...look, x: middle, y, "text-anchor": "middle" }, text),
+      drawLetter(shards, slice, { ...box, h: upper }, look),
+      s("text", { ...print, x: middle, y, "text-anchor": "middle" }, text),
     ];
   }
   const [x, y] = [(middle - 2.5).toFixed(1), (box.y + 14).toFixed(1)];
   return [
-    drawLetter(shards, slice, { ...box, h: 13 }),
-    s("text", { ...look, x, y, transform: `rotate(90 ${x} ${y})` }, text),
+    drawLetter(shards, slice, { ...box, h: 13 }, look),
+    s("text", { ...print, x, y, transform: `rotate(90 ${x} ${y})` }, text),
   ];
 }

@@ -2,7 +2,7 @@
 /**
  * The page's side of the protocol (see meshlab/widgets/notebook/protocol.py). The page never writes shared state: it sends
  * intents and waits for their answers. Where none comes within two seconds the board turns read-only, so that it does
- * not look alive without a kernel; the next word from Python opens it again.
+ * not look alive without a kernel; the next word from Python opens it again, for which it is asked ever more rarely.
  */
 
 const PATIENCE = 2000;
@@ -11,8 +11,10 @@ const PRICING = 15_000;
 const SLOW = ["prices", "advise", "read"];
 // A library is a megabyte and a half: on its way for long, it says nothing of Python.
 const FETCHING = 60_000;
-// How often Python is asked whether it is there, while something is under way.
+// How often Python is asked whether it is there, while something is under way; and at first while it is silent.
 const WATCH = 5000;
+// How long it is left alone at the most: a question may be lost where the connection was just being made.
+const RARELY = 60_000;
 
 /**
  * @typedef {import("./types.js").Model} Model
@@ -28,6 +30,9 @@ export class Channel {
     this.model = model;
     this.onSilence = onSilence;
     this.silent = false;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.asking = undefined;
+    this.pause = WATCH;
     this.view = Math.random().toString(36).slice(2, 8);
     this.count = 0;
     /** @type {Map<string, {resolve: (answer: Answer | null) => void, timer: ReturnType<typeof setTimeout>, sent: number}>} */
@@ -56,7 +61,7 @@ export class Channel {
   }
 
   /**
-   * Asks from time to time whether Python is there, or no longer.
+   * Asks from time to time whether Python is there, or no longer; while it is silent, `silence` does.
    * @param {boolean} on
    */
   watch(on) {
@@ -75,6 +80,7 @@ export class Channel {
     this.model.off("change:rev", this.heard);
     this.model.off("comm_live_update", this.checkComm);
     this.watch(false);
+    clearTimeout(this.asking);
     this.giveUp();
   }
 
@@ -162,6 +168,8 @@ export class Channel {
     this.cut = false;
     if (!this.silent) return;
     this.silent = false;
+    clearTimeout(this.asking);
+    this.pause = WATCH;
     this.onSilence(false);
     // Without Python's clock nothing that is sent could say until when it is good.
     if (this.ahead === null) this.hello();
@@ -169,7 +177,11 @@ export class Channel {
 
   silence() {
     this.giveUp();
+    const known = this.silent && !this.cut;
     this.silent = true;
-    this.onSilence(true);
+    if (!known) this.onSilence(true);
+    clearTimeout(this.asking);
+    this.asking = setTimeout(() => this.hello(), this.pause);
+    this.pause = Math.min(2 * this.pause, RARELY);
   }
 }

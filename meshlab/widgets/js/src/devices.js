@@ -189,6 +189,7 @@ function drawCell(board, picture, shards, cell, look) {
   if (picture.each > 1) return drawBlock(board, picture, shards, cell, box, look);
   const [device, slice] = [cells.devices[cell], Number(shards.held[cell])];
   const text = `device ${exact(device)} (${whereIs(board.view, device)}) holds ${rangesText(shards, slice)}`;
+  const colours = identity(shards, slice, look.small);
   const roomy = box.w >= NUMBERED && box.h >= NUMBERED;
   const ranges = box.w >= RANGED && box.h >= RANGED ? rangesText(shards, slice).split(", ").slice(0, 2) : [];
   const upper = ranges.length ? { ...box, h: box.h - 11 * ranges.length - 2 } : box;
@@ -204,13 +205,12 @@ function drawCell(board, picture, shards, cell, look) {
     },
     s("title", {}, text),
     drawSlice(shards, slice, box, look),
-    drawLetter(shards, slice, upper),
-    roomy && drawSmall(shards, slice, box.x + 3, box.y + 9, String(device), "start"),
+    drawLetter(shards, slice, upper, look),
+    roomy && drawSmall(colours, box.x + 3, box.y + 9, String(device), "start"),
     ranges.map((line, i) => {
       const y = box.y + box.h - 4 - 11 * (ranges.length - 1 - i);
       return (
-        5.1 * line.replaceAll("\u2060", "").length < box.w &&
-        drawSmall(shards, slice, box.x + box.w / 2, y, line, "middle")
+        5.1 * line.replaceAll("\u2060", "").length < box.w && drawSmall(colours, box.x + box.w / 2, y, line, "middle")
       );
     }),
     s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: 3, class: "mlb-site-frame" }),
@@ -219,16 +219,14 @@ function drawCell(board, picture, shards, cell, look) {
 }
 
 /**
- * @param {Shards} shards
- * @param {number} slice
+ * @param {{fill: string, ink: string}} colours
  * @param {number} x
  * @param {number} y
  * @param {string} words
  * @param {string} anchor
  * @returns {SVGElement}
  */
-function drawSmall(shards, slice, x, y, words, anchor) {
-  const { fill, ink } = identity(shards, slice);
+function drawSmall({ fill, ink }, x, y, words, anchor) {
   const look = { fill: ink, stroke: fill, class: "mlb-small-print", "aria-hidden": "true" };
   return s("text", { x, y, "text-anchor": anchor, ...look }, words);
 }

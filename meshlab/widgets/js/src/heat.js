@@ -106,7 +106,7 @@ export function drawHeat(shards, heat) {
       // The slice itself, of which the cells leave a frame.
       ...drawSlice(shards, shards.blocks.slices[number], box, look, 1),
       drawCells(shards, cells, number, insetOf(box), odd.get(number) ?? new Map(), hatch),
-      ...drawCorner(shards, number, box),
+      ...drawCorner(shards, number, box, look),
     ],
     notes: drawNotes(heat, hatch),
   };
@@ -125,11 +125,12 @@ function insetOf({ x, y, w, h: tall }) {
  * @param {Shards} shards
  * @param {number} number
  * @param {Box} box
+ * @param {import("./slices.js").Look} look
  * @returns {SVGElement[]} the letter of a slice in its corner
  */
-function drawCorner(shards, number, { x, y, w, h: tall }) {
+function drawCorner(shards, number, { x, y, w, h: tall }, look) {
   if (shards.blocks.each > 1 || w < 2 * LETTER || tall < 1.3 * LETTER) return [];
-  const letter = drawLetter(shards, shards.blocks.slices[number], { x: x + 2, y: y + 2, w: LETTER, h: LETTER });
+  const letter = drawLetter(shards, shards.blocks.slices[number], { x: x + 2, y: y + 2, w: LETTER, h: LETTER }, look);
   return letter ? [letter] : [];
 }
 

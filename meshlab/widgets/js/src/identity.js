@@ -61,12 +61,23 @@ export function indicesOf(parts, slice) {
 }
 
 /**
+ * @param {string} hex
+ * @param {number} share how much of it is white
+ * @returns {string}
+ */
+function lightened(hex, share) {
+  const mixed = channels(hex).map((each) => Math.round(each + (255 - each) * share));
+  return `#${mixed.map((each) => each.toString(16).padStart(2, "0")).join("")}`;
+}
+
+/**
  * @param {Pick<Shards, "parts" | "slices">} shards
  * @param {number} slice
- * @returns {{fill: string, ink: string, pattern: number, share: number, label: string}} its colour, that of letters on it,
- *   its pattern, its share along the axis that patterns tell, and its letter
+ * @param {boolean} [small] whether a lighter colour stands for the pattern, for which there is no room
+ * @returns {{fill: string, ink: string, pattern: number, label: string}} its colour, that of letters on it, its pattern,
+ *   and its letter
  */
-export function identity({ parts, slices }, slice) {
+export function identity({ parts, slices }, slice, small = false) {
   const indices = indicesOf(parts, slice);
   const cut = parts.map((_, i) => i).filter((i) => parts[i] > 1);
   const patterned = cut[1] ?? -1;
@@ -79,10 +90,10 @@ export function identity({ parts, slices }, slice) {
     number = number * many + at;
     count *= many;
   }
-  const fill = count === 1 ? STOPS[2] : ramp(number / (count - 1));
+  const full = count === 1 ? STOPS[2] : ramp(number / (count - 1));
+  const fill = small && patterned >= 0 ? lightened(full, (0.6 * index) / (parts[patterned] - 1)) : full;
   const ink = luminance(fill) > 0.25 ? "#10151c" : "#ffffff";
-  const share = patterned < 0 ? 0 : index / (parts[patterned] - 1);
-  return { fill, ink, pattern: index % PATTERNS, share, label: slices === 1 ? "" : letter(slice) };
+  return { fill, ink, pattern: small ? 0 : index % PATTERNS, label: slices === 1 ? "" : letter(slice) };
 }
 
 /**

@@ -99,6 +99,14 @@ function filledOf(shards, slice) {
 }
 
 /**
+ * @param {number} width of a slice
+ * @returns {number} the radius of its corners
+ */
+export function roundness(width) {
+  return Math.min(3, width / 6);
+}
+
+/**
  * The rectangles of a slice: colour, pattern, and stripes where it is a partial sum; what is padding is empty.
  * @param {Shards} shards
  * @param {number} slice
@@ -108,16 +116,12 @@ function filledOf(shards, slice) {
  * @returns {SVGElement[]}
  */
 export function drawSlice(shards, slice, { x, y, w, h }, { url, small }, filled = filledOf(shards, slice)) {
-  const { fill, pattern, share } = identity(shards, slice);
-  const box = { x, y: y + h * (1 - filled), width: w, height: h * filled, rx: Math.min(3, w / 6) };
+  const { fill, pattern } = identity(shards, slice, small);
+  const box = { x, y: y + h * (1 - filled), width: w, height: h * filled, rx: roundness(w) };
   return [
     filled < 1 && s("rect", { x, y, width: w, height: h, rx: box.rx, class: "mlb-padding" }),
     filled > 0 && s("rect", { ...box, fill, class: "mlb-slice" }),
-    filled > 0 &&
-      small &&
-      share > 0 &&
-      s("rect", { ...box, fill: "#ffffff", "fill-opacity": (0.6 * share).toFixed(2) }),
-    filled > 0 && !small && pattern > 0 && s("rect", { ...box, fill: url(pattern) }),
+    filled > 0 && pattern > 0 && s("rect", { ...box, fill: url(pattern) }),
     filled > 0 && shards.partial.length > 0 && s("rect", { ...box, fill: url("partial") }),
   ].filter((each) => each instanceof SVGElement);
 }
@@ -127,12 +131,12 @@ export function drawSlice(shards, slice, { x, y, w, h }, { url, small }, filled 
  * @param {Shards} shards
  * @param {number} slice
  * @param {{x: number, y: number, w: number, h: number}} box
- * @param {string} [text] what is written; its letter
+ * @param {Look} look
  * @returns {SVGElement | null}
  */
-export function drawLetter(shards, slice, { x, y, w, h }, text) {
-  const { fill, ink, label } = identity(shards, slice);
-  const words = text ?? `${shards.partial.length ? "Σ" : ""}${label}`;
+export function drawLetter(shards, slice, { x, y, w, h }, { small }) {
+  const { fill, ink, label } = identity(shards, slice, small);
+  const words = `${shards.partial.length ? "Σ" : ""}${label}`;
   // Two of the widest letters, which are bold, have room beside each other.
   const size = Math.min(17, 0.62 * h, (1.04 * w) / Math.max(1, words.length));
   if (!words || size < 5) return null;

@@ -3,7 +3,7 @@
 import { drawHolders, drawMargins, marginsOf } from "./block_labels.js";
 import { h, s } from "./dom.js";
 import { exact } from "./format.js";
-import { drawSlice, patterns, rangesText } from "./slices.js";
+import { drawSlice, patterns, rangesText, roundness } from "./slices.js";
 
 /**
  * @typedef {import("./types.js").Shards} Shards
@@ -81,9 +81,9 @@ function drawBlocks(shards, small, heat, holders) {
       heat.block?.(i, box, look) ?? [
         // Without padding: a block ends where the tensor does.
         ...drawSlice(shards, slice, box, look, 1),
-        ...(blocks.each === 1 ? drawHolders(shards, slice, box, holders.get(slice) ?? []) : []),
+        ...(blocks.each === 1 ? drawHolders(shards, slice, box, holders.get(slice) ?? [], look) : []),
       ],
-      s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, class: "mlb-site-frame" }),
+      s("rect", { x: box.x, y: box.y, width: box.w, height: box.h, rx: roundness(box.w), class: "mlb-site-frame" }),
     );
   });
   return s(

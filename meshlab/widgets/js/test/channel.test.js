@@ -174,9 +174,24 @@ test("a kernel that dies while something is under way is noticed, though nobody 
   assert.deepEqual(silences, []);
   mock.timers.tick(2000);
   assert.deepEqual(silences, [true]);
-  const asked = model.sent.length;
-  mock.timers.tick(60_000);
-  assert.equal(model.sent.length, asked);
+});
+
+test("while Python is silent it is asked again, ever more rarely, and said to be silent once", () => {
+  channel.intent("undo");
+  mock.timers.tick(2000);
+  const asked = () => model.sent.slice(2).map(({ kind }) => kind);
+  mock.timers.tick(5000);
+  assert.deepEqual(asked(), ["hello"]);
+  mock.timers.tick(2000);
+  mock.timers.tick(9999);
+  assert.deepEqual(asked(), ["hello"]);
+  mock.timers.tick(1);
+  assert.deepEqual(asked(), ["hello", "hello"]);
+  assert.deepEqual(silences, [true]);
+  model.answer(model.last, { kind: "ack" });
+  assert.deepEqual(silences, [true, false]);
+  mock.timers.tick(600_000);
+  assert.equal(asked().length, 2);
 });
 
 test("where nothing is under way, Python is left alone", () => {

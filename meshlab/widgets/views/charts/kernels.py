@@ -49,8 +49,8 @@ def kernels_chart(dots: Sequence[dict], roofs: Sequence[dict], bandwidth: float)
         *(_dots(timed, labels, bound) for bound in BOUNDS if bound in bounds),
     ]
     layout = {
-        "xaxis": axis("FLOP per byte of memory traffic →", type="log", range=across, tickformat=",~r", nticks=8),
-        "yaxis": axis("FLOP/s ↑", type="log", range=up, tickformat="~s", nticks=7),
+        "xaxis": axis("FLOP per byte of memory traffic →", type="log", range=across, tickformat=",~r", dtick="D2"),
+        "yaxis": axis("FLOP/s ↑", type="log", range=up, tickformat="~s", dtick="D2"),
         "hovermode": "closest",
         "showlegend": True,
         "legend": legend() | {"itemsizing": "constant"},

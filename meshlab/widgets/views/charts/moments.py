@@ -53,7 +53,7 @@ def moments_chart(memory: Memory, phases: Sequence[dict]) -> dict:
         "yaxis": axis("memory ↑", range=[0, top], minallowed=0, tickformat="~s", ticksuffix="B", nticks=6),
         "hovermode": "x",
         "shapes": [*(_border(phase) for phase in phases if phase["begin"]), *_limit_line(limit, top)],
-        "annotations": [*(_named(phase, len(points)) for phase in phases), *_limit_name(limit, top)],
+        "annotations": [*(_named(phase, len(points)) for phase in phases), *_limit_name(limit, top, 2 * at < len(points))],
         "margin": {"l": 10, "r": 16, "t": 40, "b": 10},
     }
     label = f"memory of a device over {len(points):,} steps, at most {bytes_text(most)} in step {at:,}"
@@ -114,8 +114,10 @@ def _limit_line(limit: int, top: float) -> list[dict]:
     return [line | {"line": {"color": BAD, "width": 2, "dash": "6px,3px"}}]
 
 
-def _limit_name(limit: int, top: float) -> list[dict]:
+def _limit_name(limit: int, top: float, right: bool) -> list[dict]:
     if limit > top:
         return []
-    place = {"xref": "paper", "x": 1, "xanchor": "right", "y": limit, "yanchor": "bottom"}
+    # On the side where the peak is not: its own bytes stand there, often as high.
+    side = {"x": 1, "xanchor": "right"} if right else {"x": 0, "xanchor": "left"}
+    place = {"xref": "paper", "y": limit, "yanchor": "bottom"} | side
     return [place | {"text": f"a device holds {bytes_text(limit)}", "showarrow": False, "font": {"color": BAD}}]

@@ -153,13 +153,16 @@ class _Drawing:
         inner = self.arranged.tiers[outer:]
         wide, tall = (side * self.pitch for side in (inner[0].size if inner else (1.0, 1.0)))
         framed = any(tier.level.place in ("slice", "nodes") for tier in self.blocks)
+        columns = sorted({self.at(numbers)[0] for numbers in itertools.product(*(range(t.count) for t in self.blocks))})
+        # A name may reach over the gap to the next block.
+        room = min((right - left - 4 for left, right in itertools.pairwise(columns)), default=wide)
         for numbers in itertools.product(*(range(tier.count) for tier in self.blocks)):
             x, y = self.at(numbers)
             words = ", ".join(_caption(tier, number) for tier, number in zip(self.blocks, numbers, strict=True))
             if framed:
                 self.sheet.rect("node", (x - 3, y - 3), (wide + 6, tall + 6), words)
             short = ", ".join(word.split(" ")[-1] for word in words.split(", "))
-            fits = [each for each in (words, short) if wide > 5.5 * len(each)]
+            fits = [each for each in (words, short) if room > 5.5 * len(each)]
             if fits:
                 self.sheet.text("note", (x, y - 5), fits[0])
 
