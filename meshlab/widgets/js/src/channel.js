@@ -76,6 +76,7 @@ export class Channel {
   }
 
   close() {
+    this.closed = true;
     this.model.off("msg:custom", this.receive);
     this.model.off("change:rev", this.heard);
     this.model.off("comm_live_update", this.checkComm);
@@ -119,6 +120,8 @@ export class Channel {
    * @returns {Promise<Answer | null>}
    */
   send(kind, content) {
+    // An answer could not be heard, and Python would be asked for one again and again.
+    if (this.closed) return Promise.resolve(null);
     this.count += 1;
     const id = `${this.view}-${this.count}`;
     const sent = Date.now();

@@ -234,6 +234,7 @@ test("who waits when a board closes is told that no answer comes, and nothing is
   const asked = channel.send("library", {});
   channel.close();
   assert.equal(await asked, null);
+  assert.equal(await channel.send("read", {}), null, "nor is anything asked later");
   mock.timers.tick(120_000);
-  assert.deepEqual(silences, []);
+  assert.deepEqual([silences, model.sent.length], [[], 2]);
 });
