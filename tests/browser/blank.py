@@ -55,7 +55,7 @@ RENDER = """async ([source, boards]) => {
     const main = document.body.appendChild(document.createElement("main"));
     const render = () => widget.render({ model: window.model, el: main.appendChild(document.createElement("div")) });
     const closes = Array.from({ length: boards }, render);
-    window.close_board = () => closes.forEach(close => close());
+    window.close_board = number => closes.forEach((close, at) => (number ?? at) === at && close());
 }"""
 
 

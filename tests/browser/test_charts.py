@@ -47,6 +47,19 @@ def test_two_boards_share_one_plotly_and_leave_none_on_the_window(open_board) ->
     assert first.blank.view.evaluate("window.Plotly") == "theirs"
 
 
+def test_a_board_that_closes_while_it_fetches_leaves_the_others_their_charts(open_board) -> None:
+    stays: BlankBoard = open_board(boards=2, height=1600)
+    closes = BlankBoard(stays.blank, 1)
+    stays.blank.view.evaluate(HOLD)
+    for board in (closes, stays):
+        board.show("memory")
+        expect(board.root.locator(".mlb-plot-word")).to_be_visible()
+    stays.blank.view.evaluate("() => { window.close_board(1); delete window.release; }")
+    stays.blank.view.wait_for_function("() => window.release")
+    stays.blank.view.evaluate("() => window.release()")
+    chart_of(stays)
+
+
 def test_it_is_fetched_when_the_page_is_idle_before_a_chart_is_seen(open_board) -> None:
     board: BlankBoard = open_board(idle=True)
     board.blank.view.wait_for_function("() => window.sent.some(each => each.kind === 'library')")

@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 import meshlab as ml
 from meshlab.widgets.explorer import Explorer, explore
+from meshlab.widgets.state.run_values import RunValues
 from meshlab.widgets.state.training import Training
 from tests.browser.blank import BlankBoard
 from tests.browser.test_accessible import AXE, violations
@@ -76,6 +77,8 @@ def test_the_tensor_is_filled_with_the_numbers_of_the_run(
     )
     expect(legend).to_contain_text("After step 3 of run 1.")
     expect(legend).to_contain_text("✓ Read from 8 devices, each its own shard: the index ranges are those of the plan")
+    expect(legend).to_contain_text("each slice is held by 2 devices")
+    expect(legend).not_to_contain_text("the small numbers")
     # What the selected device holds is marked as it was, and each slice has its letter.
     expect(board.root.locator(".mlb-tensor [data-alike]")).to_have_attribute("data-slice", "2")
     expect(board.root.locator(".mlb-tensor .mlb-letter")).to_have_text(["A", "B", "C", "D"])
@@ -136,6 +139,15 @@ def test_a_run_that_failed_before_its_first_step_has_no_button(open_board) -> No
     expect(board.root.locator(".mlb-numbers")).to_have_count(0)
     reads = [each["what"] for each in board.blank.view.evaluate("window.sent") if each["kind"] == "read"]
     assert "numbers" not in reads, "nothing is asked for"
+
+
+def test_where_numbers_cannot_be_found_the_caption_says_why(open_board, explorer: Explorer, monkeypatch) -> None:
+    def fail(*args: object) -> None:
+        raise OSError("the device is gone")
+
+    monkeypatch.setattr(RunValues, "at", fail)
+    board: BlankBoard = open_board()
+    expect(board.root.locator(".mlb-tensor figcaption")).to_contain_text("✕ OSError: the device is gone")
 
 
 def test_numbers_of_a_run_under_another_layout_say_so(open_board, explorer: Explorer) -> None:

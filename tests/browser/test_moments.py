@@ -10,6 +10,7 @@ from meshlab.widgets.explorer import Explorer
 from tests.browser.blank import BlankBoard
 from tests.browser.test_board import AXE, violations
 from tests.widgets import small
+from tests.widgets.gates import Gate, costs_of
 
 # Where a point of the first trace is on the screen.
 PLACE = """(plot, point) => {
@@ -55,7 +56,8 @@ def test_a_moment_says_what_is_alive_and_it_adds_up(open_board, explorer: Explor
         plot.scroll_into_view_if_needed()
         board.blank.view.mouse.move(*plot.evaluate(PLACE, 3))
         board.blank.view.mouse.move(*plot.evaluate(PLACE, 1), steps=3)
-        expect(plot.locator(".hoverlayer")).to_contain_text(bytes_text(memory.timeline[1].bytes))
+        # Of steps with the same bytes too, Plotly tells which one it points at.
+        expect(plot.locator(".hoverlayer")).to_contain_text("step 1,")
         board.blank.view.mouse.click(*plot.evaluate(PLACE, 1))
     else:
         slider.focus()
@@ -152,3 +154,43 @@ def test_the_page_scrolls_over_a_chart(open_board) -> None:
     board.blank.view.mouse.wheel(0, -120 if top else 120)
     board.blank.view.wait_for_function("top => scrollY !== top", arg=top)
     assert plot.evaluate(RANGE) == before
+
+
+def test_while_costs_are_worked_out_the_last_charts_stay(
+    open_board, explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board: BlankBoard = open_board()
+    board.show("memory")
+    figure, alive = board.root.locator(".mlb-moments"), board.root.locator(".mlb-alive-at")
+    chart_of(board)
+    expect(alive).to_have_attribute("data-fresh", "true")
+    before = alive.inner_text()
+    gate, there = Gate(monkeypatch, explorer.costing), costs_of(explorer)
+    explorer.load("batch:data")
+    board.blank.poll()
+    board.blank.catch_up()
+    expect(board.panel("memory")).to_have_attribute("aria-busy", "true")
+    expect(figure).to_have_attribute("data-fresh", "false")
+    expect(figure.locator(".main-svg").first).to_be_visible()
+    assert alive.inner_text() == before
+    gate.open.set()
+    assert there.wait(60)
+    board.blank.poll()
+    for each in (figure, alive):
+        expect(each).to_have_attribute("data-fresh", "true")
+    expect(board.panel("memory")).to_have_attribute("aria-busy", "false")
+    plot = chart_of(board)
+    assert plot.evaluate("plot => plot.data[0].y") == [int(point.bytes) for point in explorer.plan.memory.timeline]
+
+
+def test_the_layout_beside_has_the_curve_that_is_its_own(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board(panel="memory", height=1400)
+    drawn = '[data-beside="other"] .mlb-plot'
+    for layout in ("hidden:model", "batch:data"):
+        explorer.beside(layout)
+        board.blank.poll()
+        bytes_ = [int(point.bytes) for point in explorer.plan.program.plan(explorer.plan.mesh, layout).memory.timeline]
+        board.blank.view.wait_for_function(
+            "([drawn, bytes]) => String(document.querySelector(drawn)?.data?.[0].y) === String(bytes)",
+            arg=[drawn, bytes_],
+        )

@@ -188,6 +188,22 @@ def flat_arguments(plan: Plan, args: Sequence[Any]) -> list[Any]:
     return arrays
 
 
+def argument_array(plan: Plan, place: str, value: Any) -> Any:
+    """Returns the array of one argument, of a parameter's value that was run before; its memory may be given up by now.
+
+    Args:
+        plan: the plan.
+        place: of the argument.
+        value: of its parameter.
+    """
+    program = plan.program
+    position = next(i for i, argument in enumerate(program.arguments) if argument.place == place)
+    argument = program.arguments[position]
+    first = next(i for i, other in enumerate(program.arguments) if other.parameter == argument.parameter)
+    leaf = jax.tree.leaves(value, is_leaf=is_tensor)[position - first]
+    return _array(leaf, program, argument, program.templates[position])[0]
+
+
 def misfits(program: Program, values: Mapping[str, Any]) -> list[str]:
     """Lists the problems of values of some of a program's parameters, by name; no data is moved.
 

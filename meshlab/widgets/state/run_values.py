@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 
-from ...engine.running.run import flat_arguments
+from ...engine.running.run import argument_array
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +23,8 @@ class Numbers:
     """An array that a run has at a place.
 
     Attributes:
-        array: the array, as the run's devices store it, or as the user gave it.
+        array: the array, as the run's devices store it, or as the user gave it; deleted where a later call took its
+            memory.
         when: of which step it is, in words.
     """
 
@@ -52,10 +53,10 @@ class RunValues:
     def at(self, place: str) -> Numbers | None:
         """Returns the numbers at a place; None where a run keeps none: a tag is made inside the step."""
         program = self.plan.program
-        for number, argument in enumerate(program.arguments):
-            if argument.place == place:
-                arrays = flat_arguments(self.plan, [self.arguments[name] for name in program.parameters])
-                return Numbers(arrays[number], self._when(argument.parameter))
+        parameter = next((each.parameter for each in program.arguments if each.place == place), None)
+        if parameter is not None:
+            array = argument_array(self.plan, place, self.arguments[parameter])
+            return Numbers(array, self._when(parameter))
         if place not in program.outputs:
             return None
         return Numbers(jax.tree.leaves(self.outputs)[program.outputs.index(place)], f"given by step {self.step:,}")

@@ -17,7 +17,6 @@ from ...cost.machines.accuracy import MEMORY, accuracy
 from ...cost.machines.units import bytes_text, share_text
 from ...cost.peak_memory.memory import Memory
 from ...cost.workload.scenario import STORED
-from ..state.costing import Costs
 from ..state.explorer_state import ExplorerState
 from .charts.moments import moments_chart
 
@@ -74,36 +73,35 @@ def moments_view(explorer: ExplorerState, beside: bool = False) -> dict:
     """Draws the memory over the steps of the layout on the board, or of the one beside it.
 
     Returns:
-        The `chart`; None where no costs are known for the layout, or it has one step alone.
+        The `chart`, None where there is no machine, no such layout, or one step alone; `pending` while costs are worked
+        out.
     """
-    costs = _costs(explorer, beside)
-    if costs is None or len(costs.memory.timeline) < 2:
-        return {"chart": None}
-    return {"chart": moments_chart(costs.memory, phases_view(costs.memory))}
-
-
-def _costs(explorer: ExplorerState, beside: bool = False) -> Costs | None:
-    """Returns the costs of the layout on the board, or of the one beside it, where they are known."""
     present, other = explorer.document, explorer.other
     if not present.machine or (beside and other is None):
-        return None
+        return {"chart": None}
     document = other.under(present) if beside and other is not None else present
-    return explorer.costing.soon(document, aside=beside)
+    costs = explorer.costing.soon(document, aside=beside)
+    if costs is None:
+        return {"pending": True}
+    several = len(costs.memory.timeline) > 1
+    return {"chart": moments_chart(costs.memory, phases_view(costs.memory)) if several else None}
 
 
 def alive_view(explorer: ExplorerState, step: int) -> dict:
     """Describes what is in memory while a step of the timeline runs.
 
     Returns:
-        The largest values, and what all others and what is no value's take, so that all add up to `bytes`; None of
-        `bytes` where no costs are known for the present layout.
+        The largest values, and what all others and what is no value's take, so that all add up to `bytes`, None where
+        there is no machine; `pending` while costs are worked out.
 
     Raises:
         HardwareError: there is no such step.
     """
-    costs = _costs(explorer)
-    if costs is None:
+    if not explorer.document.machine:
         return {"step": step, "bytes": None}
+    costs = explorer.costing.soon(explorer.document)
+    if costs is None:
+        return {"pending": True}
     memory = costs.memory
     alive = memory.alive_at(step)
     point, shown = memory.timeline[step], alive[:MOST_LISTED]

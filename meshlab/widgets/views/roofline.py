@@ -3,19 +3,18 @@
     roofline_view(explorer)["dots"]     [{"name": "dot_general", "intensity": 85.3, "rate": 1.2e14, …}, …]
 
 Kernels of one operation on one source line are one dot. Operations are those of matmuls, so a kernel without any has
-none: it stands at the left edge, where only its time counts. Groups beyond `MOST_DOTS` are one number. The seconds of
-all add up to `plan.time.compute`.
+none: it has no place in the chart, which says how long such kernels take. Groups beyond `MOST_DOTS` are one number. The
+seconds of all add up to `plan.time.compute`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.flops import multiplied
 from ...cost.step_time.time import Time
-from ...engine.planning.steps import Step
+from ...engine.planning.steps import Compute, Materialise, Step
 from ..state.explorer_state import ExplorerState
 from .charts.kernels import kernels_chart
 
@@ -50,11 +49,17 @@ class Group:
 
 
 def roofline_view(explorer: ExplorerState) -> dict:
-    """Describes the kernels of the present step against the machine; `dots` is None where no time is known."""
-    costs = explorer.costing.soon(explorer.document) if explorer.document.machine else None
-    if costs is None or costs.time is None:
+    """Describes the kernels of the present step against the machine.
+
+    Returns:
+        What `roofline_of` says; None of `dots` where no time is known; `pending` while costs are worked out.
+    """
+    if not explorer.document.machine:
         return {"dots": None}
-    return roofline_of(costs.time)
+    costs = explorer.costing.soon(explorer.document)
+    if costs is None:
+        return {"pending": True}
+    return {"dots": None} if costs.time is None else roofline_of(costs.time)
 
 
 def roofline_of(time: Time) -> dict:
@@ -84,6 +89,8 @@ def roofline_of(time: Time) -> dict:
 
 def _said(undrawn: float, compute: float, is_drawn: bool, is_cut: bool) -> str:
     """Says which part of the kernels' time the chart does not show."""
+    if not compute:
+        return "No kernel takes any time."
     if not is_drawn:
         return f"No kernel multiplies: all {seconds_text(undrawn)} wait for memory or launches."
     if not undrawn:
@@ -100,9 +107,7 @@ def _groups(time: Time) -> list[Group]:
         if not cost.seconds:
             continue
         fresh = _described(step, time)
-        operation = getattr(step, "operation", None)
-        key = (fresh.name, fresh.source, fresh.dtype, getattr(operation, "backward", False))
-        group = groups.setdefault(key, fresh)
+        group = groups.setdefault((fresh.name, fresh.source, fresh.dtype), fresh)
         group.count += int(times)
         for name in ("seconds", "flops", "nbytes", "matmuls"):
             setattr(group, name, getattr(group, name) + float(getattr(cost, name)) * float(times))
@@ -111,9 +116,8 @@ def _groups(time: Time) -> list[Group]:
 
 def _described(step: Step, time: Time) -> Group:
     program = time.scenario.plan.program
-    operation: Any = getattr(step, "operation", None)
-    if operation is None:
-        return Group("", "", "", [])
+    assert isinstance(step, Compute | Materialise)  # nothing else is a kernel
+    operation = step.operation
     real = multiplied(operation, program.code)
     dims = program.names[operation.outputs[0]] if operation.outputs else ()
     name = operation.name + (", backward" if operation.backward else "")

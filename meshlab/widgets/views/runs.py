@@ -6,6 +6,7 @@ simulated by one CPU, whose seconds say nothing of the machine.
 
 from __future__ import annotations
 
+import math
 import statistics
 
 from ...cost.machines.units import seconds_text
@@ -98,7 +99,11 @@ def run_view(run: Run, current: Document) -> dict:
         "phase": run.phase,
         "taken": run.taken,
         "steps": run.steps,
-        "first_loss": losses[0] if losses else None,
-        "loss": losses[-1] if losses else None,
+        "loss": _plain(losses[-1]) if losses else None,
         "error": run.error,
     }
+
+
+def _plain(loss: float) -> float | str:
+    """Returns a loss as JSON has it: in words where it is no finite number, which Jupyter sends no page as a number."""
+    return loss if math.isfinite(loss) else str(loss)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import json
 import re
 import threading
 import types
@@ -226,6 +227,15 @@ def test_a_start_that_is_not_like_what_was_traced(program, mesh, changed: dict, 
 def test_a_start_of_wider_numbers_is_legal(program, mesh) -> None:
     params = {name: np.asarray(each.array, np.float64) for name, each in small.params().items()}
     assert explore(program, mesh, run=Training({"params": params}, small.batches)).run(1).wait(60).phase == "done"
+
+
+def test_a_loss_that_is_no_number_is_sent_in_words(program, mesh) -> None:
+    """Jupyter makes a text of NaN, with a warning for each message: the page must not take it for a number."""
+    params = {name: np.full(each.array.shape, np.nan, np.float32) for name, each in small.params().items()}
+    explorer = explore(program, mesh, run=Training({"params": params}, small.batches))
+    assert explorer.run(2).wait(60).phase == "done"
+    job = json.loads(json.dumps(job_view(explorer), allow_nan=False))
+    assert (job["current"]["loss"], job["chart"]) == ("nan", None)
 
 
 def test_a_run_tells_what_it_is(explorer: Explorer) -> None:

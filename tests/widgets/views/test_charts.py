@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import types
 from typing import cast
 
@@ -14,7 +15,7 @@ from meshlab.widgets.explorer import Explorer
 from meshlab.widgets.render.palette import SOLID, TINT, VARIABLES
 from meshlab.widgets.state.document import ExplorerError
 from meshlab.widgets.views.charts.kernels import decades, kernels_chart
-from meshlab.widgets.views.charts.losses import Losses, drawn_runs, losses_chart
+from meshlab.widgets.views.charts.losses import Losses, drawn_runs, drawn_steps, losses_chart
 from meshlab.widgets.views.charts.moments import highest, moments_chart
 from meshlab.widgets.views.peak_memory import moments_view, phases_view
 from meshlab.widgets.views.roofline import roofline_view
@@ -127,6 +128,17 @@ def test_losses_stand_at_their_steps_and_runs_that_lie_on_each_other_are_told_ap
     assert first["line"]["width"] > second["line"]["width"]
 
 
+def test_of_a_long_run_the_last_loss_is_drawn_and_a_loss_between_drawn_steps_makes_no_chart() -> None:
+    chart = losses_chart([run(1, [float(step) for step in range(122)])])
+    assert chart is not None
+    assert (chart["data"][0]["x"][-1], chart["data"][0]["y"][-1]) == (122, 121.0)
+    assert len(chart["data"][0]["x"]) <= 120
+    diverged = [math.nan, 2.0, *[math.nan] * 200]
+    assert 1 not in drawn_steps(len(diverged))
+    assert losses_chart([run(1, diverged)]) is None
+    assert drawn_runs([run(1, diverged), run(2, [2.0])]) == [run(2, [2.0])]
+
+
 def test_a_chart_is_json_in_the_board_s_variables_and_stays_zoomed_while_its_data_are_the_same(
     explorer: Explorer,
 ) -> None:
@@ -165,3 +177,10 @@ def test_a_program_without_matmuls_has_no_dots_and_says_so() -> None:
     assert view["said"].startswith("No kernel multiplies: all ")
     with pytest.raises(ExplorerError, match="No kernel multiplies: all "):
         shown.figure("roofline")
+
+
+def test_a_program_without_kernels_says_that_none_takes_time() -> None:
+    shown = ml.explore(ml.trace(lambda x: x, ml.f32[ml.Dim("width", 64)]), ml.mesh("v5e", data=8))
+    with pytest.raises(ExplorerError, match=r"No kernel takes any time\."):
+        shown.figure("roofline")
+    assert roofline_view(shown)["dots"] == []

@@ -13,6 +13,8 @@ from meshlab.widgets.state.intents import Place
 from meshlab.widgets.state.prices import Price, prices_of
 from meshlab.widgets.views import peak_memory as peak_memory_module
 from meshlab.widgets.views.peak_memory import alive_view, moments_view, phases_view, verdict
+from meshlab.widgets.views.roofline import roofline_view
+from tests.widgets.gates import Gate, costs_of
 from tests.widgets.state.test_machines import own
 
 
@@ -82,6 +84,19 @@ def test_what_is_alive_at_a_moment_adds_up(explorer: Explorer) -> None:
         assert len(alive["values"]) + alive["left_out"] == len(memory.alive_at(step))
     explorer.on(None)
     assert alive_view(explorer, 0) == {"step": 0, "bytes": None}
+
+
+def test_while_costs_are_worked_out_no_curve_is_said_to_be_missing(
+    explorer: Explorer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    explorer.on("v5e")
+    gate, there = Gate(monkeypatch, explorer.costing), costs_of(explorer)
+    explorer.place("batch", "data")
+    views = (moments_view, lambda shown: alive_view(shown, 0), roofline_view)
+    assert [view(explorer) for view in views] == [{"pending": True}] * 3
+    gate.open.set()
+    assert there.wait(60)
+    assert not any("pending" in view(explorer) for view in views)
 
 
 def test_long_lists_of_what_is_alive_are_cut_and_add_up(explorer: Explorer, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,6 +128,8 @@ export class Board {
   }
 
   close() {
+    // What is still under way must not ask Python anew.
+    this.readOnly = true;
     this.asking.stop();
     this.remedies.close();
     this.prices.stop();

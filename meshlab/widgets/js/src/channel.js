@@ -76,12 +76,21 @@ export class Channel {
   }
 
   close() {
+    this.closed = true;
     this.model.off("msg:custom", this.receive);
     this.model.off("change:rev", this.heard);
     this.model.off("comm_live_update", this.checkComm);
     this.watch(false);
     clearTimeout(this.asking);
-    for (const { timer } of this.waiting.values()) clearTimeout(timer);
+    this.giveUp();
+  }
+
+  /** Tells whoever waits that no answer comes: another board of this page may wait for what this one asked for. */
+  giveUp() {
+    for (const { resolve, timer } of this.waiting.values()) {
+      clearTimeout(timer);
+      resolve(null);
+    }
     this.waiting.clear();
   }
 
@@ -111,6 +120,8 @@ export class Channel {
    * @returns {Promise<Answer | null>}
    */
   send(kind, content) {
+    // An answer could not be heard, and Python would be asked for one again and again.
+    if (this.closed) return Promise.resolve(null);
     this.count += 1;
     const id = `${this.view}-${this.count}`;
     const sent = Date.now();
@@ -168,11 +179,7 @@ export class Channel {
   }
 
   silence() {
-    for (const { resolve, timer } of this.waiting.values()) {
-      clearTimeout(timer);
-      resolve(null);
-    }
-    this.waiting.clear();
+    this.giveUp();
     const known = this.silent && !this.cut;
     this.silent = true;
     if (!known) this.onSilence(true);

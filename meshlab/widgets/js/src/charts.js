@@ -129,10 +129,8 @@ export class Charts {
     if (this.plotly || this.asked) return;
     this.asked = true;
     this.error = "";
-    const fetch = () => this.fetch();
     try {
-      // What another board of this page failed to fetch this one may have.
-      this.plotly = await plotlyOf(fetch).catch(() => plotlyOf(fetch));
+      this.plotly = await plotlyOf(() => this.fetch());
     } catch (error) {
       this.error = error instanceof Error ? error.message : String(error);
     }

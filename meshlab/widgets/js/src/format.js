@@ -147,11 +147,11 @@ export function letter(index) {
 }
 
 /**
- * @param {number | null} value
+ * @param {number | string | null} value in words where it is no finite number
  * @returns {string}
  */
 export function loss(value) {
-  return value === null ? "–" : value.toPrecision(6);
+  return typeof value === "number" ? value.toPrecision(6) : (value ?? "–");
 }
 
 /**

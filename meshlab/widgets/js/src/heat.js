@@ -6,10 +6,9 @@
 import { h, prose, s } from "./dom.js";
 import { exact } from "./format.js";
 import { heatColour } from "./heat_scale.js";
-import { identity } from "./identity.js";
 import { nextNumber } from "./numbers.js";
 import { ACTIVE } from "./silence.js";
-import { drawLetter, indices } from "./slices.js";
+import { drawLetter, drawSlice, indices } from "./slices.js";
 
 /**
  * @typedef {import("./types.js").Shards} Shards
@@ -50,16 +49,25 @@ export function heatOf(board, shards) {
   const run = runOf(board.model.get("job"));
   if (!run) return NOTHING;
   const { place } = shards;
-  const { data: known } = reads.of("numbers", { place, run });
+  const { data: known, error: unknown } = reads.of("numbers", { place, run });
+  if (unknown) return { ...NOTHING, notes: [drawError(unknown)] };
   if (!known) return NOTHING;
   if (!known.there) return { ...NOTHING, notes: known.why ? [h("div", {}, prose(known.why))] : [] };
   const before = drawToggle(board, known.run, known.when, stage.numbers);
   if (!stage.numbers) return { ...NOTHING, before };
-  const { data, error } = reads.of("heat", { place, run, ...(Reflect.get(board, "isOther") ? { beside: true } : {}) });
-  if (error) return { ...NOTHING, before, notes: [h("div", { class: "mlb-error" }, `✕ ${error}`)] };
+  const { data, error } = reads.of("heat", { place, run, ...("isOther" in board ? { beside: true } : {}) });
+  if (error) return { ...NOTHING, before, notes: [drawError(error)] };
   // The answer for the layout before does not fit the slices of this one: plain slices stand until the next has come.
   if (!data?.cells || String(data.parts) !== String(shards.parts)) return { ...NOTHING, before };
   return { before, ...drawHeat(shards, data) };
+}
+
+/**
+ * @param {string} why
+ * @returns {HTMLElement}
+ */
+function drawError(why) {
+  return h("div", { class: "mlb-error" }, `✕ ${why}`);
 }
 
 /**
@@ -95,7 +103,8 @@ export function drawHeat(shards, heat) {
   return {
     block: (number, box, look) => [
       ...(number === 0 && odd.size ? [drawHatch(hatch)] : []),
-      ...drawFrame(shards, number, box, look),
+      // The slice itself, of which the cells leave a frame.
+      ...drawSlice(shards, shards.blocks.slices[number], box, look, 1),
       drawCells(shards, cells, number, insetOf(box), odd.get(number) ?? new Map(), hatch),
       ...drawCorner(shards, number, box, look),
     ],
@@ -110,22 +119,6 @@ export function drawHeat(shards, heat) {
 function insetOf({ x, y, w, h: tall }) {
   const by = Math.min(FRAME, 0.14 * w, 0.14 * tall);
   return { x: x + by, y: y + by, w: w - 2 * by, h: tall - 2 * by };
-}
-
-/**
- * The slice's colour and pattern, of which the cells leave a frame.
- * @param {Shards} shards
- * @param {number} number
- * @param {Box} box
- * @param {import("./slices.js").Look} look
- * @returns {SVGElement[]}
- */
-function drawFrame(shards, number, { x, y, w, h: tall }, { url, small }) {
-  const { fill, pattern } = identity(shards, shards.blocks.slices[number], small);
-  const box = { x, y, width: w, height: tall };
-  if (w <= 0 || tall <= 0) return [];
-  const frame = s("rect", { ...box, fill, class: "mlb-slice" });
-  return pattern ? [frame, s("rect", { ...box, fill: url(pattern) })] : [frame];
 }
 
 /**
@@ -190,10 +183,13 @@ export function cellText({ blocks, dims, place }, cells, number, cell, odd) {
   const block = cells.blocks[number];
   const wide = block.across.length - 1;
   const [row, column] = [Math.floor(cell / wide), cell % wide];
-  const ranges = [];
-  if (blocks.down >= 0) ranges.push(`${dims[blocks.down]} ${indices([block.down[row], block.down[row + 1]])}`);
-  if (blocks.across >= 0)
-    ranges.push(`${dims[blocks.across]} ${indices([block.across[column], block.across[column + 1]])}`);
+  const rangeOf = (/** @type {number} */ axis, /** @type {[number, number]} */ range) =>
+    axis < 0 ? "" : `${dims[axis]} ${indices(range)}`;
+  const ranges = [
+    ...blocks.facets.map((axis, i) => rangeOf(axis, block.facets[i])),
+    rangeOf(blocks.down, [block.down[row], block.down[row + 1]]),
+    rangeOf(blocks.across, [block.across[column], block.across[column + 1]]),
+  ].filter(Boolean);
   const value = block.values[cell];
   const bounds = block.least && block.most ? `, from ${short(block.least[cell])} to ${short(block.most[cell])}` : "";
   const shown =
@@ -259,7 +255,7 @@ function drawNotes(heat, hatch) {
       s("rect", { x: 0.5, y: 0.5, width: 13, height: 13, fill: "#ffffff" }),
       s("rect", { x: 0.5, y: 0.5, width: 13, height: 13, fill: `url(#${hatch})`, class: "mlb-odd" }),
     );
-    const left = cells.statistic === "value" ? "" : ", in no mean";
+    const left = cells.statistic.startsWith("mean") ? ", in no mean" : "";
     notes.push(h("div", { class: "mlb-odd-note" }, swatch, ` ${oddText(cells.nan, cells.infinite)}${left}`));
   }
   if (heat.sampled) notes.push(h("div", {}, heat.sampled));
@@ -271,11 +267,12 @@ function drawNotes(heat, hatch) {
  * @param {HeatCells} cells
  * @returns {string} what a cell shows
  */
-export function statisticText({ statistic, each: [least, most] }) {
+export function statisticText({ statistic, complex, each: [least, most] }) {
   if (statistic === "value") return "Each cell is one number";
+  if (statistic === "magnitude") return "Each cell is the magnitude of one complex number";
   const count = least === most ? exact(most) : `${exact(least)} to ${exact(most)}`;
-  const why = statistic === "mean" ? "" : ", since numbers of both signs would cancel";
-  return `Each cell is the ${statistic} of ${count} numbers${why}`;
+  const why = statistic === "mean" || complex ? "" : ", since numbers of both signs would cancel";
+  return `Each cell is the ${statistic} of ${count} ${complex ? "complex " : ""}numbers${why}`;
 }
 
 /**
@@ -284,7 +281,7 @@ export function statisticText({ statistic, each: [least, most] }) {
  * @param {boolean} sampled whether some numbers were not read
  * @returns {HTMLElement}
  */
-function drawScale({ diverging, high, least, most }, sampled) {
+function drawScale({ complex, diverging, high, least, most }, sampled) {
   const low = diverging ? -(high ?? 0) : 0;
   const bars = Array.from({ length: STEPS }, (_, i) => {
     const value = low + (((high ?? 0) - low) * i) / (STEPS - 1);
@@ -292,10 +289,11 @@ function drawScale({ diverging, high, least, most }, sampled) {
     return s("rect", { ...at, fill: heatColour(value, high, diverging) });
   });
   const look = { class: "mlb-heat-bar", viewBox: `0 0 ${4 * STEPS} 10`, style: `--wide: ${4 * STEPS}px` };
+  const what = complex ? "magnitudes" : "numbers";
   const all =
     least === null
       ? "no finite number"
-      : `${sampled ? "numbers that were read" : "all numbers"}: ${short(least)} to ${short(most)}`;
+      : `${sampled ? `${what} that were read` : `all ${what}`}: ${short(least)} to ${short(most)}`;
   return h(
     "div",
     { class: "mlb-heat-legend", role: "group", "aria-label": "legend of the numbers" },

@@ -40,20 +40,27 @@ export function whenIdle(then, timeout) {
 }
 
 /**
- * Plotly of this page: what is there, or under way, or else what is fetched now. Where that fails, the next that asks
- * begins anew.
+ * Plotly of this page: what is there, or under way, or else what is fetched now. Where another board's fetch fails, its
+ * kernel may be gone while this one's is not: this one then fetches for itself, once.
  * @param {() => Promise<ArrayBufferView>} fetch gives its source, compressed by gzip
  * @returns {Promise<Plotly>}
  */
-export function plotlyOf(fetch) {
+export async function plotlyOf(fetch) {
   const page = /** @type {Record<symbol, Promise<Plotly> | undefined>} */ (/** @type {unknown} */ (globalThis));
-  page[PAGE] ??= fetch()
-    .then(run)
-    .catch((error) => {
-      page[PAGE] = undefined;
-      throw error;
-    });
-  return page[PAGE];
+  for (;;) {
+    const mine = !page[PAGE];
+    page[PAGE] ??= fetch()
+      .then(run)
+      .catch((error) => {
+        page[PAGE] = undefined;
+        throw error;
+      });
+    try {
+      return await page[PAGE];
+    } catch (error) {
+      if (mine) throw error;
+    }
+  }
 }
 
 /**

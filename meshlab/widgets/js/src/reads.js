@@ -8,6 +8,8 @@
 
 /** @typedef {{data: any, fresh: boolean, asked: boolean, error: string}} Read */
 
+// The parts of the view that say of which plans answers are; of another layout beside, and when its costs come, one alone.
+const PLANNED = ["board", "costs", "beside"];
 // So many answers are remembered.
 const KEPT = 24;
 /** @type {Readonly<Read>} */
@@ -49,6 +51,8 @@ export class Reads {
     this.put(key, { asked: true });
     const answer = await this.board.channel.send("read", { what, args });
     if (mine !== this.round) return;
+    // Costs are being worked out: this is asked again when they have come, and is on its way until then.
+    if (answer?.data?.pending) return;
     const error = answer?.kind === "nack" ? [answer.reason, answer.fix].filter(Boolean).join(" ") : "";
     if (answer) this.put(key, { data: error ? null : answer.data, fresh: true, asked: false, error });
     else this.put(key, { asked: false });
@@ -78,7 +82,7 @@ export class Reads {
    * @param {string[]} parts
    */
   changed(parts) {
-    if (!parts.includes("board") && !parts.includes("costs")) return;
+    if (!PLANNED.some((part) => parts.includes(part))) return;
     this.round += 1;
     for (const key of this.known.keys()) this.put(key, { fresh: false, asked: false });
   }

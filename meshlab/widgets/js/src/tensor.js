@@ -40,7 +40,7 @@ export function drawTensor(shards, small, heat, holders = new Map()) {
     blocks.each > 1 && `each block is ${exact(blocks.each)} slices`,
     copies > 1 &&
       shards.slices > 1 &&
-      `each slice is held by ${exact(copies)} devices${holders.size ? ": the small numbers" : ""}`,
+      `each slice is held by ${exact(copies)} devices${holders.size && !heat.block ? ": the small numbers" : ""}`,
   ].filter(Boolean);
   return h(
     "figure",

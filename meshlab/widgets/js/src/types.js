@@ -34,9 +34,12 @@
  *   parts: number[], edges: number[][], step: number[], slices: number, copies: number, held: (number | number[])[],
  *   kinds: number[], blocks: Blocks
  * }} Shards
- * @typedef {{down: number[], across: number[], values: (number | null)[], least?: (number | null)[], most?: (number | null)[]}} HeatBlock
  * @typedef {{
- *   statistic: "value" | "mean" | "mean magnitude", diverging: boolean, high: number | null, least: number | null,
+ *   facets: [number, number][], down: number[], across: number[], values: (number | null)[], least?: (number | null)[],
+ *   most?: (number | null)[]
+ * }} HeatBlock
+ * @typedef {{
+ *   statistic: "value" | "magnitude" | "mean" | "mean magnitude", complex: boolean, diverging: boolean, high: number | null, least: number | null,
  *   most: number | null, each: [number, number], nan: number, infinite: number, odd: [number, number, number, number][],
  *   blocks: HeatBlock[]
  * }} HeatCells
@@ -165,7 +168,7 @@
  * }} Selection
  * @typedef {{
  *   number: number, revision: number, layout: string, stale: boolean, phase: string, taken: number, steps: number,
- *   first_loss: number | null, loss: number | null, mark: number | null, error: string,
+ *   loss: number | string | null, mark: number | null, error: string,
  *   reference: boolean, same: boolean | null, sameness: string, tolerance: number | null,
  *   measured: string, measured_on: string, predicted: string, predicted_on: string
  * }} RunRow

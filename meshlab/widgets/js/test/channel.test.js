@@ -229,3 +229,12 @@ test("a closed channel hears nothing and waits for nothing", () => {
   assert.deepEqual(silences, []);
   assert.equal(model.listeners.size, 0);
 });
+
+test("who waits when a board closes is told that no answer comes, and nothing is said of silence", async () => {
+  const asked = channel.send("library", {});
+  channel.close();
+  assert.equal(await asked, null);
+  assert.equal(await channel.send("read", {}), null, "nor is anything asked later");
+  mock.timers.tick(120_000);
+  assert.deepEqual([silences, model.sent.length], [[], 2]);
+});

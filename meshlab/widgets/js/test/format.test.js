@@ -6,6 +6,7 @@ import { test } from "node:test";
 import {
   bytes,
   letter,
+  loss,
   percent,
   plural,
   seconds,
@@ -38,4 +39,8 @@ test("shares, counts and letters", () => {
   assert.deepEqual([percent(0.125), percent(1)], ["12.5%", "100%"]);
   assert.deepEqual([plural(1, "device"), plural(2048, "device")], ["1 device", "2,048 devices"]);
   assert.deepEqual([0, 25, 26].map(letter), ["A", "Z", "AA"]);
+});
+
+test("a loss that is no finite number comes in words, and is written as such", () => {
+  assert.deepEqual([0.5, "nan", "inf", null].map(loss), ["0.500000", "nan", "inf", "–"]);
 });

@@ -44,7 +44,7 @@ test("cells fill their block, each as long as its range", () => {
   assert.deepEqual(places([5], 10, 0), [10]);
 });
 
-const shards = /** @type {any} */ ({ place: "x", dims: ["a", "b", "c"], blocks: { down: 0, across: 2 } });
+const shards = /** @type {any} */ ({ place: "x", dims: ["a", "b", "c"], blocks: { facets: [], down: 0, across: 2 } });
 const cells = /** @type {any} */ ({
   statistic: "mean",
   blocks: [
@@ -63,9 +63,12 @@ test("a cell says its range, its number, and what is no number", () => {
   assert.equal(said(cellText(shards, cells, 0, 1)), "x at a 0, c 10–11: mean 2.5, from 0.5 to 4");
   assert.equal(said(cellText(shards, cells, 0, 2, [4, 1])), "x at a 1–2, c 8–9: 4 NaN, 1 infinite");
   assert.equal(said(cellText(shards, cells, 0, 3, [2, 0])), "x at a 1–2, c 10–11: mean 1.20e-4, from 0 to 1; 2 NaN");
-  const scalar = /** @type {any} */ ({ place: "loss", dims: [], blocks: { down: -1, across: -1 } });
+  const scalar = /** @type {any} */ ({ place: "loss", dims: [], blocks: { facets: [], down: -1, across: -1 } });
   const one = /** @type {any} */ ({ statistic: "value", blocks: [{ down: [0, 1], across: [0, 1], values: [-2.5] }] });
   assert.equal(cellText(scalar, one, 0, 0), "loss: −2.5");
+  const cube = { ...shards, blocks: { facets: [1], down: 0, across: 2 } };
+  const part = { ...cells, blocks: [{ ...cells.blocks[0], facets: [[4, 6]] }] };
+  assert.equal(said(cellText(cube, part, 0, 1)), "x at b 4–5, a 0, c 10–11: mean 2.5, from 0.5 to 4");
 });
 
 test("numbers are short and have a real minus", () => {
@@ -86,5 +89,13 @@ test("it is said which number a cell shows", () => {
   assert.equal(
     of({ statistic: "mean magnitude", each: [4, 4] }),
     "Each cell is the mean magnitude of 4 numbers, since numbers of both signs would cancel",
+  );
+  assert.equal(
+    of({ statistic: "magnitude", complex: true, each: [1, 1] }),
+    "Each cell is the magnitude of one complex number",
+  );
+  assert.equal(
+    of({ statistic: "mean magnitude", complex: true, each: [4, 4] }),
+    "Each cell is the mean magnitude of 4 complex numbers",
   );
 });

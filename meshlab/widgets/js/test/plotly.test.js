@@ -1,18 +1,54 @@
 // @ts-check
-/** One fetch for a page however many ask; after a failure the next one asks again. */
+/** One fetch for a page however many ask; where it fails, each of the others asks for itself. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { plotlyOf } from "../src/plotly.js";
 
-test("boards that ask at once share one fetch, and one that failed is begun anew", async () => {
-  let fetched = 0;
-  const fetch = async () => {
-    fetched += 1;
-    throw new Error(`nothing at ${fetched}`);
+/**
+ * A board that fetches: what it was asked, and the way to fail.
+ * @returns {{fetch: () => Promise<ArrayBufferView>, fetched: number, fail: (why: string) => void}}
+ */
+function makeBoard() {
+  const board = {
+    fetched: 0,
+    fail: (/** @type {string} */ _why) => {},
+    fetch: () => {
+      board.fetched += 1;
+      return new Promise((_, reject) => {
+        board.fail = (why) => reject(Error(why));
+      });
+    },
   };
-  const [one, other] = [plotlyOf(fetch), plotlyOf(fetch)];
-  assert.equal(one, other);
-  await assert.rejects(one, /nothing at 1/);
-  assert.equal(fetched, 1);
-  await assert.rejects(plotlyOf(fetch), /nothing at 2/);
+  return board;
+}
+
+const soon = () => new Promise((then) => setImmediate(then));
+
+test("boards that ask at once share one fetch, and one that failed is begun anew by each that waited", async () => {
+  const [gone, second, third] = [makeBoard(), makeBoard(), makeBoard()];
+  const all = [gone, second, third].map(({ fetch }) => plotlyOf(fetch));
+  const failures = Promise.allSettled(all);
+  const counts = () => [gone, second, third].map(({ fetched }) => fetched);
+  assert.deepEqual(counts(), [1, 0, 0]);
+  gone.fail("the first kernel is gone");
+  await assert.rejects(all[0], /the first kernel is gone/);
+  await soon();
+  assert.deepEqual(counts(), [1, 1, 0], "the first does not ask again in the name of the others");
+  second.fail("nor here");
+  await assert.rejects(all[1], /nor here/);
+  await soon();
+  third.fail("nowhere");
+  await assert.rejects(all[2], /nowhere/);
+  await failures;
+  assert.deepEqual(counts(), [1, 1, 1]);
+});
+
+test("after a failure the next one asks again", async () => {
+  const board = makeBoard();
+  for (const why of ["one", "two"]) {
+    const asked = plotlyOf(board.fetch);
+    board.fail(why);
+    await assert.rejects(asked, new RegExp(why));
+  }
+  assert.equal(board.fetched, 2);
 });

@@ -110,3 +110,27 @@ test("a panel waits until what it reads has come, or is known not to come", asyn
   assert.equal(reads.waits(["matrix"]), false);
   assert.deepEqual(drawn, ["program", "busy told"]);
 });
+
+test("what waits for costs is on its way until they come, and what was known stays", async () => {
+  reads.of("moments");
+  await answer({ kind: "read", data: "before" });
+  reads.changed(["board"]);
+  reads.of("moments");
+  await answer({ kind: "read", data: { pending: true } });
+  assert.deepEqual(reads.of("moments"), { data: "before", fresh: false, asked: true, error: "" });
+  assert.ok(reads.waits(["moments"]));
+  assert.equal(asked.length, 2, "it is not asked again in vain");
+  reads.changed(["costs"]);
+  reads.of("moments");
+  await answer({ kind: "read", data: "after" });
+  assert.deepEqual(reads.of("moments"), { data: "after", fresh: true, asked: false, error: "" });
+});
+
+test("another layout beside makes answers stale, and what is selected does not", async () => {
+  reads.of("moments", { beside: true });
+  await answer({ kind: "read", data: 1 });
+  reads.changed(["selection", "places"]);
+  assert.equal(reads.of("moments", { beside: true }).fresh, true);
+  reads.changed(["beside"]);
+  assert.equal(reads.of("moments", { beside: true }).fresh, false);
+});

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .look import ACTION, CARD, SOFT, USED, axis, chart, legend
+from .look import ACTION, CARD, USED, axis, chart, legend
 
 # So many runs are drawn, and so many of their losses; what comes before them is in the table.
 MOST_RUNS, MOST_LOSSES = 5, 120
@@ -42,10 +42,16 @@ class Losses(NamedTuple):
 
 def drawn_runs(runs: Sequence[Losses]) -> list[Losses]:
     """Returns the runs that are drawn, the oldest first: the one that all are compared with, and the latest."""
-    seen = [run for run in runs if any(map(math.isfinite, run.losses))]
+    seen = [run for run in runs if any(math.isfinite(run.losses[i]) for i in drawn_steps(len(run.losses)))]
     others = sorted((run for run in seen if not run.is_reference), key=lambda run: -run.number)
     reference = [run for run in seen if run.is_reference]
     return sorted([*reference, *others[: MOST_RUNS - len(reference)]], key=lambda run: run.number)
+
+
+def drawn_steps(count: int) -> list[int]:
+    """Returns which of so many steps, from 0 on, are drawn: every n-th, and the last."""
+    stride = max(1, -(-count // (MOST_LOSSES - 1)))
+    return sorted({*range(0, count, stride), *range(count)[-1:]})
 
 
 def losses_chart(runs: Sequence[Losses]) -> dict | None:
@@ -69,8 +75,8 @@ def losses_chart(runs: Sequence[Losses]) -> dict | None:
 
 
 def _line(run: Losses, mark: int, count: int) -> dict:
-    stride = max(1, -(-len(run.losses) // MOST_LOSSES))
-    values = run.losses[::stride]
+    steps = drawn_steps(len(run.losses))
+    values = [run.losses[i] for i in steps]
     # Symbols of runs that lie on each other stand at steps of their own.
     marked = {int(len(values) * (i + mark / count) / MARKED) for i in range(MARKED)}
     colour = ACTION if mark == count - 1 else USED
@@ -78,7 +84,7 @@ def _line(run: Losses, mark: int, count: int) -> dict:
         "type": "scatter",
         "mode": "lines+markers",
         "name": f"run {run.number}: {run.layout or 'no layout'}",
-        "x": [1 + i * stride for i in range(len(values))],
+        "x": [1 + i for i in steps],
         "y": [float(value) if math.isfinite(value) else None for value in values],
         "hovertemplate": f"run {run.number}, step %{{x}}: %{{y:.6r}}<extra></extra>",
         "line": {"color": colour, "width": 0.7 + 1.1 * (count - mark), "dash": DASHES[mark]},
@@ -89,7 +95,6 @@ def _line(run: Losses, mark: int, count: int) -> dict:
             "line": {"color": colour, "width": 1.6},
             "opacity": 1,
         },
-        "textfont": {"color": SOFT},
     }
 
 

@@ -2,12 +2,12 @@
 
     grid = grid_of(holdings, blocks)            where the cells begin and end along each axis
     stats = stats_of(grid, pieces, strides)     numpy arrays over cells: sums, extremes, what is no finite number
-    cells_view(grid, stats)                     {"statistic": "mean", "values": [[0.1, …], …], "high": 0.4, …}
+    cells_view(grid, stats, False, False)       {"statistic": "mean", "values": [[0.1, …], …], "high": 0.4, …}
 
 A cell never crosses a block, so that what it shows is of one slice. Pieces of any other layout may be read: a cell adds
 up what it gets of each. Where a cell is one number it shows that. Where it is several it shows their mean; but where
 that would lose more than a quarter of the numbers' magnitudes, since in one cell there are both signs, it shows the
-mean of the magnitudes: large numbers that cancel would look like zeros.
+mean of the magnitudes: large numbers that cancel would look like zeros. Of complex numbers it shows magnitudes alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .tensor_blocks import MOST_BLOCKS
 MOST_CELLS, LEAST_CELL = 2048, 2.4
 # Means must keep this share of the magnitudes, over all cells. Of n numbers of random signs they keep n ** -0.5.
 KEPT = 0.75
-VALUE, MEAN, MAGNITUDE = "value", "mean", "mean magnitude"
+VALUE, ABSOLUTE, MEAN, MAGNITUDE = "value", "magnitude", "mean", "mean magnitude"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,19 +180,21 @@ def _parts(stats: Stats, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, np.u
         yield stats.infinite, np.add, np.isinf(numbers).astype(float)
 
 
-def cells_view(grid: Grid, stats: Stats, sampled: bool) -> dict:
+def cells_view(grid: Grid, stats: Stats, sampled: bool, is_complex: bool) -> dict:
     """Describes the cells, block by block.
 
     Args:
         grid: the cells.
         stats: of the numbers in them.
         sampled: whether some numbers were not read.
+        is_complex: whether they are magnitudes of complex numbers.
 
     Returns:
         JSON-like data without NaN: the statistic and its scale (0 is the lightest colour; a diverging scale goes as far
-        down as up); of each block where its cells begin and end `down` and `across`, their `values` row by row (None
-        without any finite number), and where a cell is several numbers the `least` and the `most` of them; in `odd` the
-        cells with other numbers, as (block, cell, how many NaN, how many infinite ones).
+        down as up); of each block its range of each of the `facets`, where its cells begin and end `down` and `across`,
+        their `values` row by row (None without any finite number), and where a cell is several numbers the `least` and
+        the `most` of them; in `odd` the cells with other numbers, as (block, cell, how many NaN, how many infinite
+        ones).
     """
     most = float(stats.most.max(initial=-math.inf))
     least = float(stats.least.min(initial=math.inf))
@@ -200,12 +202,16 @@ def cells_view(grid: Grid, stats: Stats, sampled: bool) -> dict:
     single = not sampled and float(each.max(initial=0)) <= 1
     signed = least < 0
     cancels = float(np.abs(stats.total).sum()) < KEPT * float(stats.magnitude.sum())
-    statistic = VALUE if single else MAGNITUDE if signed and cancels else MEAN
+    if single:
+        statistic = ABSOLUTE if is_complex else VALUE
+    else:
+        statistic = MAGNITUDE if is_complex or (signed and cancels) else MEAN
     with np.errstate(invalid="ignore"):
         values = (stats.magnitude if statistic == MAGNITUDE else stats.total) / stats.count
     high = float(np.nanmax(np.abs(values))) if stats.count.any() else 0.0
     view: dict = {
         "statistic": statistic,
+        "complex": is_complex,
         "diverging": signed and statistic != MAGNITUDE,
         "high": _short(high),
         "least": _short(least),
@@ -219,6 +225,7 @@ def cells_view(grid: Grid, stats: Stats, sampled: bool) -> dict:
     for number, box in enumerate(grid.boxes()):
         chosen = tuple(slice(*cells) for cells in box)
         block: dict[str, list] = {"down": _edges(grid, grid.down, box), "across": _edges(grid, grid.across, box)}
+        block["facets"] = [[int(grid.edges[axis][end]) for end in box[axis]] for axis in grid.facets]
         block["values"] = [_short(x) for x in values[chosen].ravel()]
         if not single:
             block |= {key: [_short(x) for x in getattr(stats, key)[chosen].ravel()] for key in ("least", "most")}

@@ -71,7 +71,9 @@ def heat_view(explorer: ExplorerState, place: str, run: int, beside: bool = Fals
     return view | {
         "parts": holdings["parts"],
         "dtype": holdings["dtype"],
-        "cells": cells_view(grid, stats_of(grid, read.pieces, strides), sampled),
+        "cells": cells_view(
+            grid, stats_of(grid, read.pieces, strides), sampled, holdings["dtype"].startswith("complex")
+        ),
         "devices": read.devices,
         "as_planned": read.as_planned,
         "differences": [[each.device, each.other, _finite(each.most)] for each in read.differences],
@@ -90,6 +92,9 @@ def _found(explorer: ExplorerState, place: str, number: int) -> tuple[Run | None
     numbers = values.at(place)
     if numbers is None:
         return None, None, _view(number, why=f"No numbers: `{place}` is made inside the step, and not kept.")
+    if isinstance(numbers.array, jax.Array) and numbers.array.is_deleted():
+        why = f"No numbers: a later call took the memory of `{place}` (donate=True). Run again to see them."
+        return None, None, _view(number, why=why)
     shape, dtype = tuple(numbers.array.shape), numbers.array.dtype
     if jax.numpy.issubdtype(dtype, jax.dtypes.extended):
         return None, None, _view(number, why=f"No numbers: `{place}` are random keys.")

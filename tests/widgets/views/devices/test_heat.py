@@ -59,6 +59,7 @@ def assert_cells(explorer: Explorer, place: str, array: Array, view: dict) -> No
         shown = iter(
             zip(block["values"], block.get("least", block["values"]), block.get("most", block["values"]), strict=True)
         )
+        assert block["facets"] == [[index[axis].start, index[axis].stop] for axis in drawn["facets"]]
         bounds = (list(itertools.pairwise(block[name])) for name in ("down", "across"))
         for (top, bottom), (left, right) in itertools.product(*bounds):
             chosen = dict(index)
@@ -91,7 +92,7 @@ def test_cells_are_what_numpy_says_of_the_result(explorer: Explorer, layout: Any
         assert view["read"].startswith("✓ ")
     loss = read(explorer, "out/0")
     assert loss["cells"]["blocks"] == [
-        {"down": [0, 1], "across": [0, 1], "values": [pytest.approx(run.losses[-1], rel=1e-4)]}
+        {"down": [0, 1], "across": [0, 1], "facets": [], "values": [pytest.approx(run.losses[-1], rel=1e-4)]}
     ]
     assert read(explorer, "params/w1")["when"] == "after step 5 of run 1"
     assert read(explorer, "images")["when"] == "in the batch of step 5 of run 1"
@@ -138,6 +139,22 @@ def test_there_are_no_numbers_without_a_run_nor_while_one_goes_on(program, mesh)
     explorer.run(1).wait(60)
     assert read(explorer, "params/w1")["there"] is False
     assert read(explorer, "params/w1", run=2)["when"] == "after step 1 of run 2"
+
+
+def test_of_what_a_later_call_took_the_memory_there_are_no_numbers_and_of_all_else_there_are(
+    explorer: Explorer,
+) -> None:
+    explorer.load("batch:data hidden:model")
+    run, batch = explorer.run().wait(60), next(small.batches())
+    explorer.plan.run(run.result["params"], batch["images"], batch["labels"], donate=True)
+    for place in ("params/w1", "out/1/w1"):
+        view = read(explorer, place)
+        assert (view["there"], view["cells"]) == (False, None)
+        assert view["why"] == (
+            f"No numbers: a later call took the memory of `{place}` (donate=True). Run again to see them."
+        )
+        assert read(explorer, place, what="numbers")["why"] == view["why"]
+    assert read(explorer, "images")["read"].startswith("✓ ")
 
 
 def test_a_run_that_failed_has_what_its_last_step_left(program, mesh) -> None:
@@ -256,6 +273,14 @@ def test_numbers_of_any_dtype(dtype: Any) -> None:
     np.testing.assert_array_equal(shown, wanted)
     assert view["cells"]["diverging"] is bool(wanted.min() < 0)
     assert view["dtype"] == str(array.dtype)
+
+
+@pytest.mark.parametrize(("size", "statistic"), [(4, "magnitude"), (4096, "mean magnitude")])
+def test_of_complex_numbers_it_is_said_that_magnitudes_are_shown(size: int, statistic: str) -> None:
+    x = np.full((size, 4), 3 - 4j, np.complex64)
+    cells = read(ran({"x": x}, lambda x: x, "a b", layout="b:model"), "x")["cells"]
+    assert (cells["statistic"], cells["complex"], cells["diverging"]) == (statistic, True, False)
+    assert {value for block in cells["blocks"] for value in block["values"]} == {5.0}
 
 
 @pytest.mark.parametrize("rank", range(7))
