@@ -147,7 +147,8 @@ def verdict(peak: int, donated: int, limit: int, machine: str) -> str:
     of = f"{bytes_text(limit)} of one device of {machine}"
     if peak <= limit:
         share = share_text(peak / limit) if peak >= limit / 1000 else "less than 0.1%"
-        return f"Fits: peak memory is {bytes_text(peak)}, {share} of the {of}."
+        less = f" With donate=True it is {bytes_text(donated)}." if donated < peak else ""
+        return f"Fits: peak memory is {bytes_text(peak)}, {share} of the {of}.{less}"
     over = f"Does not fit: peak memory is {bytes_text(peak)}, {bytes_text(peak - limit)} more than the {of}."
     if donated <= limit:
         return f"{over} With donate=True it fits: {bytes_text(donated)}."

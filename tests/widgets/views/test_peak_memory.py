@@ -35,7 +35,13 @@ def test_the_view_shows_the_memory_of_the_plan(explorer: Explorer) -> None:
 @pytest.mark.parametrize(
     ("peak", "donated", "limit", "text"),
     [
-        (5e9, 4e9, 16e9, "Fits: peak memory is 5.00 GB, 31.3% of the 16.0 GB of one device of X."),
+        (5e9, 5e9, 16e9, "Fits: peak memory is 5.00 GB, 31.3% of the 16.0 GB of one device of X."),
+        (
+            5e9,
+            4e9,
+            16e9,
+            "Fits: peak memory is 5.00 GB, 31.3% of the 16.0 GB of one device of X. With donate=True it is 4.00 GB.",
+        ),
         (
             20e9,
             12e9,

@@ -119,7 +119,13 @@ function drawOne(board, row) {
     h(
       "td",
       { class: "mlb-collective-value", title: because.replaceAll("`", "") },
-      h("div", {}, value, dims.length > 0 && h("span", { class: "mlb-collective-dims" }, ` [${dims.join(" ")}]`)),
+      h(
+        "div",
+        {},
+        value,
+        dims.length > 0 && h("span", { class: "mlb-collective-dims" }, ` [${dims.join(" ")}]`),
+        row.source && h("code", { class: "mlb-collective-source" }, ` ${row.source}`),
+      ),
       h("div", { class: "mlb-because" }, prose(because)),
     ),
     number(bytes(payload), `payload ${exact(payload)} bytes`),

@@ -193,7 +193,7 @@ function drawAliveAt(board, peak) {
   if (error) return h("p", { class: "mlb-error" }, `✕ ${error}`);
   if (!data || data.bytes === null) return h("p", { class: "mlb-none" }, "The list is being worked out …");
   const source = data.source ? h("code", {}, data.source) : null;
-  const head = h("h4", {}, `alive in step ${exact(data.step)}, ${data.name} `, source, `: ${bytes(data.bytes)}`);
+  const head = h("h4", {}, `alive in operation ${exact(data.step)}, ${data.name} `, source, `: ${bytes(data.bytes)}`);
   const plain = (/** @type {number} */ count, /** @type {string} */ text) =>
     count > 0 && h("li", {}, h("b", { title: `${exact(count)} bytes` }, bytes(count)), ` ${text}`);
   const rows = [
@@ -202,7 +202,7 @@ function drawAliveAt(board, peak) {
     plain(data.padding, "rounding up in the heap, tables of addresses, constants"),
     h("li", { class: "mlb-alive-sum" }, h("b", { title: `${exact(data.bytes)} bytes` }, bytes(data.bytes)), " in all"),
   ];
-  const label = `values in memory in step ${data.step}, largest first`;
+  const label = `values in memory in operation ${data.step}, largest first`;
   return h(
     "div",
     { class: "mlb-alive-at", "data-step": data.step, "data-fresh": String(fresh) },

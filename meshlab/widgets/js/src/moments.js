@@ -98,7 +98,7 @@ export function drawMoments(board, peak) {
   const far = limit > chart.layout.yaxis.range[1] ? ` The limit, ${bytes(limit)}, is far above.` : "";
   const note = gaps ? ` Gaps in the heap, ${bytes(gaps)}, count at the peak above and are not drawn.` : "";
   const hint = canAsk(board) ? " Click, or use arrow keys: what is alive then." : "";
-  const text = `Memory of a device while each of ${exact(steps)} steps runs.${far}${note}${hint} Drag to zoom.`;
+  const text = `Memory of a device while each of ${exact(steps)} operations runs.${far}${note}${hint} Drag to zoom.`;
   return h(
     "figure",
     { class: "mlb-moments", "data-fresh": String(fresh) },

@@ -102,7 +102,8 @@ def _roof(roof: dict, bandwidth: float, across: Sequence[float], up: Sequence[fl
         "name": text,
         "x": x,
         "y": [min(peak, each * bandwidth) for each in x],
-        "text": ["", f"{scaled_text(bandwidth, 'B/s')} of memory ", "", text],
+        # A line higher than the largest dots reach.
+        "text": ["", f"{scaled_text(bandwidth, 'B/s')} of memory ", "", f"{text}<br> "],
         "textposition": ["top left", "top left", "top left", "top left"],
         "textfont": {"color": SOFT},
         "hoverinfo": "skip",

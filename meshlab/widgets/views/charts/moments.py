@@ -43,20 +43,24 @@ def moments_chart(memory: Memory, phases: Sequence[dict]) -> dict:
         "x": drawn,
         "y": [int(points[i].bytes) for i in drawn],
         "customdata": [words(points[i], i, phases) for i in drawn],
-        "hovertemplate": "step %{x}, %{customdata[0]}: %{customdata[1]}<extra>%{customdata[2]}</extra>",
+        "hovertemplate": "operation %{x}, %{customdata[0]}: %{customdata[1]}<extra>%{customdata[2]}</extra>",
         "line": {"shape": "hvh", "color": USED, "width": 1},
         "fill": "tozeroy",
         "fillcolor": USED,
     }
+    ends = [0, max(1, len(points) - 1)]
     layout = {
-        "xaxis": axis("step →", range=[0, max(1, len(points) - 1)], minallowed=0, maxallowed=max(1, len(points) - 1)),
+        "xaxis": axis("operation →", range=ends, minallowed=ends[0], maxallowed=ends[1]),
         "yaxis": axis("memory ↑", range=[0, top], minallowed=0, tickformat="~s", ticksuffix="B", nticks=6),
         "hovermode": "x",
         "shapes": [*(_border(phase) for phase in phases if phase["begin"]), *_limit_line(limit, top)],
-        "annotations": [*(_named(phase, len(points)) for phase in phases), *_limit_name(limit, top, 2 * at < len(points))],
+        "annotations": [
+            *(_named(phase, len(points)) for phase in phases),
+            *_limit_name(limit, top, 2 * at < len(points)),
+        ],
         "margin": {"l": 10, "r": 16, "t": 40, "b": 10},
     }
-    label = f"memory of a device over {len(points):,} steps, at most {bytes_text(most)} in step {at:,}"
+    label = f"memory of a device over {len(points):,} operations, at most {bytes_text(most)} in operation {at:,}"
     return chart([curve, _moment(at, int(points[at].bytes))], layout, label, 240, [curve["x"], curve["y"]])
 
 

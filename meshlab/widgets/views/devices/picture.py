@@ -176,7 +176,7 @@ class _Drawing:
                 begins, ends = (str(cells["devices"][cell]) for cell in (first, last))
                 self.sheet.text("number", (cells["x"][first] - 2 - DIGIT * len(begins), base), begins)
                 gap = cells["x"][following[0]] - cells["x"][last] - wide if following else math.inf
-                if first != last and gap > 2 * self.digits:
+                if first != last and gap > 4 * self.digits:
                     self.sheet.text("number", (cells["x"][last] + wide + 2, base), ends)
 
     def _links(self) -> None:
