@@ -57,7 +57,7 @@ def test_a_moment_says_what_is_alive_and_it_adds_up(open_board, explorer: Explor
         board.blank.view.mouse.move(*plot.evaluate(PLACE, 3))
         board.blank.view.mouse.move(*plot.evaluate(PLACE, 1), steps=3)
         # Of steps with the same bytes too, Plotly tells which one it points at.
-        expect(plot.locator(".hoverlayer")).to_contain_text("step 1,")
+        expect(plot.locator(".hoverlayer")).to_contain_text("operation 1,")
         board.blank.view.mouse.click(*plot.evaluate(PLACE, 1))
     else:
         slider.focus()

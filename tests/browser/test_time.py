@@ -36,7 +36,7 @@ def test_each_lane_says_its_seconds_and_a_click_its_cause(open_board, explorer: 
 def test_it_zooms_by_buttons_and_keys(open_board, explorer: Explorer) -> None:
     board: BlankBoard = open_board(panel="time")
     box = board.root.locator(".mlb-lanes-box")
-    times = "box => (box.scrollWidth - 132) / (box.clientWidth - 132)"
+    times = "box => (box.scrollWidth - 156) / (box.clientWidth - 156)"
     assert box.evaluate(times) == 1
     board.root.get_by_role("button", name="zoom in").click()
     assert box.evaluate(times) == pytest.approx(2, rel=0.01)

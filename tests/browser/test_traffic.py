@@ -54,8 +54,10 @@ def test_columns_sort_both_ways_by_mouse_and_keyboard(open_board, explorer: Expl
     board.keyboard.press("Enter")
     expect(other).to_have_attribute("aria-sort", "ascending")
     expect(panel.locator("th[aria-sort]")).to_have_count(1)
-    values = [text.split("\n")[0].split(" [")[0] for text in column(panel, 3)]
+    # The value, its dims, and the source line.
+    values = [re.split(r" \[| \S+:\d+$", text.split("\n")[0])[0] for text in column(panel, 3)]
     assert values == sorted(row["value"] for row in rows)
+    assert panel.locator(".mlb-collective-source").count() == sum(bool(row["source"]) for row in rows)
     # What another layout draws anew is sorted as before.
     explorer.load("hidden:data+model")
     board.blank.poll()

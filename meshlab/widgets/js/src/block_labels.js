@@ -16,8 +16,8 @@ import { drawLetter } from "./slices.js";
  *   sideways: Tick[]}} Margins
  */
 
-// Pixels: of a character of a tick, of a line of them, and the least side of a block with a letter.
-const [CHARACTER, LINE, LETTER] = [4.7, 10, 8.1];
+// Pixels: of a character of a tick, of a line of them, and the least width and height of a block with a letter.
+const [CHARACTER, LINE, WIDE, HIGH] = [4.7, 10, 7, 8.1];
 // More devices than these are not written one by one.
 const LISTED = 4;
 
@@ -101,7 +101,7 @@ function ticksOf(shards, axis, along) {
 function lettersOf(shards, along) {
   const { blocks } = shards;
   const [place, size, other] = along === "x" ? [blocks.x, blocks.w, blocks.y] : [blocks.y, blocks.h, blocks.x];
-  if (blocks.each > 1 || shards.slices === 1 || Math.min(...size) >= LETTER) return [];
+  if (blocks.each > 1 || shards.slices === 1 || Math.min(...size) >= (along === "x" ? WIDE : HIGH)) return [];
   const edge = Math.max(...other);
   return blocks.slices
     .flatMap((slice, i) =>
@@ -175,7 +175,7 @@ export function drawHolders(shards, slice, box, devices, look) {
   const text = CHARACTER * said.length <= box.w - 2 ? said : short;
   const long = CHARACTER * text.length;
   const under = text && long <= box.w - 2 && box.h >= (lettered ? 20 : 9);
-  const along = text && !under && lettered && box.w >= LETTER && box.h >= long + 16;
+  const along = text && !under && lettered && box.w >= WIDE && box.h >= long + 16;
   if (!under && !along) return [drawLetter(shards, slice, box, look)];
   const { fill, ink } = identity(shards, slice, look.small);
   const print = { fill: ink, stroke: fill, class: "mlb-small-print mlb-holders", "aria-hidden": "true" };

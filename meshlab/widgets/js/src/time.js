@@ -87,7 +87,7 @@ function drawInterval(view, time) {
       "div",
       { class: "mlb-reach" },
       h("span", { class: "mlb-reach-box", style: `left:${share(time.lower)};width:${share(time.upper - time.lower)}` }),
-      h("span", { class: "mlb-reach-tick", style: `left:${share(time.estimate)}` }),
+      h("span", { class: "mlb-reach-tick", style: `left:clamp(5px, ${share(time.estimate)}, 100% - 5px)` }),
     ),
   );
 }

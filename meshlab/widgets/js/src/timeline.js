@@ -75,7 +75,7 @@ function drawPhases(timeline) {
       {
         class: "mlb-phase",
         style: `left:${left}%;width:${x(phase.end, timeline) - left}%`,
-        title: `${name}: ${seconds(phase.end - phase.begin)}`,
+        title: `${name}: ${seconds(phase.end - phase.begin)}${loop ? "; a loop is drawn as one iteration, stretched over the time of all" : ""}`,
       },
       h("span", {}, name),
     );
@@ -236,8 +236,7 @@ export function drawDetail(board) {
       ? `${time.texts.exposed} of communication are exposed: no kernel runs meanwhile.`
       : "No communication is exposed.";
     const known = time && !time.missing;
-    const loops = timeline.loops.length > 0 && "A loop is drawn as one iteration, stretched over the time of all. ";
-    return [known && `${exposed} `, loops, "Click a segment: what it is, and why it is there."];
+    return [known && `${exposed} `, "Click a segment: what it is, and why it is there."];
   }
   const title = moment ? titleOf(moment.segment, moment.key) : `${row?.kind} over ${row?.key}: ${row?.value}`;
   const often = row && row.times > 1 ? ` × ${exact(row.times)}` : "";
