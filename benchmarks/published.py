@@ -22,6 +22,7 @@ from typing import Any
 import jax
 
 import meshlab as ml
+from benchmarks.pages import Section
 from meshlab.cost.machines.hardware import Figure, Hardware, hardware
 from meshlab.cost.machines.placement import Placement, place_mesh
 from meshlab.cost.step_time.time import Time, time_of
@@ -33,7 +34,7 @@ from meshlab.models.parts.initial import shapes
 
 DATA = pathlib.Path(__file__).with_suffix(".toml")
 FAMILIES = {"llama": llama, "gpt2": gpt2}
-MARKS = ("<!-- published: begin -->", "<!-- published: end -->")
+SECTION = Section("published")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -275,23 +276,11 @@ def _row(run: Run, off: float) -> str:
     )
 
 
-def write(page: pathlib.Path, text: str):
-    """Writes text between the marks of a page.
-
-    Args:
-        page: a file that has both marks.
-        text: what stands between them from now on.
-    """
-    before, rest = page.read_text().split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    page.write_text(f"{before}{MARKS[0]}\n{text}\n{MARKS[1]}{after}")
-
-
 def main() -> int:
     """Prints the table, or writes it into the page that is named."""
     text = table(runs())
     if len(sys.argv) > 1:
-        write(pathlib.Path(sys.argv[1]), text)
+        SECTION.write(pathlib.Path(sys.argv[1]), text)
     else:
         print(text)
     return 0

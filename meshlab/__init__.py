@@ -19,6 +19,8 @@ with _no_collection():  # The import makes what stays: looking for garbage among
     from .cost.machines.meshes import collective_time as collective_time
     from .cost.machines.meshes import lay as lay
     from .cost.machines.meshes import mesh as mesh
+    from .cost.machines.protocols import Protocol as Protocol
+    from .cost.machines.protocols import Protocols as Protocols
     from .cost.whatif.crossover import crossover as crossover
     from .cost.whatif.sweep import sweep as sweep
     from .engine.api.stages import Plan as Plan

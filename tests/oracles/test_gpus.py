@@ -56,8 +56,8 @@ def test_a_gather_takes_the_cheaper_way_between_nodes():
 
 
 def test_a_gather_in_practice():
-    """SB-70: about 1.5 ms were measured; of all that a machine promises it is predicted to reach what was measured."""
-    assert 1.0439e-3 < cost(hardware("h100"), NODE, "all-gather", 536_870_912, ("x",)) < 1.5e-3
+    """SB-70: about 1.5 ms were measured, more than bandwidth alone takes."""
+    assert cost(hardware("h100"), NODE, "all-gather", 536_870_912, ("x",)) == pytest.approx(1.5e-3, rel=0.1)
 
 
 FULLY_SHARDED = {"batch": ("m", "x"), "params/*": {"embed": ("m", "x")}}

@@ -80,9 +80,7 @@ def test_steps_are_ranked_right(errors):
 @pytest.mark.slow
 def test_the_page_shows_what_is_predicted_today():
     """If not: python -m benchmarks.published docs/accuracy.md."""
-    begin, end = published.MARKS
-    shown = PAGE.read_text().split(begin)[1].split(end)[0].strip()
-    assert shown == published.table(RUNS).strip()
+    assert published.SECTION.read(PAGE) == published.table(RUNS).strip("\n")
 
 
 @pytest.mark.slow
@@ -103,10 +101,3 @@ def test_figures_become_seconds_by_the_units_of_their_sources():
     maxtext = next(run for run in RUNS if run.model == "maxtext_22b")
     # 16 sequences of 2,048 a chip: 6 for each of 22e9 parameters, and 3 % more for attention.
     assert maxtext.seconds * 156e12 == pytest.approx(16 * 2048 * 6 * 22e9 * 1.03, rel=0.02)
-
-
-def test_the_table_is_written_between_its_marks(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("before\n<!-- published: begin -->\nold\n<!-- published: end -->\nafter\n")
-    published.write(page, "new")
-    assert page.read_text() == "before\n<!-- published: begin -->\nnew\n<!-- published: end -->\nafter\n"

@@ -25,6 +25,7 @@ log2 of them, as in its trees (all-reduce) and PAT (all-gather, reduce-scatter; 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -42,20 +43,26 @@ KINDS = (*REDUCING, *MOVING)
 
 @dataclasses.dataclass(frozen=True)
 class Rate:
-    """The latency and the inverse bandwidth of a collective.
+    """The latency and the inverse bandwidth of a collective, of the fastest of several ways.
 
     Attributes:
         latency: seconds before the first byte arrives.
         seconds_per_byte: of the full array.
         overlaps: whether latency overlaps with sending, so that the greater counts, not the sum.
+        others: other ways of the same collective: whichever takes the shortest is taken, for each size.
     """
 
     latency: Any = 0.0
     seconds_per_byte: Any = 0.0
     overlaps: Any = False
+    others: tuple[Rate, ...] = ()
 
     def seconds(self, nbytes: Any) -> Any:
         """Returns the seconds for a full array of `nbytes`; sizes and rates may be arrays, one for each point."""
+        ways = [way._alone(nbytes) for way in (self, *self.others)]
+        return functools.reduce(np.minimum, ways) if isinstance(ways[0], np.ndarray) else min(ways)
+
+    def _alone(self, nbytes: Any) -> Any:
         sending = nbytes * self.seconds_per_byte
         if isinstance(sending, np.ndarray):
             both = np.where(self.overlaps, np.maximum(sending, self.latency), sending + self.latency)
@@ -208,6 +215,9 @@ def _behind_switches(kind: str, placement: Placement, over: Sequence[Nodes], boo
     inside, nodes = (math.prod(getattr(axis, part) for axis in over) for part in ("inside", "nodes"))
     if inside * nodes == 1:
         return Rate()
+    if nodes == 1 and switch.protocols is not None and not book:
+        first, *others = (Rate(*way) for way in switch.protocols.ways(kind, inside))
+        return dataclasses.replace(first, others=tuple(others))
     steps, link = (inside - 1) * switch.step.value, math.inf
     if nodes > 1:
         link, between = _inter_node(placement, nodes, "nodes")

@@ -26,6 +26,7 @@ from typing import Any
 from ...engine.errors import closest, listed, shown
 from .figures import KINDS, Figure, HardwareError, dtype_name, figure, kind_of, no_counts, no_figures, no_rates, refuse
 from .networks import InterNode, Switch, Torus
+from .protocols import read_protocols
 
 _FOLDER = pathlib.Path(__file__).parent / "data"
 # By dtype, the dtypes whose figure stands in where a machine has none of its own.
@@ -35,7 +36,10 @@ _PLATFORMS = ("tpu", "gpu", "cpu")
 # The keys of a machine's file.
 _NUMBERS = ("tile", "devices_per_chip", "chips_per_host", "errors")
 _FLAGS = ("reduce_scatter_as_all_reduce", "all_gather_as_all_reduce")
-_WRITTEN = (*"title platform also sources flops memory torus switch inter_node host efficiency".split(), *_NUMBERS)
+_WRITTEN = (
+    *"title platform also sources flops memory torus switch protocols inter_node host efficiency".split(),
+    *_NUMBERS,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -215,7 +219,7 @@ class Hardware:
         if isinstance(network, Torus):
             network = dataclasses.replace(network, hop_latency=none, **dict.fromkeys(_FLAGS, False))
         else:
-            network = dataclasses.replace(network, base=none, step=none)
+            network = dataclasses.replace(network, base=none, step=none, protocols=None)
         inter_node = self.inter_node and dataclasses.replace(self.inter_node, latency=none)
         return dataclasses.replace(self, network=network, inter_node=inter_node, efficiency=Efficiency.of())
 
@@ -238,8 +242,12 @@ def _figures(prefix: str, node: Any) -> Iterator[tuple[str, Figure]]:
         value, name = getattr(node, field.name), f"{prefix}{field.name}"
         if isinstance(value, Figure):
             yield name, value
-        elif isinstance(value, Mapping) and field.name == "flops":
-            yield from ((f"{name}.{key}", figure) for key, figure in value.items())
+        elif isinstance(value, Mapping):
+            for key, each in value.items():
+                if isinstance(each, Figure):
+                    yield f"{name}.{key}", each
+                elif dataclasses.is_dataclass(each):
+                    yield from _figures(f"{name}.{key}.", each)
         elif dataclasses.is_dataclass(value):
             yield from _figures(f"{name}.", value)
 
@@ -322,7 +330,8 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
     else:
         switch = data["switch"]
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
-        network = Switch(switch["domain"], *figures, reduces=switch["reduces"])
+        ways = read_protocols(data["protocols"], figure) if "protocols" in data else None
+        network = Switch(switch["domain"], *figures, protocols=ways)
     inter_node, efficiency = data.get("inter_node"), data["efficiency"]
     return Hardware(
         name,

@@ -13,6 +13,7 @@ import math
 
 from ...engine.errors import closest, listed, shown
 from .figures import Figure, figure, is_count, no_counts, no_figures, refuse
+from .protocols import Protocols
 
 _WRAPS = ("whole", "cubes", "all", "none")
 
@@ -96,19 +97,20 @@ class Switch:
         egress: bytes/s that one device sends.
         base: latency of a collective, in seconds.
         step: seconds for each step of a ring.
-        reduces: whether the switch can reduce in the network; no prediction counts on it.
+        protocols: the ways in which collectives within a node are sent, where they are known; without them, and
+            between nodes, bytes go by `egress`, behind `base` and a `step` for each step of a ring.
     """
 
     domain: int
     egress: Figure
     base: Figure
     step: Figure
-    reduces: bool = False
+    protocols: Protocols | None = None
 
     def __post_init__(self):
         problems = [*no_counts(self, "domain"), *no_figures(self, ["egress"], ["base", "step"])]
-        if not isinstance(self.reduces, bool):
-            problems.append(f"`reduces` must be True or False, not {shown(self.reduces)}")
+        if not isinstance(self.protocols, Protocols | None):
+            problems.append(f"`protocols` must be an ml.Protocols, not {shown(self.protocols)}")
         refuse("switch", problems)
 
     @classmethod

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from .hardware import Figure, Hardware, Torus
+from .protocols import Protocol, Protocols
 
 
 def to_toml(machine: Hardware) -> str:
@@ -33,6 +35,11 @@ def to_toml(machine: Hardware) -> str:
         "torus" if isinstance(machine.network, Torus) else "switch": _fields(machine.network),
         "efficiency": _fields(machine.efficiency),
     }
+    protocols = getattr(machine.network, "protocols", None)
+    if protocols is not None:
+        del tables["switch"]["protocols"]
+        tables["protocols"] = {"copy": protocols.copy}
+        tables |= {f"protocols.{name}": _fields(way) for name, way in _named(protocols)}
     if machine.inter_node is not None:
         tables["inter_node"] = _fields(machine.inter_node)
     if machine.host is not None:
@@ -47,6 +54,14 @@ def to_toml(machine: Hardware) -> str:
             text = written(value) if isinstance(value, Figure) else json.dumps(value, ensure_ascii=False)
             lines.append(f"{json.dumps(key)} = {text}" if not key.replace("_", "").isalnum() else f"{key} = {text}")
     return "\n".join(lines) + "\n"
+
+
+def _named(protocols: Protocols) -> Iterator[tuple[str, Protocol]]:
+    """Yields each protocol with its name in a file."""
+    for kind, ways in (("rings", protocols.rings), ("exchanges", protocols.exchanges)):
+        yield from ((f"{kind}.{json.dumps(name)}", way) for name, way in ways.items())
+    if protocols.in_switch is not None:
+        yield "in_switch", protocols.in_switch
 
 
 def _fields(node: Any) -> dict[str, Any]:

@@ -269,7 +269,19 @@ class Scenario:
 
 
 def _joined(rates: Sequence[Rate], which: np.ndarray) -> Rate:
-    return Rate(*(np.array([getattr(r, f.name) for r in rates])[which] for f in dataclasses.fields(Rate)))
+    """Returns the rates of several placements as one, whose figures are arrays, one for each point."""
+    ways = [(each, *each.others) for each in rates]
+    most = max(map(len, ways))
+    # A placement with fewer ways than another has its first one several times: the fastest is the same.
+    columns = zip(*(way + way[:1] * (most - len(way)) for way in ways), strict=True)
+    first, *others = (_stacked(column, which) for column in columns)
+    return dataclasses.replace(first, others=tuple(others))
+
+
+def _stacked(rates: Sequence[Rate], which: np.ndarray) -> Rate:
+    figures = [(rate.latency, rate.seconds_per_byte, rate.overlaps) for rate in rates]
+    latency, seconds_per_byte, overlaps = (np.array(each)[which] for each in zip(*figures, strict=True))
+    return Rate(latency, seconds_per_byte, overlaps)
 
 
 def at_plan_sizes(plan: Plan, options: Options = Options(), *, wanted: str = "plan.time") -> Scenario:

@@ -42,6 +42,9 @@ _SHARES = {
     "efficiency.memory": ("memory reaches", "of its bandwidth"),
     "efficiency.network": ("links reach", "of their bandwidth"),
 }
+_PROTOCOLS = "network.protocols."
+_WAYS = {"rings": "rings in {}", "exchanges": "{} exchanges", "in_switch": "sums in the switch"}
+_WHAT = {"base": "latency", "step": "latency of a step", "bandwidth": "bandwidth"}
 
 
 def figure_view(name: str, figure: Figure) -> dict:
@@ -55,6 +58,12 @@ def figure_view(name: str, figure: Figure) -> dict:
     elif name in _SHARES:
         subject, of = _SHARES[name]
         text = f"{subject} {share_text(figure.value)} {of}"
+    elif name == f"{_PROTOCOLS}copy":
+        text = f"copying a device's own part {scaled_text(figure.value, 'B/s')}"
+    elif name.startswith(_PROTOCOLS):
+        kind, *way, what = name.removeprefix(_PROTOCOLS).split(".")
+        value = scaled_text(figure.value, "B/s") if what == "bandwidth" else seconds_text(figure.value)
+        text = f"{_WAYS[kind].format(*way)}: {_WHAT[what]} {value}"
     else:
         text = f"{name} {scaled_text(figure.value, 'B')}"
     return {"name": name, "text": text, "source": figure.source, "recalled": not figure.verified}
@@ -102,9 +111,13 @@ def _matmul_dtypes(code: Code) -> tuple[Any, ...]:
 def _network(placement: Placement, axes: Iterable[str]) -> Iterable[str]:
     if isinstance(placement.hardware.network, Switch):
         parts: list[Any] = [placement.nodes[axis] for axis in axes]
+        across = any(part.nodes > 1 for part in parts)
+        if not across and placement.hardware.network.protocols is not None:
+            yield from (name for name in placement.hardware.figures if name.startswith(_PROTOCOLS))
+            return
         if any(part.inside > 1 for part in parts):
             yield from ("network.egress", "network.base", "network.step", "efficiency.network")
-        if any(part.nodes > 1 for part in parts):
+        if across:
             yield from ("inter_node.link", "inter_node.latency", "network.base")
         return
     legs = [leg for axis in axes for leg in placement.legs[axis] if leg.size > 1]

@@ -20,7 +20,7 @@ def cost(name, shape, axes, *collective, book=False):
 
 def test_the_time_to_begin_overlaps_on_a_torus_and_adds_up_behind_switches():
     ring = place_mesh(hardware("v4"), (4, 4, 4), mesh(x=4, y=4, z=4))
-    node = place_mesh(hardware("h100"), None, mesh(x=8))
+    node = place_mesh(hardware("v100"), None, mesh(x=8))
     assert seconds("all-gather", 1.0, ring, ("x",)) == 2e-6
     assert seconds("all-gather", 1e12, ring, ("x",)) == pytest.approx(1e12 * 0.75 / 9e10)
     assert seconds("all-gather", 1.0, ring, ("x", "y", "z")) == 6e-6

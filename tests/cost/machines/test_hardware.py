@@ -21,9 +21,11 @@ from meshlab.cost.machines.hardware import (
 )
 from meshlab.cost.machines.meshes import mesh
 from meshlab.cost.machines.placement import Leg, Nodes, place_mesh, slice_shape
+from meshlab.cost.machines.protocols import Protocol, Protocols
 from meshlab.cost.machines.toml import to_toml
 
 GIVEN: Any = {"memory": 64e9, "bandwidth": 2e12, "network": Switch.of(8, 2e11)}
+WAY = Protocol.of(1e-6, 0.0, 1e9)
 MINE = Hardware.of("mine", flops={"bf16": 4e14}, **GIVEN)
 
 
@@ -181,6 +183,16 @@ def own(**given: Any):
         (lambda: Switch.of(8, -1), r"`egress` must be a finite number of bytes, .* or seconds, above zero, not -1"),
         (lambda: Switch.of(8, 1e9, base=-1), r"`base` must be a finite number .*, 0 or more, not -1"),
         (lambda: Switch.of(8, egress=0), r"Invalid switch: `egress` must be above zero, not 0"),
+        (lambda: Protocol.of(1e-6, 0, 0), r"Invalid protocol: `bandwidth` must be above zero, not 0"),
+        (lambda: Protocol.of(-1, 0, 1e9), r"`base` must be a finite number .*, 0 or more, not -1"),
+        (lambda: Protocols({}, {"one": WAY}, Figure(1e12)), r"`rings` must give protocols by name, .*, not {}"),
+        (lambda: Protocols({"LL": 3}, {"one": WAY}, Figure(1e12)), r"`rings` must give protocols by name"),  # type: ignore[dict-item]
+        (lambda: Protocols({"LL": WAY}, {"one": WAY}, Figure(1e12), 3), r"`in_switch` must be an ml.Protocol, not 3"),  # type: ignore[arg-type]
+        (
+            lambda: Protocols({"LL": WAY}, {"one": WAY}, Figure(0.0)),
+            r"Invalid protocols: `copy` must be above zero, not 0",
+        ),
+        (lambda: dataclasses.replace(Switch.of(8, 1e9), protocols=3), r"`protocols` must be an ml.Protocols, not 3"),
         (lambda: Efficiency.of(matmul=0), r"Invalid efficiency: `matmul` must be above zero, not 0"),
         (lambda: Efficiency.of(memory=1.5), r"`memory` must be a share of the figures, 0 < memory ≤ 1, not 1.5"),
         (lambda: Figure(10**400), r"A figure must be a finite number"),

@@ -12,6 +12,7 @@ import pytest
 
 import meshlab as ml
 from benchmarks.accuracy import FILE, PAGE, packed, written
+from benchmarks.nccl import EXCHANGES, RINGS
 from meshlab.cost.machines import accuracy as accuracy_module
 from meshlab.cost.machines.accuracy import NOT_YET, accuracy
 from meshlab.cost.machines.hardware import known
@@ -24,6 +25,9 @@ from meshlab.widgets.views.machine_figures import figure_view, figures_behind, f
 from tests.widgets.gates import Gate
 from tests.widgets.state.test_machines import own
 
+WAYS = [*(f"rings.{name}" for name in RINGS), *(f"exchanges.{name}" for name in EXCHANGES)]
+FIGURES = ["base", "step", "bandwidth"]
+SUMS = [f"network.protocols.in_switch.{what}" for what in FIGURES]
 LAYOUTS = ["", "batch:data", "batch:data hidden:model", "batch:data+model"]
 
 
@@ -214,7 +218,7 @@ def test_each_figure_has_its_source() -> None:
             "h100:2x4",
             "data=2 model=4",
             "model",
-            ["network.egress", "network.base", "network.step", "efficiency.network"],
+            [*(f"network.protocols.{way}.{what}" for way in WAYS for what in FIGURES), "network.protocols.copy", *SUMS],
         ),
         ("h100:2x4", "data=2 model=4", "data", ["inter_node.link", "inter_node.latency", "network.base"]),
     ],
