@@ -86,7 +86,10 @@ function drawInterval(view, time) {
     h(
       "div",
       { class: "mlb-reach" },
-      h("span", { class: "mlb-reach-box", style: `left:${share(time.lower)};width:${share(time.upper - time.lower)}` }),
+      h("span", {
+        class: "mlb-reach-box",
+        style: `left:min(${share(time.lower)}, 100% - 2px);width:${share(time.upper - time.lower)}`,
+      }),
       h("span", { class: "mlb-reach-tick", style: `left:clamp(5px, ${share(time.estimate)}, 100% - 5px)` }),
     ),
   );
