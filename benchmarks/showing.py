@@ -1,7 +1,8 @@
 """From the choice of a tab to its view on the screen, in a real browser, after a change of the layout.
 
 The clock starts at the press on the tab, and stops after the frame in which the view has what it shows: what it asks
-Python for by itself included. Between two measurements the layout changes, so that nothing is known beforehand.
+Python for by itself included; a Plotly chart in it is drawn after that frame, and is timed as well. Between two
+measurements the layout changes, so that nothing is known beforehand.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ TIMES = 12
 # Seconds to the first paint of every view; on boards that have promised more, of the program.
 PROMISES = {"small": 0.100, "large": 0.100, "unrolled": 0.300, "long": 0.300}
 
+# The views that have a Plotly chart whatever the layout is.
+CHARTED = ("memory", "time")
+
 # A view is there when something stands in its panel and nothing in it is on its way.
 WATCH = """([root, name]) => {
     const tab = root.querySelector(`[data-tab="${name}"]`), panel = root.querySelector(`[data-panel="${name}"]`);
@@ -25,7 +29,14 @@ WATCH = """([root, name]) => {
         const since = performance.now();
         const look = () => {
             if (panel.ariaBusy === "true" || !panel.innerText.trim()) return requestAnimationFrame(look);
-            requestAnimationFrame(() => setTimeout(() => { window.__shown = performance.now() - since; }));
+            requestAnimationFrame(() => setTimeout(() => {
+                const seen = performance.now() - since;
+                const chart = () => {
+                    if (panel.querySelector(".mlb-chart[data-fresh=false]")) return requestAnimationFrame(chart);
+                    window.__shown = [seen, performance.now() - since];
+                };
+                chart();
+            }));
         };
         setTimeout(look);  // behind what the click does
     }, {once: true, capture: true});
@@ -39,16 +50,18 @@ def measure(shown: dict[str, Board], times: int = TIMES) -> list[Sample]:
         shown: the boards, by their Python names.
         times: how often each view is shown.
     """
-    return [
-        Sample(f"{NAMES[variable]}: {view} shown", tuple(_shown(shown[variable], variable, view, times)), promise)
-        for variable, promise in PROMISES.items()
-        for view in VIEWS[:-1]
-        if promise == min(PROMISES.values()) or view == "program"
-    ]
+    samples = []
+    for variable, promise in PROMISES.items():
+        for view in VIEWS[:-1] if promise == min(PROMISES.values()) else ["program"]:
+            seen, drawn = zip(*_shown(shown[variable], variable, view, times), strict=True)
+            samples.append(Sample(f"{NAMES[variable]}: {view} shown", seen, promise))
+            if view in CHARTED:
+                samples.append(Sample(f"{NAMES[variable]}: {view} with its chart", drawn))
+    return samples
 
 
-def _shown(board: Board, variable: str, view: str, times: int) -> list[float]:
-    """Shows a view again and again, and returns the seconds that each took."""
+def _shown(board: Board, variable: str, view: str, times: int) -> list[tuple[float, float]]:
+    """Shows a view again and again, and returns the seconds that each took, without and with its chart."""
     seconds, page = [], board.page.view
     away = "run" if view != "run" else "devices"
     for number in range(times):
@@ -63,5 +76,6 @@ def _shown(board: Board, variable: str, view: str, times: int) -> list[float]:
         page.evaluate(WATCH, [root, view])
         board.root.locator(f'[data-tab="{view}"]').click()
         page.wait_for_function("() => window.__shown !== null")
-        seconds.append(page.evaluate("() => window.__shown") / 1000)
+        seen, drawn = page.evaluate("() => window.__shown")
+        seconds.append((seen / 1000, drawn / 1000))
     return seconds

@@ -67,7 +67,9 @@ export class Charts {
     this.ahead = false;
     /** @type {Map<string, Shown>} */
     this.shown = new Map();
-    this.sizes = new ResizeObserver(() => this.paintAll());
+    this.sizes = new ResizeObserver(() => {
+      for (const shown of this.shown.values()) this.follow(shown);
+    });
     this.theme = new MutationObserver(() => this.paintAll());
     this.theme.observe(board.root, { attributes: true, attributeFilter: ["data-theme"] });
   }
@@ -87,9 +89,19 @@ export class Charts {
     // Where two layouts stand side by side, names of elements are written anew.
     for (const each of shown.element.querySelectorAll("button"))
       each.setAttribute("data-key", `chart:${key}:${each.textContent}`);
-    // It has a width when its panel has been put on the page.
-    queueMicrotask(() => this.paint(shown));
+    this.follow(shown);
     return shown.element;
+  }
+
+  /**
+   * Draws a chart when what stands beside it has been seen: Plotly takes as long as all of that. A chart that is drawn
+   * already follows its place at once.
+   * @param {Shown} shown
+   */
+  follow(shown) {
+    if (shown.chart === shown.drawn) return queueMicrotask(() => this.paint(shown));
+    shown.element.setAttribute("data-fresh", "false");
+    requestAnimationFrame(() => setTimeout(() => this.paint(shown)));
   }
 
   /**
