@@ -18,6 +18,7 @@ from ..state.explorer_state import ExplorerState
 from ..state.quiet import QUIET
 from .library import library_answer
 from .protocol import answer, shared_state
+from .requests import Requests
 
 STATIC = pathlib.Path(__file__).parents[1] / "static"
 
@@ -50,6 +51,7 @@ class Session(anywidget.AnyWidget):
         super().__init__(**shared_state(explorer), **shown)
         self._explorer = explorer
         self._sending = threading.Lock()
+        self._requests = Requests()
         explorer.subscribe(self._share)
         self.on_msg(self._receive)
 
@@ -58,12 +60,22 @@ class Session(anywidget.AnyWidget):
             state = shared_state(self._explorer, what)
         except Exception as error:
             state = {"notice": {"reason": f"The board could not be drawn: {type(error).__name__}: {error}"}}
+        self._requests.send(lambda: self._set(state))
+
+    def _set(self, state: dict) -> None:
         with self._sending, self.hold_sync():
             for name, value in state.items():
                 self.set_trait(name, value)
 
+    def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict:
+        """Returns the shared traits; asked for all of them, by a page that opens, it greets the page as well."""
+        if key is None and self.comm is not None:
+            self._requests.reopen(lambda: self.send({"kind": "reopened"}))
+        return super().get_state(key, drop_defaults)
+
     def _receive(self, widget: Any, content: dict, buffers: list) -> None:
         QUIET.disturb()
+        self._requests.note()
         if content.get("kind") == "library":
             fetch = threading.Thread(target=self._send_library, args=(content,), name="meshlab-library", daemon=True)
             fetch.start()
@@ -72,7 +84,7 @@ class Session(anywidget.AnyWidget):
 
     def _send_library(self, content: dict) -> None:
         reply, buffers = library_answer(content)
-        self.send(reply, buffers)
+        self._requests.send(lambda: self.send(reply, buffers))
 
 
 def session_of(explorer: ExplorerState) -> Session:
