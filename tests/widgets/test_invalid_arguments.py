@@ -46,7 +46,7 @@ FIGURES = {"flops": {"bf16": 4e14}, "memory": 64e9, "bandwidth": 2e12, "network"
             r"`axes` must be the name of a mesh axis, .*, not \{'data'\}",
         ),
         (lambda: ml.Hardware.of("mine", **FIGURES, errors=3), "`errors` must give relative errors by kind, .*, not 3"),
-        (lambda: ml.Switch(8, *[ml.Figure(1.0)] * 3, reduces="yes"), "`reduces` must be True or False, not 'yes'"),
+        (lambda: ml.Switch(8, *[ml.Figure(1.0)] * 3, protocols="LL"), "`protocols` must be an ml.Protocols, not 'LL'"),
         (
             lambda: ml.Figure(1, 3),
             r"source must be a text and `verified` True or False, not 3 and True: ml.F",
