@@ -29,16 +29,16 @@ WATCH = """([root, name]) => {
         const since = performance.now();
         const look = () => {
             if (panel.ariaBusy === "true" || !panel.innerText.trim()) return requestAnimationFrame(look);
-            requestAnimationFrame(() => setTimeout(() => {
+            setTimeout(() => {
                 const seen = performance.now() - since;
                 const chart = () => {
                     if (panel.querySelector(".mlb-chart[data-fresh=false]")) return requestAnimationFrame(chart);
                     window.__shown = [seen, performance.now() - since];
                 };
                 chart();
-            }));
+            });
         };
-        setTimeout(look);  // behind what the click does
+        setTimeout(() => requestAnimationFrame(look));  // behind what the click does
     }, {once: true, capture: true});
 }"""
 

@@ -101,7 +101,7 @@ export class Charts {
   follow(shown) {
     if (shown.chart === shown.drawn) return queueMicrotask(() => this.paint(shown));
     shown.element.setAttribute("data-fresh", "false");
-    requestAnimationFrame(() => setTimeout(() => this.paint(shown)));
+    requestAnimationFrame(() => requestAnimationFrame(() => this.paint(shown)));
   }
 
   /**
