@@ -162,6 +162,12 @@ def table(of: dict[Row, float]) -> str:
         for kind in KINDS.values():
             cells = [f"{groups[machine, kind, gpus, band]:.0%}" for gpus in COUNTS for band in BANDS]
             lines.append(f"| {machine} | {kind} | {' | '.join(cells)} |")
+    shorter = collections.defaultdict(list)
+    for row in fell:
+        shorter[f"{row.machine}, {row.kind} on {row.gpus}"].append(f"{row.nbytes:,}")
+    lines += ["", "<details><summary>Those that took shorter than half as many bytes</summary>", ""]
+    lines += [f"- {name}: {', '.join(sizes)} bytes" for name, sizes in shorter.items()]
+    lines += ["", "</details>"]
     return "\n".join(lines)
 
 

@@ -1,11 +1,12 @@
 """Collectives in a node of GPUs, held against nccl-tests on A100, H100 and H200 (benchmarks/nccl.py has the source)."""
 
 import itertools
+import statistics
 from pathlib import Path
 
 import pytest
 
-from benchmarks.nccl import BANDS, KINDS, RINGS, SECTION, errors, falling, medians, table
+from benchmarks.nccl import BANDS, KINDS, RINGS, SECTION, errors, falling, measured, medians, table
 from meshlab.cost.machines.collective_time import rate, seconds
 from meshlab.cost.machines.hardware import Switch, hardware
 from meshlab.cost.machines.meshes import mesh
@@ -28,10 +29,13 @@ def test_collectives_of_all_sizes_are_predicted_as_they_were_measured():
 
 
 def test_measurements_that_fall_with_the_bytes_are_noise():
-    """No prediction falls; of the measurements that do, most do by less than a twentieth."""
+    """In a tenth of the cases twice as many bytes take shorter, mostly by less than a twentieth."""
+    rows = {(row.machine, row.kind, row.gpus, row.nbytes): row.seconds for row in measured()}
     found = falling()
-    assert len(found) == 77
-    assert len({(row.machine, row.kind) for row in found}) > 6
+    falls = [1 - row.seconds / rows[row.machine, row.kind, row.gpus, row.nbytes // 2] for row in found]
+    assert all(fall > 0 for fall in falls)
+    assert statistics.median(falls) < 0.05
+    assert len(found) < 0.12 * len(rows)
 
 
 @pytest.mark.parametrize("name", MACHINES)

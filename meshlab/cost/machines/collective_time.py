@@ -14,7 +14,8 @@ others. With n devices:
 
 Latency: on a torus that of hops, which overlap with sending (the greater of both counts); behind switches NCCL's, which
 does not (both count). Over several nodes or slices the slower of the two networks counts, each with the bytes that it
-carries. Devices of one chip share its links, unless the collective runs over all of them.
+carries. Devices of one chip share its links, unless the collective runs over all of them. Within a node of a machine
+whose protocols are known, these count instead (`protocols`), but for `book=True`.
 
 Sources: How to Scale Your Model, "Sharded matrices" (rings, several axes at once, all-to-all a quarter of an all-gather
 on a bidirectional ring) and "How to Think About GPUs" (switches, nodes): https://jax-ml.github.io/scaling-book/. Its

@@ -49,7 +49,8 @@ class Efficiency:
     Attributes:
         matmul: of its FLOP/s, in large matmuls whose dims fill the compute units.
         memory: of the bandwidth of its memory, in large reads and writes.
-        network: of the bandwidth between devices of a node or a slice, in large transfers.
+        network: of the bandwidth between devices of a node or a slice, in large transfers; within a node whose
+            protocols are known, their bandwidths count instead.
         launch: seconds to launch a kernel.
     """
 

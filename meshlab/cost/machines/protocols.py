@@ -15,7 +15,8 @@ With V bytes of the full array on n GPUs:
 Each GPU also copies its own part from where it lies to where the result does: of few GPUs that is much of the array.
 NCCL has three protocols for rings: LL sends 4 bytes of data with each 4 of flags, LL128 120 of 128, Simple data alone,
 behind a barrier; so the first begins soonest and the last sends fastest. Source: NCCL 2.23, src/graph/tuning.cc and
-src/device/prims_*.h, https://github.com/NVIDIA/nccl. The seconds of each way grow with the bytes, and so do the least
+src/device/prims_*.h, https://github.com/NVIDIA/nccl. What is fitted bears these names in the order of its bandwidth:
+nobody measured which protocol was taken. The seconds of each way grow with the bytes, and so do the least
 of them; an all-reduce takes no longer than to scatter and to gather in a ring, hence no longer than both do.
 """
 
