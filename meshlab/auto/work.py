@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -39,7 +40,7 @@ Amounts = Mapping[Dims, float]
 def amounts_of(program: Program) -> Amounts:
     """The multiply-adds of one run, by the dims of the contractions."""
     amounts: dict[Dims, float] = defaultdict(float)
-    for operation, times in _measured(program):
+    for operation, times in _measured(program).items():
         divisible = _divisible(program, operation)
         dims = frozenset(dim for factor, dim in program.factor_dims[operation] if factor in divisible)
         amounts[dims] += times * _multiply_adds(program, operation, None, {})
@@ -75,11 +76,11 @@ def work_bound(amounts: Amounts, space: Space, part: Splits, decided: Dims) -> f
 
 def work_of(plan: Plan) -> float:
     """The work of one device in one run of a plan, read off its steps."""
-    measured = {operation for operation, _ in _measured(plan.program)}
+    measured = _measured(plan.program)
     return float(
         sum(
             times * _multiply_adds(plan.program, step.operation, (*step.operands, *step.results), plan.mesh.axes)
-            for step, times in counted(plan.steps)
+            for step, times in counted(plan.planned.steps)
             if isinstance(step, Compute) and step.operation in measured
         )
     )
@@ -87,14 +88,23 @@ def work_of(plan: Plan) -> float:
 
 def share_of(plan: Plan) -> float:
     """The part of all multiply-adds of one run that one device does: 1 where a layout divides none of them."""
-    total = sum(amounts_of(plan.program).values())
-    return work_of(plan) / total if total else 1.0
+    program = plan.program
+    if program not in _totals:
+        _totals[program] = sum(amounts_of(program).values())
+    return work_of(plan) / _totals[program] if _totals[program] else 1.0
 
 
-def _measured(program: Program) -> list[tuple[Operation, int]]:
+# Of each program, whatever its layout: what is asked for with the price of every drop.
+_totals: weakref.WeakKeyDictionary[Program, float] = weakref.WeakKeyDictionary()
+_measures: weakref.WeakKeyDictionary[Program, dict[Operation, int]] = weakref.WeakKeyDictionary()
+
+
+def _measured(program: Program) -> dict[Operation, int]:
     """The contractions or, where there are none, all operations, with how often they run."""
-    every = list(_operations(program.code.block, 1))
-    return [(op, times) for op, times in every if _multiplies(op)] or every
+    if program not in _measures:
+        every = dict(_operations(program.code.block, 1))
+        _measures[program] = {op: times for op, times in every.items() if _multiplies(op)} or every
+    return _measures[program]
 
 
 def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:

@@ -23,6 +23,10 @@ Originals = Mapping[int, int]
 _SCALAR = Spec(())
 
 
+# So many shapes are kept: each layout of a program of 15,000 operations has some thousands of new ones.
+_SHAPES = 65_536
+
+
 class LocalShapes(dict[Key, tuple[int, ...]]):
     """The shapes of one device's shards, by key; worked out when they are first asked for."""
 
@@ -32,6 +36,8 @@ class LocalShapes(dict[Key, tuple[int, ...]]):
 
     def __missing__(self, key: Key) -> tuple[int, ...]:
         value, spec = key
+        if len(self) >= _SHAPES:
+            self.clear()
         shape = self[key] = local_shape(self.shapes[value], spec, self.grid)
         return shape
 

@@ -296,9 +296,20 @@ def at_plan_sizes(plan: Plan, options: Options = Options(), *, wanted: str = "pl
         HardwareError: the mesh is on no machine.
     """
     placement = machine_of(plan.mesh, wanted)
-    # The placement is stored beside them, so that its id remains its own.
-    _, known = _known_at(plan.program).setdefault((id(placement), options, plan.grid.key), (placement, {}))
+    memo, key = _known_at(plan.program), (id(placement), options, plan.grid.key)
+    _, known = memo.pop(key, (placement, {}))
+    if len(known) > _RESULTS:
+        known = {}
+    # The placement is stored beside them, so that its id remains its own. What was asked for last comes last.
+    memo[key] = placement, known
+    for old in list(memo)[:-_SCENARIOS]:
+        memo.pop(old, None)
     return Scenario(plan, {}, plan.grid, (placement,), options=options, _known=known)
+
+
+# So many results are kept of one scenario, and so many scenarios of a program: of 15,000 operations a layout has some
+# thousands of new results.
+_RESULTS, _SCENARIOS = 131_072, 8
 
 
 @analysis

@@ -74,12 +74,12 @@ class Session(anywidget.AnyWidget):
         return super().get_state(key, drop_defaults)
 
     def _receive(self, widget: Any, content: dict, buffers: list) -> None:
-        QUIET.disturb()
         self._requests.note()
         if content.get("kind") == "library":
             fetch = threading.Thread(target=self._send_library, args=(content,), name="meshlab-library", daemon=True)
             fetch.start()
-        else:
+            return
+        with QUIET.disturbed():
             self.send(answer(self._explorer, content))
 
     def _send_library(self, content: dict) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Generic, TypeVar
 
 from ...cost.machines.hardware import HardwareError
@@ -23,10 +23,13 @@ from ...cost.workload.scenario import STORED, at_plan_sizes
 from ...engine.gc_pause import no_collection
 from .document import Document
 
-KEPT = 64
+# Costs are kept of so many documents: of those that were asked for last, and fewer of a large program. Python's search
+# for garbage goes through all of them: for 64 of a Llama of 15,000 operations that took 2.8 s, and a drop was put back
+# meanwhile.
+MOST, LEAST, OPERATIONS = 32, 4, 30_000
 # Seconds that a drop waits for its costs, and that a preview waits for the costs of a drop that is not made yet. What
 # took longer last time comes later.
-PATIENCE, PREVIEW = 0.02, 0.3
+PATIENCE, PREVIEW = 0.06, 0.3
 # Seconds before the background begins: drawing comes first, since two threads at once take longer for both, and a next
 # drop in that time takes the place of this one.
 AHEAD = 0.1
@@ -78,9 +81,12 @@ class Costing(Generic[T]):
         plan_at: gives the plan of a document.
         work: computes it from a plan and its document.
         tell: called when the background has computed one.
-        took: a guess of the seconds that the first takes.
+        patience: seconds that a drawing waits for it.
+        operations: of the program.
         patience: seconds that a drawing waits for it.
         background: computes what takes longer.
+        held: gives the documents on the board, whose costs are kept in any case.
+        drop: called with a document whose costs are not kept any longer.
     """
 
     def __init__(
@@ -89,13 +95,17 @@ class Costing(Generic[T]):
         work: Callable[[Any, Document], T],
         tell: Callable[[], Any],
         *,
-        took: float,
+        operations: int,
         patience: float,
         background: Background,
+        held: Callable[[], Collection[Document]],
+        drop: Callable[[Document], Any],
     ):
         self._plan_at, self._work, self._tell = plan_at, work, tell
-        self._known: dict[Document, T] = {}
-        self._took, self._patience, self._background = took, patience, background
+        self._held, self._drop = held, drop
+        self._known: dict[Document, T] = {}  # what was asked for last comes last
+        self._kept = min(max(OPERATIONS // max(1, operations), LEAST), MOST)
+        self._took, self._patience, self._background = operations * EACH, patience, background
         self._forgotten = 0  # how often
         self._lock = threading.Lock()
         self._one_at_a_time = threading.Lock()
@@ -112,7 +122,7 @@ class Costing(Generic[T]):
         while True:
             with self._lock:
                 if document in self._known:
-                    return self._known[document]
+                    return self._touched(document)
                 since = self._forgotten
             # Ahead of the lock: planning takes the lock of the Explorer, whose owner may wait for this one.
             plan = self._plan_at(document)
@@ -121,21 +131,33 @@ class Costing(Generic[T]):
                     continue
                 begin = clock.thread_time()
                 cost = self._work(plan, document)
-                self._keep(document, cost, since, clock.thread_time() - begin)
+                dropped = self._keep(document, cost, since, clock.thread_time() - begin)
+            for each in dropped:  # behind the lock, for the same reason
+                self._drop(each)
 
-    def _keep(self, document: Document, cost: T, since: int, took: float):
-        """Keeps a cost, unless all was forgotten since it was asked for."""
+    def _keep(self, document: Document, cost: T, since: int, took: float) -> list[Document]:
+        """Keeps a cost, unless all was forgotten since it was asked for; returns whose costs are kept no longer."""
+        held = self._held()
         with self._lock:
             self._took = took
             if since != self._forgotten:
-                return
+                return []
             self._known[document] = cost
-            while len(self._known) > KEPT:
-                self._known.pop(next(iter(self._known)))
+            old = [each for each in self._known if each not in held and each != document]
+            dropped = old[: max(0, len(self._known) - self._kept)]
+            for each in dropped:
+                del self._known[each]
+            return dropped
+
+    def _touched(self, document: Document) -> T:
+        self._known[document] = self._known.pop(document)
+        return self._known[document]
 
     def known(self, document: Document) -> T | None:
         """Returns the cost of a document; None where it is not known."""
-        return self._known.get(document.unpinned)
+        document = document.unpinned
+        with self._lock:
+            return self._touched(document) if document in self._known else None
 
     def soon(self, document: Document, aside: bool = False) -> T | None:
         """Returns the cost of a document if that is known or computed quickly; else None, and it follows.

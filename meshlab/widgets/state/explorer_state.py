@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Any
 
 from ...cost.machines.hardware import Hardware, HardwareError
-from ...engine.api.stages import make_plan
 from ...engine.argument_checks import function
 from ...engine.code.operations import walk
 from ...engine.errors import DimError, LayoutError, MeshError, TraceError
@@ -22,7 +21,7 @@ from ...engine.specs.layout import Layout
 from ...engine.specs.mesh import Mesh
 from .apply_intent import document_after, machine_refused, refused
 from .costing import EACH, PATIENCE, SLOW, Background, Costing, costs_of
-from .document import Document, ExplorerError, History, check_document, check_machines, check_opened
+from .document import Document, ExplorerError, History, check_machines, check_opened
 from .edits import note_of, settled
 from .intents import (
     Accepted,
@@ -42,7 +41,8 @@ from .intents import (
     TakePreset,
     Undo,
 )
-from .machines import machine_on, mesh_on
+from .machines import machine_on
+from .plans import Plans
 from .present import Present
 from .presets import Preset, layout_taken, name_given
 from .programs import Programs, Tracer
@@ -53,7 +53,6 @@ from .totals import KnownTotals
 from .training import Training, check_training
 from .tried import Tried, TriedLayout
 
-KEPT_PLANS = 128
 # Changes that are no revision: of nothing that a price depends on.
 UNCOUNTED = ("run", "costs", "totals", "advice", "tracing", "selection", "tensor")
 
@@ -69,12 +68,12 @@ class ExplorerState(Present):
         self.lock = threading.RLock()
         self._programs = Programs(program)
         self._tracer = Tracer(self._programs, self.lock, lambda: self._changed("tracing"))
-        self._plans: dict[Document, Any] = {}
+        self._plans = Plans(self._programs, self.lock)
         operations = sum(1 for _ in walk(program.code.block))
         self.slow = operations * EACH > SLOW
         later = Background()
-        costs = {"took": operations * EACH, "patience": PATIENCE, "background": later}
-        self.costing = Costing(self.plan_at, costs_of, self._costed, **costs)
+        kept = {"operations": operations, "held": self._on_board, "drop": self._plans.forget}
+        self.costing = Costing(self.plan_at, costs_of, self._costed, patience=PATIENCE, background=later, **kept)
         self.totals = KnownTotals(self.plan_at, self.costing, later, lambda: self._costed("totals"))
         machine, custom = machine_on(mesh)
         self._custom: dict[str, Hardware] = dict(custom)
@@ -266,16 +265,13 @@ class ExplorerState(Present):
         Raises:
             ExplorerError: the document is invalid.
         """
-        check_document(document)
-        document = document.unpinned
-        with self.lock:
-            if document not in self._plans:
-                mesh = mesh_on(document.machine, document.mesh, self._custom)
-                plan = make_plan(self._programs.at(document), mesh, document.layout, document.pad or None)
-                while len(self._plans) >= KEPT_PLANS:
-                    self._plans.pop(next(iter(self._plans)))
-                self._plans[document] = plan
-            return self._plans[document]
+        return self._plans.of(document, self._custom)
+
+    def _on_board(self) -> set[Document]:
+        """Returns the documents whose costs stand on the board."""
+        others = [self._tried.baseline, self._beside]
+        shown = [self.document, *self._history.past[-1:], *(each.under(self.document) for each in others if each)]
+        return {document.unpinned for document in shown}
 
     def _search_space(self) -> tuple[Any, Mesh, Any]:
         return self.program, self.mesh, dict(self.document.pins)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import time
 
 import pytest
 
@@ -25,9 +27,28 @@ def test_it_waits_until_no_board_was_heard_for_a_while(clock: list[float]) -> No
     never.wait()
     assert clock == [100.0]
     heard = Quiet()
-    heard.disturb()
+    with heard.disturbed():
+        clock[0] = 200.0
     heard.wait()
-    assert clock[0] >= 100.0 + LONG
+    assert clock[0] >= 200.0 + LONG
+
+
+def test_a_long_answer_is_no_quiet(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    board, naps, sleep = Quiet(Counted()), [], time.sleep
+
+    def nap(seconds: float) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            return sleep(seconds)
+        naps.append(seconds)
+        clock[0] += seconds
+        if len(naps) == 3:
+            answering.close()
+
+    with contextlib.ExitStack() as answering:
+        answering.enter_context(board.disturbed())
+        monkeypatch.setattr(quiet.clock, "sleep", nap)
+        board.wait()
+    assert naps == pytest.approx([LONG] * 4)
 
 
 class Counted(Pauses):
@@ -45,9 +66,8 @@ class Counted(Pauses):
 def test_garbage_is_not_looked_for_until_it_is_quiet() -> None:
     before, pauses = set(threading.enumerate()), Counted()
     board = Quiet(pauses)
-    board.disturb()
-    board.disturb()
-    assert pauses.count == 1
+    with board.disturbed(), board.disturbed():
+        assert pauses.count == 1
     for thread in set(threading.enumerate()) - before:
         thread.join(60)
     assert pauses.count == 0

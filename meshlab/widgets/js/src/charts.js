@@ -15,7 +15,7 @@ import { plotlyOf, whenIdle } from "./plotly.js";
  * @typedef {(point: number) => void} Pick
  * @typedef {{
  *   key: string, element: HTMLElement, plot: Plot, word: HTMLElement, chart: Chart, pick: Pick | null,
- *   painted: string, drawn: Chart | null, zoomed: boolean
+ *   painted: string, drawn: Chart | null, zoomed: boolean, turn: number
  * }} Shown
  */
 
@@ -25,6 +25,8 @@ const FETCHING = "The chart is on its way: plotly.js is being fetched from Pytho
 const SILENT = "plotly.js could not be fetched: Python does not answer. The numbers beside it need none.";
 // Milliseconds after which a page that is never idle fetches it all the same.
 const LATEST = 8000;
+// Frames for which a chart waits for what its panel has asked for.
+const PATIENCE = 20;
 // The views that have such charts, and the whole workbench.
 const CHARTED = ["", "memory", "time", "run"];
 
@@ -94,14 +96,25 @@ export class Charts {
   }
 
   /**
-   * Draws a chart when what stands beside it has been seen: Plotly takes as long as all of that. A chart that is drawn
-   * already follows its place at once.
+   * Draws a chart when what stands beside it has been seen, and what its panel has asked Python for as well: Plotly takes
+   * as long as all of that. A chart that is drawn already follows its place at once.
    * @param {Shown} shown
    */
   follow(shown) {
     if (shown.chart === shown.drawn) return queueMicrotask(() => this.paint(shown));
     shown.element.setAttribute("data-fresh", "false");
-    requestAnimationFrame(() => requestAnimationFrame(() => this.paint(shown)));
+    shown.turn += 1;
+    const mine = shown.turn;
+    let patience = PATIENCE;
+    // Behind a frame, so that it is seen, and what has come meanwhile is read first.
+    const wait = () => requestAnimationFrame(() => setTimeout(draw));
+    const draw = () => {
+      if (mine !== shown.turn) return;
+      patience -= 1;
+      if (patience > 0 && shown.element.closest('[aria-busy="true"]')) wait();
+      else this.paint(shown);
+    };
+    wait();
   }
 
   /**
@@ -114,7 +127,7 @@ export class Charts {
     const word = h("p", { class: "mlb-plot-word mlb-none" });
     const tools = h("div", { class: "mlb-plot-tools" });
     const element = h("div", { class: "mlb-chart", "data-chart-of": key, "data-fresh": "false" }, word, plot, tools);
-    const start = { pick: null, painted: "", drawn: null, zoomed: false };
+    const start = { pick: null, painted: "", drawn: null, zoomed: false, turn: 0 };
     const shown = /** @type {Shown} */ ({ key, element, plot, word, chart, ...start });
     const button = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ onclick) =>
       h("button", { type: "button", class: "mlb-button", "aria-label": name, title: name, onclick }, text);
