@@ -139,6 +139,38 @@ def test_the_matrix_says_who_sends_to_whom(open_board, explorer: Explorer, theme
         assert violations(board.blank.view) == []
 
 
+def test_the_matrix_is_gone_through_by_keys(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board(panel="traffic")
+    matrix, cells = board.root.get_by_role("application"), board.root.locator(".mlb-cell")
+    matrix.focus()
+    for key, number in [("ArrowRight", 1), ("End", 15), ("Home", 0), ("ArrowDown", 2)]:
+        board.keyboard.press(key)
+        expect(board.root.locator(".mlb-cell[data-cursor]")).to_have_count(1)
+        expect(cells.nth(number)).to_have_attribute("data-cursor", "")
+    expect(board.root.locator(".mlb-cell[data-cursor] title")).to_have_text(re.compile("^device 1 to device 2: "))
+    board.keyboard.press("Enter")
+    expect(board.root.locator('.mlb-cell-head[data-device="1"]').first).to_have_attribute("aria-current", "true")
+    assert explorer.selection.device == 1
+
+
+def test_an_answer_draws_its_own_part_alone(open_board, explorer: Explorer) -> None:
+    board: BlankBoard = open_board()
+    board.show("traffic")
+    expect(board.root.locator(".mlb-cell")).to_have_count(16)
+    board.show("memory")
+    explorer.load("batch:data")
+    board.blank.poll()
+    asked = "() => window.sent.filter(each => each.what === 'matrix').length"
+    before = board.blank.view.evaluate(asked)
+    board.root.evaluate(
+        "root => { root.querySelector('[data-tab=traffic]').click();"
+        " root.querySelector('[data-panel=traffic] h4').mine = true; }"
+    )
+    expect(board.root.locator(".mlb-cell")).to_have_count(8)
+    assert board.blank.view.evaluate(asked) == before + 1
+    assert board.root.locator('[data-panel="traffic"] h4').first.evaluate("head => head.mine") is True
+
+
 @pytest.mark.parametrize(("axes", "cells"), [({"data": 4, "model": 4}, 32), ({"data": 8, "model": 8}, 128)])
 def test_of_more_devices_squares_have_a_legend(open_board, axes: dict[str, int], cells: int) -> None:
     board: BlankBoard = open_board(transformer(**axes), panel="traffic")

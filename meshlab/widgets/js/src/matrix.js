@@ -7,6 +7,8 @@
 import { h, s } from "./dom.js";
 import { bytes, exact } from "./format.js";
 import { axisLabel, markClass } from "./marks.js";
+import { listenToCells } from "./matrix_keys.js";
+import { spot } from "./spots.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -52,25 +54,34 @@ export function levelOf(levels, value) {
  * @returns {(Node | null | false)[]}
  */
 export function drawMatrix(board) {
+  return board.view.collectives.rows.length ? [spot("matrix", () => drawSent(board))] : [];
+}
+
+/**
+ * @param {Board} board
+ * @returns {(Node | null | false)[]}
+ */
+function drawSent(board) {
   const { view } = board;
-  if (view.collectives.rows.length === 0) return [];
   const { data, error, fresh } = board.reads.of("matrix");
   const title = h("h4", {}, "who sends to whom");
   if (error) return [title, h("p", { class: "mlb-error" }, `✕ ${error}`)];
   if (!data) return board.readOnly ? [] : [title, h("p", { class: "mlb-none" }, "The matrix is being worked out …")];
   const matrix = /** @type {Matrix} */ (data);
   if (matrix.blocks.length === 0) return [];
-  const drawn = matrix.cells.length ? drawCells(view, matrix) : drawBlocks(view, matrix);
+  const drawn = matrix.cells.length ? drawCells(board, matrix) : drawBlocks(view, matrix);
   return [title, h("div", { class: "mlb-matrix", "data-fresh": String(fresh) }, drawn)];
 }
 
 /**
- * @param {View} view
+ * @param {Board} board
  * @param {Matrix} matrix
  * @returns {(Node | null)[]}
  */
-function drawCells(view, matrix) {
-  const { devices: n, cells, total, kept, convention } = matrix;
+function drawCells(board, matrix) {
+  const { view } = board;
+  const { devices: n, total, kept, convention } = matrix;
+  const cells = [...matrix.cells].sort(([from, to], [other, there]) => from - other || to - there);
   const [wide, high] = n <= WRITTEN ? [50, 26] : [Math.max(7, Math.floor(480 / n)), Math.max(7, Math.floor(480 / n))];
   const levels = levelsOf(cells.map(([, , count]) => count));
   const [width, height] = [HEAD + n * wide + 2, HEAD - 10 + n * high + 2];
@@ -89,8 +100,9 @@ function drawCells(view, matrix) {
       viewBox: `0 0 ${width} ${height}`,
       width,
       height,
-      role: "img",
-      "aria-label": `bytes that each of ${n} devices (rows) sends to each other one (columns); a row adds up to ${bytes(total)}`,
+      role: "application",
+      tabindex: 0,
+      "aria-label": `bytes that each of ${n} devices (rows) sends to each other one (columns); a row adds up to ${bytes(total)}. Arrow keys go from cell to cell, Enter selects the device that sends.`,
     },
     s("rect", { class: "mlb-cells", x: left, y: top, width: n * wide, height: n * high }),
     s("text", { x: left + 12, y: 11, class: "mlb-cell-side" }, "to →"),
@@ -105,6 +117,7 @@ function drawCells(view, matrix) {
     ),
     cells.map((cell) => drawCell(view, cell, { left, top, wide, high }, levels, n <= WRITTEN)),
   );
+  listenToCells(board, drawing, cells);
   const note = kept ? ` On the diagonal stand ${bytes(kept)} that are counted and stay where they are.` : "";
   return [
     h("div", { class: "mlb-matrix-box" }, drawing, drawLegend(view, matrix, levels)),

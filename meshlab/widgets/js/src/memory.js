@@ -7,6 +7,7 @@ import { bytes, exact } from "./format.js";
 import { badge } from "./hint.js";
 import { mark, sourceOf } from "./machine.js";
 import { canAsk, drawMoments, momentOf } from "./moments.js";
+import { spot } from "./spots.js";
 
 /**
  * @typedef {import("./types.js").View} View
@@ -27,9 +28,9 @@ export function drawMemory(board) {
     drawVerdict(board.view, peak),
     drawParts(peak),
     peak.note ? h("p", { class: "mlb-foot" }, prose(peak.note)) : null,
-    drawMoments(board, peak),
+    spot("moments", () => [drawMoments(board, peak)]),
     canAsk(board)
-      ? drawAliveAt(board, peak)
+      ? spot("alive", () => [drawAliveAt(board, peak)])
       : disclosure(board, "alive", "Values in memory at the peak", [drawAlive(peak)]),
     disclosure(board, "stored", "Arguments and outputs, exactly", stored),
     drawAccuracy(board, "memory", peak.accuracy),

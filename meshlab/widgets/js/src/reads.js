@@ -56,7 +56,7 @@ export class Reads {
     const error = answer?.kind === "nack" ? [answer.reason, answer.fix].filter(Boolean).join(" ") : "";
     if (answer) this.put(key, { data: error ? null : answer.data, fresh: true, asked: false, error });
     else this.put(key, { asked: false });
-    if (answer) this.board.stage.changed([what]);
+    if (answer) this.board.stage.answered(what);
     else this.board.stage.tellBusy();
   }
 
@@ -67,6 +67,16 @@ export class Reads {
    */
   waits(parts) {
     return [...this.known].some(([key, { asked }]) => asked && parts.includes(JSON.parse(key)[0]));
+  }
+
+  /**
+   * Forgets what is of a plan before, for a panel that is shown only now: nothing of it stands there that could stay.
+   * @param {string[]} parts of these, by their names
+   */
+  drop(parts) {
+    if (this.board.readOnly) return;
+    for (const [key, { fresh, asked }] of this.known)
+      if (!fresh && !asked && parts.includes(JSON.parse(key)[0])) this.known.delete(key);
   }
 
   /**

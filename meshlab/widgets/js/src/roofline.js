@@ -6,6 +6,7 @@
 import { disclosure } from "./disclosure.js";
 import { h } from "./dom.js";
 import { exact, flops, seconds, threeDigits } from "./format.js";
+import { spot } from "./spots.js";
 
 /**
  * @typedef {import("./board.js").Board} Board
@@ -36,7 +37,14 @@ function titleOf({ name, dims, source, count, seconds: time, intensity, rate, bo
  */
 export function drawRoofline(board) {
   const { time } = board.view;
-  if (!time || time.missing) return [];
+  return !time || time.missing ? [] : [spot("roofline", () => drawGroups(board))];
+}
+
+/**
+ * @param {Board} board
+ * @returns {(Node | null | false)[]}
+ */
+function drawGroups(board) {
   const title = h("h4", {}, "roofline");
   const { data, error, fresh } = board.reads.of("roofline");
   if (error) return [title, h("p", { class: "mlb-error" }, `✕ ${error}`)];

@@ -56,6 +56,17 @@ export function concerns({ dims, because }, dim) {
 }
 
 /**
+ * Selects a device; once more releases it.
+ * @param {Board} board
+ * @param {number} device
+ */
+export function chooseDevice(board, device) {
+  const wanted = board.selection.device === device ? null : device;
+  select(board, { device: wanted });
+  if (wanted === null) board.say("No device is selected.");
+}
+
+/**
  * A click, or Enter, on a device or a collective; once more releases it.
  * @param {Board} board
  * @param {Element} target
@@ -65,9 +76,7 @@ export function choose(board, target) {
   if (target.closest("button:not(.mlb-fold), a, summary, select, input, .mlb-term")) return false;
   const device = target.closest("[data-device]")?.getAttribute("data-device");
   if (device !== null && device !== undefined) {
-    const wanted = board.selection.device === Number(device) ? null : Number(device);
-    select(board, { device: wanted });
-    if (wanted === null) board.say("No device is selected.");
+    chooseDevice(board, Number(device));
     return true;
   }
   const id = target.closest("[data-collective]:not(.mlb-segment)")?.getAttribute("data-collective");

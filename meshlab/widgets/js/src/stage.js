@@ -21,6 +21,7 @@ import { drawProgram, markProgram, programTable } from "./program.js";
 import { drawRoofline } from "./roofline.js";
 import { paintSelection } from "./selection.js";
 import { freeze } from "./silence.js";
+import { drawSpots } from "./spots.js";
 import { explain } from "./terms.js";
 import { drawOptions, drawTime } from "./time.js";
 import { Training } from "./training.js";
@@ -180,6 +181,7 @@ export class Stage {
       this.body(each).hidden = each !== name;
     }
     if (!this.board.ready) return;
+    if (this.stale.has(name)) this.board.reads.drop(PANELS.find((panel) => panel.name === name)?.reads ?? []);
     this.draw();
     this.marked();
     this.tellBusy();
@@ -220,6 +222,18 @@ export class Stage {
     this.tellBusy();
   }
 
+  /**
+   * Takes note of an answer: where a part of what is shown follows it, that alone is drawn again.
+   * @param {string} what
+   */
+  answered(what) {
+    const body = this.body(this.shown);
+    if (this.stale.has(this.shown) || !drawSpots(body, what)) return this.changed([what]);
+    for (const { name, reads } of PANELS) if (name !== this.shown && reads.includes(what)) this.stale.add(name);
+    this.finish(body);
+    this.tellBusy();
+  }
+
   /** Says of which panels more is on its way: worked out in Python, or asked for. */
   tellBusy() {
     const { board } = this;
@@ -244,7 +258,16 @@ export class Stage {
     const pair = panel.rows && board.view.beside;
     const parts = pair ? drawBeside(board, panel) : [panel.tools, panel.draw, panel.foot].flatMap(alone);
     redraw(this.body(panel.name), ...parts);
-    explain(this.body(panel.name));
+    this.finish(this.body(panel.name));
+  }
+
+  /**
+   * Gives what was drawn its terms and marks.
+   * @param {HTMLElement} body
+   */
+  finish(body) {
+    const { board } = this;
+    explain(body);
     paintSelection(board);
     this.marked();
     if (board.readOnly) freeze(board);

@@ -25,7 +25,7 @@ beforeEach(() => {
         new Promise((answer) => asked.push({ ...content, answer })),
     },
     stage: {
-      changed: (/** @type {string[]} */ parts) => drawn.push(...parts),
+      answered: (/** @type {string} */ what) => drawn.push(what),
       tellBusy: () => drawn.push("busy told"),
     },
   };
@@ -72,6 +72,25 @@ test("after a change the last answer stays until the next has come, and what was
   await Promise.resolve();
   await answer({ kind: "read", data: 3 });
   assert.equal(reads.of("program").data, 3);
+});
+
+test("a panel that is shown only now has nothing of before", async () => {
+  reads.of("program");
+  await answer({ kind: "read", data: 1 });
+  reads.of("matrix");
+  await answer({ kind: "read", data: 2 });
+  reads.changed(["board"]);
+  board.readOnly = true;
+  reads.drop(["program"]);
+  assert.equal(reads.of("program").data, 1, "where Python is silent it is all there is");
+  board.readOnly = false;
+  reads.drop(["board", "program"]);
+  assert.equal(reads.of("program").data, null);
+  assert.equal(reads.of("matrix").data, 2);
+  reads.drop(["matrix"]);
+  await answer({ kind: "read", data: 3 });
+  assert.equal(reads.of("matrix").data, 3, "what is on its way is asked for once");
+  assert.equal(asked.length, 4);
 });
 
 test("a refusal is an answer, silence is none", async () => {

@@ -1,0 +1,60 @@
+// @ts-check
+/**
+ * The matrix of devices by keyboard: arrow keys go from cell to cell, which says what its title says, and Enter selects
+ * the device that sends. Only cells with bytes are gone to.
+ */
+import { chooseDevice } from "./selection.js";
+
+/**
+ * @typedef {import("./board.js").Board} Board
+ * @typedef {import("./matrix.js").Cell} Cell
+ */
+
+/**
+ * The cell that a key goes to.
+ * @param {Cell[]} cells row by row
+ * @param {number} at the cell that is left
+ * @param {string} key
+ * @returns {number | null} null for a key that goes nowhere
+ */
+export function cellAt(cells, at, key) {
+  const last = cells.length - 1;
+  if (key === "Home" || key === "End") return key === "Home" ? 0 : last;
+  if (key === "ArrowLeft" || key === "ArrowRight")
+    return Math.max(0, Math.min(last, at + (key === "ArrowRight" ? 1 : -1)));
+  if (key !== "ArrowUp" && key !== "ArrowDown") return null;
+  const [row, column] = cells[at];
+  const rows = [...new Set(cells.map(([from]) => from))];
+  const next = rows[rows.indexOf(row) + (key === "ArrowDown" ? 1 : -1)];
+  if (next === undefined) return at;
+  const away = ([from, to] = cells[at]) => (from === next ? Math.abs(to - column) : Number.POSITIVE_INFINITY);
+  return cells.reduce((best, cell, i) => (away(cell) < away(cells[best]) ? i : best), cells.length - 1);
+}
+
+/**
+ * Lets a drawn matrix be gone through by keys.
+ * @param {Board} board
+ * @param {SVGElement} drawing
+ * @param {Cell[]} cells in the order in which they are drawn
+ */
+export function listenToCells(board, drawing, cells) {
+  const drawn = [...drawing.querySelectorAll(".mlb-cell")];
+  let at = 0;
+  const go = (/** @type {number} */ to) => {
+    drawn[at].removeAttribute("data-cursor");
+    at = to;
+    drawn[at].setAttribute("data-cursor", "");
+    board.say(`${drawn[at].querySelector("title")?.textContent}.`);
+  };
+  drawing.addEventListener("focus", () => go(at));
+  drawing.addEventListener("blur", () => drawn[at].removeAttribute("data-cursor"));
+  drawing.addEventListener("keydown", (event) => {
+    const { key } = /** @type {KeyboardEvent} */ (event);
+    const to = cellAt(cells, at, key);
+    if (to !== null) go(to);
+    else if (key === "Enter") chooseDevice(board, cells[at][0]);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  });
+}
