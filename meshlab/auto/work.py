@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import weakref
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -25,7 +24,7 @@ from ..engine.code.operations import Block, Operation
 from ..engine.planning.shared_steps import counted
 from ..engine.planning.steps import Compute
 from ..engine.plans.data import Plan
-from ..engine.programs.data import Program
+from ..engine.programs.data import Program, analysis
 from ..engine.rules import TRAITS
 from ..engine.rules.matmuls import Multiplies
 from ..engine.specs.spec import Spec, local_shape
@@ -88,23 +87,21 @@ def work_of(plan: Plan) -> float:
 
 def share_of(plan: Plan) -> float:
     """The part of all multiply-adds of one run that one device does: 1 where a layout divides none of them."""
-    program = plan.program
-    if program not in _totals:
-        _totals[program] = sum(amounts_of(program).values())
-    return work_of(plan) / _totals[program] if _totals[program] else 1.0
+    total = _total(plan.program)
+    return work_of(plan) / total if total else 1.0
 
 
-# Of each program, whatever its layout: what is asked for with the price of every drop.
-_totals: weakref.WeakKeyDictionary[Program, float] = weakref.WeakKeyDictionary()
-_measures: weakref.WeakKeyDictionary[Program, dict[Operation, int]] = weakref.WeakKeyDictionary()
+@analysis
+def _total(program: Program) -> float:
+    """The multiply-adds of one run."""
+    return sum(amounts_of(program).values())
 
 
+@analysis
 def _measured(program: Program) -> dict[Operation, int]:
     """The contractions or, where there are none, all operations, with how often they run."""
-    if program not in _measures:
-        every = dict(_operations(program.code.block, 1))
-        _measures[program] = {op: times for op, times in every.items() if _multiplies(op)} or every
-    return _measures[program]
+    every = dict(_operations(program.code.block, 1))
+    return {op: times for op, times in every.items() if _multiplies(op)} or every
 
 
 def _operations(block: Block, times: int) -> Iterator[tuple[Operation, int]]:

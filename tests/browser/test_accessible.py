@@ -28,11 +28,12 @@ explorer
 other = ml.explore(small.program(), small.mesh(), "batch:data")
 other
 """
-# Pictures that are read out neither as a picture or a group with a name, nor as a part of one, nor left out on purpose.
+# Pictures that are read out neither as a picture, a group or what takes keys itself (with a name), nor as a part of a
+# picture, nor left out on purpose.
 UNNAMED = """root => [...root.querySelectorAll("svg, canvas, img, .js-plotly-plot")]
     .filter(each => each.getClientRects().length)
     .filter(each => !each.closest('[aria-hidden="true"]') && !each.parentElement.closest('[role="img"]'))
-    .filter(each => !["img", "group"].includes(each.getAttribute("role")) || !each.getAttribute("aria-label")?.trim())
+    .filter(each => !(["img", "group", "application"].includes(each.getAttribute("role")) && each.ariaLabel?.trim()))
     .map(each => each.outerHTML.slice(0, 160))"""
 
 pytestmark = pytest.mark.skipif(not AXE.exists(), reason="axe-core is not installed: (cd meshlab/widgets/js && npm ci)")

@@ -24,8 +24,8 @@ from ...engine.gc_pause import no_collection
 from .document import Document
 
 # Costs are kept of so many documents: of those that were asked for last, and fewer of a large program. Python's search
-# for garbage goes through all of them: for 64 of a Llama of 15,000 operations that took 2.8 s, and a drop was put back
-# meanwhile.
+# for garbage goes through all of them and stops all else meanwhile: of a Llama of 15,000 operations each has 95,000
+# objects, and going through dozens of them takes longer than a drop waits.
 MOST, LEAST, OPERATIONS = 32, 4, 30_000
 # Seconds that a drop waits for its costs, and that a preview waits for the costs of a drop that is not made yet. What
 # took longer last time comes later.
@@ -81,8 +81,7 @@ class Costing(Generic[T]):
         plan_at: gives the plan of a document.
         work: computes it from a plan and its document.
         tell: called when the background has computed one.
-        patience: seconds that a drawing waits for it.
-        operations: of the program.
+        operations: how many the program has: a guess of the seconds that the first takes, and how many are kept.
         patience: seconds that a drawing waits for it.
         background: computes what takes longer.
         held: gives the documents on the board, whose costs are kept in any case.

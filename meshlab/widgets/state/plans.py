@@ -1,7 +1,6 @@
 """The plans of documents, the latest of them kept, all on one mesh for each placement.
 
-Plans on the same mesh share what was worked out for the steps that they have in common (`cost/workload/scenario.py`):
-the costs of the next layout take a half of those of the first.
+Plans on the same mesh share what was worked out for the steps that they have in common (`cost/workload/scenario.py`).
 """
 
 from __future__ import annotations

@@ -26,9 +26,9 @@ export function cellAt(cells, at, key) {
   const [row, column] = cells[at];
   const rows = [...new Set(cells.map(([from]) => from))];
   const next = rows[rows.indexOf(row) + (key === "ArrowDown" ? 1 : -1)];
-  if (next === undefined) return at;
-  const away = ([from, to] = cells[at]) => (from === next ? Math.abs(to - column) : Number.POSITIVE_INFINITY);
-  return cells.reduce((best, cell, i) => (away(cell) < away(cells[best]) ? i : best), cells.length - 1);
+  const away = (/** @type {number} */ i) => Math.abs(cells[i][1] - column);
+  const there = [...cells.keys()].filter((i) => cells[i][0] === next).sort((one, other) => away(one) - away(other));
+  return there[0] ?? at;
 }
 
 /**

@@ -73,7 +73,7 @@ export class Reads {
    * Forgets what is of a plan before, for a panel that is shown only now: nothing of it stands there that could stay.
    * @param {string[]} parts of these, by their names
    */
-  drop(parts) {
+  forget(parts) {
     if (this.board.readOnly) return;
     for (const [key, { fresh, asked }] of this.known)
       if (!fresh && !asked && parts.includes(JSON.parse(key)[0])) this.known.delete(key);

@@ -181,7 +181,7 @@ export class Stage {
       this.body(each).hidden = each !== name;
     }
     if (!this.board.ready) return;
-    if (this.stale.has(name)) this.board.reads.drop(PANELS.find((panel) => panel.name === name)?.reads ?? []);
+    if (this.stale.has(name)) this.board.reads.forget(PANELS.find((panel) => panel.name === name)?.reads ?? []);
     this.draw();
     this.marked();
     this.tellBusy();

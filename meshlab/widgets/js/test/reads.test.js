@@ -81,13 +81,13 @@ test("a panel that is shown only now has nothing of before", async () => {
   await answer({ kind: "read", data: 2 });
   reads.changed(["board"]);
   board.readOnly = true;
-  reads.drop(["program"]);
+  reads.forget(["program"]);
   assert.equal(reads.of("program").data, 1, "where Python is silent it is all there is");
   board.readOnly = false;
-  reads.drop(["board", "program"]);
+  reads.forget(["board", "program"]);
   assert.equal(reads.of("program").data, null);
   assert.equal(reads.of("matrix").data, 2);
-  reads.drop(["matrix"]);
+  reads.forget(["matrix"]);
   await answer({ kind: "read", data: 3 });
   assert.equal(reads.of("matrix").data, 3, "what is on its way is asked for once");
   assert.equal(asked.length, 4);
