@@ -53,6 +53,7 @@ class Run:
         seconds: of a step, as measured.
         flash: whether attention is computed piece by piece.
         memory: `bytes` and `bandwidth` of the machine's memory where they are not those of the machine that it names.
+        clock: the part of its clocks in long runs that this machine's power leaves.
         source: where it is published.
         aside: why it is not judged; empty for those that are.
     """
@@ -68,6 +69,7 @@ class Run:
     seconds: float
     flash: bool
     memory: Mapping[str, float]
+    clock: float
     source: str
     aside: str
 
@@ -112,6 +114,7 @@ def _run(row: Sequence[Any], group: Mapping[str, Any], data: Mapping[str, Any]) 
         math.nan,
         group.get("flash", True),
         group.get("memory", {}),
+        group.get("clock", 1.0),
         data["sources"][group["source"]],
         _aside(group, f"{model} on {math.prod(mesh.values())}"),
     )
@@ -176,6 +179,9 @@ def layout(run: Run) -> dict[str, Any]:
 def machine(run: Run) -> Hardware:
     """Returns a run's machine."""
     machine = hardware(run.on.partition(":")[0])
+    if machine.matmuls is not None:
+        sustained = Figure(machine.matmuls.sustained.value * run.clock, run.source)
+        machine = dataclasses.replace(machine, matmuls=dataclasses.replace(machine.matmuls, sustained=sustained))
     given = {name: Figure(value, run.source) for name, value in run.memory.items()}
     return dataclasses.replace(
         machine, memory=given.get("bytes", machine.memory), bandwidth=given.get("bandwidth", machine.bandwidth)

@@ -16,6 +16,7 @@ with _no_collection():  # The import makes what stays: looking for garbage among
     from .cost.machines.hardware import Switch as Switch
     from .cost.machines.hardware import Torus as Torus
     from .cost.machines.hardware import hardware as hardware
+    from .cost.machines.matmul_kernels import MatmulKernels as MatmulKernels
     from .cost.machines.meshes import collective_time as collective_time
     from .cost.machines.meshes import lay as lay
     from .cost.machines.meshes import mesh as mesh

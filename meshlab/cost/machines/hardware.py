@@ -25,6 +25,7 @@ from typing import Any
 
 from ...engine.errors import closest, listed, shown
 from .figures import KINDS, Figure, HardwareError, dtype_name, figure, kind_of, no_counts, no_figures, no_rates, refuse
+from .matmul_kernels import MatmulKernels, read_kernels
 from .networks import InterNode, Switch, Torus
 from .protocols import read_protocols
 
@@ -37,7 +38,7 @@ _PLATFORMS = ("tpu", "gpu", "cpu")
 _NUMBERS = ("tile", "devices_per_chip", "chips_per_host", "errors")
 _FLAGS = ("reduce_scatter_as_all_reduce", "all_gather_as_all_reduce")
 _WRITTEN = (
-    *"title platform also sources flops memory torus switch protocols inter_node host efficiency".split(),
+    *"title platform also sources flops memory torus switch protocols matmuls inter_node host efficiency".split(),
     *_NUMBERS,
 )
 
@@ -47,33 +48,47 @@ class Efficiency:
     """The shares of its figures that a machine reaches, the same for all programs and layouts.
 
     Attributes:
-        matmul: of its FLOP/s, in large matmuls whose dims fill the compute units.
+        matmul: of its FLOP/s, in large matmuls whose dims fill the compute units; where its matmul kernels are known,
+            their figures count instead.
         memory: of the bandwidth of its memory, in large reads and writes.
         network: of the bandwidth between devices of a node or a slice, in large transfers; within a node whose
             protocols are known, their bandwidths count instead.
         launch: seconds to launch a kernel.
+        overlap: by what part of its time a kernel takes longer while a collective runs beside it; None: not known, and
+            taken to be none.
     """
 
     matmul: Figure
     memory: Figure
     network: Figure
     launch: Figure
+    overlap: Figure | None = None
 
     def __post_init__(self):
         shares = ["matmul", "memory", "network"]
         above = [(n, share) for n in shares if (share := getattr(getattr(self, n), "value", 0)) > 1]
         too_large = [f"`{n}` must be a share of the figures, 0 < {n} ≤ 1, not {share:g}" for n, share in above]
-        refuse("efficiency", [*no_figures(self, shares, ["launch"]), *too_large])
+        refuse(
+            "efficiency",
+            [*no_figures(self, shares, ["launch", *(["overlap"] if self.overlap is not None else [])]), *too_large],
+        )
 
     @classmethod
-    def of(cls, matmul: float = 1.0, memory: float = 1.0, network: float = 1.0, launch: float = 0.0) -> Efficiency:
+    def of(
+        cls,
+        matmul: float = 1.0,
+        memory: float = 1.0,
+        network: float = 1.0,
+        launch: float = 0.0,
+        overlap: float | None = None,
+    ) -> Efficiency:
         """Makes it from plain numbers; without any, all of the figures.
 
         Raises:
             HardwareError: one of them is invalid.
         """
-        given = {"matmul": matmul, "memory": memory, "network": network, "launch": launch}
-        return cls(**{name: figure(value) for name, value in given.items()})
+        beside = None if overlap is None else figure(overlap)
+        return cls(figure(matmul), figure(memory), figure(network), figure(launch), beside)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,6 +104,7 @@ class Hardware:
         bandwidth: bytes/s between its memory and its compute units.
         network: between the devices of a node or a slice.
         efficiency: the shares of all this that it reaches.
+        matmuls: what its matmul kernels reach, if that is known.
         inter_node: the inter-node network, between nodes or slices (DCN), if it is known.
         host: bytes/s between a device and its host, if they are known.
         tile: the least size of a matmul's dim that fills the compute units.
@@ -108,6 +124,7 @@ class Hardware:
     bandwidth: Figure
     network: Torus | Switch
     efficiency: Efficiency = dataclasses.field(default_factory=Efficiency.of)
+    matmuls: MatmulKernels | None = None
     inter_node: InterNode | None = None
     host: Figure | None = None
     tile: int = 128
@@ -132,6 +149,8 @@ class Hardware:
             problems.append(f"`network` must be an ml.Torus or an ml.Switch, not {shown(self.network)}")
         if not isinstance(self.efficiency, Efficiency):
             problems.append(f"`efficiency` must be an ml.Efficiency, not {shown(self.efficiency)}")
+        if not isinstance(self.matmuls, MatmulKernels | None):
+            problems.append(f"`matmuls` must be an ml.MatmulKernels, not {shown(self.matmuls)}")
         if not isinstance(self.inter_node, InterNode | None):
             problems.append(f"`inter_node` must be an ml.InterNode, not {shown(self.inter_node)}")
         if not isinstance(self.errors, Mapping) or not all(isinstance(e, int | float) for e in self.errors.values()):
@@ -211,6 +230,11 @@ class Hardware:
         return self.rate(dtype).value / self.devices_per_chip
 
     @property
+    def matmul_share(self) -> Figure:
+        """The share of its FLOP/s that large matmuls reach."""
+        return self.efficiency.matmul if self.matmuls is None else self.matmuls.share
+
+    @property
     def ideal(self) -> Hardware:
         """The same machine as textbooks have it: it reaches all of its figures, and there are no latencies.
 
@@ -222,7 +246,9 @@ class Hardware:
         else:
             network = dataclasses.replace(network, base=none, step=none, protocols=None)
         inter_node = self.inter_node and dataclasses.replace(self.inter_node, latency=none)
-        return dataclasses.replace(self, network=network, inter_node=inter_node, efficiency=Efficiency.of())
+        return dataclasses.replace(
+            self, network=network, inter_node=inter_node, efficiency=Efficiency.of(), matmuls=None
+        )
 
     @property
     def figures(self) -> Mapping[str, Figure]:
@@ -333,7 +359,7 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         figures = (figure(switch[name]) for name in ("egress", "base", "step"))
         ways = read_protocols(data["protocols"], figure) if "protocols" in data else None
         network = Switch(switch["domain"], *figures, protocols=ways)
-    inter_node, efficiency = data.get("inter_node"), data["efficiency"]
+    inter_node, efficiency, matmuls = data.get("inter_node"), data["efficiency"], data.get("matmuls")
     return Hardware(
         name,
         data["title"],
@@ -342,7 +368,8 @@ def _machine(name: str, data: dict[str, Any]) -> Hardware:
         figure(data["memory"]["bytes"]),
         figure(data["memory"]["bandwidth"]),
         network,
-        Efficiency(*(figure(efficiency[field.name]) for field in dataclasses.fields(Efficiency))),
+        Efficiency(**{name: figure(entry) for name, entry in efficiency.items()}),
+        read_kernels(matmuls, figure) if matmuls else None,
         InterNode(figure(inter_node["link"]), figure(inter_node["latency"])) if inter_node else None,
         figure(data["host"]["link"]) if "host" in data else None,
         **{key: data[key] for key in _NUMBERS if key in data},

@@ -40,6 +40,8 @@ def to_toml(machine: Hardware) -> str:
         del tables["switch"]["protocols"]
         tables["protocols"] = {"copy": protocols.copy}
         tables |= {f"protocols.{name}": _fields(way) for name, way in _named(protocols)}
+    if machine.matmuls is not None:
+        tables["matmuls"] = _fields(machine.matmuls)
     if machine.inter_node is not None:
         tables["inter_node"] = _fields(machine.inter_node)
     if machine.host is not None:

@@ -57,6 +57,7 @@ class Fusion:
     flow: Flow
     gone: Sequence[bool]
     same: Sequence[int]
+    _loaded: dict[int, list[int]] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def loads(self, step: Step) -> tuple[Key, ...]:
         """Returns the keys that a step reads from memory, through virtual ones and aliases, each once.
@@ -81,6 +82,12 @@ class Fusion:
 
     def loaded(self, position: int) -> list[int]:
         """Returns the numbers of the keys that the step at a position reads from memory, each once."""
+        known = self._loaded.get(position)
+        if known is None:
+            known = self._loaded[position] = self._found(position)
+        return known
+
+    def _found(self, position: int) -> list[int]:
         flow, gone, same = self.flow, self.gone, self.same
         loads: dict[int, None] = {}
         waiting = list(flow.reads[position])
@@ -127,11 +134,11 @@ def fused(block: Flow) -> Fusion:
         if is_same and read:
             same[written[0]] = same[read[0]]
     # The readers of each key, through aliases.
-    users = [list(readers) for readers in block.users]
+    users: list[Sequence[int]] = list(block.users)
     returned = set(block.outputs)
     for number, original in enumerate(same):
         if original != number:
-            users[original] += [u for u in users[number] if not bitcast[u]]
+            users[original] = [*users[original], *(u for u in users[number] if not bitcast[u])]
             if number in returned:
                 returned.add(original)
     for number in range(len(block.keys)):

@@ -9,8 +9,9 @@ updates in place write the elements that they change.
 
 Matmuls work in tiles, to which their sizes are padded. On TPUs a tile of the second operand stays in the matrix
 unit, 128 x 128 (256 on v6e and v7x), while the rows of the first pass through it, eight at a time (How to Scale Your
-Model, "How to Think About TPUs": https://jax-ml.github.io/scaling-book/tpus/); on GPUs a block of threads makes a tile
-of the result, at least 64 x 64, from slices of 16 (NVIDIA, Matrix Multiplication Background User's Guide:
+Model, "How to Think About TPUs": https://jax-ml.github.io/scaling-book/tpus/). Where a GPU's matmul kernels are known
+(`machines/matmul_kernels`), so is the time of each size; on other GPUs a block of threads makes a tile of the result,
+at least 64 x 64, from slices of 16 (NVIDIA, Matrix Multiplication Background User's Guide:
 https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/).
 """
 
@@ -19,13 +20,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ...engine.planning.steps import Compute, Step
 from ...engine.rules import TRAITS, names_where
+from ..machines.hardware import Hardware
 from ..workload.dataflow import Key
-from ..workload.scenario import CAUSAL, Numbers, Scenario
+from ..workload.scenario import CAUSAL, STORED, Numbers, Scenario
 from .flops import Matmul, matmul_of
 
 # Primitives that read no more of their first operand than they write.
@@ -40,7 +43,7 @@ class Kernel:
 
     Attributes:
         seconds: of one execution.
-        matmuls: the seconds of its matmuls alone.
+        matmuls: the seconds of its matmuls alone: of those that take less than any kernel does, without that.
         flops: operations of its matmuls.
         nbytes: read from and written to memory.
         scores: whether it makes scores of attention in a fused kernel.
@@ -66,18 +69,17 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
         HardwareError: the machine has no figure for matmuls in a dtype.
     """
     matmul = matmul_of(step, scenario) if isinstance(step, Compute) else None
-    flops: Numbers = 0.0
-    seconds: Numbers = 0.0
-    if matmul is not None:
-        flops = matmul.flops
-        if scenario.options.attention == CAUSAL and _touches_scores(step, scenario):
-            flops = flops / 2
-        seconds = flops / (scenario.flops_per_second(matmul.dtype) * filled(matmul, scenario))
     nbytes = _moved(step, loads, stores, scenario)
     largest = np.maximum if scenario.many else max
-    whole = largest(largest(seconds, nbytes / scenario.bytes_per_second), scenario.launch)
-    scores = matmul is not None and scenario.is_score(step.operation.outputs[0])  # type: ignore[union-attr]
-    return Kernel(whole, seconds, flops, nbytes, scores)
+    if matmul is None:
+        return Kernel(largest(nbytes / scenario.bytes_per_second, scenario.launch), 0.0, 0.0, nbytes)
+    is_fused = scenario.options.attention != STORED and _touches_scores(step, scenario)
+    if is_fused and scenario.options.attention == CAUSAL:
+        matmul = dataclasses.replace(matmul, times=matmul.times / 2)
+    key = "matmul", matmul, nbytes, is_fused
+    whole, multiplying = scenario.once(key, lambda: _seconds(matmul, nbytes, is_fused, scenario))
+    scores = scenario.is_score(step.operation.outputs[0])  # type: ignore[union-attr]
+    return Kernel(whole, multiplying, matmul.flops, nbytes, scores)
 
 
 def _touches_scores(step: Step, scenario: Scenario) -> bool:
@@ -85,21 +87,48 @@ def _touches_scores(step: Step, scenario: Scenario) -> bool:
     return any(map(scenario.is_score, (*step.operation.reads, *step.operation.outputs)))
 
 
-def filled(matmul: Matmul, scenario: Scenario) -> Numbers:
+def _seconds(matmul: Matmul, nbytes: Numbers, is_fused: bool, scenario: Scenario) -> tuple[Numbers, Numbers]:
+    """The seconds of a matmul, and those of its multiplications alone: of a small one, without its beginning."""
+    largest, begin = np.maximum if scenario.many else max, scenario.matmul_base
+    multiplying = scenario.of_hardware(lambda machine: _multiplying(matmul, machine, is_fused))
+    waiting = scenario.of_hardware(lambda machine: _waiting(nbytes, machine, largest))
+    return begin + largest(multiplying, waiting), multiplying + begin * (multiplying >= begin)
+
+
+def _multiplying(matmul: Matmul, machine: Hardware, is_fused: bool) -> Numbers:
+    """The seconds of a matmul that waits for the matrix units alone, of its own or in a kernel of fused attention."""
+    rate, kernels = machine.flops_per_second(matmul.dtype), machine.matmuls
+    if kernels is not None and is_fused:
+        return matmul.flops / (rate * kernels.attention.value)
+    if kernels is None:
+        return matmul.flops / (rate * machine.efficiency.matmul.value * filled(matmul, machine))
+    return kernels.multiplying(matmul.rows, matmul.columns, matmul.inner, matmul.times, rate)
+
+
+def _waiting(nbytes: Numbers, machine: Hardware, largest: Any) -> Numbers:
+    """The seconds of a matmul that waits for memory or its launch alone."""
+    kernels, reached = machine.matmuls, machine.efficiency
+    if kernels is None:
+        return largest(nbytes / (machine.bytes_per_second * reached.memory.value), reached.launch.value)
+    return nbytes / (machine.bytes_per_second * kernels.memory.value)
+
+
+# The tile that pads matmuls, by platform: the fewer of rows and columns, the other of both, and the contracted size;
+# None: the machine's own.
+_TILES = {"tpu": (8, None, None), "gpu": (64, 64, 16), "cpu": (1, 1, 1)}
+
+
+def filled(matmul: Matmul, machine: Hardware) -> Numbers:
     """Returns the share of the matrix units' operations that are no padding, for the better order of operands."""
-    few, many, deep = scenario.tiles
+    few, many, deep = (tile or machine.tile for tile in _TILES[machine.platform])
     one = _padded(matmul.rows, few) * _padded(matmul.columns, many)
     other = _padded(matmul.rows, many) * _padded(matmul.columns, few)
-    least = np.minimum(one, other) if scenario.many else min(one, other)
+    least = np.minimum(one, other) if isinstance(one, np.ndarray) or isinstance(other, np.ndarray) else min(one, other)
     return matmul.rows * matmul.columns * matmul.inner / (least * _padded(matmul.inner, deep))
 
 
-def _padded(size: Numbers, tile: Numbers) -> Numbers:
-    return (
-        np.ceil(size / tile) * tile
-        if isinstance(size, np.ndarray) or isinstance(tile, np.ndarray)
-        else (math.ceil(size / tile) * tile)
-    )
+def _padded(size: Numbers, tile: int) -> Numbers:
+    return np.ceil(size / tile) * tile if isinstance(size, np.ndarray) else math.ceil(size / tile) * tile
 
 
 def _moved(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Scenario) -> Numbers:

@@ -146,9 +146,10 @@ def spend(scenario: Scenario) -> Spent:
 
 @dataclasses.dataclass
 class _Clock:
-    """The times at which the next kernel can begin, each value is ready, and each link is free."""
+    """The times at which the next kernel can begin, each value is ready, each link is free, and all of them are."""
 
     now: Numbers = 0.0
+    idle: Numbers = 0.0
     ready: dict[int, Numbers] = dataclasses.field(default_factory=dict)
     free: dict[Any, Numbers] = dataclasses.field(default_factory=dict)
 
@@ -206,22 +207,31 @@ class _Schedule:
     def block(self, steps: Sequence[Step], outputs: Sequence[Key], prefetched: Prefetched | None = None) -> Spent:
         matmul_fusion, order = self.fused(steps, outputs)
         fusion = matmul_fusion.fusion
-        spent, clock = Spent(), _Clock()
+        spent, clock, ahead = Spent(), _Clock(), _Clock()
         for position in order:
             step = steps[position]
             start = self.latest(clock.ready[n] for n in fusion.loaded(position) if n in clock.ready)
             if isinstance(step, Move) and prefetched is not None and prefetched.overlaps(fusion, position):
-                end = self.send(step, 0.0, _Clock(), spent) * 0.0
+                end = self.send(step, 0.0, ahead, spent) * 0.0
             elif isinstance(step, Move):
                 end = self.send(step, start, clock, spent)
             else:
                 clock.now = start = self.later(clock.now, start)
                 end = clock.now = self.compute(step, position, matmul_fusion, clock, spent)
             clock.ready.update(dict.fromkeys(fusion.flow.makes[position], end))
-        spent.elapsed = self.later(clock.now, self.latest(clock.free.values()))
+        spent.elapsed = self.later(clock.now, clock.idle)
         if prefetched is not None:
-            spent.elapsed = self.later(spent.elapsed, self.latest(spent.busy.values()))
+            hidden = self.slower(spent.compute, ahead.idle)
+            spent.elapsed = self.later(spent.elapsed + hidden, self.latest(spent.busy.values()))
         return spent
+
+    def slower(self, seconds: Numbers, beside: Numbers) -> Numbers:
+        """How much longer kernels of so many seconds take where collectives run for some seconds beside them."""
+        slowdown = self.scenario.overlap
+        if not self.scenario.many and (beside <= 0 or not slowdown):
+            return 0.0
+        sooner = np.minimum if self.scenario.many else min
+        return slowdown * sooner(seconds, self.later(beside, 0.0) / (1 + slowdown))
 
     def fused(self, steps: Sequence[Step], outputs: Sequence[Key]) -> tuple[MatmulFusion, Sequence[int]]:
         """The fusion of a block, and the order in which its steps begin: the same at all sizes."""
@@ -265,6 +275,7 @@ class _Schedule:
         start = self.later(start, self.latest(clock.free.get(link, 0.0) for link in links))
         end = start + seconds
         clock.free.update(dict.fromkeys(links, end))
+        clock.idle = self.later(clock.idle, end)
         return end
 
     def compute(self, step: Step, position: int, matmul_fusion: MatmulFusion, clock: _Clock, spent: Spent) -> Numbers:
@@ -279,6 +290,7 @@ class _Schedule:
             spent.spans += [span.later(end - inner.elapsed) for span in inner.spans]
             for link, seconds in inner.busy.items():
                 clock.free[link] = self.later(clock.free.get(link, 0.0), end * (seconds > 0))
+                clock.idle = self.later(clock.idle, clock.free[link])
             return end
         fusion, epilogue = matmul_fusion.fusion, matmul_fusion.epilogue
         keys_of = fusion.flow.keys
@@ -287,7 +299,7 @@ class _Schedule:
         cost = kernel(step, loads, stores, self.scenario)
         spent.count(cost, step)
         spent.kernels.append((step, 1, cost))
-        end = now + cost.seconds
+        end = now + cost.seconds + self.slower(cost.seconds, clock.idle - now)
         if not self.scenario.many and cost.seconds:
             spent.spans.append(Span(step, now, end))
         if isinstance(step, Compute) and step.per_shard:

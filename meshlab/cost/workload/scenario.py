@@ -14,7 +14,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from .dataflow import Key, local_shapes
 ATTENTION = STORED, FLASH, CAUSAL = "stored", "flash", "causal"
 # A number, or an array of numbers: one for each point.
 Numbers = Any
+T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -127,6 +128,23 @@ class Scenario:
         figures = [figure(placement) for placement in self.placements]
         return figures[0] if self.which is None else np.array(figures)[self.which]
 
+    def of_hardware(self, figures: Callable[[Hardware], Numbers]) -> Numbers:
+        """Returns at each point what is told of all points on its machine."""
+        if self.which is None:
+            return figures(self.placements[0].hardware)
+        each = {id(p.hardware): p.hardware for p in self.placements}
+        told = {key: figures(machine) for key, machine in each.items()}
+        *rows, which = np.broadcast_arrays(*(told[id(p.hardware)] for p in self.placements), self.which)
+        return np.take_along_axis(np.stack(rows), which[None], axis=0)[0]
+
+    def once(self, key: Any, make: Callable[[], T]) -> T:
+        """Returns what is made; of a single point, whose sizes are numbers, it is made once for each key."""
+        if self.many:
+            return make()
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
+
     @functools.cached_property
     def bytes_per_second(self) -> Numbers:
         """The bandwidth that a device's memory reaches."""
@@ -138,21 +156,21 @@ class Scenario:
         return self.of_machine(lambda p: p.hardware.efficiency.launch.value)
 
     @functools.cached_property
-    def tiles(self) -> tuple[Numbers, Numbers, Numbers]:
-        """The tile that pads matmuls: the fewer of rows and columns, the other of both, and the contracted size."""
+    def matmul_base(self) -> Numbers:
+        """Seconds that any matmul takes beside what it multiplies and moves, where that is known."""
+        return self.of_machine(lambda p: p.hardware.matmuls.base.value if p.hardware.matmuls else 0.0)
 
-        def of(machine: Hardware) -> tuple[int, int, int]:
-            return {"tpu": (8, machine.tile, machine.tile), "gpu": (64, 64, 16)}.get(machine.platform, (1, 1, 1))
-
-        few, many, deep = (self.of_machine(lambda p, i=i: of(p.hardware)[i]) for i in range(3))
-        return few, many, deep
+    @functools.cached_property
+    def overlap(self) -> Numbers:
+        """By what part of its time a kernel takes longer while a collective runs beside it."""
+        return self.of_machine(lambda p: getattr(p.hardware.efficiency.overlap, "value", 0.0))
 
     def flops_per_second(self, dtype: Any) -> Numbers:
         """Returns the FLOP/s that a device reaches in large matmuls in a dtype."""
         key = ("flops", str(dtype))
         if key not in self._known:
             self._known[key] = self.of_machine(
-                lambda p: p.hardware.flops_per_second(dtype) * p.hardware.efficiency.matmul.value
+                lambda p: p.hardware.flops_per_second(dtype) * p.hardware.matmul_share.value
             )
         return self._known[key]
 

@@ -29,6 +29,7 @@ _RATES = {
     "network.egress": "bandwidth of a device inside a node",
     "inter_node.link": "bandwidth of a device over DCN or between nodes",
     "host": "bandwidth to the host",
+    "matmuls.partial": "bandwidth of partial sums of a matmul",
 }
 _SECONDS = {
     "network.hop_latency": "latency of a hop",
@@ -36,11 +37,22 @@ _SECONDS = {
     "network.step": "latency of a ring's step",
     "inter_node.latency": "latency over DCN or between nodes",
     "efficiency.launch": "launch of a kernel",
+    "matmuls.base": "latency of a matmul",
+    "matmuls.joining": "latency of adding partial sums of a matmul",
 }
 _SHARES = {
     "efficiency.matmul": ("matmuls reach", "of their figure"),
+    "matmuls.share": ("large matmuls reach", "of their figure"),
+    "matmuls.memory": ("matmuls reach", "of the memory's bandwidth"),
+    "matmuls.sustained": ("in long runs matmuls keep", "of that"),
+    "matmuls.attention": ("fused attention reaches", "of the figure of matmuls"),
+    "efficiency.overlap": ("beside a collective kernels take", "longer"),
     "efficiency.memory": ("memory reaches", "of its bandwidth"),
     "efficiency.network": ("links reach", "of their bandwidth"),
+}
+_NUMBERS = {
+    "matmuls.smaller": "power of a tile's size with which matmuls slow down",
+    "matmuls.prologue": "products that filling a tile of a matmul is worth:",
 }
 _PROTOCOLS = "network.protocols."
 _WAYS = {"rings": "rings in {}", "exchanges": "{} exchanges", "in_switch": "sums in the switch"}
@@ -58,6 +70,8 @@ def figure_view(name: str, figure: Figure) -> dict:
     elif name in _SHARES:
         subject, of = _SHARES[name]
         text = f"{subject} {share_text(figure.value)} {of}"
+    elif name in _NUMBERS:
+        text = f"{_NUMBERS[name]} {figure.value:g}"
     elif name == f"{_PROTOCOLS}copy":
         text = f"copying a device's own part {scaled_text(figure.value, 'B/s')}"
     elif name.startswith(_PROTOCOLS):
@@ -82,14 +96,14 @@ def figures_behind(part: str, placement: Placement, code: Code) -> list[dict]:
         placement: the mesh's placement on its machine.
         code: the program's, whose matmuls have some dtypes.
     """
-    machine = placement.hardware
+    machine, figures = placement.hardware, placement.hardware.figures
     if part == "compute":
-        names = [*_rates_of(machine, code), "efficiency.matmul"]
+        reached = [name for name in figures if name.startswith("matmuls.") and name != "matmuls.memory"]
+        names = [*_rates_of(machine, code), *(reached or ["efficiency.matmul"])]
     elif part == "memory":
-        names = ["bandwidth", "efficiency.memory", "efficiency.launch"]
+        names = ["bandwidth", "efficiency.memory", "matmuls.memory", "efficiency.launch"]
     else:
         names = list(_network(placement, part.split("+")))
-    figures = machine.figures
     return [figure_view(name, figures[name]) for name in dict.fromkeys(names) if name in figures]
 
 

@@ -1,5 +1,6 @@
 """What overlaps with what: collectives ahead of a loop's turn, links, and scores that are computed anew."""
 
+import dataclasses
 import functools
 
 import jax
@@ -167,3 +168,49 @@ def test_a_sum_is_sent_while_what_does_not_wait_for_it_is_computed():
     kernels = [seconds for step, _, seconds in plan.time.spent.rows if isinstance(step, Compute)]
     # Two products, the later sum, and the function that waits for it; the earlier sum hides behind the second product.
     assert plan.time.estimate < sum(kernels) + late + early / 2
+
+
+def slower(part):
+    """A machine whose kernels take so much longer beside a collective."""
+    machine = ml.hardware("h100").ideal
+    return dataclasses.replace(machine, efficiency=ml.Efficiency.of(overlap=part))
+
+
+def independent(x, y, w):
+    """A sum over the batch, and a product that does not wait for it."""
+    return ml.dot(x, y, "batch"), ml.dot(y, w, "ffn")
+
+
+@pytest.mark.parametrize("part", [0.0, 0.25, 1.0])
+def test_kernels_take_longer_beside_a_collective(part):
+    args = ml.bf16[BATCH, EMBED], ml.bf16[BATCH, FFN], ml.bf16[FFN, ml.Dim("out", 8192)]
+    free, slow = (
+        ml.trace(independent, *args).plan(ml.mesh(slower(p), data=4), "batch:data").time for p in (None, part)
+    )
+    hidden = free.upper - free.estimate
+    assert hidden > 0
+    assert slow.estimate == pytest.approx(free.estimate + hidden * part / (1 + part))
+    assert slow.lower <= slow.estimate <= slow.upper == free.upper
+    assert slow.compute == free.compute
+    assert slow.spent.spans[-1].end <= slow.estimate
+
+
+def test_kernels_take_longer_beside_what_is_fetched_ahead():
+    """As long as each turn computes for longer than its weights take; in the first turn some waits anyway."""
+    layout = {"batch": "data", "w/*": {"embed": "data"}}
+    args = ml.bf16[ml.Dim("batch", 1 << 18), EMBED], WEIGHTS
+    free, slow = (
+        ml.trace(blocks, *args).plan(ml.mesh(slower(p), data=4), layout).time.given(prefetch=True) for p in (None, 0.25)
+    )
+    hidden = (free.compute + free.communication["data"] - free.estimate) / 1.25
+    assert slow.estimate == pytest.approx(free.estimate + 0.25 * hidden, rel=1e-3)
+    assert free.estimate < slow.estimate < slow.upper
+
+
+def test_a_sweep_over_machines_has_what_each_of_them_reaches():
+    """Kernels that are known and that are not, slower beside a collective and not."""
+    program = ml.trace(independent, ml.bf16[BATCH, EMBED], ml.bf16[BATCH, FFN], ml.bf16[FFN, ml.Dim("out", 8192)])
+    machines = ["h100", "a100", "v100", "v5e"]
+    plans = [program.plan(ml.mesh(machine, data=4), "batch:data") for machine in machines]
+    swept = ml.sweep(plans[0], on=machines, out=[1024, 8192])
+    assert swept.estimate[:, 1].tolist() == pytest.approx([plan.time.estimate for plan in plans])
