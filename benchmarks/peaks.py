@@ -94,7 +94,7 @@ def plan_of(subject: Subject, name: str, machine: str) -> ml.Plan:
 
 def predicted(subject: Subject, name: str, machine: str) -> int:
     """The bytes that a device is predicted to hold at the worst moment."""
-    memory = plan_of(subject, name, machine).memory
+    memory = plan_of(subject, name, machine).memory.given("stored")
     return (memory.donated if machine == DONATED else memory).peak_bytes
 
 

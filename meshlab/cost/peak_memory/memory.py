@@ -38,9 +38,9 @@ from ...engine.specs.spec import Spec
 from ..machines.accuracy import MEMORY, accuracy, other_compiler
 from ..machines.hardware import HardwareError
 from ..machines.meshes import machine_of
-from ..workload.attention import Scores, attentions, is_score
+from ..workload.attention import STORED, Scores, as_run, scores_of
 from ..workload.dataflow import local_shapes
-from ..workload.scenario import STORED, Options, Scenario
+from ..workload.scenario import Options, Scenario
 from .assign_buffers import Assignment, Numbers, aligned, assign_buffers
 from .backends import BACKENDS, Backend, tiled_bytes
 from .build import build_graph
@@ -207,12 +207,13 @@ class Memory:
         return fixed + np.max(heap, axis=0, initial=0.0) * (self._heap_size / used if used else 1.0)
 
     def given(self, attention: str) -> Memory:
-        """Returns the memory with another attention, as in `plan.time.given`: `given(attention="flash")`.
+        """Returns the memory with attention run otherwise, as in `plan.time.given`: `given(attention="flash")`.
 
         Raises:
             HardwareError: there is no such attention.
         """
-        return dataclasses.replace(self, attention=Options(attention=attention).attention)
+        asked = as_run(Options(attention=attention).attention, self.backend.platform, self.plan.program)
+        return self if asked == self.attention else dataclasses.replace(self, attention=asked)
 
     @functools.cached_property
     def donated(self) -> Memory:
@@ -283,7 +284,7 @@ class Memory:
         """Bytes of a buffer on one device."""
         value, spec = buffer.key
         code = self.plan.program.code
-        if self.attention != STORED and is_score(self.plan.program, self._attentions, value):
+        if self.attention != STORED and value in self._scores:
             return 0
         shape, each = self._shape(value, spec), item_bytes(code.dtypes[value])
         size = _tiled(shape, each) if self.backend.tiled_layouts else math.prod(shape) * each
@@ -331,8 +332,8 @@ class Memory:
         return ACTIVATIONS if roles.is_backward(last) and not roles.is_backward(first) else TEMPORARIES
 
     @functools.cached_property
-    def _attentions(self) -> frozenset[Scores]:
-        return attentions(self.plan.program)
+    def _scores(self) -> Mapping[int, Scores]:
+        return scores_of(self.plan.program)
 
     def _source(self, step: Step | None) -> Source | None:
         if isinstance(step, Move):
@@ -349,6 +350,7 @@ class Memory:
     def _machine_lines(self) -> list[str]:
         """The memory of a device, whether the peak fits, and the measured error of such peaks."""
         other = [f"{'compiler':<16} {self.other_compiler}"] if self.other_compiler else []
+        other += [f"{'attention':<16} in a fused kernel, which stores no scores"] if self.attention != STORED else []
         if self.plan.mesh.on is None:
             return other
         machine = self.plan.mesh.on.hardware
@@ -361,7 +363,7 @@ class Memory:
 
 
 def memory_of(plan: Plan, platform: str | None = None, compiler: str | None = None) -> Memory:
-    """Returns the memory of a plan, without donation.
+    """Returns the memory of a plan as the compiler arranges it: without donation, scores of attention stored.
 
     Args:
         plan: the plan.

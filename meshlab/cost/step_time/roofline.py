@@ -27,8 +27,9 @@ import numpy as np
 from ...engine.planning.steps import Compute, Step
 from ...engine.rules import TRAITS, names_where
 from ..machines.hardware import Hardware
+from ..workload.attention import CAUSAL, STORED
 from ..workload.dataflow import Key
-from ..workload.scenario import CAUSAL, STORED, Numbers, Scenario
+from ..workload.scenario import Numbers, Scenario
 from .flops import Matmul, matmul_of
 
 # Primitives that read no more of their first operand than they write.
@@ -73,9 +74,9 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
     largest = np.maximum if scenario.many else max
     if matmul is None:
         return Kernel(largest(nbytes / scenario.bytes_per_second, scenario.launch), 0.0, 0.0, nbytes)
-    is_fused = scenario.options.attention != STORED and _touches_scores(step, scenario)
-    if is_fused and scenario.options.attention == CAUSAL:
-        matmul = dataclasses.replace(matmul, times=matmul.times / 2)
+    is_fused = scenario.attention != STORED and _touches_scores(step, scenario)
+    if is_fused and scenario.attention == CAUSAL:
+        matmul = dataclasses.replace(matmul, times=matmul.times * scenario.shown(step))  # type: ignore[arg-type]
     key = "matmul", matmul, nbytes, is_fused
     whole, multiplying = scenario.once(key, lambda: _seconds(matmul, nbytes, is_fused, scenario))
     scores = scenario.is_score(step.operation.outputs[0])  # type: ignore[union-attr]

@@ -25,8 +25,8 @@ from ..machines.accuracy import TIME, accuracy
 from ..machines.hardware import Hardware
 from ..machines.units import seconds_text
 from ..machines.xla_substitutes import substituted
-from ..workload.attention import attentions
-from ..workload.scenario import STORED, Numbers, Scenario
+from ..workload.attention import CAUSAL, DEFAULT, STORED, attentions
+from ..workload.scenario import Numbers, Scenario
 from .schedule import Spent, spend
 
 # What a time and a sweep consist of.
@@ -117,12 +117,21 @@ class Time:
             rows.append(("exposed communication", seconds_text(self.exposed)))
         if summed := self.substituted:
             rows.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
-        if self.scenario.options.attention != STORED and not attentions(self.scenario.plan.program):
-            rows.append(("attention", f"none in this program: {self.scenario.options.attention} is as stored"))
+        rows += [("attention", text) for text in [self._attention()] if text]
         if self.recalled:
             rows.append(("recalled, not verified", ", ".join(self.recalled)))
         rows.append(("how far off", accuracy(TIME, self.hardware)["text"]))
         return rows
+
+    def _attention(self) -> str:
+        """How attention is taken to be run; "" where there is none."""
+        asked, run = self.scenario.options.attention, self.scenario.attention
+        if not attentions(self.scenario.plan.program):
+            return "" if asked in (DEFAULT, STORED) else f"none in this program: {asked} is as stored"
+        if run != CAUSAL:
+            return {STORED: "its scores are stored"}.get(run, "in a fused kernel, which stores no scores")
+        spread = ", as much on each device" if self.scenario.options.balanced else ""
+        return f"in a fused kernel, which leaves out what its causal mask hides{spread}"
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the figures as JSON-like data, seconds by name, with the machine."""

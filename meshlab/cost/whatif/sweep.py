@@ -146,7 +146,7 @@ def sweep(plan: Plan, *, on: Any = None, **varied: Any) -> Sweep:
             continue
         _enter(time, group, figures, sent, len(points))
         if scenario.platform not in memories:
-            memories[scenario.platform] = memory_of(plan, scenario.platform)
+            memories[scenario.platform] = memory_of(plan, scenario.platform).given(options.attention)
         peak[group] = memories[scenario.platform].at(scenario)
         limit[group] = scenario.of_machine(lambda placed: placed.hardware.memory_bytes)
     if len(reasons) == len(points):

@@ -8,17 +8,25 @@ Every value with a dim of the queries and all dims of the keys is such a score, 
 pass such a kernel recomputes the scores: five matmuls where the forward pass has two. A program that stores them has
 four, and is charged for the fifth.
 
+How it is run is an assumption (`ATTENTION`): users of GPUs and TPUs run fused kernels, which leave out the tiles that a
+causal mask hides.
+
 Source: Dao et al. 2022, FlashAttention (https://arxiv.org/abs/2205.14135), section 3 and appendix B.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 
 from ...engine.code.operations import Block, Operation, walk
-from ...engine.programs.data import Program
+from ...engine.programs.data import Program, analysis
+from .causal_masks import causal_masks
 
+# How attention is run: as users of the platform do; its scores stored, as the program has them; in a fused kernel; in
+# one that leaves out what a causal mask hides.
+ATTENTION = DEFAULT, STORED, FLASH, CAUSAL = "default", "stored", "flash", "causal"
 # The name of an axis of size 1.
 _ONE: frozenset[str | None] = frozenset({None})
 
@@ -36,6 +44,22 @@ class Scores:
     keys: frozenset[str | None]
 
 
+def as_run(attention: str, platform: str, program: Program) -> str:
+    """Returns how attention is run, "stored", "flash" or "causal", where that may be as users of a platform do.
+
+    Args:
+        attention: of `ATTENTION`.
+        platform: "tpu", "gpu" or "cpu".
+        program: the program.
+    """
+    if attention != DEFAULT:
+        return attention
+    if platform == "cpu" or not attentions(program):
+        return STORED
+    return CAUSAL if masked(program) else FLASH
+
+
+@analysis
 def attentions(program: Program) -> frozenset[Scores]:
     """Returns the dims of the scores of each kind of attention in a program.
 
@@ -54,10 +78,38 @@ def attentions(program: Program) -> frozenset[Scores]:
     return frozenset(kinds)
 
 
-def is_score(program: Program, kinds: frozenset[Scores], value: int) -> bool:
-    """Returns whether a value is a score, its mask or its gradient."""
-    names = set(program.names[value])
-    return any(kind.keys <= names and kind.queries & names for kind in kinds)
+@analysis
+def scores_of(program: Program) -> Mapping[int, Scores]:
+    """Returns each value that is a score, its mask or its gradient, with its kind."""
+    kinds = attentions(program)
+    found = {}
+    for value, names in enumerate(program.names if kinds else ()):
+        kind = next((kind for kind in kinds if kind.keys <= set(names) and kind.queries & set(names)), None)
+        if kind is not None:
+            found[value] = kind
+    return found
+
+
+@analysis
+def masked(program: Program) -> Mapping[Scores, tuple[str, str]]:
+    """Returns the kinds of scores that a causal mask hides, with the dims of the positions of queries and keys."""
+    pairs = {}
+    for kind, mask in itertools.product(attentions(program), causal_masks(program)):
+        queries, keys = kind.queries & mask, kind.keys & mask
+        if len(queries) == 1 and keys == kind.keys and len(mask - queries) == 1:
+            pairs[kind] = (*queries, *keys)
+    return pairs
+
+
+@analysis
+def supposed(program: Program) -> Mapping[Scores, tuple[str, str]]:
+    """Returns the kinds of scores that a causal mask hides if all do: of as many queries as keys."""
+    pairs, dims = {}, program.dims
+    for kind in attentions(program):
+        for query, key in itertools.product(kind.queries, kind.keys):
+            if len(kind.keys) == 1 and query is not None and key is not None and dims.get(query) == dims.get(key):
+                pairs[kind] = query, key
+    return masked(program) or pairs
 
 
 def _blocks(block: Block) -> Iterator[Block]:

@@ -21,6 +21,7 @@ import numpy as np
 from ...engine.code.loops import carried
 from ...engine.code.operations import Operation, item_bytes, walk
 from ...engine.errors import closest, listed, shown
+from ...engine.planning.steps import Compute
 from ...engine.plans.data import Plan
 from ...engine.programs.data import Program, analysis
 from ...engine.specs.spec import Spec
@@ -29,10 +30,10 @@ from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import machine_of
 from ..machines.placement import Placement
 from ..machines.xla_substitutes import most_summed
-from .attention import Scores, attentions, is_score
+from .attention import ATTENTION, CAUSAL, DEFAULT, STORED, Scores, as_run, scores_of, supposed
+from .causal_masks import unmasked
 from .dataflow import Key, local_shapes
 
-ATTENTION = STORED, FLASH, CAUSAL = "stored", "flash", "causal"
 # A number, or an array of numbers: one for each point.
 Numbers = Any
 T = TypeVar("T")
@@ -44,7 +45,10 @@ class Options:
 
     Attributes:
         attention: "stored", the scores are in memory, as the program has it; "flash", a fused kernel computes them tile
-            by tile; "causal", so too, without the tiles that a causal mask hides.
+            by tile; "causal", so too, without the tiles that a causal mask hides, on the device that has most of them
+            where positions are split; "default", as users of the machine run it: "stored" on CPUs, elsewhere "causal"
+            where the program has such a mask, and "flash" where not.
+        balanced: whether positions that are split lie so that a causal mask hides as much on each device.
         prefetch: whether a loop gathers the stored weights of the next iteration ahead, and reduces gradients during
             the next iteration, as PyTorch's FSDP does. The weights of the first iteration and the sums of the last stay
             exposed.
@@ -52,8 +56,9 @@ class Options:
             compiler.
     """
 
-    attention: str = "stored"
+    attention: str = DEFAULT
     prefetch: bool = False
+    balanced: bool = False
     book: bool = False
 
     def __post_init__(self):
@@ -62,7 +67,7 @@ class Options:
                 f"There is no attention {shown(self.attention)}.{closest(self.attention, ATTENTION)} There are"
                 f" {listed(ATTENTION)}."
             )
-        unclear = [name for name in ("prefetch", "book") if not isinstance(getattr(self, name), bool)]
+        unclear = [name for name in ("prefetch", "balanced", "book") if not isinstance(getattr(self, name), bool)]
         if unclear:
             raise HardwareError(f"{listed(unclear)} must be True or False, not {shown(getattr(self, unclear[0]))}.")
 
@@ -217,11 +222,31 @@ class Scenario:
 
     def is_score(self, value: int) -> bool:
         """Returns whether a value is among the scores of attention, and a fused kernel computes them."""
-        return self.options.attention != STORED and is_score(self.plan.program, self._attentions, value)
+        return self.attention != STORED and value in self._scores
 
     @functools.cached_property
-    def _attentions(self) -> frozenset[Scores]:
-        return attentions(self.plan.program)
+    def attention(self) -> str:
+        """How attention is run: "stored", "flash" or "causal"."""
+        return as_run(self.options.attention, self.platform, self.plan.program)
+
+    @functools.cached_property
+    def _scores(self) -> Mapping[int, Scores]:
+        return scores_of(self.plan.program)
+
+    def shown(self, step: Compute) -> Numbers:
+        """Returns the share of a step's scores that no causal mask hides, on the device that has most of them."""
+        program = self.plan.program
+        pairs = supposed(program) if self.attention == CAUSAL else {}
+        values = zip((*step.operation.inputs, *step.operation.outputs), (*step.operands, *step.results), strict=True)
+        for value, spec in values:
+            if not isinstance(value, int) or spec is None or self._scores.get(value) not in pairs:
+                continue
+            if self.options.balanced:
+                return 0.5
+            axes = dict(zip(program.names[value], spec.splits, strict=True))
+            rows, columns = (self.ways(axes.get(name, ())) for name in pairs[self._scores[value]])
+            return unmasked(rows, columns)
+        return 1.0
 
     def trip_count(self, operation: Operation, times: int) -> Numbers:
         """Returns the trip count of a loop, which is `times` at the plan's own sizes."""

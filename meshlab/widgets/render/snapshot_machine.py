@@ -28,7 +28,7 @@ def _time(view: dict) -> str:
         return heading("Predicted time of a step") + f"<div>{prose(time['missing'])}</div>"
     texts, options = time["texts"], time["options"]
     rows = [(part["label"], [(_colour(view, part), part["seconds"])]) for part in time["parts"]]
-    assumed = f"attention {options['attention']}, {'with' if options['prefetch'] else 'without'} prefetching"
+    assumed = f"attention {options['run']}, {'with' if options['prefetch'] else 'without'} prefetching"
     sends = any(part["sends"] for part in time["parts"])
     notes = [(f"Exposed communication: {texts['exposed']}. " if sends else "") + f"Assumed: {assumed}."]
     notes += [time["substituted"]] if time["substituted"] else []

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 from ...cost.machines.hardware import HardwareError
 from ...cost.peak_memory.memory import Memory
 from ...cost.step_time.time import Time, time_of
-from ...cost.workload.scenario import STORED, at_plan_sizes
+from ...cost.workload.scenario import at_plan_sizes
 from ...engine.gc_pause import no_collection
 from .document import Document
 
@@ -64,9 +64,7 @@ def costs_of(plan: Any, document: Document) -> Costs:
         document: the plan's document, which has the assumptions.
     """
     with no_collection():
-        memory: Memory = plan.memory
-        if document.options.attention != STORED:
-            memory = memory.given(document.options.attention)
+        memory: Memory = plan.memory.given(document.options.attention)
         _ = memory.peak_bytes, memory.donated.peak_bytes, memory.parts, memory.timeline
         try:
             return Costs(time_of(at_plan_sizes(plan, document.options)), "", memory)

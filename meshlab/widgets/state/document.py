@@ -6,7 +6,7 @@ notebook:
 
     >>> print(explorer.to_json())
     {"along": {}, "dims": {"batch": 128, "hidden": 1024}, "layout": {"batch": "data"}, "machine": "v5e:2x2",
-     "mesh": [["data", 4]], "options": {"attention": "stored", "prefetch": false}, "pad": false,
+     "mesh": [["data", 4]], "options": {"attention": "default", "prefetch": false}, "pad": false,
      "pins": {"batch": "data"}, "renamed": {}, "resized": {"batch": 128}, "schema": 3}
 
 Equal documents give equal text. Documents of schema 1 knew no machine, and those of schema 2 the program only as it was
@@ -276,7 +276,7 @@ def _read_sizes(dims: Any, mesh: Any) -> tuple[Sizes, Sizes]:
 def _read_machine(data: Mapping[str, Any]) -> tuple[Machine | None, Options]:
     on = data.get("machine")
     try:
-        options = mapping("It", "options", data.get("options", {}), '{"attention": "stored", "prefetch": false}')
+        options = mapping("It", "options", data.get("options", {}), '{"attention": "default", "prefetch": false}')
         along = read_requested(mapping("It", "along", data.get("along", {}), '{"model": 0}'))
         if on is not None and not isinstance(on, str):
             raise TypeError(f"the machine is {on!r}; it must be a name and a slice, as in `v5e:4x4`")

@@ -256,7 +256,7 @@ class Gestures:
         """Sets the assumptions under which costs are predicted.
 
         Args:
-            attention: "stored", "flash" or "causal"; see `Options`.
+            attention: "default", "stored", "flash" or "causal"; see `Options`.
             prefetch: whether loops gather sharded weights one iteration ahead.
         """
         return self.apply(Assume(attention, prefetch))

@@ -16,7 +16,7 @@ from typing import Any
 from ...auto.work import share_of
 from ...cost.machines.hardware import HardwareError
 from ...cost.step_time.time import time_of
-from ...cost.workload.scenario import STORED, at_plan_sizes
+from ...cost.workload.scenario import at_plan_sizes
 from ...engine.errors import LayoutError
 from .apply_intent import layout_after
 from .columns import COMPUTE, Column, columns_of
@@ -60,7 +60,7 @@ def price_of(explorer: ExplorerState, document: Document, peak: bool) -> Price:
         seconds = None
     if not peak:
         return Price(sent, seconds, work=work)
-    memory = plan.memory if options.attention == STORED else plan.memory.given(options.attention)
+    memory = plan.memory.given(options.attention)
     return Price(sent, seconds, memory.peak_bytes, memory.fits, work)
 
 

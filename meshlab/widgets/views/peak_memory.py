@@ -16,7 +16,7 @@ from typing import Any
 from ...cost.machines.accuracy import MEMORY, accuracy
 from ...cost.machines.units import bytes_text, share_text
 from ...cost.peak_memory.memory import Memory
-from ...cost.workload.scenario import STORED
+from ...cost.workload.attention import STORED
 from ..state.explorer_state import ExplorerState
 from .charts.moments import moments_chart
 

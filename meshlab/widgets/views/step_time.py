@@ -13,7 +13,7 @@ from typing import Any
 from ...cost.machines.accuracy import TIME, accuracy
 from ...cost.machines.units import seconds_text
 from ...cost.step_time.time import Time
-from ...cost.workload.scenario import ATTENTION
+from ...cost.workload.attention import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document
 from ..state.explorer_state import ExplorerState
@@ -50,6 +50,7 @@ def time_view(costs: Costs, document: Document) -> dict:
     """Describes predicted time, or names the figure of the machine that is missing."""
     options, time = document.options, costs.time
     switches = {"attention": options.attention, "prefetch": options.prefetch, "attentions": list(ATTENTION)}
+    switches["run"] = options.attention if time is None else time.scenario.attention
     if time is None:
         return {"missing": costs.missing, "options": switches}
     parts = [_part(key, seconds, time) for key, seconds in _seconds(time)]

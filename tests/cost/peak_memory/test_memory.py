@@ -297,8 +297,11 @@ def test_scores_that_are_not_stored_take_no_memory():
         return ml.dot(ml.softmax(ml.dot(x, y, head), keys), z, keys)
 
     args = ml.f32[batch, heads, queries, head], ml.f32[batch, heads, keys, head], ml.f32[batch, heads, keys, head]
-    stored = ml.trace(attend, *args).plan(ml.mesh("h100", x=2), "batch:x").memory
-    flash = stored.given("flash")
+    flash = ml.trace(attend, *args).plan(ml.mesh("h100", x=2), "batch:x").memory
+    assert flash.attention == "flash"
+    assert "in a fused kernel, which stores no scores" in str(flash)
+    stored = flash.given("stored")
+    assert "fused" not in str(stored)
     scores = 4 * 4 * 256 * 256
     assert stored.peak_bytes >= flash.peak_bytes + scores
     assert {"queries", "keys"} <= set(stored.at_peak[0].dims)

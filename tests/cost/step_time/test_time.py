@@ -139,8 +139,9 @@ def test_attention_piece_by_piece_stores_no_scores_and_computes_them_anew():
     assert stored.flops == flash.flops == 2 * one
     assert flash.memory_bytes == pytest.approx(4 * 4 * 4 * 8 * 512 * 64, rel=0.02)  # and a sum for each query
     assert stored.memory_bytes > flash.memory_bytes + 2 * 4 * 4 * 8 * 512 * 512
-    stored = both.plan(ml.mesh(IDEAL, x=1)).time
-    flash, causal = (stored.given(attention=a) for a in ("flash", "causal"))
+    stored, flash, causal = (
+        both.plan(ml.mesh(IDEAL, x=1)).time.given(attention=a) for a in ("stored", "flash", "causal")
+    )
     assert (stored.flops, flash.flops) == (6 * one, 7 * one)
     assert causal.flops == pytest.approx(flash.flops / 2)
     assert flash.estimate < stored.estimate

@@ -54,7 +54,7 @@ def test_a_point_costs_what_the_plan_made_for_it_costs(machine, sizes, mesh, opt
     for name, values in swept.figures.items():
         assert values.item() == pytest.approx(getattr(time, name), rel=1e-9), name
     # Which buffer lies in the space of which is not worked out anew.
-    peak = made_plan.memory.given(options.get("attention", "stored")).peak_bytes
+    peak = made_plan.memory.given(options.get("attention", "default")).peak_bytes
     assert swept.peak_bytes.item() == pytest.approx(peak, rel=0.05)
     assert swept.limit_bytes.item() == ml.hardware(machine).memory_bytes
     assert {axes: seconds.item() for axes, seconds in swept.communication.items()} == pytest.approx(time.communication)

@@ -109,7 +109,8 @@ def test_what_is_assumed_is_costed(explorer: Explorer) -> None:
     explorer.on("v5e")
     explorer.assume(attention="flash", prefetch=True)
     view = explorer.view()["time"]
-    assert view["options"] == {"attention": "flash", "prefetch": True, "attentions": ["stored", "flash", "causal"]}
+    listed = ["default", "stored", "flash", "causal"]
+    assert view["options"] == {"attention": "flash", "prefetch": True, "attentions": listed, "run": "flash"}
     assert view["estimate"] == explorer.plan.time.given(attention="flash", prefetch=True).estimate
     assert "Without attention scores" in explorer.view()["peak_memory"]["note"]
 

@@ -135,8 +135,9 @@ function drawPart(view, part, most) {
 export function drawOptions(board) {
   const { time } = board.view;
   if (!time) return [];
-  const { attention, prefetch, attentions } = time.options;
-  const options = attentions.map((each) => h("option", { value: each, selected: each === attention }, each));
+  const { attention, prefetch, attentions, run } = time.options;
+  const said = (/** @type {string} */ each) => (each === "default" && attention === each ? `default: ${run}` : each);
+  const options = attentions.map((each) => h("option", { value: each, selected: each === attention }, said(each)));
   const select = choice(board, "attention", "attention", options, (value) => ({
     op: "assume",
     args: { attention: value },

@@ -91,7 +91,7 @@
  * @typedef {{
  *   missing?: string, lower: number, estimate: number, upper: number, compute: number, exposed: number,
  *   texts: Record<"lower" | "estimate" | "upper" | "exposed", string>, parts: TimePart[],
- *   limit: {by: string, text: string}, options: {attention: string, prefetch: boolean, attentions: string[]},
+ *   limit: {by: string, text: string}, options: {attention: string, prefetch: boolean, attentions: string[], run: string},
  *   substituted: string, recalled: string[], accuracy: Accuracy
  * }} Time
  * @typedef {{
