@@ -23,7 +23,7 @@ from ..programs.outline import Repetition
 from ..rules import PER_SHARD
 from ..specs.reshard import ReshardStep, gather_then_slice, price, sent_shape, wire_bytes
 from ..specs.routes import Rerouted, Route
-from ..specs.spec import Axes, Grid, Spec
+from ..specs.spec import Axes, Grid, Spec, local_shape
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
 from .remedies import OFF, ON, STORED, Change, Remedy, sentence
@@ -295,6 +295,8 @@ class _Story:
         place = self.stored(step, dim)
         if place is not None:
             whole = self.changes([Change(STORED, dim, (), place)])
+            if dim in scanned_dims(self.program):
+                return self.iterated(place, dim, split, step)
             along = self.changes([Change(ON, dim, split)])
             return (
                 f"`{place}` is stored with `{dim}` split over {axes}; `{name}`{where} computes with it whole.",
@@ -304,6 +306,25 @@ class _Story:
                 ),
             )
         return f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}.", (self.off([(dim, split)]),)
+
+    def iterated(self, place: str, dim: str, split: Axes, step: Move) -> tuple[str, tuple[Remedy, ...]]:
+        """Returns why a loop's stacked input is gathered in front of it, and what gathers it slice by slice."""
+        shape, dims = self.program.code.shapes[step.value], self.program.value(step.value).dims
+        held = nbytes(math.prod(local_shape(shape, step.via.result, self.grid)), self.program.code.dtypes[step.value])
+        axes, ways = _quoted(split), math.prod(self.grid[axis] for axis in split)
+        because = (
+            f"`{place}` is stored with `{dim}` split over {axes}, but each device runs all iterations of the loop over"
+            f" `{dim}`: what they read, {held:,.0f} B, is gathered at once in front of it."
+        )
+        whole = Remedy(f"store `{place}` whole (more memory)", self.changes([Change(STORED, dim, (), place)]))
+        taken = self.rules.storage.get(place, {})
+        named = ((name, size) for name, size in zip(dims, shape, strict=True) if name is not None)
+        fits = {name: size for name, size in named if name not in taken and size % ways == 0}
+        for other in sorted(fits, key=lambda name: -fits[name])[:1]:
+            changes = self.changes([Change(STORED, dim, (), place), Change(STORED, other, split, place)])
+            text = f"store `{place}` with `{other}` split over {axes} instead of `{dim}`, to gather one slice at a time"
+            return because, (Remedy(text, changes), whole) if changes else (whole,)
+        return because, (whole,)
 
     def off(self, pairs: Sequence[Split], effect: str = "") -> Remedy:
         """Returns the remedy that takes dims off mesh axes."""

@@ -234,3 +234,34 @@ def test_what_is_stored_split_is_told_whatever_its_form():
         )
     ]
     assert row.value == "g"
+
+
+def looped(w, x):
+    return jax.lax.scan(lambda x, w: (jnp.tanh(x @ w), None), x, w)[0]
+
+
+def test_what_a_loop_steps_through_is_gathered_at_once_unless_it_is_stored_along_another_dim():
+    arguments = abstract("layers embed _", 4, 8, 8), abstract("batch embed", 16, 8)
+    program = ml.trace(looped, *arguments)
+    plan = program.plan(ml.mesh(data=2), {"batch": "data", "w": {"layers": "data"}})
+    (row,) = [row for row in plan.collectives if row.kind == "all-gather"]
+    assert row.because == (
+        "`w` is stored with `layers` split over `data`, but each device runs all iterations of the loop over `layers`: "
+        "what they read, 1,024 B, is gathered at once in front of it."
+    )
+    slices, whole = row.remedies
+    assert slices.text == "store `w` with `embed` split over `data` instead of `layers`, to gather one slice at a time"
+    assert whole.text == "store `w` whole (more memory)"
+    better = program.plan(plan.mesh, slices.applied(plan.layout))
+    (each,) = [row for row in better.collectives if row.kind == "all-gather"]
+    assert (each.times, each.wire_bytes * 4) == (4, row.wire_bytes)
+    assert better.memory.peak_bytes < plan.memory.peak_bytes
+    assert not [r for r in program.plan(plan.mesh, whole.applied(plan.layout)).collectives if r.kind == "all-gather"]
+    better.check()
+
+
+def test_a_loop_over_what_no_other_dim_can_split_has_one_remedy():
+    arguments = abstract("layers embed _", 4, 7, 7), abstract("batch embed", 16, 7)
+    plan = ml.trace(looped, *arguments).plan(ml.mesh(data=2), {"batch": "data", "w": {"layers": "data"}})
+    (row,) = [row for row in plan.collectives if row.kind == "all-gather"]
+    assert [remedy.text for remedy in row.remedies] == ["store `w` whole (more memory)"]
