@@ -56,6 +56,8 @@ class Efficiency:
         launch: seconds to launch a kernel.
         overlap: by what part of its time a kernel takes longer while a collective runs beside it; None: not known, and
             taken to be none.
+        attention: the share of its FLOP/s that fused attention reaches, in one kernel with exponentials between its
+            matmuls; None: that of matmuls.
     """
 
     matmul: Figure
@@ -63,9 +65,10 @@ class Efficiency:
     network: Figure
     launch: Figure
     overlap: Figure | None = None
+    attention: Figure | None = None
 
     def __post_init__(self):
-        shares = ["matmul", "memory", "network"]
+        shares = ["matmul", "memory", "network", *(["attention"] if self.attention is not None else [])]
         above = [(n, share) for n in shares if (share := getattr(getattr(self, n), "value", 0)) > 1]
         too_large = [f"`{n}` must be a share of the figures, 0 < {n} ≤ 1, not {share:g}" for n, share in above]
         refuse(
@@ -80,15 +83,18 @@ class Efficiency:
         memory: float = 1.0,
         network: float = 1.0,
         launch: float = 0.0,
+        *,
         overlap: float | None = None,
+        attention: float | None = None,
     ) -> Efficiency:
         """Makes it from plain numbers; without any, all of the figures.
 
         Raises:
             HardwareError: one of them is invalid.
         """
-        beside = None if overlap is None else figure(overlap)
-        return cls(figure(matmul), figure(memory), figure(network), figure(launch), beside)
+        given = {"matmul": matmul, "memory": memory, "network": network, "launch": launch}
+        given |= {"overlap": overlap, "attention": attention}
+        return cls(**{name: figure(value) for name, value in given.items() if value is not None})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,8 +13,7 @@ added: `joining` + bytes / `partial` seconds. Of all tiles and parts a library t
 meanwhile, at a share of its bandwidth, and `base` is what every kernel takes.
 
 That is one matmul on a cool device. In a long run, of numbers that are not zeros, the power limit lowers the clocks: of
-the FLOP/s the share `sustained` is left. Attention in a fused kernel, whose tiles follow each other without an end
-between them, reaches the share `attention` of the FLOP/s, whatever its sizes.
+the FLOP/s the share `sustained` is left.
 
 Sources: NVIDIA, Matrix Multiplication Background User's Guide, "Tile quantization" and "Wave quantization"
 (https://docs.nvidia.com/deeplearning/performance/dl-performance-matrix-multiplication/), and CUTLASS, "Efficient GEMM"
@@ -58,7 +57,6 @@ class MatmulKernels:
         joining: seconds to begin adding partial sums.
         partial: bytes/s at which they are written and read.
         sustained: the share of all this that is left in a long run.
-        attention: the share of the FLOP/s of fused attention.
 
     Raises:
         HardwareError: one of them is invalid; all problems are listed.
@@ -73,10 +71,9 @@ class MatmulKernels:
     joining: Figure
     partial: Figure
     sustained: Figure
-    attention: Figure
 
     def __post_init__(self):
-        shares, others = ["share", "memory", "sustained", "attention"], ["base", "smaller", "prologue", "joining"]
+        shares, others = ["share", "memory", "sustained"], ["base", "smaller", "prologue", "joining"]
         above = [(name, value) for name in shares if (value := getattr(getattr(self, name), "value", 0)) > 1]
         too_large = [f"`{name}` must be a share of the figures, 0 < {name} ≤ 1, not {value:g}" for name, value in above]
         refuse(
@@ -97,14 +94,13 @@ class MatmulKernels:
         joining: float,
         partial: float,
         sustained: float = 1.0,
-        attention: float = 1.0,
     ) -> MatmulKernels:
         """Makes it from plain numbers.
 
         Raises:
             HardwareError: one of them is invalid.
         """
-        figures = base, share, smaller, prologue, memory, joining, partial, sustained, attention
+        figures = base, share, smaller, prologue, memory, joining, partial, sustained
         return cls(processors, *map(figure, figures))
 
     def multiplying(self, rows: Any, columns: Any, inner: Any, times: Any, flops_per_second: float) -> Any:

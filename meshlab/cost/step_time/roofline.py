@@ -99,8 +99,8 @@ def _seconds(matmul: Matmul, nbytes: Numbers, is_fused: bool, scenario: Scenario
 def _multiplying(matmul: Matmul, machine: Hardware, is_fused: bool) -> Numbers:
     """The seconds of a matmul that waits for the matrix units alone, of its own or in a kernel of fused attention."""
     rate, kernels = machine.flops_per_second(matmul.dtype), machine.matmuls
-    if kernels is not None and is_fused:
-        return matmul.flops / (rate * kernels.attention.value)
+    if is_fused and machine.efficiency.attention is not None:
+        return matmul.flops / (rate * machine.efficiency.attention.value)
     if kernels is None:
         return matmul.flops / (rate * machine.efficiency.matmul.value * filled(matmul, machine))
     return kernels.multiplying(matmul.rows, matmul.columns, matmul.inner, matmul.times, rate)

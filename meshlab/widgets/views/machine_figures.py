@@ -45,7 +45,7 @@ _SHARES = {
     "matmuls.share": ("large matmuls reach", "of their figure"),
     "matmuls.memory": ("matmuls reach", "of the memory's bandwidth"),
     "matmuls.sustained": ("in long runs matmuls keep", "of that"),
-    "matmuls.attention": ("fused attention reaches", "of the figure of matmuls"),
+    "efficiency.attention": ("fused attention reaches", "of the figure of matmuls"),
     "efficiency.overlap": ("beside a collective kernels take", "longer"),
     "efficiency.memory": ("memory reaches", "of its bandwidth"),
     "efficiency.network": ("links reach", "of their bandwidth"),
@@ -99,7 +99,7 @@ def figures_behind(part: str, placement: Placement, code: Code) -> list[dict]:
     machine, figures = placement.hardware, placement.hardware.figures
     if part == "compute":
         reached = [name for name in figures if name.startswith("matmuls.") and name != "matmuls.memory"]
-        names = [*_rates_of(machine, code), *(reached or ["efficiency.matmul"])]
+        names = [*_rates_of(machine, code), *(reached or ["efficiency.matmul"]), "efficiency.attention"]
     elif part == "memory":
         names = ["bandwidth", "efficiency.memory", "matmuls.memory", "efficiency.launch"]
     else:

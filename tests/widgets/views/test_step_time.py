@@ -27,7 +27,7 @@ from tests.widgets.state.test_machines import own
 
 WAYS = [*(f"rings.{name}" for name in RINGS), *(f"exchanges.{name}" for name in EXCHANGES)]
 FIGURES = ["base", "step", "bandwidth"]
-KERNELS = ("base", "share", "smaller", "prologue", "joining", "partial", "sustained", "attention")
+KERNELS = ("base", "share", "smaller", "prologue", "joining", "partial", "sustained")
 SUMS = [f"network.protocols.in_switch.{what}" for what in FIGURES]
 MATMULS = [f"matmuls.{what}" for what in KERNELS]
 LAYOUTS = ["", "batch:data", "batch:data hidden:model", "batch:data+model"]
@@ -212,7 +212,8 @@ def test_each_figure_has_its_source() -> None:
     ("machine", "axes", "part", "names"),
     [
         ("v5e:2x4", "data=2 model=4", "compute", ["flops.bf16", "efficiency.matmul"]),
-        ("h100", "data=2 model=4", "compute", ["flops.f32", *MATMULS]),
+        ("h100", "data=2 model=4", "compute", ["flops.f32", *MATMULS, "efficiency.attention"]),
+        ("v5p:2x2x2", "data=2 model=4", "compute", ["flops.bf16", "efficiency.matmul", "efficiency.attention"]),
         ("h100", "data=2 model=4", "memory", ["bandwidth", "efficiency.memory", "matmuls.memory", "efficiency.launch"]),
         ("v100", "data=2 model=4", "compute", ["flops.f32", "efficiency.matmul"]),
         ("v5e:2x4", "data=2 model=4", "memory", ["bandwidth", "efficiency.memory", "efficiency.launch"]),
