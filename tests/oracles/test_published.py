@@ -81,6 +81,7 @@ def test_steps_are_ranked_right(errors):
 def test_the_page_shows_what_is_predicted_today():
     """If not: python -m benchmarks.published docs/accuracy.md."""
     assert published.SECTION.read(PAGE) == published.table(RUNS).strip("\n")
+    assert published.SECTION.figure(PAGE).read_text() == published.figure(RUNS)
 
 
 @pytest.mark.slow
