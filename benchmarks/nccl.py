@@ -1,7 +1,7 @@
 """Fits the protocols of NCCL within a node to public measurements, and tells how far off they are.
 
-    python -m benchmarks.nccl docs/accuracy.md      writes the errors of the machines' files into the page
-    python -m benchmarks.nccl fit h100              prints the constants of a machine, as its file has them (a minute)
+    python -m benchmarks.nccl docs/accuracy.md     writes the errors of the machines' files into the page, and a figure
+    python -m benchmarks.nccl fit h100             prints the constants of a machine, as its file has them (a minute)
 
 The measurements are nccl-tests in one node, of arrays of 16-bit numbers: microseconds by machine, kind, number of GPUs
 and bytes, which are the full array's, of an all-to-all those that one GPU sends in. Source: NVIDIA's aiconfigurator,
@@ -21,12 +21,14 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.pages import Section
+from benchmarks.scatter import Series, scatter
 from meshlab.cost.machines.collective_time import seconds
 from meshlab.cost.machines.figures import Figure
 from meshlab.cost.machines.hardware import hardware
 from meshlab.cost.machines.meshes import mesh
 from meshlab.cost.machines.placement import place_mesh
 from meshlab.cost.machines.protocols import Protocol, Protocols
+from meshlab.cost.machines.units import seconds_text
 
 FILE = Path(__file__).with_suffix(".csv")
 KINDS = {
@@ -171,11 +173,23 @@ def table(of: dict[Row, float]) -> str:
     return "\n".join(lines)
 
 
+def figure(of: dict[Row, float]) -> str:
+    """Returns predicted against measured collectives as SVG."""
+    points = collections.defaultdict(list)
+    for row, error in of.items():
+        points[row.machine].append((row.seconds, row.seconds * (1 + error)))
+    series = [Series(machine, "", each) for machine, each in points.items()]
+    note = f"{len(of)} measurements, 512 bytes to 512 MiB; half are off by less than {medians(of)[()]:.1%}; no factor"
+    axes = ("measured time of a collective", "predicted time of a collective")
+    return scatter(series, title="Collectives of GPUs in a node", note=note, axes=axes, text=seconds_text)
+
+
 def main(what: str = "", machine: str = "h100") -> None:
     if what == "fit":
         print(written(fitted(machine)))
     elif what:
         SECTION.write(Path(what), table(errors()))
+        SECTION.draw(Path(what), figure(errors()))
     else:
         print(table(errors()))
 

@@ -1,4 +1,4 @@
-"""Sections of a page that benchmarks write, each between `<!-- name: begin -->` and `<!-- name: end -->`."""
+"""Sections of a page that benchmarks write, between `<!-- name: begin -->` and `<!-- name: end -->`; their figures."""
 
 from __future__ import annotations
 
@@ -38,6 +38,15 @@ class Section:
         """Puts a text between the marks; see `read`."""
         before, _, after = self._parts(path)
         path.write_text(f"{before}{self.begin}\n{text}\n{self.end}{after}")
+
+    def figure(self, path: pathlib.Path) -> pathlib.Path:
+        """Returns where the section's figure is: beside the page, among its images."""
+        return path.parent / "images" / f"{path.stem}-{self.name}.svg"
+
+    def draw(self, path: pathlib.Path, svg: str) -> None:
+        """Puts a figure where the page looks for it."""
+        self.figure(path).parent.mkdir(exist_ok=True)
+        self.figure(path).write_text(svg)
 
     def _parts(self, path: pathlib.Path) -> tuple[str, str, str]:
         page = path.read_text()

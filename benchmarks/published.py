@@ -1,7 +1,7 @@
 """Published step times of training runs, held against what is predicted for them.
 
     python -m benchmarks.published                  prints the table
-    python -m benchmarks.published docs/accuracy.md  writes it between the marks of that page
+    python -m benchmarks.published docs/accuracy.md  writes it between the marks of that page, and draws its figure
 
 Each run of `published.toml` is traced as its source describes it (model, sizes, recomputation, mixed precision, AdamW),
 planned under its layout, and costed on its machine. What a machine reaches of its figures in practice is one number
@@ -23,8 +23,10 @@ import jax
 
 import meshlab as ml
 from benchmarks.pages import Section
+from benchmarks.scatter import Series, scatter
 from meshlab.cost.machines.hardware import Figure, Hardware, hardware
 from meshlab.cost.machines.placement import Placement, place_mesh
+from meshlab.cost.machines.units import seconds_text
 from meshlab.cost.step_time.time import Time, time_of
 from meshlab.cost.workload.scenario import Options, Scenario, together
 from meshlab.engine.specs.mesh import Mesh
@@ -282,11 +284,31 @@ def _row(run: Run, off: float) -> str:
     )
 
 
+def figure(chosen: Sequence[Run]) -> str:
+    """Returns predicted against measured steps, after the one number of each machine, as SVG."""
+    scale, off = efficiencies(chosen), errors(chosen)
+    judged = [abs(off[run]) for run in chosen if not run.aside]
+
+    def points(name: str, aside: bool) -> list[tuple[float, float]]:
+        mine = (run for run in chosen if run.machine == name and bool(run.aside) == aside)
+        return [(run.seconds, run.seconds * (1 + off[run])) for run in mine]
+
+    series = [
+        Series(name, f"× {1 / share:.2f}", points(name, False), points(name, True)) for name, share in scale.items()
+    ]
+    mean = sum(judged) / len(judged)
+    note = f"predicted times the one factor of its machine; the {len(judged)} judged are off by {mean:.1%} on average"
+    axes = ("measured time of a step", "predicted time of a step, times the factor")
+    return scatter(series, title="Published steps of training", note=note, axes=axes, text=seconds_text)
+
+
 def main() -> int:
-    """Prints the table, or writes it into the page that is named."""
+    """Prints the table, or writes it into the page that is named, and draws the figure beside that."""
     text = table(runs())
     if len(sys.argv) > 1:
-        SECTION.write(pathlib.Path(sys.argv[1]), text)
+        page = pathlib.Path(sys.argv[1])
+        SECTION.write(page, text)
+        SECTION.draw(page, figure(runs()))
     else:
         print(text)
     return 0

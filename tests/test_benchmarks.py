@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import compilers, pages, peaks, subjects
+from benchmarks import compilers, matmuls, nccl, pages, peaks, published, subjects
 from benchmarks.beside import measure as drops_beside
 from benchmarks.planning import subjects as subjects_of_planning
 from benchmarks.timing import Sample, table, timed
@@ -78,6 +78,14 @@ def test_only_the_marked_section_of_a_page_is_written(tmp_path):
     assert path.read_text() == f"{section.begin} only"
 
 
+def test_a_sections_figure_is_beside_the_page_and_the_page_shows_it(tmp_path):
+    section = pages.Section("one")
+    section.draw(tmp_path / "page.md", "<svg/>")
+    assert (tmp_path / "images" / "page-one.svg").read_text() == "<svg/>"
+    for part in (published, nccl, matmuls, peaks):
+        assert f"](images/{part.SECTION.figure(PAGE).name})" in PAGE.read_text()
+
+
 @pytest.fixture(scope="module")
 def results():
     """The compilers' peaks, beside what is predicted today."""
@@ -87,6 +95,7 @@ def results():
 def test_the_page_shows_the_peaks_that_are_predicted_today(results):
     """If not: python -m benchmarks.peaks --write docs/accuracy.md, then python -m benchmarks.accuracy."""
     assert peaks.SECTION.read(PAGE) == peaks.page(results)
+    assert peaks.SECTION.figure(PAGE).read_text() == peaks.figure(results)
 
 
 @pytest.mark.parametrize("machine", ["v5e", "v5p", "v6e"])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from benchmarks.matmuls import BANDS, HELD_OUT, MACHINES, SECTION, errors, measured, medians, predicted, table
+from benchmarks.matmuls import BANDS, HELD_OUT, MACHINES, SECTION, errors, figure, measured, medians, predicted, table
 from meshlab.cost.machines.hardware import hardware
 from meshlab.cost.machines.placement import place_mesh
 from meshlab.engine.specs.mesh import Mesh
@@ -52,3 +52,4 @@ def test_the_page_shows_what_is_predicted_today():
     """If not: python -m benchmarks.matmuls docs/accuracy.md."""
     page = Path(__file__).parents[2] / "docs" / "accuracy.md"
     assert SECTION.read(page) == table()
+    assert SECTION.figure(page).read_text() == figure()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.nccl import BANDS, KINDS, RINGS, SECTION, errors, falling, measured, medians, table
+from benchmarks.nccl import BANDS, KINDS, RINGS, SECTION, errors, falling, figure, measured, medians, table
 from meshlab.cost.machines.collective_time import rate, seconds
 from meshlab.cost.machines.hardware import Switch, hardware
 from meshlab.cost.machines.meshes import mesh
@@ -78,4 +78,6 @@ def test_between_nodes_and_in_textbooks_bandwidth_alone_counts_as_before():
 
 def test_the_page_shows_what_is_predicted_today():
     """If not: python -m benchmarks.nccl docs/accuracy.md."""
-    assert SECTION.read(Path(__file__).parents[2] / "docs" / "accuracy.md") == table(errors())
+    page, off = Path(__file__).parents[2] / "docs" / "accuracy.md", errors()
+    assert SECTION.read(page) == table(off)
+    assert SECTION.figure(page).read_text() == figure(off)
