@@ -54,6 +54,7 @@ class Run:
         residual: the dim that `tensor` splits of the stream between layers; None: it is whole.
         seconds: of a step, as measured.
         flash: whether attention is computed piece by piece.
+        balanced: whether positions that are split lie so that a causal mask hides as much on each device.
         memory: `bytes` and `bandwidth` of the machine's memory where they are not those of the machine that it names.
         clock: the part of its clocks in long runs that this machine's power leaves.
         source: where it is published.
@@ -70,6 +71,7 @@ class Run:
     residual: str | None
     seconds: float
     flash: bool
+    balanced: bool
     memory: Mapping[str, float]
     clock: float
     source: str
@@ -115,6 +117,7 @@ def _run(row: Sequence[Any], group: Mapping[str, Any], data: Mapping[str, Any]) 
         group.get("residual"),
         math.nan,
         group.get("flash", True),
+        group.get("balanced", False),
         group.get("memory", {}),
         group.get("clock", 1.0),
         data["sources"][group["source"]],
@@ -171,6 +174,9 @@ def layout(run: Run) -> dict[str, Any]:
     if "fsdp" in run.mesh:
         rules["batch"] = ("data", "fsdp") if "data" in run.mesh else "fsdp"
         rules |= {place: {"embed": "fsdp"} for place in ("params/*", "opt_state/*", "grads")}
+    if "context" in run.mesh:
+        rules["seq"] = "context"
+        rules |= {place: {"embed": "context"} for place in ("params/*", "opt_state/*", "grads")}
     if "tensor" in run.mesh:
         rules |= dict.fromkeys(("heads", "ffn", "vocab"), "tensor")
         if run.residual:
@@ -201,7 +207,7 @@ def placement(run: Run) -> Placement:
 def predicted(run: Run) -> Time:
     """Returns what is predicted of a run: that of a plan of its like, at its own sizes, as `ml.sweep` does it."""
     plan = _plan(_first_like(run))
-    options = Options(attention="causal" if run.flash else "stored", prefetch=True)
+    options = Options(attention="causal" if run.flash else "stored", prefetch=True, balanced=run.balanced)
     sizes = together(plan.program, {**models()[run.model], "batch": run.batch})
     return time_of(Scenario(plan, sizes, dict(run.mesh), (placement(run),), options=options))
 
@@ -277,6 +283,7 @@ def _longer(share: float) -> str:
 
 def _row(run: Run, off: float) -> str:
     where = " × ".join(f"{name} {size}" for name, size in run.mesh.items())
+    where += f", {run.seq:,} tokens" if "context" in run.mesh else ""
     mark = " \\*" if run.aside else ""
     return (
         f"| {run.model}{mark} | {run.devices} | {where} | {run.seconds:.3g} s | {run.seconds * (1 + off):.3g} s"
