@@ -315,6 +315,7 @@ def test_what_a_page_tells_is_packed() -> None:
     assert errors["time"]["texts"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
     assert errors["memory"]["texts"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
     assert errors["modelled"] == {"jaxlib": "0.10.2"}
+    assert "factors" not in errors["time"]
     with pytest.raises(ValueError, match=r"accuracy.md tells figures of jaxlib 0.10.2, 0.12.0: measure all anew"):
         packed(page + "and others (jaxlib 0.12.0)")
     assert errors["collectives"]["anchor"] == "collectives-of-compilers"
@@ -323,6 +324,12 @@ def test_what_a_page_tells_is_packed() -> None:
         " explained, 1 do not."
     )
     assert errors.keys() == {"time", "memory", "collectives", "modelled"}
+    said = page.replace("reaches 0.7;", "published steps took 1.40 times the predicted time;")
+    said = said.replace("reaches 0.5;", "published steps took 0.95 times the predicted time;")
+    assert packed(said)["time"]["factors"] == {
+        "v4": {"factor": 1.4, "spread": 0.03, "runs": 2},
+        "v2": {"factor": 0.95, "spread": None, "runs": 1},
+    }
 
 
 def test_a_large_slice_costs_no_more(program) -> None:
