@@ -29,7 +29,7 @@ from ...engine.rules import TRAITS, names_where
 from ..machines.hardware import Hardware
 from ..workload.dataflow import Key
 from ..workload.scenario import CAUSAL, STORED, Numbers, Scenario
-from .flops import Matmul, matmul_of
+from .flops import Matmul, matmul_of, touches_scores
 
 # Primitives that read no more of their first operand than they write.
 PARTIAL_READS = names_where(lambda traits: traits.reads_part)
@@ -84,7 +84,7 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
 
 def _touches_scores(step: Step, scenario: Scenario) -> bool:
     assert isinstance(step, Compute)
-    return any(map(scenario.is_score, (*step.operation.reads, *step.operation.outputs)))
+    return touches_scores(step.operation, scenario)
 
 
 def _seconds(matmul: Matmul, nbytes: Numbers, is_fused: bool, scenario: Scenario) -> tuple[Numbers, Numbers]:
