@@ -3,10 +3,9 @@
     layer under `jax.checkpoint`      forward 2 · n, again 2 · n, backward 4 · n operations: model FLOPs are 6 · n
 
 A matmul that runs again for the backward pass is no work of the model, whether `jax.checkpoint` or a fused kernel of
-attention runs it again; nor is padding. Where a program has the second run alone (of the forward pass of a gradient
-nobody reads the loss, say), that is the one which counts. Attention counts as the program has it, unmasked, and half
-where the run's options say "causal". All operations of a program count, those of an optimizer too if it multiplies
-matrices.
+attention runs it again; nor is padding. Where a program has the second run alone (in a gradient whose loss nobody
+reads, say), that one counts. Attention counts as the program has it, unmasked, and half where the run's options say
+"causal". All operations of a program count, those of an optimizer too if it multiplies matrices.
 
 Source: Chowdhery et al. 2022, PaLM (https://arxiv.org/abs/2204.02311), appendix B.
 """
