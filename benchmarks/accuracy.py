@@ -5,7 +5,8 @@
 The page is written by those who measure (`benchmarks.published`, `benchmarks.compilers`, …); nothing is measured here.
 Of a section this reads
 
-    **v5e**: published steps took 1.11 times …          what is said of one machine, or of a platform
+    **v5e**: published steps took 1.11 times …          what is said of one machine, or of a platform; of steps its
+                                                        numbers too: factor, largest error after it, and runs
     | v5e:2x4 | 32 | 20 | 12 | 0 | 0 |                   of the table of compiled programs
     (jaxlib 0.10.2)                                      the compilers that `plan.memory` was held against
 """
@@ -26,6 +27,9 @@ PAGE = ROOT / "docs" / "accuracy.md"
 KINDS = {"Published": "time", "Memory": "memory", "Collectives": "collectives"}
 COMPILERS = ("jaxlib", "libtpu")
 _STATEMENT = re.compile(r"\*\*(.+?)\*\*: (.+)\Z")
+_FACTOR = re.compile(r"published steps took (\d+\.\d+) times")
+_SPREAD = re.compile(r"errors up to (\d+)%")
+_RUNS = re.compile(r"(\d+) published runs\.")
 _COMPILED = "| machine | compiled |"
 
 
@@ -41,6 +45,8 @@ def packed(page: str) -> dict[str, dict]:
         kind, texts = KINDS.get(title.split()[0].rstrip(":")), dict(_statements(text.splitlines()))
         if kind and texts:
             sections[kind] = {"anchor": anchor(title), "texts": texts}
+            factors = {name: factor for name, text in texts.items() if (factor := _factor(text))}
+            sections[kind] |= {"factors": factors} if factors else {}
     return sections | {"modelled": {name: version for name in COMPILERS if (version := _modelled(name, page))}}
 
 
@@ -83,6 +89,16 @@ def _with_count(statement: str, following: list[str]) -> str:
     if rows == 1:
         return statement.split(";", maxsplit=1)[0] + " in the one published run; of one run no error can be told."
     return f"{statement} {rows} published runs."
+
+
+def _factor(statement: str) -> dict[str, float | int | None] | None:
+    """The numbers of a statement about published steps; one run alone has no spread."""
+    factor, spread, runs = (each.search(statement) for each in (_FACTOR, _SPREAD, _RUNS))
+    if factor is None:
+        return None
+    if spread is None or runs is None:
+        return {"factor": float(factor[1]), "spread": None, "runs": 1}
+    return {"factor": float(factor[1]), "spread": int(spread[1]) / 100, "runs": int(runs[1])}
 
 
 def _compiled(machine: str, count: int, equal: int, explained: int, others: int) -> str:

@@ -290,6 +290,11 @@ def is_backward(equation: Any) -> bool:
     return "transpose(" in str(equation.source_info.name_stack)
 
 
+def is_rematerialised(equation: Any) -> bool:
+    """Says whether an equation computes again, under `jax.checkpoint`, what the forward pass did not keep."""
+    return _CHECKPOINTS[1] in str(equation.source_info.name_stack)
+
+
 # A transformation around the scopes of an equation: `transpose(jvp(Block))`.
 _TRANSFORMED = re.compile(r"^[a-z_]+\((?P<inside>.*)\)$")
 # Scopes that `jax.checkpoint` opens itself.

@@ -42,6 +42,10 @@ def test_a_machine_is_chosen_and_its_time_is_shown(open_board, explorer: Explore
     expect(time).to_contain_text(estimate)
     expect(board.total("step").locator(".mlb-total-value")).to_have_text(estimate)
     expect(time.locator("[data-limit]")).to_have_text(explorer.view()["time"]["limit"]["text"])
+    use = explorer.view()["time"]["use"]
+    assert "As published steps took: " in use
+    expect(time.locator("[data-note='use']")).to_have_text(use)
+    assert board.total("step").get_attribute("title").endswith(f" {use}")
     expect(time.locator("[data-part='model'] .mlb-badge")).to_have_text("recalled")
     expect(board.status).to_contain_text(f"A step takes {estimate} on Google TPU v5e, 2x4.")
     board.show("devices")

@@ -294,6 +294,20 @@ def test_the_backward_pass_is_told_from_the_forward_pass():
     assert not jax_compat.is_backward(result[0])
 
 
+def test_what_runs_again_is_told_from_what_runs_first():
+    def loss(x):
+        return jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))(x).sum()
+
+    forward = [e for e in equations(jax.value_and_grad(loss), V) if e.primitive.name == "sin"]
+    assert [jax_compat.is_rematerialised(e) for e in forward] == [False, False]
+    region = the("remat2", jax.value_and_grad(loss), V).params["jaxpr"].eqns
+    assert {e.primitive.name: jax_compat.is_rematerialised(e) for e in region} == {
+        "sin": True,
+        "cos": True,
+        "mul": False,
+    }
+
+
 def test_a_jaxpr_says_where_its_function_is_defined():
     def fn(x):
         return x + 1

@@ -3,15 +3,18 @@
 `accuracy.json` has the statements of docs/accuracy.md about each machine or platform (`python -m benchmarks.accuracy`
 packs them):
 
-    {"time": {"anchor": "published-steps-of-training", "texts": {"v5e": "…"}}, "memory": …, "collectives": …,
-     "modelled": {"jaxlib": "0.10.2", "libtpu": "0.0.42.1"}}
+    {"time": {"anchor": "published-steps-of-training", "texts": {"v5e": "…"},
+              "factors": {"v5e": {"factor": 1.11, "spread": 0.13, "runs": 4}}},
+     "memory": …, "collectives": …, "modelled": {"jaxlib": "0.10.2", "libtpu": "0.0.42.1"}}
 
+`factors` are how many times longer published steps took than was predicted, with the largest error after that factor.
 `modelled` are the compilers with which that was measured, and whose passes `plan.memory` follows. Where nothing was
 measured, or another compiler is installed, the texts say so; nothing here makes up an error.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import pathlib
@@ -63,6 +66,36 @@ def accuracy(what: str, machine: Hardware) -> dict:
 
 def _others(section: Mapping[str, Any], machine: str) -> str:
     return f"Not measured for {machine} yet, but for {listed(section['texts'])}."
+
+
+@dataclasses.dataclass(frozen=True)
+class TimeFactor:
+    """How many times longer published steps took on a machine than was predicted.
+
+    Attributes:
+        factor: one number for the machine, which leaves the least largest error.
+        spread: the largest error after that factor, relative to the measured step; None where there is one run alone.
+        runs: how many published runs it is of.
+    """
+
+    factor: float
+    spread: float | None
+    runs: int
+
+
+def time_factor(machine: Hardware) -> TimeFactor | None:
+    """Returns how many times longer published steps took on a machine than was predicted.
+
+    Args:
+        machine: the machine.
+
+    Returns:
+        The factor; None where no steps of the machine are published, or where it is one of the user's own or changed.
+    """
+    factors = _sections(FILE).get(TIME, {}).get("factors", {})
+    if machine.name not in factors or known().get(machine.name) != machine:
+        return None
+    return TimeFactor(**factors[machine.name])
 
 
 def other_compiler(platform: str, version: str | None = None) -> str:

@@ -12,6 +12,7 @@ not counted.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -67,16 +68,31 @@ def multiplied(operation: Operation, code: Code) -> tuple[Any, int] | None:
 
 def matmul_of(step: Compute, scenario: Scenario) -> Matmul | None:
     """Returns the matmul of a step, if the matrix units run it; see `multiplied`."""
-    operation = step.operation
-    real = multiplied(operation, scenario.plan.program.code)
+    return matmul_in(step.operation, scenario.plan.program.code, lambda: shapes(step, scenario))
+
+
+def matmul_in(operation: Operation, code: Code, shaped: Callable[[], Sequence[tuple[Numbers, ...]]]) -> Matmul | None:
+    """Returns the matmul of an operation, if the matrix units run it; see `multiplied`.
+
+    Args:
+        operation: of the program.
+        code: the program's.
+        shaped: returns the shapes of its operands, and of its first result.
+    """
+    real = multiplied(operation, code)
     if real is None:
         return None
     dtype, each = real
     count = TRAITS[operation.name].multiplies
     assert count is not None
-    *operands, result = shapes(step, scenario)
+    *operands, result = shaped()
     rows, columns, inner, times = count(operation, operands, result)
     return Matmul(rows, columns, inner, times * each, dtype)
+
+
+def touches_scores(operation: Operation, scenario: Scenario) -> bool:
+    """Says whether an operation reads or makes scores of attention that a fused kernel computes."""
+    return any(map(scenario.is_score, (*operation.reads, *operation.outputs)))
 
 
 def shapes(step: Compute, scenario: Scenario) -> list[tuple[Numbers, ...]]:

@@ -30,7 +30,7 @@ from ..machines.hardware import Hardware
 from ..workload.attention import CAUSAL, STORED
 from ..workload.dataflow import Key
 from ..workload.scenario import Numbers, Scenario
-from .flops import Matmul, matmul_of
+from .flops import Matmul, matmul_of, touches_scores
 
 # Primitives that read no more of their first operand than they write.
 PARTIAL_READS = names_where(lambda traits: traits.reads_part)
@@ -72,20 +72,15 @@ def kernel(step: Step, loads: Sequence[Key], stores: Sequence[Key], scenario: Sc
     matmul = matmul_of(step, scenario) if isinstance(step, Compute) else None
     nbytes = _moved(step, loads, stores, scenario)
     largest = np.maximum if scenario.many else max
-    if matmul is None:
+    if matmul is None or not isinstance(step, Compute):
         return Kernel(largest(nbytes / scenario.bytes_per_second, scenario.launch), 0.0, 0.0, nbytes)
-    is_fused = scenario.attention != STORED and _touches_scores(step, scenario)
+    is_fused = scenario.attention != STORED and touches_scores(step.operation, scenario)
     if is_fused and scenario.attention == CAUSAL:
-        matmul = dataclasses.replace(matmul, times=matmul.times * scenario.shown(step))  # type: ignore[arg-type]
+        matmul = dataclasses.replace(matmul, times=matmul.times * scenario.shown(step))
     key = "matmul", matmul, nbytes, is_fused
     whole, multiplying = scenario.once(key, lambda: _seconds(matmul, nbytes, is_fused, scenario))
-    scores = scenario.is_score(step.operation.outputs[0])  # type: ignore[union-attr]
+    scores = scenario.is_score(step.operation.outputs[0])
     return Kernel(whole, multiplying, matmul.flops, nbytes, scores)
-
-
-def _touches_scores(step: Step, scenario: Scenario) -> bool:
-    assert isinstance(step, Compute)
-    return any(map(scenario.is_score, (*step.operation.reads, *step.operation.outputs)))
 
 
 def _seconds(matmul: Matmul, nbytes: Numbers, is_fused: bool, scenario: Scenario) -> tuple[Numbers, Numbers]:

@@ -3,6 +3,8 @@
     plan = program.plan(ml.mesh("v5e:4x4", data=16), "batch:data")
     plan.time               lower 3.1 ms, estimate 3.4 ms, upper 4.0 ms: bound by compute
     plan.time.exposed       seconds of exposed communication, which no computation hides
+    plan.time.expected      the estimate, times what published steps took longer on this machine
+    plan.time.mfu           model FLOPs utilisation
 
 There are three figures, since the overlap of communication and computation is not known beforehand. In the lower bound
 everything overlaps: the kernels, and the collectives of each link, whichever takes longest. In the upper bound nothing
@@ -14,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -21,16 +24,23 @@ from typing import Any
 import numpy as np
 
 from ...engine.tables import html_rows, text_rows
-from ..machines.accuracy import TIME, accuracy
+from ...engine.tensors.dims import Dim
+from ..machines.accuracy import TIME, TimeFactor, accuracy, time_factor
 from ..machines.hardware import Hardware
-from ..machines.units import seconds_text
+from ..machines.units import scaled_text, seconds_text, share_text
 from ..machines.xla_substitutes import substituted
 from ..workload.attention import CAUSAL, DEFAULT, STORED, attentions
 from ..workload.scenario import Numbers, Scenario
 from .schedule import Spent, spend
+from .utilisation import TOKENS, balance, expected_text, items, of_a_device, over, seconds_again, seconds_at_peak
 
+# What would have to change for each of `Time.ceilings`.
+HIDDEN, ONCE = "all communication hidden", "nothing computed again"
 # What a time and a sweep consist of.
-FIGURES = ("lower", "estimate", "upper", "compute", "compute_bound", "memory_bound", "exposed", "flops", "memory_bytes")
+FIGURES = (
+    *("lower", "estimate", "upper", "expected", "compute", "compute_bound", "memory_bound", "exposed"),
+    *("flops", "memory_bytes", "mfu"),
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -77,6 +87,57 @@ class Time:
         parts |= {f"communication over {axes}": seconds for axes, seconds in self.communication.items()}
         return max(parts, key=lambda name: float(parts[name]))
 
+    @property
+    def expected(self) -> Numbers | None:
+        """Seconds as published steps took: the estimate times the machine's factor; None where none is published.
+
+        It is known by no more than `factor.spread`, and where the assumptions about the run are those of the published
+        steps: weights are gathered ahead (`given(prefetch=True)`), and attention is computed piece by piece. Of many
+        points it is an array, nan where no steps are published.
+        """
+        factors = self.scenario.of_machine(lambda p: getattr(time_factor(p.hardware), "factor", math.nan))
+        return self.estimate * factors if self.scenario.many or not math.isnan(factors) else None
+
+    @property
+    def factor(self) -> TimeFactor | None:
+        """The factor between `estimate` and `expected`, with its spread; None where no steps are published."""
+        return time_factor(self.hardware)
+
+    @functools.cached_property
+    def model_flops(self) -> Numbers:
+        """A device's share of the model FLOPs: of all matmuls, without those that run a second time, and padding."""
+        return of_a_device(self.scenario)
+
+    @functools.cached_property
+    def mfu(self) -> Numbers:
+        """Model FLOPs utilisation: model FLOPs over those that a device at its peak does in `estimate`."""
+        return over(seconds_at_peak(self.scenario), self.estimate)
+
+    @property
+    def flops_per_second(self) -> Numbers:
+        """Model FLOP/s of a device, in `estimate`."""
+        return over(self.model_flops, self.estimate)
+
+    def per_second(self, *dims: str | Dim) -> Numbers:
+        """Returns items per second and device, in `estimate`: tokens are `per_second("batch", "seq")`.
+
+        Args:
+            dims: the dims whose sizes multiply to the number of items of a step.
+
+        Raises:
+            DimError: no dim is given, one is given twice, or one is no dim of the program.
+        """
+        return over(items(self.scenario, dims), self.estimate)
+
+    @functools.cached_property
+    def ceilings(self) -> Mapping[str, Numbers]:
+        """What `estimate` would be if all communication were hidden, and if no kernel ran again for the backward pass.
+
+        Each changes one thing: what is sent for kernels that run again is still sent.
+        """
+        again = seconds_again(self.scenario, self.spent)
+        return MappingProxyType({HIDDEN: self.estimate - self.exposed, ONCE: self.estimate - again})
+
     def given(self, **options: Any) -> Time:
         """Returns the time under other assumptions; see `Options`: `plan.time.given(attention="flash", prefetch=True)`.
 
@@ -110,11 +171,13 @@ class Time:
                 "estimate of a step",
                 f"{seconds_text(self.estimate)} ({seconds_text(self.lower)} to {seconds_text(self.upper)})",
             ),
+            ("expected, as published steps took", expected_text(self.expected, self.factor, str(self.hardware))),
             ("bound by", self.limited_by),
             *((name, seconds_text(seconds)) for name, seconds in [part for part in parts if part[1]] or parts),
         ]
         if any(seconds for _, seconds in sent):
             rows.append(("exposed communication", seconds_text(self.exposed)))
+        rows += self._rows_of_use()
         if summed := self.substituted:
             rows.append(("sent as all-reduces", ", ".join(f"{times:,} × {what}" for what, times in summed.items())))
         rows += [("attention", text) for text in [self._attention()] if text]
@@ -133,11 +196,29 @@ class Time:
         spread = ", as much on each device" if self.scenario.options.balanced else ""
         return f"in a fused kernel, which leaves out what its causal mask hides{spread}"
 
+    def _rows_of_use(self) -> list[tuple[str, str]]:
+        """How well a step with matmuls uses its devices."""
+        rows = []
+        if self.model_flops:
+            better = [(name, s) for name, s in self.ceilings.items() if 0 < s < self.estimate]
+            mfus = [f"{share_text(self.mfu * self.estimate / s)} with {name}" for name, s in better]
+            per_byte = f"{over(self.flops, self.memory_bytes):,.0f} in this step"
+            rows = [
+                ("model FLOPs utilisation", "; ".join([share_text(self.mfu), ", ".join(mfus)][: 1 + bool(mfus)])),
+                ("model FLOP/s of a device", scaled_text(self.flops_per_second, "FLOP/s")),
+                ("FLOPs per byte", f"{per_byte}; with {balance(self.scenario):,.0f} compute takes as long as memory"),
+            ]
+        if self.estimate and all(dim in self.scenario.plan.program.dims for dim in TOKENS):
+            rows.append((f"{' × '.join(TOKENS)} a second and device", f"{self.per_second(*TOKENS):,.0f}"))
+        return rows
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the figures as JSON-like data, seconds by name, with the machine."""
         return {
             "machine": str(self.scenario.placements[0]),
             **{name: getattr(self, name) for name in FIGURES},
+            "factor": None if self.factor is None else dataclasses.asdict(self.factor),
+            "ceilings": dict(self.ceilings),
             "communication": dict(self.communication),
             "limited_by": self.limited_by,
             "substituted": dict(self.substituted),

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...engine.errors import closest, listed, shown
 from ...engine.plans.data import Plan
+from ..machines.accuracy import time_factor
 from ..machines.hardware import HardwareError
 from ..machines.meshes import check_plan, machine_of
 from ..step_time.time import FIGURES, time_of
@@ -49,12 +50,16 @@ def crossover(
         samples, which are a thousandth of the range apart on a logarithmic scale, are not found.
 
     Raises:
-        HardwareError: an argument is no plan; there is no such dim, figure or option; or `low` is not below `high`.
+        HardwareError: an argument is no plan; there is no such dim, figure or option; no steps are published of which
+            an expected time follows; or `low` is not below `high`.
     """
     check_plan(one, "ml.crossover")
     check_plan(other, "ml.crossover")
     if not isinstance(of, str) or of not in FIGURES:
         raise HardwareError(f"A time has no figure {shown(of)}.{closest(of, FIGURES)} There are {listed(FIGURES)}.")
+    for plan in (one, other) if of == "expected" else ():
+        if time_factor(machine := machine_of(plan.mesh, "ml.crossover").hardware) is None:
+            raise HardwareError(f"No steps on {machine} are published, so that no time is expected: take `estimate`.")
     ends = [isinstance(end, numbers.Real) and not isinstance(end, bool) for end in (low, high)]
     # A fraction may be too small for a float.
     if not all(ends) or not 0 < low < high <= sys.float_info.max or not float(low):

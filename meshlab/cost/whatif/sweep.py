@@ -29,7 +29,7 @@ from ...engine.tables import html_rows, text_rows
 from ..machines.hardware import Hardware, HardwareError
 from ..machines.meshes import check_plan, machine_and_slice, machine_of
 from ..machines.placement import Placement, place_mesh
-from ..machines.units import seconds_text
+from ..machines.units import seconds_text, share_text
 from ..peak_memory.memory import Memory, memory_of
 from ..step_time.schedule import links_of
 from ..step_time.time import FIGURES, Time, time_of
@@ -49,7 +49,8 @@ class Sweep:
     Attributes:
         plan: the plan.
         varied: the varying arguments, "on", dims and mesh axes, with the values that each takes.
-        figures: seconds by name, as in `Time`, with `flops` and `memory_bytes`; nan where a point is not possible.
+        figures: seconds by name, as in `Time`, with `flops`, `memory_bytes` and `mfu`; nan where a point is not
+            possible, and of `expected` where no steps of the machine are published.
         communication: seconds of collectives by their mesh axes.
         peak_bytes: the peak memory of one device; see `plan.memory`. Buffers share space as at the plan's own sizes.
         limit_bytes: the memory of one device.
@@ -93,6 +94,8 @@ class Sweep:
         rows = [(name, ", ".join(str(_plain(value)) for value in values)) for name, values in self.varied.items()]
         rows.append(("points", f"{self.estimate.size:,}, of which {possible.size:,} are possible"))
         rows.append(("estimate of a step", f"{seconds_text(possible.min())} to {seconds_text(possible.max())}"))
+        mfu = self.figures["mfu"]
+        rows.append(("model FLOPs utilisation", f"{share_text(np.nanmin(mfu))} to {share_text(np.nanmax(mfu))}"))
         rows.append(("peak of a device", f"{np.nanmin(self.peak_bytes):,.0f} to {np.nanmax(self.peak_bytes):,.0f} B"))
         rows.append(("fit in memory", f"{self.fits.sum():,}"))
         why = list(dict.fromkeys(self.reasons.values()))

@@ -52,6 +52,7 @@ class Operation:
         backward: whether it runs in the backward pass.
         blocks: the blocks inside: the body, for `scan` and `remat`; the body and the test, for `while`; the branches,
             for `cond`.
+        rematerialised: whether it runs again for the backward pass, under `jax.checkpoint`.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Operation:
     source: Source | None
     backward: bool
     blocks: tuple[Block, ...] = ()
+    rematerialised: bool = False
 
     @property
     def body(self) -> Block | None:

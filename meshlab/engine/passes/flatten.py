@@ -23,7 +23,7 @@ from .. import jax_compat
 from ..code.operations import Block, Code, Input, Literal, Operation, walk
 from ..code.source import Source, names_own_lines, source_of
 from ..devices import platform
-from ..jax_compat import REMAT, Opened, opened
+from ..jax_compat import REMAT, Opened, is_rematerialised, opened
 
 # Primitives that place values, or say which to save: layouts do that.
 _IGNORED = ("device_put", "sharding_constraint", "name")
@@ -39,6 +39,7 @@ class _Flattener:
         self.ignored: dict[str, None] = {}
         self.operations: list[Operation] = []
         self.backward = False
+        self.rematerialised = False
         # The line of the call or loop around, and whether the equations inside name lines of their own.
         self.around: Source | None = None
         self.own = True
@@ -83,6 +84,14 @@ class _Flattener:
         return outputs
 
     def equation(self, equation: Any, inputs: list[Input]) -> list[Input]:
+        # What runs again does so with all that is inside, calls too.
+        outside, self.rematerialised = self.rematerialised, self.rematerialised or is_rematerialised(equation)
+        outputs = self.appended(equation, inputs)
+        self.rematerialised = outside
+        return outputs
+
+    def appended(self, equation: Any, inputs: list[Input]) -> list[Input]:
+        """Appends an equation, or what is inside a call; returns its outputs."""
         name = equation.primitive.name
         source = (source_of(equation) if self.own else None) or self.around
         wrapped = jax_compat.call(equation)
@@ -124,7 +133,10 @@ class _Flattener:
         self.backward, self.around = outside
         inputs = inputs[nested.inputs] if nested else inputs
         outputs = [self.value(v.aval) for v in equation.outvars]
-        self.operations.append(Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, blocks))
+        again = self.rematerialised
+        self.operations.append(
+            Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, blocks, again)
+        )
         return list(outputs)
 
     def body(self, closed: Any, constants: list[Input]) -> Block:

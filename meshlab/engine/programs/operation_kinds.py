@@ -64,6 +64,7 @@ class Kinds:
             operation.name,
             operation.source,
             operation.backward,
+            operation.rematerialised,
             len(operation.inputs),
             values,
             inside,

@@ -31,6 +31,7 @@ def _time(view: dict) -> str:
     assumed = f"attention {options['run']}, {'with' if options['prefetch'] else 'without'} prefetching"
     sends = any(part["sends"] for part in time["parts"])
     notes = [(f"Exposed communication: {texts['exposed']}. " if sends else "") + f"Assumed: {assumed}."]
+    notes += [time["use"]] if time["use"] else []
     notes += [time["substituted"]] if time["substituted"] else []
     notes += [f"Rests on figures that are {RECALLED}: {'; '.join(time['recalled'])}."] if time["recalled"] else []
     notes.append(_error(time["accuracy"]))

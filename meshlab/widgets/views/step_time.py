@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...cost.machines.accuracy import TIME, accuracy
-from ...cost.machines.units import seconds_text
+from ...cost.machines.units import seconds_text, share_text
 from ...cost.step_time.time import Time
+from ...cost.step_time.utilisation import TOKENS, expected_text
 from ...cost.workload.attention import ATTENTION
 from ..state.costing import Costs
 from ..state.document import Document
@@ -63,6 +64,7 @@ def time_view(costs: Costs, document: Document) -> dict:
         "texts": {name: seconds_text(float(getattr(time, name))) for name in ("lower", "estimate", "upper", "exposed")},
         "parts": parts,
         "limit": {"by": time.limited_by, "text": limit_text(time)},
+        "use": use_text(time),
         "substituted": substituted_text(time),
         "options": switches,
         "recalled": _recalled(parts),
@@ -118,6 +120,17 @@ def limit_text(time: Time) -> str:
     axes = by.removeprefix("communication over ")
     seconds = seconds_text(float(time.communication[axes]))
     return f"Communication-bound over {axes.replace('+', ' + ')}: its collectives take {seconds}."
+
+
+def use_text(time: Time) -> str:
+    """Says how well the estimated step uses its devices, and what published steps make of it; empty where neither."""
+    use = [f"{share_text(float(time.mfu))} MFU"] if time.mfu else []
+    if time.estimate and all(dim in time.scenario.plan.program.dims for dim in TOKENS):
+        use.append(f"{time.per_second(*TOKENS):,.0f} tokens/s a device")
+    texts = [f"Estimated: {', '.join(use)}."] if use else []
+    if time.expected is not None:
+        texts.append(f"As published steps took: {expected_text(time.expected, time.factor, str(time.hardware))}.")
+    return " ".join(texts)
 
 
 def substituted_text(time: Time) -> str:

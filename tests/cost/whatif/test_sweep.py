@@ -1,6 +1,7 @@
 """What if: a plan at other sizes costs what the plan costs that is made for them."""
 
 import dataclasses
+import math
 from fractions import Fraction
 
 import jax
@@ -52,7 +53,9 @@ def test_a_point_costs_what_the_plan_made_for_it_costs(machine, sizes, mesh, opt
     time = made_plan.time.given(**options)
     swept = ml.sweep(PLAN, on=machine, **sizes, **mesh, **options)
     for name, values in swept.figures.items():
-        assert values.item() == pytest.approx(getattr(time, name), rel=1e-9), name
+        figure = getattr(time, name)
+        known = math.nan if figure is None else figure  # no steps on some machine are published
+        assert values.item() == pytest.approx(known, rel=1e-9, nan_ok=True), name
     # Which buffer lies in the space of which is not worked out anew.
     peak = made_plan.memory.given(options.get("attention", "default")).peak_bytes
     assert swept.peak_bytes.item() == pytest.approx(peak, rel=0.05)
@@ -232,7 +235,8 @@ def test_it_is_told_in_words():
         assert part in text
         assert part in swept._repr_html_()
     # The same words as of one point, and as its columns have.
-    assert "estimate of a step" in dict(swept.rows()).keys() & dict(PLAN.time.rows()).keys()
+    told = {"estimate of a step", "model FLOPs utilisation"}
+    assert told <= dict(swept.rows()).keys() & dict(PLAN.time.rows()).keys()
     assert "estimate" in swept.columns()
     time = time_of(Scenario(PLAN, {"batch": np.array([16.0, 32.0])}, PLAN.grid, (PLAN.mesh.on,)))
     assert repr(time).endswith("points    2")
@@ -343,6 +347,10 @@ def test_a_crossover_is_looked_for_up_to_any_number(high):
         (lambda: ml.crossover(PLAN, 3, "batch", 4, 8), r"ml.crossover was given 3, and needs a plan"),  # type: ignore[arg-type]
         (lambda: ml.crossover(PLAN, PLAN, 3, 4, 8), r"A dim must be given by its name, .* not 3"),  # type: ignore[arg-type]
         (lambda: ml.crossover(NOTHING, NOTHING, "nothing", 4, 8), r"`nothing` has size 0 in this program"),
+        (
+            lambda: ml.crossover(PLAN, program().plan(ml.mesh("l4", data=4), FSDP), "batch", 4, 8, of="expected"),
+            r"No steps on NVIDIA L4 are published, so that no time is expected: take `estimate`",
+        ),
         (lambda: ml.crossover(PLAN, PLAN, "batch", 4, 8, of="price"), r"A time has no figure 'price'. There are"),
         (
             lambda: ml.crossover(PLAN, PLAN, "data", 4, 8),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
 import queue
 import threading
@@ -16,6 +17,9 @@ from benchmarks.nccl import EXCHANGES, RINGS
 from meshlab.cost.machines import accuracy as accuracy_module
 from meshlab.cost.machines.accuracy import NOT_YET, accuracy
 from meshlab.cost.machines.hardware import known
+from meshlab.cost.machines.units import seconds_text, share_text
+from meshlab.models.language import llama
+from meshlab.models.parts.initial import shapes
 from meshlab.widgets.explorer import Explorer, explore
 from meshlab.widgets.notebook.protocol import shared_state
 from meshlab.widgets.state.costing import Costs
@@ -94,6 +98,29 @@ def test_the_view_says_what_is_sent_instead(explorer: Explorer) -> None:
     text = f"Its compiler sends all-reduces, twice as much, instead of {count} × reduce-scatter over data + model."
     assert explorer.view()["time"]["substituted"] == text
     assert text in explorer.snapshot()._repr_html_()
+
+
+def test_the_view_says_how_a_step_uses_its_devices_and_what_published_steps_make_of_it() -> None:
+    config = llama.Config(batch=8, seq=64)
+    opened = explore(
+        ml.trace(llama.predict, shapes(llama.init, config), llama.inputs(config)[0]),
+        ml.mesh("v5e", data=4),
+        "batch:data",
+    )
+    time = opened.time
+    estimated = f"Estimated: {share_text(time.mfu)} MFU, {time.per_second('batch', 'seq'):,.0f} tokens/s a device."
+    assert time.expected is not None
+    assert time.factor is not None
+    published = f"As published steps took: {seconds_text(time.expected)} ("
+    use = opened.view()["time"]["use"]
+    assert use.startswith(f"{estimated} {published}")
+    assert use.endswith(f"): {time.factor.factor:g} times the estimate, as in {time.factor.runs} published runs.")
+    assert use in html.unescape(opened.snapshot()._repr_html_())
+    opened.on("l4")
+    assert opened.view()["time"]["use"].startswith("Estimated: ")
+    assert "published" not in opened.view()["time"]["use"]
+    nothing = explore(ml.trace(lambda x: x, ml.f32[ml.Dim("rows", 8)]), ml.mesh("l4", data=2))
+    assert nothing.view()["time"]["use"] == ""
 
 
 def test_no_machine_no_time(explorer: Explorer) -> None:
@@ -317,6 +344,7 @@ def test_what_a_page_tells_is_packed() -> None:
     assert errors["time"]["texts"]["v2"] == "v2: reaches 0.5 in the one published run; of one run no error can be told."
     assert errors["memory"]["texts"] == {"v2": "v2: in 2 plans the median error is 1% (jaxlib 0.10.2)."}
     assert errors["modelled"] == {"jaxlib": "0.10.2"}
+    assert "factors" not in errors["time"]
     with pytest.raises(ValueError, match=r"accuracy.md tells figures of jaxlib 0.10.2, 0.12.0: measure all anew"):
         packed(page + "and others (jaxlib 0.12.0)")
     assert errors["collectives"]["anchor"] == "collectives-of-compilers"
@@ -325,6 +353,12 @@ def test_what_a_page_tells_is_packed() -> None:
         " explained, 1 do not."
     )
     assert errors.keys() == {"time", "memory", "collectives", "modelled"}
+    said = page.replace("reaches 0.7;", "published steps took 1.40 times the predicted time;")
+    said = said.replace("reaches 0.5;", "published steps took 0.95 times the predicted time;")
+    assert packed(said)["time"]["factors"] == {
+        "v4": {"factor": 1.4, "spread": 0.03, "runs": 2},
+        "v2": {"factor": 0.95, "spread": None, "runs": 1},
+    }
 
 
 def test_a_large_slice_costs_no_more(program) -> None:

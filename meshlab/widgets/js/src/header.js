@@ -165,7 +165,7 @@ function drawStep(view, price) {
       key: "step",
       label: "step, estimated",
       value: texts.estimate,
-      title: `Predicted: between ${texts.lower} and ${texts.upper}. ${time.limit.text}`,
+      title: `Predicted: between ${texts.lower} and ${texts.upper}. ${time.limit.text} ${time.use}`.trim(),
       change: moved ? signedSeconds(by) : "",
       sign: moved ? by : 0,
       after: typeof price?.seconds === "number" ? seconds(price.seconds) : "",

@@ -37,6 +37,7 @@ export function drawTime(board) {
     ),
     drawInterval(board.view, time),
     h("p", { class: "mlb-limit", "data-limit": limit.by }, prose(limit.text)),
+    time.use ? h("p", { class: "mlb-hidden", "data-note": "use" }, time.use) : null,
     h(
       "ul",
       { class: "mlb-bars", "data-chart": "time" },

@@ -92,7 +92,7 @@
  *   missing?: string, lower: number, estimate: number, upper: number, compute: number, exposed: number,
  *   texts: Record<"lower" | "estimate" | "upper" | "exposed", string>, parts: TimePart[],
  *   limit: {by: string, text: string}, options: {attention: string, prefetch: boolean, attentions: string[], run: string},
- *   substituted: string, recalled: string[], accuracy: Accuracy
+ *   use: string, substituted: string, recalled: string[], accuracy: Accuracy
  * }} Time
  * @typedef {{
  *   text: string, op: string, args: Record<string, unknown>, bytes: number, seconds: number | null,
