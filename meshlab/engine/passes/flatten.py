@@ -84,10 +84,12 @@ class _Flattener:
         return outputs
 
     def equation(self, equation: Any, inputs: list[Input]) -> list[Input]:
-        # What runs again does so with all that is inside, calls too.
-        outside, self.rematerialised = self.rematerialised, self.rematerialised or is_rematerialised(equation)
+        # What runs again, or in the backward pass, does so with all that is inside, calls too.
+        outside = self.rematerialised, self.backward
+        self.rematerialised |= is_rematerialised(equation)
+        self.backward |= jax_compat.is_backward(equation)
         outputs = self.appended(equation, inputs)
-        self.rematerialised = outside
+        self.rematerialised, self.backward = outside
         return outputs
 
     def appended(self, equation: Any, inputs: list[Input]) -> list[Input]:
@@ -101,10 +103,7 @@ class _Flattener:
             return self.inlined(wrapped, inputs, source, jax_compat.is_cached(equation))
         expanded = jax_compat.expanded(equation)
         if expanded is not None:
-            outside, self.backward = self.backward, self.backward or jax_compat.is_backward(equation)
-            outputs = self.inlined(expanded, inputs, source)
-            self.backward = outside
-            return outputs
+            return self.inlined(expanded, inputs, source)
         if name in _IGNORED:
             return inputs
         if name == "optimization_barrier" and len(inputs) > 1:
@@ -125,18 +124,13 @@ class _Flattener:
             return self.inlined(branch.jaxpr, inputs[branch.constants], source)
         if nested and name in REMAT and not jax_compat.is_barrier(equation):
             return self.inlined(nested.bodies[0].jaxpr, inputs, source)
-        # Inside a block of the backward pass everything runs there, rematerialised operations too.
-        backward = self.backward or jax_compat.is_backward(equation)
-        outside = self.backward, self.around
-        self.backward, self.around = backward, source
+        outside, self.around = self.around, source
         blocks = tuple(self.body(body.jaxpr, inputs[body.constants]) for body in nested.bodies) if nested else ()
-        self.backward, self.around = outside
+        self.around = outside
         inputs = inputs[nested.inputs] if nested else inputs
         outputs = [self.value(v.aval) for v in equation.outvars]
-        again = self.rematerialised
-        self.operations.append(
-            Operation(name, equation, tuple(inputs), tuple(outputs), source, backward, blocks, again)
-        )
+        made = tuple(inputs), tuple(outputs), source, self.backward, blocks, self.rematerialised
+        self.operations.append(Operation(name, equation, *made))
         return list(outputs)
 
     def body(self, closed: Any, constants: list[Input]) -> Block:

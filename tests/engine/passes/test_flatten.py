@@ -40,3 +40,12 @@ def test_operations_say_whether_they_run_again(model, weights, again):
     assert sum(operation.rematerialised for operation in dots) == again
     # Two run first, and four are of the backward pass itself; the gradient for `x` of a single layer is not asked for.
     assert len(dots) - again == (6 if LAYERS.name in program.dims else 5)
+
+
+@pytest.mark.parametrize("model", [layer, jax.jit(layer), ml.checkpoint(jax.jit(layer))], ids=["plain", "jit", "again"])
+def test_what_is_inside_a_call_of_the_backward_pass_runs_there(model):
+    """JAX names the pass of the call alone, not of the equations inside."""
+    program = ml.trace(jax.value_and_grad(lambda w, x: model(x, w).sum()), W, X)
+    dots = [operation for operation in walk(program.code.block) if operation.name == "dot_general"]
+    assert [operation.backward for operation in dots[:2]] == [False, False]
+    assert all(operation.backward for operation in dots[2:])

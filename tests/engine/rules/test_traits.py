@@ -115,6 +115,11 @@ TAKEN_APART = {
     "axis_conflicts.py": [{"rename", "reshape", "tag"}],
     "loops.py": [{"ge", "gt", "le", "lt"}],
     "data_movement.py": [{"cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"}],
+    "causal_masks.py": [
+        {"ge", "gt", "le", "lt"},
+        {"convert_element_type", "copy", "rename", "tag"},
+        {"and", "broadcast_in_dim", "reshape", "squeeze", "transpose"},
+    ],
     "find_rolls.py": [{"broadcast_in_dim", "concatenate", "pad", "slice", "split"}],
 }
 
