@@ -26,7 +26,7 @@ from ...engine.programs.data import Program, analysis
 from ...engine.specs.spec import replicated
 from ..workload.attention import CAUSAL
 from ..workload.scenario import Numbers, Scenario
-from .flops import matmul_in, multiplied, touches_scores
+from .flops import matmul_in, multiplied
 
 # Operations by the dtype of their matmuls.
 ByDtype = Mapping[Any, Numbers]
@@ -67,7 +67,7 @@ class _Count:
         matmul = matmul_in(operation, self.code, lambda: self.shapes(operation)) if share else None
         if matmul is None:
             return {}
-        if self.scenario.options.attention == CAUSAL and touches_scores(operation, self.scenario):
+        if self.scenario.options.attention == CAUSAL and self.scenario.masked(operation):
             share = share / 2
         return {matmul.dtype: matmul.flops * share}
 

@@ -81,7 +81,8 @@ def attentions(program: Program) -> frozenset[Scores]:
 @analysis
 def scores_of(program: Program) -> Mapping[int, Scores]:
     """Returns each value that is a score, its mask or its gradient, with its kind."""
-    kinds = attentions(program)
+    # A score of blocks of keys has the dims of one of keys alone: the kind with the most dims comes first.
+    kinds = sorted(attentions(program), key=lambda kind: (-len(kind.keys), -len(kind.queries), *map(str, kind.keys)))
     found = {}
     for value, names in enumerate(program.names if kinds else ()):
         kind = next((kind for kind in kinds if kind.keys <= set(names) and kind.queries & set(names)), None)

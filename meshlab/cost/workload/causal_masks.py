@@ -22,7 +22,7 @@ _COMPARISONS = ("ge", "gt", "le", "lt")
 _SAME = ("convert_element_type", "rename", "tag", "copy")
 _SHIFTS = ("add", "sub", *_SAME)
 # Through these a mask stays a mask, and a large negative number one.
-_CARRIERS = ("broadcast_in_dim", "reshape", "and", "squeeze", "transpose", *_SAME)
+_CARRIERS = ("broadcast_in_dim", "reshape", "and", "not", "squeeze", "transpose", *_SAME)
 # What a mask makes of scores: anything below this is taken to hide them.
 _HIDDEN = -1e3
 
@@ -31,31 +31,52 @@ _HIDDEN = -1e3
 def causal_masks(program: Program) -> frozenset[frozenset[str]]:
     """Returns the dims of the positions, of queries and of keys, between which there is a causal mask."""
     makers = {out: operation for operation in walk(program.code.block) for out in operation.outputs}
-    masks: dict[int, frozenset[str]] = {}
+    # By the number of a mask, the axes of the two positions.
+    masks: dict[int, list[int]] = {}
     found: set[frozenset[str]] = set()
     for operation in walk(program.code.block):
+        read = next((value for value in operation.reads if value in masks), None)
         if operation.name in _COMPARISONS:
-            pair = _compared(operation, makers, program)
-            masks |= dict.fromkeys(operation.outputs, pair) if pair else {}
-        elif operation.name in _CARRIERS or _is_mask(operation, program):
-            pairs = [masks[value] for value in operation.reads if value in masks]
-            masks |= dict.fromkeys(operation.outputs, pairs[0]) if pairs else {}
-        elif operation.name == "select_n" and operation.inputs[0] in masks:
-            if any(_is_hidden(case, makers) for case in operation.inputs[1:]):
-                found.add(masks[operation.inputs[0]])  # type: ignore[index]
+            axes = _compared(operation, makers, program)
+        elif read is not None and (operation.name in _CARRIERS or operation.name == "select_n"):
+            axes = _carried(operation, masks[read], program)
+        else:
+            continue
+        if axes is None:
+            continue
+        (out,) = operation.outputs
+        if operation.name != "select_n" or _is_mask(operation, program):
+            masks[out] = axes
+        elif any(_is_hidden(case, makers) for case in operation.inputs[1:]):
+            found.add(frozenset(name for axis in axes if (name := program.names[out][axis]) is not None))
     return frozenset(found)
 
 
-def _compared(operation: Operation, makers: Mapping[int, Operation], program: Program) -> frozenset[str] | None:
-    """The dims of the positions that a comparison compares, if it does."""
+def _carried(operation: Operation, axes: list[int], program: Program) -> list[int] | None:
+    """The axes that those of a mask are in the result of what carries it on; None where they are lost."""
+    if operation.name == "broadcast_in_dim":
+        return [operation.params["broadcast_dimensions"][axis] for axis in axes]
+    if operation.name == "transpose":
+        return [operation.params["permutation"].index(axis) for axis in axes]
+    if operation.name in ("reshape", "squeeze"):
+        # Only axes of one element come and go.
+        before, after = (program.code.shapes[v] for v in (operation.reads[0], operation.outputs[0]))
+        long = [[i for i, size in enumerate(shape) if size != 1] for shape in (before, after)]
+        same = [before[i] for i in long[0]] == [after[i] for i in long[1]]
+        return [long[1][long[0].index(axis)] for axis in axes] if same and set(axes) <= set(long[0]) else None
+    return axes
+
+
+def _compared(operation: Operation, makers: Mapping[int, Operation], program: Program) -> list[int] | None:
+    """The axes of the positions that a comparison compares, if it does."""
     one, other = operation.inputs
     if isinstance(other, Literal) and isinstance(one, int):
         difference = _beyond(makers.get(one), makers)
         if difference is None or difference.name != "sub":
             return None
         one, other = difference.inputs
-    dims = {_position(side, makers, program) for side in (one, other)}
-    return frozenset(dims) if len(dims) == 2 and None not in dims else None  # type: ignore[arg-type]
+    axes = {axis for side in (one, other) if (axis := _position(side, makers, program)) is not None}
+    return sorted(axes) if len(axes) == 2 else None
 
 
 def _is_mask(operation: Operation, program: Program) -> bool:
@@ -70,8 +91,8 @@ def _beyond(maker: Operation | None, makers: Mapping[int, Operation]) -> Operati
     return maker
 
 
-def _position(value: Input, makers: Mapping[int, Operation], program: Program) -> str | None:
-    """The dim along which a value counts positions: 0, 1, 2, … or so many more; None if it does not."""
+def _position(value: Input, makers: Mapping[int, Operation], program: Program) -> int | None:
+    """The axis along which a value counts positions: 0, 1, 2, … or so many more; None if it does not."""
     axis, steps = None, list(_back(value, makers))
     if not steps or steps[-1].name != "iota":
         return None
@@ -84,7 +105,7 @@ def _position(value: Input, makers: Mapping[int, Operation], program: Program) -
             axis = _reshaped(operation, axis, program)
         if axis is None:
             return None
-    return program.names[value][axis] if isinstance(value, int) and axis is not None else None
+    return axis
 
 
 def _back(value: Input, makers: Mapping[int, Operation]) -> Iterator[Operation]:

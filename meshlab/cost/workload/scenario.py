@@ -235,18 +235,24 @@ class Scenario:
 
     def shown(self, step: Compute) -> Numbers:
         """Returns the share of a step's scores that no causal mask hides, on the device that has most of them."""
-        program = self.plan.program
-        pairs = supposed(program) if self.attention == CAUSAL else {}
+        found = self.masked(step.operation)
+        if found is None:
+            return 1.0
+        if self.options.balanced:
+            return 0.5
+        value, dims = found
         values = zip((*step.operation.inputs, *step.operation.outputs), (*step.operands, *step.results), strict=True)
-        for value, spec in values:
-            if not isinstance(value, int) or spec is None or self._scores.get(value) not in pairs:
-                continue
-            if self.options.balanced:
-                return 0.5
-            axes = dict(zip(program.names[value], spec.splits, strict=True))
-            rows, columns = (self.ways(axes.get(name, ())) for name in pairs[self._scores[value]])
-            return unmasked(rows, columns)
-        return 1.0
+        spec = next(spec for each, spec in values if each == value and spec is not None)
+        axes = dict(zip(self.plan.program.names[value], spec.splits, strict=True))
+        rows, columns = (self.ways(axes.get(dim, ())) for dim in dims)
+        return unmasked(rows, columns)
+
+    def masked(self, operation: Operation) -> tuple[int, tuple[str, str]] | None:
+        """Returns a value of an operation from which a causal mask hides scores, with the dims of queries and keys."""
+        dims = supposed(self.plan.program) if self.attention == CAUSAL else {}
+        hidden = (value for value in (*operation.reads, *operation.outputs) if self._scores.get(value) in dims)
+        value = next(hidden, None)
+        return None if value is None else (value, dims[self._scores[value]])
 
     def trip_count(self, operation: Operation, times: int) -> Numbers:
         """Returns the trip count of a loop, which is `times` at the plan's own sizes."""

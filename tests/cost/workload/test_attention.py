@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import meshlab as ml
-from meshlab.cost.workload.attention import as_run, attentions, masked
+from meshlab.cost.step_time.flops import touches_scores
+from meshlab.cost.workload.attention import as_run, attentions, masked, scores_of
 from meshlab.cost.workload.causal_masks import causal_masks, unmasked
 from meshlab.cost.workload.scenario import Options
 from meshlab.models import zoo
@@ -56,6 +57,11 @@ PLAIN = {
     "added finfo": lambda s: (
         s + jnp.where(jnp.arange(64)[:, None] >= jnp.arange(64)[None], 0.0, jnp.finfo("float32").min)
     ),
+    "transposed": lambda s: jnp.where((jnp.arange(64)[:, None] < jnp.arange(64)[None]).T, s, -1e10),
+    "turned round": lambda s: jnp.where(~(jnp.arange(64)[:, None] >= jnp.arange(64)[None]), -1e10, s),
+    "of what counts, too": lambda s: jnp.where(
+        jnp.where(jnp.arange(64) < 60, jnp.arange(64)[:, None] >= jnp.arange(64)[None], False), s, -1e10
+    ),
     "broadcast": lambda s: jnp.where((jnp.arange(64)[:, None] >= jnp.arange(64))[None, None], s, -1e10),
 }
 OPEN = {
@@ -98,6 +104,15 @@ def test_masks_of_the_zoo(name, kinds, hidden):
     """T5 reads its source without a mask, in the encoder and from the decoder."""
     program = MODELS[name].trace()
     assert (len(attentions(program)), len(masked(program))) == (kinds, hidden)
+
+
+@pytest.mark.parametrize("model", zoo.imported_models(), ids=lambda model: model.name)
+def test_masks_of_models_that_others_wrote(model):
+    """Layers that are written out have a name for the keys each, and one mask."""
+    program = model.trace()
+    kinds = {"plain_gpt": 2, "equinox_decoder": 2, "linen_encoder": 1, "nnx_mixer": 0}[model.name]
+    assert len(attentions(program)) == kinds
+    assert len(masked(program)) == (kinds if model.name != "linen_encoder" else 0)
 
 
 @pytest.mark.parametrize(
@@ -178,3 +193,23 @@ def gpt2_arguments(config):
 def test_options_are_yes_or_no():
     with pytest.raises(ml.HardwareError, match="`balanced` must be True or False, not 3"):
         Options(balanced=3)  # type: ignore[arg-type]
+
+
+def test_a_score_is_of_the_kind_that_has_most_of_its_dims():
+    """Gemma's queries of a window read the keys of theirs and of the window before, and all blocks."""
+    program = MODELS["gemma"].trace()
+    kinds = sorted(attentions(program), key=lambda kind: len(kind.keys))
+    assert [len(kind.keys) for kind in kinds] == [1, 2]
+    for value, kind in scores_of(program).items():
+        assert (kind == kinds[1]) == (kinds[1].keys <= set(program.names[value]))
+
+
+def test_only_what_a_mask_hides_is_halved():
+    """T5's encoder sees all of its source."""
+    time = MODELS["t5"].trace().plan(ml.mesh("v5e", data=1)).time
+    flash, causal = time.given(attention="flash"), time.given(attention="causal")
+    work = [(step.operation, cost.flops * times) for step, times, cost in flash.spent.kernels]
+    halved = sum(flops for operation, flops in work if causal.scenario.masked(operation))
+    assert 0 < halved < sum(flops for operation, flops in work if touches_scores(operation, flash.scenario))
+    assert flash.flops - causal.flops == pytest.approx(halved / 2)
+    assert flash.model_flops - causal.model_flops == pytest.approx(halved / 2)

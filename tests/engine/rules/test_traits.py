@@ -118,7 +118,7 @@ TAKEN_APART = {
     "causal_masks.py": [
         {"ge", "gt", "le", "lt"},
         {"convert_element_type", "copy", "rename", "tag"},
-        {"and", "broadcast_in_dim", "reshape", "squeeze", "transpose"},
+        {"and", "broadcast_in_dim", "not", "reshape", "squeeze", "transpose"},
     ],
     "find_rolls.py": [{"broadcast_in_dim", "concatenate", "pad", "slice", "split"}],
 }
