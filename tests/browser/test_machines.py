@@ -175,13 +175,13 @@ def test_slices_wishes_and_assumptions_by_keyboard(open_board, explorer: Explore
     with board.next_revision():
         board.keyboard.press("Space")
     expect(choice(board, "prefetch weights")).to_be_focused()
-    assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": True}
+    assert explorer.document.to_dict()["options"] == {"attention": "stored", "prefetch": True}
     time.get_by_text("How far off is this?").press("Enter")
     expect(time).to_contain_text("v5e: published steps took 1.")
     expect(time).to_contain_text("docs/accuracy.md#published-steps-of-training")
     with board.next_revision():
         board.keyboard.press("Control+z")
-    assert explorer.document.to_dict()["options"] == {"attention": "flash", "prefetch": False}
+    assert explorer.document.to_dict()["options"] == {"attention": "stored", "prefetch": False}
     # What was opened stays open, and is still where the keyboard is.
     expect(board.root.locator("[data-disclosure='accuracy:time']")).to_have_attribute("open", "")
     expect(board.root.locator("[data-disclosure='accuracy:time'] summary")).to_be_focused()
