@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..engine.errors import LayoutError, numbered, shown
-from ..engine.planning.legality import named_rules, resolve
+from ..engine.planning.legality import resolve
+from ..engine.planning.named_rules import named_rules
 from ..engine.programs.data import Program
 from ..engine.specs.layout import Layout, LayoutLike
 from ..engine.specs.mesh import Mesh

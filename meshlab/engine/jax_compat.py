@@ -309,7 +309,15 @@ def scopes(equation: Any) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=4096)
 def _scopes_in(stack: str) -> tuple[str, ...]:
     parts = map(_without_transformations, stack.split("/"))
-    return tuple(part for part in parts if part and part not in _CHECKPOINTS)
+    return _once(tuple(part for part in parts if part and part not in _CHECKPOINTS))
+
+
+def _once(path: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns a path without its repetition: what `jax.checkpoint` recomputes has `transpose(jvp(a))/b/jvp(a)/b`."""
+    for count in range(len(path) // 2, 0, -1):
+        if path[-count:] == path[-2 * count : -count]:
+            return _once(path[:-count])
+    return path
 
 
 def _without_transformations(scope: str) -> str:

@@ -282,8 +282,7 @@ class Scenario:
         key = ("parts", size)
         if key not in self._known:
             rules, dims = self.plan.rules, self.plan.program.dims
-            all_rules = (rules.compute, *rules.storage.values())
-            splits = {axes for each in all_rules for dim, axes in each.items() if axes and dims.get(dim) == size}
+            splits = {axes for each in rules.every for dim, axes in each.items() if axes and dims.get(dim) == size}
             self._known[key] = functools.reduce(np.lcm, map(self.ways, splits), 1)
         return self._known[key]
 

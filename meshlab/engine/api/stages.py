@@ -17,7 +17,7 @@ from typing import Any
 
 from ..argument_checks import flag
 from ..gc_pause import no_collection
-from ..planning import legality
+from ..planning import legality, named_rules
 from ..planning.planned import plan_steps
 from ..plans import data as plans
 from ..plans import explain
@@ -25,6 +25,7 @@ from ..programs import data as programs
 from ..programs.outline import outline
 from ..programs.rename import made_up, renamed
 from ..programs.resize import resized
+from ..programs.scoped import scoped
 from ..running import run
 from ..running.compiler_process import Cancel, Progress
 from ..specs.layout import Layout, LayoutLike
@@ -55,7 +56,7 @@ class Program(programs.Program):
 
     def refusals(
         self, mesh: Mesh, layout: LayoutLike = None, *, pad: bool = False
-    ) -> dict[str, dict[str, legality.Refusal | None]]:
+    ) -> dict[str, dict[str, named_rules.Refusal | None]]:
         """Says for every dim and mesh axis what would be refused if the dim were moved there; None if nothing.
 
         Args:
@@ -224,5 +225,6 @@ def make_plan(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None
     """
     with no_collection():
         rules = legality.resolve(program, mesh, layout, pad)
+        program = scoped(program, mesh, Layout.of(layout))
         planned = plan_steps(program, rules, Grid(mesh.axes, rules.padded), outline(program))
     return Plan(program, mesh, Layout.of(layout), rules, planned)

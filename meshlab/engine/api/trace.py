@@ -101,6 +101,7 @@ def _traced(fn: Callable, args: tuple[Any, ...], carry: Mapping[str, int] | None
         out_shapes=shapes,
         named=tuple(dims for _, _, dims in leaves),
         again=functools.partial(trace, fn),
+        unmerged=code,
     )
 
 

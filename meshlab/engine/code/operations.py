@@ -37,6 +37,7 @@ class Literal:
 
 
 Input = int | Literal
+Scope = tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -53,6 +54,8 @@ class Operation:
         blocks: the blocks inside: the body, for `scan` and `remat`; the body and the test, for `while`; the branches,
             for `cond`.
         rematerialised: whether it runs again for the backward pass, under `jax.checkpoint`.
+        scope: the names of the scopes that it is in (`jax.named_scope`, modules of Flax), outermost first, without what
+            differentiation and its like add; none for a sum of cotangents, which is in all of theirs.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Operation:
     backward: bool
     blocks: tuple[Block, ...] = ()
     rematerialised: bool = False
+    scope: Scope = ()
 
     @property
     def body(self) -> Block | None:

@@ -9,7 +9,7 @@ purpose.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,14 @@ class Available:
         self.values[number] = (*self.values.get(number, ()), value)
 
 
+ClassOf = Callable[[Operation], Hashable]
+
+
+def of_one_class(_operation: Operation) -> Hashable:
+    """Puts all operations into one class."""
+    return ()
+
+
 class Eliminator:
     """Removes operations from blocks whose results are available already.
 
@@ -56,10 +64,13 @@ class Eliminator:
         code: the program's.
         names: the names of each value's axes, by number, or none: values that differ in their names alone are not
             merged, since they are for different dims (zeros of one shape, say).
+        class_of: a class for each operation: those of different classes are not merged.
     """
 
-    def __init__(self, code: Code, names: Sequence[Any] = ()):
-        self.shapes, self.dtypes, self.names = code.shapes, code.dtypes, names
+    def __init__(self, code: Code, names: Sequence[Any] = (), class_of: ClassOf = of_one_class):
+        self.shapes, self.dtypes, self.names, self.class_of = code.shapes, code.dtypes, names, class_of
+        # The class of the operation that makes each value; none for an argument, which equals what any would make.
+        self.classes: dict[int, Hashable] = {}
         self.renamed: dict[int, Input] = {}
         self.producers: dict[int, Operation] = {}
         self.terms = ValueTerms(code)
@@ -99,7 +110,7 @@ class Eliminator:
             if operation.blocks:
                 self._nested(operation, known, remaining)
             else:
-                self._flat(_merged_sum(operation, self.producers), known, remaining)
+                self._flat(_merged_sum(operation, self.producers, self.class_of), known, remaining)
 
     def _keep(self, operation: Operation, numbers: Sequence[Number], known: Available, remaining: list[Operation]):
         remaining.append(operation)
@@ -110,6 +121,7 @@ class Eliminator:
     # Operations without blocks
 
     def _flat(self, operation: Operation, known: Available, remaining: list[Operation]):
+        self.classes.update(dict.fromkeys(operation.outputs, self.class_of(operation)))
         numbers = self.terms.write(operation)
         same = [self._same(operation, v, n, known) for v, n in zip(operation.outputs, numbers, strict=True)]
         if same and None not in same:
@@ -137,9 +149,9 @@ class Eliminator:
         others = known.values.get(number)
         if others is None:
             return
-        shape, own = squeezed(self.shapes[value]), self._names(value)
+        shape, own, its_class = squeezed(self.shapes[value]), self._names(value), self.classes.get(value)
         for other in others:
-            if squeezed(self.shapes[other]) == shape:
+            if self.classes.get(other, its_class) == its_class and squeezed(self.shapes[other]) == shape:
                 names = zip(own, self._names(other), strict=True)
                 if all(name == there or (unnamed and name is None) for name, there in names):
                     yield other
@@ -197,7 +209,7 @@ class Eliminator:
         around = Available() if operation.name in REMAT else known
         blocks = tuple(self.block(inside, around) for inside in operation.blocks)
         operation = self._with_merged_stacks(dataclasses.replace(operation, blocks=blocks))
-        key = key_of(operation, {}, self.names)
+        key = key_of(operation, {}, self.names, self.class_of)
         if key is not None and key in known.nested:
             self.renamed.update(zip(operation.outputs, known.nested[key], strict=True))
             return
@@ -300,11 +312,11 @@ class Eliminator:
         return dataclasses.replace(operation, outputs=tuple(stacks), blocks=(body, *operation.blocks[1:]))
 
 
-def _merged_sum(operation: Operation, producers: Mapping[int, Operation]) -> Operation:
+def _merged_sum(operation: Operation, producers: Mapping[int, Operation], class_of: ClassOf) -> Operation:
     """Merges a sum of a sum into one sum over the axes of both, as XLA does."""
     value = operation.inputs[0] if operation.name == "reduce_sum" else None
     inner = producers.get(value) if isinstance(value, int) else None
-    if inner is None or inner.name != "reduce_sum":
+    if inner is None or inner.name != "reduce_sum" or class_of(inner) != class_of(operation):
         return operation
     source = inner.equation.invars[0]
     remaining = [axis for axis in range(source.aval.ndim) if axis not in inner.params["axes"]]
@@ -313,13 +325,16 @@ def _merged_sum(operation: Operation, producers: Mapping[int, Operation]) -> Ope
     return dataclasses.replace(operation, equation=equation, inputs=inner.inputs)
 
 
-def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any]):
+def key_of(
+    operation: Operation, inner: Mapping[int, int], names: Sequence[Any], class_of: ClassOf = of_one_class
+) -> Hashable | None:
     """Returns a key that equal operations share, or None where an operation must not be merged.
 
     Args:
         operation: the operation, which reads values that are merged already.
         inner: the values of the block that is compared, numbered from its start.
         names: the names of each value's axes.
+        class_of: a class for each operation.
     """
     if operation.name in REMAT or has_effects(operation.equation):
         return None
@@ -327,9 +342,9 @@ def key_of(operation: Operation, inner: Mapping[int, int], names: Sequence[Any])
     if operation.name in COMMUTATIVE:
         inputs = tuple(sorted(inputs, key=str))
     params = params_key(operation.equation)
-    blocks = tuple(_block_key(block, inner, names) for block in operation.blocks)
-    own_names = tuple(names[o] for o in operation.outputs) if names else ()
-    return None if params is None or None in blocks else (operation.name, inputs, params, blocks, own_names)
+    blocks = tuple(_block_key(block, inner, names, class_of) for block in operation.blocks)
+    own = tuple(names[o] for o in operation.outputs) if names else (), class_of(operation)
+    return None if params is None or None in blocks else (operation.name, inputs, params, blocks, *own)
 
 
 def per_shard_key(operation: Operation) -> Hashable:
@@ -337,14 +352,14 @@ def per_shard_key(operation: Operation) -> Hashable:
     return key_of(operation, {value: i for i, value in enumerate(operation.reads)}, ()) or operation
 
 
-def _block_key(block: Block, inner: Mapping[int, int], names: Sequence[Any]):
+def _block_key(block: Block, inner: Mapping[int, int], names: Sequence[Any], class_of: ClassOf):
     """Returns a key that equal blocks share: the same operations on the same values, inner ones numbered in order."""
     numbers = dict(inner)
     for value in block.inputs:
         numbers[value] = len(numbers)
     keys = []
     for operation in block.operations:
-        keys.append(key_of(operation, numbers, names))
+        keys.append(key_of(operation, numbers, names, class_of))
         for value in operation.outputs:
             numbers[value] = len(numbers)
     outputs = tuple(_input_key(o, numbers) for o in block.outputs)

@@ -20,10 +20,10 @@ from jax.extend.core import Literal as JaxLiteral
 from jax.sharding import Sharding
 
 from .. import jax_compat
-from ..code.operations import Block, Code, Input, Literal, Operation, walk
+from ..code.operations import Block, Code, Input, Literal, Operation, Scope, walk
 from ..code.source import Source, names_own_lines, source_of
 from ..devices import platform
-from ..jax_compat import REMAT, Opened, is_rematerialised, opened
+from ..jax_compat import REMAT, Opened, is_rematerialised, opened, scopes
 
 # Primitives that place values, or say which to save: layouts do that.
 _IGNORED = ("device_put", "sharding_constraint", "name")
@@ -40,6 +40,7 @@ class _Flattener:
         self.operations: list[Operation] = []
         self.backward = False
         self.rematerialised = False
+        self.scope: Scope = ()
         # The line of the call or loop around, and whether the equations inside name lines of their own.
         self.around: Source | None = None
         self.own = True
@@ -84,12 +85,13 @@ class _Flattener:
         return outputs
 
     def equation(self, equation: Any, inputs: list[Input]) -> list[Input]:
-        # What runs again, or in the backward pass, does so with all that is inside, calls too.
-        outside = self.rematerialised, self.backward
+        # What runs again, in the backward pass or in a scope, does so with all that is inside, calls too.
+        outside = self.rematerialised, self.backward, self.scope
         self.rematerialised |= is_rematerialised(equation)
         self.backward |= jax_compat.is_backward(equation)
+        self.scope += scopes(equation)
         outputs = self.appended(equation, inputs)
-        self.rematerialised, self.backward = outside
+        self.rematerialised, self.backward, self.scope = outside
         return outputs
 
     def appended(self, equation: Any, inputs: list[Input]) -> list[Input]:
@@ -129,7 +131,9 @@ class _Flattener:
         self.around = outside
         inputs = inputs[nested.inputs] if nested else inputs
         outputs = [self.value(v.aval) for v in equation.outvars]
-        made = tuple(inputs), tuple(outputs), source, self.backward, blocks, self.rematerialised
+        # A sum of cotangents bears the scope of one of them, whichever came last.
+        scope = () if name == "add_any" else self.scope
+        made = tuple(inputs), tuple(outputs), source, self.backward, blocks, self.rematerialised, scope
         self.operations.append(Operation(name, equation, *made))
         return list(outputs)
 

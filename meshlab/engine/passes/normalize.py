@@ -19,22 +19,23 @@ from ..code.loops import LOOPS, carried
 from ..code.operations import Block, Code, Literal, Operation, walk
 from ..jax_compat import REMAT, has_effects
 from ..rules import ELEMENTWISE
-from .common_subexpressions import Available, Eliminator
+from .common_subexpressions import Available, ClassOf, Eliminator, of_one_class
 
 
-def normalize(code: Code, names: Sequence[Any] = ()) -> Code:
+def normalize(code: Code, names: Sequence[Any] = (), class_of: ClassOf = of_one_class) -> Code:
     """Returns the same code in normal form; values keep their numbers.
 
     Args:
         code: the flattened program.
         names: the names of each value's axes, by number: values that differ in their names alone are not merged, since
             they are for different dims (zeros of one shape, say).
+        class_of: a class for each operation: those of different classes are not merged.
     """
-    eliminator = Eliminator(code, names)
+    eliminator = Eliminator(code, names, class_of)
     hoisted, moved = _hoist(eliminator.block(code.block, Available()), set(code.block.inputs))
     if (moved and eliminator.has_duplicates(hoisted, moved, Available())) or _has_constant_carry(hoisted):
         # An operation that was hoisted may equal one in front of the loop.
-        hoisted = Eliminator(code, names).block(hoisted, Available())
+        hoisted = Eliminator(code, names, class_of).block(hoisted, Available())
     return dataclasses.replace(code, block=_drop_dead(hoisted))
 
 

@@ -207,8 +207,20 @@ def _plan_body(planner: Planner, operation: Operation, inner: list[Spec]) -> tup
             target = reduced_spec(spec, planner.targets.get(value))
             if split_count(target, planner.sizes) > split_count(spec, planner.sizes):
                 spec = planner.reduce(value, Cause("sum", operation))
+        elif position >= count and isinstance(value, int) and not spec.partial:
+            spec = _stacked(planner, inside, value, operation.outputs[position], spec)
         outputs.append(spec)
     return inside, outputs
+
+
+def _stacked(planner: Planner, inside: Scope, value: int, stack: int, spec: Spec) -> Spec:
+    """Returns the spec in which an iteration returns its part of a stack: one at hand, if later scopes read it so."""
+    target = planner.targets.get(stack)
+    if not planner.rules.scopes or target is None:
+        return spec
+    wanted = Spec(target.splits[1:])
+    at_hand = inside.available.get(planner.original_of.get(value, value), ())
+    return wanted if wanted in at_hand else spec
 
 
 def _join(start: Spec, after: Spec, may_be_partial: bool) -> Spec:

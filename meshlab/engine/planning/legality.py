@@ -1,8 +1,8 @@
 """Legality decides on dims alone, before anything is planned, whether a layout may be used.
 
-1. Every dim, mesh axis and place that a layout names exists. A dim or place whose name ends in `?` may be missing, and
-   its rule is left out; in a place `?` stands for one character first.
-2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored.
+1. Every dim, mesh axis, place and scope that a layout names exists (`named_rules.py`).
+2. A mesh axis splits at most one dim of any one operation, and of any one value where it is stored. An operation is
+   judged under the rules of its scope, storage under the rules without one.
 3. The product of the axes that split a dim divides its size.
 4. The dim of a scan is computed step by step: sharding it needs a pipeline schedule.
 
@@ -16,43 +16,28 @@ import dataclasses
 import functools
 import math
 import os
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..code.operations import Operation
-from ..code.source import Source
-from ..errors import LayoutError, MeshlabError, closest, listed, numbered, shown, some
-from ..programs.axis_conflicts import axis_conflicts, scanned_dims
-from ..programs.data import Program
-from ..programs.rename import made_up
+from ..code.operations import Operation, Scope
+from ..errors import LayoutError, MeshlabError, numbered, shown
+from ..programs.axis_conflicts import (
+    Conflicts,
+    Scans,
+    axis_conflicts,
+    conflicts_by_scope,
+    scanned_dims,
+    scans_by_scope,
+)
+from ..programs.data import Program, analysis
+from ..programs.scoped import scoped as as_scoped
+from ..programs.scoped import scopes
 from ..specs.layout import Layout, LayoutLike
 from ..specs.mesh import Mesh
+from ..specs.scopes import matches, path, rules_in
 from ..specs.spec import Axes, Spec
+from .named_rules import AxesByDim, Refusal, matched_places, matched_scopes, named_rules
 from .operation_specs import fitting
-
-AxesByDim = Mapping[str, Axes]
-
-
-@dataclasses.dataclass(frozen=True)
-class Refusal:
-    """The reason why something is not legal.
-
-    Attributes:
-        code: "unknown_dim", "unknown_axis", "unknown_place", "unused_dim", "repeated_axis", "not_divisible",
-            "another_size", "conflict" or "pipeline".
-        text: the reason.
-        fix: what would be legal.
-        source: the user's line that it is about, if there is one.
-    """
-
-    code: str
-    text: str
-    fix: str
-    source: Source | None = None
-
-    def __str__(self):
-        return f"{self.text} {self.fix}".strip()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,11 +48,30 @@ class LegalRules:
         compute: the compute rules, mesh axes by dim.
         storage: for each place with rules of its own, the storage rules, which replace the compute rules.
         padded: for sizes that the axes do not divide, what they are padded to; empty unless padding was asked for.
+        scopes: the compute rules in each scope that has rules of its own, instead of `compute`.
+        globs: the globs that these come of, with the rules of each, in order.
     """
 
     compute: AxesByDim
     storage: Mapping[str, AxesByDim]
     padded: Mapping[int, int] = dataclasses.field(default_factory=dict)
+    scopes: Mapping[Scope, AxesByDim] = dataclasses.field(default_factory=dict)
+    globs: tuple[tuple[str, AxesByDim], ...] = ()
+
+    def glob(self, scope: Scope, dim: str) -> str:
+        """Returns the glob whose rule for a dim counts in a scope; "" where none has one."""
+        with_rule = (glob for glob, rules in reversed(self.globs) if dim in rules and matches(glob, scope))
+        return next(with_rule, "")
+
+    def within(self, scope: Scope) -> AxesByDim:
+        """Returns the compute rules in a scope."""
+        return self.scopes.get(scope, self.compute) if self.scopes else self.compute
+
+    @property
+    def every(self) -> tuple[AxesByDim, ...]:
+        """The compute rules, those of scopes, and those of places."""
+        different = {id(rules): rules for rules in (*self.scopes.values(), *self.storage.values())}
+        return (self.compute, *different.values())
 
     def spec(self, names: tuple[str | None, ...], place: str | None = None) -> Spec:
         """How a value with these dim names is computed or, at a place, stored."""
@@ -102,11 +106,16 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         MeshlabError: `mesh` is no mesh.
     """
     layout = _asked("plan", mesh, layout)
+    program = as_scoped(program, mesh, layout)
     compute, problems = named_rules(program, mesh, layout)
-    matched = _matched_places(program, mesh, layout, problems)
+    scoped = matched_scopes(program, mesh, layout, problems)
+    matched = matched_places(program, mesh, layout, problems)
     problems += _size_problems(program, mesh, compute, "", pad)
-    problems += _conflicts(program, compute)
-    problems += _scanned(program, compute)
+    for glob, rules in scoped:
+        problems += _size_problems(program, mesh, rules, f"In `{glob}`: ", pad)
+    judged = _judged(program, compute, scoped)
+    for rules, meeting in judged:
+        problems += [*_conflicts(rules, meeting.conflicts), *_scanned(program, rules, meeting.scans)]
     for place, place_rules, _ in _different_storage(program, matched):
         problems += _size_problems(program, mesh, place_rules, f"At `{place}`: ", pad)
         problems += _storage_problems(program, compute, place, place_rules)
@@ -121,9 +130,57 @@ def resolve(program: Program, mesh: Mesh, layout: LayoutLike, pad: bool | None =
         majors = program.majors.items()
         return split | {n: fitting(split[d], most, mesh.axes) for n, (d, most) in majors if d in split}
 
-    padded = _padding(program, mesh, (compute, *matched.values())) if pad else {}
+    padded = _padding(program, mesh, (*(rules for rules, _ in judged), *matched.values())) if pad else {}
     stored = {key: real(rules) for key, rules in {id(rules): rules for rules in matched.values()}.items()}
-    return LegalRules(real(compute), {place: stored[id(rules)] for place, rules in matched.items()}, padded)
+    storage = {place: stored[id(rules)] for place, rules in matched.items()}
+    different = [(real(rules), meeting.scopes) for rules, meeting in judged if rules != compute]
+    by_scope = {scope: rules for rules, those in different for scope in those}
+    return LegalRules(real(compute), storage, padded, by_scope, tuple((glob, real(rules)) for glob, rules in scoped))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Meeting:
+    """What meets in scopes with the same rules.
+
+    Attributes:
+        scopes: which; `()` stands for whatever is in none, and for what is stored.
+        conflicts: the pairs of dims that are in one operation there.
+        scans: the dims of scans there.
+    """
+
+    scopes: tuple[Scope, ...]
+    conflicts: Conflicts
+    scans: Scans
+
+
+@analysis
+def _meetings(_program: Program) -> dict[tuple[str, ...], list[_Meeting]]:
+    """Returns the memo of what meets in scopes that the same globs match, by the globs of a layout."""
+    return {}
+
+
+def _judged(
+    program: Program, compute: AxesByDim, scoped: list[tuple[str, dict[str, Axes]]]
+) -> list[tuple[AxesByDim, _Meeting]]:
+    """Returns the rules that hold in scopes, with what meets there; without rules by scope, the rules everywhere."""
+    if not scoped:
+        return [(compute, _Meeting((), axis_conflicts(program), scanned_dims(program)))]
+    globs, known = tuple(glob for glob, _ in scoped), _meetings(program)
+    if globs not in known:
+        alike: dict[tuple[bool, ...], list[Scope]] = {}
+        for scope in ((), *scopes(program)):
+            alike.setdefault(tuple(matches(glob, scope) for glob in globs), []).append(scope)
+        known[globs] = [_meeting(program, those) for those in alike.values()]
+    return [(rules_in(meeting.scopes[0], compute, scoped), meeting) for meeting in known[globs]]
+
+
+def _meeting(program: Program, those: list[Scope]) -> _Meeting:
+    """Returns what meets in some scopes, the first of each."""
+    conflicts, scans = Conflicts(), Scans()
+    for scope in those:
+        conflicts = conflicts_by_scope(program).get(scope, {}) | conflicts
+        scans = scans_by_scope(program).get(scope, {}) | scans
+    return _Meeting(tuple(those), conflicts, scans)
 
 
 def _asked(what: str, mesh: Any, layout: LayoutLike) -> Layout:
@@ -166,8 +223,10 @@ def refusals(
         MeshlabError: `mesh` is no mesh.
     """
     layout = _asked("refusals", mesh, layout)
+    program = as_scoped(program, mesh, layout)
     compute, problems = named_rules(program, mesh, layout)
-    stored = _different_storage(program, _with_carries(program, _matched_places(program, mesh, layout, problems)))
+    scoped = matched_scopes(program, mesh, layout, problems)
+    stored = _different_storage(program, _with_carries(program, matched_places(program, mesh, layout, problems)))
     _refuse(mesh, layout, problems)
     table: dict[str, dict[str, Refusal | None]] = {}
     for dim in program.dims:
@@ -178,101 +237,20 @@ def refusals(
             moved = compute | {dim: (axis,)}
             reasons = [
                 *_size_problems(program, mesh, {dim: (axis,)}, "", pad or None),
-                *_scanned(program, {dim: (axis,)}),
-                *_conflicts(program, moved, about=dim),
+                *_moved_problems(program, moved, scoped, dim),
                 *(p for place, rules in places for p in _storage_problems(program, moved, place, rules)),
             ]
             table[dim][axis] = reasons[0] if reasons else None
     return table
 
 
-def named_rules(program: Program, mesh: Mesh, layout: Layout) -> tuple[dict[str, Axes], list[Refusal]]:
-    """Returns the compute rules of a layout whose names exist, and what is wrong with its names and sizes."""
-    problems = _said_problems(program, layout)
-    return _known_rules(program, mesh, layout.rules, "", problems), problems
-
-
-def _said_problems(program: Program, layout: Layout) -> list[Refusal]:
-    """Returns the problems of dims that are named and get no axes, and of sizes that are named."""
-    unknown = (dim for dim in layout.whole if not dim.endswith("?") and dim not in program.dims)
-    problems = [_unknown_dim(program, dim, "") for dim in unknown]
-    for place, dim, size in layout.sizes:
-        actual = program.dims.get(dim, size)
-        if actual != size:
-            where = f"At `{place}`: " if place else ""
-            text = f"{where}`{dim}` has size {actual:,} in this program, and was given as a dim of size {size:,}."
-            problems.append(Refusal("another_size", text, f'Name it "{dim}", or trace the program at that size.'))
-    return problems
-
-
-def _known_rules(
-    program: Program, mesh: Mesh, rules: AxesByDim, where: str, problems: list[Refusal]
-) -> dict[str, Axes]:
-    """Returns the rules whose names exist; the others are problems, or left out where they are optional."""
-    known: dict[str, Axes] = {}
-    for written, axes in rules.items():
-        dim, optional = written.removesuffix("?"), written.endswith("?")
-        missing = [a for a in axes if a not in mesh.axes]
-        if missing and dim in mesh.axes and dim not in program.dims and all(a in program.dims for a in axes):
-            text = f"{where}`{dim}:{'+'.join(axes)}` has the mesh axis in front."
-            problems.append(Refusal("unknown_dim", text, f"Write `{axes[0]}:{dim}`: the dim first."))
-            continue
-        if dim not in program.dims and not optional:
-            problems.append(_unknown_dim(program, dim, where))
-        if dim in program.dims or not optional:  # the `?` of a dim that is there excuses no mesh axis
-            for axis in missing:
-                fix = closest(axis, mesh.axes).strip() or f"Its axes are {listed(mesh.axes)}."
-                problems.append(Refusal("unknown_axis", f"{where}`{dim}:{axis}`: the mesh has no axis `{axis}`.", fix))
-        if len(set(axes)) < len(axes):
-            text = f"{where}`{dim}:{'+'.join(axes)}` names one axis twice."
-            problems.append(Refusal("repeated_axis", text, "Name each axis once."))
-        elif dim in program.dims and not missing:
-            known[dim] = axes
-    return known
-
-
-def _unknown_dim(program: Program, dim: str, where: str) -> Refusal:
-    if dim in made_up(program):
-        text = f"{where}`{dim}` is a name that meshlab made up, which layouts cannot address."
-        new = re.sub(r"\W", "", dim) or "kv"
-        new = f"{new}_2" if new in program.dims or not new.isidentifier() else new
-        return Refusal("unknown_dim", text, f'Give it one of yours: program.rename({{"{dim}": "{new}"}}).')
-    if dim in program.places:
-        fix = f'It is a place, whose rules are a dict: {{"{dim}": {{"embed": "data"}}}}, say.'
-    else:
-        near = closest(dim, (*program.dims, *{place.split("/")[0] + "/*" for place in program.places if "/" in place}))
-        fix = near.strip() or f"Its dims are {listed(program.dims)}."
-    return Refusal("unknown_dim", f"{where}`{dim}` is no dim of this program.", fix)
-
-
-def _matched_places(
-    program: Program, mesh: Mesh, layout: Layout, problems: list[Refusal]
-) -> dict[str, dict[str, Axes]]:
-    """Returns the rules of each place that some glob matches; of several globs the last one counts."""
-    matched: dict[str, dict[str, Axes]] = {}
-    for written, rules in layout.places.items():
-        # `?` stands for one character, as everywhere in globs; only where nothing matches so is it read as optional.
-        glob, optional = written, written.endswith("?")
-        if optional and not program.matching(glob):
-            glob = written.removesuffix("?")
-        places = program.matching(glob)
-        known = _known_rules(program, mesh, rules, f"At `{glob}`: ", problems)
-        if not places and not optional:
-            empty = [p for p in program.parameters if not program.matching(f"{p}/*") and p not in program.places]
-            globs = [f"{p}/*" for p in program.parameters if p not in program.places and p not in empty]
-            near = globs if "*" in glob else program.places
-            fix = closest(glob, near).strip() or f"Its places are {some(program.places, 12)}."
-            fix = f"Argument `{owner}` holds no arrays." if (owner := glob.split("/")[0]) in empty else fix
-            problems.append(Refusal("unknown_place", f"`{glob}` matches no place of this program.", fix))
-        dims = frozenset[str]().union(*(program.place_dims[p] for p in places))
-        for dim in known:
-            if places and dim not in dims:
-                named = "" if glob in places else f" ({some(places, 4)})"
-                text = f"At `{glob}`: no value there has the dim `{dim}`{named}."
-                problems.append(Refusal("unused_dim", text, f"They have {listed(sorted(dims))}."))
-        for place in places:
-            matched[place] = known
-    return matched
+def _moved_problems(
+    program: Program, moved: AxesByDim, scoped: list[tuple[str, dict[str, Axes]]], dim: str
+) -> Iterable[Refusal]:
+    """Yields the problems of a dim that was moved, in all scopes."""
+    for rules, meeting in _judged(program, moved, scoped):
+        yield from _scanned(program, {dim: rules[dim]}, meeting.scans)
+        yield from _conflicts(rules, meeting.conflicts, about=dim)
 
 
 def _with_carries(program: Program, matched: dict[str, dict[str, Axes]]) -> dict[str, dict[str, Axes]]:
@@ -323,7 +301,7 @@ def uneven(dim: str, size: int, axes: Axes, mesh: Mesh, instead: str = "") -> Re
     return Refusal("not_divisible", text, f"Sizes that fit: {fitting}{instead}.")
 
 
-def _scanned(program: Program, rules: AxesByDim) -> list[Refusal]:
+def _scanned(program: Program, rules: AxesByDim, scans: Scans) -> list[Refusal]:
     return [
         Refusal(
             "pipeline",
@@ -332,7 +310,7 @@ def _scanned(program: Program, rules: AxesByDim) -> list[Refusal]:
             scan.source,
         )
         for dim, axes in rules.items()
-        if axes and (scan := scanned_dims(program).get(dim))
+        if axes and (scan := scans.get(dim))
     ]
 
 
@@ -346,7 +324,7 @@ def _stored_instead(program: Program, dim: str, axis: str) -> str:
     return f'To store it sharded, write {{"{glob}": {{"{dim}": "{axis}"}}}}.'
 
 
-def _conflicts(program: Program, rules: AxesByDim, about: str | None = None) -> list[Refusal]:
+def _conflicts(rules: AxesByDim, conflicts: Conflicts, about: str | None = None) -> list[Refusal]:
     """Returns the problems of pairs of dims that share an axis and are in one operation or value."""
     problems = []
     names = list(rules)
@@ -355,7 +333,7 @@ def _conflicts(program: Program, rules: AxesByDim, about: str | None = None) -> 
             if about is not None and about not in (a, b):
                 continue
             shared = [x for x in rules[a] if x in rules[b]]
-            first = axis_conflicts(program).get(frozenset((a, b))) if shared else None
+            first = conflicts.get(frozenset((a, b))) if shared else None
             if first is not None:
                 problems.append(_conflict(a, b, shared[0], first))
     return problems
@@ -363,12 +341,13 @@ def _conflicts(program: Program, rules: AxesByDim, about: str | None = None) -> 
 
 def _conflict(a: str, b: str, axis: str, first: Operation | str) -> Refusal:
     if isinstance(first, str):
-        where, source = f"`{first}`", None
+        where, source, scope = f"`{first}`", None, ()
     else:
-        source = first.source
-        where = f"`{first.name}` at {source}" if source else f"`{first.name}`"
+        source, scope = first.source, first.scope
+        where = f"`{first.name}`" + (f" at {source}" if source else "") + (f" in `@{path(scope)}`" if scope else "")
     text = f"`{a}` and `{b}` cannot both be on `{axis}`: both are dims of {where}."
-    return Refusal("conflict", text, "Put one of them on another axis, or leave it replicated.", source)
+    there = f', there alone by {{"@{scope[-1]}": {{"{b}": None}}}}' if scope else ""
+    return Refusal("conflict", text, f"Put one of them on another axis, or leave it replicated{there}.", source)
 
 
 def _storage_problems(program: Program, compute: AxesByDim, place: str, place_rules: AxesByDim) -> list[Refusal]:

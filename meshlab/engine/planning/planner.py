@@ -25,6 +25,7 @@ from ..rules import PER_SHARD
 from ..specs.reshard import price, reduced_spec, reshard
 from ..specs.spec import Axes, Grid, Spec, replicated
 from .legality import LegalRules
+from .named_rules import AxesByDim
 from .operation_specs import OperationSpecs, specs_of_operation
 from .propagation import lets_through, may_stay_partial
 from .scope import CachedPlan, Scope
@@ -90,9 +91,9 @@ class Planner:
         """Says whether an input is known to be zero everywhere: then it is a partial sum of itself."""
         return value in self.zeros or value in self.hoped if isinstance(value, int) else value.is_zero
 
-    def reduce(self, value: int, cause: Cause | None = None) -> Spec:
-        """Reduces a partial sum to its target spec, for good."""
-        target = reduced_spec(self.specs[value], self.targets.get(value))
+    def reduce(self, value: int, cause: Cause | None = None, needed: Spec | None = None) -> Spec:
+        """Reduces a partial sum to its target spec, or to what its only reader needs, for good."""
+        target = reduced_spec(self.specs[value], self.targets.get(value) or (needed and needed.reduced()))
         self.obtain(value, target, cause or Cause("sum"))
         self.specs[value] = target
         return target
@@ -177,9 +178,15 @@ class Planner:
         for value, spec in zip(operation.outputs, step.results, strict=True):
             self.arrive(scope, value, spec)
 
+    def compute_rules(self, operation: Operation) -> AxesByDim:
+        """Returns the compute rules of an operation: those of its scope; a sum of cotangents follows its operands."""
+        if self.rules.scopes and operation.name == "add_any":
+            return {}
+        return self.rules.within(operation.scope)
+
     def asked(self, operation: Operation) -> dict[int, Axes]:
         """Returns the mesh axes that the compute rules ask for each factor."""
-        compute, fixed = self.rules.compute, self.unsplittable_factors(operation)
+        compute, fixed = self.compute_rules(operation), self.unsplittable_factors(operation)
         return {f: compute[dim] for f, dim in self.program.factor_dims[operation] if dim in compute and f not in fixed}
 
     def unsplittable_factors(self, operation: Operation) -> frozenset[int]:
@@ -201,7 +208,7 @@ class Planner:
 
     def single(self, operation: Operation) -> frozenset[int]:
         """Returns the per-shard factors with parts of one element: gathering slices there is gathering the operand."""
-        factors, compute, singles = self.factors[operation], self.rules.compute, set()
+        factors, compute, singles = self.factors[operation], self.compute_rules(operation), set()
         dims = dict(self.program.factor_dims[operation])
         for value, axes in zip(operation.inputs, factors.operands, strict=True):
             spec = self.spec_of(value)
@@ -299,7 +306,7 @@ class Planner:
             needed = op_specs.operands[0]
             taken = not set(needed.axes).isdisjoint(spec.partial)
             if taken or any(step.kind != "slice" for step in reshard(spec, needed, self.sizes).steps):
-                self.reduce(value, Cause("sum", operation))
+                self.reduce(value, Cause("sum", operation), needed if may_stay_partial(self.uses, value) else None)
                 op_specs = self.renamed(operation, value, moved)
         self.emit(scope, self.computed(operation, op_specs), Cause("operand", operation))
 

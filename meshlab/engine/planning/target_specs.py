@@ -17,6 +17,7 @@ from ..programs.data import Program
 from ..programs.outline import Outline, Repetition
 from ..rules import Factors
 from ..specs.spec import Spec, split_count
+from .crossings import leaving_specs
 from .legality import LegalRules
 from .propagation import bodies, entering, going_round, leaving, passes_targets_on
 
@@ -38,10 +39,11 @@ class TargetSpecs:
 
 def target_specs(program: Program, rules: LegalRules, sizes: Mapping[str, int], outline: Outline) -> TargetSpecs:
     """Returns the target spec of each value that has one."""
-    search, targets = _Search(program, rules, sizes, outline), Targets()
+    search = _Search(program, rules, sizes, outline)
+    targets = dict(search.leaving)
     for value, place in zip(program.code.block.outputs, program.outputs, strict=True):
         if isinstance(value, int):
-            search.note(targets, value, rules.spec(program.names[value], place))
+            search.note(targets, value, rules.spec(program.names[value], place), stored=True)
     search.through(program.code.block, targets)
     return TargetSpecs(targets, search.inside)
 
@@ -52,15 +54,20 @@ class _Search:
     def __init__(self, program: Program, rules: LegalRules, sizes: Mapping[str, int], outline: Outline):
         self.program, self.rules, self.sizes, self.outline = program, rules, sizes, outline
         self.inside: dict[Repetition, Targets] = {}
+        self.leaving, self.interface = leaving_specs(program, rules, sizes), dict[int, bool]()
         self.known: dict[tuple, tuple[Targets, list[tuple[int, Spec]]]] = {}
 
-    def note(self, targets: Targets, value: Input, spec: Spec | None):
-        """Takes note of a target spec of a value."""
-        if spec is None or not isinstance(value, int):
+    def note(self, targets: Targets, value: Input, spec: Spec | None, stored: bool = False):
+        """Takes note of a target spec of a value; one that leaves its scope has that of its readers, or is stored."""
+        if spec is None or not isinstance(value, int) or (self.leaves(value) and not stored):
             return
         known = targets.get(value)
         if known is None or (spec != known and split_count(spec, self.sizes) > split_count(known, self.sizes)):
             targets[value] = spec
+
+    def leaves(self, value: int) -> bool:
+        """Says whether a value leaves its scope; of a representative's interface, whether the repetition's does."""
+        return self.interface.get(value, value in self.leaving)
 
     def through(self, block: Block, targets: Targets):
         """Goes through a block from its end."""
@@ -73,13 +80,17 @@ class _Search:
     def through_repetition(self, repetition: Repetition, targets: Targets):
         """Goes through the representative, once for all repetitions whose interfaces have equal targets."""
         first, before = repetition.representative, self.inside.get(repetition)
-        key = (first, id(before), *map(targets.get, repetition.interface))
+        given = tuple(map(targets.get, repetition.interface))
+        leaves = tuple(map(self.leaves, repetition.interface)) if self.leaving else ()
+        key = (first, id(before), leaves, given)
         if key not in self.known:
-            within = Targets(before or {})
-            within.update((v, target) for v, target in zip(first.interface, key[2:], strict=True) if target is not None)
+            within = Targets(before or {v: self.leaving[v] for v in first.produced if v in self.leaving})
+            within.update((v, target) for v, target in zip(first.interface, given, strict=True) if target is not None)
+            outside, self.interface = self.interface, self.interface | dict(zip(first.interface, leaves, strict=False))
             for operation in reversed(first.operations):
                 self.through_operation(operation, within)
-            more = [(i, t) for i, v in enumerate(first.interface) if (t := within.get(v)) and t is not key[2 + i]]
+            self.interface = outside
+            more = [(i, t) for i, v in enumerate(first.interface) if (t := within.get(v)) and t is not given[i]]
             self.known[key] = within, more
         self.inside[repetition], more = self.known[key]
         targets.update([(repetition.interface[i], target) for i, target in more])
@@ -91,10 +102,14 @@ class _Search:
         elif operation.name == "tag" and operation.params["tag"] in self.rules.storage:
             spec = self.rules.spec(self.program.names[operation.outputs[0]], operation.params["tag"])
             self.note(targets, operation.inputs[0], spec)
-        elif len(operation.outputs) == 1 and (target := targets.get(operation.outputs[0])) is not None:
+        elif len(operation.outputs) == 1 and (target := self.passing(operation.outputs[0], targets)) is not None:
             factors = self.program.factors[operation]
             if passes_targets_on(operation, factors):
                 self.to_operands(operation, factors, target, targets)
+
+    def passing(self, value: int, targets: Targets) -> Spec | None:
+        """Returns the target spec that passes from a value to those that it is made of."""
+        return None if self.leaves(value) else targets.get(value)
 
     def to_operands(self, operation: Operation, factors: Factors, target: Spec, targets: Targets):
         """Gives the operands of an elementwise operation, or of a transpose, the target spec of its result."""
@@ -107,7 +122,7 @@ class _Search:
         """From the results into blocks, through them (loops twice, since carries go round), and out to the operands."""
         for block in bodies(operation):
             for outer, inner, stacked in leaving(operation, block):
-                target = targets.get(outer)
+                target = self.passing(outer, targets)
                 self.note(targets, inner, Spec(target.splits[1:]) if target and stacked else target)
             for _ in range(2 if operation.name in LOOPS else 1):
                 self.through(block, targets)

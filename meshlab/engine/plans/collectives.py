@@ -27,6 +27,7 @@ from ..specs.spec import Axes, Grid, Spec, local_shape
 from .partial_sums import Origins, Split
 from .per_shard_collectives import per_shard_collectives_of
 from .remedies import OFF, ON, STORED, Change, Remedy, sentence
+from .wording import in_scope, joined, quoted, sharded
 
 _WAYS = {
     "carried": "; the sum is carried through the loop and added up once behind it",
@@ -112,18 +113,6 @@ def payload(program: Program, grid: Grid, value: int, start: Spec, via: ReshardS
     return tuple(shape), nbytes(math.prod(shape), code.dtypes[value])
 
 
-def _quoted(names) -> str:
-    return " and ".join(f"`{n}`" for n in names)
-
-
-def _joined(places: Sequence[str]) -> str:
-    """Returns the glob of several places: `params/layers/*/query`."""
-    if len({place.count("/") for place in places}) > 1:
-        return places[0]
-    parts = zip(*(place.split("/") for place in places), strict=True)
-    return "/".join(part[0] if len(set(part)) == 1 else "*" for part in parts)
-
-
 class _Story:
     """Finds the cause of each move."""
 
@@ -178,9 +167,9 @@ class _Story:
             alike = [self.program.stored_at.get(each.from_representative.get(first, -1)) for each in repetitions]
             places = [place for place in alike if place is not None]
             if len(places) == len(repetitions):
-                joined = _joined(places)
-                texts = {name: getattr(row, name).replace(places[0], joined) for name in ("value", "because")}
-                remedies = tuple(remedy.at(places[0], joined) for remedy in row.remedies)
+                all_places = joined(places)
+                texts = {name: getattr(row, name).replace(places[0], all_places) for name in ("value", "because")}
+                remedies = tuple(remedy.at(places[0], all_places) for remedy in row.remedies)
                 row = dataclasses.replace(row, **texts, remedies=remedies)
         return row
 
@@ -188,16 +177,18 @@ class _Story:
         """Finds the cause of a partial sum: the operation that made it, and the dims that it adds up."""
         origins, maker = self.origins.of_sum(step.value, step.via.axes)
         if not origins:
-            because = f"A partial sum over {_quoted(step.via.axes)} is added up."
+            because = f"A partial sum over {quoted(step.via.axes)} is added up."
             return {"source": maker.source if maker else None, "because": because, "remedies": ()}
         operation, way = origins[0].operation, origins[0].way
         source, pairs = operation.source, [pair for origin in reversed(origins) for pair in origin.dims]
-        where = " in the backward pass" if operation.backward else ""
+        ruled = (*(dim for dim, _ in pairs), *filter(None, self.program.dims_of(operation.outputs[0])))
+        where = in_scope(self.rules, operation, *ruled)
+        where += " in the backward pass" if operation.backward else ""
         if way.loop is not None:
             where += f" inside the loop at {way.loop.source}" if way.loop.source else " inside a loop"
         be = "are" if len(pairs) > 1 else "is"
         verb = {"gather": "looked up", "dynamic_slice": "sliced"}.get(operation.name, "summed")
-        because = f"{_quoted(dim for dim, _ in pairs)} {be} {verb}{where} while {_split(pairs)}"
+        because = f"{quoted(dim for dim, _ in pairs)} {be} {verb}{where} while {sharded(pairs)}"
         if way.loop is not None:
             because += _WAYS[way.how]
         if step.via.kind == "reduce-scatter":
@@ -231,12 +222,12 @@ class _Story:
         shown = self.program.value(step.name)
         moved = self.moved_axis(step)
         dim, split = self.origins.dim(shown.dims[moved]), step.start.splits[moved] or step.via.axes
-        axes = _quoted(split)
+        axes = quoted(split)
         cause = step.cause
         source = cause.operation.source if cause.operation else shown.source
         if cause.kind == "stored":
             target = self.rules.spec(shown.dims, cause.place).splits[moved]
-            how = f"split over {_quoted(target)}" if target else "whole"
+            how = f"split over {quoted(target)}" if target else "whole"
             because = f"`{cause.place}` is stored with `{dim}` {how}, but it is made split over {axes}."
             remedies = (self.store(cause.place or "", dim, step.reshard.start.splits[moved], bool(target)),)
         elif cause.kind == "carry":
@@ -244,7 +235,7 @@ class _Story:
             remedies = (Remedy("store the loop's first value split as well"), self.off([(dim, split)]))
         elif cause.kind == "branch":
             target = step.reshard.steps[-1].result.splits[moved]
-            how = f"split over {_quoted(target)}" if target else "whole"
+            how = f"split over {quoted(target)}" if target else "whole"
             because = f"The branches return it with `{dim}` {how}, but one makes it split over {axes}."
             remedies = (Remedy(f"let all branches leave `{dim}` split alike"), self.off([(dim, split)]))
         else:
@@ -269,7 +260,7 @@ class _Story:
             return ""
         code, sizes = self.program.code, self.grid
         whole = nbytes(math.prod(code.shapes[step.value]), code.dtypes[step.value])
-        kinds = [f"{each.kind} over {_quoted(each.axes)}" for each in step.reshard.steps if each.kind != "slice"]
+        kinds = [f"{each.kind} over {quoted(each.axes)}" for each in step.reshard.steps if each.kind != "slice"]
         return (
             f"{', then '.join(kinds)}: {whole * price(step.reshard, sizes):,.0f} B sent; gathering first would send "
             f"{whole * price(gathered, sizes):,.0f} B"
@@ -278,18 +269,21 @@ class _Story:
     def needed(self, cause: Cause, dim: str, split: Axes, step: Move) -> tuple[str, tuple[Remedy, ...]]:
         operation = cause.operation
         name = operation.name if operation else "an operation"
-        where = " in the backward pass" if operation and operation.backward else ""
-        axes = _quoted(split)
+        where = in_scope(self.rules, operation, *filter(None, self.program.value(step.name).dims))
+        where += " in the backward pass" if operation and operation.backward else ""
+        maker = self.program.makers.get(step.value)
+        by_rule = maker is not None and self.rules.within(maker.scope).get(dim) == split
+        axes, made = quoted(split), in_scope(self.rules, maker, dim) if by_rule else ""
         if step.via.kind == "collective-permute":
             wanted = step.via.result.splits[self.moved_axis(step)]
             return (
-                f"`{name}`{where} needs `{dim}` split over {_quoted(wanted)}, but it is split over {axes}.",
-                (Remedy(f"put `{dim}` on {_quoted(wanted)} where it is made as well"),),
+                f"`{name}`{where} needs `{dim}` split over {quoted(wanted)}, but it is split over {axes}{made}.",
+                (Remedy(f"put `{dim}` on {quoted(wanted)} where it is made as well"),),
             )
         if step.via.kind == "all-to-all":
             now = self.origins.dim(self.program.value(step.name).dims[step.via.axis])
             return (
-                f"`{name}`{where} needs `{now}` split over {axes}, but it has `{dim}` split over it.",
+                f"`{name}`{where} needs `{now}` split over {axes}, but it has `{dim}` split over it{made}.",
                 (Remedy("put the two on the same axes", effect=f"`{dim}` and `{now}` change places here"),),
             )
         place = self.stored(step, dim)
@@ -305,13 +299,13 @@ class _Story:
                     Remedy(f"compute with `{dim}` split over {axes} as well", along),
                 ),
             )
-        return f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}.", (self.off([(dim, split)]),)
+        return f"`{name}`{where} needs `{dim}` whole, but it is split over {axes}{made}.", (self.off([(dim, split)]),)
 
     def iterated(self, place: str, dim: str, split: Axes, step: Move) -> tuple[str, tuple[Remedy, ...]]:
         """Returns why a loop's stacked input is gathered in front of it, and what gathers it slice by slice."""
         shape, dims = self.program.code.shapes[step.value], self.program.value(step.value).dims
         held = nbytes(math.prod(local_shape(shape, step.via.result, self.grid)), self.program.code.dtypes[step.value])
-        axes, ways = _quoted(split), math.prod(self.grid[axis] for axis in split)
+        axes, ways = quoted(split), math.prod(self.grid[axis] for axis in split)
         because = (
             f"`{place}` is stored with `{dim}` split over {axes}, but each device runs all iterations of the loop over"
             f" `{dim}`: what they read, {held:,.0f} B, is gathered at once in front of it."
@@ -328,7 +322,7 @@ class _Story:
 
     def off(self, pairs: Sequence[Split], effect: str = "") -> Remedy:
         """Returns the remedy that takes dims off mesh axes."""
-        text = "take " + " and ".join(f"`{dim}` off {_quoted(axes)}" for dim, axes in pairs)
+        text = "take " + " and ".join(f"`{dim}` off {quoted(axes)}" for dim, axes in pairs)
         return Remedy(text, self.changes([Change(OFF, dim, axes) for dim, axes in pairs]), effect)
 
     def store(self, place: str, dim: str, axes: Axes, elsewhere: bool) -> Remedy:
@@ -354,7 +348,7 @@ class _Story:
         rows = []
         for sent, times in self.per_shard[step.operation].items():
             pairs = self.origins.per_shard(step, sent.axes)
-            text = PER_SHARD[operation.name].summary.format(dims=_quoted(dim for dim, _ in pairs))
+            text = PER_SHARD[operation.name].summary.format(dims=quoted(dim for dim, _ in pairs))
             be = "they are" if len(pairs) > 1 else "it is"
             row = Collective(
                 kind=sent.kind,
@@ -367,19 +361,12 @@ class _Story:
                 value=shown.label,
                 dims=tuple(d or "1" for d in shown.dims),
                 source=operation.source,
-                because=f"{text[:1].upper()}{text[1:]} while {be} {_split(pairs)}.",
+                because=f"{text[:1].upper()}{text[1:]} while {be} {sharded(pairs)}.",
                 remedies=(self.off(pairs),),
                 route=sent.route,
             )
             rows.append(row)
         return rows
-
-
-def _split(pairs: Sequence[Split]) -> str:
-    """Says how dims are sharded: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`"."""
-    if len(pairs) == 1:
-        return f"split over {_quoted(pairs[0][1])}"
-    return "split: " + ", ".join(f"`{dim}` over {_quoted(axes)}" for dim, axes in pairs)
 
 
 @analysis

@@ -84,7 +84,7 @@ def _padded(plan: Plan) -> Iterator[str]:
 
 def padded_sizes(plan: Plan) -> dict[str, int]:
     """Returns the padded size of each dim that some rule shards unevenly."""
-    rules = [rule for each in (plan.rules.compute, *plan.rules.storage.values()) for rule in each.items()]
+    rules = [rule for each in plan.rules.every for rule in each.items()]
     borne = {name for names in plan.program.names for name in names}
     split = {dim for dim, axes in rules if axes and dim in borne}
     return {d: plan.grid.padded[n] for d, n in plan.program.dims.items() if d in split and n in plan.grid.padded}

@@ -84,13 +84,17 @@ def _changed(layout: Layout, change: Change) -> Layout:
         return layout.with_rule(dim, (*compute, *_without(change.axes, compute)))
     if set(compute) & set(change.axes):
         return layout.with_rule(dim, _without(compute, change.axes))
-    # No compute rule shards it: then the rules at places do.
-    places = []
-    for glob, rules in layout.place_rules:
-        axes = _axes(rules, dim)
-        hit = set(axes) & set(change.axes)
-        places.append((glob, _with_axes(rules, dim, _without(axes, change.axes)) if hit else rules))
-    return dataclasses.replace(layout, place_rules=tuple(places))
+    # No compute rule shards it: then the rules at places or in scopes do.
+    places, scopes = (tuple(_taken_off(each, change) for each in by) for by in (layout.place_rules, layout.scope_rules))
+    return dataclasses.replace(layout, place_rules=places, scope_rules=scopes)
+
+
+def _taken_off(by_glob: tuple[str, DimRules], change: Change) -> tuple[str, DimRules]:
+    """Returns the rules at a place or in a scope with a dim off mesh axes, if it was on them."""
+    glob, rules = by_glob
+    axes = _axes(rules, change.dim)
+    hit = set(axes) & set(change.axes)
+    return glob, _with_axes(rules, change.dim, _without(axes, change.axes)) if hit else rules
 
 
 def _axes(rules: DimRules, dim: str) -> Axes:

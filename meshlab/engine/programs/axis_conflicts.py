@@ -1,7 +1,7 @@
 """Finds the dims of a program that no mesh axis may share, and those that a scan steps through, for legality.
 
 Two dims of one operation, or of one stored value, cannot be on one mesh axis; the dim of a scan is stepped through, and
-so is not split where it is computed with.
+so is not split where it is computed with. Where rules differ from scope to scope, each scope is judged by itself.
 """
 
 from __future__ import annotations
@@ -9,41 +9,65 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..code.loops import carried
-from ..code.operations import Operation, walk
+from ..code.operations import Operation, Scope, walk
 from .data import Program, analysis
+
+# The pairs of dims that are in one operation or one stored value, with the first such.
+Conflicts = dict[frozenset[str], Operation | str]
+# The dims that scans step through, with the first such scan.
+Scans = dict[str, Operation]
 
 # Operations whose operands and results are judged apart, for their specs may differ.
 _RESHARDS = ("rename", "reshape", "tag")
 
 
 @analysis
-def scanned_dims(program: Program) -> dict[str, Operation]:
+def scanned_dims(program: Program) -> Scans:
     """Finds the dims that scans step through, with the scan."""
-    scans: dict[str, Operation] = {}
+    return {dim: scan for scans in reversed(scans_by_scope(program).values()) for dim, scan in scans.items()}
+
+
+@analysis
+def scans_by_scope(program: Program) -> dict[Scope, Scans]:
+    """Finds for each scope the dims that scans in it step through."""
+    scopes: dict[Scope, Scans] = {}
     for operation in walk(program.code.block):
         if operation.name == "scan":
             count = carried(operation)
             for value in (*operation.inputs[count:], *operation.outputs[count:]):
                 name = program.dims_of(value)[0] if isinstance(value, int) else None
                 if name:
-                    scans.setdefault(name, operation)
-    return scans
+                    scopes.setdefault(operation.scope, {}).setdefault(name, operation)
+    return scopes
 
 
 @analysis
-def axis_conflicts(program: Program) -> dict[frozenset[str], Operation | str]:
+def axis_conflicts(program: Program) -> Conflicts:
     """Finds the pairs of dims that are in one operation or one stored value, with the first such."""
-    firsts: dict[frozenset[str], Operation | str] = {}
+    return _conflicts(program, apart=False).get((), {})
+
+
+@analysis
+def conflicts_by_scope(program: Program) -> dict[Scope, Conflicts]:
+    """Finds for each scope the pairs of dims that are in one operation of it; what is stored is in none, `()`."""
+    return _conflicts(program, apart=True)
+
+
+def _conflicts(program: Program, apart: bool) -> dict[Scope, Conflicts]:
+    """Finds the pairs of dims that meet: for each scope, if `apart`, or all of them under `()`."""
+    scopes: dict[Scope, Conflicts] = {}
     # Most operations are over the same names as some before them.
-    seen: set[tuple[tuple[str | None, int], ...]] = set()
+    seen: set[tuple[Scope, tuple[tuple[str | None, int], ...]]] = set()
 
     def note(axes: Iterable[tuple[str | None, int]], where: Operation | str):
         """Notes the pairs of dims among (name, factor) pairs: those of one factor are sharded alike."""
-        together = tuple(axes)
+        scope = where.scope if apart and isinstance(where, Operation) else ()
+        together = scope, tuple(axes)
         if together in seen:
             return
         seen.add(together)
-        known = list(dict.fromkeys((d, factor) for n, factor in together if (d := program.dim_of(n))))
+        known = list(dict.fromkeys((d, factor) for n, factor in together[1] if (d := program.dim_of(n))))
+        firsts = scopes.setdefault(scope, {})
         for i, (a, factor) in enumerate(known):
             for b, other in known[i + 1 :]:
                 if a != b and factor != other:
@@ -53,6 +77,8 @@ def axis_conflicts(program: Program) -> dict[frozenset[str], Operation | str]:
         return zip(names, range(len(names)), strict=True)
 
     for operation, factors in program.factors.items():
+        if apart and operation.name == "add_any":  # a sum of cotangents has no rules of its own
+            continue
         inputs = [program.names[v] if isinstance(v, int) else () for v in operation.inputs]
         results = [program.names[v] for v in operation.outputs]
         for names in (*inputs, *results):
@@ -63,4 +89,4 @@ def axis_conflicts(program: Program) -> dict[frozenset[str], Operation | str]:
             note([(n, f) for pair in named for n, f in pair if f not in factors.unsharded], operation)
     for argument in program.arguments:
         note(numbered(program.names[argument.value]), argument.place)
-    return firsts
+    return scopes

@@ -10,19 +10,37 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, TypeVar
 
 from ..argument_checks import is_whole
-from ..code.operations import Code, Operation, use_counts, walk
+from ..code.operations import Code, Operation, Scope, use_counts, walk
 from ..errors import MeshlabError, closest, shown, some
 from ..passes.constants import broadcast_values, constant_values
 from ..passes.normalize import uniform_values
 from ..passes.small_slices import small_slices
 from ..rules import Factors, factors_of
+from ..specs.scopes import matches
 from ..tensors.named_arrays import AxisName
 from .naming import Cuts, Names, facts_of
 from .values import Argument, Carry, Value
+
+
+@dataclasses.dataclass(frozen=True)
+class Scoping:
+    """Where the rules of dims differ from scope to scope.
+
+    Attributes:
+        numbers: for each scope with rules of its own the dims that have other axes there than without a scope, each
+            with a number: equal numbers are equal axes.
+    """
+
+    numbers: tuple[tuple[Scope, tuple[tuple[str, int], ...]], ...] = ()
+
+    @functools.cached_property
+    def by_scope(self) -> Mapping[Scope, tuple[tuple[str, int], ...]]:
+        """The dims with other axes, and the numbers, by scope."""
+        return dict(self.numbers)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -47,6 +65,8 @@ class Program:
         named: the names that were given to the axes of each argument; None for arrays that the rules name.
         again: traces the function with other arguments.
         renames: the present names of dims that were renamed since, by those in the function.
+        unmerged: the operations before equal ones were merged: what layouts with rules by scope start from.
+        scoping: of the program that such a layout has, where its rules differ (`scoped.py`).
     """
 
     fn: Callable
@@ -64,7 +84,9 @@ class Program:
     out_shapes: Any
     named: tuple[tuple[AxisName, ...] | None, ...]
     again: Callable[..., Any]
+    unmerged: Code
     renames: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    scoping: Scoping = dataclasses.field(default_factory=Scoping)
 
     @property
     def carry(self) -> dict[str, int]:
@@ -91,6 +113,19 @@ class Program:
         stored = {place: [value] for place, value in self.places_values.items()}
         stored |= {tag: [op.outputs[0] for op in operations] for tag, operations in self.tags.items()}
         return {p: frozenset(d for v in stored.get(p, ()) for d in self.dims_of(v) if d) for p in self.places}
+
+    @functools.cached_property
+    def dims_by_scope(self) -> dict[Scope, frozenset[str]]:
+        """The user's dims that operations in each scope have; of sums of cotangents, which are in none, too."""
+        scopes: dict[Scope, set[str]] = {}
+        for operation in walk(self.unmerged.block):
+            values = (*operation.reads, *operation.outputs)
+            scopes.setdefault(operation.scope, set()).update(d for v in values for d in self.dims_of(v) if d)
+        return {scope: frozenset(dims) for scope, dims in scopes.items()}
+
+    def dims_in(self, glob: str) -> frozenset[str]:
+        """Returns the user's dims that operations have in the scopes that a glob matches: `@core`."""
+        return frozenset[str]().union(*(dims for scope, dims in self.dims_by_scope.items() if matches(glob, scope)))
 
     def matching(self, glob: str) -> tuple[str, ...]:
         """Returns the places that a glob matches.
@@ -248,6 +283,20 @@ class Program:
     def broadcasts(self) -> frozenset[int]:
         """The values that broadcast a smaller one, which is resharded instead: a bias, a mean along its own axis."""
         return broadcast_values(self.code)
+
+    @property
+    def merge_names(self) -> list[Names]:
+        """The names of each value's axes that keep equal values apart: those that users gave."""
+        made_up = {new for old, new in self.renames.items() if old.startswith("~")}
+        return [tuple(n if n in self.dims and n not in made_up else None for n in axes) for axes in self.names]
+
+    def scope_class(self, operation: Operation) -> Hashable:
+        """Returns which rules an operation has for the dims that differ: equal where it may be merged with another."""
+        different = self.scoping.by_scope.get(operation.scope, ()) if operation.name != "add_any" else ()
+        if not different:
+            return ()
+        dims = {d for v in (*operation.reads, *operation.outputs) for d in self.dims_of(v)}
+        return tuple(one for one in different if one[0] in dims)
 
     @functools.cached_property
     def factors(self) -> dict[Operation, Factors]:

@@ -65,6 +65,7 @@ class Kinds:
             operation.source,
             operation.backward,
             operation.rematerialised,
+            self.program.scope_class(operation),
             len(operation.inputs),
             values,
             inside,

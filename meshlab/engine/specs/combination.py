@@ -111,3 +111,29 @@ def _hidden(one: Mapping[str, Rules], other: Mapping[str, Rules], merged: Mappin
             shared = glob in other and second in one
             if glob != second and not shared and merged[glob] != merged[second] and overlap(glob, second):
                 yield f"`{glob}` and `{second}` may match one place, where only the last of them would count"
+
+
+def in_both_scopes(one: Places, other: Places, conflicts: list[str]) -> Places:
+    """Combines rules in scopes; those of the second come last, and count in a scope inside one of the first's.
+
+    Args:
+        one: (glob, rules) pairs, in order.
+        other: those of the other layout.
+        conflicts: a text is added for each conflict.
+
+    Returns:
+        The rules of both.
+    """
+    merged = dict(one)
+    for glob, rules in other:
+        if glob in merged:
+            merged[glob] = _merged(merged[glob], rules, glob, conflicts)
+            continue
+        for known, others in one:
+            shared = {_name(dim): axes for dim, axes in others}
+            differ = [dim for dim, axes in rules if shared.get(_name(dim), axes) != axes]
+            if differ and overlap(known, glob):
+                where = f"`{known}` and `{glob}` may match one scope"
+                conflicts += [f"{where}, where the layouts give `{_name(dim)}` different axes" for dim in differ]
+        merged[glob] = rules
+    return tuple(merged.items())

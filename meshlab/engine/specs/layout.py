@@ -3,6 +3,7 @@
     "batch:data hidden:model"                        Mesh TensorFlow's notation
     {"batch": "data", "vocab": ("data", "model")}    the same as a dict; several axes, major first
     {"params/*": {"embed": "data"}}                  how values *at a place* are stored, whatever is computed
+    {"@core": {"heads": "model", "seq": None}}       how values *in a scope* are computed (`jax.named_scope`)
 
 Rules for a dim say how values are computed; rules at a place (a glob over arguments, outputs `out/*` and tags) say how
 the value there is stored, and replace the compute rules for the dims that they name; `None` leaves a dim unsharded
@@ -11,6 +12,10 @@ program has no such dim, the rule is left out instead of refused, axes and all, 
 programs and their meshes (`ensemble?:ensemble`); where it has the dim, the mesh must have the axes. In a place `?` is
 first of all the glob's own: one character, as in `ml.named`. `params/w?` is where `params/w1` and `params/w2` are
 stored; only where it matches nothing so, `params/w` is meant, if there is one.
+
+A key that begins with `@` is a glob over scopes: the names that `jax.named_scope` gives, and Flax to its modules. Its
+rules replace the compute rules for the dims that they name, in all scopes that it matches and whatever is inside them,
+forward and backward; storage has no scope (`scopes`). Of several globs with a rule for a dim the last one counts.
 
 `one & other` combines two layouts, or names what they disagree about (`combination`).
 
@@ -29,7 +34,7 @@ from typing import Any
 from ..argument_checks import is_whole
 from ..errors import LayoutError, numbered, shown
 from ..tensors.dims import Dim, is_name
-from .combination import combined
+from .combination import combined, in_both_scopes
 from .mesh_tf_string import mesh_tf_string
 from .spec import Axes
 
@@ -49,8 +54,9 @@ class Layout:
     Attributes:
         dim_rules: (dim, axes) pairs, sorted by dim; a trailing `?` marks a dim that may be missing.
         place_rules: (glob, rules) pairs in the order given.
+        scope_rules: the same, of globs over scopes, each with its `@`.
         whole: dims that were given no axes: no rule comes of them, but their names are checked as others are.
-        sizes: (place, dim, size) of dims that were given as `ml.Dim`; the place is "" for compute rules.
+        sizes: (place or scope, dim, size) of dims that were given as `ml.Dim`; the place is "" for compute rules.
 
     Raises:
         LayoutError: one is no such pair, name or size, or a dim stands twice.
@@ -58,14 +64,14 @@ class Layout:
 
     dim_rules: DimRules = ()
     place_rules: tuple[tuple[str, DimRules], ...] = ()
+    scope_rules: tuple[tuple[str, DimRules], ...] = ()
     whole: tuple[str, ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
     sizes: tuple[tuple[str, str, int], ...] = dataclasses.field(default=(), compare=False, repr=False, kw_only=True)
 
     def __post_init__(self):
-        places = self.place_rules
-        pairs = isinstance(places, tuple) and all(_is_pair(p) and isinstance(p[0], str) for p in places)
-        if not _are_rules(self.dim_rules) or not pairs or not all(_are_rules(rules) for _, rules in places):
-            given = f"dim_rules={shown(self.dim_rules)} and place_rules={shown(places)}"
+        places, scopes = self.place_rules, self.scope_rules
+        if not (_are_rules(self.dim_rules) and _are_by_glob(places) and _are_by_glob(scopes)):
+            given = f"dim_rules={shown(self.dim_rules)}, place_rules={shown(places)} and scope_rules={shown(scopes)}"
             raise LayoutError(f"Layout was given {given}. {_MAKE} {_HELP}")
         if not _are_names(self.whole) or not _are_sizes(self.sizes):
             given = f"whole={shown(self.whole)} and sizes={shown(self.sizes)}"
@@ -75,7 +81,9 @@ class Layout:
             )
         twice = _twice([dim.removesuffix("?") for dim, _ in self.dim_rules])
         twice += [
-            f"at `{glob}`, {text}" for glob, rules in places for text in _twice([d.removesuffix("?") for d, _ in rules])
+            f"at `{glob}`, {text}"
+            for glob, rules in (*places, *scopes)
+            for text in _twice([d.removesuffix("?") for d, _ in rules])
         ]
         _refuse("Layout was given invalid rules", twice)
 
@@ -110,6 +118,11 @@ class Layout:
         """Rules by place; empty axes mean unsharded there."""
         return MappingProxyType({glob: MappingProxyType(dict(rules)) for glob, rules in self.place_rules})
 
+    @property
+    def scopes(self) -> Mapping[str, Mapping[str, Axes]]:
+        """Rules by glob over scopes; empty axes mean unsharded there."""
+        return MappingProxyType({glob: MappingProxyType(dict(rules)) for glob, rules in self.scope_rules})
+
     def with_rule(self, dim: str | Dim, axes: str | Axes | None) -> Layout:
         """Returns this layout with `dim` on `axes`, instead of where it was; no axes take it off the mesh.
 
@@ -118,7 +131,7 @@ class Layout:
         """
         added = Layout.of({dim: tuple(axes) if isinstance(axes, list) else axes})
         names = {name.removesuffix("?") for name in (*(d for d, _ in added.dim_rules), *added.whole)}
-        if added.place_rules or any("*" in name or "/" in name for name in names):
+        if added.place_rules or added.scope_rules or any("*" in name or "/" in name for name in names):
             given = f"{shown(dim)} on {shown(axes)}"
             raise LayoutError(f"with_rule() was given {given}, which is no dim on mesh axes. {_HELP}")
         rules = tuple(rule for rule in self.dim_rules if rule[0].removesuffix("?") not in names)
@@ -136,6 +149,7 @@ class Layout:
         """
         second = Layout.of(other)
         rules, places, conflicts = combined((self.dim_rules, self.place_rules), (second.dim_rules, second.place_rules))
+        scopes = in_both_scopes(self.scope_rules, second.scope_rules, conflicts)
         conflicts += _taken_off(self, second) + _taken_off(second, self)
         if conflicts:
             pair = f"{shown(str(self))} and {shown(str(second))}"
@@ -143,7 +157,7 @@ class Layout:
             raise LayoutError(f"The layouts {pair} conflict:\n{numbered(conflicts)}\n{fix}", tuple(conflicts))
         whole = tuple(dict.fromkeys((*self.whole, *second.whole)))
         sizes = tuple(dict.fromkeys((*self.sizes, *second.sizes)))
-        return Layout(rules, places, whole=whole, sizes=sizes)
+        return Layout(rules, places, scopes, whole=whole, sizes=sizes)
 
     def __rand__(self, other: LayoutLike) -> Layout:
         """Combines a string or dict with a layout."""
@@ -158,23 +172,25 @@ class Layout:
         def stored(rules: DimRules) -> dict[str, Any]:
             return {dim: (axes or None) for dim, axes in dim_rules(rules).items()}
 
-        # Places keep their order, since the last match counts.
-        return dim_rules(self.dim_rules) | {glob: stored(rules) for glob, rules in self.place_rules}
+        # Places and scopes keep their order, since the last match counts.
+        by_glob = (*self.place_rules, *self.scope_rules)
+        return dim_rules(self.dim_rules) | {glob: stored(rules) for glob, rules in by_glob}
 
     def to_string(self) -> str:
         """Returns the layout as Mesh TensorFlow writes it: `"batch:data;hidden:model"`, which `Layout.of` reads back.
 
         Raises:
-            LayoutError: it says what that form cannot: rules at places, several axes for a dim, optional dims; all of
-                it is listed.
+            LayoutError: it says what that form cannot: rules at places or in scopes, several axes for a dim, optional
+                dims; all of it is listed.
         """
-        return mesh_tf_string(self.dim_rules, self.place_rules)
+        return mesh_tf_string(self.dim_rules, self.place_rules, self.scope_rules)
 
     def __str__(self):
         def text(rules: DimRules) -> str:
             return " ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules)
 
-        return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in self.place_rules)]))
+        by_glob = (*self.place_rules, *self.scope_rules)
+        return " · ".join(filter(None, [text(self.dim_rules), *(f"{g}: {text(r)}" for g, r in by_glob)]))
 
 
 def _taken_off(one: Layout, other: Layout) -> list[str]:
@@ -200,6 +216,11 @@ def _are_rules(rules: Any) -> bool:
         and all(isinstance(axis, str) for axis in rule[1])
         for rule in rules
     )
+
+
+def _are_by_glob(rules: Any) -> bool:
+    """Says whether something is (glob, rules) pairs."""
+    return isinstance(rules, tuple) and all(_is_pair(p) and isinstance(p[0], str) and _are_rules(p[1]) for p in rules)
 
 
 def _refuse(text: str, problems: list[str], between: str = "; "):
@@ -244,10 +265,10 @@ def _stands_twice(name: str, dim: str) -> str:
 
 
 class _Reading:
-    """Collects the rules of one place, or the compute rules, and their problems.
+    """Collects the rules of one place or scope, or the compute rules, and their problems.
 
     Attributes:
-        place: the place; "" for compute rules.
+        place: the place or scope; "" for compute rules.
         rules: axes by name.
         sizes: of those that were given as dims.
         problems: the reasons why rules are invalid.
@@ -278,7 +299,8 @@ class _Reading:
     def _axes(self, value: Any, given: str) -> Axes:
         if isinstance(value, Mapping) and self.place:
             name = given.split("`")[-2]
-            self.problems.append(f'{given}; a place is a path in one text: "{self.place}/{name}"')
+            word = "scope" if self.place.startswith("@") else "place"
+            self.problems.append(f'{given}; a {word} is a path in one text: "{self.place}/{name}"')
             return ()
         axes = () if value is None else tuple(value.split("+")) if isinstance(value, str) else value
         if not isinstance(axes, tuple | list) or not all(isinstance(a, str) and a for a in axes):
@@ -295,15 +317,19 @@ class _Reading:
 
 
 def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
-    compute, places, sizes, problems = _Reading(), [], [], []
+    compute, places, scopes, sizes, problems = _Reading(), [], [], [], []
     for key, value in pairs:
         if isinstance(value, Mapping) and isinstance(key, str) and key.strip():
             place = _Reading(key)
             for dim, axes in value.items():
                 place.enter(dim, axes)
-            places.append((key, tuple(sorted(place.rules.items()))))
+            if key.startswith("@") and not key.strip("@/*? "):
+                problems.append(f"`{key}` names no scope: what is in none has the rules without one")
+            (scopes if key.startswith("@") else places).append((key, tuple(sorted(place.rules.items()))))
             sizes += place.sizes
             problems += place.problems
+        elif isinstance(key, str) and key.startswith("@"):
+            problems.append(f'`{key}` is a scope, whose rules are a dict: {{"{key}": {{"heads": "model"}}}}, say')
         elif isinstance(key, str) and ("*" in key or "/" in key):
             problems.append(f'`{key}` is a place, whose rules are a dict: {{"{key}": {{"embed": "data"}}}}, say')
         else:
@@ -313,6 +339,7 @@ def _from_pairs(pairs: list[tuple[Any, Any]]) -> Layout:
     return Layout(
         tuple(sorted((d, a) for d, a in rules if a)),
         tuple(places),
+        tuple(scopes),
         whole=tuple(d for d, a in rules if not a),
         sizes=(*compute.sizes, *sizes),
     )

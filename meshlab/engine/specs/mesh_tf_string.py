@@ -5,8 +5,8 @@
                                                             ("batch:data", ("`vocab` is on `data` and `model`: ...",))
 
 Mesh TensorFlow has pairs of one dim and one mesh axis, for all tensors alike, between spaces, commas, full stops or
-semicolons. It knows no rules at places and no dim on several axes, and leaves out whatever rule the program has no dim
-for. What comes out is read back by `Layout.of`, as the same layout.
+semicolons. It knows no rules at places or in scopes and no dim on several axes, and leaves out whatever rule the
+program has no dim for. What comes out is read back by `Layout.of`, as the same layout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ DimRules = Sequence[tuple[str, Axes]]
 PlaceRules = Sequence[tuple[str, DimRules]]
 
 
-def said(dim_rules: DimRules, place_rules: PlaceRules) -> tuple[str, tuple[str, ...]]:
+def said(dim_rules: DimRules, place_rules: PlaceRules, scope_rules: PlaceRules = ()) -> tuple[str, tuple[str, ...]]:
     """Returns what the form can say of a layout's rules, and a text for each thing that it cannot.
 
     A dim that is optional is written like the others, so that the same program is laid out in the same way.
@@ -43,16 +43,19 @@ def said(dim_rules: DimRules, place_rules: PlaceRules) -> tuple[str, tuple[str, 
     for glob, rules in place_rules:
         stored = ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
         lost.append(f"at `{glob}` is stored {stored}: there are no rules for places there")
+    for glob, rules in scope_rules:
+        computed = ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
+        lost.append(f"in `{glob}` is computed {computed}: there are no rules for scopes there")
     return ";".join(pairs), tuple(lost)
 
 
-def mesh_tf_string(dim_rules: DimRules, place_rules: PlaceRules) -> str:
+def mesh_tf_string(dim_rules: DimRules, place_rules: PlaceRules, scope_rules: PlaceRules = ()) -> str:
     """Returns a layout as Mesh TensorFlow's string; see `Layout.to_string`.
 
     Raises:
         LayoutError: it says something that this form cannot; all of it is listed.
     """
-    text, lost = said(dim_rules, place_rules)
+    text, lost = said(dim_rules, place_rules, scope_rules)
     if lost:
         raise LayoutError(
             f"layout.to_string() writes Mesh TensorFlow's form, which cannot say all of this layout:\n{numbered(lost)}"

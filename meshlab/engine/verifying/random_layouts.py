@@ -1,10 +1,10 @@
-"""Draws legal layouts at random, places included, to test every promise with.
+"""Draws legal layouts at random, places and scopes included, to test every promise with.
 
     for mesh, layout in draw(program, seed=0, count=200): program.plan(mesh, layout).check()
 
 A layout is built rule by rule: a dim goes to mesh axes that are drawn, and stays there if the layout is still legal;
-then some places get rules of their own in the same way. So every legal layout of compute rules can come up, and many of
-places.
+then some places get rules of their own in the same way, and some scopes, where the program has any. So every legal
+layout of compute rules can come up, and many of places and scopes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import LayoutError
 from ..planning.legality import resolve
 from ..programs.data import Program
+from ..programs.scoped import scopes
 from ..specs.layout import Layout
 from ..specs.mesh import Mesh
 
@@ -73,7 +74,23 @@ def _draw_layout(program: Program, mesh: Mesh, chance: random.Random, pad: bool)
             dim = chance.choice(list(program.dims))
             inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.15 else _axes(mesh, chance)}
             rules = _extended(program, mesh, rules, {glob: inner}, pad)
-    return Layout.of(rules)
+    return Layout.of(_with_scopes(program, mesh, rules, chance, pad))
+
+
+def _with_scopes(
+    program: Program, mesh: Mesh, rules: dict[str, Any], chance: random.Random, pad: bool
+) -> dict[str, Any]:
+    """Returns the rules with some for scopes: of a dim that has another rule outside more often than not."""
+    names = list(dict.fromkeys(f"@{name}" for scope in scopes(program) for name in scope))
+    if not names:
+        return rules
+    for glob in chance.sample(names, min(len(names), chance.randint(0, 2))):
+        for _ in range(chance.randint(1, 3)):
+            ruled = [dim for dim in program.dims if dim in rules]
+            dim = chance.choice(ruled if ruled and chance.random() < 0.5 else list(program.dims))
+            inner = {**rules.get(glob, {}), dim: None if chance.random() < 0.4 else _axes(mesh, chance)}
+            rules = _extended(program, mesh, rules, {glob: inner}, pad)
+    return rules
 
 
 def _extended(program: Program, mesh: Mesh, rules: dict[str, Any], more: dict[str, Any], pad: bool) -> dict[str, Any]:

@@ -25,7 +25,20 @@ from jax import lax
 import meshlab as ml
 
 from ..parts.initial import shapes
-from ..parts.layers import MASKED, Rotation, frequencies, gated, rms_norm, rotate, rotation_of, size, softmax, wide
+from ..parts.layers import (
+    MASKED,
+    Rotation,
+    frequencies,
+    gated,
+    looked_up,
+    rms_norm,
+    rotate,
+    rotation_of,
+    size,
+    softmax,
+    to_logits,
+    wide,
+)
 from ..parts.weights import Params
 from . import llama
 
@@ -71,7 +84,7 @@ def step(params: Params, cache: Cache, tokens: ml.Tensor, position: Any) -> tupl
     Returns:
         The logits, [batch, seq, vocab], and the cache with the tokens in it.
     """
-    x = ml.take(params["embedding"], tokens, "vocab")
+    x = looked_up(params["embedding"], tokens)
     seq = ml.arange(ml.Dim("seq", size(tokens, "seq"))) + position
     visible = seq >= ml.arange(ml.Dim("kv", size(cache["key"], "kv")))
     rotation = rotation_of(seq.astype(ml.f32) * frequencies(params["layers"]["query"], llama.THETA))
@@ -84,7 +97,7 @@ def step(params: Params, cache: Cache, tokens: ml.Tensor, position: Any) -> tupl
         return x + gated(rms_norm(x, weights["ffn_norm"], llama.EPSILON), weights), present
 
     x, cache = ml.scan(layer, x, (params["layers"], cache), "layers")
-    return wide(ml.dot(rms_norm(x, params["norm"], llama.EPSILON), params["head"], "embed")), cache
+    return wide(to_logits(rms_norm(x, params["norm"], llama.EPSILON), params["head"])), cache
 
 
 def remember(past: Cache, x: ml.Tensor, weights: Params, rotation: Rotation, position: Any) -> Cache:
@@ -113,6 +126,7 @@ def write(array: ml.Tensor, new: ml.Tensor, position: Any) -> ml.Tensor:
     return ml.tensor(lax.dynamic_update_slice_in_dim(array.array, values, position, axis=1), *array.dims)
 
 
+@jax.named_scope("attention")
 def attend(x: ml.Tensor, present: Cache, weights: Params, rotation: Rotation, visible: ml.Tensor) -> ml.Tensor:
     """Lets each token read what the cache holds up to itself.
 
@@ -128,5 +142,7 @@ def attend(x: ml.Tensor, present: Cache, weights: Params, rotation: Rotation, vi
     """
     query = rotate(ml.dot(x, weights["query"], "embed"), rotation)
     key, value = (present[name].astype(x.dtype) for name in ("key", "value"))
-    scores = ml.where(visible, ml.dot(query, key, "head") * size(query, "head") ** -0.5, MASKED)
-    return ml.dot(ml.dot(softmax(scores, "kv"), value, "kv"), weights["output"], "heads", "group", "head")
+    with jax.named_scope("core"):
+        scores = ml.where(visible, ml.dot(query, key, "head") * size(query, "head") ** -0.5, MASKED)
+        mixture = ml.dot(softmax(scores, "kv"), value, "kv")
+    return ml.dot(mixture, weights["output"], "heads", "group", "head")

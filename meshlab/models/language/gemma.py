@@ -35,12 +35,14 @@ from ..parts.layers import (
     Rotation,
     frequencies,
     gated,
+    looked_up,
     mix,
     repeated,
     rms_norm,
     rotate,
     rotation_of,
     size,
+    to_logits,
     wide,
 )
 from ..parts.sizes import Sizes
@@ -117,7 +119,7 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
         [batch, blocks, window, vocab].
     """
     table = params["embedding"]
-    x = ml.tag(ml.take(table, tokens, "vocab") * size(table, "embed") ** 0.5, "residual")
+    x = ml.tag(looked_up(table, tokens) * size(table, "embed") ** 0.5, "residual")
     blocks, window = _positions(x)
     positions = (blocks * window.shape[0] + window).astype(ml.f32)
     rotation = rotation_of(positions * frequencies(one_of(params["layers"])["local"]["query"]))
@@ -127,7 +129,7 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
         return layer(x, weights["global"], rotation, everywhere)
 
     x = repeated(pair, x, params["layers"], "pairs")
-    return capped(wide(ml.dot(norm(x, params["norm"]), table, "embed")), LOGIT_CAP)
+    return capped(wide(to_logits(norm(x, params["norm"]), table)), LOGIT_CAP)
 
 
 loss = next_token_loss(predict)
@@ -145,13 +147,20 @@ def layer(x: ml.Tensor, weights: Params, rotation: Rotation, reach: Reach) -> ml
     Returns:
         The dims of `x`.
     """
-    y = norm(x, weights["attention_norm"])
-    query = rotate(ml.dot(y, weights["query"], "embed"), rotation) * size(weights["query"], "head") ** -0.5
-    key, value = rotate(ml.dot(y, weights["key"], "embed"), rotation), ml.dot(y, weights["value"], "embed")
-    attended = ml.dot(mix(*reach(query, key, value)), weights["output"], "heads", "group", "head")
+    attended = attention(norm(x, weights["attention_norm"]), weights, rotation, reach)
     x = ml.tag(x + norm(attended, weights["attention_post_norm"]), "residual")
     hidden = gated(norm(x, weights["ffn_norm"]), weights, ml.gelu)
     return ml.tag(x + norm(hidden, weights["ffn_post_norm"]), "residual")
+
+
+@jax.named_scope("attention")
+def attention(x: ml.Tensor, weights: Params, rotation: Rotation, reach: Reach) -> ml.Tensor:
+    """Lets each position read from what it reaches: the arguments of `layer`, the stream normalised."""
+    query = rotate(ml.dot(x, weights["query"], "embed"), rotation) * size(weights["query"], "head") ** -0.5
+    key, value = rotate(ml.dot(x, weights["key"], "embed"), rotation), ml.dot(x, weights["value"], "embed")
+    with jax.named_scope("core"):
+        mixture = mix(*reach(query, key, value))
+    return ml.dot(mixture, weights["output"], "heads", "group", "head")
 
 
 def local(query: ml.Tensor, key: ml.Tensor, value: ml.Tensor) -> tuple[Part, Part]:

@@ -21,15 +21,14 @@ import jax
 import meshlab as ml
 
 from ..parts.layers import (
-    MASKED,
-    causal,
+    core,
     feed_forward,
     keepable,
     layer_norm,
+    looked_up,
     projected,
     repeated,
-    size,
-    softmax,
+    to_logits,
 )
 from ..parts.sizes import Sizes
 from ..parts.tasks import next_token_loss, token_inputs
@@ -91,19 +90,20 @@ def predict(params: Params, tokens: ml.Tensor, saved: tuple[str, ...] = ()) -> m
     Returns:
         [batch, seq, vocab].
     """
-    x = ml.tag(ml.take(params["embedding"], tokens, "vocab") + params["positions"], "residual")
+    x = ml.tag(looked_up(params["embedding"], tokens) + params["positions"], "residual")
 
     def layer(x, weights):
         x = ml.tag(x + attention(layer_norm(x, *weights["attention_norm"]), weights), "residual")
         return ml.tag(x + feed_forward(layer_norm(x, *weights["ffn_norm"]), weights), "residual")
 
     x = repeated(layer, x, params["layers"], saved=saved)
-    return ml.dot(layer_norm(x, *params["norm"]), params["embedding"], "embed")
+    return to_logits(layer_norm(x, *params["norm"]), params["embedding"])
 
 
 loss = next_token_loss(predict)
 
 
+@jax.named_scope("attention")
 def attention(x: ml.Tensor, weights: Params) -> ml.Tensor:
     """Lets each position read from itself and those before it.
 
@@ -116,7 +116,5 @@ def attention(x: ml.Tensor, weights: Params) -> ml.Tensor:
         [batch, seq, embed].
     """
     query, key, value = projected(x, weights)
-    scores = ml.dot(query, key.rename(seq="kv"), "head") * size(query, "head") ** -0.5
-    mixture = softmax(ml.where(causal(x), scores, MASKED), "kv")
-    heads = keepable(ml.dot(mixture, value.rename(seq="kv"), "kv"), "core")
+    heads = keepable(core(query, key, value), "core")
     return keepable(ml.dot(heads, weights["output"], "heads", "head") + weights["output_bias"], "attention")

@@ -22,7 +22,7 @@ import jax
 
 import meshlab as ml
 
-from ..parts.layers import attention, gated, repeated, rms_norm, rotary
+from ..parts.layers import attention, gated, looked_up, repeated, rms_norm, rotary, to_logits
 from ..parts.sizes import Sizes
 from ..parts.tasks import next_token_loss, token_inputs
 from ..parts.weights import Params, attention_table, gated_table, normed, one_of
@@ -88,7 +88,7 @@ def predict(params: Params, tokens: ml.Tensor, saved: tuple[str, ...] = ()) -> m
     Returns:
         [batch, seq, vocab].
     """
-    x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
+    x = ml.tag(looked_up(params["embedding"], tokens), "residual")
     rotation = rotary(x, one_of(params["layers"])["query"], THETA)
 
     def layer(x, weights):
@@ -96,7 +96,7 @@ def predict(params: Params, tokens: ml.Tensor, saved: tuple[str, ...] = ()) -> m
         return ml.tag(x + gated(rms_norm(x, weights["ffn_norm"], EPSILON), weights), "residual")
 
     x = repeated(layer, x, params["layers"], saved=saved)
-    return ml.dot(rms_norm(x, params["norm"], EPSILON), params["head"], "embed")
+    return to_logits(rms_norm(x, params["norm"], EPSILON), params["head"])
 
 
 loss = next_token_loss(predict)

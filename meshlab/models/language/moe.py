@@ -34,7 +34,7 @@ import jax
 
 import meshlab as ml
 
-from ..parts.layers import attention, narrow, repeated, rms_norm, rotary, size, token_loss, wide
+from ..parts.layers import attention, looked_up, narrow, repeated, rms_norm, rotary, size, to_logits, token_loss, wide
 from ..parts.sizes import Sizes
 from ..parts.tasks import token_inputs
 from ..parts.weights import Params, attention_table, gated_table, normed, one_of
@@ -130,19 +130,20 @@ def predict(params: Params, tokens: ml.Tensor, experts: Experts) -> tuple[ml.Ten
     Returns:
         [batch, seq, vocab], and a number.
     """
-    x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
+    x = ml.tag(looked_up(params["embedding"], tokens), "residual")
     rotation = rotary(x, one_of(params["layers"])["query"], THETA)
 
     def layer(carry, weights):
         x, total = carry
         x = ml.tag(x + attention(rms_norm(x, weights["attention_norm"], 1e-5), rotation, weights), "residual")
         y = rms_norm(x, weights["ffn_norm"], 1e-5)
-        shares = ml.softmax(wide(ml.dot(y, weights["router"], "embed")), "routes")
+        with jax.named_scope("router"):
+            shares = ml.softmax(wide(ml.dot(y, weights["router"], "embed")), "routes")
         return (ml.tag(x + experts(y, shares, weights), "residual"), total + imbalance(shares) / count)
 
     count = _count(params["layers"])
     x, balance = repeated(layer, (x, 0.0), params["layers"])
-    return ml.dot(rms_norm(x, params["norm"], 1e-5), params["head"], "embed"), balance
+    return to_logits(rms_norm(x, params["norm"], 1e-5), params["head"]), balance
 
 
 def imbalance(shares: ml.Tensor) -> jax.Array:
@@ -180,6 +181,7 @@ def capacity(seq: int, experts: int, choices: int) -> ml.Dim:
     return ml.Dim("capacity", min(seq, math.ceil(ROOM * choices * seq / experts)))
 
 
+@jax.named_scope("experts")
 def sent(x: ml.Tensor, shares: ml.Tensor, weights: Params, choices: int) -> ml.Tensor:
     """Sends tokens to their experts and back; those that find no room come back as zeros.
 
@@ -220,6 +222,7 @@ def places(chosen: list[tuple[ml.Tensor, ml.Tensor]], room: ml.Dim) -> ml.Tensor
     return functools.reduce(operator.add, combine)
 
 
+@jax.named_scope("experts")
 def everywhere(x: ml.Tensor, shares: ml.Tensor, weights: Params, choices: int) -> ml.Tensor:
     """Lets every expert read every token, and adds up what the chosen ones say.
 

@@ -27,7 +27,7 @@ import numpy as np
 
 import meshlab as ml
 
-from ..parts.layers import narrow, repeated, rms_norm, wide
+from ..parts.layers import looked_up, narrow, repeated, rms_norm, to_logits, wide
 from ..parts.sizes import Sizes
 from ..parts.tasks import next_token_loss, token_inputs
 from ..parts.weights import Params, draw, ones, unstack, zeros
@@ -116,9 +116,9 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
     def layer(x, weights):
         return ml.tag(x + mixer(rms_norm(x, weights["norm"], EPSILON), weights), "residual")
 
-    x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
+    x = ml.tag(looked_up(params["embedding"], tokens), "residual")
     x = repeated(layer, x, params["layers"])
-    return ml.dot(rms_norm(x, params["norm"], EPSILON), params["embedding"], "embed")
+    return to_logits(rms_norm(x, params["norm"], EPSILON), params["embedding"])
 
 
 loss = next_token_loss(predict)

@@ -27,7 +27,7 @@ import jax
 
 import meshlab as ml
 
-from ..parts.layers import MASKED, repeated, rms_norm, size, softmax, token_loss
+from ..parts.layers import MASKED, looked_up, repeated, rms_norm, size, softmax, to_logits, token_loss
 from ..parts.sizes import Sizes
 from ..parts.weights import Params, attention_table, draw, hidden_table, ones, unstack
 
@@ -127,9 +127,9 @@ def predict(params: Params, source: ml.Tensor, tokens: ml.Tensor) -> ml.Tensor:
         [batch, seq, vocab].
     """
     table = params["embedding"]
-    memory = encode(params["encoder"], ml.take(table, source, "vocab"))
-    x = decode(params["decoder"], ml.take(table, tokens, "vocab"), memory)
-    return ml.dot(x * size(x, "embed") ** -0.5, table, "embed")
+    memory = encode(params["encoder"], looked_up(table, source))
+    x = decode(params["decoder"], looked_up(table, tokens), memory)
+    return to_logits(x * size(x, "embed") ** -0.5, table)
 
 
 def encode(params: Params, x: ml.Tensor) -> ml.Tensor:
@@ -214,6 +214,7 @@ def project(memory: ml.Tensor, weights: Params, **names: str) -> tuple[ml.Tensor
     return key, value
 
 
+@jax.named_scope("attention")
 def attention(
     x: ml.Tensor, key: ml.Tensor, value: ml.Tensor, weights: Params, bias: ml.Tensor | None = None
 ) -> ml.Tensor:
@@ -229,11 +230,15 @@ def attention(
     Returns:
         The dims of `x`.
     """
-    scores = ml.dot(ml.dot(x, weights["query"], "embed"), key, "head")
-    mixture = softmax(scores if bias is None else scores + bias, key.dims[1].name)
-    return ml.dot(ml.dot(mixture, value, key.dims[1]), weights["output"], "heads", "head")
+    query = ml.dot(x, weights["query"], "embed")
+    with jax.named_scope("core"):
+        scores = ml.dot(query, key, "head")
+        mixture = softmax(scores if bias is None else scores + bias, key.dims[1].name)
+        mixed = ml.dot(mixture, value, key.dims[1])
+    return ml.dot(mixed, weights["output"], "heads", "head")
 
 
+@jax.named_scope("ffn")
 def feed_forward(x: ml.Tensor, weights: Params) -> ml.Tensor:
     """Applies a network of one hidden layer.
 

@@ -24,7 +24,7 @@ import jax
 
 import meshlab as ml
 
-from ..parts.layers import attention, repeated, rms_norm, rotary
+from ..parts.layers import attention, looked_up, repeated, rms_norm, rotary, to_logits
 from ..parts.layers import gated as feed_forward
 from ..parts.sizes import Sizes
 from ..parts.tasks import next_token_loss, token_inputs
@@ -64,7 +64,7 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
     Returns:
         [batch, seq, vocab].
     """
-    x = ml.tag(ml.take(params["embedding"], tokens, "vocab"), "residual")
+    x = ml.tag(looked_up(params["embedding"], tokens), "residual")
     rotation = rotary(x, params["layers"]["query"])
 
     def layer(x, weights):
@@ -72,7 +72,7 @@ def predict(params: Params, tokens: ml.Tensor) -> ml.Tensor:
         return ml.tag(x + feed_forward(rms_norm(x, weights["ffn_norm"]), weights), "residual")
 
     x = repeated(layer, x, params["layers"])
-    return ml.dot(rms_norm(x, params["norm"]), params["embedding"], "embed")
+    return to_logits(rms_norm(x, params["norm"]), params["embedding"])
 
 
 loss = next_token_loss(predict)

@@ -3,13 +3,17 @@
 A model is then its own formula and little else:
 
     def predict(params, tokens):
-        x = ml.take(params["embedding"], tokens, "vocab")
+        x = looked_up(params["embedding"], tokens)
 
         def layer(x, weights):
             return x + gated(rms_norm(x, weights["ffn_norm"]), weights)
 
         x = repeated(layer, x, params["layers"])
-        return ml.dot(rms_norm(x, params["norm"]), params["embedding"], "embed")
+        return to_logits(rms_norm(x, params["norm"]), params["embedding"])
+
+The parts of a model are scopes (`jax.named_scope`), by which a layout can compute each of them in its own way:
+`lookup`, `attention` and in it `core` (what relates positions, between the projections), `ffn`, `head` and `loss`; of
+experts `router` and `experts`; of a training step `optimizer`.
 
 Two conventions make each model run in mixed precision (`training.mixed`) as it stands. What adds up many numbers (the
 norms, softmax, the loss) does so in 32 bits, whatever it is given; and whatever is added to the stream between layers
@@ -105,6 +109,18 @@ def keepable(x: ml.Tensor, name: str) -> ml.Tensor:
         name: of `KEEPABLE`.
     """
     return ml.tensor(checkpoint_name(x.array, name), *x.dims)
+
+
+@jax.named_scope("lookup")
+def looked_up(table: ml.Tensor, tokens: ml.Tensor) -> ml.Tensor:
+    """Returns the row of a table for each token, in the scope `lookup`: [vocab, embed], [...] -> [..., embed]."""
+    return ml.take(table, tokens, "vocab")
+
+
+@jax.named_scope("head")
+def to_logits(x: ml.Tensor, table: ml.Tensor) -> ml.Tensor:
+    """Scores each row of a table, in the scope `head`: [..., embed], [vocab, embed] -> [..., vocab]."""
+    return ml.dot(x, table, "embed")
 
 
 def rms_norm(x: ml.Tensor, scale: Any, epsilon: float = 1e-6) -> ml.Tensor:
@@ -224,6 +240,7 @@ def _over(reduction: Callable[..., ml.Tensor], x: ml.Tensor, dims: tuple[str, ..
     return reduction(x, *dims) if dims else x
 
 
+@jax.named_scope("attention")
 def attention(x: ml.Tensor, rotation: Rotation, weights: Params) -> ml.Tensor:
     """Lets each position read from itself and those before it; queries in groups share keys and values.
 
@@ -237,14 +254,30 @@ def attention(x: ml.Tensor, rotation: Rotation, weights: Params) -> ml.Tensor:
         [batch, seq, embed].
     """
     query = keepable(rotate(ml.dot(x, weights["query"], "embed"), rotation), "query")
-    key = keepable(rotate(ml.dot(x, weights["key"], "embed"), rotation), "key").rename(seq="kv")
-    value = keepable(ml.dot(x, weights["value"], "embed"), "value").rename(seq="kv")
-    scores = ml.dot(query, key, "head") * size(query, "head") ** -0.5
-    mixture = softmax(ml.where(causal(x), scores, MASKED), "kv")
-    heads = keepable(ml.dot(mixture, value, "kv"), "core")
+    key = keepable(rotate(ml.dot(x, weights["key"], "embed"), rotation), "key")
+    value = keepable(ml.dot(x, weights["value"], "embed"), "value")
+    heads = keepable(core(query, key, value), "core")
     return keepable(ml.dot(heads, weights["output"], "heads", "group", "head"), "attention")
 
 
+@jax.named_scope("core")
+def core(query: ml.Tensor, key: ml.Tensor, value: ml.Tensor) -> ml.Tensor:
+    """Mixes for each position the values of itself and of those before it.
+
+    Args:
+        query: [..., seq, heads, (group,) head].
+        key: [..., seq, heads, head].
+        value: the dims of `key`.
+
+    Returns:
+        The dims of `query`.
+    """
+    key, value = key.rename(seq="kv"), value.rename(seq="kv")
+    scores = ml.dot(query, key, "head") * size(query, "head") ** -0.5
+    return ml.dot(softmax(ml.where(causal(query), scores, MASKED), "kv"), value, "kv")
+
+
+@jax.named_scope("ffn")
 def gated(x: ml.Tensor, weights: Params, function: Callable[[Any], Any] = ml.silu) -> ml.Tensor:
     """Applies a feed-forward network whose hidden units are gated by others.
 
@@ -260,6 +293,7 @@ def gated(x: ml.Tensor, weights: Params, function: Callable[[Any], Any] = ml.sil
     return ml.dot(function(gate) * up, weights["down"], "ffn")
 
 
+@jax.named_scope("ffn")
 def feed_forward(x: ml.Tensor, weights: Params) -> ml.Tensor:
     """Applies a network of one hidden layer, with biases.
 
@@ -291,6 +325,7 @@ def projected(x: ml.Tensor, weights: Params) -> tuple[ml.Tensor, ml.Tensor, ml.T
     return query, key, value
 
 
+@jax.named_scope("loss")
 def token_loss(logits: ml.Tensor, targets: ml.Tensor) -> jax.Array:
     """Returns the mean cross entropy, taken in 32 bits.
 

@@ -128,7 +128,9 @@ def adamw_step(
     def step(params, opt_state, inputs, targets):
         value, grads = jax.value_and_grad(loss)(params, inputs, targets)
         grads = ml.tag(grads, "grads")
-        updates, opt_state = optimizer.update(grads, opt_state, params)
-        return value, optax.apply_updates(params, updates), opt_state
+        with jax.named_scope("optimizer"):
+            updates, opt_state = optimizer.update(grads, opt_state, params)
+            params = optax.apply_updates(params, updates)
+        return value, params, opt_state
 
     return step

@@ -115,6 +115,7 @@ def classify(params: Params, images: ml.Tensor) -> ml.Tensor:
 loss = class_loss(classify)
 
 
+@jax.named_scope("attention")
 def attention(x: Streams, weights: Params) -> Streams:
     """Lets patches and class token read from all patches and the class token.
 
@@ -131,8 +132,9 @@ def attention(x: Streams, weights: Params) -> Streams:
     scale = size(key, "head") ** -0.5
 
     def read(query):
-        far, near = (ml.dot(query, y, "head") * scale for y in (key, token[1]))
-        mixture = mix((far, value, ("kv_rows", "kv_cols")), (near, token[2], ()))
+        with jax.named_scope("core"):
+            far, near = (ml.dot(query, y, "head") * scale for y in (key, token[1]))
+            mixture = mix((far, value, ("kv_rows", "kv_cols")), (near, token[2], ()))
         return ml.dot(mixture, weights["output"], "heads", "head") + weights["output_bias"]
 
     return read(patches[0]), read(token[0])

@@ -1,0 +1,41 @@
+"""Puts the facts of a collective's cause into words: names, places, how dims are sharded, and in which scope.
+
+quoted(("data", "model"))                               "`data` and `model`"
+sharded((("batch", ("data",)), ("vocab", ("model",))))  "split: `batch` over `data`, `vocab` over `model`"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..code.operations import Operation
+from ..planning.legality import LegalRules
+from .partial_sums import Split
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Returns names in backquotes, joined by "and"."""
+    return " and ".join(f"`{n}`" for n in names)
+
+
+def joined(places: Sequence[str]) -> str:
+    """Returns the glob of several places: `params/layers/*/query`."""
+    if len({place.count("/") for place in places}) > 1:
+        return places[0]
+    parts = zip(*(place.split("/") for place in places), strict=True)
+    return "/".join(part[0] if len(set(part)) == 1 else "*" for part in parts)
+
+
+def sharded(pairs: Sequence[Split]) -> str:
+    """Says how dims are sharded: "split over `model`", or "split: `batch` over `data`, `vocab` over `model`"."""
+    if len(pairs) == 1:
+        return f"split over {quoted(pairs[0][1])}"
+    return "split: " + ", ".join(f"`{dim}` over {quoted(axes)}" for dim, axes in pairs)
+
+
+def in_scope(rules: LegalRules, operation: Operation | None, *dims: str) -> str:
+    """Returns " in `@core`" for an operation whose rule for one of some dims comes of that glob; "" for others."""
+    if operation is None or operation.scope not in rules.scopes:
+        return ""
+    globs = dict.fromkeys(filter(None, (rules.glob(operation.scope, dim) for dim in dims)))
+    return f" in {quoted(globs)}" if globs else ""
