@@ -9,8 +9,10 @@ What comes out is written as a user would write it, and may be changed like any 
 nothing for is refused with what is missing and the dims that it could take.
 """
 
+from .context import context_parallel as context_parallel
 from .data import data_parallel as data_parallel
 from .data import fsdp as fsdp
+from .data import hsdp as hsdp
 from .data import zero1 as zero1
 from .data import zero2 as zero2
 from .data import zero3 as zero3

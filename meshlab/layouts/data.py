@@ -6,6 +6,7 @@ All of them compute alike: the batch dim is on the data axis. They differ in wha
     zero1              the optimizer's state in shards
     zero2              state and gradients
     zero3, fsdp        parameters, state and gradients
+    hsdp               the same over some of the devices, whole copies of it over the others
 
 Sources: ZeRO, Rajbhandari et al. 2019 (https://arxiv.org/abs/1910.02054); FSDP, Zhao et al. 2023
 (https://arxiv.org/abs/2304.11277).
@@ -27,6 +28,8 @@ from .recognise import Recognised, batch_dim, recognised
 from .request import Request
 
 GRADS = "grads"
+# Mesh axes of devices that are far from each other, by convention.
+REPLICA = ("replica", "pod", "slice", "node")
 
 
 class _DataParallel(Request):
@@ -228,7 +231,7 @@ def fsdp(
     Raises:
         LayoutError: no parameter has a dim that divides, or something is not known; all problems are listed.
     """
-    return _fully_sharded("fsdp", program, mesh, (data, batch, params, state), beside)
+    return _fully_sharded(_DataParallel("fsdp", program, mesh, (data, batch, params, state), beside))
 
 
 def zero3(
@@ -258,17 +261,59 @@ def zero3(
     Raises:
         LayoutError: as of `fsdp`.
     """
-    return _fully_sharded("zero3", program, mesh, (data, batch, params, state), beside)
+    return _fully_sharded(_DataParallel("zero3", program, mesh, (data, batch, params, state), beside))
 
 
-def _fully_sharded(name: str, program: Program, mesh: Mesh, asked: tuple[Any, ...], beside: LayoutLike) -> Layout:
-    request = _DataParallel(name, program, mesh, asked, beside)
+def hsdp(
+    program: Program,
+    mesh: Mesh,
+    *,
+    replica: str | Sequence[str] | None = None,
+    data: str | Sequence[str] | None = None,
+    batch: str | Dim | None = None,
+    params: str | None = None,
+    state: str | None = None,
+    beside: LayoutLike = None,
+) -> Layout:
+    """Stores parameters, gradients and state in shards over one axis, and the same shards again along another.
+
+    Hybrid sharding: parameters are gathered within a group of devices that are near each other; gradients are
+    reduce-scattered there, and only their shards all-reduced from group to group. Source: PyTorch's `HYBRID_SHARD`,
+    https://arxiv.org/abs/2304.11277, 3.2.2.
+
+    Args:
+        program: made by `ml.trace`.
+        mesh: made by `ml.mesh`.
+        replica: the mesh axis along which everything stands again; by default the one called `replica`, `pod`, `slice`
+            or `node`.
+        data: the axis of the shards, as of `data_parallel`.
+        batch: the batch dim, as of `data_parallel`, which is on both.
+        params: a glob over the parameters.
+        state: a glob over the optimizer's state.
+        beside: a layout that this one is combined with, as of `zero1`.
+
+    Returns:
+        `{"batch": ("replica", "data"), "params/*": {"embed": "data"}, "opt_state/*": {"embed": "data"}}`, say.
+
+    Raises:
+        LayoutError: as of `fsdp`, or the two axes are one.
+    """
+    request = _DataParallel("hsdp", program, mesh, (data, batch, params, state), beside)
+    outer = request.axes("replica", replica, *REPLICA)
+    if set(outer) & set(request.data):
+        text = f"`{'+'.join(outer)}` is the axis of the shards and of their copies."
+        request.refuse("repeated_axis", text, "Take a mesh of two axes: ml.mesh(replica=2, data=4).")
+    request.rules = {dim: (*outer, *axes) for dim, axes in request.rules.items()}
+    return _fully_sharded(request)
+
+
+def _fully_sharded(request: _DataParallel) -> Layout:
     rules = request.store(request.arguments.parameters, "parameter")
     rules |= _only(request, request.arguments.state)
     dims = sorted({dim for own in rules.values() for dim in own})
     gradients = request.gradients()
     if len(storage.most(request, gradients, dims)) == 1:
-        tagged = {d for value in gradients for d in program.dims_of(value)}
+        tagged = {d for value in gradients for d in request.program.dims_of(value)}
         rules[GRADS] = {dim: request.data for dim in dims if dim in tagged}
     return request.done(request.rules | rules)
 

@@ -105,7 +105,7 @@ def sequence_parallel(
     if seq is not None:
         names = request.names("seq", seq)
     else:
-        names = _fitting(request, _named(there, SEQUENCE), stored) if axes else ()
+        names = fitting(request, dims_named(there, SEQUENCE), stored) if axes else ()
     if not names and axes and seq is None:
         sizes = ", ".join(f"`{dim}` ({program.dims[dim]:,})" for dim in there if request.fits(stored([dim])))
         text = f"What is tagged `residual` has no dim called {listed(SEQUENCE)} that fits `{'+'.join(axes)}`."
@@ -148,22 +148,22 @@ def _plain(request: Request, axes: Axes, given: Dims | None, names: Sequence[str
         return computed(request.names("dims", given)) if axes else {}
     if not axes:
         return {}
-    known = _named(request.program.dims, names)
-    fitting = _fitting(request, known, computed)
-    if not fitting:
+    known = dims_named(request.program.dims, names)
+    together = fitting(request, known, computed)
+    if not together:
         text = f"No dim is called {listed(names)}."
         if known:
             text = f"None of {listed(known)} fits: {' '.join(r.text for r in request.refusals(computed(known[:1])))}"
         request.refuse("unknown_dim", text, 'Name others, as in dims="heads ffn".')
-    return computed(fitting)
+    return computed(together)
 
 
-def _named(dims: Any, names: Sequence[str]) -> list[str]:
+def dims_named(dims: Any, names: Sequence[str]) -> list[str]:
     """Returns the dims that names match, in their order."""
     return list(dict.fromkeys(dim for name in names for dim in dims if fnmatch.fnmatchcase(dim, name)))
 
 
-def _fitting(request: Request, dims: Sequence[str], rules: Callable[[Sequence[str]], Any]) -> tuple[str, ...]:
+def fitting(request: Request, dims: Sequence[str], rules: Callable[[Sequence[str]], Any]) -> tuple[str, ...]:
     """Returns those of dims, the earlier first, that fit together."""
     taken: tuple[str, ...] = ()
     for dim in dims:

@@ -1,0 +1,102 @@
+"""Parallelism along the sequence, attention included: each device has a part of every sequence.
+
+Where nothing else is done keys and values are gathered in front of attention (`kind="gather"`, as Llama 3 was trained:
+https://arxiv.org/abs/2407.21783, 3.3.2). With a scope around what relates positions the heads are split there and the
+sequence is whole, by all-to-alls on both sides (`kind="ulysses"`: DeepSpeed, https://arxiv.org/abs/2309.14509).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..engine.errors import LayoutError, closest, listed, shown
+from ..engine.programs.data import Program
+from ..engine.programs.scoped import scopes
+from ..engine.specs.layout import Layout
+from ..engine.specs.mesh import Mesh
+from ..engine.specs.scopes import matches
+from .model import SEQUENCE, Dims, dims_named, fitting
+from .request import Request
+
+KINDS = ("gather", "ulysses")
+HEADS = ("heads", "num_heads", "q_heads")
+
+
+def context_parallel(
+    program: Program,
+    mesh: Mesh,
+    *,
+    kind: str = "gather",
+    context: str | Sequence[str] | None = None,
+    seq: Dims | None = None,
+    heads: Dims | None = None,
+    core: str = "@core",
+) -> Layout:
+    """Puts the sequence on an axis, everywhere or everywhere but in attention's core.
+
+    "gather": keys and values are all-gathered in each layer, and their gradients reduce-scattered. "ulysses": queries,
+    keys, values and what attention returns change from a split sequence to split heads and back, by 4 all-to-alls in
+    the forward and 4 in the backward pass; rematerialised layers send queries, keys, values and the result once more.
+    Sources: https://arxiv.org/abs/2407.21783, https://arxiv.org/abs/2309.14509.
+
+    Args:
+        program: made by `ml.trace`.
+        mesh: made by `ml.mesh`.
+        kind: "gather" or "ulysses".
+        context: the mesh axis; by default the only one, or the one called `context`, `seq` or `model`.
+        seq: the dims of the sequence; by default those of `seq`, `source`, `length`, `blocks` and `rows` that fit.
+        heads: of "ulysses", the dims that are split in its stead; by default `heads`, `num_heads` or `q_heads`.
+        core: of "ulysses", the scope around what relates positions: `with jax.named_scope("core"):` around scores,
+            softmax and their product with the values, and around whatever renames the keys' sequence.
+
+    Returns:
+        `{"seq": "context"}`, or `{"seq": "context", "@core": {"seq": None, "heads": "context"}}`, say.
+
+    Raises:
+        LayoutError: a dim, an axis or the scope is not there or does not fit; all problems are listed.
+    """
+    if kind not in KINDS:
+        near = closest(kind, KINDS)
+        raise LayoutError(f"context_parallel() was given kind={shown(kind)}; it knows {listed(KINDS)}.{near}")
+    request = Request("context_parallel", program, mesh)
+    axes = request.axes("context", context, "context", "seq", "model")
+    inside: dict[str, Any] = {}
+    if kind == "ulysses" and axes:
+        inside = _heads(request, axes, heads, core)
+    if not axes or request.problems:
+        return request.layout({})
+
+    def rules(names: Sequence[str]) -> dict[str, Any]:
+        scoped = {core: dict.fromkeys(names) | inside} if inside else {}
+        return dict.fromkeys(names, axes) | scoped
+
+    if seq is not None:
+        names = request.names("seq", seq)
+    else:
+        known = dims_named(program.dims_in(core) if inside else program.dims, SEQUENCE)
+        names = fitting(request, known, rules)
+    if not names and not request.problems:
+        text = f"No dim called {listed(SEQUENCE)} fits `{'+'.join(axes)}`."
+        request.refuse("unknown_dim", text, 'Name another, as in seq="tokens".')
+    candidates = request.candidates(program.dims, axes) if request.problems else ""
+    return request.layout(rules(names) if names else {}, candidates)
+
+
+def _heads(request: Request, axes: tuple[str, ...], heads: Dims | None, core: str) -> dict[str, Any]:
+    """Returns the rules for heads in the core of attention; that there is no such scope or dim is a problem."""
+    program = request.program
+    if not any(matches(core, scope) for scope in scopes(program)):
+        names = dict.fromkeys(f"@{name}" for scope in scopes(program) for name in scope)
+        text = f"No operation is in a scope `{core}`; the program's scopes are {listed(names)}."
+        fix = (
+            'Open one around scores, softmax and their product, with jax.named_scope("core"): …; or name it: core="@…".'
+        )
+        request.refuse("unknown_scope", text, fix)
+        return {}
+    there = sorted(program.dims_in(core))
+    names = request.names("heads", heads) if heads is not None else tuple(dims_named(there, HEADS))
+    if not names and heads is None:
+        text = f"No dim in `{core}` is called {listed(HEADS)}: it has {listed(there)}."
+        request.refuse("unknown_dim", text, 'Name one, as in heads="groups".')
+    return dict.fromkeys(names, axes)
