@@ -72,7 +72,7 @@ def _head(view: dict) -> str:
 def _zones(view: dict) -> str:
     """Draws mesh axes as rows and places as columns, as the board does, and below them the dims without a rule."""
     sizes = {axis["name"]: axis["size"] for axis in view["mesh"]["axes"]}
-    columns = view["columns"]
+    columns = [column for column in view["columns"] if column["open"]]
     head = "".join(f'<th style="{_CELL};color:{SOFT}">{escaped(column["label"])}</th>' for column in columns)
     rows = "".join(_row(view, sizes, axis) for axis in sizes)
     style = "border-collapse:separate;border-spacing:4px;margin-left:-4px;font:inherit"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator
 
-from .columns import COMPUTE, columns_of
+from .columns import COMPUTE, columns_of, rules_at
 from .costing import Background
 from .document import Document
 from .explorer_state import ExplorerState
@@ -86,7 +86,7 @@ def changes(explorer: ExplorerState) -> Iterator[tuple[Intent, str]]:
     for column in columns_of(explorer.program, layout):
         if column.missing:
             continue
-        rules = layout.places.get(column.at, {}) if column.at else layout.rules
+        rules = rules_at(layout, column)
         at, where = (column.at or None), f", for {column.label}" if column.at != COMPUTE else ""
         for dim in explorer.program.dims:
             there = tuple(rules.get(dim, rules.get(f"{dim}?", ())))

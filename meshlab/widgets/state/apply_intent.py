@@ -16,7 +16,9 @@ from ...cost.machines.hardware import Hardware, HardwareError
 from ...cost.machines.meshes import slice_of
 from ...engine.errors import LayoutError, closest, listed, shown, some
 from ...engine.plans.remedies import Remedy
+from ...engine.programs.axis_conflicts import conflicts_by_scope
 from ...engine.specs.layout import Layout
+from ...engine.specs.scopes import matches
 from .document import Document, ExplorerError, Machine, document_of
 from .edits import edited, placed
 from .intents import Assume, Edit, Intent, Lay, Load, On, Place, Refused, Remove, Reset, Restore, TakeRemedy
@@ -134,6 +136,8 @@ def layout_after(intent: Intent, layout: Layout, program: Any) -> Layout:
             if dim not in {name.removesuffix("?") for name in layout.rules}:
                 raise LayoutError(f"`{dim}` has no rule to remove: nothing shards it but rules at places.")
             return layout.with_rule(dim, ())
+        case Place(dim, axes, str() as at) if at.startswith("@"):
+            return _layout_at(intent, _giving_way(layout, program, dim, axes, at), program)
         case Place() | Remove():
             return _layout_at(intent, layout, program)
     if not isinstance(intent, Intent):
@@ -156,10 +160,9 @@ def _invalid_intent(value: Any) -> str:
 def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
     rules, place = layout.to_dict(), str(intent.at)
     if isinstance(intent, Remove) and place not in rules and not program.matching(place):
-        there = f" There are rules at {some(tuple(layout.places))}." if layout.places else " No place has any."
-        raise LayoutError(
-            f"There are no rules at `{place}`.{closest(place, [*layout.places, *program.places]) or there}"
-        )
+        known = (*layout.places, *layout.scopes)
+        there = f" There are rules at {some(known)}." if known else " No place has any."
+        raise LayoutError(f"There are no rules at `{place}`.{closest(place, [*known, *program.places]) or there}")
     if isinstance(intent, Remove) and intent.dim not in rules.get(place, {}):
         raise LayoutError(
             f"`{intent.dim}` has no rule at `{place}` to remove.{closest(intent.dim, rules.get(place, {}))}"
@@ -169,6 +172,24 @@ def _layout_at(intent: Place | Remove, layout: Layout, program: Any) -> Layout:
         at_place[intent.dim] = intent.axes
     # A place keeps its position among the places, since the last that matches counts.
     return Layout.of({name: rule for name, rule in (rules | {place: at_place}).items() if name != place or at_place})
+
+
+def _giving_way(layout: Layout, program: Any, dim: str, axes: tuple[str, ...], scope: str) -> Layout:
+    """Returns the layout in which dims that have the axes without a scope are whole in it, where `dim` meets them."""
+    meeting = {
+        other
+        for each, conflicts in conflicts_by_scope(program).items()
+        if matches(scope.removesuffix("?"), each)
+        for pair in conflicts
+        if dim in pair
+        for other in pair
+    }
+    own = layout.scopes.get(scope, {})
+    for written, taken in layout.rules.items():
+        other = written.removesuffix("?")
+        if other in meeting and other != dim and other not in own and set(taken) & set(axes):
+            layout = _layout_at(Place(other, (), scope), layout, program)
+    return layout
 
 
 def refused(error: LayoutError) -> Refused:

@@ -5,6 +5,7 @@
     opt_state     rules at `opt_state/*`: how the optimizer's state is stored
     residual      rules at a tag
     …             every other glob that the layout has rules at
+    @core         rules in a scope: how values are computed there
 
 Which arguments are parameters and which are optimizer state follows from the program (`engine/programs/trained`).
 """
@@ -12,15 +13,20 @@ Which arguments are parameters and which are optimizer state follows from the pr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
 
 from ...engine.programs.data import Program, analysis
+from ...engine.programs.scoped import scopes
 from ...engine.programs.trained import trained
 from ...engine.specs.layout import Layout
+from ...engine.specs.spec import Axes
 
 COMPUTE = ""
 # The tag that ZeRO-2 shards.
 GRADIENTS = "grads"
+_NUMBER = re.compile(r"\d+")
 _NO_GRADIENTS = (
     'This program has no place for its gradients. Name them in the step, `grads = ml.tag(grads, "grads")`, and trace'
     " it again: rules here then say how they are stored."
@@ -34,7 +40,7 @@ class Column:
     Attributes:
         at: the glob of its rules; "" for compute rules.
         label: its name on the board.
-        kind: "compute", "parameters", "gradients", "state", "tag" or "glob".
+        kind: "compute", "parameters", "gradients", "state", "tag", "glob" or "scope".
         missing: why it takes no rules, and what to do; empty where it takes some.
         within: other globs of the layout that match some of its places alone; their rules are listed at its head.
     """
@@ -61,7 +67,21 @@ def columns_of(program: Program, layout: Layout) -> tuple[Column, ...]:
         else:
             column = columns[position]
             columns[position] = dataclasses.replace(column, within=(*column.within, at))
-    return (*columns, *others)
+    return (*columns, *others, *(Column(at, at, "scope") for at in layout.scopes))
+
+
+def scope_columns(program: Program, layout: Layout) -> tuple[Column, ...]:
+    """Returns the columns of scopes that a layout has no rules in: one for each name, `layer_*` for numbered ones."""
+    names = dict.fromkeys(name for scope in scopes(program) for name in scope)
+    stems = Counter(_NUMBER.sub("*", name) for name in names)
+    globs = dict.fromkeys(f"@{stem if stems[stem := _NUMBER.sub('*', name)] > 1 else name}" for name in names)
+    return tuple(Column(glob, glob, "scope") for glob in globs if glob not in layout.scopes)
+
+
+def rules_at(layout: Layout, column: Column) -> Mapping[str, Axes]:
+    """Returns a layout's rules in a column: compute rules, or those at its places or in its scope."""
+    by_glob = layout.scopes if column.kind == "scope" else layout.places
+    return by_glob.get(column.at, {}) if column.at else layout.rules
 
 
 def _as_written(column: Column, layout: Layout) -> Column:

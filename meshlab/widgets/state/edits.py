@@ -137,10 +137,11 @@ def _with_mesh(document: Document, mesh: Sizes, follow: Follow) -> Document:
     mesh = Mesh(mesh).shape
     layout, pins = document.layout, []
     rules = tuple((dim, follow(dim, axes)) for dim, axes in layout.dim_rules)
-    places = tuple(
-        (glob, tuple((dim, follow(f"{dim} at {glob}", axes)) for dim, axes in at)) for glob, at in layout.place_rules
+    places, scopes = (
+        tuple((glob, tuple((dim, follow(f"{dim} at {glob}", axes)) for dim, axes in at)) for glob, at in by_glob)
+        for by_glob in (layout.place_rules, layout.scope_rules)
     )
-    layout = dataclasses.replace(layout, dim_rules=rules, place_rules=places)
+    layout = dataclasses.replace(layout, dim_rules=rules, place_rules=places, scope_rules=scopes)
     for dim, axis in document.pins:
         with contextlib.suppress(LayoutError):
             axes = follow(dim, (axis,)) if axis else ()
@@ -247,8 +248,11 @@ def _renamed(document: Document, program: Any, dim: str, name: str) -> Document:
 
     layout = document.layout
     rules = tuple(sorted((follow(each), axes) for each, axes in layout.dim_rules))
-    places = tuple((g, tuple(sorted((follow(each), axes) for each, axes in at))) for g, at in layout.place_rules)
-    changed = Layout(rules, places, whole=tuple(map(follow, layout.whole)))
+    places, scopes = (
+        tuple((glob, tuple(sorted((follow(each), axes) for each, axes in at))) for glob, at in by_glob)
+        for by_glob in (layout.place_rules, layout.scope_rules)
+    )
+    changed = Layout(rules, places, scopes, whole=tuple(map(follow, layout.whole)))
     pins = tuple(sorted((follow(each), axis) for each, axis in document.pins))
     return dataclasses.replace(
         document, layout=changed, pins=pins, renamed=tuple(sorted(names.items())), dims=tuple(after.dims.items())

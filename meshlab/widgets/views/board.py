@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from ...engine.gc_pause import no_collection
-from ..state.columns import Column, columns_of
+from ..state.columns import Column, columns_of, rules_at, scope_columns
 from ..state.explorer_state import ExplorerState
 from ..state.intents import Accepted, Refused
 from ..state.totals import executed, work_share
@@ -121,27 +121,31 @@ def board_view(explorer: ExplorerState) -> dict:
 def columns_view(explorer: ExplorerState) -> list[dict]:
     """Lists the columns, each with the dims that have a rule there, and the mesh axes of each, major first.
 
-    Of a place also the dims that are stored there as compute rules say, because it has no rules of its own for them.
+    Of a place also the dims that are stored there as compute rules say, because it has no rules of its own for them; of
+    a scope those that are computed so. Scopes without rules are not open.
     """
-    layout = explorer.layout
+    layout, closed = explorer.layout, scope_columns(explorer.program, explorer.layout)
     return [
         {"at": column.at, "label": column.label, "kind": column.kind, "missing": column.missing}
-        | {"rules": rules_view(layout.places.get(column.at, {}) if column.at else layout.rules, explorer.mesh.axes)}
+        | {"rules": rules_view(rules_at(layout, column), explorer.mesh.axes), "open": column not in closed}
         | {"inherited": rules_view(_inherited(explorer, column), explorer.mesh.axes)}
         | {"within": [{"at": at, "rules": rules_view(layout.places[at], explorer.mesh.axes)} for at in column.within]}
-        for column in columns_of(explorer.program, layout)
+        for column in (*columns_of(explorer.program, layout), *closed)
     ]
 
 
 def _inherited(explorer: ExplorerState, column: Column) -> dict[str, Sequence[str]]:
-    """Returns the compute rules that hold at a column's places: of the dims there, those without a rule of its own."""
+    """Returns the compute rules that hold in a column: of the dims there, those without a rule of its own."""
     if not column.at or column.missing:
         return {}
     program, layout = explorer.program, explorer.layout
-    places = program.matching(column.at) or program.matching(column.at.removesuffix("?"))
-    own = {dim.removesuffix("?") for dim in layout.places.get(column.at, {})}
-    there = frozenset[str]().union(*(program.place_dims[place] for place in places)) - own
-    return {dim: axes for dim, axes in layout.rules.items() if dim.removesuffix("?") in there}
+    own = {dim.removesuffix("?") for dim in rules_at(layout, column)}
+    if column.kind == "scope":
+        there = program.dims_in(column.at)
+    else:
+        places = program.matching(column.at) or program.matching(column.at.removesuffix("?"))
+        there = frozenset[str]().union(*(program.place_dims[place] for place in places))
+    return {dim: axes for dim, axes in layout.rules.items() if dim.removesuffix("?") in there - own}
 
 
 def rules_view(rules: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> dict[str, list[str]]:

@@ -87,7 +87,7 @@ def layout_view(layout: Any) -> dict:
     """Describes a layout as text, and its rules for single places."""
     places = [
         {"at": glob, "dim": dim, "axes": list(axes or ())}
-        for glob, rules in layout.places.items()
+        for glob, rules in (*layout.places.items(), *layout.scopes.items())
         for dim, axes in rules.items()
     ]
     return {"text": str(layout), "places": places}

@@ -23,6 +23,7 @@ import { Prices } from "./prices.js";
 import { Reads } from "./reads.js";
 import { Remedies } from "./remedies.js";
 import { hidePicture, remember, remembered } from "./remember.js";
+import { split } from "./scopes.js";
 import { deviceText, paintSelection, select } from "./selection.js";
 import { doneText, grabbedText, HOW, priceText, totalsText } from "./sentences.js";
 import { freeze, isUnderWay, rememberStop, showSilence } from "./silence.js";
@@ -150,6 +151,7 @@ export class Board {
     // Of very many tensors a few are listed, and the one that is shown.
     if (tensor && !places.rows.some((row) => row.place === tensor.place))
       view.places = { ...places, rows: [...places.rows, tensor] };
+    Object.assign(view, split(view.columns, this.opened));
     if (!view.pending) this.costs = { time, peak_memory, timeline };
     return view.pending ? { ...view, ...this.costs } : view;
   }

@@ -10,7 +10,7 @@
  * @typedef {{code: string, text: string, fix: string, source?: string, columns?: {at: string, label: string}[]}} Refusal
  * @typedef {{
  *   at: string, label: string, kind: string, missing: string, rules: Record<string, string[]>,
- *   inherited: Record<string, string[]>,
+ *   inherited: Record<string, string[]>, open?: boolean,
  *   within: {at: string, rules: Record<string, string[]>}[]
  * }} Column
  * @typedef {{
@@ -117,7 +117,7 @@
  * @typedef {{
  *   mesh: {axes: Axis[], size: number},
  *   chips: Chip[],
- *   columns: Column[],
+ *   columns: Column[], scopes: string[],
  *   layout: {text: string, places: {at: string, dim: string, axes: string[]}[]},
  *   groups: Group[],
  *   work: number,

@@ -10,6 +10,7 @@ import { exact, plural, signedBytes, signedPoints, signedSeconds } from "./forma
 import { partsOf, TRAY, verdict, zoneName, zoneOf, zonesOf } from "./hand.js";
 import { markClass } from "./marks.js";
 import { best } from "./prices.js";
+import { drawScopes } from "./scopes.js";
 import { drawTray } from "./tray.js";
 
 /**
@@ -127,7 +128,7 @@ export function drawZones(board) {
       "div",
       // A few rows are as high as a finger is wide; many have to be lower.
       { class: "mlb-grid-of-zones", style: `--widths: ${widths}; --row: ${mesh.axes.length > 3 ? 31 : 44}px` },
-      drawCorner(view),
+      drawCorner(board),
       heads,
       rows,
     ),
@@ -213,14 +214,16 @@ function drawInherited(view, chip, axis) {
 }
 
 /**
- * What dashed names in columns are, where there are some.
- * @param {View} view
+ * The scopes that may have a column, and what dashed names in columns are, where there are some.
+ * @param {Board} board
  * @returns {HTMLElement}
  */
-function drawCorner({ columns }) {
+function drawCorner(board) {
+  const { columns } = board.view;
   const some = columns.some(({ inherited }) => Object.values(inherited).some((axes) => axes.length > 0));
-  const title = "dashed names: stored as the compute rules say, for no rule of the column says otherwise";
-  return h("div", { class: "mlb-corner", title }, some && h("span", { class: "mlb-inherited" }, "as compute"));
+  const title = "dashed names: as the compute rules say, for no rule of the column says otherwise";
+  const legend = some && h("span", { class: "mlb-inherited", title }, "as compute");
+  return h("div", { class: "mlb-corner" }, drawScopes(board), legend);
 }
 
 const TITLES = /** @type {Record<string, string>} */ ({
@@ -230,6 +233,7 @@ const TITLES = /** @type {Record<string, string>} */ ({
   state: "How the optimizer's state is stored.",
   tag: "How the values with this tag are stored.",
   glob: "How the values at these places are stored.",
+  scope: "How what is in this scope (jax.named_scope) is computed, instead of the compute rules.",
 });
 
 /**

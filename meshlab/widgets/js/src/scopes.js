@@ -1,0 +1,48 @@
+// @ts-check
+/**
+ * Columns of scopes: how what runs in a `jax.named_scope` is computed. One with rules is always there; another is opened
+ * by hand, from the list in the board's corner, and stays open on this page.
+ */
+import { h } from "./dom.js";
+
+/** @typedef {import("./board.js").Board} Board */
+/** @typedef {import("./types.js").Column} Column */
+
+/**
+ * @param {Column[]} columns all that Python knows
+ * @param {Set<string>} opened what was opened by hand
+ * @returns {{columns: Column[], scopes: string[]}} the columns that are shown, and the scopes that may be opened
+ */
+export function split(columns, opened) {
+  const shown = columns.filter(({ at, open }) => open !== false || opened.has(`scope:${at}`));
+  return { columns: shown, scopes: columns.flatMap(({ at }) => (shown.some((each) => each.at === at) ? [] : [at])) };
+}
+
+/**
+ * The list of scopes without a column, in the board's corner.
+ * @param {Board} board
+ * @returns {HTMLElement | null}
+ */
+export function drawScopes(board) {
+  const { scopes } = board.view;
+  if (scopes.length === 0) return null;
+  const choices = scopes.map((at) => h("option", { value: at }, at));
+  const list = h(
+    "select",
+    {
+      class: "mlb-scopes",
+      "data-key": "scopes",
+      "aria-label": "add a column: how what is in a scope is computed",
+      title: "Add a column for a scope (jax.named_scope): how what is in it is computed",
+    },
+    h("option", { value: "" }, "＋ scope"),
+    choices,
+  );
+  list.addEventListener("change", () => {
+    const { value } = /** @type {HTMLSelectElement} */ (list);
+    board.opened.add(`scope:${value}`);
+    board.drawBoard(true);
+    board.say(`${value} has a column: rules there say how what is in that scope is computed.`);
+  });
+  return list;
+}
