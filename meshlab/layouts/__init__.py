@@ -5,10 +5,13 @@
     ml.layouts.fsdp(program, mesh) & ml.layouts.tensor_parallel(program, mesh) over `data` and `model`
     ml.layouts.fsdp(program, mesh, data="model", params="weights/*")           what is not found is said
 
+    ml.layouts.from_axis_rules([("batch", "data"), ("mlp", "model")], program, mesh)    as T5X and MaxText write it
+
 What comes out is written as a user would write it, and may be changed like any layout. A preset that a program has
 nothing for is refused with what is missing and the dims that it could take.
 """
 
+from .axis_rules import from_axis_rules as from_axis_rules
 from .data import data_parallel as data_parallel
 from .data import fsdp as fsdp
 from .data import zero1 as zero1

@@ -64,3 +64,13 @@ def axis_conflicts(program: Program) -> dict[frozenset[str], Operation | str]:
     for argument in program.arguments:
         note(numbered(program.names[argument.value]), argument.place)
     return firsts
+
+
+@analysis
+def conflicting_dims(program: Program) -> dict[str, frozenset[str]]:
+    """Finds for each dim the dims that can share no mesh axis with it."""
+    beside: dict[str, set[str]] = {dim: set() for dim in program.dims}
+    for one, other in map(tuple, axis_conflicts(program)):
+        beside[one].add(other)
+        beside[other].add(one)
+    return {dim: frozenset(others) for dim, others in beside.items()}
