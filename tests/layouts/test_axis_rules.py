@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import random
 from typing import Any
 
 import jax
 import pytest
+from flax.linen.spmd import logical_to_mesh_axes
 from jax.sharding import PartitionSpec as P
 
 import meshlab as ml
@@ -45,6 +47,33 @@ def test_plain_rules_are_read_back_the_same(name: str) -> None:
         again = read(plain.to_axis_rules(), traced(name), mesh) if plain.dim_rules else plain
         assert again == plain
     assert count > 5
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_arguments_have_the_specs_that_flax_gives_their_names(name: str) -> None:
+    chance, traced_here, legal, codes = random.Random(7), traced(name), 0, set()
+    for _ in range(12):
+        mesh = chance.choice([ml.mesh(a=2, b=2, c=2), ml.mesh(a=4, b=2), ml.mesh(a=2, b=4)])
+        axes = [None, *"abcd", tuple(chance.sample("abcd", 2))]
+        rules = [(chance.choice(list(traced_here.dims)), chance.choice(axes)) for _ in range(chance.randint(1, 10))]
+        try:
+            plan = traced_here.plan(mesh, read(rules, traced_here, mesh))
+        except ml.LayoutError as error:  # sizes, or rules for axes that are not there
+            codes |= {problem.code for problem in error.problems}
+            continue
+        legal += 1
+        for argument in traced_here.arguments:
+            spec = logical_to_mesh_axes(traced_here.dims_of(argument.value), rules) or ()
+            entries = [(entry,) if isinstance(entry, str) else tuple(entry or ()) for entry in spec]
+            split = tuple(tuple(axis for axis in entry if axis in mesh.axes) for entry in entries)
+            assert plan.argument_specs[argument.value].splits == split, (argument.place, rules)
+    assert legal > 2
+    assert codes <= {"not_divisible", "unknown_axis"}
+
+
+def test_what_is_read_runs_as_the_program_does() -> None:
+    rules = [("batch", "data"), ("out", "model"), ("width", "model"), ("width", "data")]
+    assert program().plan(MESH, read(rules, program(), MESH)).check().ok
 
 
 def test_one_name_is_on_different_axes_in_different_arrays() -> None:
