@@ -103,6 +103,8 @@ def test_layouts_in_other_words_are_read_as_printed():
     *lines, last = BLOCKS[6].splitlines()
     exec(compile("\n".join(lines), "README.md", "exec"), names)
     assert str(names["layout"]) == ("batch:data ffn:model heads:model · params/*: embed:data · opt_state/*: embed:data")
+    again = ml.layouts.from_partition_specs(names["inputs"], names["program"], names["mesh"])
+    assert again == names["layout"]
     assert eval(last, names) == [("batch", "data"), ("heads", "model")]
 
 

@@ -59,6 +59,8 @@ def test_every_form_of_every_layout_gives_the_same_plan(name: str) -> None:
         assert flat == (name == "nnx_mixer")
         if not flat:
             assert (specs["inputs"], specs["outputs"]) == plan.partition_specs
+        read = ml.layouts.from_partition_specs(specs["inputs"], program, mesh, outputs=specs["outputs"])
+        assert program.plan(mesh, read).partition_specs == plan.partition_specs
         rules = written["axis rules"]
         if not rules["lost"] and layout.dim_rules:
             assert same(program.plan(mesh, ml.layouts.from_axis_rules(eval(rules["text"], {}), program, mesh)), plan)
