@@ -94,6 +94,20 @@ def test_the_literatures_layouts_are_those_of_the_model_of_ones_own():
     assert names["program"].plan(names["mesh"], layout).check().ok
 
 
+def test_layouts_in_other_words_are_read_as_printed():
+    for library in ("flax", "optax"):
+        pytest.importorskip(library)
+    names = {}
+    for block in BLOCKS[4:6]:
+        exec(compile(block, "README.md", "exec"), names)
+    *lines, last = BLOCKS[6].splitlines()
+    exec(compile("\n".join(lines), "README.md", "exec"), names)
+    assert str(names["layout"]) == ("batch:data ffn:model heads:model · params/*: embed:data · opt_state/*: embed:data")
+    again = ml.layouts.from_partition_specs(names["inputs"], names["program"], names["mesh"])
+    assert again == names["layout"]
+    assert eval(last, names) == [("batch", "data"), ("heads", "model")]
+
+
 def test_local_links_lead_somewhere():
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", TEXT)
     assert links

@@ -5,10 +5,14 @@
     ml.layouts.fsdp(program, mesh) & ml.layouts.tensor_parallel(program, mesh) over `data` and `model`
     ml.layouts.fsdp(program, mesh, data="model", params="weights/*")           what is not found is said
 
+    ml.layouts.from_axis_rules([("batch", "data"), ("mlp", "model")], program, mesh)    as T5X and MaxText write it
+    ml.layouts.from_partition_specs(plan.partition_specs[0], program, mesh)             as `jax.jit` takes it
+
 What comes out is written as a user would write it, and may be changed like any layout. A preset that a program has
 nothing for is refused with what is missing and the dims that it could take.
 """
 
+from .axis_rules import from_axis_rules as from_axis_rules
 from .context import context_parallel as context_parallel
 from .data import data_parallel as data_parallel
 from .data import fsdp as fsdp
@@ -19,3 +23,4 @@ from .data import zero3 as zero3
 from .model import expert_parallel as expert_parallel
 from .model import sequence_parallel as sequence_parallel
 from .model import tensor_parallel as tensor_parallel
+from .partition_specs import from_partition_specs as from_partition_specs

@@ -31,12 +31,12 @@ class Request:
         MeshlabError: the program is no program, or the mesh no mesh.
     """
 
-    def __init__(self, name: str, program: Program, mesh: Mesh, beside: LayoutLike = None):
+    def __init__(self, name: str, program: Program, mesh: Mesh, beside: LayoutLike = None, *, first: str = ""):
         if not isinstance(program, Program) or not isinstance(mesh, Mesh):
-            turned = " The program comes first." if isinstance(program, Mesh) else ""
+            turned = f" The program comes {'second' if first else 'first'}." if isinstance(program, Mesh) else ""
             raise MeshlabError(
                 f"{name}() was given {shown(program)} and {shown(mesh)}; write"
-                f" ml.layouts.{name}(program, ml.mesh(data=8)), of a program that ml.trace made.{turned}"
+                f" ml.layouts.{name}({first}program, ml.mesh(data=8)), of a program that ml.trace made.{turned}"
             )
         self.name, self.program, self.mesh, self.beside = name, program, mesh, Layout.of(beside)
         self.problems: list[Refusal] = []

@@ -13,13 +13,13 @@ then one for each group of places that it does not serve. A glob is taken only w
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..engine.programs.axis_conflicts import scanned_dims
 from ..engine.programs.values import Argument
 from ..engine.specs.spec import Axes
+from .globs import exact, globs
 from .request import Request
 
 Rules = dict[str, dict[str, Axes]]
@@ -75,12 +75,12 @@ def rules(request: Request, wanted: Mapping[str, str | None], axes: Axes) -> Rul
         base = _base(request, wanted, below)
         if not base:
             continue
-        written[_exact(root) if below == [root] else f"{_exact(root)}/*"] = dict.fromkeys(base, axes)
+        written[exact(root) if below == [root] else f"{exact(root)}/*"] = dict.fromkeys(base, axes)
         done = {place for place in below if _right(request, wanted, place, base)}
         for place in below:
             dim = wanted[place]
             if dim and place not in done:
-                glob = next(glob for glob in _globs(root, place) if _serves(request, glob, wanted, place))
+                glob = next(glob for glob in globs(root, place) if _serves(request, glob, wanted, place))
                 written[glob] = {dim: axes}
                 done |= set(request.program.matching(glob))
     return written
@@ -115,23 +115,9 @@ def _roots(request: Request, wanted: Mapping[str, str | None]) -> Iterator[str]:
             yield root
 
 
-def _globs(root: str, place: str) -> Iterator[str]:
-    """Yields globs that may match a place, general ones first, the place itself last."""
-    below = _exact(place.removeprefix(root))
-    parts = below.split("/")[1:]
-    for depth in range(1, len(parts)):
-        yield f"{_exact(root)}/*/{'/'.join(parts[-depth:])}"
-    yield _exact(root) + re.sub(r"(?<=/)\d+(?=/|$)", "*", below)
-    yield _exact(place)
-
-
-def _exact(place: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", place)
-
-
 def _serves(request: Request, glob: str, wanted: Mapping[str, str | None], place: str) -> bool:
     """Says whether all that a glob matches is stored over the dim of this place; a glob of one place is its name."""
     matched = request.program.matching(glob)
-    if glob == _exact(place):
+    if glob == exact(place):
         return True
     return place in matched and len(matched) > 1 and all(wanted.get(p) == wanted[place] for p in matched)

@@ -123,7 +123,7 @@ def test_long_layouts_are_read_in_linear_time():
     [
         (lambda: ml.Layout(dim_rules={"batch": "data"}), r"Make layouts with ml.Layout.of\(\{\"batch\": \"data\"\}\)"),
         (lambda: ml.Layout((("batch", "data"),)), "Layout was given dim_rules="),
-        (lambda: ml.Layout((), (("params/*", {"embed": "data"}),)), "and place_rules="),
+        (lambda: ml.Layout((), (("params/*", {"embed": "data"}),)), "place_rules="),
         (lambda: ml.Layout(whole=3), r"given whole=3 and sizes=\(\); they are names of dims.* ml.Layout.of"),
         (lambda: ml.Layout(whole="batch"), "given whole='batch' and"),
         (lambda: ml.Layout(sizes=((3, "batch", 8),)), r"sizes=\(\(3, 'batch', 8\),\); they are names"),

@@ -90,3 +90,13 @@ def _conflicts(program: Program, apart: bool) -> dict[Scope, Conflicts]:
     for argument in program.arguments:
         note(numbered(program.names[argument.value]), argument.place)
     return scopes
+
+
+@analysis
+def conflicting_dims(program: Program) -> dict[str, frozenset[str]]:
+    """Finds for each dim the dims that can share no mesh axis with it."""
+    beside: dict[str, set[str]] = {dim: set() for dim in program.dims}
+    for one, other in map(tuple, axis_conflicts(program)):
+        beside[one].add(other)
+        beside[other].add(one)
+    return {dim: frozenset(others) for dim, others in beside.items()}

@@ -34,6 +34,7 @@ from typing import Any
 from ..argument_checks import is_whole
 from ..errors import LayoutError, numbered, shown
 from ..tensors.dims import Dim, is_name
+from .axis_rules import written_rules
 from .combination import combined, in_both_scopes
 from .mesh_tf_string import mesh_tf_string
 from .spec import Axes
@@ -183,7 +184,17 @@ class Layout:
             LayoutError: it says what that form cannot: rules at places or in scopes, several axes for a dim, optional
                 dims; all of it is listed.
         """
-        return mesh_tf_string(self.dim_rules, self.place_rules, self.scope_rules)
+        return mesh_tf_string(self)
+
+    def to_axis_rules(self) -> list[tuple[str, str | Axes | None]]:
+        """Returns the layout as logical axis rules, `[("batch", "data")]`, as Flax, T5X and MaxText take them.
+
+        `ml.layouts.from_axis_rules` reads them back.
+
+        Raises:
+            LayoutError: it says what such rules cannot: rules at places, optional dims; all of it is listed.
+        """
+        return written_rules(self)
 
     def __str__(self):
         def text(rules: DimRules) -> str:

@@ -5,7 +5,7 @@
 
 The Python form runs in a fresh kernel: it makes the mesh and the layout, and says in comments what is done with them
 and the user's program, which no text can bring along. All others say the layout alone, in Python's and in JSON's words,
-as the `PartitionSpec`s of JAX, and as Mesh TensorFlow's string.
+as the `PartitionSpec`s of JAX, as Flax's logical axis rules, and as Mesh TensorFlow's string.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec
 
 from ...cost.machines.meshes import slice_of
 from ...engine.errors import LayoutError
-from ...engine.specs.mesh_tf_string import said
+from ...engine.specs import axis_rules, mesh_tf_string
 from ..state.document import USUAL, Document
 from ..state.explorer_state import ExplorerState
 
@@ -31,7 +31,8 @@ def forms_view(explorer: ExplorerState) -> dict:
     """Describes the present layout in each form: its name, what it is for, its text, and what it cannot say."""
     document, rules = explorer.document, explorer.layout.to_dict()
     lost = _beside_the_layout(document)
-    mesh_tf, not_said = said(explorer.layout.dim_rules, explorer.layout.place_rules, explorer.layout.scope_rules)
+    mesh_tf, not_said = mesh_tf_string.said(explorer.layout)
+    rules_by_name, not_in_rules = axis_rules.said(explorer.layout)
     specs, not_written = specs_text(explorer.plan)
     own = document.machine is not None and slice_of(document.machine.on)[0] in explorer.custom_machines
     machine = ["the machine, which is your own: give it to ml.mesh, ahead of the axes"] if own else []
@@ -44,6 +45,12 @@ def forms_view(explorer: ExplorerState) -> dict:
             "of arguments and outputs, for jax.jit; none of what is in between",
             specs,
             not_written + lost,
+        ),
+        (
+            "axis rules",
+            "for flax.linen.logical_axis_rules, T5X and MaxText; ml.layouts.from_axis_rules reads them",
+            literal(rules_by_name),
+            [*not_in_rules, *lost],
         ),
         ("Mesh TensorFlow", "for mtf.convert_to_layout_rules; ml.Layout.of reads it too", mesh_tf, [*not_said, *lost]),
     )

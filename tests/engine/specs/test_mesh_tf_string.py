@@ -61,4 +61,4 @@ def test_all_that_it_cannot_say_is_listed() -> None:
         assert any(problem in each for each in lost), problem
         assert problem in str(caught.value)
     assert len(lost) == 5
-    assert said(layout.dim_rules, layout.place_rules) == ("batch:data;ensemble:data", lost)
+    assert said(layout) == ("batch:data;ensemble:data", lost)

@@ -59,6 +59,11 @@ def test_every_form_of_every_layout_gives_the_same_plan(name: str) -> None:
         assert flat == (name == "nnx_mixer")
         if not flat:
             assert (specs["inputs"], specs["outputs"]) == plan.partition_specs
+        read = ml.layouts.from_partition_specs(specs["inputs"], program, mesh, outputs=specs["outputs"])
+        assert program.plan(mesh, read).partition_specs == plan.partition_specs
+        rules = written["axis rules"]
+        if not rules["lost"] and layout.dim_rules:
+            assert same(program.plan(mesh, ml.layouts.from_axis_rules(eval(rules["text"], {}), program, mesh)), plan)
         mesh_tf = written["Mesh TensorFlow"]
         if not mesh_tf["lost"]:
             strings += 1
@@ -120,7 +125,9 @@ def test_what_stands_beside_the_layout_is_in_the_python_and_listed_for_the_rest(
     specs = written["PartitionSpecs"]
     assert specs["text"] == ""
     assert "plan.partition_specs is for JAX's and XLA's own partitioner" in specs["lost"][0]
-    assert any("at `params/*` is stored classes:model" in each for each in written["Mesh TensorFlow"]["lost"])
+    for name in ("axis rules", "Mesh TensorFlow"):
+        assert any("at `params/*` is stored classes:model" in each for each in written[name]["lost"])
+    assert eval(written["axis rules"]["text"], {}) == [("batch", "data")]
 
 
 def test_a_machine_of_the_user_is_listed(program: Program) -> None:

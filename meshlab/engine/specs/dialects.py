@@ -1,0 +1,66 @@
+"""Lists what the languages of other systems cannot say of a layout, for all of them in one place.
+
+    not_said(Layout.of({"ensemble?": "data", "params/*": {"embed": "data"}}))
+    ["`ensemble?` is optional: every rule is there, and none for itself",
+     "at `params/*` is stored embed:data: there are no rules for places there"]
+
+Mesh TensorFlow's strings and Flax's axis rules both have rules for dims alone. Whatever else the language of layouts
+has is lost in both, and stands here, so that a new kind of rule is listed by every dialect at once. What only one of
+them lacks stands with that one (`mesh_tf_string`, `axis_rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..errors import LayoutError, numbered
+from .spec import Axes
+
+DimRules = Sequence[tuple[str, Axes]]
+
+
+class Rules(Protocol):
+    """The rules of a layout, as far as a dialect reads them."""
+
+    @property
+    def dim_rules(self) -> DimRules:
+        """(dim, axes) pairs."""
+        ...
+
+    @property
+    def place_rules(self) -> Sequence[tuple[str, DimRules]]:
+        """(glob, rules) pairs."""
+        ...
+
+    @property
+    def scope_rules(self) -> Sequence[tuple[str, DimRules]]:
+        """(glob, rules) pairs."""
+        ...
+
+
+def not_said(layout: Rules) -> list[str]:
+    """Returns a text for each thing that a layout says beside plain rules for dims."""
+    optional = [dim for dim, _ in layout.dim_rules if dim.endswith("?")]
+    lost = [f"`{dim}` is optional: every rule is there, and none for itself" for dim in optional]
+    for glob, rules in layout.place_rules:
+        stored = ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
+        lost.append(f"at `{glob}` is stored {stored}: there are no rules for places there")
+    for glob, rules in layout.scope_rules:
+        computed = ", ".join(f"{dim}:{'+'.join(axes) or 'whole'}" for dim, axes in rules) or "nothing"
+        lost.append(f"in `{glob}` is computed {computed}: there are no rules for scopes there")
+    return lost
+
+
+def refuse_lost(asked: str, form: str, lost: Sequence[str]):
+    """Refuses to write a layout in a form that cannot say all of it.
+
+    Raises:
+        LayoutError: something is lost; all of it is listed.
+    """
+    if lost:
+        raise LayoutError(
+            f"{asked} writes {form}, which cannot say all of this layout:\n{numbered(lost)}\nTake layout.to_dict(),"
+            " which has everything; or leave these rules out.",
+            tuple(lost),
+        )

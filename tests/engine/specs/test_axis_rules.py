@@ -1,0 +1,77 @@
+"""Logical axis rules: what they mean for an array, and a layout as such rules, read back the same or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from meshlab.engine.errors import LayoutError
+from meshlab.engine.specs.axis_rules import assigned, axis_rules, said
+from meshlab.engine.specs.layout import Layout
+
+# Of github.com/google-research/t5x, docs/usage/partitioning.md, which says what the rules make of two arrays.
+T5X = [("head", "model"), ("embed", "model"), ("embed", "data"), ("vocab", "model")]
+
+names = st.from_regex(r"~?[a-z][a-z0-9_.]{0,3}", fullmatch=True)
+axes = st.lists(st.sampled_from(["x", "y", "z"]), min_size=1, unique=True).map(tuple)
+
+
+def test_the_first_rule_that_matches_and_is_free_counts() -> None:
+    rules = axis_rules(T5X)
+    assert assigned(("embed", "head"), rules) == {"embed": ("data",), "head": ("model",)}
+    assert assigned(("vocab", "embed"), rules) == {"embed": ("model",)}
+    assert assigned((None, "other"), rules) == {}
+
+
+def test_a_rule_may_have_no_axis_one_or_several() -> None:
+    pairs = [("a", None), ("b", "x"), ["c", ["x", "y"]], ("a", "x"), ("d", [])]
+    rules = axis_rules(pairs)
+    assert rules == [("a", ()), ("b", ("x",)), ("c", ("x", "y")), ("a", ("x",)), ("d", ())]
+    assert assigned(("a", "c"), rules) == {"a": (), "c": ("x", "y")}  # None counts: what comes after it does not
+    assert axis_rules({"batch": "data"}) == [("batch", ("data",))]
+
+
+@pytest.mark.parametrize("given", ["batch:data", 3, None, Layout.of("batch:data")])
+def test_what_is_no_list_of_rules_is_refused(given: Any) -> None:
+    with pytest.raises(LayoutError, match=r'Axis rules were given as .*\. Write \[\("batch", "data"\)'):
+        axis_rules(given)
+
+
+def test_all_invalid_rules_are_listed() -> None:
+    with pytest.raises(LayoutError, match=r"(?s)Invalid axis rules:\n  1\. .*Write \[\(") as caught:
+        axis_rules(["batch", ("embed", 3), ("mlp", ("x", "x")), (1, "x"), ("heads", ("x", ""))])
+    texts = [
+        "rule 1 is 'batch': no pair of a logical name and mesh axes",
+        "rule 2 gives `embed` 3: no axis name, tuple of names or None",
+        "rule 3 gives `mlp` ('x', 'x'): one axis twice",
+        "rule 4 is (1, 'x'): no pair",
+        "rule 5 gives `heads` ('x', ''): no axis name",
+    ]
+    assert len(caught.value.problems) == len(texts)
+    assert all(text in problem for text, problem in zip(texts, caught.value.problems, strict=True))
+
+
+@given(st.dictionaries(names, axes, max_size=4))
+def test_a_layout_of_plain_rules_survives(plain: dict[str, tuple[str, ...]]) -> None:
+    layout = Layout.of(plain)
+    rules = layout.to_axis_rules()
+    assert all(isinstance(its, str) or len(its or ()) > 1 for _, its in rules)
+    assert Layout.of(dict(axis_rules(rules))) == layout
+
+
+def test_all_that_they_cannot_say_is_listed() -> None:
+    layout = Layout.of(
+        {"batch": "data", "vocab": ("data", "model"), "ensemble?": "data", "params/*": {"embed": "data"}, "grads": {}}
+    )
+    with pytest.raises(LayoutError, match=r"to_axis_rules\(\) writes logical axis rules, which cannot say") as caught:
+        layout.to_axis_rules()
+    assert caught.value.problems == (
+        "`ensemble?` is optional: every rule is there, and none for itself",
+        "at `params/*` is stored embed:data: there are no rules for places there",
+        "at `grads` is stored nothing: there are no rules for places there",
+    )
+    pairs = [("batch", "data"), ("ensemble", "data"), ("vocab", ("data", "model"))]
+    assert said(layout) == (pairs, caught.value.problems)
